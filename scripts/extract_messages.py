@@ -89,6 +89,7 @@ PUT_TOGETHER = (
     )), "No such file or directory", "Permission denied", "Is a directory", "Not a directory", "language", "Address already in use", "Cannot assign requested address", "Known: {0}.", "See `{0} --help`.", "each token {0} times as soon", "decoder", "encoder", "tower", "draft",
     *(f"{{0}} stands for a checkpoint of which only the config is known: put its path there{where}." for where in ("", ", or its id on a hub")),
 )  # fmt: skip
+COPIED = frozenset({"launch"})  # functions that write what is copied to a shell
 STORED = frozenset(
     {"Saved", "norm_saved", "inner_saved", "Core", "TokenCache", "StateCache", "Exchange", "Scale"}
 )  # named by their first
@@ -214,6 +215,8 @@ class Reader(ast.NodeVisitor):
             self.visit(node.value)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        if node.name in COPIED:
+            return
         for decorator in node.decorator_list:
             if (
                 isinstance(decorator, ast.Call)

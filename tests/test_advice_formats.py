@@ -8,7 +8,7 @@ from tonnage.estimate.serving.weights.formats import narrower_weights
 from tonnage.estimate.serving.weights.storage import stored_bytes
 from tonnage.kernel.errors import InvalidPlan, TonnageError
 from tonnage.models.catalogued import every
-from tonnage.runtimes import SERVING, serving_runtime
+from tonnage.runtimes import serving_runtime, serving_runtimes
 
 CHOICES = ("fp8", "awq", "int4", "nvfp4", "q8_0", "q4_k_m")
 FOUR_BIT = ("gpt-oss-20b", "gpt-oss-120b", "kimi-k2-thinking")
@@ -29,7 +29,7 @@ def test_every_format_is_loaded_by_its_engine_and_saves_bytes():
     for number, (name, model) in enumerate(
         (model.name, model) for entry in every() for model in entry if hasattr(model, "branches")
     ):
-        for at, engine_name in enumerate(SERVING):
+        for at, engine_name in enumerate(serving_runtimes()):
             if (number + at) % 4:  # a quarter of the pairs, another for each model
                 continue
             engine = serving_runtime(engine_name)

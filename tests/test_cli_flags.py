@@ -59,11 +59,11 @@ def test_an_option_means_one_thing_wherever_it_is_accepted():
 def test_names_that_a_sentence_recommends_exist():
     from tonnage.estimate.options.plans import ATTENTION, RECOMPUTE
     from tonnage.numerics.precisions import TRAINING_RECIPES
-    from tonnage.runtimes import TRAINING
+    from tonnage.runtimes import training_runtimes
 
     choices = {
         "--precision": TRAINING_RECIPES,
-        "--runtime": TRAINING,
+        "--runtime": training_runtimes(),
         "--recompute": RECOMPUTE,
         "--attention": ATTENTION,
     }

@@ -23,7 +23,7 @@ from tonnage.estimate.serving.options import ServingOptions
 from tonnage.numerics.optimizers import OPTIMIZERS
 from tonnage.numerics.precisions import PRECISIONS, TRAINING_RECIPES
 from tonnage.numerics.quantization import FILE_TYPES
-from tonnage.runtimes import TRAINING
+from tonnage.runtimes import training_runtimes
 from tonnage.search.serving.options import ServingPlanOptions
 from tonnage.validation import read, validate
 
@@ -48,7 +48,7 @@ def test_the_readme_counts_what_there_is():
     named = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
     for claim in (
         f"{len(model_names())} in the catalogue", f"{len(families)} files of families", f"{len(accelerator_names())} accelerators and {len(node_names())} nodes",
-        f"{len(TRAINING_RECIPES)} precision recipes", f"{len(OPTIMIZERS)} optimizers", f"{named[len(TRAINING)]} runtimes",
+        f"{len(TRAINING_RECIPES)} precision recipes", f"{len(OPTIMIZERS)} optimizers", f"{named[len(training_runtimes())]} runtimes",
         f"weights in {len(PRECISIONS)} formats and {len(FILE_TYPES)} GGUF mixtures", f"the {len(rules.RULES)} rules of thumb",
     ):  # fmt: skip
         assert claim in README, claim

@@ -11,7 +11,7 @@ from tonnage.estimate.serving.weights.request import asked_for
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.references import cited
 from tonnage.numerics.precisions import PRECISIONS
-from tonnage.runtimes import SERVING, serving_runtime
+from tonnage.runtimes import serving_runtime, serving_runtimes
 
 H100 = cluster("H100-SXM-80GB")
 LLAMA = "llama-3.1-8b"
@@ -70,7 +70,7 @@ def test_activations_in_fp32_have_a_cache_in_fp32():
     assert cache(None, dtype="float32").question["kv_cache"]["value"] == "fp32"
 
 
-@pytest.mark.parametrize("name", SERVING)
+@pytest.mark.parametrize("name", serving_runtimes())
 def test_every_engines_table_names_precisions_and_its_source(name):
     engine = serving_runtime(name)
     assert set(engine.kv_cache.values()) <= set(PRECISIONS)

@@ -10,7 +10,7 @@ from tonnage.estimate.plan.pipeline_boxes import BACKWARD, FORWARD, StageSeconds
 from tonnage.estimate.plan.pipeline_orders import ORDERS, gpipe, interleaved_zero_bubble, played
 from tonnage.estimate.plan.pipeline_v_orders import INPUTS, WEIGHTS, dualpipev, zbv
 from tonnage.formulas.pipeline import dualpipev_bubble_seconds, gpipe_bubble_seconds, zbv_bubble_seconds
-from tonnage.runtimes import TRAINING, training_runtime
+from tonnage.runtimes import training_runtime, training_runtimes
 
 LETTERS = {FORWARD: "F", BACKWARD: "B", INPUTS: "I", WEIGHTS: "W"}
 TORCH = {"FORWARD": "F", "BACKWARD_INPUT": "I", "BACKWARD_WEIGHT": "W", "FULL_BACKWARD": "B"}
@@ -124,4 +124,4 @@ def test_every_stage_does_all_its_work_and_one_thing_at_a_time(stages, rounds, n
 
 
 def test_every_schedule_that_a_runtime_has_is_played_out():
-    assert {name for runtime in TRAINING for name in training_runtime(runtime).schedules} == set(ORDERS)
+    assert {name for runtime in training_runtimes() for name in training_runtime(runtime).schedules} == set(ORDERS)

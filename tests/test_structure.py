@@ -113,6 +113,37 @@ def test_functions_stay_under_60_lines():
     assert long == {}
 
 
+# Tables by runtime that scripts write, and names of FLOP conventions, which are called as those who count so.
+NAMED_IN_TABLES = ("_bands.py", "_counted.py")
+TRIED = ("choices.py", "space.py")  # of searches: they list what is tried where nobody names a runtime
+
+
+def _deciding(path: Path, names: set[str]):
+    """Where the name of a runtime or an engine is compared, or chooses from a table."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Compare | ast.MatchValue):
+            parts = list(ast.walk(node))
+        elif isinstance(node, ast.Dict):
+            parts = node.keys
+        elif isinstance(node, ast.Tuple | ast.List | ast.Set):
+            parts = node.elts
+        else:
+            continue
+        if any(isinstance(part, ast.Constant) and part.value in names for part in parts):
+            yield f"{path.relative_to(PACKAGE)}:{node.lineno}"
+
+
+def test_no_name_of_a_runtime_decides_in_an_estimate_or_a_search():
+    """Facts are fields of the runtime, behaviour is a method of its framework: its own file alone may know its name."""
+    from tonnage.runtimes import model_codes, serving_runtimes, training_runtime, training_runtimes
+
+    names = {*training_runtimes(), *serving_runtimes(), *model_codes()}
+    own = {f"_{training_runtime(name).framework}.py" for name in training_runtimes()}
+    rooms = [path for path in SOURCES if _layer(path) in ("estimate", "search")]
+    paths = [path for path in rooms if path.name not in {*own, *NAMED_IN_TABLES, *TRIED}]
+    assert [place for path in paths for place in _deciding(path, names)] == []
+
+
 def _modules_after(code: str) -> set[str]:
     probe = f"import sys\n{code}\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", probe], check=True, capture_output=True, text=True)

@@ -14,10 +14,10 @@ from tonnage.estimate.memory import TrainingMemory, training_memory
 from tonnage.estimate.options.plans import training_plan
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidPlan
-from tonnage.runtimes import TRAINING, training_runtime
+from tonnage.runtimes import training_runtime, training_runtimes
 
 MODELS = ("llama-3.1-8b", "qwen3-0.6b", "gemma-3-1b-pt", "mixtral-8x7b", "gpt2-xl")
-ADAPTED = tuple(name for name in TRAINING if "lora" in training_runtime(name).trains)
+ADAPTED = tuple(name for name in training_runtimes() if "lora" in training_runtime(name).trains)
 WORK = st.fixed_dictionaries({
     "sequence_length": st.sampled_from([512, 1024]), "micro_batch_size": st.integers(1, 4), "num_microbatches": st.integers(1, 3),
     "recompute": st.sampled_from(["none", "full"]), "optimizer": st.sampled_from(["adamw", "adamw-8bit", "sgd-momentum"]),
@@ -95,7 +95,7 @@ def test_each_layer_that_trains_as_well_never_needs_less(name, runtime, work, la
         assert found[0] <= found[1]
 
 
-@given(st.sampled_from(MODELS), st.sampled_from(TRAINING), WORK)
+@given(st.sampled_from(MODELS), st.sampled_from(training_runtimes()), WORK)
 def test_running_layers_again_never_needs_more_in_any_runtime(name, runtime, work):
     """But for what a layer that is run again holds besides: its input once more, positions and masks."""
     found = [needed(name, runtime, **{**work, "recompute": policy}) for policy in ("full", "selective", "none")]

@@ -235,8 +235,8 @@ def test_the_answer_shows_host_memory_on_one_line_and_in_the_document():
 
 
 REFUSED = [
-    ({"runtime": "transformers", "offload_optimizer": "cpu"}, "h100", "Runtimes that have it: deepspeed, fsdp2, torchtune, megatron"),
-    ({"runtime": "ddp", "offload_parameters": "cpu"}, H100, "Runtimes that have it: deepspeed, fsdp2, torchtune"),
+    ({"runtime": "transformers", "offload_optimizer": "cpu"}, "h100", "Runtimes that have it: fsdp2, megatron, deepspeed, torchtune"),
+    ({"runtime": "ddp", "offload_parameters": "cpu"}, H100, "Runtimes that have it: fsdp2, deepspeed, torchtune"),
     ({"runtime": "fsdp2", "offload_optimizer": "nvme"}, H100, "must be none or cpu"),
     ({"runtime": "fsdp2", "offload_optimizer": "cpu", "offload_parameters": "none"}, H100, "together"),
     ({"runtime": "deepspeed", "zero_stage": 2, "offload_parameters": "cpu"}, H100, "zero_stage must be 3"),

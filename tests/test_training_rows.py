@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tonnage.cli import main
 from tonnage.estimate import bands
 from tonnage.kernel.errors import TonnageError
-from tonnage.runtimes import TRAINING
+from tonnage.runtimes import training_runtimes
 from tonnage.validation import read, references_of, validate
 from tonnage.validation._rows import Measured, Row
 from tonnage.validation._training import readers
@@ -284,7 +284,7 @@ def test_what_the_estimator_lacks_is_noted_or_stops_the_row():
 
 
 def test_every_dialects_runtime_is_one_that_the_estimator_has_or_will_have():
-    planned = {*TRAINING, "nanotron", "torchtune", "litgpt", "maxtext", "unsloth"}
+    planned = {*training_runtimes(), "nanotron", "torchtune", "litgpt", "maxtext", "unsloth"}
     assert {reader.runtime for reader in readers()} <= planned
 
 

@@ -5,9 +5,9 @@ from functools import cache
 from tonnage.catalogue import accelerator_names, model_names, node_names
 from tonnage.numerics.optimizers import OPTIMIZERS
 from tonnage.numerics.precisions import PRECISIONS, TRAINING_RECIPES
-from tonnage.runtimes import SERVING, TRAINING
+from tonnage.runtimes import serving_runtimes, training_runtimes
 
-RUNTIMES, ENGINES = TRAINING, SERVING
+RUNTIMES, ENGINES = training_runtimes(), serving_runtimes()
 RECIPES, WEIGHTS = tuple(TRAINING_RECIPES), tuple(PRECISIONS)
 OPTIMIZER_NAMES = tuple(OPTIMIZERS)
 # One model of each kind: dense, small, mixture, latent attention, windows, states, encoder alone, both sides, images, hybrids.

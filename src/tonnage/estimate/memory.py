@@ -5,7 +5,7 @@ from functools import cached_property, reduce
 from msgspec import Struct
 
 from tonnage.architectures import Block, Model
-from tonnage.estimate.frameworks.base import framework
+from tonnage.estimate.frameworks.base import Framework, framework_of
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.plan.pipeline_layout import chunk_layers
 from tonnage.estimate.plan.schedule import schedule_of
@@ -15,10 +15,10 @@ from tonnage.estimate.step.sizes import Sizes
 from tonnage.estimate.step.stage import StageMemory
 from tonnage.kernel.formula import Number, maximum
 from tonnage.kernel.term import Term
-from tonnage.numerics.precisions import TRAINING_RECIPES
+from tonnage.numerics.precisions import TRAINING_RECIPES, Recipe
 from tonnage.runtimes import training_runtime
 from tonnage.spec import Cluster, TrainingPlan
-from tonnage.tape import Layer
+from tonnage.tape import Layer, Setting
 
 
 class RankMemory:
@@ -73,13 +73,24 @@ def training_memory(model: Model, plan: TrainingPlan, cluster: Cluster | None = 
 class Step:
     """The walk of one step: what all stages share is computed once."""
 
+    framework: Framework
+    whole: Shares
+    sharded: Shares
+    sizes: Sizes
+    setting: Setting
+    held: dict[Block, Term]
+    trained_held: dict[Block, Term]
+    masked: dict[Block, bool]
+    trains_all: bool
+    updates: Recipe
+
     def __init__(self, model: Model, plan: TrainingPlan, cluster: Cluster | None):
         self.model, self.plan, self.cluster = model, plan, cluster
         self.runtime = training_runtime(plan.runtime, plan.runtime_version)
         self.recipe = TRAINING_RECIPES[plan.precision]
         dense = plan.data_parallel_size * plan.context_parallel_size / plan.replicate_size
         experts = dense * plan.tensor_parallel_size / (plan.expert_parallel_size * plan.expert_tensor_parallel_size)
-        self.framework = framework(plan.runtime)(self)
+        self.framework = framework_of(self.runtime).for_step(self)
         multiple = self.framework.vocabulary_multiple()
         self.whole = Shares(
             plan.tensor_parallel_size, plan.expert_parallel_size, plan.expert_tensor_parallel_size, multiple=multiple
@@ -102,7 +113,7 @@ class Step:
             self.framework.rows(),
             self.framework.joins_rows,
         )
-        self.masked: dict[Block, bool] = {}
+        self.masked = {}
         self.layers = {block: self._layer(block) for block in running}
         self.trains_all = plan.method == "full"
         self.updates = (

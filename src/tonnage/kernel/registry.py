@@ -26,6 +26,10 @@ class Registry(Mapping[str, T], Generic[T]):
         self._items[name] = item
         return item
 
+    def remove(self, name: str) -> None:
+        """Forget one, such as a plug-in's."""
+        del self._items[name]
+
     def __getitem__(self, name: str) -> T:
         try:
             return self._items[name]

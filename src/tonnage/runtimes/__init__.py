@@ -1,42 +1,48 @@
-"""How frameworks spend memory, one file each. Adding a runtime is adding a file that registers it, and its line here."""
+"""Facts of training runtimes and serving engines, one file each, found by the file's name.
 
+A file registers its facts in TRAINING_RUNTIMES or SERVING_RUNTIMES; no list names it. A runtime named "llama.cpp" is in llama_cpp.py, so that
+one answer imports only the file that it asks for. Installed packages bring others (tonnage.estimate.plug_ins): they are imported when a name is
+asked for that no file here has, or all names.
+"""
+
+from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
+from pkgutil import iter_modules
 
 from tonnage.kernel.registry import letters_of, unknown
-from tonnage.runtimes._base import SERVING_RUNTIMES as SERVING_RUNTIMES
+from tonnage.runtimes._base import PEFT_CODE as PEFT_CODE
+from tonnage.runtimes._base import PLACES as PLACES
 from tonnage.runtimes._base import TRAINING_RUNTIMES as TRAINING_RUNTIMES
-from tonnage.runtimes._base import BatchLimit as BatchLimit
-from tonnage.runtimes._base import Cells as Cells
-from tonnage.runtimes._base import Paging as Paging
-from tonnage.runtimes._base import Pools as Pools
-from tonnage.runtimes._base import Reserve as Reserve
-from tonnage.runtimes._base import ServingRuntime as ServingRuntime
 from tonnage.runtimes._base import TrainingRuntime as TrainingRuntime
+from tonnage.runtimes._serving import SERVING_RUNTIMES as SERVING_RUNTIMES
+from tonnage.runtimes._serving import BatchLimit as BatchLimit
+from tonnage.runtimes._serving import Cells as Cells
+from tonnage.runtimes._serving import Paging as Paging
+from tonnage.runtimes._serving import Pools as Pools
+from tonnage.runtimes._serving import Reserve as Reserve
+from tonnage.runtimes._serving import ServingRuntime as ServingRuntime
+from tonnage.runtimes._start import HUB as HUB
+from tonnage.runtimes._start import Spread as Spread
+from tonnage.runtimes._start import Start as Start
 from tonnage.runtimes._versions import at_version
 
-TRAINING = ("fsdp2", "megatron", "transformers", "ddp", "deepspeed", "nanotron", "torchtune", "unsloth", "litgpt")
-SERVING = (
-    "vllm",
-    "sglang",
-    "tensorrt-llm",
-    "llama.cpp",
-    "ollama",
-    "transformers",
-    "gpt-fast",
-    "neuron",
-    "jetstream",
-    "generic",
-)
-# How else people write them; letters and digits alone are compared.
-SERVING_ALIASES = {"trtllm": "tensorrt-llm", "trt": "tensorrt-llm", "tensorrt": "tensorrt-llm", "llamaserver": "llama.cpp", "ggml": "llama.cpp",
-                   "nxd": "neuron", "nxdinference": "neuron", "vllmneuron": "neuron", "maxtext": "jetstream", "hf": "transformers", "huggingface": "transformers", "textgenerationinference": "generic", "tgi": "generic"}  # fmt: skip
+PLUG_INS = "tonnage.runtimes"  # the group of entry points of packages that bring runtimes
+# What is estimated where nobody names a runtime: training on one accelerator, and on several.
+USUAL_ALONE, USUAL_ON_SEVERAL = "transformers", "fsdp2"
+# Where nobody names an engine: in data centres, and there by the accelerators' vendor; of GGUF files and at home; of models that others refuse.
+USUAL_ENGINE, USUAL_BY_VENDOR = "vllm", {"AWS": "neuron"}
+USUAL_AT_HOME, USUAL_OF_OTHERS = "llama.cpp", "transformers"
 
 
 def training_runtime(name: str, version: str = "") -> TrainingRuntime:
-    """The training runtime of this name, the newest or an earlier version; its file is imported only now."""
-    if name not in TRAINING:
-        raise unknown("training runtime", name, TRAINING)
-    import_module(f"tonnage.runtimes.{name}")
+    """The training runtime of this name, the newest or an earlier version."""
+    if name not in TRAINING_RUNTIMES:
+        _import_file(name)
+    if name not in TRAINING_RUNTIMES:
+        _import_plug_ins()
+    if name not in TRAINING_RUNTIMES:
+        raise unknown("training runtime", name, training_runtimes())
     newest = TRAINING_RUNTIMES[name]
     if not newest.older or not version:
         return newest  # a runtime that asks its version itself has one entry here
@@ -46,10 +52,67 @@ def training_runtime(name: str, version: str = "") -> TrainingRuntime:
 
 
 def serving_runtime(name: str, version: str = "") -> ServingRuntime:
-    """The serving engine of this name, the newest, or as it was at a version; its file is imported only now."""
-    letters = letters_of(name)
-    name = SERVING_ALIASES.get(letters) or next((each for each in SERVING if letters_of(each) == letters), name)
-    if name not in SERVING:
-        raise unknown("serving engine", name, SERVING)
-    import_module(f"tonnage.runtimes.{name.replace('-', '_').replace('.', '_')}")
-    return at_version(SERVING_RUNTIMES[name], version)
+    """The serving engine of this name, or one of its other spellings, the newest, or as it was at a version."""
+    if name not in SERVING_RUNTIMES:
+        _import_file(name)
+    found = SERVING_RUNTIMES[name] if name in SERVING_RUNTIMES else _engine_spelled(name)
+    return at_version(found, version)
+
+
+def training_runtimes() -> tuple[str, ...]:
+    """The names of all training runtimes, the most common first."""
+    _import_all()
+    return tuple(each.name for each in sorted(TRAINING_RUNTIMES.values(), key=_place))
+
+
+def serving_runtimes() -> tuple[str, ...]:
+    """The names of all serving engines, the most common first."""
+    _import_all()
+    return tuple(each.name for each in sorted(SERVING_RUNTIMES.values(), key=_place))
+
+
+def runtimes_with(option: str) -> str:
+    """The training runtimes that have one of our options which others do not, as a text."""
+    return ", ".join(name for name in training_runtimes() if option in TRAINING_RUNTIMES[name].options)
+
+
+def model_codes() -> tuple[str, ...]:
+    """Whose code of a model some runtime runs."""
+    return tuple(dict.fromkeys(code for name in training_runtimes() for code in TRAINING_RUNTIMES[name].model_codes))
+
+
+def _place(runtime: TrainingRuntime | ServingRuntime) -> tuple[int, str]:
+    return runtime.listed, runtime.name
+
+
+def _engine_spelled(name: str) -> ServingRuntime:
+    """The engine that is spelled otherwise: letters and digits alone are compared."""
+    letters, engines = letters_of(name), serving_runtimes()
+    for engine in map(SERVING_RUNTIMES.__getitem__, engines):
+        if letters == letters_of(engine.name) or letters in engine.aliases:
+            return engine
+    raise unknown("serving engine", name, engines)
+
+
+def _import_file(name: str) -> None:
+    """Import the file of a runtime, if there is one of this name."""
+    module = name.replace("-", "_").replace(".", "_")
+    if module.isidentifier() and module.islower() and not module.startswith("_") and find_spec(f"{__name__}.{module}"):
+        import_module(f"{__name__}.{module}")
+
+
+@cache
+def _import_all() -> None:
+    for module in iter_modules(__path__):
+        if not module.name.startswith("_"):
+            import_module(f"{__name__}.{module.name}")
+    _import_plug_ins()
+
+
+@cache
+def _import_plug_ins() -> None:
+    """Import what installed packages name as their runtimes; importing registers them."""
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group=PLUG_INS):
+        point.load()

@@ -3,7 +3,7 @@
 import re
 
 from tonnage.kernel.errors import UnknownName, shown
-from tonnage.runtimes._base import ServingRuntime
+from tonnage.runtimes._serving import ServingRuntime
 
 
 def at_version(newest: ServingRuntime, asked: str) -> ServingRuntime:

@@ -14,5 +14,9 @@ TRAINING_RUNTIMES.add(
         source="PyTorch, torch/nn/parallel/distributed.py: gradient_as_bucket_view is False by default",
         buckets=(Bucket(name="gradient buckets", copy="gradient", stages=(0,), moments=ALWAYS),),
         gradients_persist=False,
+        listed=4,
+        on_several=None,
+        launch_program="options of TrainingArguments of transformers' Trainer, which torchrun starts with one process an accelerator.",
+        trl_config="multi_gpu",
     ),
 )

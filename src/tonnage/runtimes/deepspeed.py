@@ -2,7 +2,7 @@
 its settings: estimate._deepspeed."""
 
 from tonnage.ops import Kernels
-from tonnage.runtimes._base import METHODS, TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.runtimes._base import METHODS, PLACES, TRAINING_RUNTIMES, State, TrainingRuntime
 
 TRAINING_RUNTIMES.add(
     "deepspeed",
@@ -19,6 +19,35 @@ TRAINING_RUNTIMES.add(
         zero_stages=(0, 1, 2, 3),
         kernels=Kernels(attention="sdpa", fused_norm=False, fused_activation=False, upcast_softmax=True),
         gradients_persist=True,
+        framework="deepspeed",
+        listed=5,
+        options=(
+            "reduce_bucket_size",
+            "allgather_bucket_size",
+            "sub_group_size",
+            "stage3_prefetch_bucket_size",
+            "stage3_max_live_parameters",
+            "stage3_max_reuse_distance",
+            "stage3_param_persistence_threshold",
+            "zero_hpz_partition_size",
+            "contiguous_gradients",
+            "stage3_gather_16bit_weights_on_model_save",
+            "zero_quantized_weights",
+            "zero_quantized_nontrainable_weights",
+            "zero_quantized_gradients",
+            "overlap_comm",
+        ),
+        takes_objectives=True,
+        # stands for the stages below 2, which are said: there is no file of 0, and zero1 has one micro-batch a step, which no other number can stand beside
+        trl_config="zero2",
+        trl_words={"offload_optimizer": ("cpu",), "offload_parameters": ("cpu",)},
+        # offload_optimizer and offload_param; saved_tensors_hooks of PyTorch
+        offload_optimizer=PLACES,
+        offload_parameters=PLACES,
+        offload_activations=PLACES,
+        gradients_offloaded_from=2,
+        offload_fraction_from=3,
+        saves_twice_below=3,  # mp_rank_*_model_states.pt and zero_pp_rank_*_optim_states.pt
         logits_split=False,
         trains=METHODS,
         pipeline=False,

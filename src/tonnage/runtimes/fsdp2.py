@@ -9,12 +9,18 @@ What changed from version to version, in models/llama3 (infra/parallelize.py, mo
 - 0.3 (2026): one matrix for queries, keys and values; grouped heads are not repeated; cuDNN's attention first everywhere, and kept.
 """
 
+from collections.abc import Mapping
+
 from msgspec.structs import replace
 
 from tonnage.ops import Kernels
-from tonnage.runtimes._base import METHODS, TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.runtimes._base import METHODS, PEFT_CODE, PLACES, TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.spec import AttentionKernel
 from tonnage.tape import Titan
 
+CUDNN_FIRST: Mapping[str, tuple[AttentionKernel, str]] = {
+    "Blackwell": ("sdpa", "torchtitan, models/attention.py: cuDNN comes first from compute capability 10.0 on")
+}
 NEWEST = TrainingRuntime(
     name="fsdp2",
     version="torchtitan 0.3.0",
@@ -28,7 +34,23 @@ NEWEST = TrainingRuntime(
     zero_stages=(2, 3),  # reshard_after_forward false or true
     kernels=Kernels(attention="sdpa", fused_norm=True, fused_activation=False, upcast_softmax=True),
     gradients_persist=False,
+    framework="fsdp2",
+    listed=1,
     code="torchtitan",
+    flavours={PEFT_CODE: "eager"},
+    makes_on_accelerator=True,
+    takes_objectives=True,
+    selective_op=True,
+    launch_program="options of torchtitan's run_train.sh, beside its --module and --config.",
+    trl_config="fsdp2",
+    trl_words={"offload_optimizer": ("cpu",), "offload_parameters": ("cpu",)},
+    attention_by_generation=CUDNN_FIRST,
+    # CPUOffloadPolicy; saved_tensors_hooks of PyTorch work with any code
+    offload_optimizer=PLACES[:2],
+    offload_parameters=PLACES[:2],
+    offload_activations=PLACES,
+    offloads_together=True,
+    gradients_offloaded_from=0,
     model_codes=("torchtitan", "transformers"),
     own=Titan(),
     loss="by framework",

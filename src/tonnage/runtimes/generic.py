@@ -1,7 +1,26 @@
 """Any other engine that pages: a share of the accelerator, measured after a forward pass of the largest prompt, as Text Generation Inference does."""
 
+from shlex import quote
+
 from tonnage.kernel.units import GIB
-from tonnage.runtimes._base import SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
+from tonnage.runtimes._serving import SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
+from tonnage.runtimes._start import KV_WORDS, Start, settings
+
+
+def launch(start: Start) -> str:
+    plan = start.plan
+    start.note_nodes()
+    words = [
+        "text-generation-launcher",
+        f"--model-id {quote(start.name)}",
+        f"--max-total-tokens {plan.context}",
+        *start.words,
+    ]
+    words += [f"--num-shard {plan.tensor_parallel_size}"] if plan.tensor_parallel_size > 1 else []
+    words += settings(plan, {"kv_cache": "--kv-cache-dtype", "max_num_batched_tokens": "--max-batch-prefill-tokens",
+                          "max_num_seqs": "--max-batch-size", "gpu_memory_utilization": "--cuda-memory-fraction"}, KV_WORDS)  # fmt: skip
+    return " ".join(words)
+
 
 SERVING_RUNTIMES.add(
     "generic",
@@ -17,6 +36,17 @@ SERVING_RUNTIMES.add(
         process=0,
         communicators=round((1.53 - 0.51) * GIB),
         graphs=(0, 0),
+        launch=launch,
+        listed=10,
+        aliases=("textgenerationinference", "tgi"),
+        settings=("lora_adapters",),
+        # text-generation-inference, launcher/src/main.rs: Quantization
+        at_load={
+            "fp8-e4m3": "--quantize fp8",
+            "nf4": "--quantize bitsandbytes-nf4",
+            "fp4": "--quantize bitsandbytes-fp4",
+            "int8": "--quantize bitsandbytes",
+        },
         overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on H100s with one rank and with two",
         logits_bytes=10,
         kv_cache={"fp8": "fp8-e4m3", "fp8_e4m3fn": "fp8-e4m3", "fp8_e5m2": "fp8-e5m2"},

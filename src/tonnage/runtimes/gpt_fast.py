@@ -1,7 +1,23 @@
 """gpt-fast: PyTorch alone, compiled, with a cache that is allocated whole for a batch of one length."""
 
+from shlex import quote
+
 from tonnage.kernel.units import GIB
-from tonnage.runtimes._base import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
+from tonnage.runtimes._serving import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
+from tonnage.runtimes._start import Start
+
+
+def launch(start: Start) -> str:
+    plan = start.plan
+    start.note_nodes()
+    ranks = plan.tensor_parallel_size
+    run = f"torchrun --standalone --nproc_per_node={ranks} generate.py" if ranks > 1 else "python generate.py"
+    path = f"checkpoints/{start.name}/model{'_int8' if plan.weights == 'int8' else '_int4.g32' if plan.weights == 'int4' else ''}.pth"
+    words = [run, "--compile", f"--checkpoint_path {quote(path)}"]
+    words += [f"--draft_checkpoint_path {quote(f'checkpoints/{start.draft}/model.pth')}"] if plan.draft_model else []
+    words += [f"--speculate_k {plan.draft_tokens}"] if plan.draft_tokens else []
+    return " ".join(words)
+
 
 SERVING_RUNTIMES.add(
     "gpt-fast",
@@ -17,6 +33,10 @@ SERVING_RUNTIMES.add(
         process=round(0.51 * GIB),
         communicators=round((1.53 - 0.51) * GIB),
         graphs=(0, 0),
+        launch=launch,
+        listed=7,
+        settings=("draft_tokens",),
+        loads_files=True,
         overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on H100s with one rank and with two",
         logits_bytes=6,
         kv_cache_source="gpt-fast, model.py: KVCache",

@@ -1,6 +1,26 @@
 """JetStream with MaxText on TPUs: a decoding state of so many slots of one length, allocated whole; prompts are prefilled one by one."""
 
-from tonnage.runtimes._base import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
+from shlex import quote
+
+from tonnage.runtimes._serving import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
+from tonnage.runtimes._start import HUB, Start
+
+
+def launch(start: Start) -> str:
+    plan = start.plan
+    each = plan.concurrency / plan.tensor_parallel_size
+    words = [
+        "python -m MaxText.maxengine_server MaxText/configs/base.yml",
+        f"model_name={quote(HUB if start.place == HUB else start.model.name)}",
+        f"max_target_length={plan.context}",
+    ]
+    words += [f"per_device_batch_size={each:g}", f"ici_tensor_parallelism={plan.tensor_parallel_size}", *start.words]
+    start.notes.append(
+        f"MaxText has its own names of models, and reads a checkpoint that was converted for it: load_parameters_path=PATH, made from {start.name}."
+    )
+    start.note_nodes()
+    return " ".join(words)
+
 
 SERVING_RUNTIMES.add(
     "jetstream",
@@ -16,6 +36,10 @@ SERVING_RUNTIMES.add(
         process=0,  # what libtpu holds nobody published
         communicators=0,
         graphs=(0, 0),
+        launch=launch,
+        listed=9,
+        aliases=("maxtext",),
+        at_load={"int8": "quantization=int8", "fp8-e4m3": "quantization=fp8"},  # MaxText, src/MaxText/configs/base.yml
         overhead_source="MaxText, src/MaxText/maxengine.py",
         logits_bytes=6,
         kv_cache_source="MaxText, src/MaxText/maxengine.py",

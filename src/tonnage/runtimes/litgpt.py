@@ -18,6 +18,8 @@ TRAINING_RUNTIMES.add(
         zero_stages=(0,),
         kernels=Kernels(attention="flash", fused_norm=False, fused_activation=False, upcast_softmax=True),
         gradients_persist=False,
+        framework="litgpt",
+        listed=9,
         code=CODE,
         model_codes=("litgpt",),
         loss="litgpt",

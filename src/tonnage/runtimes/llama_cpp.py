@@ -1,13 +1,50 @@
 """llama.cpp: allocates what it needs, in buffers that it prints: model, KV, compute and output, on each device and in host memory."""
 
+from collections.abc import Mapping
+from shlex import quote
+
 from msgspec.structs import replace
 
 from tonnage.kernel.units import GIB
-from tonnage.runtimes._base import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
+from tonnage.runtimes._serving import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
+from tonnage.runtimes._start import Start
 
 TYPES = ("q8_0", "q5_1", "q5_0", "iq4_nl", "q4_1", "q4_0")
 # with flash attention unless told otherwise; windows since May 2025
 CELLS = Cells(multiple=256, windows=True, flash=True, host_table=True, by_layers=True)
+GGML_WORDS: Mapping[str, str] = {"fp32": "f32", "fp16": "f16"}
+
+
+def launch(start: Start) -> str:
+    """Slots share the context that is given: it is that of all of them."""
+    plan = start.plan
+    start.note_nodes()
+    layers = "all" if plan.layers_on_accelerator is None else plan.layers_on_accelerator
+    words = [
+        "llama-server",
+        f"-m {start.file}",
+        f"-c {plan.context * plan.concurrency}",
+        f"-np {plan.concurrency}",
+        f"-ngl {layers}",
+    ]
+    words += [f"-ub {plan.max_num_batched_tokens}"] if plan.max_num_batched_tokens else []
+    words += ["-sm row"] if plan.tensor_parallel_size > 1 else []
+    if plan.kv_cache and plan.kv_cache != "fp16":
+        kind = GGML_WORDS.get(plan.kv_cache, plan.kv_cache)
+        words.append(f"-ctk {kind} -ctv {kind}")
+    words += [f"-ncmoe {plan.expert_layers_on_host}"] if plan.expert_layers_on_host else []
+    if plan.draft_tokens:
+        own = "--spec-type draft-mtp" if start.predicts else "--spec-type ngram-simple"
+        words += [f"--spec-draft-model {quote(_gguf(start.draft))}" if start.draft else own]
+        words += [f"--spec-draft-n-max {plan.draft_tokens}"]
+    words += ["--lora ADAPTER.gguf"] * plan.lora_adapters
+    return " ".join(words)
+
+
+def _gguf(name: str) -> str:
+    return name if name.endswith(".gguf") else f"{name.rpartition('/')[2]}.gguf"
+
+
 NEWEST = ServingRuntime(
     name="llama.cpp",
     version="llama.cpp b10481",
@@ -20,6 +57,13 @@ NEWEST = ServingRuntime(
     process=round(0.51 * GIB),
     communicators=0,
     graphs=(0, 0),
+    faster_weights=("q8_0", "q4_k_m"),
+    narrow_cache="q8_0",
+    launch=launch,
+    listed=4,
+    aliases=("llamaserver", "ggml"),
+    settings=("lora_adapters", "draft_tokens", "layers_on_accelerator", "expert_layers_on_host"),
+    loads_files=True,
     overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on an H100",
     logits_bytes=4,
     state_bytes=4,

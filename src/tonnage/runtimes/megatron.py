@@ -1,7 +1,7 @@
 """Megatron-LM with its distributed optimizer: 16-bit weights, fp32 main gradients, fp32 master and moments sharded."""
 
 from tonnage.ops import Kernels
-from tonnage.runtimes._base import NEVER, TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.runtimes._base import NEVER, PLACES, TRAINING_RUNTIMES, State, TrainingRuntime
 from tonnage.runtimes._megatron.layers import MegatronLayers
 from tonnage.tape import CODES
 
@@ -24,6 +24,34 @@ TRAINING_RUNTIMES.add(
         # eager: ScaledUpperTriangMaskedSoftmax takes and gives 16 bit, and keeps its output alone
         kernels=Kernels(attention="flash", fused_norm=True, fused_activation=True, upcast_softmax=False),
         gradients_persist=True,
+        framework="megatron",
+        listed=2,
+        options=(
+            "recompute_modules",
+            "context_parallel_method",
+            "expert_capacity_factor",
+            "mtp_layers",
+            "cuda_graph",
+            "tp_comm_overlap",
+            "overlap_moe_expert_parallel_comm",
+            "moe_token_dispatcher_type",
+            "pipeline_layout",
+            "account_for_embedding_in_pipeline_split",
+            "account_for_loss_in_pipeline_split",
+            "expert_imbalance",
+            "offload_modules",
+        ),
+        makes_on_accelerator=True,
+        # optimizer_cpu_offload and fine-grained activation offload of Megatron-core
+        offload_optimizer=PLACES[:2],
+        offload_activations=PLACES[:2],
+        offload_fraction_from=0,
+        launch_program="options of Megatron-LM's pretrain_gpt.py, which torchrun starts on each node.",
+        launch_words={"precision": ("fp16-mixed", "fp8-te"), "offload_optimizer": ("cpu",)},
+        saves_shards=True,
+        saves_twice_below=NEVER,  # dist_checkpointing of the model and of the distributed optimizer
+        newest_attention=True,  # Transformer Engine's
+        scatters_stages=True,
         code="megatron",
         model_codes=("megatron",),
         loss="vocabulary-parallel",

@@ -1,6 +1,19 @@
 """NxD Inference on AWS's accelerators, under vLLM's plugin too: compiled for one batch and one length, whose cache is allocated whole."""
 
-from tonnage.runtimes._base import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
+from shlex import quote
+
+from tonnage.runtimes._serving import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
+from tonnage.runtimes._start import Start, sizes
+
+
+def launch(start: Start) -> str:
+    """vLLM's plugin: the batch is compiled in."""
+    plan = start.plan
+    words = ["vllm serve", quote(start.name), *sizes("--tensor-parallel-size", "--pipeline-parallel-size", plan)]
+    words += [f"--max-model-len {plan.context}", f"--max-num-seqs {plan.concurrency}"]
+    start.note_nodes()
+    return " ".join(["VLLM_NEURON_FRAMEWORK=neuronx-distributed-inference", *words])
+
 
 SERVING_RUNTIMES.add(
     "neuron",
@@ -16,6 +29,9 @@ SERVING_RUNTIMES.add(
         process=0,  # what Neuron's runtime holds nobody published
         communicators=0,
         graphs=(0, 0),
+        launch=launch,
+        listed=8,
+        aliases=("nxd", "nxdinference", "vllmneuron"),
         overhead_source="NxD-Inference, src/neuronx_distributed_inference/modules/kvcache/kv_cache_manager.py",
         logits_bytes=6,
         kv_cache={"fp8": "fp8-e4m3"},

@@ -4,10 +4,16 @@ By version, as its wheels on PyPI have it: 0.4.1, 0.4.6, 0.5.5, 0.5.9 and 0.5.23
 communicators) is outside of both parts.
 """
 
+from shlex import quote
+
 from msgspec.structs import replace
 
+from tonnage.architectures import Model
+from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.units import GIB, MIB
-from tonnage.runtimes._base import SERVING_RUNTIMES, BatchLimit, Pools, Reserve, ServingRuntime, Step
+from tonnage.runtimes._serving import SERVING_RUNTIMES, BatchLimit, Pools, Reserve, ServingRuntime, Step
+from tonnage.runtimes._start import FIRST, KV_WORDS, RANK, Spread, Start, Words, offload, settings
+from tonnage.spec import Accelerator
 
 # sglang/srt/server_args.py of 0.4: mem_fraction_static by tensor ranks
 BY_RANKS = ((16, 0.79), (8, 0.81), (4, 0.85), (2, 0.87), (1, 0.88))
@@ -60,6 +66,66 @@ def _limits(steps: tuple[Step, ...]) -> tuple[BatchLimit, ...]:
     )
 
 
+FP4_CACHE = "SGLang, pull requests 21601 (SM120) and 36340 (SM100); 23354 (SM80, SM90) is open"
+
+
+def check_cache(engine: ServingRuntime, model: Model, kind: str, accelerator: Accelerator) -> None:
+    """A cache in nvfp4 is read on Blackwell alone."""
+    if kind == "nvfp4" and not ("fp4" in accelerator.dense_flops and accelerator.vendor == "NVIDIA"):
+        raise InvalidPlan(
+            f"kv_cache: {engine.version} holds nvfp4 on NVIDIA's Blackwell alone ({FP4_CACHE}). Got {accelerator.name}. "
+            "Nearest: fp8."
+        )
+
+
+PORT = 20000
+
+
+def launch(start: Start) -> str:
+    plan = start.plan
+    groups = plan.attention_data_parallel_size
+    words = ["python -m sglang.launch_server", f"--model-path {quote(start.name)}", f"--context-length {plan.context}"]
+    ranks = plan.tensor_parallel_size * groups
+    words += [f"--tp-size {ranks}"] if ranks > 1 else []
+    words += [f"--dp-size {groups}", "--enable-dp-attention"] if groups > 1 else []
+    words += [f"--dp-size {start.spread.copies}"] if start.spread.copies > 1 else []
+    words += [f"--pp-size {plan.pipeline_parallel_size}"] if plan.pipeline_parallel_size > 1 else []
+    words += [f"--ep-size {plan.expert_parallel_size}"] if plan.expert_parallel_size > 1 else []
+    nodes, notes = _nodes(start.spread)
+    start.notes.extend(notes)
+    words += nodes
+    words += settings(plan, {"kv_cache": "--kv-cache-dtype", "max_num_batched_tokens": "--chunked-prefill-size", "max_num_seqs": "--max-running-requests",
+                          "gpu_memory_utilization": "--mem-fraction-static"}, KV_WORDS)  # fmt: skip
+    words += ["--disable-cuda-graph"] if plan.enforce_eager else []
+    words += start.words
+    words += offload(plan)
+    if plan.lora_adapters:
+        words += ["--enable-lora", f"--max-loras-per-batch {plan.lora_adapters}", f"--max-lora-rank {plan.lora_rank}"]
+    words += _drafts(start)
+    words += ["--chunked-prefill-size -1"] if plan.chunked_prefill is False else []
+    words += ["--disable-radix-cache"] if plan.prefix_caching is False else []
+    return " ".join(words)
+
+
+def _drafts(start: Start) -> Words:
+    """sglang/srt/arg_groups/speculative_hook.py: a chain's steps, and one token more, which is that before the drafts."""
+    tokens = start.plan.draft_tokens
+    if not tokens:
+        return []
+    checked = f"--speculative-num-draft-tokens {tokens + 1}"
+    if not start.draft and not start.predicts:
+        return ["--speculative-algorithm NGRAM", checked, "--speculative-ngram-max-bfs-breadth 1"]
+    model = f"STANDALONE --speculative-draft-model-path {quote(start.draft)}" if start.draft else "NEXTN"
+    return [
+        f"--speculative-algorithm {model}", f"--speculative-num-steps {tokens}", "--speculative-eagle-topk 1", checked,
+    ]  # fmt: skip
+
+
+def _nodes(found: Spread) -> tuple[list[str], list[str]]:
+    words = [f"--nnodes {found.nodes}", f"--node-rank {RANK}", f"--dist-init-addr {FIRST}:{PORT}"]
+    return words if found.nodes > 1 else [], [found.each] if found.each else []
+
+
 NEWEST = ServingRuntime(
     name="sglang",
     version="SGLang 0.5.23",
@@ -76,6 +142,23 @@ NEWEST = ServingRuntime(
     process=round(0.51 * GIB),
     communicators=round((1.53 - 0.51) * GIB),
     graphs=(0, 0),  # in the reserve
+    narrow_cache="fp8",
+    launch=launch,
+    copies_in_server="one-node",
+    listed=2,
+    settings=("weights_on_host", "lora_adapters", "attention_data_parallel_size", "draft_tokens"),
+    heads_rule="SGLang, sglang/srt/models/llama.py: total_num_heads % tp_size == 0",
+    blocks_rule="SGLang, sglang/srt/layers/quantization/fp8.py, create_weights: not divisible by weight quantization block_n; "
+    "Qwen3 issue 1485",
+    check_cache=check_cache,
+    # sglang/srt/arg_groups/choices.py: QUANTIZATION_CHOICES; sglang/srt/model_loader/loader.py: BitsAndBytesModelLoader
+    at_load={
+        "fp8-e4m3": "--quantization fp8",
+        "mxfp8": "--quantization mxfp8",
+        "nf4": "--load-format bitsandbytes --quantization bitsandbytes",
+    },
+    dtype_flag="--dtype",
+    reads_faster_cache=True,
     overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on H100s with one rank and with two",
     logits_bytes=10,  # 16 bit, fp32, probabilities
     kv_cache={"bf16": "bf16", "fp8": "fp8-e4m3", "fp8_e4m3": "fp8-e4m3", "fp8_e5m2": "fp8-e5m2", "mxfp8": "mxfp8", "nvfp4": "nvfp4"},

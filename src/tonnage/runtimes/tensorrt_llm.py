@@ -1,13 +1,77 @@
 """TensorRT-LLM: runs the model once, then gives the cache a share of what is free; windows have pools of their own."""
 
+from shlex import quote
+
 from msgspec.structs import replace
 
 from tonnage.kernel.units import GIB
-from tonnage.runtimes._base import SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
+from tonnage.runtimes._serving import SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
+from tonnage.runtimes._start import KV_WORDS, Spread, Start, settings
+from tonnage.spec import Cluster
 
 # each window has a pool of its own, in the proportion in which one request of full length needs them
 PAGING = Paging(block_tokens=32, spare_batches=0, state_copies=1, group_tolerance=0, shares_blocks=False)
 BEFORE = ("bf16", "fp16", "fp32", "fp8", "int8", "int4", "gptq-4bit", "awq-4bit")
+
+
+def launch(start: Start) -> str:
+    """What trtllm-serve has no option for goes into a file of settings."""
+    plan = start.plan
+    groups = plan.attention_data_parallel_size
+    before, nodes, notes = _nodes(start.spread, start.cluster)
+    start.notes.extend(notes)
+    words = [f"{before}trtllm-serve", quote(start.name), f"--max_seq_len {plan.context}", *nodes]
+    ranks = plan.tensor_parallel_size * groups
+    words += [f"--tp_size {ranks}"] if ranks > 1 else []
+    words += [f"--pp_size {plan.pipeline_parallel_size}"] if plan.pipeline_parallel_size > 1 else []
+    words += [f"--ep_size {plan.expert_parallel_size}"] if plan.expert_parallel_size > 1 else []
+    words += settings(plan, {"max_num_batched_tokens": "--max_num_tokens", "max_num_seqs": "--max_batch_size",
+                          "gpu_memory_utilization": "--kv_cache_free_gpu_memory_fraction"}, {})  # fmt: skip
+    lines = ["enable_attention_dp: true"] if groups > 1 else []
+    dtype = KV_WORDS.get(plan.kv_cache or "", "")
+    lines += [f"kv_cache_config: {{dtype: {dtype.split('_')[0]}}}"] if dtype else []
+    if plan.draft_tokens:
+        lines.append(f"speculative_config: {{{_drafts(start)}}}")
+    lines += (
+        [f"lora_config: {{max_lora_rank: {plan.lora_rank}, max_loras: {plan.lora_adapters}}}"]
+        if plan.lora_adapters
+        else []
+    )
+    lines += ["enable_chunked_prefill: true"] if plan.chunked_prefill else []
+    if not lines:
+        return " ".join(words)
+    written = "\n".join(lines)
+    return f"cat > config.yml <<EOF\n{written}\nEOF\n{' '.join(words)} --config config.yml"
+
+
+def _drafts(start: Start) -> str:
+    tokens = start.plan.draft_tokens
+    if start.draft:
+        return f"decoding_type: Draft_Target, max_draft_len: {tokens}, speculative_model: {start.draft}"
+    return (
+        f"decoding_type: MTP, num_nextn_predict_layers: {tokens}"
+        if start.predicts
+        else f"decoding_type: NGram, max_draft_len: {tokens}"
+    )
+
+
+def _nodes(found: Spread, cluster: Cluster) -> tuple[str, list[str], list[str]]:
+    """TensorRT-LLM, docs/source/commands/trtllm-serve: what stands before the command, its options, notes."""
+    many = f"The plan is {found.servers} such servers, each on accelerators of its own."
+    notes = [many] if found.servers > 1 else []
+    if found.nodes == 1:
+        return "", [], notes
+    node = cluster.accelerators_per_host
+    start = (
+        f"srun -N {found.nodes} --ntasks {found.nodes * node} --ntasks-per-node {node} --mpi=pmix trtllm-llmapi-launch "
+    )
+    return (
+        start,
+        [f"--gpus_per_node {node}"],
+        ["Without Slurm, mpirun starts one process for each accelerator instead of srun.", *notes],
+    )
+
+
 NEWEST = ServingRuntime(
     name="tensorrt-llm",
     version="TensorRT-LLM 1.3",
@@ -20,6 +84,13 @@ NEWEST = ServingRuntime(
     process=round(0.51 * GIB),
     communicators=round((1.53 - 0.51) * GIB),
     graphs=(0, 0),  # in what the cache leaves
+    narrow_cache="fp8",
+    launch=launch,
+    listed=3,
+    aliases=("trtllm", "trt", "tensorrt"),
+    settings=("lora_adapters", "attention_data_parallel_size", "draft_tokens"),
+    heads_rule="TensorRT-LLM, tensorrt_llm/_torch/modules/attention.py: num_heads % tp_size == 0",
+    reads_faster_cache=True,
     overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on H100s with one rank and with two",
     logits_bytes=10,
     kv_cache={"fp8": "fp8-e4m3", "nvfp4": "nvfp4"},

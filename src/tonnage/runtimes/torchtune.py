@@ -5,7 +5,8 @@ gradients come, with states that bitsandbytes pages to the host.
 """
 
 from tonnage.ops import Kernels
-from tonnage.runtimes._base import METHODS, TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.runtimes._base import METHODS, PLACES, TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.runtimes.fsdp2 import CUDNN_FIRST
 from tonnage.tape import Titan
 
 TRAINING_RUNTIMES.add(
@@ -23,7 +24,17 @@ TRAINING_RUNTIMES.add(
         default_precision="bf16",
         kernels=Kernels(attention="flash", fused_norm=True, fused_activation=False, upcast_softmax=True),
         gradients_persist=False,
+        framework="torchtune",
+        listed=7,
         code="torchtitan",
+        makes_on_accelerator=True,
+        packs=("torchtune",),
+        attention_by_generation=CUDNN_FIRST,
+        offload_optimizer=PLACES[:2],
+        offload_parameters=PLACES[:2],
+        offload_activations=PLACES,
+        offloads_together=True,
+        gradients_offloaded_from=0,
         model_codes=("torchtune",),
         own=Titan(fuses_projections=False, repeats_heads=True, decomposes_norm=True),
         loss="output chunks",

@@ -1,20 +1,14 @@
 """Hugging Face transformers: the Trainer on one accelerator (fp32 weights under autocast), and plain generation."""
 
+from shlex import quote
+
 from msgspec.structs import replace
 
 from tonnage.kernel.units import GIB
 from tonnage.ops import Kernels
-from tonnage.runtimes._base import (
-    CUBLAS_WORKSPACE,
-    METHODS,
-    NEVER,
-    SERVING_RUNTIMES,
-    TRAINING_RUNTIMES,
-    BatchLimit,
-    ServingRuntime,
-    State,
-    TrainingRuntime,
-)
+from tonnage.runtimes._base import METHODS, NEVER, PLACES, TRAINING_RUNTIMES, Several, State, TrainingRuntime
+from tonnage.runtimes._serving import CUBLAS_WORKSPACE, SERVING_RUNTIMES, BatchLimit, ServingRuntime
+from tonnage.runtimes._start import Start
 
 # Liger Kernel 0.8.5, transformers/monkey_patch.py: MODEL_TYPE_TO_APPLY_LIGER_FN
 LIGER = (
@@ -37,6 +31,19 @@ TRAINING_RUNTIMES.add(
         kernels=Kernels(attention="sdpa", fused_norm=False, fused_activation=False, upcast_softmax=True),
         gradients_persist=False,
         logits_split=False,
+        framework="transformers",
+        listed=3,
+        on_several=Several(
+            runtime="ddp",
+            warning="the Trainer of transformers on several accelerators runs under DDP: runtime ddp is estimated.",
+            reason="transformers on several accelerators",
+            shown="runtime transformers (its Trainer, under DDP on several accelerators)",
+        ),
+        takes_objectives=True,
+        launch_program="options of TrainingArguments of transformers' Trainer.",
+        launch_words={"precision": ("fp16-mixed",)},
+        trl_config="single_gpu",
+        offload_activations=PLACES,  # saved_tensors_hooks of PyTorch
         casts=True,
         trains=METHODS,
         liger=tuple(LIGER.split()),
@@ -51,6 +58,12 @@ TRAINING_RUNTIMES.add(
     ),
 )
 
+
+def launch(start: Start) -> str:
+    start.note_nodes()
+    return " ".join(["transformers serve", quote(start.name), *start.words])
+
+
 NEWEST = ServingRuntime(
     name="transformers",
     version="transformers 5.23",
@@ -62,6 +75,14 @@ NEWEST = ServingRuntime(
     process=round(0.51 * GIB),
     communicators=0,
     graphs=(0, 0),
+    launch=launch,
+    listed=6,
+    aliases=("hf", "huggingface"),
+    settings=("draft_tokens",),
+    no_metal=("awq",),
+    no_metal_source="transformers, docs/source/en/quantization/overview.md",
+    # transformers/cli/serving/model_manager.py
+    at_load={"nf4": "--quantization bnb-4bit", "int8": "--quantization bnb-8bit"},
     overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on an H100",
     state_bytes=4,
     # quanto packs 2 and 4 bits, HQQ 8; the last 128 tokens, which stay in 16 bits, are not counted

@@ -5,10 +5,18 @@ vLLM 0.19 and H100s (scripts/vllm_overheads.py fits them). They are what a proce
 is not counted against the share that vLLM takes since 0.9.
 """
 
+from json import dumps
+from shlex import quote
+
 from msgspec.structs import replace
 
+from tonnage.architectures import Model
+from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.units import GIB, MIB
-from tonnage.runtimes._base import CUBLAS_WORKSPACE, SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
+from tonnage.ops import Attention
+from tonnage.runtimes._serving import CUBLAS_WORKSPACE, SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
+from tonnage.runtimes._start import FIRST, KV_WORDS, RANK, Start, offload, settings, sizes, switch
+from tonnage.spec import Accelerator
 
 # vllm/engine/arg_utils.py, get_batch_defaults: those of an API server
 LIMITS = (
@@ -52,6 +60,110 @@ DROPPED = {
     ),
 }
 
+# vllm/config/quantization.py, _ONLINE_SHORTHANDS: those that the linear layers have too
+AT_LOAD = {
+    "fp8-e4m3": "--quantization fp8",
+    "fp8-block": "--quantization fp8_per_block",
+    "fp8-channel": "--quantization fp8_per_channel",
+    "mxfp8": "--quantization mxfp8",
+}
+# vLLM, pull request 46963: its configuration is refused on SM90 and SM12x, whose kernels read no nvfp4
+FP4_CACHE = "vLLM, vllm/v1/attention/backends/flashinfer.py, supports_kv_cache_dtype and supports_combination"
+UNREAD_HEAD = 64
+
+
+def check_cache(engine: ServingRuntime, model: Model, kind: str, accelerator: Accelerator) -> None:
+    """A cache in nvfp4 is read by FlashInfer's kernels alone: those before Blackwell have not every shape of head."""
+    is_wide = "fp4" in accelerator.dense_flops and accelerator.scale_up is not None  # SM100, and not the cards of SM120
+    if kind != "nvfp4" or is_wide:
+        return
+    why = "vLLM's kernels for nvfp4 are those of B200 and its like" if "fp4" in accelerator.dense_flops else ""
+    if accelerator.vendor != "NVIDIA" or ("fp16" in accelerator.dense_flops and "bf16" not in accelerator.dense_flops):
+        why = f"{accelerator.name} is none of NVIDIA's from Ampere on"
+    if accelerator.generation == "Hopper":
+        why = "FlashInfer's kernels of Hopper read no nvfp4"
+    heads = [op for block in model.decoder.blocks for op in block.ops if isinstance(op, Attention)]
+    if not why and any(op.head_dim == UNREAD_HEAD or op.sinks for op in heads):
+        why = f"before Blackwell it reads neither heads of {UNREAD_HEAD} nor sinks, and {model.name} has them"
+    if why:
+        raise InvalidPlan(
+            f"kv_cache: {engine.version} cannot hold nvfp4 there: {why} ({FP4_CACHE}). Got {accelerator.name}. "
+            "Nearest: fp8."
+        )
+
+
+WITHOUT_NODES = 11  # of 0.x: vLLM spread over nodes by Ray alone
+LOOKED_UP = 4  # of an n-gram: the longest that is searched for in the prompt
+
+
+def weights_note(weights: str, accelerator: Accelerator) -> str:
+    """Formats that it reads without kernels for them, which costs time that no term counts."""
+    if accelerator.vendor != "AMD" or not weights.startswith("nvfp4"):
+        return ""
+    return (
+        f"vLLM emulates nvfp4 on {accelerator.name}: it turns every matrix into 16 bits in each pass (pull request 35733). The bytes hold; "
+        "the times are those of kernels that read nvfp4, and it is slower. --weights fp8 needs no emulation."
+    )
+
+
+def launch(start: Start) -> str:
+    plan = start.plan
+    words = [
+        "vllm serve",
+        quote(start.name),
+        *sizes("--tensor-parallel-size", "--pipeline-parallel-size", plan),
+        f"--max-model-len {plan.context}",
+    ]
+    groups = plan.attention_data_parallel_size * start.spread.copies
+    words += [f"--data-parallel-size {groups}"] if groups > 1 else []
+    nodes, notes = _nodes(start, int(groups))
+    start.notes.extend(notes)
+    words += nodes
+    words += ["--enable-expert-parallel"] if plan.expert_parallel_size > 1 else []
+    words += settings(plan, {"kv_cache": "--kv-cache-dtype", "max_num_batched_tokens": "--max-num-batched-tokens", "max_num_seqs": "--max-num-seqs",
+                          "gpu_memory_utilization": "--gpu-memory-utilization"}, KV_WORDS)  # fmt: skip
+    words += ["--enforce-eager"] if plan.enforce_eager else []
+    words += start.words
+    words += offload(plan)
+    if plan.lora_adapters:
+        words += ["--enable-lora", f"--max-loras {plan.lora_adapters}", f"--max-lora-rank {plan.lora_rank}"]
+    if plan.draft_tokens:
+        words.append(f"--speculative-config {quote(_drafts(start))}")
+    words += switch(plan.chunked_prefill, "--enable-chunked-prefill", "--no-enable-chunked-prefill")
+    words += switch(plan.prefix_caching, "--enable-prefix-caching", "--no-enable-prefix-caching")
+    return " ".join(words)
+
+
+def _drafts(start: Start) -> str:
+    """vllm/config/speculative.py: SpeculativeConfig."""
+    said: dict[str, str | int] = (
+        {"model": start.draft} if start.draft else {"method": "mtp" if start.predicts else "ngram"}
+    )
+    said["num_speculative_tokens"] = start.plan.draft_tokens
+    if "method" in said and not start.predicts:
+        said["prompt_lookup_max"] = LOOKED_UP
+    return dumps(said)
+
+
+def _nodes(start: Start, groups: int) -> tuple[list[str], list[str]]:
+    """vllm/engine/arg_utils.py, create_engine_config: --nnodes, of which it infers the data-parallel rank; before, Ray had the nodes."""
+    plan, found = start.plan, start.spread
+    if found.nodes == 1:
+        return [], [found.each] if found.each else []
+    each = int(plan.tensor_parallel_size * plan.pipeline_parallel_size)
+    here = max(groups * each // found.nodes // each, 1)
+    words = [f"--data-parallel-size-local {here}"] if groups > 1 else []
+    minor = int(start.engine.rpartition(".")[2])
+    if minor <= WITHOUT_NODES:
+        words += [f"--data-parallel-address {FIRST}", "--data-parallel-backend ray"] if groups > 1 else []
+        return [*words, "--distributed-executor-backend ray"], [
+            f"First `ray start` on each of the {found.nodes} nodes makes them one Ray cluster; the command is run on one."
+        ]
+    words += [f"--data-parallel-address {FIRST}"] if groups > 1 else []
+    words += [f"--nnodes {found.nodes}", f"--node-rank {RANK}", f"--master-addr {FIRST}"]
+    return words, [f"{found.each} All but the first also need --headless."]
+
+
 NEWEST = ServingRuntime(
     name="vllm",
     version="vLLM 0.33",
@@ -66,6 +178,21 @@ NEWEST = ServingRuntime(
     each_peer=round(0.07 * GIB),
     graphs=(round(0.31 * GIB), round(0.31 * GIB)),
     graph_layers=(round(0.0164 * GIB), round(0.0085 * GIB)),
+    weights_note=weights_note,
+    narrow_cache="fp8",
+    partition_variable="VLLM_PP_LAYER_PARTITION",
+    launch=launch,
+    copies_in_server="all-nodes",
+    listed=1,
+    settings=("weights_on_host", "lora_adapters", "attention_data_parallel_size", "draft_tokens"),
+    heads_rule="vLLM, vllm/config/model.py, verify_with_parallel_config: total number of attention heads must be divisible by tensor "
+    "parallel size",
+    blocks_rule="vLLM, vllm/model_executor/layers/quantization/fp8.py, create_weights: not divisible by weight quantization block_n; "
+    "vllm issue 17569",
+    check_cache=check_cache,
+    at_load=AT_LOAD,
+    dtype_flag="--dtype",
+    reads_faster_cache=True,
     overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: non_torch_forward_gib and cuda_graph_actual_gib on H100s "
     "(scripts/vllm_overheads.py)",
     dropped={name: version for version, names in DROPPED.items() for name in names.split()},
@@ -106,6 +233,8 @@ _V21 = replace(
     memory_share=0.9,
     paging=replace(PAGING, one_batch=True),
     sampler_rows=132,
+    # of what it makes of weights now, fp8 alone
+    at_load={"fp8-e4m3": "--quantization fp8", "nf4": "--quantization bitsandbytes"},
 )
 _V17 = replace(
     _V21,

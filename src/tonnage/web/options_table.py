@@ -19,14 +19,14 @@ from tonnage.kernel.errors import UnknownName
 from tonnage.kernel.registry import unknown
 from tonnage.numerics.optimizers import OPTIMIZERS
 from tonnage.numerics.precisions import PRECISIONS, TRAINING_RECIPES
-from tonnage.runtimes import SERVING, TRAINING
+from tonnage.runtimes import serving_runtimes, training_runtimes
 from tonnage.web.documents import OptionRow
 
 VERBS = ("train", "serve")
 # Names that an option takes and nothing else; in OPEN: beside other spellings, or as the engine has them.
 CHOICES: dict[str, Iterable[str]] = {
     "attention": ATTENTION,
-    "engine": SERVING,
+    "engine": serving_runtimes(),
     "method": training_method.METHODS,
     "objective": objective.OBJECTIVES,
     "optimizer": OPTIMIZERS,
@@ -35,7 +35,7 @@ CHOICES: dict[str, Iterable[str]] = {
     "precision": TRAINING_RECIPES,
     "price_kind": bill.KINDS,
     "recompute": ("none", "selective", "selective-op", "full"),
-    "runtime": TRAINING,
+    "runtime": training_runtimes(),
 }
 OPEN: dict[str, Iterable[str]] = {
     "base_weights": ("nf4", "nf4-double", "fp4", "fp4-double", "int8"),

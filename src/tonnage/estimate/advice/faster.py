@@ -82,7 +82,8 @@ def _remedies(run: "Run", timing: Timing) -> Iterator[list[Change]]:
         yield [{"micro_batch_size": plan.micro_batch_size // cut} for cut in (2, 4) if plan.micro_batch_size % cut == 0]
         if run.options.global_batch_size is None:
             yield [{"num_microbatches": plan.num_microbatches * ROUNDS}]
-    if "links, expert parallel" in waits and plan.runtime == "megatron" and not plan.overlap_moe_expert_parallel_comm:
+    overlaps = "overlap_moe_expert_parallel_comm" in run.runtime.options
+    if "links, expert parallel" in waits and overlaps and not plan.overlap_moe_expert_parallel_comm:
         without: dict[str, list[Change]] = {
             "recompute": [{"recompute": policy} for policy in ("none", "selective")],
             "virtual_pipeline_size": chunks,

@@ -161,7 +161,11 @@ def _ladders(replicas: _Replicas, least_context: int) -> Iterator[Ladder]:
 
 def _to_host(model: Model, plan: ServingPlan, engine: ServingRuntime, cluster: Cluster) -> Iterator[Ladder]:
     """Of llama.cpp's layers some stay in host memory: experts first, which a token seldom asks for, then whole layers."""
-    if engine.name != "llama.cpp" or not has_host(engine, cluster.accelerator) or cluster.accelerator.memory.unified:
+    if (
+        "expert_layers_on_host" not in engine.settings
+        or not has_host(engine, cluster.accelerator)
+        or cluster.accelerator.memory.unified
+    ):
         return
     if expert_counts(model) and not plan.expert_layers_on_host:
         yield _ladder("expert_layers_on_host", range(1, model.num_layers + 1))

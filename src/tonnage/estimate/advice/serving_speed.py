@@ -89,7 +89,8 @@ def speed_moves(case: Case) -> list[dict[str, Any]]:
 
 
 def _changes(case: Case) -> Iterator[dict[str, Any]]:
-    plan, engine = case.plan, case.plan.engine
+    plan = case.plan
+    runtime = serving_runtime(plan.engine, plan.engine_version)
     t = int(plan.tensor_parallel_size)
     widths = doublings(2 * t, case.cluster.size // case.ranks) if case.is_late else (2 * t,)
     yield from ({"tensor_parallel_size": width} for width in widths)
@@ -97,11 +98,11 @@ def _changes(case: Case) -> Iterator[dict[str, Any]]:
         yield {"tensor_parallel_size": t // 2}
     if plan.enforce_eager:
         yield {"enforce_eager": False}
-    choices = ("fp8", "awq") if engine != "llama.cpp" else ("q8_0", "q4_k_m")
-    runtime = serving_runtime(engine, plan.engine_version)
-    for weights in narrower_weights(case.model, plan.weights, runtime, case.cluster.accelerator, choices):
+    for weights in narrower_weights(
+        case.model, plan.weights, runtime, case.cluster.accelerator, runtime.faster_weights
+    ):
         yield {"weights": weights}
-    if engine in ("vllm", "sglang", "tensorrt-llm") and not (plan.kv_cache or "").startswith("fp8"):
+    if runtime.reads_faster_cache and not (plan.kv_cache or "").startswith("fp8"):
         yield {"kv_cache": "fp8"}
 
 

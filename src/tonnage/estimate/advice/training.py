@@ -16,7 +16,7 @@ from tonnage.estimate.host.memory import host_memory
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.memory import Step, TrainingMemory
 from tonnage.estimate.money.bill import Rent
-from tonnage.estimate.options.offload_options import ABLE
+from tonnage.estimate.options.offload_options import OFFLOADS
 from tonnage.estimate.options.plans import training_plan
 from tonnage.estimate.plan.checks import expert_counts
 from tonnage.estimate.plan.schedule import schedule_takes_microbatches
@@ -26,7 +26,7 @@ from tonnage.estimate.step_time.time import Timing, timing_of
 from tonnage.formulas.time import tokens_per_second
 from tonnage.kernel.errors import TonnageError
 from tonnage.numerics.precisions import TRAINING_RECIPES
-from tonnage.runtimes import training_runtime
+from tonnage.runtimes import PEFT_CODE, USUAL_ON_SEVERAL, training_runtime
 from tonnage.spec import Cluster, TrainingPlan
 
 # What follows from other choices unless it is said: a move says it wherever it moves.
@@ -111,7 +111,7 @@ class Run:
         self.plan = now.plan
         self.machines = Machines(cluster)
         self.become = _must_become(self.plan, options, widest)
-        self.runtime = training_runtime("fsdp2" if self.become else self.plan.runtime)  # which it may become
+        self.runtime = training_runtime(USUAL_ON_SEVERAL if self.become else self.plan.runtime)  # which it may become
 
     def ask(self, change: dict[str, Any]) -> Settled | None:
         """The change with every option that it moves, and its bytes; None if it is no plan."""
@@ -133,7 +133,7 @@ class Run:
         try:
             said = self._said(planned)
             made = planned.step.walk()
-            if any(getattr(plan, name) != "none" for name in ABLE) and self._overfills(plan, machine, made):
+            if any(getattr(plan, name) != "none" for name in OFFLOADS) and self._overfills(plan, machine, made):
                 return None
             needed = ceil(made.needed)
         except TonnageError:
@@ -243,11 +243,15 @@ def _free(run: Run) -> Iterator[Ladder]:
 
 def _offload(plan: TrainingPlan) -> Iterator[Ladder]:
     """What host memory may hold instead, the least traffic first; how much of it there is, is asked with each plan."""
-    if plan.offload_optimizer == "none" and "cpu" in ABLE["offload_optimizer"].get(plan.runtime, ()):
+    runtime = training_runtime(plan.runtime)
+    if plan.offload_optimizer == "none" and "cpu" in runtime.offload_optimizer:
         alone = {"offload_optimizer": "cpu"}
         both = {**alone, "offload_parameters": "cpu"}
-        yield Ladder({"megatron": (alone,), "deepspeed": (alone, both)}.get(plan.runtime, (both,)))
-    if plan.offload_activations == "none" and "cpu" in ABLE["offload_activations"].get(plan.runtime, ()):
+        if runtime.offloads_together:
+            yield Ladder((both,))
+        else:
+            yield Ladder((alone, both) if "cpu" in runtime.offload_parameters else (alone,))
+    if plan.offload_activations == "none" and "cpu" in runtime.offload_activations:
         yield _ladder("offload_activations", ("cpu",))
 
 
@@ -269,14 +273,15 @@ def _must_become(plan: TrainingPlan, options: TrainingOptions, widest: int) -> d
     alone; and where nothing else fits, of one that cuts no matrices. Recomputation, method and precision stay as they are, where they were a runtime's own."""
     runtime = training_runtime(plan.runtime)
     uncut = runtime.one_accelerator or (widest and not runtime.tensor_parallel)
-    if plan.runtime not in ("ddp", "transformers") and not uncut:
+    copies_everything = runtime.zero_stages == (0,)
+    if not copies_everything and not uncut:
         return {}
-    become: dict[str, Any] = {"runtime": "fsdp2", "model_code": "transformers"}
+    become: dict[str, Any] = {"runtime": USUAL_ON_SEVERAL, "model_code": PEFT_CODE}
     if plan.recompute == "full":
         become["recompute"] = "full"
     if options.method is None and plan.method != "full":
         become["method"] = plan.method
-    if options.precision is None and plan.precision != training_runtime("fsdp2").default_precision:
+    if options.precision is None and plan.precision != training_runtime(USUAL_ON_SEVERAL).default_precision:
         become["precision"] = plan.precision
     return become
 

@@ -19,7 +19,7 @@ from tonnage.estimate.serving_time.speed import replica_of
 from tonnage.estimate.serving_time.times import times
 from tonnage.formulas import service as h
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError
-from tonnage.runtimes import serving_runtime
+from tonnage.runtimes import USUAL_ENGINE, serving_runtime
 from tonnage.spec import Cluster, Load, ServingPlan
 
 NARROWER = ("fp8", "awq")  # beside the checkpoint's own precision, where the engine loads them on this accelerator
@@ -111,7 +111,7 @@ def _price(cluster: Cluster, load: LoadOptions, money: BillOptions) -> float | N
 def _precisions(model: Model, cluster: Cluster, options: ServingOptions) -> tuple[str | None, ...]:
     if options.weights:
         return (options.weights,)
-    engine = serving_runtime(options.engine or "vllm", options.engine_version or "" if options.engine else "")
+    engine = serving_runtime(options.engine or USUAL_ENGINE, options.engine_version or "" if options.engine else "")
     return (None, *narrower_weights(model, None, engine, cluster.accelerator, NARROWER))
 
 

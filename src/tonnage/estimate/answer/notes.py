@@ -2,11 +2,9 @@
 
 from math import ceil
 
-from msgspec.structs import replace
-
 from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.memory import Step, TrainingMemory
+from tonnage.estimate.memory import TrainingMemory
 from tonnage.estimate.plan.checks import expert_counts
 from tonnage.estimate.run.checkpoint import state_bytes
 from tonnage.kernel.units import counted, human
@@ -30,8 +28,8 @@ def warn_of_training(model: Model, plan: TrainingPlan, made: TrainingMemory, que
             f"method {plan.method} works on the layers of {plan.model_code}; method full would have {own}'s, which keep other tensors: "
             f"to compare, give both --model-code {plan.model_code}."
         )
-    if plan.runtime == "unsloth" and (said := _parts_of_loss(model, plan, made)):
-        question.warn(said)
+    for note in made.fullest.stage.step.framework.notes():
+        question.warn(note)
     if plan.float8 != "none":
         _warn_of_float8(plan, made, question)
     if plan.method in ("lora", "dora"):
@@ -110,19 +108,6 @@ def _warn_of_rank(model: Model, plan: TrainingPlan, question: Question) -> None:
             f"lora_rank {plan.lora_rank:,} is above {least:,}, the narrower side of {name}: an update of that matrix has no higher "
             "rank, so that such adapters take memory and can learn nothing more."
         )
-
-
-def _parts_of_loss(model: Model, plan: TrainingPlan, made: TrainingMemory) -> str:
-    """unsloth_zoo, fused_losses/cross_entropy_loss.py: get_chunk_size gives 1 or a multiple of 4, so that memory falls where it steps up."""
-    step = made.fullest.stage.step
-    wider = Step(model, replace(plan, micro_batch_size=plan.micro_batch_size + 1), step.cluster).framework
-    here, there = (each.loss_kind() for each in (step.framework, wider))  # type: ignore[attr-defined]
-    if here[0] != "unsloth in parts" or here[1] == there[1]:
-        return ""
-    return (
-        f"Unsloth takes the loss in {counted(here[1], 'parts')} here and in {there[1]:,.0f} with one more sequence in the micro-batch, "
-        "each of them smaller: a larger micro-batch can need less."
-    )
 
 
 def _keeps_scores(made: TrainingMemory) -> bool:

@@ -39,12 +39,10 @@ def warn_of_gguf(model: Model, plan: ServingPlan, made: ServingMemory, question:
 
 
 def warn_of_emulation(plan: ServingPlan, cluster: Cluster, made: ServingMemory, question: Question) -> None:
-    """Formats that vLLM reads without kernels for them, which costs time that no term counts."""
-    if plan.engine == "vllm" and cluster.accelerator.vendor == "AMD" and made.stored.name.startswith("nvfp4"):
-        question.warn(
-            f"vLLM emulates nvfp4 on {cluster.accelerator.name}: it turns every matrix into 16 bits in each pass (pull request 35733). The bytes hold; "
-            "the times are those of kernels that read nvfp4, and it is slower. --weights fp8 needs no emulation."
-        )
+    """Formats that the engine reads without kernels for them, which costs time that no term counts."""
+    engine = serving_runtime(plan.engine, plan.engine_version)
+    if engine.weights_note is not None and (note := engine.weights_note(made.stored.name, cluster.accelerator)):
+        question.warn(note)
 
 
 def warn_of_host(cluster: Cluster, made: ServingMemory, question: Question) -> None:

@@ -1,14 +1,19 @@
 """What differs between frameworks in the walk of a step: how layers are written, what surrounds them, what stays beside them.
 
-`Framework` is PyTorch's own way; a runtime whose ways differ has a subclass in `FRAMEWORKS`.
+`Framework` is PyTorch's own way; a runtime whose ways differ names a subclass, which its file registers in `FRAMEWORKS`. Nobody else compares
+the name of a runtime: where runtimes differ in a fact it is a field of TrainingRuntime, where they differ in what they do, a method here.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, NamedTuple, Self
 
 from msgspec.structs import replace
 
-from tonnage.architectures import Block, style_of
+from tonnage.architectures import Block, Model, style_of
+from tonnage.estimate._pinned import pinned
+from tonnage.estimate._plan_request import PlanRequest
+from tonnage.estimate._views import RankView, StepView
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.layers.trl_losses import KINDS
 from tonnage.estimate.step.method import adapters_of, bare_base_bytes
@@ -16,23 +21,76 @@ from tonnage.estimate.step.overhead import cublas_workspaces
 from tonnage.estimate.step.points import Point
 from tonnage.estimate.step.rank import FIRST, Stage
 from tonnage.kernel.formula import Number
+from tonnage.kernel.registry import Registry
 from tonnage.kernel.term import Term
 from tonnage.numerics.precisions import TRAINING_RECIPES
 from tonnage.ops import Attention
-from tonnage.spec import Cluster
+from tonnage.runtimes import TrainingRuntime
+from tonnage.spec import Cluster, TrainingPlan
 from tonnage.tape import TOKEN, Account, Extent, Layer, Setting, Types
-
-if TYPE_CHECKING:
-    from tonnage.estimate.memory import Step
-    from tonnage.estimate.step.stage import StageMemory
-
 
 WIDE = 4  # bytes of an fp32 number
 SDPA = ("sdpa", "efficient")  # calls of scaled_dot_product_attention
 
 
+class HostStates(NamedTuple):
+    """What one rank keeps outside of the accelerator: in host memory, and on NVMe."""
+
+    host: list[Term]
+    stored: list[Term]
+
+
 class Framework:
     """One run's framework; `step` has the plan, and what all stages share."""
+
+    # ---- while a plan is made ----
+
+    @classmethod
+    def options(cls, request: PlanRequest) -> dict[str, Any]:
+        """The fields of a plan that this framework's own options of layers and parallelism decide."""
+        return {}
+
+    @classmethod
+    def sharding_options(cls, request: PlanRequest) -> dict[str, Any]:
+        """The fields of a plan that its own options of how states are sharded decide."""
+        return {}
+
+    @classmethod
+    def check_offload(cls, places: Mapping[str, Any], zero_stage: int) -> None:
+        """InvalidPlan where it cannot offload so under this ZeRO stage; `places` by the names of our options."""
+
+    @classmethod
+    def for_step(cls, step: StepView) -> Self:
+        """That of one plan."""
+        return cls(step)
+
+    # ---- how a plan is started ----
+
+    trl_base: tuple[str, ...] = ()  # options of TRL's command for a 4-bit base, beside those of bitsandbytes
+
+    @classmethod
+    def launch_settings(cls, model: Model, plan: TrainingPlan) -> list[str]:
+        """What the runtime's program is given, by its own names."""
+        return []
+
+    @classmethod
+    def launch_lacks(cls, model: Model, plan: TrainingPlan) -> list[str]:
+        """What of a plan's pipeline these settings do not say."""
+        return []
+
+    @classmethod
+    def trl_config(cls, plan: TrainingPlan, usual: str) -> str:
+        """TRL's file for accelerate; `usual`: that of the runtime."""
+        return usual
+
+    @classmethod
+    def trl_sharding(cls, plan: TrainingPlan) -> list[str]:
+        """Options of TRL's command that say how states are sharded and offloaded."""
+        return []
+
+    # ---- while a step is walked ----
+
+    copies_layer_shards = True  # offloaded weights are copied to the accelerator a layer at a time
 
     adds_tied_gradients = True  # the gradient of a tied head waits for the embedding's
     keeps_gradients = True  # until the optimizer's step
@@ -49,7 +107,7 @@ class Framework:
 
     unit_gradient_width: float = 0  # bytes of a gradient of the unit at work, beside the runtime's own copies
 
-    def __init__(self, step: "Step"):
+    def __init__(self, step: StepView):
         self.step, self.plan, self.runtime, self.recipe = step, step.plan, step.runtime, step.recipe
 
     def setting(self) -> Setting:
@@ -72,7 +130,7 @@ class Framework:
     def _code(self) -> str:
         """The flavour of the tape that the model's code is."""
         own = self.plan.model_code in ("", self.runtime.model_codes[0])
-        return self.runtime.code if own else FLAVOURS[self.plan.model_code]
+        return self.runtime.code if own else self.runtime.flavours[self.plan.model_code]
 
     @property
     def joins_rows(self) -> bool:
@@ -103,6 +161,15 @@ class Framework:
         """Whether router, permutations and casts around the products of experts are fused, as in Megatron-core's newest."""
         return False
 
+    @property
+    def accumulated_bytes(self) -> float:
+        """Bytes that a product reads and writes more for each gradient of a weight that it adds to the accumulated ones."""
+        return 0
+
+    def notes(self) -> list[str]:
+        """What a reader should know of how it runs this plan."""
+        return []
+
     def stages(self, found: tuple[Stage, ...]) -> tuple[Stage, ...]:
         """The pipeline's stages with what only this framework's options add to them."""
         return found
@@ -127,45 +194,45 @@ class Framework:
         """Bytes of a weight that does not train and that no library quantised."""
         return self.step.setting.types.parameter
 
-    def points(self, rank: "StageMemory", plain: tuple[Point, ...]) -> tuple[Point, ...]:
+    def points(self, rank: RankView, plain: tuple[Point, ...]) -> tuple[Point, ...]:
         """The moments of a stage; `plain`: those of every framework."""
         return plain
 
-    def buffers(self, rank: "StageMemory", point: Point | None) -> Term | None:
+    def buffers(self, rank: RankView, point: Point | None) -> Term | None:
         """Buffers of communication at a moment, or in the optimizer's step; None: as `Communication` has them."""
         return None
 
-    def step_copies(self, rank: "StageMemory") -> Term | None:
+    def step_copies(self, rank: RankView) -> Term | None:
         """Copies of the gradients that the optimizer's step makes; None: as `Communication` has them."""
         return None
 
-    def weights(self, rank: "StageMemory") -> list[Term]:
+    def weights(self, rank: RankView) -> list[Term]:
         """Copies of weights on the accelerator beside those that the runtime's states name."""
         return []
 
-    def gradients(self, rank: "StageMemory", point: Point) -> Term | None:
+    def gradients(self, rank: RankView, point: Point) -> Term | None:
         """The gradients of a moment, where they are others than the runtime's states say."""
         return None
 
-    def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
+    def temporary(self, rank: RankView, point: Point) -> list[Term]:
         """What is held for a moment besides what operations make."""
         return []
 
-    def reserve(self, rank: "StageMemory", point: Point | None, gradients: Number) -> list[Term] | None:
+    def reserve(self, rank: RankView, point: Point | None, gradients: Number) -> list[Term] | None:
         """What the allocator keeps beside the tensors, where that is known; None: a part of all tensors."""
         return None
 
-    def reserve_share(self, rank: "StageMemory", point: Point) -> float:
+    def reserve_share(self, rank: RankView, point: Point) -> float:
         """The part of gradients that `reserve` adds to them at a moment."""
         return 0
 
-    def beside(self, rank: "StageMemory", point: Point, gradients: Number) -> Number:
+    def beside(self, rank: RankView, point: Point, gradients: Number) -> Number:
         """Bytes of all that the methods above give for a moment: what `StageMemory` adds to gradients and to what operations hold."""
         reserve = self.reserve(rank, point, gradients) or ()
         terms = (*self.temporary(rank, point), *self.passing(rank, point), *reserve)
         return rank.buffers_at(point).value + sum(term.value for term in terms)
 
-    def outside(self, rank: "StageMemory") -> list[Term]:
+    def outside(self, rank: RankView) -> list[Term]:
         """What the model's code makes once for all layers and keeps through backward: masks, tables of rotary positions, and where
         embedded tokens are dropped the mask of that."""
         setting, sizes, hidden = self.step.setting, self.step.sizes, self.step.model.hidden_size
@@ -195,7 +262,7 @@ class Framework:
             return [self.step.sizes.term("mask of a window", 1, 1, pairs)]
         return []
 
-    def left_over(self, rank: "StageMemory") -> list[Term]:
+    def left_over(self, rank: RankView) -> list[Term]:
         """What backward leaves behind: peft asks for gradients of the embedded tokens where layers are checkpointed, and nobody lets
         go of these (transformers, modeling_utils.py: enable_input_require_grads)."""
         if (
@@ -209,15 +276,43 @@ class Framework:
         return [self.step.sizes.term(name, self.step.model.hidden_size, width, TOKEN)
                 for name in ("embedded tokens", "gradient of the embedded tokens")]  # fmt: skip
 
-    def lasting(self, rank: "StageMemory") -> list[Term]:
+    # ---- what lives outside of the accelerator ----
+
+    def offloaded_tensors(self, block: Block) -> Term | None:
+        """Of what a layer keeps for backward the tensors that leave, where activations are offloaded; None: all of them."""
+        return None
+
+    def gradients_to_host(self, rank: RankView) -> tuple[Term, Number]:
+        """Gradients that go to an offloaded optimizer, and how often in a step."""
+        return rank.every_gradient, self.plan.num_microbatches
+
+    def host_states(self, rank: RankView) -> HostStates:
+        """Offloaded states of one rank (torch, distributed/fsdp/_fully_shard/_fsdp_api.py: CPUOffloadPolicy, pinned by default)."""
+        if self.plan.offload_parameters == "none":
+            return HostStates([], [])
+        weights, gradients = rank.every_weight.named("weights"), rank.every_gradient.named("gradients")
+        return HostStates([*pinned(weights), gradients, rank.every_state], [])
+
+    @property
+    def loads_on_first_rank(self) -> bool:
+        """Rank 0 alone loads a whole model; else every rank does."""
+        return False
+
+    def gathered_to_save(self, whole: Term) -> Term | None:
+        """Weights that rank 0 gathers to save them, `whole` being the parameters; None: it saves them file by file or weight by weight."""
+        return None
+
+    # ---- buffers, workspaces ----
+
+    def lasting(self, rank: RankView) -> list[Term]:
         """Buffers that stay for the whole step."""
         return []
 
-    def passing(self, rank: "StageMemory", point: Point) -> list[Term]:
+    def passing(self, rank: RankView, point: Point) -> list[Term]:
         """What schedules and streams hold at this moment besides."""
         return []
 
-    def workspaces(self, rank: "StageMemory") -> list[Term]:
+    def workspaces(self, rank: RankView) -> list[Term]:
         """Workspaces of libraries, which PyTorch's allocator hands out."""
         return cublas_workspaces(self.step.cluster)
 
@@ -227,30 +322,14 @@ def prefers_cudnn(cluster: Cluster | None) -> bool:
     return cluster is None or cluster.accelerator.generation.startswith(("Hopper", "Blackwell"))
 
 
-FLAVOURS = {"transformers": "eager", "torchtitan": "torchtitan", "megatron": "megatron"}
-FRAMEWORKS: dict[str, Callable[["Step"], Framework]] = {}
+FRAMEWORKS: Registry[type[Framework]] = Registry("framework")
+FILE = "tonnage.estimate._{}"  # where the framework stands that a runtime of this package names
 
 
-def framework(name: str) -> Callable[["Step"], Framework]:
-    """That of a runtime."""
-    if not FRAMEWORKS:
-        from tonnage.estimate.frameworks import (
-            deepspeed,
-            fsdp2,
-            litgpt,
-            megatron,
-            nanotron,
-            torchtune,
-            transformers,
-            unsloth,
-        )
-
-        FRAMEWORKS["deepspeed"] = deepspeed.DeepSpeed
-        FRAMEWORKS["megatron"] = megatron.Megatron
-        FRAMEWORKS["fsdp2"] = fsdp2.Fsdp2
-        FRAMEWORKS["nanotron"] = nanotron.Nanotron
-        FRAMEWORKS["torchtune"] = torchtune.torchtune
-        FRAMEWORKS["transformers"] = FRAMEWORKS["ddp"] = transformers.Transformers
-        FRAMEWORKS["litgpt"] = litgpt.LitGPT
-        FRAMEWORKS["unsloth"] = unsloth.Unsloth
-    return FRAMEWORKS.get(name, Framework)
+def framework_of(runtime: TrainingRuntime) -> type[Framework]:
+    """The framework that a runtime declares; its file is imported only now, and registers it."""
+    if not runtime.framework:
+        return Framework
+    if runtime.framework not in FRAMEWORKS:
+        import_module(FILE.format(runtime.framework))
+    return FRAMEWORKS[runtime.framework]

@@ -13,22 +13,28 @@ Read in DeepSpeed 0.19, deepspeed/runtime/zero:
 - allgather_bucket_size counts only where torch has no all_gather_into_tensor, which writes into the weights themselves.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any
 
-from tonnage.estimate.frameworks.base import Framework
+from tonnage.estimate._pinned import pinned
+from tonnage.estimate._plan_request import PlanRequest
+from tonnage.estimate._views import RankView, StepView
+from tonnage.estimate.frameworks.base import FRAMEWORKS, Framework, HostStates
+from tonnage.estimate.options.zero_options import zero_options
 from tonnage.estimate.step.communication import copies, width_of
-from tonnage.estimate.step.pieces import PLACES, largest_weight, small_parameters
+from tonnage.estimate.step.offload import MOST_IN_MEMORY, leaving, offloaded
+from tonnage.estimate.step.pieces import PLACES, largest_weight, largest_weights, small_parameters
 from tonnage.estimate.step.points import Point
+from tonnage.formulas import host as h
 from tonnage.formulas import memory as f
-from tonnage.kernel.formula import is_any, maximum, minimum
+from tonnage.kernel.errors import InvalidPlan
+from tonnage.kernel.formula import Number, is_any, maximum, minimum
 from tonnage.kernel.term import Term
 from tonnage.runtimes._base import Moment
-
-if TYPE_CHECKING:
-    from tonnage.estimate.memory import Step
-    from tonnage.estimate.step.stage import StageMemory
+from tonnage.spec import TrainingPlan
 
 STAGE_0_BUCKET = 500_000_000  # MEMORY_OPT_ALLREDUCE_SIZE
+PARAMETER_BUFFERS, PARAMETER_BUFFER, OPTIMIZER_BUFFERS = 5, 100_000_000, 4  # deepspeed/runtime/zero/offload_config.py
 QUANTISED = 1.0  # bytes of a weight in int8; scales of 8000 weights share 4 bytes more
 # all_to_all_quant_reduce: gradients in 4 bits, sent and received
 QUANTISED_GRADIENT = 0.5 + 0.5
@@ -37,12 +43,40 @@ QUANTISED_GRADIENT = 0.5 + 0.5
 class DeepSpeed(Framework):
     """A run under DeepSpeed's engine."""
 
+    copies_layer_shards = False  # parameter by parameter
+
+    @classmethod
+    def sharding_options(cls, request: PlanRequest) -> dict[str, Any]:
+        r = request
+        return zero_options(r.model, r.zero_stage, r.sizes, r.offload, r.options, r.question)
+
+    @classmethod
+    def check_offload(cls, places: Mapping[str, Any], zero_stage: int) -> None:
+        if places["offload_optimizer"] != "none" and zero_stage == 0:
+            raise InvalidPlan("offload_optimizer needs ZeRO: zero_stage must be 1, 2 or 3. Got 0.")
+        if places["offload_parameters"] != "none" and zero_stage != 3:
+            raise InvalidPlan(
+                f"offload_parameters needs weights that are sharded: zero_stage must be 3. Got {zero_stage}."
+            )
+        if places["offload_optimizer"] == "nvme" and zero_stage != 3:
+            raise InvalidPlan(f"offload_optimizer nvme is ZeRO-Infinity's: zero_stage must be 3. Got {zero_stage}.")
+
+    @classmethod
+    def trl_config(cls, plan: TrainingPlan, usual: str) -> str:
+        return "zero3" if plan.zero_stage == 3 else usual
+
+    @classmethod
+    def trl_sharding(cls, plan: TrainingPlan) -> list[str]:
+        made = [f"--zero_stage {plan.zero_stage}"] if plan.zero_stage < 2 else []
+        made += ["--offload_optimizer_device cpu"] if plan.offload_optimizer == "cpu" else []
+        return made + (["--offload_param_device cpu"] if plan.offload_parameters == "cpu" else [])
+
     @property
     def adapter_width(self) -> float:
         """The engine turns the whole module to 16 bits, adapters too (runtime/engine.py: _configure_distributed_model)."""
         return self.recipe.compute_bytes if self.recipe.master_bytes else super().adapter_width
 
-    def __init__(self, step: "Step"):
+    def __init__(self, step: StepView):
         super().__init__(step)
         said = self.plan.overlap_comm
         self.overlaps = self.plan.zero_stage == 3 if said is None else said
@@ -50,7 +84,7 @@ class DeepSpeed(Framework):
 
     # ---- communication ----
 
-    def buffers(self, rank: "StageMemory", point: Point | None) -> Term:
+    def buffers(self, rank: RankView, point: Point | None) -> Term:
         moment: Moment = "optimizer step" if point is None else point.moment
         key = (rank.stage.rank, moment)
         if key not in self._made:
@@ -58,7 +92,7 @@ class DeepSpeed(Framework):
             self._made[key] = Term.sum("communication buffers", *parts, unit="bytes")
         return self._made[key]
 
-    def _gathered(self, rank: "StageMemory", moment: Moment) -> list[Term]:
+    def _gathered(self, rank: RankView, moment: Moment) -> list[Term]:
         """Parameters that stage 3 has gathered: those at work, ahead of it, and on their way."""
         if self.plan.zero_stage != 3 or moment == "optimizer step":
             return []
@@ -92,7 +126,7 @@ class DeepSpeed(Framework):
         several = Term.of("several shards", f.several_ranks, n=shards)
         return [Term.product(term.name, "bytes", several, term) for term in gathered]
 
-    def _reduced(self, rank: "StageMemory", moment: Moment) -> list[Term]:
+    def _reduced(self, rank: RankView, moment: Moment) -> list[Term]:
         """Gradients that are made and not yet in the bucket."""
         if self.plan.zero_stage < 2 or moment not in ("first layer of backward", "last layer of backward"):
             return []
@@ -106,7 +140,7 @@ class DeepSpeed(Framework):
         units = [unit for unit in (ends, *layers) if unit is not None and unit.children]
         return [self._narrow("gradients of one unit", Term.max("largest unit", *units))] if units else []
 
-    def _buckets(self, rank: "StageMemory", moment: Moment) -> list[Term]:
+    def _buckets(self, rank: RankView, moment: Moment) -> list[Term]:
         plan, stage = self.plan, self.plan.zero_stage
         backward = moment in ("first layer of backward", "last layer of backward")
         size = plan.reduce_bucket_size if stage else STAGE_0_BUCKET
@@ -122,7 +156,7 @@ class DeepSpeed(Framework):
             made.append(self._flattened(rank, carried))
         return made
 
-    def _flattened(self, rank: "StageMemory", carried: Term) -> Term:
+    def _flattened(self, rank: RankView, carried: Term) -> Term:
         name = "gradients flattened to be reduced"
         if not self.plan.zero_quantized_gradients:
             return self._narrow(name, carried)
@@ -135,7 +169,7 @@ class DeepSpeed(Framework):
 
     # ---- states ----
 
-    def step_copies(self, rank: "StageMemory") -> Term:
+    def step_copies(self, rank: RankView) -> Term:
         plan = self.plan
         if plan.zero_stage < 2 or plan.offload_optimizer != "none" or not self.recipe.master_bytes:
             return Term.sum("temporary", unit="bytes")
@@ -148,7 +182,7 @@ class DeepSpeed(Framework):
     def base_bytes(self) -> float:
         return QUANTISED if self.plan.zero_quantized_nontrainable_weights else super().base_bytes()
 
-    def weights(self, rank: "StageMemory") -> list[Term]:
+    def weights(self, rank: RankView) -> list[Term]:
         """Stage 3: parameters too small to be released, whole; ZeRO++'s second shard, cut over fewer ranks."""
         plan, wide = self.plan, self.recipe.compute_bytes
         if plan.zero_stage != 3:
@@ -160,12 +194,79 @@ class DeepSpeed(Framework):
         secondary = plan.offload_parameters == "none" and is_any(plan.zero_hpz_partition_size > 1)
         return self._spread(whole, *([self.secondary(rank)] if secondary else []))
 
-    def secondary(self, rank: "StageMemory") -> Term:
+    def secondary(self, rank: RankView) -> Term:
         """ZeRO++: once more all weights, cut over the ranks of a smaller group."""
         part = Term.of("parameters", f.whole_parameters, N=rank.whole.value, z=self.plan.zero_hpz_partition_size)
         return copies("second shard of ZeRO++", self.recipe.compute_bytes, part)
 
-    def lasting(self, rank: "StageMemory") -> list[Term]:
+    def lasting(self, rank: RankView) -> list[Term]:
         if self.plan.offload_optimizer == "none" or self.plan.zero_stage > 2:
             return []
         return [self._narrow("gradient on its way to the host", largest_weight(rank.stage, self.step.whole, PLACES))]
+
+    # ---- what lives outside of the accelerator (deepspeed/runtime/zero/{stage_1_and_2,stage3}.py and swap_tensor) ----
+
+    @property
+    def loads_on_first_rank(self) -> bool:
+        return self.plan.zero_stage == 3
+
+    def gathered_to_save(self, whole: Term) -> Term | None:
+        """All 16-bit weights, if it gathers them."""
+        if self.plan.zero_stage != 3:
+            return None
+        if not self.plan.stage3_gather_16bit_weights_on_model_save:
+            return Term.sum("gathered weights, on the node of rank 0", unit="bytes")
+        return copies("gathered weights, on the node of rank 0", self.recipe.compute_bytes, whole)
+
+    def gradients_to_host(self, rank: RankView) -> tuple[Term, Number]:
+        """ZeRO-2 and 3 send each micro-batch's (stage_1_and_2.py: async_accumulate_grad_in_cpu_via_gpu), ZeRO-1 a step's."""
+        gradients = copies("gradients", width_of("compute", self.step.updates), rank.trained_shard)
+        return gradients, self.plan.num_microbatches if self.plan.zero_stage >= 2 else 1
+
+    def host_states(self, rank: RankView) -> HostStates:
+        plan, updates = self.plan, self.step.updates
+        held, narrow = rank.trained_shard, width_of("compute", updates)
+        place, made = plan.offload_optimizer, HostStates([], [])
+        gradients = copies("gradients in the master's type", width_of("master", updates), held)
+        if place != "none" and plan.zero_stage < 3:
+            made.host.extend([rank.every_state, *pinned(gradients)])
+            made.host.extend(pinned(copies("updated weights in 16 bit", narrow, held)))
+            if is_any(plan.num_microbatches > 1):
+                made.host.append(copies("gradients that are accumulated", narrow, held))
+            largest = largest_weights(rank.stage, self.step.whole)
+            made.host.extend(pinned(copies("gradient on its way", narrow, largest)))
+        if place != "none" and plan.zero_stage == 3:
+            made.host.extend(pinned(copies("gradients that are accumulated", narrow, held)))
+            share = offloaded(plan, "optimizer")
+            if place == "cpu":
+                made.host.extend([leaving(rank.every_state, share), *pinned(leaving(gradients, share))])
+            else:
+                made.stored.extend([rank.every_state, gradients])
+                group = Term.of("elements", f.bucket_parameters, N=held.value, x=plan.sub_group_size)
+                width = width_of("master", updates)
+                made.host.append(_swap("buffers of optimizer states", OPTIMIZER_BUFFERS, group.value, width))
+        self._add_parameters(rank, made)
+        return made
+
+    def _add_parameters(self, rank: RankView, made: HostStates) -> None:
+        """Offloaded weights."""
+        plan, wide = self.plan, self.recipe.compute_bytes
+        if plan.offload_parameters == "none":
+            return
+        if is_any(plan.zero_hpz_partition_size > 1):
+            made.host.extend(pinned(self.secondary(rank)))
+        if plan.offload_parameters == "cpu":
+            made.host.extend(pinned(rank.every_weight.named("weights")))
+            return
+        beyond = Term.of("parameters beyond max_in_cpu", f.parameters_beyond, N=rank.shard.value, xi=MOST_IN_MEMORY)
+        made.stored.append(copies("weights", wide, beyond))
+        near = Term.of("parameters that stay in memory", f.bucket_parameters, N=rank.shard.value, x=MOST_IN_MEMORY)
+        made.host.extend(pinned(copies("weights in memory, max_in_cpu", wide, near)))
+        made.host.append(_swap("buffers of weights", PARAMETER_BUFFERS, PARAMETER_BUFFER, wide))
+
+
+def _swap(name: str, buffers: int, elements: Number, width: float) -> Term:
+    return Term.of(name, h.swap_buffer_bytes, n_copies=buffers, x=elements, w=width)
+
+
+FRAMEWORKS.add("deepspeed", DeepSpeed)

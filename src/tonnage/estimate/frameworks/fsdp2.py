@@ -1,24 +1,29 @@
 """FSDP2 in the walk: torchtitan's layers or those of transformers, unit by unit, and the pools of the allocator's streams."""
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
-from tonnage.estimate.frameworks.base import Framework
+from tonnage.architectures import Model
+from tonnage.estimate._launch_flags import size_flags
+from tonnage.estimate._views import RankView, StepView
+from tonnage.estimate.frameworks.base import FRAMEWORKS, Framework
 from tonnage.estimate.frameworks.fsdp2_units import Units, unit_points
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.step.communication import copies
 from tonnage.estimate.step.points import Point
 from tonnage.estimate.step.rank import Stage, first_of, layer_count
 from tonnage.formulas import memory as f
-from tonnage.kernel.formula import Number
+from tonnage.kernel.formula import Number, ceil_div
 from tonnage.kernel.term import Term
+from tonnage.spec import TrainingPlan
 from tonnage.tape import TOKEN, Extent, Layer, Own, Setting
 
-if TYPE_CHECKING:
-    from tonnage.estimate.memory import Step
-    from tonnage.estimate.step.stage import StageMemory
-
+FLAGS = {
+    "tensor_parallel_size": "--parallelism.tensor_parallel_degree", "pipeline_parallel_size": "--parallelism.pipeline_parallel_degree",
+    "context_parallel_size": "--parallelism.context_parallel_degree", "expert_parallel_size": "--parallelism.expert_parallel_degree",
+    "expert_tensor_parallel_size": "--parallelism.expert_tensor_parallel_degree",
+}  # fmt: skip
+SCHEDULES = {"1f1b": "1F1B", "interleaved-1f1b": "Interleaved1F1B", "gpipe": "GPipe", "interleaved-zero-bubble": "InterleavedZeroBubble",
+                   "zbv": "ZBVZeroBubble", "dualpipev": "DualPipeV"}  # fmt: skip
 SYMMETRIC = "PyTorch, torch/distributed/_symmetric_memory/__init__.py: get_symm_mem_workspace"
 
 
@@ -45,14 +50,32 @@ class Fsdp2(Compiled):
         """Gathered parameters are in param_dtype, adapters too (torch, distributed/fsdp/_fully_shard/_fsdp_param.py: unsharded_param)."""
         return self.recipe.compute_bytes if self.recipe.master_bytes else super().adapter_width
 
+    trl_base = (
+        "--bnb_4bit_quant_storage bfloat16",
+    )  # accelerate, utils/fsdp_utils.py: what is stored as bytes is kept whole on every accelerator
+
+    @classmethod
+    def launch_settings(cls, model: Model, plan: TrainingPlan) -> list[str]:
+        return [*_flags(plan), *_chunk_flags(model, plan)]
+
+    @classmethod
+    def launch_lacks(cls, model: Model, plan: TrainingPlan) -> list[str]:
+        unsaid = _needs_chunks(plan) and not _chunk_flags(model, plan)
+        return [f"virtual_pipeline_size {plan.virtual_pipeline_size}"] if unsaid else []
+
+    @classmethod
+    def trl_sharding(cls, plan: TrainingPlan) -> list[str]:
+        made = ["--fsdp_reshard_after_forward false"] if plan.zero_stage == 2 else []
+        return [*made, *(["--fsdp_offload_params true"] if plan.offload_parameters == "cpu" else [])]
+
     adds_tied_gradients = False  # gradients of the root's unit are counted with it
 
-    def __init__(self, step: "Step"):
+    def __init__(self, step: StepView):
         super().__init__(step)
         self.unit_gradient_width = self.recipe.compute_bytes
         self._units: dict[int, Units] = {}
 
-    def units(self, rank: "StageMemory") -> Units:
+    def units(self, rank: RankView) -> Units:
         found = self._units.get(rank.stage.rank)
         if found is None:
             found = self._units[rank.stage.rank] = Units(rank)
@@ -75,17 +98,17 @@ class Fsdp2(Compiled):
         chunks = self.runtime.loss_chunks if self.plan.loss == "chunked" else 1
         return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, self._loss_kind, chunks, self.runtime.logits_split)  # fmt: skip
 
-    def points(self, rank: "StageMemory", plain: tuple[Point, ...]) -> tuple[Point, ...]:
+    def points(self, rank: RankView, plain: tuple[Point, ...]) -> tuple[Point, ...]:
         units = self.units(rank)
         return unit_points(plain, units.order, bool(units.head.children), units.accumulates)
 
-    def buffers(self, rank: "StageMemory", point: Point | None) -> Term | None:
+    def buffers(self, rank: RankView, point: Point | None) -> Term | None:
         units = self.units(rank)
         if point is not None:
             return units.at(point).buffers
         return units.after_step
 
-    def gradients(self, rank: "StageMemory", point: Point) -> Term | None:
+    def gradients(self, rank: RankView, point: Point) -> Term | None:
         units = self.units(rank)
         if not units.accumulates:
             return None
@@ -98,12 +121,12 @@ class Fsdp2(Compiled):
         whole = Term.sum("parameters", *above, unit="parameters")
         return Term.sum("gradients", copies("gradients summed before they are reduced", units.reduce, whole))
 
-    def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
+    def temporary(self, rank: RankView, point: Point) -> list[Term]:
         units = self.units(rank)
         made = [units.made(rank.sizes.made(point.bytes))] if point.bytes else []
         return [*made, *units.at(point).gradients, *units.edges]
 
-    def reserve(self, rank: "StageMemory", point: Point | None, gradients: Number) -> list[Term]:
+    def reserve(self, rank: RankView, point: Point | None, gradients: Number) -> list[Term]:
         """What lies idle in the pools of the streams, and around the logits."""
         units = self.units(rank)
         ahead = units.at(point).ahead if point is not None else None
@@ -119,13 +142,13 @@ class Fsdp2(Compiled):
         ]
         return [*made, *self._holes(rank)] if point is not None and point.phase == "loss" else made
 
-    def beside(self, rank: "StageMemory", point: Point, gradients: Number) -> Number:
+    def beside(self, rank: RankView, point: Point, gradients: Number) -> Number:
         units = self.units(rank)
         held = units.at(point)
         fixed = held.buffers.value + sum(term.value for term in (*held.gradients, *units.edges))
         return fixed + sum(term.value for term in self.reserve(rank, point, gradients))
 
-    def _holes(self, rank: "StageMemory") -> list[Term]:
+    def _holes(self, rank: RankView) -> list[Term]:
         """Where logits and their fp32 copy were is room for one fp32 gradient, and a half is left; segments of a layer's temporaries
         are too small for logits, unless the allocator expands them."""
         made = []
@@ -144,7 +167,7 @@ class Fsdp2(Compiled):
             )
         return made
 
-    def workspaces(self, rank: "StageMemory") -> list[Term]:
+    def workspaces(self, rank: RankView) -> list[Term]:
         made = super().workspaces(rank)
         if (
             self.plan.async_tensor_parallel
@@ -159,3 +182,40 @@ class Fsdp2(Compiled):
 def _many(size: Number) -> bool:
     """Whether there is more than one rank; plans in an array agree in that (estimate.batch)."""
     return bool(first_of(size) > 1)
+
+
+def _needs_chunks(plan: TrainingPlan) -> bool:
+    """torchtitan gives a rank one stage, or two under a looped schedule, unless it is told otherwise."""
+    return plan.virtual_pipeline_size > 2
+
+
+def _chunk_flags(model: Model, plan: TrainingPlan) -> list[str]:
+    """Layers of a stage that make as many stages; nothing where no number does. torchtitan 0.3.0, distributed/pipeline_parallel.py: table
+    and head count as a layer each, and the stages are rounded up."""
+    if not _needs_chunks(plan):
+        return []
+    count, layers = plan.pipeline_parallel_size * plan.virtual_pipeline_size, model.num_layers + 2
+    each = ceil_div(layers, count)
+    return [f"--parallelism.pipeline_parallel_layers_per_stage {each}"] if ceil_div(layers, each) == count else []
+
+
+def _flags(plan: TrainingPlan) -> list[str]:
+    """torchtitan, torchtitan/config/configs.py (0.3)."""
+    made = size_flags(plan, FLAGS)
+    if plan.pipeline_parallel_size > 1:
+        local = plan.micro_batch_size * plan.num_microbatches
+        made.append(f"--parallelism.pipeline_parallel_schedule {SCHEDULES[plan.pipeline_schedule]}")
+        made.append(f"--parallelism.pipeline_parallel_microbatch_size {plan.micro_batch_size}")
+    else:
+        local = plan.micro_batch_size
+    made += [
+        f"--training.local_batch_size {local}",
+        f"--training.global_batch_size {plan.global_batch_size}",
+        f"--training.seq_len {plan.sequence_length}",
+    ]
+    made.append(f"--parallelism.fsdp_reshard_after_forward {'always' if plan.zero_stage == 3 else 'never'}")
+    kind = {"none": "none", "full": "full", "selective": "selective", "selective-op": "selective"}[plan.recompute]
+    return [*made, f"--activation_checkpoint.mode {kind}"]
+
+
+FRAMEWORKS.add("fsdp2", Fsdp2)

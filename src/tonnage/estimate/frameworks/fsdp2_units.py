@@ -10,12 +10,12 @@ import itertools
 from collections import Counter
 from collections.abc import Callable
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Block
+from tonnage.estimate._views import RankView
 from tonnage.estimate.step.communication import copies
 from tonnage.estimate.step.points import Point, running
 from tonnage.estimate.step.rank import Shares, op_parameters, repeated
@@ -25,9 +25,6 @@ from tonnage.kernel.term import Term
 from tonnage.numerics.precisions import precision
 from tonnage.ops import Op
 from tonnage.tape import TOKEN
-
-if TYPE_CHECKING:
-    from tonnage.estimate.step.stage import StageMemory
 
 NOTHING = Term.sum("nothing", unit="parameters")
 REDUCTION, END = "the reduction of its gradients", "the last reduction"
@@ -102,7 +99,7 @@ class Buffers(Struct, frozen=True, eq=False):
 class Units:
     """The units of a stage: the layers, and the root of all that is outside of them, or table and head on their own."""
 
-    def __init__(self, rank: "StageMemory"):
+    def __init__(self, rank: RankView):
         self.rank, step, stage = rank, rank.step, rank.stage
         self.plan, self.order = step.plan, running(stage, rank.frozen)
         self.compute, self.reduce = step.recipe.compute_bytes, step.recipe.reduce_bytes

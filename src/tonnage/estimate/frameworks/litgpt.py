@@ -1,17 +1,15 @@
 """LitGPT in the walk: its loss, and logits that have a name until the next step."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from tonnage.estimate.frameworks.base import Framework
+from tonnage.estimate._views import RankView
+from tonnage.estimate.frameworks.base import FRAMEWORKS, Framework
+from tonnage.estimate.layers.losses import FUSED
 from tonnage.estimate.step.points import Point
 from tonnage.kernel.term import Term
-from tonnage.tape import Extent, Setting
-
-if TYPE_CHECKING:
-    from tonnage.estimate.step.stage import StageMemory
-
+from tonnage.tape import Code, Extent, Held, Setting, Tensor
 
 # Lightning, fabric/plugins/precision/bitsandbytes.py: quantised from fp16, so that it is made whole in fp16 and then cast
 WHOLE = 4
@@ -30,7 +28,7 @@ class LitGPT(Framework):
         made = super().setting()
         if made.adapters is None or not made.adapters.base:
             return made
-        return replace(made, adapters=replace(made.adapters, base=WHOLE))
+        return replace(made, adapters=replace(made.adapters, base=WHOLE, copies=False))
 
     @property
     def _head(self) -> float:
@@ -42,7 +40,7 @@ class LitGPT(Framework):
         part of the sequence, and each keeps its copy for backward."""
         return self.step.setting.adapters is not None and self.step.setting.types.autocast
 
-    def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
+    def temporary(self, rank: RankView, point: Point) -> list[Term]:
         if point.everything and self.plan.base_weights:
             return [
                 self.step.sizes.term(
@@ -57,3 +55,30 @@ class LitGPT(Framework):
         if not point.head_made:
             return []
         return [self.step.sizes.term("logits of this step", self.step.model.vocab_size, 4, Extent("token", "gathered"))]
+
+
+def chunked_loss(code: Code, x: Tensor, held: Sequence[Held], part: float) -> Tensor:
+    """LitGPT's, on 128 tokens at a time: Fabric makes the logits fp32 (HalfPrecision.convert_output), in a list that has a name until the next
+    step; each part keeps its logarithms, and what backward adds is one part's."""
+    weights = [code.weight(*each[:3]) for each in held]
+    shapes = [(each.elements, each.width, each.extent) if each.slot is not None else None for each in weights]
+    extent, shape = Extent("token", "gathered"), (x.elements, x.width, x.extent)
+    narrow, wide = code.new(part, code.types.compute, extent), code.new(part, 4, extent)
+    code.mark()
+    del narrow
+    logarithms = code.new(part, 4, extent)
+    code.mark()
+    out = code.new(0, 4, x.extent)
+    kept = [x if any(shapes) else None, wide, logarithms]
+    code.note(
+        "chunked_cross_entropy",
+        [out],
+        [x, *weights],
+        kept,
+        lambda _: [code.new(*shape), *(code.new(*each) if each else None for each in shapes)],
+    )
+    return out
+
+
+FUSED["litgpt"] = chunked_loss
+FRAMEWORKS.add("litgpt", LitGPT)

@@ -1,29 +1,43 @@
 """Megatron-core in the walk: its layers and ends on the tape, and what its schedule and Transformer Engine hold beside them."""
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from typing import Any, cast
 
 from tonnage.architectures import Block, Model, style_of, wiring
-from tonnage.estimate.frameworks.base import Framework
-from tonnage.estimate.step.communication import copies
+from tonnage.estimate._launch_flags import size_flags
+from tonnage.estimate._pinned import pinned
+from tonnage.estimate._plan_request import PlanRequest
+from tonnage.estimate._views import RankView
+from tonnage.estimate.frameworks.base import FRAMEWORKS, Framework, HostStates
+from tonnage.estimate.options.runtime_options import megatron_options
+from tonnage.estimate.plan.pipeline_layout import chunk_layers
+from tonnage.estimate.step.communication import copies, width_of
+from tonnage.estimate.step.offload import leaving, offloaded
 from tonnage.estimate.step.points import Point
 from tonnage.estimate.step.predictions import with_predictions
 from tonnage.estimate.step.rank import Stage, first_of
 from tonnage.formulas import memory as f
+from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.formula import Number
 from tonnage.kernel.term import Term
+from tonnage.numerics.precisions import TRAINING_RECIPES
 from tonnage.ops import LatentAttention, MoE, Op
+from tonnage.runtimes import training_runtime
 from tonnage.runtimes._megatron import buffers, ends, pipeline, prediction
 from tonnage.runtimes._megatron.layers import MegatronLayers
+from tonnage.runtimes._megatron.offload import offloadable
 from tonnage.spec import TrainingPlan
 from tonnage.tape import TOKEN, Account, Extent, Layer, Types, layer
 from tonnage.tape.megatron import Shape
 from tonnage.tape.megatron_setting import ContextParallel, MegatronSetting
 
-if TYPE_CHECKING:
-    from tonnage.estimate.step.stage import StageMemory
-
+FLAGS = {
+    "tensor_parallel_size": "--tensor-model-parallel-size", "pipeline_parallel_size": "--pipeline-model-parallel-size",
+    "context_parallel_size": "--context-parallel-size", "expert_parallel_size": "--expert-model-parallel-size",
+    "expert_tensor_parallel_size": "--expert-tensor-parallel-size", "virtual_pipeline_size": "--num-virtual-stages-per-pipeline-rank",
+}  # fmt: skip
 CAPABILITIES = {"Ampere": 80, "Ada": 89, "Hopper": 90, "Blackwell": 100}
 LARGE_ON_BLACKWELL = (2, 12)  # PyTorch, pull request 175344
 WORKSPACE_SOURCE = "Transformer Engine, transformer_engine/pytorch/module/base.py: get_cublas_workspace_size_bytes"
@@ -32,6 +46,19 @@ TORCH_SOURCE = "PyTorch, aten/src/ATen/cuda/CublasHandlePool.cpp: parseChosenWor
 
 class Megatron(Framework):
     """A run of Megatron-LM on Megatron-core and Transformer Engine."""
+
+    @classmethod
+    def options(cls, request: PlanRequest) -> dict[str, Any]:
+        return megatron_options(request.model, request.sizes, request.options, request.question)
+
+    @classmethod
+    def check_offload(cls, places: Mapping[str, Any], zero_stage: int) -> None:
+        if places["offload_optimizer"] != "none" and zero_stage == 0:
+            raise InvalidPlan("offload_optimizer needs Megatron's distributed optimizer: zero_stage must be 1. Got 0.")
+
+    @classmethod
+    def launch_settings(cls, model: Model, plan: TrainingPlan) -> list[str]:
+        return [*_flags(plan), *_layout_flags(model, plan)]
 
     adds_tied_gradients = False  # accumulated into the main gradient by each product
 
@@ -82,13 +109,38 @@ class Megatron(Framework):
             stage.after, self._setting, self.step.model.hidden_size, self.step.model.vocab_size, self.plan.mtp_layers
         )
 
+    @property
+    def accumulated_bytes(self) -> float:
+        """Products read and write main gradients, not gradients in 16 bit of their own."""
+        return self.recipe.main_gradient_bytes - 1
+
+    def offloaded_tensors(self, block: Block) -> Term:
+        """The inputs of the modules that the user names."""
+        modules = tuple(self.plan.offload_modules.split(","))
+        width = self.step.setting.types.compute
+        parts = [self.step.sizes.term("offloaded", size, width, extent) for size, extent in offloadable(block, modules)]
+        return Term.sum("tensors of these modules", *parts, unit="bytes")
+
+    def gradients_to_host(self, rank: RankView) -> tuple[Term, Number]:
+        """A step's, as the hybrid optimizer has them."""
+        gradients = copies("gradients", width_of("gradient", self.step.updates), rank.trained_shard)
+        return leaving(gradients, offloaded(self.plan, "optimizer")), 1
+
+    def host_states(self, rank: RankView) -> HostStates:
+        """Megatron-core, optimizer/cpu_offloading/hybrid_optimizer.py: an fp32 copy, its gradient and the moments."""
+        share = offloaded(self.plan, "optimizer")
+        if self.plan.offload_optimizer == "none":
+            return HostStates([], [])
+        gradient = copies("gradients", width_of("gradient", self.step.updates), rank.trained_shard)
+        return HostStates([leaving(rank.every_state, share), *pinned(leaving(gradient, share))], [])
+
     def stages(self, found: tuple[Stage, ...]) -> tuple[Stage, ...]:
         return with_predictions(found, self.step.model, self.plan.mtp_layers)
 
     def ends_pipeline(self, block: Block) -> bool:
         return isinstance(block, prediction.FinalNorm | prediction.Prediction)
 
-    def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
+    def temporary(self, rank: RankView, point: Point) -> list[Term]:
         """Gradients that prediction layers leave waiting: of the hidden states that all losses read together, and of the table."""
         depths = self.plan.mtp_layers if rank.stage.is_last else 0
         if not depths or point.phase in ("forward", "loss"):
@@ -127,7 +179,7 @@ class Megatron(Framework):
     def vocabulary_multiple(self) -> int:
         return 128  # --make-vocab-size-divisible-by
 
-    def lasting(self, rank: "StageMemory") -> list[Term]:
+    def lasting(self, rank: RankView) -> list[Term]:
         """Dummy gradients of weights, tables of rotary positions, the output layer's gathered input."""
         setting, sizes, model = self._setting, self.step.sizes, self.step.model
         made = []
@@ -154,7 +206,7 @@ class Megatron(Framework):
             )
         return made
 
-    def _rotary(self, rank: "StageMemory") -> float:
+    def _rotary(self, rank: RankView) -> float:
         """Bytes a position."""
         setting = self._setting
         latent = [op for block in rank.counts for op in block.ops if isinstance(op, LatentAttention)]
@@ -166,7 +218,7 @@ class Megatron(Framework):
         width = next((op.head_dim for block in rank.counts for op in block.ops if hasattr(op, "head_dim")), 0)
         return buffers.rotary_tables(setting, 1, width * setting.style.rotary, 0)
 
-    def passing(self, rank: "StageMemory", point: Point) -> list[Term]:
+    def passing(self, rank: RankView, point: Point) -> list[Term]:
         """Shards of the stream that the pipeline's schedule still names."""
         stale = pipeline.stale(rank.stage.rank, self.plan.pipeline_parallel_size, self.plan.virtual_pipeline_size)
         count = stale.forward if point.phase == "forward" else stale.backward
@@ -182,7 +234,7 @@ class Megatron(Framework):
             )
         ]
 
-    def workspaces(self, rank: "StageMemory") -> list[Term]:
+    def workspaces(self, rank: RankView) -> list[Term]:
         cluster, setting = self.step.cluster, self._setting
         generation = cluster.accelerator.generation if cluster is not None else "Hopper"
         capability = next((number for name, number in CAPABILITIES.items() if generation.startswith(name)), 80)
@@ -254,3 +306,55 @@ def _dummies(
 def _hidden(model: Model, block: Block) -> int:
     """A prediction layer is in no branch, and as wide as the decoder."""
     return next((branch.hidden_size for branch in model.branches if block in branch.blocks), model.hidden_size)
+
+
+def _flags(plan: TrainingPlan) -> list[str]:
+    """Megatron-LM, megatron/training/arguments.py."""
+    made = size_flags(plan, FLAGS)
+    if plan.expert_parallel_size > 1 and plan.expert_tensor_parallel_size == 1 and plan.tensor_parallel_size > 1:
+        made.append("--expert-tensor-parallel-size 1")  # else it is the tensor size
+    made += ["--sequence-parallel"] if plan.sequence_parallel and plan.tensor_parallel_size > 1 else []
+    made += [
+        f"--micro-batch-size {plan.micro_batch_size}",
+        f"--global-batch-size {plan.global_batch_size}",
+        f"--seq-length {plan.sequence_length}",
+    ]
+    made += ["--use-distributed-optimizer"] if plan.zero_stage else []
+    made += _recompute_flags(plan)
+    made += ["--tp-comm-overlap"] if plan.tp_comm_overlap else []
+    made += ["--overlap-moe-expert-parallel-comm"] if plan.overlap_moe_expert_parallel_comm else []
+    # Without it Megatron's experts gather every token of every rank.
+    dispatched = plan.expert_parallel_size > 1
+    made += [f"--moe-token-dispatcher-type {plan.moe_token_dispatcher_type}"] if dispatched else []
+    made += ["--optimizer-cpu-offload"] if plan.offload_optimizer == "cpu" else []
+    if plan.precision == "fp8-te":
+        return [*made, "--bf16", "--fp8-format hybrid"]
+    return [*made, "--fp16" if TRAINING_RECIPES[plan.precision].compute == "fp16" else "--bf16"]
+
+
+def _recompute_flags(plan: TrainingPlan) -> list[str]:
+    if plan.recompute == "full":
+        return ["--recompute-granularity full", "--recompute-method uniform", "--recompute-num-layers 1"]
+    if plan.recompute == "selective":
+        return ["--recompute-granularity selective", f"--recompute-modules {plan.recompute_modules.replace(',', ' ')}"]
+    return []
+
+
+def _layout_flags(model: Model, plan: TrainingPlan) -> list[str]:
+    """Megatron splits evenly, or as options say. Of one chunk a stage a layout says it: E is the embedding, t a layer, L the loss. Of several
+    chunks, whose number the layout would repeat, the sizes of the ends do, or that table and head count as a layer."""
+    layers = chunk_layers(model, training_runtime(plan.runtime), plan)
+    if len(set(layers)) == 1:
+        return []
+    if plan.virtual_pipeline_size == 1:
+        stages = ["t" * count for count in layers]
+        return [f"--pipeline-model-parallel-layout '{'|'.join(['E' + stages[0], *stages[1:-1], stages[-1] + 'L'])}'"]
+    ends = {"first": plan.first_stage_layers, "last": plan.last_stage_layers}
+    if any(ends.values()):
+        return [f"--decoder-{end}-pipeline-num-layers {size}" for end, size in ends.items() if size]
+    most = max(layers)
+    counted = {"embedding": layers[0] < most, "loss": layers[-1] < most}
+    return [f"--account-for-{end}-in-pipeline-split" for end, is_counted in counted.items() if is_counted]
+
+
+FRAMEWORKS.add("megatron", Megatron)

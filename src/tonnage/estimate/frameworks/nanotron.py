@@ -1,9 +1,9 @@
 """nanotron in the walk: its buffers of tensor parallelism, DDP's buckets, 16-bit gradients that wait to be added to the fp32 ones."""
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
+from tonnage.estimate._views import RankView, StepView
+from tonnage.estimate.frameworks.base import FRAMEWORKS
 from tonnage.estimate.frameworks.fsdp2 import Compiled
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.step.communication import copies
@@ -14,10 +14,6 @@ from tonnage.kernel.formula import Number, minimum
 from tonnage.kernel.term import Term
 from tonnage.tape import TOKEN, Extent, Layer
 
-if TYPE_CHECKING:
-    from tonnage.estimate.memory import Step
-    from tonnage.estimate.step.stage import StageMemory
-
 ALLOCATOR = "PyTorch, c10/cuda/CUDACachingAllocator.cpp: segments of their own from 10 MiB on; simulated with nanotron's operations"
 GATHERED = Extent("token", "gathered")
 
@@ -27,7 +23,7 @@ class Nanotron(Compiled):
 
     adds_tied_gradients = False  # counted with the gradients that wait
 
-    def __init__(self, step: "Step"):
+    def __init__(self, step: StepView):
         super().__init__(step)
         self.unit_gradient_width = self.recipe.compute_bytes
 
@@ -36,11 +32,11 @@ class Nanotron(Compiled):
             return None
         return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, "sharded", 1, self.runtime.logits_split)  # fmt: skip
 
-    def points(self, rank: "StageMemory", plain: tuple[Point, ...]) -> tuple[Point, ...]:
+    def points(self, rank: RankView, plain: tuple[Point, ...]) -> tuple[Point, ...]:
         """The end of the forward pass is a place of its own: what the allocator keeps counts there."""
         return tuple(replace(each, place=-1) if each.everything and not each.live else each for each in plain)
 
-    def lasting(self, rank: "StageMemory") -> list[Term]:
+    def lasting(self, rank: RankView) -> list[Term]:
         """MemoryBuffer of parallel/tensor_parallel: one gathered input of forward, one gathered gradient of backward, for ever."""
         made = []
         if first_of(self.plan.tensor_parallel_size) > 1:
@@ -63,7 +59,7 @@ class Nanotron(Compiled):
         )
         return made
 
-    def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
+    def temporary(self, rank: RankView, point: Point) -> list[Term]:
         """param.grad of all that this backward has passed: added to the fp32 gradients, and dropped, when it is over."""
         if point.moment == "loss":
             return self._results(rank)
@@ -80,7 +76,7 @@ class Nanotron(Compiled):
         whole = Term.sum("parameters", *parts, unit="parameters")
         return [copies("gradients in 16 bit", width, whole), *self._results(rank)]
 
-    def _results(self, rank: "StageMemory") -> list[Term]:
+    def _results(self, rank: RankView) -> list[Term]:
         """What a stage has handed on is held until its backward."""
         if rank.stage.is_last:
             return []
@@ -89,12 +85,12 @@ class Nanotron(Compiled):
         )
         return [Term.product("results handed on", "bytes", rank.in_flight, one)]
 
-    def beside(self, rank: "StageMemory", point: Point, gradients: Number) -> Number:
+    def beside(self, rank: RankView, point: Point, gradients: Number) -> Number:
         """The gradients of the unit at work come with each moment of a place."""
         total = super().beside(rank, point, gradients)
         return total if point.moment == "loss" else total - rank.sizes.made(point.bytes) * self.unit_gradient_width
 
-    def reserve(self, rank: "StageMemory", point: Point | None, gradients: Number) -> list[Term]:
+    def reserve(self, rank: RankView, point: Point | None, gradients: Number) -> list[Term]:
         """The classic allocator joins nothing across segments: what the 16-bit gradients of a backward leave, the next forward's tensors do
         not fit into. The moments of AdamW are born after the first backward, into what it left, and take their part of that."""
         if point is None or point.phase != "forward" or not point.everything or point.live:
@@ -105,3 +101,6 @@ class Nanotron(Compiled):
         room = kept + freed.value
         taken = minimum(moments / (room + (room == 0) * 1.0), 1)  # a stage may have no layers
         return [Term.of("reserve of freed gradients", f.reserve_bytes, source=ALLOCATOR, M=freed.value, rho=1 - taken)]
+
+
+FRAMEWORKS.add("nanotron", Nanotron)

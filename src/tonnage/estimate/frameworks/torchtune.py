@@ -1,10 +1,9 @@
 """torchtune in the walk: on one accelerator or on FSDP2, with a loss in parts and an optimizer that may step in backward."""
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
-from tonnage.estimate.frameworks.base import Framework
+from tonnage.estimate._views import RankView, StepView
+from tonnage.estimate.frameworks.base import FRAMEWORKS
 from tonnage.estimate.frameworks.fsdp2 import Compiled, Fsdp2
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.step.communication import copies
@@ -14,10 +13,6 @@ from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number, ceil_div
 from tonnage.kernel.term import Term
 from tonnage.tape import Extent, Layer, Setting
-
-if TYPE_CHECKING:
-    from tonnage.estimate.memory import Step
-    from tonnage.estimate.step.stage import StageMemory
 
 MASK_BLOCK = 128  # tokens, create_block_mask's own
 
@@ -34,7 +29,12 @@ class Recipe(Compiled):
         """torchtune makes adapters in the model's own type (modules/peft/lora.py)."""
         return self.recipe.compute_bytes
 
-    def __init__(self, step: "Step"):
+    @classmethod
+    def for_step(cls, step: StepView) -> "Recipe":
+        """One accelerator, or FSDP2."""
+        return Sharded(step) if step.plan.zero_stage else Alone(step)
+
+    def __init__(self, step: StepView):
         super().__init__(step)
         self.keeps_gradients = not self.plan.optimizer_in_backward
 
@@ -44,7 +44,7 @@ class Recipe(Compiled):
         attention = "flash" if self.plan.packing else made.attention
         return replace(made, attention=attention)
 
-    def outside(self, rank: "StageMemory") -> list[Term]:
+    def outside(self, rank: RankView) -> list[Term]:
         """Of packed rows a BlockMask: which blocks of keys each block of queries sees, and the other way round, whole and in part, and the
         sequence of each token (packed_block_causal_mask; torch, nn/attention/flex_attention.py)."""
         if not self.plan.packing:
@@ -69,7 +69,11 @@ class Recipe(Compiled):
         tokens = first_of(self.plan.sequence_length)
         return float(tokens / ceil_div(tokens, self.runtime.loss_chunks)) if self.plan.loss == "chunked" else 1
 
-    def head_addend(self, rank: "StageMemory", point: Point) -> list[Term]:
+    def gathered_to_save(self, whole: Term) -> Term:
+        """All weights (gather_cpu_state_dict)."""
+        return copies("gathered weights, on the node of rank 0", self.step.setting.types.parameter, whole)
+
+    def head_addend(self, rank: RankView, point: Point) -> list[Term]:
         """Autograd sums the head's gradients of the parts before it hands them on: the sum, and the gradient of one part."""
         if point.phase != "loss" or self.plan.loss != "chunked" or not self.step.trains_all or not rank.stage.after:
             return []
@@ -79,22 +83,22 @@ class Recipe(Compiled):
 class Alone(Recipe):
     """One accelerator."""
 
-    def __init__(self, step: "Step"):
+    def __init__(self, step: StepView):
         super().__init__(step)
         if not self.keeps_gradients:
             self.unit_gradient_width = self.recipe.compute_bytes
 
-    def gradients(self, rank: "StageMemory", point: Point) -> Term | None:
+    def gradients(self, rank: RankView, point: Point) -> Term | None:
         return None if self.keeps_gradients else Term.sum("gradients", unit="bytes")
 
-    def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
+    def temporary(self, rank: RankView, point: Point) -> list[Term]:
         made = self.head_addend(rank, point)
         if self.unit_gradient_width:
             here = Term.of("of the unit at work", f.whole_parameters, N=rank.sizes.made(point.bytes), z=1)
             made.append(copies("gradients until the optimizer has taken its step", self.unit_gradient_width, here))
         return made
 
-    def beside(self, rank: "StageMemory", point: Point, gradients: Number) -> Number:
+    def beside(self, rank: RankView, point: Point, gradients: Number) -> Number:
         total = super().beside(rank, point, gradients)
         return total - rank.sizes.made(point.bytes) * self.unit_gradient_width
 
@@ -102,14 +106,12 @@ class Alone(Recipe):
 class Sharded(Recipe, Fsdp2):
     """Several accelerators, on FSDP2."""
 
-    def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
+    def temporary(self, rank: RankView, point: Point) -> list[Term]:
         return [*Fsdp2.temporary(self, rank, point), *self.head_addend(rank, point)]
 
-    def beside(self, rank: "StageMemory", point: Point, gradients: Number) -> Number:
+    def beside(self, rank: RankView, point: Point, gradients: Number) -> Number:
         total = Fsdp2.beside(self, rank, point, gradients)
         return total + sum(term.value for term in self.head_addend(rank, point))
 
 
-def torchtune(step: "Step") -> Framework:
-    """That of this plan."""
-    return Sharded(step) if step.plan.zero_stage else Alone(step)
+FRAMEWORKS.add("torchtune", Recipe)

@@ -5,12 +5,11 @@ logits are copied to fp32 when it returns, and both go when Trainer.compute_loss
 logit, less than the 12 that backward holds, so that it is never the fullest moment here; it is in Unsloth, whose loss makes no copies.
 """
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.estimate.frameworks.base import Framework
+from tonnage.estimate._views import RankView
+from tonnage.estimate.frameworks.base import FRAMEWORKS, Framework
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.layers.losses import UPCAST_IN_MODEL
 from tonnage.estimate.step.overhead import RESERVE, RESERVE_SOURCE
@@ -20,11 +19,10 @@ from tonnage.estimate.step.releases import Release, release_of
 from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number
 from tonnage.kernel.term import Term
+from tonnage.numerics.precisions import TRAINING_RECIPES
 from tonnage.runtimes._fused import LIGER
+from tonnage.spec import TrainingPlan
 from tonnage.tape import Extent, Layer, Setting
-
-if TYPE_CHECKING:
-    from tonnage.estimate.step.stage import StageMemory
 
 NEWEST: Release = (5, 23)
 # models/llama/modeling_llama.py of 4.39, 4.44 and 4.45: the model gives logits in fp32; loss/loss_utils.py of 4.46 and 4.48: the loss casts
@@ -54,6 +52,17 @@ def liger_parts(model: Model, tokens: int) -> float:
 class Transformers(Framework):
     """A run of the Trainer on one accelerator, or under DDP."""
 
+    @classmethod
+    def launch_settings(cls, model: Model, plan: TrainingPlan) -> list[str]:
+        """transformers, training_args.py."""
+        made = [
+            f"--per_device_train_batch_size {plan.micro_batch_size}",
+            f"--gradient_accumulation_steps {plan.num_microbatches}",
+        ]
+        made += ["--gradient_checkpointing true"] if plan.recompute != "none" else []
+        compute = TRAINING_RECIPES[plan.precision].compute
+        return [*made, f"--{compute} true"] if compute in ("bf16", "fp16") else made
+
     def loss(self, stage: Stage) -> Layer | None:
         if not (stage.is_last and stage.after):
             return None
@@ -75,14 +84,14 @@ class Transformers(Framework):
         """Of a micro-batch; of several plans in an array the first one's."""
         return int(first_of(self.plan.sequence_length) * first_of(self.plan.micro_batch_size))
 
-    def temporary(self, rank: "StageMemory", point: Point) -> list[Term]:
+    def temporary(self, rank: RankView, point: Point) -> list[Term]:
         """In a loop that holds the model's outputs, their logits; in the forward pass and its loss they are on the tape."""
         return [] if point.phase == "forward" else self._outputs(rank)
 
-    def left_over(self, rank: "StageMemory") -> list[Term]:
+    def left_over(self, rank: RankView) -> list[Term]:
         return [*super().left_over(rank), *self._outputs(rank)]
 
-    def _outputs(self, rank: "StageMemory") -> list[Term]:
+    def _outputs(self, rank: RankView) -> list[Term]:
         """The logits as the model gives them: a loss that takes them part by part gives none."""
         if not self.plan.keep_outputs or self.plan.liger or self.plan.loss == "tiled" or not rank.stage.after:
             return []
@@ -103,7 +112,7 @@ class Transformers(Framework):
         width = self.step.setting.types.compute
         return 12 + (width if width < 4 else 0)
 
-    def reserve(self, rank: "StageMemory", point: Point | None, gradients: Number) -> list[Term] | None:
+    def reserve(self, rank: RankView, point: Point | None, gradients: Number) -> list[Term] | None:
         """At the loss: what its own tensors leave empty, and the segments of a layer's temporaries, which are too small for logits."""
         if point is None or not point.everything or not rank.stage.after:
             return [self._part(rank, point, gradients)]
@@ -123,7 +132,7 @@ class Transformers(Framework):
             Term.of("reserve of a layer's temporaries", f.pool_reserve_bytes, source=SEGMENTS, M=fullest, x=kept),
         ]
 
-    def reserve_share(self, rank: "StageMemory", point: Point) -> float:
+    def reserve_share(self, rank: RankView, point: Point) -> float:
         return RESERVE if not point.everything or not rank.stage.after else 0
 
     def _most_logits(self, stage: Stage, phase: str) -> float:
@@ -134,7 +143,7 @@ class Transformers(Framework):
             (by_extent(each.live).get(LOGITS, 0) for each in moments if each.forward == (phase == "forward")), default=0
         )
 
-    def _part(self, rank: "StageMemory", point: Point | None, gradients: Number) -> Term:
+    def _part(self, rank: RankView, point: Point | None, gradients: Number) -> Term:
         """Elsewhere: a part of all that stays."""
         held = rank.weights.value + rank.optimizer.value + gradients
         held = held + (
@@ -145,3 +154,6 @@ class Transformers(Framework):
         return Term.of(
             "allocator reserve", f.reserve_bytes, basis="measured", source=RESERVE_SOURCE, M=held, rho=RESERVE
         )
+
+
+FRAMEWORKS.add("transformers", Transformers)

@@ -3,10 +3,9 @@
 from typing import NamedTuple
 
 from tonnage.estimate.hardware.links import Links, links
-from tonnage.estimate.host.memory import MOST_IN_MEMORY
 from tonnage.estimate.host.storage import drives_of
 from tonnage.estimate.step.communication import copies, width_of
-from tonnage.estimate.step.offload import UNITS, leaving, offloaded
+from tonnage.estimate.step.offload import MOST_IN_MEMORY, leaving, offloaded
 from tonnage.estimate.step.stage import StageMemory
 from tonnage.formulas import communication as f
 from tonnage.formulas import memory
@@ -116,24 +115,13 @@ class _Traffic:
         return Term.of(name, f.traffic_in_a_step, M=term.value, m=times)
 
     def _optimizer(self) -> None:
-        """Gradients go where the optimizer is, updated weights come back.
-
-        DeepSpeed's ZeRO-2 and 3 send each micro-batch's (stage_1_and_2.py: async_accumulate_grad_in_cpu_via_gpu), ZeRO-1 and Megatron's
-        hybrid optimizer a step's. FSDP2's weights stay on the host, and come for each layer.
-        """
+        """Gradients go where the optimizer is, updated weights come back, but for those that stay on the host and come for each layer."""
         plan, stage, updates = self.plan, self.stage, self.step.updates
         if plan.offload_optimizer == "none":
             return
         share, held = offloaded(plan, "optimizer"), stage.trained_shard
         narrow = width_of("compute", updates)
-        if plan.runtime == "megatron":
-            gradients = leaving(copies("gradients", width_of("gradient", updates), held), share)
-            times: Number = 1
-        elif plan.runtime in UNITS:
-            gradients, times = stage.every_gradient, plan.num_microbatches
-        else:
-            gradients = copies("gradients", narrow, held)
-            times = plan.num_microbatches if plan.zero_stage >= 2 else 1
+        gradients, times = self.step.framework.gradients_to_host(stage)
         self.to_host.append(self._times(gradients, "gradients", times))
         if plan.offload_parameters == "none":
             self.from_host.append(self._times(leaving(copies("weights", narrow, held), share), "updated weights", 1))

@@ -151,59 +151,12 @@ def liger(code: Code, x: Tensor, held: Sequence[Held], part: float) -> Tensor:
     return out
 
 
-def unsloth(code: Code, logits: Tensor) -> Tensor:
-    """Unsloth's cross entropy writes its gradient over the logits; Accelerate's convert_outputs_to_fp32 copies them behind it, until the
-    loss alone is left of the model's outputs."""
-    rows = code.new(1, 4, logits.extent)
-    storage, elements, width, extent = logits.storage, logits.elements, logits.width, logits.extent
-    out = code.new(0, 4, extent)
-    code.note("loss", [out], [logits], [logits, rows], lambda _: [Tensor(storage, elements, width, extent, None, True)])
-    copied = code.like(logits, 4)
-    code.mark()
-    del copied
-    return out
-
-
-def unsloth_in_parts(code: Code, x: Tensor, held: Sequence[Held], part: float) -> Tensor:
-    """unsloth_fused_ce_loss, compiled: the logits of a part and their gradient, as narrow as they are; the head does not train."""
-    gradient = code.like(x)
-    logits = [code.new(part, code.types.compute, Extent("token", "gathered")) for _ in range(2)]
-    code.mark()
-    del logits
-    kept = (gradient.storage, gradient.elements, gradient.width, gradient.extent, None, True)
-    out = code.new(0, 4, x.extent)
-    code.note("fused_cross_entropy", [out], [x], [gradient], lambda _: [Tensor(*kept)])
-    return out
-
-
-def litgpt(code: Code, x: Tensor, held: Sequence[Held], part: float) -> Tensor:
-    """LitGPT's, on 128 tokens at a time: Fabric makes the logits fp32 (HalfPrecision.convert_output), in a list that has a name until the next
-    step; each part keeps its logarithms, and what backward adds is one part's."""
-    weights = [code.weight(*each[:3]) for each in held]
-    shapes = [(each.elements, each.width, each.extent) if each.slot is not None else None for each in weights]
-    extent, shape = Extent("token", "gathered"), (x.elements, x.width, x.extent)
-    narrow, wide = code.new(part, code.types.compute, extent), code.new(part, 4, extent)
-    code.mark()
-    del narrow
-    logarithms = code.new(part, 4, extent)
-    code.mark()
-    out = code.new(0, 4, x.extent)
-    kept = [x if any(shapes) else None, wide, logarithms]
-    code.note(
-        "chunked_cross_entropy",
-        [out],
-        [x, *weights],
-        kept,
-        lambda _: [code.new(*shape), *(code.new(*each) if each else None for each in shapes)],
-    )
-    return out
-
-
 UPCAST_IN_MODEL = ("shifted in the model",)  # the model gives logits in fp32, and their 16-bit original goes
-FUSED = {"liger": liger, "litgpt": litgpt, "unsloth in parts": unsloth_in_parts}
+# Others are added by the frameworks that have them.
+FUSED = {"liger": liger}
 IN_PARTS = {
     "output-chunks": output_chunks,
     "output-chunks-compiled": output_chunks_compiled,
 }  # of logits that are all there
-LOSSES = {"upcast": upcast, "shifted": shifted, "shifted in the model": shifted, "unsloth": unsloth, "cross-entropy": upcast, "vocabulary-parallel": vocabulary_parallel, "loss-parallel": loss_parallel,
+LOSSES = {"upcast": upcast, "shifted": shifted, "shifted in the model": shifted, "cross-entropy": upcast, "vocabulary-parallel": vocabulary_parallel, "loss-parallel": loss_parallel,
           "compiled": compiled, "sharded": sharded}  # fmt: skip

@@ -3,20 +3,77 @@
 from typing import Any
 
 from tonnage.architectures import Model
+from tonnage.estimate._plan_request import PlanRequest
+from tonnage.estimate.frameworks.base import framework_of
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.plan.nearest import near_divisors
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
 from tonnage.kernel.registry import unknown
-from tonnage.runtimes import TRAINING, TrainingRuntime, training_runtime
+from tonnage.runtimes import TrainingRuntime, runtimes_with, training_runtime, training_runtimes
 
-PACKS = ("transformers", "torchtune")
 # Switch -> the options that decide whether a run can have it.
 OWNERS: dict[str, tuple[str, ...]] = {
     "compile": ("runtime", "model_code"), "float8_all_gather": ("runtime", "float8"), "liger": ("runtime",),
     "async_tensor_parallel": ("runtime", "model_code", "compile", "tensor_parallel_size"), "optimizer_in_backward": ("runtime",),
     "keep_outputs": ("runtime",),
 }  # fmt: skip
+
+
+# Options that only some runtimes have: of the layers and their parallelism, and of how states are sharded.
+OF_STEP = (
+    "recompute_modules",
+    "context_parallel_method",
+    "expert_capacity_factor",
+    "mtp_layers",
+    "cuda_graph",
+    "tp_comm_overlap",
+    "overlap_moe_expert_parallel_comm",
+    "moe_token_dispatcher_type",
+)
+OF_SHARDING = (
+    "reduce_bucket_size",
+    "allgather_bucket_size",
+    "sub_group_size",
+    "stage3_prefetch_bucket_size",
+    "stage3_max_live_parameters",
+    "stage3_max_reuse_distance",
+    "stage3_param_persistence_threshold",
+    "zero_hpz_partition_size",
+    "contiguous_gradients",
+    "stage3_gather_16bit_weights_on_model_save",
+    "zero_quantized_weights",
+    "zero_quantized_nontrainable_weights",
+    "zero_quantized_gradients",
+    "overlap_comm",
+)
+
+
+def own_options(request: PlanRequest) -> dict[str, Any]:
+    """The fields of a plan that only some runtimes know, of the layers and their parallelism."""
+    runtime, o = request.runtime, request.options
+    for name in OF_STEP:
+        if getattr(o, name) is not None and name not in runtime.options:
+            raise NotApplicable(
+                f"runtime {runtime.name} has no {name}: leave it out. {runtimes_with(name)} has it. Got {getattr(o, name)}.",
+                name,
+                ("runtime",),
+            )
+    return {"runtime_version": o.runtime_version or ""} | framework_of(runtime).options(request)
+
+
+def own_sharding_options(request: PlanRequest) -> dict[str, Any]:
+    """The fields of a plan that only some runtimes know, of how states are sharded."""
+    runtime, o = request.runtime, request.options
+    for name in OF_SHARDING:
+        if getattr(o, name) is not None and name not in runtime.options:
+            raise NotApplicable(
+                f"{name} is a setting of {runtimes_with(name)}: leave it out with runtime {runtime.name}. "
+                f"Got {getattr(o, name)}.",
+                name,
+                ("runtime",),
+            )
+    return framework_of(runtime).sharding_options(request)
 
 
 def framework_options(
@@ -53,7 +110,7 @@ def _switch(
     """Something that is on or off; it is an error to ask for it where it does not exist."""
     if not able:
         if said:
-            others = [each for each in TRAINING if ability and getattr(training_runtime(each), ability)]
+            others = [each for each in training_runtimes() if ability and getattr(training_runtime(each), ability)]
             hint = f" Runtimes that have it: {', '.join(others)}." if others and runtime.name not in others else ""
             raise NotApplicable(
                 f"{name} needs {needs}, which this run on {runtime.name} does not have: it must be off.{hint}",
@@ -81,10 +138,12 @@ def _packing(runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o
     """Known of two authors' layers: what keeps sequences apart is theirs, whatever the runtime."""
     if o.packing is None:  # not noted, as with Liger
         return False
-    if o.packing and model_code not in PACKS:
-        able = [each for each in TRAINING if set(training_runtime(each).model_codes) & set(PACKS)]
+    if o.packing and model_code not in runtime.packs:
+        every = [training_runtime(each) for each in training_runtimes()]
+        known = dict.fromkeys(code for each in every for code in each.packs)
+        able = [each.name for each in every if set(each.model_codes) & set(each.packs)]
         raise InvalidPlan(  # packing decides what a step trains on: a plan without it is no rival of one with it
-            f"packing is known of the code of {' and '.join(PACKS)}, on runtimes {', '.join(able)}: it must be off with that of {model_code} "
+            f"packing is known of the code of {' and '.join(known)}, on runtimes {', '.join(able)}: it must be off with that of {model_code} "
             f"on {runtime.name}."
         )
     if o.packing and o.objective not in (None, "sft"):
@@ -101,7 +160,7 @@ def _packing(runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o
 def _float8(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
     if len(runtime.float8) == 1:
         if o.float8 not in (None, "none"):
-            others = [each for each in TRAINING if len(training_runtime(each).float8) > 1]
+            others = [each for each in training_runtimes() if len(training_runtime(each).float8) > 1]
             raise NotApplicable(
                 f"float8 is an option of {', '.join(others)}: it must be none with runtime {runtime.name}. Got {o.float8}.",
                 "float8",

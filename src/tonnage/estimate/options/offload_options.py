@@ -2,34 +2,24 @@
 
 from typing import Any
 
+from tonnage.estimate.frameworks.base import framework_of
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.options.run_options import rate
 from tonnage.estimate.plan.training_options import TrainingOptions
-from tonnage.estimate.step.offload import UNITS
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
 from tonnage.kernel.registry import unknown
-from tonnage.runtimes import TrainingRuntime
+from tonnage.runtimes import PLACES, TrainingRuntime, training_runtime, training_runtimes
 from tonnage.runtimes._megatron.offload import MODULES
 
-PLACES = ("none", "cpu", "nvme")
-# Where each runtime can put what: DeepSpeed's offload_optimizer and offload_param, FSDP2's CPUOffloadPolicy, Megatron-core's
-# optimizer_cpu_offload and fine-grained activation offload; saved_tensors_hooks of PyTorch work with any code that is not Megatron's.
-ABLE: dict[str, dict[str, tuple[str, ...]]] = {
-    "offload_optimizer": {"deepspeed": PLACES, "fsdp2": PLACES[:2], "torchtune": PLACES[:2], "megatron": PLACES[:2]},
-    "offload_parameters": {"deepspeed": PLACES, "fsdp2": PLACES[:2], "torchtune": PLACES[:2]},
-    "offload_activations": {"transformers": PLACES, "ddp": PLACES, "fsdp2": PLACES, "torchtune": PLACES, "deepspeed": PLACES, "megatron": PLACES[:2]},
-}  # fmt: skip
+OFFLOADS = ("offload_optimizer", "offload_parameters", "offload_activations")
 
 
 def offload_options(runtime: TrainingRuntime, stage: int, o: TrainingOptions, q: Question) -> dict[str, Any]:
     """The fields of a plan that say what lives in host memory, or behind it."""
-    made: dict[str, Any] = {name: _place(name, runtime, o, q) for name in ABLE}
-    if runtime.name in UNITS:
+    made: dict[str, Any] = {name: _place(name, runtime, o, q) for name in OFFLOADS}
+    if runtime.offloads_together:
         _of_fsdp2(made, stage, o, q)
-    if runtime.name == "deepspeed":
-        _of_deepspeed(made, stage)
-    if runtime.name == "megatron":
-        _of_megatron(made, stage)
+    framework_of(runtime).check_offload(made, stage)
     made["optimizer_offload_fraction"] = _fraction(made, runtime, stage, o, q)
     made["host_update_bandwidth"] = _update_bandwidth(made, o, q)
     made["offload_modules"] = _modules(made, runtime, o, q)
@@ -43,9 +33,9 @@ def _place(name: str, runtime: TrainingRuntime, o: TrainingOptions, q: Question)
         raise unknown(f"place for {name}", said, PLACES)
     if said in (None, "none"):
         return "none"
-    able = ABLE[name].get(runtime.name, ("none",))
+    able: tuple[str, ...] = getattr(runtime, name)
     if said not in able:
-        others = [each for each, places in ABLE[name].items() if said in places]
+        others = [each for each in training_runtimes() if said in getattr(training_runtime(each), name)]
         where = " or ".join(able)
         raise InvalidPlan(
             f"{name} must be {where} with runtime {runtime.name}. Got {said}. Runtimes that have it: {', '.join(others) or 'none'}."
@@ -69,23 +59,9 @@ def _of_fsdp2(made: dict[str, Any], stage: int, o: TrainingOptions, q: Question)
     made[left] = q.put(left, "cpu", "runtime", "FSDP2's CPUOffloadPolicy moves both")
 
 
-def _of_deepspeed(made: dict[str, Any], stage: int) -> None:
-    if made["offload_optimizer"] != "none" and stage == 0:
-        raise InvalidPlan("offload_optimizer needs ZeRO: zero_stage must be 1, 2 or 3. Got 0.")
-    if made["offload_parameters"] != "none" and stage != 3:
-        raise InvalidPlan(f"offload_parameters needs weights that are sharded: zero_stage must be 3. Got {stage}.")
-    if made["offload_optimizer"] == "nvme" and stage != 3:
-        raise InvalidPlan(f"offload_optimizer nvme is ZeRO-Infinity's: zero_stage must be 3. Got {stage}.")
-
-
-def _of_megatron(made: dict[str, Any], stage: int) -> None:
-    if made["offload_optimizer"] != "none" and stage == 0:
-        raise InvalidPlan("offload_optimizer needs Megatron's distributed optimizer: zero_stage must be 1. Got 0.")
-
-
 def _fraction(made: dict[str, Any], runtime: TrainingRuntime, stage: int, o: TrainingOptions, q: Question) -> float:
     said = o.optimizer_offload_fraction
-    able = runtime.name == "megatron" or (runtime.name == "deepspeed" and stage == 3)
+    able = stage >= runtime.offload_fraction_from
     if said is not None and (made["offload_optimizer"] != "cpu" or not able):
         raise NotApplicable("optimizer_offload_fraction belongs to offload_optimizer cpu with megatron, or with deepspeed and ZeRO stage 3. "
                             f"Got {said} with runtime {runtime.name}.",
@@ -112,7 +88,7 @@ def _update_bandwidth(made: dict[str, Any], o: TrainingOptions, q: Question) -> 
 
 
 def _modules(made: dict[str, Any], runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
-    if runtime.name != "megatron" or made["offload_activations"] == "none":
+    if "offload_modules" not in runtime.options or made["offload_activations"] == "none":
         if o.offload_modules is not None:
             raise NotApplicable(
                 f"offload_modules belong to offload_activations cpu of megatron. Got {o.offload_modules} with runtime {runtime.name}.",

@@ -19,7 +19,7 @@ from tonnage.estimate.plan.schedule import check_stages, default_chunks
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
 from tonnage.kernel.units import counted
-from tonnage.runtimes import TRAINING, TrainingRuntime, training_runtime
+from tonnage.runtimes import TrainingRuntime, training_runtime, training_runtimes
 from tonnage.spec import Cluster
 
 OF_A_REPLICA = ("tensor_parallel_size", "pipeline_parallel_size", "context_parallel_size")
@@ -84,7 +84,7 @@ def _check_abilities(runtime: TrainingRuntime, o: TrainingOptions) -> None:
         name, ability = f"{kind}_parallel_size", "pipeline" if kind == "pipeline" else f"{kind}_parallel"
         size = getattr(o, name) or 1
         if size > 1 and not getattr(runtime, ability):
-            have = [other for other in TRAINING if getattr(training_runtime(other), ability)]
+            have = [other for other in training_runtimes() if getattr(training_runtime(other), ability)]
             raise InvalidPlan(
                 f"runtime {runtime.name} has no {name}: it must be 1. Got {size}. Those that have it: {', '.join(have)}."
             )
@@ -112,7 +112,7 @@ def check_parallel(model: Model, runtime: TrainingRuntime, sizes: dict[str, int]
     if not in_chunks(p, v):
         hint = (
             " Or give pipeline_layout, as Megatron's --pipeline-model-parallel-layout."
-            if runtime.name == "megatron"
+            if "pipeline_layout" in runtime.options
             else ""
         )
         among = sorted({*divisors(layers), *room, v})

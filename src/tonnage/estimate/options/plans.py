@@ -1,16 +1,15 @@
 """From what the user said to a complete plan: defaults with their reasons, and checks that name the nearest valid choice."""
 
 from tonnage.architectures import ATTENTION_DROPOUT, HIDDEN_DROPOUT, Model
+from tonnage.estimate._plan_request import PlanRequest
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.layers.trl_losses import KINDS, LOGITS, TOKENS
-from tonnage.estimate.options.framework_options import framework_options
+from tonnage.estimate.options.framework_options import framework_options, own_options, own_sharding_options
 from tonnage.estimate.options.machine import warn_of_machine
 from tonnage.estimate.options.offload_options import offload_options
 from tonnage.estimate.options.parallel import check_parallel, parallel_sizes
-from tonnage.estimate.options.runtime_options import runtime_options
 from tonnage.estimate.options.training_method import check_base, training_method, usual_precision
 from tonnage.estimate.options.uneven import uneven_ranks
-from tonnage.estimate.options.zero_options import zero_options
 from tonnage.estimate.plan.checks import check_positions, check_size
 from tonnage.estimate.plan.nearest import divisors, near, near_multiples
 from tonnage.estimate.plan.pipeline_layout import said_chunks
@@ -21,15 +20,21 @@ from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.registry import unknown
 from tonnage.numerics.optimizers import optimizer
 from tonnage.numerics.precisions import TRAINING_RECIPES
-from tonnage.runtimes import TRAINING, TrainingRuntime, training_runtime
+from tonnage.runtimes import (
+    PEFT_CODE,
+    TRAINING_RUNTIMES,
+    USUAL_ALONE,
+    USUAL_ON_SEVERAL,
+    TrainingRuntime,
+    model_codes,
+    training_runtime,
+    training_runtimes,
+)
 from tonnage.spec import AttentionKernel, Cluster, TrainingPlan
-from tonnage.tape import Titan
 
 DEFAULT_SEQUENCE_LENGTH = 4096
 LOSS = ("full", "chunked", "fused")
 RECOMPUTE = ("none", "selective", "selective-op", "full")
-MODEL_CODES = ("transformers", "torchtitan", "megatron", "nanotron", "torchtune", "unsloth", "litgpt")
-UNDER_DDP = "runtime transformers (its Trainer, under DDP on several accelerators)"
 IMPLEMENTATIONS = ("fused", "foreach", "for-loop")
 ATTENTION: dict[str, AttentionKernel] = {"flash": "flash", "sdpa": "sdpa", "efficient": "efficient", "eager": "eager"}
 
@@ -39,10 +44,12 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
     try:
         return _plan(model, cluster, options, question)
     except InvalidPlan as error:
-        if options.runtime != "transformers":
+        asked = options.runtime or ""
+        several = TRAINING_RUNTIMES[asked].on_several if asked in TRAINING_RUNTIMES else None
+        if several is None:
             raise
         # DDP is what the Trainer runs under on several accelerators: the user did not write its name
-        raise InvalidPlan(str(error).replace("runtime ddp", UNDER_DDP)) from None
+        raise InvalidPlan(str(error).replace(f"runtime {several.runtime}", several.shown)) from None
 
 
 def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Question) -> TrainingPlan:
@@ -81,6 +88,9 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
     ]
     warn_of_machine(q, cluster, recipe.compute, sizes["tensor_parallel_size"], fixed_counted=False)
     offload = offload_options(runtime, stage, o, q)
+    request = PlanRequest(
+        model=model, runtime=runtime, sizes=sizes, zero_stage=stage, offload=offload, options=o, question=q
+    )
     method = training_method(model, runtime, recipe, o, q)
     check_base(runtime, recipe, method.get("base_weights", ""), sizes["tensor_parallel_size"])
     return TrainingPlan(
@@ -96,21 +106,20 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
         runtime=runtime.name, model_code=model_code, first_stage_layers=o.first_stage_layers, last_stage_layers=o.last_stage_layers,
         chunk_layers=said_chunks(model, runtime, sizes, o),
         **uneven_ranks(model, runtime, sizes, o, q),
-        **(runtime_options(model, runtime, sizes, o, q) | framework_options(model, runtime, sizes, model_code, o, q)),
+        **(own_options(request) | framework_options(model, runtime, sizes, model_code, o, q)),
         **method, **objective_of(model, runtime, method.get("method", "full"), o, q),
-        **offload, **zero_options(model, runtime, stage, sizes, offload, o, q),
+        **offload, **own_sharding_options(request),
     )  # fmt: skip
 
 
 def _model_code(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
     """Who wrote the layers: it decides what they keep."""
     own = runtime.model_codes[0]
-    if "transformers" in runtime.model_codes and (o.objective not in (None, "sft") or o.method not in (None, "full")):
-        own = "transformers"  # peft and TRL work on its models
-    chosen = _choice(
-        "model code", q.take("model_code", o.model_code, own, "runtime", f"{runtime.name}'s own"), MODEL_CODES
-    )
+    if PEFT_CODE in runtime.model_codes and (o.objective not in (None, "sft") or o.method not in (None, "full")):
+        own = PEFT_CODE
+    chosen: str = q.take("model_code", o.model_code, own, "runtime", f"{runtime.name}'s own")
     if chosen not in runtime.model_codes:
+        _choice("model code", chosen, model_codes())
         raise InvalidPlan(
             f"model_code must be one that runtime {runtime.name} runs: {', '.join(runtime.model_codes)}. Got {chosen}."
         )
@@ -119,21 +128,22 @@ def _model_code(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> st
 
 def usual_runtime(cluster: Cluster) -> str:
     """Where nobody names one."""
-    return "transformers" if cluster.size == 1 else "fsdp2"
+    return USUAL_ALONE if cluster.size == 1 else USUAL_ON_SEVERAL
 
 
 def _runtime(cluster: Cluster, o: TrainingOptions, q: Question) -> TrainingRuntime:
     alone = cluster.size == 1
     name = q.take("runtime", o.runtime, usual_runtime(cluster), "default",
                   "one accelerator" if alone else "more than one accelerator")  # fmt: skip
-    if name == "transformers" and not alone:
-        q.warn("the Trainer of transformers on several accelerators runs under DDP: runtime ddp is estimated.")
-        name = q.put("runtime", "ddp", "given", "transformers on several accelerators")
     runtime = training_runtime(name)
+    if runtime.on_several is not None and not alone:
+        several = runtime.on_several
+        q.warn(several.warning)
+        runtime = training_runtime(q.put("runtime", several.runtime, "given", several.reason))
     if runtime.one_accelerator and not alone:
-        several = [other for other in TRAINING if not training_runtime(other).one_accelerator]
+        able = [other for other in training_runtimes() if not training_runtime(other).one_accelerator]
         raise InvalidPlan(
-            f"runtime {name} is estimated on one accelerator alone. Got {cluster.size}. Runtimes on several: {', '.join(several)}."
+            f"runtime {runtime.name} is estimated on one accelerator alone. Got {cluster.size}. Runtimes on several: {', '.join(able)}."
         )
     if o.runtime_version is not None and runtime.older:
         runtime = _of_version(runtime, o.runtime_version)
@@ -170,7 +180,7 @@ def _recompute(runtime: TrainingRuntime, model_code: str, o: TrainingOptions, q:
         q.take("recompute", o.recompute, runtime.recompute, "runtime", f"{runtime.name}'s own"),
         RECOMPUTE,
     )
-    if chosen == "selective-op" and (runtime.own is None or model_code != "torchtitan"):
+    if chosen == "selective-op" and not (runtime.selective_op and model_code == runtime.model_codes[0]):
         raise InvalidPlan(
             "recompute selective-op is torchtitan's (runtime fsdp2, model_code torchtitan): it must be none, selective or full here."
         )
@@ -216,9 +226,11 @@ def _batch(sizes: dict[str, int], o: TrainingOptions, q: Question) -> tuple[int,
 
 
 def _attention(runtime: TrainingRuntime, cluster: Cluster, o: TrainingOptions, q: Question) -> AttentionKernel:
-    default, why = runtime.kernels.attention, f"{runtime.name}'s own"
-    if isinstance(runtime.own, Titan) and cluster.accelerator.generation.startswith("Blackwell"):
-        default, why = "sdpa", "torchtitan, models/attention.py: cuDNN comes first from compute capability 10.0 on"
+    default: str = runtime.kernels.attention
+    why = f"{runtime.name}'s own"
+    for generation, (kernel, source) in runtime.attention_by_generation.items():
+        if cluster.accelerator.generation.startswith(generation):
+            default, why = kernel, source
     chosen = q.take("attention", o.attention, default, "runtime", why)
     found: AttentionKernel | None = ATTENTION.get(chosen)
     if found is None:
@@ -242,7 +254,7 @@ def _dropout(model: Model, o: TrainingOptions, q: Question) -> tuple[bool, bool]
 
 
 def _loss(runtime: TrainingRuntime, model_code: str, length: int, context: int, o: TrainingOptions, q: Question) -> str:
-    if o.objective in KINDS and model_code == "transformers":
+    if o.objective in KINDS and model_code == PEFT_CODE:
         chosen = q.take(
             "loss", o.loss, "tiled", "default", f"TRL's own: {TOKENS:,} tokens and {LOGITS:,} logits at once"
         )
@@ -265,7 +277,7 @@ def _loss(runtime: TrainingRuntime, model_code: str, length: int, context: int, 
         LOSS,
     )
     if loss not in runtime.losses:
-        able = [name for name in TRAINING if loss in training_runtime(name).losses]
+        able = [name for name in training_runtimes() if loss in training_runtime(name).losses]
         raise InvalidPlan(
             f"runtime {runtime.name} has no {loss} loss: loss must be {' or '.join(runtime.losses)}. {', '.join(able)} has it."
         )
@@ -287,7 +299,7 @@ def _check_zero(runtime: TrainingRuntime, stage: int) -> None:
     """The runtime must have this ZeRO stage; else those are named that do."""
     if stage in runtime.zero_stages:
         return
-    able = [name for name in TRAINING if stage in training_runtime(name).zero_stages]
+    able = [name for name in training_runtimes() if stage in training_runtime(name).zero_stages]
     stages = ", ".join(map(str, runtime.zero_stages))
     hint = f"Runtimes that have it: {', '.join(able)}." if able else "No runtime has it."
     raise InvalidPlan(f"zero_stage must be one of those of runtime {runtime.name}: {stages}. Got {stage}. {hint}")

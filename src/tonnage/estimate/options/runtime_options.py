@@ -1,5 +1,6 @@
-"""Options that one runtime has and others do not: checked, with the runtime's own defaults."""
+"""Options of Megatron-core that other runtimes do not have: checked, with its own defaults."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from tonnage.architectures import Model
@@ -10,31 +11,18 @@ from tonnage.kernel.errors import InvalidPlan, NotApplicable
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import counted
 from tonnage.ops import Embedding, Head
-from tonnage.runtimes import TrainingRuntime
 
 # recompute_modules of Megatron-core (transformer_config.py)
 MODULES = ("core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts")
 METHODS = ("p2p", "a2a", "allgather")  # cp_comm_type
-# What changes time alone, with Megatron's own defaults: --cuda-graph-impl, --moe-token-dispatcher-type.
-TIMING = ("cuda_graph", "tp_comm_overlap", "overlap_moe_expert_parallel_comm", "moe_token_dispatcher_type")
+# Of what changes time alone, Megatron's own defaults come first: --cuda-graph-impl, --moe-token-dispatcher-type.
 GRAPHS, DISPATCHERS = ("none", "full"), ("alltoall", "flex")
 SCOPES = ("attn", "mamba", "mlp", "moe", "moe_router", "moe_preprocess")  # --cuda-graph-scope
 
 
-def runtime_options(
-    model: Model, runtime: TrainingRuntime, sizes: dict[str, Any], o: TrainingOptions, q: Question
-) -> dict[str, Any]:
-    """The fields of a plan that only some runtimes know."""
-    made: dict[str, Any] = {"runtime_version": o.runtime_version or ""}
-    for name in ("recompute_modules", "context_parallel_method", "expert_capacity_factor", "mtp_layers", *TIMING):
-        if getattr(o, name) is not None and runtime.name != "megatron":
-            raise NotApplicable(
-                f"runtime {runtime.name} has no {name}: leave it out. megatron has it. Got {getattr(o, name)}.",
-                name,
-                ("runtime",),
-            )
-    if runtime.name != "megatron":
-        return made
+def megatron_options(model: Model, sizes: Mapping[str, Any], o: TrainingOptions, q: Question) -> dict[str, Any]:
+    """The fields of a plan that they decide."""
+    made: dict[str, Any] = {}
     if o.recompute == "selective" or o.recompute_modules is not None:
         made["recompute_modules"] = _modules(
             q.take("recompute_modules", o.recompute_modules, "core_attn", "runtime", "megatron's own"), o
@@ -54,7 +42,7 @@ def runtime_options(
     return made | _timing(sizes, o, q)
 
 
-def _timing(sizes: dict[str, Any], o: TrainingOptions, q: Question) -> dict[str, Any]:
+def _timing(sizes: Mapping[str, Any], o: TrainingOptions, q: Question) -> dict[str, Any]:
     """What changes time alone: noted where it is given, or has something to change."""
     made: dict[str, Any] = {}
     for name, choices in (("cuda_graph", GRAPHS), ("moe_token_dispatcher_type", DISPATCHERS)):

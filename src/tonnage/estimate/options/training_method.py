@@ -10,7 +10,7 @@ from tonnage.kernel.errors import InvalidPlan, NotApplicable
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import counted
 from tonnage.numerics.precisions import Recipe, precision
-from tonnage.runtimes import TRAINING, TrainingRuntime, training_runtime
+from tonnage.runtimes import TrainingRuntime, training_runtime, training_runtimes
 from tonnage.runtimes._base import METHODS
 
 BASES = ("nf4", "nf4-double", "fp4", "fp4-double", "int8")
@@ -47,7 +47,7 @@ def training_method(
         _refuse(chosen, {"trainable_layers": o.trainable_layers})
     able = runtime.trains or METHODS[:1]
     if chosen not in able:
-        others = [name for name in TRAINING if chosen in training_runtime(name).trains]
+        others = [name for name in training_runtimes() if chosen in training_runtime(name).trains]
         raise InvalidPlan(
             f"runtime {runtime.name} is estimated for method {' or '.join(able)}. Got {chosen}. Runtimes that have it: {', '.join(others)}."
         )
@@ -73,7 +73,7 @@ def _upcast(runtime: TrainingRuntime, base: str, o: TrainingOptions, q: Question
             f"Got {o.upcast_base} with base_weights {o.base_weights or '16 bit'}."
         )
     if base and o.upcast_base and not runtime.upcasts_base:
-        able = [name for name in TRAINING if training_runtime(name).upcasts_base]
+        able = [name for name in training_runtimes() if training_runtime(name).upcasts_base]
         raise InvalidPlan(
             f"runtime {runtime.name} keeps a quantised base in its own types: upcast_base must be off. Runtimes that have it: {', '.join(able)}."
         )

@@ -22,7 +22,7 @@ def uneven_ranks(
 def _imbalance(model: Model, runtime: TrainingRuntime, ranks: int, o: TrainingOptions, q: Question) -> dict[str, float]:
     """Tokens of the fullest expert rank over the mean: from balanced to all of them."""
     said = o.expert_imbalance
-    lacks = {"runtime": runtime.name != "megatron", "model": not expert_counts(model), "expert_parallel_size": ranks == 1,
+    lacks = {"runtime": "expert_imbalance" not in runtime.options, "model": not expert_counts(model), "expert_parallel_size": ranks == 1,
              "expert_capacity_factor": o.expert_capacity_factor is not None}  # fmt: skip
     if any(lacks.values()):
         if said not in (None, 1):

@@ -1,5 +1,6 @@
 """DeepSpeed's settings by its own names: which stage each belongs to, its defaults, and what Hugging Face fills in for "auto"."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from tonnage.architectures import Model
@@ -9,7 +10,6 @@ from tonnage.estimate.plan.nearest import near_divisors
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidPlan, NotApplicable, OutOfRange
 from tonnage.kernel.units import parse_count
-from tonnage.runtimes import TrainingRuntime
 
 # deepspeed/runtime/zero/config.py: name -> (stages in which it counts, default, least)
 SIZES: dict[str, tuple[tuple[int, ...], int, int]] = {
@@ -27,25 +27,9 @@ FILLED = "transformers, integrations/deepspeed.py: trainer_config_finalize"
 
 
 def zero_options(
-    model: Model,
-    runtime: TrainingRuntime,
-    stage: int,
-    sizes: dict[str, Any],
-    offload: dict[str, Any],
-    o: TrainingOptions,
-    q: Question,
+    model: Model, stage: int, sizes: Mapping[str, Any], offload: Mapping[str, Any], o: TrainingOptions, q: Question
 ) -> dict[str, Any]:
     """The fields of a plan that DeepSpeed's zero_optimization decides."""
-    names = (*SIZES, *SWITCHES, "overlap_comm")
-    if runtime.name != "deepspeed":
-        for name in names:
-            if getattr(o, name) is not None:
-                raise NotApplicable(
-                    f"{name} is a setting of deepspeed: leave it out with runtime {runtime.name}. Got {getattr(o, name)}.",
-                    name,
-                    ("runtime",),
-                )
-        return {}
     made: dict[str, Any] = {}
     for name, (stages, default, least) in SIZES.items():
         if _counts(name, stages, stage, o):
@@ -98,7 +82,12 @@ def filled_in(name: str, hidden_size: int) -> int | None:
 
 
 def _check(
-    made: dict[str, Any], stage: int, sizes: dict[str, Any], offload: dict[str, Any], o: TrainingOptions, q: Question
+    made: dict[str, Any],
+    stage: int,
+    sizes: Mapping[str, Any],
+    offload: Mapping[str, Any],
+    o: TrainingOptions,
+    q: Question,
 ) -> None:
     ranks = sizes["data_parallel_size"] * sizes["context_parallel_size"]
     part = made.get("zero_hpz_partition_size", 1)

@@ -5,7 +5,7 @@ from tonnage.estimate.plan.nearest import divisors, near, near_sizes
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step.rank import split_layers
 from tonnage.kernel.errors import InvalidPlan, NotApplicable, shown
-from tonnage.runtimes import TrainingRuntime
+from tonnage.runtimes import TrainingRuntime, runtimes_with
 from tonnage.runtimes._megatron.pipeline import Chunk, even_layout, parsed_layout
 from tonnage.spec import TrainingPlan
 
@@ -16,7 +16,7 @@ MOST = 4096  # chunks
 
 def takes_unequal_chunks(runtime: TrainingRuntime, layers: int, chunks: int, o: TrainingOptions) -> bool:
     """Whether what is said, or the runtime's own split, gives each chunk a number of layers that need not be the same."""
-    if runtime.name == "megatron":
+    if "pipeline_layout" in runtime.options:
         return o.pipeline_layout is not None or any(getattr(o, name) for name in ACCOUNTS) or _says_ends(o)
     return runtime.splits_chunks and layers >= chunks
 
@@ -28,10 +28,10 @@ def said_chunks(model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o
     """
     p, v = sizes["pipeline_parallel_size"], sizes["virtual_pipeline_size"]
     said = {name: getattr(o, name) for name in ("pipeline_layout", *ACCOUNTS) if getattr(o, name)}
-    if said and runtime.name != "megatron":
-        name, value = next(iter(said.items()))
+    name, value = next(((name, value) for name, value in said.items() if name not in runtime.options), ("", None))
+    if name:
         raise NotApplicable(
-            f"runtime {runtime.name} has no {name}: leave it out. megatron has it. Got {shown(value)}.",
+            f"runtime {runtime.name} has no {name}: leave it out. {runtimes_with(name)} has it. Got {shown(value)}.",
             name,
             ("runtime",),
         )

@@ -19,7 +19,7 @@ from tonnage.kernel.errors import InvalidPlan, MissingDatum, NotApplicable
 from tonnage.kernel.formula import Number, is_any, maximum, minimum
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.term import Term
-from tonnage.runtimes import TRAINING, TrainingRuntime, training_runtime
+from tonnage.runtimes import TrainingRuntime, training_runtime, training_runtimes
 from tonnage.spec import TrainingPlan
 
 
@@ -95,7 +95,7 @@ def pipeline_schedule(
         return "1f1b"
     chosen = schedule_with_chunks(said, v)
     if chosen.name not in runtime.schedules:
-        able = [name for name in TRAINING if chosen.name in training_runtime(name).schedules]
+        able = [name for name in training_runtimes() if chosen.name in training_runtime(name).schedules]
         hint = f"Runtimes that have it: {', '.join(able)}." if able else "No runtime here has it."
         raise InvalidPlan(f"runtime {runtime.name} has no pipeline_schedule {chosen.name}: it must be {' or '.join(runtime.schedules)}. {hint}")  # fmt: skip
     least, most = chosen.chunks

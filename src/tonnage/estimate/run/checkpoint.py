@@ -10,6 +10,7 @@ from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number
 from tonnage.kernel.term import Term
 from tonnage.numerics.precisions import TRAINING_RECIPES, Recipe
+from tonnage.runtimes import training_runtime
 from tonnage.spec import TrainingPlan
 
 NEEDED = "checkpoint"
@@ -41,7 +42,7 @@ def saved_bytes(model: Model, plan: TrainingPlan) -> Term:
     """
     needed = checkpoint_bytes(model, plan)
     parameters, recipe = _saved(model, plan)
-    twice = plan.runtime == "megatron" or (plan.runtime == "deepspeed" and plan.zero_stage < 3)
+    twice = plan.zero_stage < training_runtime(plan.runtime).saves_twice_below
     if not twice or plan.method != "full" or recipe.update_bytes == recipe.compute_bytes:
         return needed
     second = copies("weights as the model has them", recipe.compute_bytes, parameters, recipe.source)

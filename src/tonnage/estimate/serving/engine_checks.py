@@ -7,31 +7,24 @@ from tonnage.estimate.serving.weights.storage import is_gguf_type, storage
 from tonnage.kernel.errors import InvalidPlan, NotApplicable, TonnageError
 from tonnage.numerics.precisions import PRECISIONS
 from tonnage.ops import Attention, LatentAttention
-from tonnage.runtimes import SERVING, ServingRuntime, serving_runtime
+from tonnage.runtimes import ServingRuntime, serving_runtime, serving_runtimes
 from tonnage.spec import Accelerator
 
-# Where an engine says that tensor ranks must divide the heads.
-HEADS = {
-    "vllm": "vLLM, vllm/config/model.py, verify_with_parallel_config: total number of attention heads must be divisible by tensor parallel size",
-    "sglang": "SGLang, sglang/srt/models/llama.py: total_num_heads % tp_size == 0",
-    "tensorrt-llm": "TensorRT-LLM, tensorrt_llm/_torch/modules/attention.py: num_heads % tp_size == 0",
-}
-NOT_ON_METAL = ("awq",)
-METAL = "transformers, docs/source/en/quantization/overview.md"
-# vLLM, pull request 46963: its configuration is refused on SM90 and SM12x, whose kernels read no nvfp4
-FP4_CACHE = "vLLM, vllm/v1/attention/backends/flashinfer.py, supports_kv_cache_dtype and supports_combination"
-SGLANG_FP4_CACHE = "SGLang, pull requests 21601 (SM120) and 36340 (SM100); 23354 (SM80, SM90) is open"
-UNREAD_HEAD = 64
-OFFLOADS = ("vllm", "sglang")  # --cpu-offload-gb
-ADAPTERS = ("vllm", "sglang", "tensorrt-llm", "generic", "llama.cpp", "ollama")
-GROUPS = ("vllm", "sglang", "tensorrt-llm")
-DRAFTS = ("vllm", "sglang", "tensorrt-llm", "llama.cpp", "gpt-fast", "transformers")
+# Options that not every engine has.
+SETTINGS = (
+    "weights_on_host",
+    "lora_adapters",
+    "attention_data_parallel_size",
+    "draft_tokens",
+    "layers_on_accelerator",
+    "expert_layers_on_host",
+)
 
 
 def check_heads(model: Model, t: int, ranks: int, engine: ServingRuntime) -> None:
     """Tensor ranks that the engine's layers cannot share the query heads among, with its own rule. `ranks`: there is room for."""
-    rule = HEADS.get(engine.name)
-    if rule is None or t == 1:
+    rule = engine.heads_rule
+    if not rule or t == 1:
         return
     heads = [
         op.heads for block in model.decoder.blocks for op in block.ops if isinstance(op, Attention | LatentAttention)
@@ -78,7 +71,7 @@ def runs_on(engine: ServingRuntime, accelerator: Accelerator) -> bool:
 def _check_machine(found: str, engine: ServingRuntime, accelerator: Accelerator) -> None:
     if runs_on(engine, accelerator):
         return
-    others = [name for name in SERVING if runs_on(serving_runtime(name), accelerator)]
+    others = [name for name in serving_runtimes() if runs_on(serving_runtime(name), accelerator)]
     nearest = [name for name in others if loads(serving_runtime(name), found)] or others
     if engine.vendors:
         raise InvalidPlan(
@@ -96,15 +89,15 @@ def check_format(model: Model, weights: str | None, engine: ServingRuntime, acce
     found = stored_format(model, weights)
     _check_machine(found, engine, accelerator)
     if not loads(engine, found):
-        others = [name for name in SERVING if name != engine.name and loads(serving_runtime(name), found)]
+        others = [name for name in serving_runtimes() if name != engine.name and loads(serving_runtime(name), found)]
         known = ", ".join(engine.formats or ())
         raise InvalidPlan(
             f"weights: {engine.version} loads {known} ({engine.formats_source}). Got {storage(model, weights).name}. "
             f"Engines that load it: {', '.join(others) or 'none'}."
         )
-    if engine.name == "transformers" and accelerator.kind == "apple" and found.startswith(NOT_ON_METAL):
+    if engine.no_metal and accelerator.kind == "apple" and found.startswith(engine.no_metal):
         raise InvalidPlan(
-            f"weights: {engine.version} has no Metal kernels for {found} ({METAL}). Got {accelerator.name}. Nearest: q4_k_m or q8_0 under llama.cpp."
+            f"weights: {engine.version} has no Metal kernels for {found} ({engine.no_metal_source}). Got {accelerator.name}. Nearest: q4_k_m or q8_0 under llama.cpp."
         )
     old = next((names for prefix, names in engine.too_old.items() if found.startswith(prefix)), ())
     if accelerator.generation in old:
@@ -122,31 +115,9 @@ def check_format(model: Model, weights: str | None, engine: ServingRuntime, acce
 
 
 def check_cache(model: Model, kind: str, engine: ServingRuntime, accelerator: Accelerator) -> None:
-    """vLLM reads a cache in nvfp4 by FlashInfer's kernels alone: those before Blackwell have not every shape of head. SGLang reads it on
-    Blackwell alone."""
-    if (
-        kind == "nvfp4"
-        and engine.name == "sglang"
-        and not ("fp4" in accelerator.dense_flops and accelerator.vendor == "NVIDIA")
-    ):
-        raise InvalidPlan(
-            f"kv_cache: {engine.version} holds nvfp4 on NVIDIA's Blackwell alone ({SGLANG_FP4_CACHE}). Got {accelerator.name}. Nearest: fp8."
-        )
-    is_wide = "fp4" in accelerator.dense_flops and accelerator.scale_up is not None  # SM100, and not the cards of SM120
-    if kind != "nvfp4" or engine.name != "vllm" or is_wide:
-        return
-    why = "vLLM's kernels for nvfp4 are those of B200 and its like" if "fp4" in accelerator.dense_flops else ""
-    if accelerator.vendor != "NVIDIA" or ("fp16" in accelerator.dense_flops and "bf16" not in accelerator.dense_flops):
-        why = f"{accelerator.name} is none of NVIDIA's from Ampere on"
-    if accelerator.generation == "Hopper":
-        why = "FlashInfer's kernels of Hopper read no nvfp4"
-    heads = [op for block in model.decoder.blocks for op in block.ops if isinstance(op, Attention)]
-    if not why and any(op.head_dim == UNREAD_HEAD or op.sinks for op in heads):
-        why = f"before Blackwell it reads neither heads of {UNREAD_HEAD} nor sinks, and {model.name} has them"
-    if why:
-        raise InvalidPlan(
-            f"kv_cache: {engine.version} cannot hold nvfp4 there: {why} ({FP4_CACHE}). Got {accelerator.name}. Nearest: fp8."
-        )
+    """InvalidPlan where the engine cannot hold keys and values in this precision there."""
+    if engine.check_cache is not None:
+        engine.check_cache(engine, model, kind, accelerator)
 
 
 def check_layers(kept: int | None) -> None:
@@ -160,12 +131,9 @@ def check_layers(kept: int | None) -> None:
 
 def check_settings(engine: ServingRuntime, said: dict[str, object]) -> None:
     """Settings that another engine has."""
-    own = {
-        "weights_on_host": OFFLOADS, "lora_adapters": ADAPTERS, "attention_data_parallel_size": GROUPS, "draft_tokens": DRAFTS,
-        "layers_on_accelerator": ("llama.cpp", "ollama"), "expert_layers_on_host": ("llama.cpp",),
-    }  # fmt: skip
-    for name, engines in own.items():
-        if said.get(name) and engine.name not in engines:
+    for name in SETTINGS:
+        if said.get(name) and name not in engine.settings:
+            engines = [each for each in serving_runtimes() if name in serving_runtime(each).settings]
             text = f"{name} is a setting of {', '.join(engines)}. Got engine {engine.name}."
             if name == "lora_adapters":  # what users ask for, and no setting that another engine can do without
                 raise InvalidPlan(text)

@@ -43,7 +43,15 @@ from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, NotAp
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import counted, human
 from tonnage.numerics.precisions import ALIASES
-from tonnage.runtimes import SERVING, ServingRuntime, serving_runtime
+from tonnage.runtimes import (
+    USUAL_AT_HOME,
+    USUAL_BY_VENDOR,
+    USUAL_ENGINE,
+    USUAL_OF_OTHERS,
+    ServingRuntime,
+    serving_runtime,
+    serving_runtimes,
+)
 from tonnage.runtimes._versions import number_of
 from tonnage.spec import Accelerator, Cluster, ServingPlan
 
@@ -175,12 +183,12 @@ def _put_limits(engine: ServingRuntime, plan: ServingPlan, cluster: Cluster, q: 
 
 
 def _engine(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> ServingRuntime:
-    reason = _cannot_run(_vllm(o), model, o.engine_version or "")
+    reason = _cannot_run(_usual_engine(o), model, o.engine_version or "")
     usual, origin, why = _usual(model, cluster, o, reason)
     named = serving_runtime(o.engine or usual, o.engine_version or "" if o.engine else "")
     q.take("engine", o.engine and named.name, usual, origin, why)
     engine = serving_runtime(named.name, o.engine_version or "")
-    if engine.name == "vllm" and reason:
+    if reason := _cannot_run(engine, model, o.engine_version or ""):
         q.warn(reason)
     if engine.share_of != "nothing" and not _is_home(cluster.accelerator):
         q.warn(
@@ -195,7 +203,7 @@ def _engine(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> S
     if engine.share_of == "nothing":
         if share is not None or o.enforce_eager is not None:
             what = "gpu_memory_utilization" if share is not None else "enforce_eager"
-            having = ", ".join(name for name in SERVING if serving_runtime(name).share_of != "nothing")
+            having = ", ".join(name for name in serving_runtimes() if serving_runtime(name).share_of != "nothing")
             raise NotApplicable(f"{what} is a setting of {having}. Got engine {engine.name}.", what, ("engine",))
         return engine
     if share is not None and not 0 < share <= 1:
@@ -208,21 +216,22 @@ def _engine(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> S
 def _usual(model: Model, cluster: Cluster, o: ServingOptions, reason: str) -> tuple[str, Origin, str]:
     """The engine where nobody says one: llama.cpp for GGUF files and outside of data centres, vLLM where it runs the model."""
     if is_gguf(model, o.weights):
-        return "llama.cpp", "model", "GGUF files are llama.cpp's"
+        return USUAL_AT_HOME, "model", "GGUF files are llama.cpp's"
     if reason:
-        return "transformers", "model", reason
+        return USUAL_OF_OTHERS, "model", reason
     why = f"usual on {cluster.accelerator.vendor}"
-    if cluster.accelerator.vendor in serving_runtime("neuron").vendors and loads(
-        serving_runtime("neuron"), stored_format(model, o.weights)
-    ):
-        return "neuron", "cluster", why
+    own = USUAL_BY_VENDOR.get(cluster.accelerator.vendor)
+    if own and loads(serving_runtime(own), stored_format(model, o.weights)):
+        return own, "cluster", why
     if _is_home(cluster.accelerator):
-        return "vllm", "cluster", why
-    native = serving_runtime("llama.cpp")
+        return USUAL_ENGINE, "cluster", why
+    native = serving_runtime(USUAL_AT_HOME)
     if not runs_on(native, cluster.accelerator):
-        return "transformers", "cluster", "llama.cpp has no backend for this accelerator"
+        return USUAL_OF_OTHERS, "cluster", "llama.cpp has no backend for this accelerator"
     fits = loads(native, stored_format(model, o.weights))
-    return ("llama.cpp", "cluster", why) if fits else ("transformers", "cluster", "llama.cpp does not load this format")
+    return (
+        (native.name, "cluster", why) if fits else (USUAL_OF_OTHERS, "cluster", "llama.cpp does not load this format")
+    )
 
 
 def _is_home(accelerator: Accelerator) -> bool:
@@ -230,12 +239,12 @@ def _is_home(accelerator: Accelerator) -> bool:
     return accelerator.vendor in GPU_VENDORS and accelerator.kind not in ("cpu", "apple")
 
 
-def _vllm(o: ServingOptions) -> ServingRuntime:
+def _usual_engine(o: ServingOptions) -> ServingRuntime:
     """vLLM at the version that is asked for; the newest where the version is another engine's."""
     try:
-        return serving_runtime("vllm", o.engine_version or "")
+        return serving_runtime(USUAL_ENGINE, o.engine_version or "")
     except UnknownName:
-        return serving_runtime("vllm")
+        return serving_runtime(USUAL_ENGINE)
 
 
 def _cannot_run(engine: ServingRuntime, model: Model, version: str) -> str:

@@ -30,7 +30,7 @@ def adapters_of(plan: TrainingPlan, recipe: Recipe, width: float) -> Adapters | 
     four = plan.base_weights.startswith(("nf4", "fp4"))
     return Adapters(rank=plan.lora_rank, targets=tuple(filter(None, plan.lora_targets.split(","))), dropout=plan.lora_dropout, magnitudes=plan.method == "dora",
                     base=recipe.activation_bytes if plan.base_weights else 0, compute=recipe.activation_bytes,
-                    packed=precision(plan.base_weights).bits_per_weight / 8 if plan.base_weights else 0, copies=four and plan.runtime != "litgpt", width=width,
+                    packed=precision(plan.base_weights).bits_per_weight / 8 if plan.base_weights else 0, copies=four, width=width,
                     keeps=four and release_of(plan.runtime_version, "bitsandbytes", BITSANDBYTES) < KEEPS_NO_INPUT)  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from tonnage.kernel.formula import Number
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.term import Term
 from tonnage.ops import Head
-from tonnage.runtimes import TrainingRuntime
+from tonnage.runtimes import TrainingRuntime, training_runtime, training_runtimes
 from tonnage.spec import TrainingPlan
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ GENERATIONS = 8
 NO_REFERENCE = {
     "grpo": "TRL, trl/trainer/grpo_config.py: beta is 0.0, so that no reference model is loaded; another beta holds one, unless adapters train"
 }
-RUNTIMES = ("transformers", "ddp", "fsdp2", "deepspeed")
 
 
 def objective_of(
@@ -55,8 +54,9 @@ def objective_of(
     if name not in OBJECTIVES:
         raise unknown("objective", name, OBJECTIVES)
     chosen = OBJECTIVES[name]
-    if name != "sft" and runtime.name not in RUNTIMES:
-        raise InvalidPlan(f"runtime {runtime.name} trains one model on its own: objective must be sft. Got {name}. Those that do more: {', '.join(RUNTIMES)}.")  # fmt: skip
+    if name != "sft" and not runtime.takes_objectives:
+        able = [each for each in training_runtimes() if training_runtime(each).takes_objectives]
+        raise InvalidPlan(f"runtime {runtime.name} trains one model on its own: objective must be sft. Got {name}. Those that do more: {', '.join(able)}.")  # fmt: skip
     if o.teacher is not None and "teacher" not in chosen.beside:
         raise NotApplicable(
             f"teacher belongs to objective distillation. Got {o.teacher} with objective {name}.",

@@ -8,13 +8,13 @@ from tonnage.estimate.step.points import Point
 from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number
 from tonnage.kernel.term import Term
-from tonnage.runtimes._megatron.offload import offloadable
+from tonnage.runtimes import training_runtime
 from tonnage.spec import TrainingPlan
 
 if TYPE_CHECKING:
     from tonnage.estimate.step.stage import StageMemory
 
-UNITS = ("fsdp2", "torchtune")  # runtimes on FSDP2
+MOST_IN_MEMORY = 1_000_000_000  # parameters, of weights on NVMe (DeepSpeed, deepspeed/runtime/zero/offload_config.py)
 State = Literal["weights", "gradients", "optimizer"]
 
 
@@ -29,9 +29,7 @@ def offloaded(plan: TrainingPlan, state: State) -> Number:
         return 0
     if state == "optimizer":
         return plan.optimizer_offload_fraction
-    if plan.runtime in UNITS:
-        return 1
-    return 1 if plan.runtime == "deepspeed" and plan.zero_stage >= 2 else 0
+    return 1 if plan.zero_stage >= training_runtime(plan.runtime).gradients_offloaded_from else 0
 
 
 def staying(term: Term, share: Number) -> Term:
@@ -64,32 +62,26 @@ class KeptTensors:
         """Of one layer of each kind what never leaves."""
         if not self.is_on:
             return self.step.kept
-        if self.plan.runtime != "megatron":
-            return {block: Term.sum("one layer", unit="bytes") for block in self.step.kept}
         return {block: self._left(block) for block in self.step.kept}
 
     @cached_property
     def leaves(self) -> dict[Block, Term]:
         """Of one layer of each kind what is offloaded."""
-        if self.plan.runtime != "megatron":
-            return self.step.kept
-        return {block: Term.of("offloaded tensors of a layer", f.bytes_that_leave, M=kept.value, U=self._named(block).value)
-                for block, kept in self.step.kept.items()}  # fmt: skip
+        return {block: self._leaving(block, kept) for block, kept in self.step.kept.items()}
 
-    def _named(self, block: Block) -> Term:
-        """Megatron names the modules whose inputs leave."""
-        modules = tuple(self.plan.offload_modules.split(","))
-        width = self.step.setting.types.compute
-        parts = [self.step.sizes.term("offloaded", size, width, extent) for size, extent in offloadable(block, modules)]
-        return Term.sum("tensors of these modules", *parts, unit="bytes")
+    def _leaving(self, block: Block, kept: Term) -> Term:
+        named = self.step.framework.offloaded_tensors(block)
+        if named is None:
+            return kept
+        return Term.of("offloaded tensors of a layer", f.bytes_that_leave, M=kept.value, U=named.value)
 
     def _left(self, block: Block) -> Term:
-        """A layer that is recomputed keeps less than its modules name."""
+        """A layer that is recomputed keeps less than the offloaded tensors name."""
+        named = self.step.framework.offloaded_tensors(block)
+        if named is None:
+            return Term.sum("one layer", unit="bytes")
         return Term.of(
-            "one layer, without what is offloaded",
-            f.bytes_that_stay,
-            M=self.step.kept[block].value,
-            U=self._named(block).value,
+            "one layer, without what is offloaded", f.bytes_that_stay, M=self.step.kept[block].value, U=named.value
         )
 
     def passing(self, point: Point) -> list[Term]:

@@ -255,7 +255,11 @@ class StageMemory(States):
     @cached_property
     def _moved(self) -> list[Term]:
         """FSDP2 copies the shards of a unit to the accelerator before they are gathered; DeepSpeed does so parameter by parameter."""
-        if self.plan.offload_parameters == "none" or self.plan.runtime == "deepspeed" or not self.stage.layers:
+        if (
+            self.plan.offload_parameters == "none"
+            or not self.step.framework.copies_layer_shards
+            or not self.stage.layers
+        ):
             return []
         shards = [self.step.shard[block] for block, _ in self.stage.layers]
         width = sum(width_of(state.copy, self.step.updates) for state in self.runtime.weights)

@@ -41,7 +41,7 @@ class KernelTime:
         self.tokens = self.sizes.s * self.sizes.b / self.sizes.c
         self.around_experts = rates.newer_around_experts if step.framework.fuses_around_experts else 1
         # a product reads its weights in 16 bit; the gradient of the weights is added to main gradients, which are read and written
-        self.accumulated = step.recipe.main_gradient_bytes - 1 if step.plan.runtime == "megatron" else 0
+        self.accumulated = step.framework.accumulated_bytes
         self.own = rates.chips.get(self.chip.name, {})
         self.power = self._power(step)
         self.attention_share = self._attention_share(step)
@@ -100,7 +100,7 @@ class KernelTime:
 
     def _attention_share(self, step: "Step") -> float:
         """Of the peak, forward: Transformer Engine and torch from Blackwell on have the generation's own kernels, others FlashAttention-2."""
-        own = step.plan.runtime == "megatron" or self.chip.generation.startswith("Blackwell")
+        own = step.runtime.newest_attention or self.chip.generation.startswith("Blackwell")
         return self.power * (self.shares.attention if own else self.shares.flash2 or self.shares.attention)
 
     def _power(self, step: "Step") -> float:

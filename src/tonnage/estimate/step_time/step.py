@@ -149,7 +149,7 @@ class StepTime(LayerTime):
             return 0, 0
         whole = sizes.s * sizes.b / sizes.c * self.step.model.hidden_size * self.step.recipe.activation_bytes
         # Each tensor rank hands on a part: with sequence parallelism its own, else what the next one puts together (Narayanan2021, sec. 4.1).
-        scatters = sizes.sequence_parallel or plan.runtime == "megatron"
+        scatters = sizes.sequence_parallel or self.step.runtime.scatters_stages
         size, gather = whole / sizes.t if scatters else whole, 0
         if scatters and not sizes.sequence_parallel:
             gather = self.network.collective("all_gather", whole, plan.tensor_parallel_size, 1).seconds

@@ -21,6 +21,7 @@ from tonnage.formulas import time as f
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.formula import Number
 from tonnage.kernel.term import Term
+from tonnage.runtimes import training_runtime
 from tonnage.spec import Cluster, TrainingPlan
 
 PASSES = {"forward": "forward", "again": "run again", "backward": "backward"}
@@ -293,6 +294,8 @@ def _check(plan: TrainingPlan) -> None:
         raise MissingDatum(
             f"the time of objective {plan.objective} is not estimated: other models and generation take part in it."
         )
-    if plan.runtime == "unsloth":
-        raise MissingDatum("the time of runtime unsloth is not estimated: nobody published how fast its kernels are.")
+    if not training_runtime(plan.runtime).is_timed:
+        raise MissingDatum(
+            f"the time of runtime {plan.runtime} is not estimated: nobody published how fast its kernels are."
+        )
     check_update(plan)

@@ -21,7 +21,7 @@ from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.plans import serving_plan
 from tonnage.estimate.serving.token_batch import batch_limits
 from tonnage.kernel.errors import InvalidInput, TonnageError
-from tonnage.runtimes import serving_runtime
+from tonnage.runtimes import USUAL_AT_HOME, serving_runtime
 from tonnage.search.maximum.outcome import Limit, Outcome, refusal
 from tonnage.search.maximum.patience import is_limited, too_many, too_slow
 from tonnage.search.maximum.whats import What
@@ -73,7 +73,7 @@ class ServingCase:
             usual = serving_plan(self.model, self.cluster, options, Question()).engine
         except TonnageError:
             usual = ""
-        return {} if usual == "llama.cpp" else {"engine": "llama.cpp"}
+        return {} if usual == USUAL_AT_HOME else {"engine": USUAL_AT_HOME}
 
     @cached_property
     def values(self) -> Sequence[int]:

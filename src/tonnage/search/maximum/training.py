@@ -20,7 +20,7 @@ from tonnage.estimate.options.run_options import RunOptions
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.kernel.units import counted
-from tonnage.runtimes import training_runtime
+from tonnage.runtimes import USUAL_ON_SEVERAL, training_runtime
 from tonnage.search.dividing import sequence_parts
 from tonnage.search.maximum.outcome import Limit, Outcome, refusal
 from tonnage.search.maximum.whats import What
@@ -70,7 +70,7 @@ class TrainingCase:
         """Multiples of what cuts a sequence: context and tensor ranks, and a loss in equal parts."""
         o = self.options
         context, tensor = o.context_parallel_size or 1, o.tensor_parallel_size or 1
-        chunks = max(training_runtime(o.runtime or "fsdp2").loss_chunks, 1)
+        chunks = max(training_runtime(o.runtime or USUAL_ON_SEVERAL).loss_chunks, 1)
         whole = sequence_parts(tensor, context, o.sequence_parallel)
         for step in dict.fromkeys((whole, lcm(whole, context * chunks))):
             if all(self._is_plan(step * times) for times in (1, 3, 5, 7)):

@@ -16,6 +16,7 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidPlan, MissingDatum
 from tonnage.kernel.units import MIB
+from tonnage.runtimes import serving_runtime
 from tonnage.search.pool.parts import Kind
 from tonnage.spec import Cluster
 
@@ -30,7 +31,8 @@ def served_from_host(
     if kind.accelerator.host_link is None:
         return None
     room = (kind.node.host_memory_bytes or 0) // kind.node.accelerators
-    if str(plain.question.get("engine", {}).get("value", "")) == "llama.cpp":
+    engine = str(plain.question.get("engine", {}).get("value", ""))
+    if engine and "expert_layers_on_host" in serving_runtime(engine, options.engine_version or "").settings:
         return _layers_on_host(model, kind, width, options, load, room)
     away = 0
     answer = plain

@@ -15,6 +15,7 @@ from tonnage.formulas.pools import unlike_round_seconds, unlike_step_seconds
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, TonnageError
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import counted, human
+from tonnage.runtimes import serving_runtime
 from tonnage.search.pool._usual import usual
 from tonnage.search.pool.highs import Effort
 from tonnage.search.pool.parts import Kind, Pool
@@ -229,11 +230,12 @@ def _layer_bytes(row: StageRow) -> float:
 
 def _widths(found: Found, options: ServingOptions) -> list[str]:
     plan = found.shape.plans[0]
-    if plan.engine != "vllm" or len(found.runs) < 2:
+    engine = serving_runtime(plan.engine, plan.engine_version)
+    if not engine.partition_variable or len(found.runs) < 2:
         return []
     partition = ",".join(str(run.layers) for run in found.runs)
     said = (
-        f"vLLM takes these stages as VLLM_PP_LAYER_PARTITION={partition} with --tensor-parallel-size {found.shape.width} "
+        f"{engine.version.partition(' ')[0]} takes these stages as {engine.partition_variable}={partition} with --tensor-parallel-size {found.shape.width} "
         f"--pipeline-parallel-size {len(found.runs)}, its ranks in the order of the stages."
     )
     return [said]

@@ -30,7 +30,6 @@ from tonnage.search.pool.probe import Slopes, dealt_out, slopes
 from tonnage.spec import Cluster, ServingPlan
 
 ACTIVATION = 2  # bytes, as estimate.inference._pass has them
-STREAMS = ("vllm", "sglang")  # engines that leave weights in host memory and read them in every pass
 USERS = 32  # of a pool where nobody says how many
 SEARCHED_USERS = "assumed: users at the same time"
 
@@ -100,7 +99,9 @@ class Width:
             if kind.each >= width:
                 self._add(kind, load, said)
         self._one_engine()
-        self.offload = offload and all(plan.engine in STREAMS for plan in self.plans)
+        self.offload = offload and all(
+            "weights_on_host" in serving_runtime(plan.engine, plan.engine_version).settings for plan in self.plans
+        )
 
     def _add(self, kind: Kind, load: LoadOptions, said: Lengths) -> None:
         """The kind, where a stage can be on it and its time is known."""

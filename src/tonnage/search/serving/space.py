@@ -9,10 +9,9 @@ from tonnage.architectures import Model
 from tonnage.estimate.load.options import LoadOptions
 from tonnage.estimate.plan.checks import expert_counts
 from tonnage.estimate.plan.nearest import divisors
-from tonnage.estimate.serving.engine_checks import GROUPS
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.weights.formats import narrower_weights
-from tonnage.runtimes import serving_runtime
+from tonnage.runtimes import ServingRuntime, serving_runtime
 from tonnage.search.serving.machines import Machine
 from tonnage.search.serving.options import MOST_ACCELERATORS, Goal
 from tonnage.search.serving.prices import Prices
@@ -22,7 +21,6 @@ ENGINES = ("vllm", "sglang", "tensorrt-llm", "llama.cpp", "transformers")
 NARROWER = ("fp8", "awq")  # beside the checkpoint's own precision
 FOUR_BITS = ("nvfp4",)  # of accelerators that multiply them
 OF_FILES = ("q8_0", "q4_k_m")  # of llama.cpp
-CACHES = {"vllm": (None, "fp8"), "sglang": (None, "fp8"), "tensorrt-llm": (None, "fp8"), "llama.cpp": (None, "q8_0")}
 BATCHED_TOKENS = (None, 2048, 16384)
 SEQUENCES = (None, 64, 256)
 
@@ -103,14 +101,26 @@ def precisions(space: Space, chip: Accelerator, engine: str) -> tuple[str | None
         return tuple(name.strip() for name in given.split(","))
     if not engine:  # no plan is valid there: the walk says why
         return (None,)
-    runtime = serving_runtime(engine, space.options.engine_version or "" if space.options.engine else "")
+    runtime = _runtime(space, engine)
     choices = OF_FILES if runtime.gguf else (*NARROWER, *(FOUR_BITS if "fp4" in chip.dense_flops else ()))
     return (None, *narrower_weights(space.model, None, runtime, chip, choices))
 
 
 def caches(space: Space, engine: str) -> tuple[str | None, ...]:
-    given = said_caches(space)
-    return given or (CACHES.get(engine, (None,)) if "kv-cache" in space.goal.vary else (None,))
+    if given := said_caches(space):
+        return given
+    narrow = _runtime(space, engine).narrow_cache if engine and "kv-cache" in space.goal.vary else ""
+    return (None, narrow) if narrow else (None,)
+
+
+def _runtime(space: Space, engine: str) -> ServingRuntime:
+    """The engine at the version that is asked for."""
+    return serving_runtime(engine, space.options.engine_version or "" if space.options.engine else "")
+
+
+def _has_groups(space: Space, engine: str) -> bool:
+    """Whether the engine has groups of ranks that share attention."""
+    return bool(engine) and "attention_data_parallel_size" in _runtime(space, engine).settings
 
 
 def said_caches(space: Space) -> tuple[str, ...]:
@@ -133,7 +143,7 @@ def sizes(space: Space, machine: Machine, engine: str) -> Iterator[Sizes]:
     mixture = bool(expert_counts(model))
     for tensor in _or(o.tensor_parallel_size, divisors(machine.each)):
         for groups in _or(
-            o.attention_data_parallel_size, _groups(space, machine, tensor, mixture and engine in GROUPS)
+            o.attention_data_parallel_size, _groups(space, machine, tensor, mixture and _has_groups(space, engine))
         ):
             stages = min(space.most // (tensor * groups), model.num_layers)
             for pipeline in _or(o.pipeline_parallel_size, range(1, stages + 1)):

@@ -11,7 +11,7 @@ from tonnage.estimate.serving.plans import serving_plan
 from tonnage.estimate.serving.weights.storage import storage
 from tonnage.formulas import service as h
 from tonnage.kernel.errors import InvalidPlan, MissingDatum, TonnageError
-from tonnage.runtimes import serving_runtime
+from tonnage.runtimes import USUAL_ENGINE, serving_runtime
 from tonnage.search.progress import advance, expect
 from tonnage.search.removed import Tally
 from tonnage.search.serving import limits as l
@@ -125,7 +125,7 @@ class Search:
 
     def _count_refused(self, kind: Kind) -> None:
         """A precision that no engine there loads: all sizes of it."""
-        engine = kind.engine or "vllm"
+        engine = kind.engine or USUAL_ENGINE
         plans = sum(len(self.layouts(kind.machine, each.ranks)) for each in sizes(self.space, kind.machine, engine))
         number = plans * self._users(engine)
         self.tally.consider(number)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from tonnage.estimate.options.plans import ATTENTION, IMPLEMENTATIONS, LOSS, MODEL_CODES, RECOMPUTE
+from tonnage.estimate.options.plans import ATTENTION, IMPLEMENTATIONS, LOSS, RECOMPUTE
 from tonnage.estimate.plan.checks import check_size
 from tonnage.estimate.plan.schedule import schedule_named
 from tonnage.estimate.serving.weights.request import asked_for
@@ -16,7 +16,7 @@ from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import parse_length
 from tonnage.numerics.optimizers import optimizer
 from tonnage.numerics.precisions import ALIASES, TRAINING_RECIPES
-from tonnage.runtimes import SERVING, serving_runtime, training_runtime
+from tonnage.runtimes import model_codes, serving_runtime, serving_runtimes, training_runtime
 from tonnage.search.sweep._settings import NOT_SWEPT
 
 MOST_VALUES = 100_000  # of an axis
@@ -28,12 +28,18 @@ RANGE = ("from", "to", "step", "times")
 def check_kv_cache(name: str) -> None:
     """UnknownName for a format that no engine holds keys and values in: of one engine alone the plan says it."""
     plain = name.strip().lower().removeprefix("torch.")
-    engines = [serving_runtime(each) for each in SERVING]
+    engines = [serving_runtime(each) for each in serving_runtimes()]
     own = {each.own_kv_cache for each in engines if each.own_kv_cache}
     known = {"auto", "bf16", "fp16", "fp32", *own, *(each for engine in engines for pair in engine.kv_cache.items() for each in pair)}  # fmt: skip
     named = ALIASES.get(plain, plain)
     if not {plain, named, named.replace("_", "-")} & known:
         raise unknown("kv_cache", name, sorted(known))
+
+
+def check_model_code(name: str) -> None:
+    """UnknownName for code of a model that no runtime runs."""
+    if name not in model_codes():
+        raise unknown("model_code", name, model_codes())
 
 
 WORDS: dict[str, Callable[[str], Any]] = {
@@ -44,9 +50,10 @@ WORDS: dict[str, Callable[[str], Any]] = {
     "weights": asked_for,
     "kv_cache": check_kv_cache,
     "engine": serving_runtime,
+    "model_code": check_model_code,
 }
 CHOICES: dict[str, Iterable[str]] = {
-    "recompute": RECOMPUTE, "attention": tuple(ATTENTION), "loss": (*LOSS, "tiled"), "model_code": MODEL_CODES,
+    "recompute": RECOMPUTE, "attention": tuple(ATTENTION), "loss": (*LOSS, "tiled"),
     "optimizer_implementation": IMPLEMENTATIONS,
 }  # fmt: skip
 

@@ -10,14 +10,11 @@ from tonnage.estimate.plan.checks import expert_counts
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidPlan, MissingDatum
 from tonnage.ops import LatentAttention
-from tonnage.runtimes import training_runtime
+from tonnage.runtimes import USUAL_ALONE, USUAL_ON_SEVERAL, training_runtime
 from tonnage.spec import Cluster
 
-SEVERAL = (
-    "megatron",
-    "fsdp2",
-)  # runtimes that are tried on several accelerators: those that can cut a model in every way
-ALONE = ("transformers",)
+SEVERAL = ("megatron", USUAL_ON_SEVERAL)  # tried on several accelerators: those that can cut a model in every way
+ALONE = (USUAL_ALONE,)
 # options whose values are searched as numbers, not as combinations of names
 SIZES = (
     "sequence_length",
@@ -80,11 +77,13 @@ def _tried(
 def _runtimes(
     machines: Sequence[Cluster], options: TrainingOptions, vary: Mapping[str, Sequence[Any]]
 ) -> Sequence[str]:
-    several = [name for name in SEVERAL if _trains(name, options)] or ["fsdp2"]
-    usual = ALONE if machines[-1].size == 1 else several
+    usual_several = [name for name in SEVERAL if _trains(name, options)] or [USUAL_ON_SEVERAL]
+    usual = ALONE if machines[-1].size == 1 else usual_several
     tried = _tried("runtime", options, vary, usual)
-    # the Trainer of transformers on several accelerators runs under DDP
-    return ["ddp" if name == "transformers" and machines[-1].size > 1 else name for name in tried]
+    if machines[-1].size == 1:
+        return tried
+    several = ((name, training_runtime(name).on_several) for name in tried)
+    return [other.runtime if other is not None else name for name, other in several]
 
 
 def _trains(runtime: str, options: TrainingOptions) -> bool:
@@ -96,12 +95,12 @@ def _recompute(
     model: Model, runtime: str, options: TrainingOptions, vary: Mapping[str, Sequence[Any]]
 ) -> list[dict[str, Any]]:
     """Policies, and with Megatron the modules that one of them runs again."""
-    titan = (
-        training_runtime(runtime).own is not None
-        and options.model_code in (None, "torchtitan")
-        and options.method in (None, "full")
-    )
-    usual = [name for name in RECOMPUTE if name != "selective-op" or titan]
+    made = training_runtime(runtime)
+    code = options.model_code
+    by_operation = made.own is not None if code is None else made.selective_op and code == made.model_codes[0]
+    usual = [
+        name for name in RECOMPUTE if name != "selective-op" or (by_operation and options.method in (None, "full"))
+    ]
     found: list[dict[str, Any]] = []
     for policy in _tried("recompute", options, vary, usual):
         found += [
@@ -114,7 +113,11 @@ def _recompute(
 def _modules(
     model: Model, runtime: str, options: TrainingOptions, vary: Mapping[str, Sequence[Any]]
 ) -> list[dict[str, Any]]:
-    if runtime != "megatron" or options.recompute_modules is not None or "recompute_modules" in vary:
+    if (
+        "recompute_modules" not in training_runtime(runtime).options
+        or options.recompute_modules is not None
+        or "recompute_modules" in vary
+    ):
         return [{}]
     ops = [op for block in model.decoder.blocks for op in block.ops]
     latent = ("mla_up_proj",) if any(isinstance(op, LatentAttention) for op in ops) else ()

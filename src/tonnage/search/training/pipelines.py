@@ -36,7 +36,7 @@ def pipelines(
     Chunks belong to several stages: where other numbers of stages are tried too, one stage has one chunk, whatever is given.
     """
     stages, every = tuple(stages), None if chunks is None else tuple(chunks)
-    searched = runtime.name == "megatron" and all(getattr(o, name) is None for name in LAYOUTS)
+    searched = "pipeline_layout" in runtime.options and all(getattr(o, name) is None for name in LAYOUTS)
     for p in stages:
         given = (1,) if every and p == 1 and max(stages) > 1 else every
         most = (model.num_layers + len(ACCOUNTS)) // p if p > 1 else 1
@@ -52,7 +52,7 @@ def _is_built(model: Model, runtime: TrainingRuntime, o: TrainingOptions, p: int
     layers = model.num_layers
     if v == 1:
         return True
-    if runtime.name != "megatron" or all(getattr(o, name) is None for name in LAYOUTS):
+    if "pipeline_layout" not in runtime.options or all(getattr(o, name) is None for name in LAYOUTS):
         return p * v <= layers and (layers % (p * v) == 0 or (runtime.splits_chunks and v & (v - 1) == 0))
     if o.pipeline_layout:
         try:

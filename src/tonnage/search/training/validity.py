@@ -122,7 +122,7 @@ def _of_groups(o: TrainingOptions, group: Group, d: np.ndarray, c: np.ndarray) -
     copies = group.choices.get("replicate_size", o.replicate_size)
     if runtime.replicates and copies:
         yield "replicate_size divides data_parallel_size", d % copies == 0
-    if runtime.name == "deepspeed" and group.choices["zero_stage"] == 3:
+    if "zero_hpz_partition_size" in runtime.options and group.choices["zero_stage"] == 3:
         part = group.choices.get("zero_hpz_partition_size", o.zero_hpz_partition_size)
         count = _count(part)
         if count:

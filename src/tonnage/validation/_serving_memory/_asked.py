@@ -11,7 +11,7 @@ from tonnage.architectures import Model
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
 from tonnage.kernel.units import GIB
 from tonnage.numerics.precisions import ALIASES
-from tonnage.runtimes import SERVING, ServingRuntime, serving_runtime
+from tonnage.runtimes import ServingRuntime, serving_runtime, serving_runtimes
 from tonnage.spec import Accelerator, Memory, ServingPlan
 from tonnage.validation import _hparams
 from tonnage.validation._engine_versions import known_version
@@ -145,7 +145,7 @@ def _as_released(model: Model, weights: str | None, text: str) -> tuple[Model, s
 
 
 def _runtime(name: str, version: str, notes: list[str]) -> tuple[ServingRuntime | None, str]:
-    if name not in SERVING:
+    if name not in serving_runtimes():
         return None, ""
     version, note = known_version(name, version)
     if note:

@@ -6,7 +6,7 @@ from typing import Any
 from tonnage.estimate.options import plans
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import MissingDatum
-from tonnage.runtimes import TRAINING, training_runtime
+from tonnage.runtimes import training_runtime, training_runtimes
 
 # What is the case without the option, so that leaving it out changes nothing.
 PLAIN: Mapping[str, Any] = {
@@ -40,7 +40,7 @@ def training_options(found: Mapping[str, Any]) -> tuple[TrainingOptions, list[st
     """The options, and a note for each thing said that this estimator leaves out; MissingDatum where it would then be another run."""
     wanted, notes = dict(found), []
     runtime = wanted["runtime"]
-    if runtime not in TRAINING:
+    if runtime not in training_runtimes():
         raise MissingDatum(f"runtime {runtime} is not built yet")
     able = training_runtime(runtime)
     if wanted.get("pipeline_parallel_size", 1) == 1:

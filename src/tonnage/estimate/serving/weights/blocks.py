@@ -14,18 +14,12 @@ from tonnage.kernel.errors import InvalidPlan, TonnageError
 from tonnage.ops import MLP, Attention, MoE, Op
 from tonnage.runtimes import ServingRuntime
 
-# Where an engine says so, and what reports show that it does.
-REFUSES = {
-    "vllm": "vLLM, vllm/model_executor/layers/quantization/fp8.py, create_weights: not divisible by weight quantization block_n; vllm issue 17569",
-    "sglang": "SGLang, sglang/srt/layers/quantization/fp8.py, create_weights: not divisible by weight quantization block_n; Qwen3 issue 1485",
-}
-
 
 def check_blocks(
     model: Model, weights: str | None, engine: ServingRuntime, t: int, e: int, groups: int, among: list[int]
 ) -> None:
     """InvalidPlan where a rank's part of a matrix is cut through a block. `t`, `e`: tensor and expert ranks; `among`: sizes that there is room for."""
-    wrong = None if engine.name not in REFUSES else _misfit(model, weights, t, e, groups)
+    wrong = None if not engine.blocks_rule else _misfit(model, weights, t, e, groups)
     if wrong is None:
         return
     what, width, part, block = wrong
@@ -36,14 +30,14 @@ def check_blocks(
         nearest += f", or expert_parallel_size {whole}"
     raise InvalidPlan(
         f"tensor_parallel_size: {engine.version} cuts the {width:,} columns of an {what} of {model.name} into {part:g} a rank, "
-        f"which is no multiple of its blocks of {block}. Got {t}. Nearest: {nearest}. ({REFUSES[engine.name]}.)"
+        f"which is no multiple of its blocks of {block}. Got {t}. Nearest: {nearest}. ({engine.blocks_rule}.)"
     )
 
 
 def fits_blocks(model: Model, weights: str | None, engine: ServingRuntime, t: int, e: int, groups: int) -> bool:
     """Whether the engine loads the weights on so many ranks."""
     try:
-        return engine.name not in REFUSES or _misfit(model, weights, t, e, groups) is None
+        return not engine.blocks_rule or _misfit(model, weights, t, e, groups) is None
     except TonnageError:  # what the checkpoint is in cannot be told: the reading of its weights says so
         return True
 

@@ -3,16 +3,16 @@
 Sources: TRL 1.16, trl/trainer/{model_config,sft_config,dpo_config}.py and trl/accelerate_configs; accelerate 1.15, accelerate/commands/launch.py.
 """
 
+from collections.abc import Sequence
 from shlex import quote
 
 from tonnage.architectures import Model
 from tonnage.estimate.answer.launch_model import place
+from tonnage.estimate.frameworks.base import framework_of
+from tonnage.runtimes import training_runtime
 from tonnage.spec import TrainingPlan
 
 METHODS, OBJECTIVES = ("lora", "dora"), ("sft", "dpo")
-# TRL's files for accelerate. That of DeepSpeed's stage 2 stands for those below it, which are said: there is none of 0, and zero1 has one
-# micro-batch a step, which no other number can stand beside.
-CONFIGS = {"transformers": "single_gpu", "ddp": "multi_gpu", "fsdp2": "fsdp2", "deepspeed": "zero2"}
 ATTENTION = {"sdpa": "sdpa", "eager": "eager", "flash": "flash_attention_2"}
 
 
@@ -21,16 +21,21 @@ def trains(plan: TrainingPlan) -> bool:
     whole = (
         plan.tensor_parallel_size == plan.pipeline_parallel_size == plan.context_parallel_size == plan.expert_parallel_size == 1
     )  # fmt: skip
-    return plan.method in METHODS and plan.objective in OBJECTIVES and whole and plan.runtime in CONFIGS
+    return (
+        plan.method in METHODS
+        and plan.objective in OBJECTIVES
+        and whole
+        and bool(training_runtime(plan.runtime).trl_config)
+    )
 
 
 def trl_command(model: Model, plan: TrainingPlan) -> list[str]:
     """The command, an option each."""
-    config = "zero3" if plan.runtime == "deepspeed" and plan.zero_stage == 3 else CONFIGS[plan.runtime]
+    runtime = training_runtime(plan.runtime)
+    framework = framework_of(runtime)
+    config = framework.trl_config(plan, runtime.trl_config)
     made = [f"trl {plan.objective}", f"--accelerate_config {config}", f"--num_processes {plan.world_size}"]
-    made += [f"--zero_stage {plan.zero_stage}"] if plan.runtime == "deepspeed" and plan.zero_stage < 2 else []
-    made += ["--fsdp_reshard_after_forward false"] if plan.runtime == "fsdp2" and plan.zero_stage == 2 else []
-    made += _offload(plan)
+    made += framework.trl_sharding(plan)
     made += [
         f"--model_name_or_path {quote(place(model))}",
         "--dataset_name DATASET",
@@ -38,7 +43,7 @@ def trl_command(model: Model, plan: TrainingPlan) -> list[str]:
         "--dtype bfloat16",
     ]
     made += _adapters(plan)
-    made += _base(plan)
+    made += _base(plan, framework.trl_base)
     made += [
         f"--per_device_train_batch_size {plan.micro_batch_size}",
         f"--gradient_accumulation_steps {plan.num_microbatches}",
@@ -57,19 +62,11 @@ def _adapters(plan: TrainingPlan) -> list[str]:
     return made + (["--use_dora"] if plan.method == "dora" else [])
 
 
-def _base(plan: TrainingPlan) -> list[str]:
+def _base(plan: TrainingPlan, more: Sequence[str]) -> list[str]:
     if not plan.base_weights:
         return []
     if plan.base_weights == "int8":
         return ["--load_in_8bit"]
     kind, _, twice = plan.base_weights.partition("-")
     made = ["--load_in_4bit", f"--bnb_4bit_quant_type {kind}", *(["--use_bnb_nested_quant"] if twice else [])]
-    # accelerate, utils/fsdp_utils.py: what is stored as bytes is kept whole on every accelerator
-    return made + (["--bnb_4bit_quant_storage bfloat16"] if plan.runtime == "fsdp2" else [])
-
-
-def _offload(plan: TrainingPlan) -> list[str]:
-    if plan.runtime == "fsdp2":
-        return ["--fsdp_offload_params true"] if plan.offload_parameters == "cpu" else []
-    made = ["--offload_optimizer_device cpu"] if plan.offload_optimizer == "cpu" else []
-    return made + (["--offload_param_device cpu"] if plan.offload_parameters == "cpu" else [])
+    return [*made, *more]

@@ -1,0 +1,161 @@
+"""What a framework sees of the step that it is part of, and of one pipeline stage: these attributes and no others.
+
+`Step` and `StageMemory` have them. Whoever adds a framework reads this page; what is not on it may change without asking.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from tonnage.architectures import Block, Model
+from tonnage.estimate.step.communication import Communication
+from tonnage.estimate.step.points import Point
+from tonnage.estimate.step.rank import Shares, Stage
+from tonnage.estimate.step.sizes import Sizes
+from tonnage.kernel.formula import Number
+from tonnage.kernel.term import Term
+from tonnage.numerics.precisions import Recipe
+from tonnage.runtimes import TrainingRuntime
+from tonnage.spec import Cluster, TrainingPlan
+from tonnage.tape import Setting
+
+
+class StepView(Protocol):
+    """What all stages of a step share."""
+
+    # ---- from the beginning ----
+
+    @property
+    def model(self) -> Model: ...
+    @property
+    def plan(self) -> TrainingPlan: ...
+    @property
+    def cluster(self) -> Cluster | None: ...
+    @property
+    def runtime(self) -> TrainingRuntime: ...
+    @property
+    def recipe(self) -> Recipe:
+        """The types of weights, gradients and activations."""
+
+    # ---- once the framework has said how layers are written ----
+
+    @property
+    def setting(self) -> Setting: ...
+    @property
+    def sizes(self) -> Sizes:
+        """Turns coefficients for each token, pair or parameter into bytes on a rank."""
+
+    @property
+    def whole(self) -> Shares:
+        """What tensor and expert ranks have of each weight."""
+
+    @property
+    def sharded(self) -> Shares:
+        """The same, and cut over the ranks that share states."""
+
+    @property
+    def held(self) -> Mapping[Block, Term]:
+        """Parameters of a layer of each kind, before ZeRO."""
+
+    @property
+    def trained_held(self) -> Mapping[Block, Term]:
+        """Those of them that train."""
+
+    @property
+    def kept(self) -> Mapping[Block, Term]:
+        """What a layer of each kind keeps for backward."""
+
+    @property
+    def masked(self) -> Mapping[Block, bool]:
+        """Whether sequences reach beyond the window of such a layer."""
+
+    @property
+    def trains_all(self) -> bool: ...
+    @property
+    def updates(self) -> Recipe:
+        """The types of what trains: of adapters, where they do."""
+
+
+class RankView(Protocol):
+    """One rank of a pipeline stage."""
+
+    @property
+    def step(self) -> StepView: ...
+    @property
+    def stage(self) -> Stage: ...
+    @property
+    def sizes(self) -> Sizes: ...
+    @property
+    def counts(self) -> Mapping[Block, int]:
+        """Layers of each kind."""
+
+    @property
+    def frozen(self) -> int:
+        """Layers, counted from the first, that keep nothing for backward."""
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """Moments at which memory can peak."""
+
+    @property
+    def in_flight(self) -> Term:
+        """Micro-batches' worth of layers that wait for backward."""
+
+    @property
+    def communication(self) -> Communication: ...
+
+    # ---- parameters ----
+
+    @property
+    def whole(self) -> Term:
+        """All, before ZeRO."""
+
+    @property
+    def shard(self) -> Term:
+        """All, after ZeRO."""
+
+    @property
+    def trained(self) -> Term: ...
+    @property
+    def trained_shard(self) -> Term: ...
+    @property
+    def table(self) -> Term: ...
+    @property
+    def after(self) -> Term:
+        """Norm and head, but for a tied table."""
+
+    @property
+    def head(self) -> Term: ...
+
+    # ---- bytes ----
+
+    @property
+    def weights(self) -> Term:
+        """On the accelerator."""
+
+    @property
+    def optimizer(self) -> Term: ...
+    @property
+    def everything(self) -> Term:
+        """Gradients on the accelerator."""
+
+    @property
+    def every_weight(self) -> Term:
+        """Wherever they live."""
+
+    @property
+    def every_gradient(self) -> Term: ...
+    @property
+    def every_state(self) -> Term:
+        """Of the optimizer, wherever they live."""
+
+    @property
+    def step_copies(self) -> Term:
+        """Copies of gradients that the optimizer's step makes."""
+
+    @property
+    def step_buffers(self) -> Term: ...
+    def kept_total(self, point: Point) -> Number:
+        """What layers keep for backward at a moment."""
+
+    def buffers_at(self, point: Point) -> Term:
+        """Buffers of communication at a moment."""

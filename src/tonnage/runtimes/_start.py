@@ -1,0 +1,89 @@
+"""What an engine's launch command is made of, for the functions `launch` in the engines' files.
+
+What those functions write is copied to a shell: it is in English in every language.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from tonnage.architectures import Model
+from tonnage.kernel.units import GIB
+from tonnage.spec import Cluster, ServingPlan
+
+Words = list[str]
+HUB = "MODEL"  # stands in a command where the model has no name that a loader knows
+FIRST = "FIRST-NODE"  # the address of the node of rank 0
+RANK = "NODE-RANK"  # from 0
+KV_WORDS: Mapping[str, str] = {"fp8-e4m3": "fp8_e4m3", "fp8-e5m2": "fp8_e5m2", "nvfp4": "nvfp4", "mxfp8": "mxfp8"}
+
+
+class Spread(Struct, frozen=True, kw_only=True):
+    """`nodes` of one server and the `copies` of the model that it runs, each on ranks of its own; `servers` that the plan needs."""
+
+    nodes: int
+    copies: int
+    servers: int
+
+    @property
+    def each(self) -> str:
+        """What to do with the command of one server."""
+        many = f"The plan is {self.servers} such servers, each on accelerators of its own." if self.servers > 1 else ""
+        if self.nodes == 1:
+            return many
+        return f"Run it on each of the {self.nodes} nodes{' of a server' if many else ''}, with {RANK} from 0 to {self.nodes - 1}. {many}".strip()
+
+
+class Start(Struct, frozen=True, kw_only=True):
+    """What is started: `name` of the checkpoint, `file` if it is a GGUF file, `words` with which its weights are loaded, where it runs;
+    `place`: as a loader finds the model, `draft`: the one that drafts; `engine`: its version. `notes`: what the writer has to tell besides."""
+
+    model: Model
+    plan: ServingPlan
+    cluster: Cluster
+    engine: str
+    name: str
+    place: str
+    file: str
+    draft: str
+    words: Words
+    spread: Spread
+    notes: Words
+
+    @property
+    def predicts(self) -> bool:
+        """Whether the model has layers of its own that draft."""
+        return any(branch.kind == "draft" for branch in self.model.branches)
+
+    def note_nodes(self) -> None:
+        """For engines without options for nodes."""
+        found, engine = self.spread, self.plan.engine
+        if found.nodes > 1:
+            self.notes.append(f"The plan takes {found.nodes} nodes; the command is one node's, and {engine} has no options for more.")  # fmt: skip
+        if found.servers > 1:
+            self.notes.append(f"The plan is {found.servers} such servers, each on accelerators of its own.")
+
+
+def sizes(tensor: str, pipeline: str, plan: ServingPlan) -> Words:
+    words = [f"{tensor} {plan.tensor_parallel_size}"] if plan.tensor_parallel_size > 1 else []
+    return words + ([f"{pipeline} {plan.pipeline_parallel_size}"] if plan.pipeline_parallel_size > 1 else [])
+
+
+def settings(plan: ServingPlan, flags: Mapping[str, str], kinds: Mapping[str, str]) -> Words:
+    """Settings that the plan says; types of the cache that are the engine's default are not."""
+    words: Words = []
+    for field, flag in flags.items():
+        value = getattr(plan, field)
+        if field == "kv_cache":
+            value = kinds.get(value or "")
+        if value is not None:
+            words.append(f"{flag} {value:g}" if isinstance(value, float) else f"{flag} {value}")
+    return words
+
+
+def offload(plan: ServingPlan) -> Words:
+    return [f"--cpu-offload-gb {plan.weights_on_host_bytes / GIB:g}"] if plan.weights_on_host_bytes else []
+
+
+def switch(value: bool | None, on: str, off: str) -> Words:
+    return [] if value is None else [on if value else off]
