@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 import tonnage
-from tonnage.estimate.plug_ins import Framework, add_training_runtime, remove_training_runtime
+from tonnage.estimate.frameworks.plug_ins import Framework, add_training_runtime, remove_training_runtime
 from tonnage.kernel.errors import InvalidPlan, UnknownName
 from tonnage.runtimes import TRAINING_RUNTIMES, model_codes, training_runtime, training_runtimes
 from tonnage.tape import CODES

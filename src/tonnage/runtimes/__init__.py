@@ -1,7 +1,7 @@
 """Facts of training runtimes and serving engines, one file each, found by the file's name.
 
 A file registers its facts in TRAINING_RUNTIMES or SERVING_RUNTIMES; no list names it. A runtime named "llama.cpp" is in llama_cpp.py, so that
-one answer imports only the file that it asks for. Installed packages bring others (tonnage.estimate.plug_ins): they are imported when a name is
+one answer imports only the file that it asks for. Installed packages bring others (tonnage.estimate.frameworks.plug_ins): they are imported when a name is
 asked for that no file here has, or all names.
 """
 

@@ -11,15 +11,15 @@ from typing import Any, NamedTuple, Self
 from msgspec.structs import replace
 
 from tonnage.architectures import Block, Model, style_of
-from tonnage.estimate._pinned import pinned
-from tonnage.estimate._plan_request import PlanRequest
-from tonnage.estimate._views import RankView, StepView
+from tonnage.estimate.frameworks.pinned_memory import pinned
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.layers.trl_losses import KINDS
+from tonnage.estimate.options.plan_request import PlanRequest
 from tonnage.estimate.step.method import adapters_of, bare_base_bytes
 from tonnage.estimate.step.overhead import cublas_workspaces
 from tonnage.estimate.step.points import Point
 from tonnage.estimate.step.rank import FIRST, Stage
+from tonnage.estimate.step.views import RankView, StepView
 from tonnage.kernel.formula import Number
 from tonnage.kernel.registry import Registry
 from tonnage.kernel.term import Term
@@ -323,7 +323,7 @@ def prefers_cudnn(cluster: Cluster | None) -> bool:
 
 
 FRAMEWORKS: Registry[type[Framework]] = Registry("framework")
-FILE = "tonnage.estimate._{}"  # where the framework stands that a runtime of this package names
+FILE = "tonnage.estimate.frameworks.{}"  # where the framework stands that a runtime of this package names
 
 
 def framework_of(runtime: TrainingRuntime) -> type[Framework]:

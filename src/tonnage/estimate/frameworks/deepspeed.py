@@ -16,15 +16,15 @@ Read in DeepSpeed 0.19, deepspeed/runtime/zero:
 from collections.abc import Mapping
 from typing import Any
 
-from tonnage.estimate._pinned import pinned
-from tonnage.estimate._plan_request import PlanRequest
-from tonnage.estimate._views import RankView, StepView
 from tonnage.estimate.frameworks.base import FRAMEWORKS, Framework, HostStates
+from tonnage.estimate.frameworks.pinned_memory import pinned
+from tonnage.estimate.options.plan_request import PlanRequest
 from tonnage.estimate.options.zero_options import zero_options
 from tonnage.estimate.step.communication import copies, width_of
 from tonnage.estimate.step.offload import MOST_IN_MEMORY, leaving, offloaded
 from tonnage.estimate.step.pieces import PLACES, largest_weight, largest_weights, small_parameters
 from tonnage.estimate.step.points import Point
+from tonnage.estimate.step.views import RankView, StepView
 from tonnage.formulas import host as h
 from tonnage.formulas import memory as f
 from tonnage.kernel.errors import InvalidPlan

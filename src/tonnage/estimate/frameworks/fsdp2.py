@@ -3,14 +3,14 @@
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.estimate._launch_flags import size_flags
-from tonnage.estimate._views import RankView, StepView
 from tonnage.estimate.frameworks.base import FRAMEWORKS, Framework
 from tonnage.estimate.frameworks.fsdp2_units import Units, unit_points
+from tonnage.estimate.frameworks.launch_flags import size_flags
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.step.communication import copies
 from tonnage.estimate.step.points import Point
 from tonnage.estimate.step.rank import Stage, first_of, layer_count
+from tonnage.estimate.step.views import RankView, StepView
 from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number, ceil_div
 from tonnage.kernel.term import Term

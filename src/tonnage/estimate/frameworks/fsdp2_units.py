@@ -15,10 +15,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Block
-from tonnage.estimate._views import RankView
 from tonnage.estimate.step.communication import copies
 from tonnage.estimate.step.points import Point, running
 from tonnage.estimate.step.rank import Shares, op_parameters, repeated
+from tonnage.estimate.step.views import RankView
 from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number
 from tonnage.kernel.term import Term

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from tonnage.estimate._views import RankView
 from tonnage.estimate.frameworks.base import FRAMEWORKS, Framework
 from tonnage.estimate.layers.losses import FUSED
 from tonnage.estimate.step.points import Point
+from tonnage.estimate.step.views import RankView
 from tonnage.kernel.term import Term
 from tonnage.tape import Code, Extent, Held, Setting, Tensor
 

@@ -6,11 +6,10 @@ from functools import lru_cache
 from typing import Any, cast
 
 from tonnage.architectures import Block, Model, style_of, wiring
-from tonnage.estimate._launch_flags import size_flags
-from tonnage.estimate._pinned import pinned
-from tonnage.estimate._plan_request import PlanRequest
-from tonnage.estimate._views import RankView
 from tonnage.estimate.frameworks.base import FRAMEWORKS, Framework, HostStates
+from tonnage.estimate.frameworks.launch_flags import size_flags
+from tonnage.estimate.frameworks.pinned_memory import pinned
+from tonnage.estimate.options.plan_request import PlanRequest
 from tonnage.estimate.options.runtime_options import megatron_options
 from tonnage.estimate.plan.pipeline_layout import chunk_layers
 from tonnage.estimate.step.communication import copies, width_of
@@ -18,6 +17,7 @@ from tonnage.estimate.step.offload import leaving, offloaded
 from tonnage.estimate.step.points import Point
 from tonnage.estimate.step.predictions import with_predictions
 from tonnage.estimate.step.rank import Stage, first_of
+from tonnage.estimate.step.views import RankView
 from tonnage.formulas import memory as f
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.formula import Number

@@ -2,13 +2,13 @@
 
 from msgspec.structs import replace
 
-from tonnage.estimate._views import RankView, StepView
 from tonnage.estimate.frameworks.base import FRAMEWORKS
 from tonnage.estimate.frameworks.fsdp2 import Compiled
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.step.communication import copies
 from tonnage.estimate.step.points import Point
 from tonnage.estimate.step.rank import Stage, first_of, layer_count
+from tonnage.estimate.step.views import RankView, StepView
 from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number, minimum
 from tonnage.kernel.term import Term

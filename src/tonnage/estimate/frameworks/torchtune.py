@@ -2,13 +2,13 @@
 
 from msgspec.structs import replace
 
-from tonnage.estimate._views import RankView, StepView
 from tonnage.estimate.frameworks.base import FRAMEWORKS
 from tonnage.estimate.frameworks.fsdp2 import Compiled, Fsdp2
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.step.communication import copies
 from tonnage.estimate.step.points import Point
 from tonnage.estimate.step.rank import Stage, first_of
+from tonnage.estimate.step.views import RankView, StepView
 from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number, ceil_div
 from tonnage.kernel.term import Term

@@ -8,7 +8,6 @@ logit, less than the 12 that backward holds, so that it is never the fullest mom
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.estimate._views import RankView
 from tonnage.estimate.frameworks.base import FRAMEWORKS, Framework
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.layers.losses import UPCAST_IN_MODEL
@@ -16,6 +15,7 @@ from tonnage.estimate.step.overhead import RESERVE, RESERVE_SOURCE
 from tonnage.estimate.step.points import Point, by_extent
 from tonnage.estimate.step.rank import Stage, first_of
 from tonnage.estimate.step.releases import Release, release_of
+from tonnage.estimate.step.views import RankView
 from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number
 from tonnage.kernel.term import Term

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from tonnage.architectures import Block, wiring
-from tonnage.estimate._views import RankView
 from tonnage.estimate.frameworks.base import FRAMEWORKS
 from tonnage.estimate.frameworks.transformers import Transformers
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.layers.losses import FUSED, LOSSES
 from tonnage.estimate.step.releases import Release, release_of
+from tonnage.estimate.step.views import RankView
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import GIB, counted
 from tonnage.numerics.precisions import precision

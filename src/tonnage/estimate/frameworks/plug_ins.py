@@ -9,10 +9,10 @@ does not have:
     mine = "my_package.tonnage_runtime"
 """
 
-from tonnage.estimate._plan_request import PlanRequest
-from tonnage.estimate._views import RankView, StepView
 from tonnage.estimate.frameworks.base import FRAMEWORKS, Framework, HostStates
+from tonnage.estimate.options.plan_request import PlanRequest
 from tonnage.estimate.step.points import Point
+from tonnage.estimate.step.views import RankView, StepView
 from tonnage.runtimes import TRAINING_RUNTIMES, TrainingRuntime
 
 __all__ = [
