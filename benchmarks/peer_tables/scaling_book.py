@@ -8,7 +8,7 @@ Nothing in it is fitted. It has no links, no experts and no scheduler: of expert
 from tonnage.estimate._storage import stored_bytes
 from tonnage.estimate.serving import serving_memory
 from tonnage.spec import ServingPlan
-from tonnage.validation.serving_speed import Asked
+from tonnage.validation.serving import Asked
 
 
 def milliseconds(asked: Asked) -> tuple[float, float]:

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from _serving_cases import FILES, ROWS, Case, cases
+from _serving_cases import FILE, ROWS, Case, cases
 from peer_tables import scaling_book
+from rows.source import read
 from tonnage.estimate.inference._rates import serving_rates
-from tonnage.validation import read
 
 # aiconfigurator's own configs (it asks the Hub for others), where a row's model is one of them by another name.
 BUNDLED = {
@@ -50,12 +50,12 @@ QUANTITIES = {"TPOT": ("tpot_seconds", 1), "TTFT": ("ttft_seconds", 0)}
 @cache
 def told() -> tuple[Case, ...]:
     """The rows, each once: prefill and decode on the same accelerators, what was run known."""
-    return tuple(case for case in cases() if case.asked.source.name == "silicon-sample")
+    return tuple(case for case in cases() if case.asked.publication == "silicon-sample")
 
 
 def aiconfigurator() -> dict[str, Any]:
     """By row: what its own evaluation asks it, with the sizes and the type of the cache that were run."""
-    configs = {row.id: row.config for row in read([str(ROWS / FILES[0])])}
+    configs = {row.id: row.config for row in read([str(ROWS / "sources" / FILE)])}
     return {case.id: _configured(case, configs[case.id]) for case in told()}
 
 

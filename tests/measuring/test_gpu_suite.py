@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 import yaml
+from tonnage.validation._params import model_of
 
 from gpu import harness, run
 from gpu.cases import START, Case, TrainingCase, cases, training_case
@@ -21,7 +22,6 @@ from tonnage.measure.environment import key
 from tonnage.measure.programs import Training
 from tonnage.measure.rows import figure_row, merge
 from tonnage.validation import Row, read
-from tonnage.validation._params import model_of
 
 ENVIRONMENT = {
     "gpu": "NVIDIA H100 80GB HBM3",

@@ -24,11 +24,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tonnage.validation import Malformed, nothing_compared, of_kind, read, references_of, validate
+    from tonnage.validation import Malformed, nothing_compared, of_kind, read, validate
 
     malformed: list[Malformed] = []
     rows = read(arguments.rows, malformed)
-    document = validate(of_kind(rows, arguments.kind), references_of(rows), malformed)
+    document = validate(of_kind(rows, arguments.kind), malformed)
     if arguments.json:
         print_json(document)
     else:
