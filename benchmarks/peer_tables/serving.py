@@ -36,7 +36,7 @@ accelerators, each question once, what was run known. Sizes of the errors; a num
 fewer. What was fitted: {fitted}; aiconfigurator on single kernels; GenZ and the roofline on nothing.
 
 aiconfigurator is asked as its own evaluation asks it (aggregated, measured kernels, then those that it fills in), with the sizes and the type of the
-cache that were run: the sizes of its table multiply tensor by expert ranks (validation/README.md) and, like the type that it takes itself,
+cache that were run: the sizes of its table multiply tensor by expert ranks (validation/sources/README.md) and, like the type that it takes itself,
 suit it worse. GenZ has no requests that arrive: its TTFT, like the roofline's, is that of a prompt alone.
 """
 FITTED = "tonnage with {fitted}, these among them (src/tonnage/estimate/inference/rates.toml has its errors on cells that a fit has not seen)"

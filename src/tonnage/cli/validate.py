@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "rows",
         nargs="+",
         metavar="ROWS.yaml",
-        help="files of rows, or folders of them, in the form of validation/README.md",
+        help="files of rows, or folders of them, in the form of docs/rows.md",
     )
     parser.add_argument("--kind", help="only rows of this kind (default: all)")
     o.add_output(parser)
