@@ -12,7 +12,7 @@ from tonnage.estimate._network import PASSES, Algorithm, Collective, Network
 from tonnage.formulas import network as f
 from tonnage.spec import Link
 from tonnage.validation.predictions import Prediction
-from tonnage.validation.quantities import SECONDS, unit_bytes
+from tonnage.validation.quantities import SECONDS
 from tonnage.validation.rows import Measured, Row
 from tonnage.validation.subjects import machine_of
 
@@ -96,12 +96,12 @@ def _in_quantity(made: Collected, measured: Measured, notes: tuple[str, ...]) ->
     if measured.quantity == "collective_time":
         return Prediction(value=made.seconds * (1 / SECONDS[measured.unit]), notes=notes)
     factor = made.factor if measured.quantity == "bus_bandwidth" else 1.0
-    return Prediction(value=factor * made.size / made.seconds / unit_bytes(measured), notes=notes)
+    return Prediction(value=factor * made.size / made.seconds / measured.unit_size, notes=notes)
 
 
 def _of_link(row: Row, measured: Measured, constants: Links) -> Prediction:
     """A copy over one link, or inside a memory."""
-    question, unit = row.question, unit_bytes(measured)
+    question, unit = row.question, measured.unit_size
     if measured.quantity == "memory_copy_bandwidth":
         memory = machine_of(question).cluster.accelerator.memory.bytes_per_second
         if memory is None:

@@ -1,17 +1,10 @@
-"""What a row may measure: each quantity with its verb and units, and the inputs that a question of each verb takes."""
+"""What a row may measure: each quantity with its verb and units."""
 
-from collections.abc import Iterable, Mapping
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
 
 from msgspec import Struct
 
-from tonnage.errors import InvalidInput, shown
-from tonnage.registry import nearest
 from tonnage.units import GB, GIB, KIB, MB, MIB
-
-if TYPE_CHECKING:
-    from tonnage.validation.rows import Measured
 
 BYTES: Mapping[str, float] = {"bytes": 1, "KiB": KIB, "MiB": MIB, "GiB": GIB, "TiB": 1024 * GIB, "kB": 1e3, "MB": MB, "GB": GB, "TB": 1e12}  # fmt: skip
 SECONDS: Mapping[str, float] = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "days": 86400.0}
@@ -96,52 +89,3 @@ QUANTITIES: Mapping[str, Quantity] = {
 }  # fmt: skip
 KINDS: Mapping[str, str] = {name: quantity.kind for name, quantity in QUANTITIES.items()}
 VERBS = ("train", "serve", "models", "collectives")
-
-
-def unit_bytes(measured: "Measured") -> float:
-    """What the unit is in base units."""
-    return QUANTITIES[measured.quantity].units[measured.unit]
-
-
-def check_measured(verb: str, measured: "Measured", where: str) -> None:
-    """InvalidInput for a quantity or a unit that this verb does not have."""
-    if measured.skipped:
-        return
-    known = [name for name, quantity in QUANTITIES.items() if quantity.verb == verb]
-    if measured.quantity not in known:
-        raise _unknown(f"{where}.quantity", measured.quantity, known, verb)
-    units = QUANTITIES[measured.quantity].units
-    if measured.unit not in units:
-        raise _unknown(f"{where}.unit", measured.unit, list(units), measured.quantity)
-
-
-def check_question(verb: str, question: Mapping[str, Any], where: str) -> None:
-    """InvalidInput for a verb, or an input of a question, that does not exist."""
-    if verb not in VERBS:
-        raise _unknown(f"{where}: verb", verb, VERBS, "a row")
-    known = inputs_of(verb)
-    for name in question:
-        if name not in known:
-            raise _unknown(f"{where}: question", str(name), known, verb)
-
-
-@cache
-def inputs_of(verb: str) -> tuple[str, ...]:
-    """Names of the inputs that a question of this verb takes."""
-    if verb == "train":
-        from tonnage.estimate.training_options import TrainingOptions
-
-        return ("model", "on", *TrainingOptions.__struct_fields__, "unchecked")
-    if verb == "serve":
-        from tonnage.spec import Load, ServingPlan
-
-        return tuple(dict.fromkeys(("model", "on", *ServingPlan.__struct_fields__, *Load.__struct_fields__, "rounds")))
-    if verb == "models":
-        return ("model",)
-    return ("on", "collective", "payload_bytes", "algorithm", "link", "between_nodes", "ways")
-
-
-def _unknown(where: str, name: str, known: Iterable[str], of: str) -> InvalidInput:
-    near = nearest(name, known) if name else []
-    hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(each or 'none' for each in known)}."
-    return InvalidInput(f"{where} {shown(name)} is not known for {of}. {hint}")

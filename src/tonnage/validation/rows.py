@@ -10,7 +10,8 @@ from tonnage.errors import InvalidInput, shown
 from tonnage.reach import is_folder
 from tonnage.registry import nearest
 from tonnage.units import LARGEST
-from tonnage.validation.quantities import KINDS, check_measured, check_question
+from tonnage.validation.checks import check_measured, check_question
+from tonnage.validation.quantities import KINDS, QUANTITIES
 
 # indicative: a recommendation, or a run whose lengths nobody controlled. It is shown, and counts in no error and no band.
 COMPLETENESS = ("full", "partial", "indicative")
@@ -50,6 +51,11 @@ class Measured(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def name(self) -> str:
         """What the source calls it, else its quantity."""
         return self.metric or self.quantity
+
+    @property
+    def unit_size(self) -> float:
+        """What the unit is in base units."""
+        return QUANTITIES[self.quantity].units[self.unit]
 
 
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -177,8 +183,8 @@ def _check_row(row: Row, where: str) -> None:
         check_question(row.verb, row.question, where)
     for name, measured in (("measured", row.measured), *((f"also[{n}]", each) for n, each in enumerate(row.also))):
         _check_value(measured, f"{where}: {name}")
-        if row.verb and not row.skipped:
-            check_measured(row.verb, measured, f"{where}: {name}")
+        if row.verb and not row.skipped and not measured.skipped:
+            check_measured(row.verb, measured.quantity, measured.unit, f"{where}: {name}")
 
 
 def _measured_parts(item: Mapping[str, Any]) -> Iterable[tuple[str, Mapping[str, Any]]]:

@@ -25,7 +25,7 @@ from tonnage.quantization import file_type
 from tonnage.runtimes import ServingRuntime, serving_runtime
 from tonnage.spec import Cluster, Load, ServingPlan
 from tonnage.validation.predictions import Prediction
-from tonnage.validation.quantities import SECONDS, unit_bytes
+from tonnage.validation.quantities import SECONDS
 from tonnage.validation.rows import OUT_OF_MEMORY, Measured, Row
 from tonnage.validation.serving_question import OTHER, load_of, plan_of
 from tonnage.validation.subjects import machine_of, model_of
@@ -153,7 +153,7 @@ def _predicted(measured: Measured, question: Asked) -> Prediction:
             if measured.value == OUT_OF_MEMORY:
                 raise MissingDatum("whether it fits is not read from rows of this kind")
             made = MEMORY[measured.quantity](question, question.memory)
-            return Prediction(value=made / unit_bytes(measured), notes=notes)
+            return Prediction(value=made / measured.unit_size, notes=notes)
         figure = time_figure(measured, question)
         times = question.shipped_times
         return Prediction(value=figure.value(times), band=_band(figure, times), notes=notes)
@@ -305,7 +305,8 @@ def _whole(question: Asked) -> tuple[float, float] | None:
 
 def _pairs(question: Asked) -> dict[str, tuple[float, float]]:
     """Each figure of memory that the row has, measured and predicted."""
-    row, pairs = question.row, {}
+    row = question.row
+    pairs: dict[str, tuple[float, float]] = {}
     for measured in (row.measured, *row.also):
         if measured.skipped or measured.quantity not in MEMORY or isinstance(measured.value, str):
             continue
@@ -313,7 +314,7 @@ def _pairs(question: Asked) -> dict[str, tuple[float, float]]:
             predicted = MEMORY[measured.quantity](question, question.memory)
         except TonnageError:
             continue
-        pairs.setdefault(measured.quantity, (float(measured.value) * unit_bytes(measured), predicted))
+        pairs.setdefault(measured.quantity, (float(measured.value) * measured.unit_size, predicted))
     return pairs
 
 

@@ -116,7 +116,7 @@ def _node(said: Any) -> Node:
     return _changed(said, "question.on.node", Node, node)
 
 
-def _changed(said: Any, where: str, form: type[T], named: Any) -> T:
+def _changed(said: Any, where: str, form: Any, named: Any) -> Any:
     """The one that `like` names with the fields that stand beside it; without `like`, those alone."""
     if not isinstance(said, Mapping):
         raise InvalidInput(f"{where} must be a name, or a mapping of fields. Got {shown(said)}.")

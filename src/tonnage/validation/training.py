@@ -21,7 +21,7 @@ from tonnage.estimate.training_options import TrainingOptions
 from tonnage.ops import MoE
 from tonnage.spec import Cluster, TrainingPlan
 from tonnage.validation.predictions import Prediction
-from tonnage.validation.quantities import SECONDS, unit_bytes
+from tonnage.validation.quantities import SECONDS
 from tonnage.validation.rows import OUT_OF_MEMORY, Measured, Row
 from tonnage.validation.subjects import converted, machine_of, model_of
 
@@ -113,7 +113,7 @@ def _predicted(measured: Measured, question: Asked) -> Prediction:
 
 def _of_memory(measured: Measured, question: Asked) -> Prediction:
     made, notes = question.memory, question.row.notes
-    unit = unit_bytes(measured)
+    unit = measured.unit_size
     if measured.value == OUT_OF_MEMORY:
         return _out_of_memory(unit, question)
     value = memory_value(measured, made, question) / unit
@@ -275,7 +275,7 @@ def step_figure(measured: Measured, question: Asked) -> StepFigure:
         return StepFigure(float(plan.global_batch_size) / _parts(unit, size), rate=True)
     if name == "flops_per_second":
         whole = 1 if unit.endswith("/GPU") else size
-        return StepFigure(whole * _flops(measured, question) / unit_bytes(measured), rate=True)
+        return StepFigure(whole * _flops(measured, question) / measured.unit_size, rate=True)
     if name in ("mfu", "hfu"):
         return _utilization(measured, question)
     if measured.tokens is None or not measured.tokens > 0:
@@ -316,7 +316,7 @@ def _utilization(measured: Measured, question: Asked) -> StepFigure:
     flops = _flops(measured, question)
     if measured.quantity == "hfu":
         flops *= _recomputed(measured, question.plan)
-    return StepFigure(flops / peak * unit_bytes(measured), rate=True)
+    return StepFigure(flops / peak * measured.unit_size, rate=True)
 
 
 def _recomputed(measured: Measured, plan: TrainingPlan) -> float:
