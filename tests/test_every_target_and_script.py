@@ -29,6 +29,8 @@ RUN_BY = {
     "scripts/fit_links.py": "here",
     "scripts/fit_rates.py": "here",
     "scripts/fit_serving.py": "here",
+    "scripts/golden.py": "tests/test_golden.py",
+    "scripts/golden_questions.py": "tests/test_golden.py",
     "scripts/published_plans.py": "tests/search/test_published_plans.py",
     "scripts/record_e5.py": "tests/trace/test_scripts_that_trace.py",
     "scripts/vllm_overheads.py": "tests/test_constants.py",
