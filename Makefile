@@ -8,7 +8,7 @@ PLANS ?= 1e6
 SOAK ?= 0
 SLICE ?= 0/1
 
-.PHONY: demo test quick check locale lint types bench bench-sweep bench-trace validate bands rates accuracy all soak brute docs schema clean peers bench-web bench-page page-pictures house format golden
+.PHONY: demo test quick check locale lint types bench bench-sweep bench-trace validate rows bands rates accuracy all soak brute docs schema clean peers bench-web bench-page page-pictures house format golden
 
 demo: .venv/core.done  ## three questions on the shipped catalogue: core install, no GPU, no torch, no network
 	$(BIN)/python scripts/demo.py
@@ -59,6 +59,9 @@ peers: .venv/core.done  ## other tools on the same questions: installs them into
 
 validate: .venv/core.done  ## predictions against published measurements
 	$(BIN)/tonnage validate validation/params.yaml validation/train_memory.yaml validation/train_speed.yaml validation/infer_speed.yaml validation/infer_memory.yaml validation/gguf_sizes.yaml validation/collectives.yaml
+
+rows: .venv/core.done  ## validation/*.yaml, from what sources wrote in validation/sources/
+	$(BIN)/python scripts/rows --rebuild
 
 bands: .venv/core.done  ## error bands and docs/accuracy.md, from the measurements and the estimator as they are
 	$(BIN)/python scripts/fit_bands.py

@@ -7,11 +7,11 @@ from statistics import mean, median
 from typing import Any
 
 from tonnage.estimate.serving_time.rates import serving_rates
-from tonnage.validation import read, references_of, validate
-from tonnage.validation.serving_speed import Asked, asked
+from tonnage.validation import read, validate
+from tonnage.validation.serving import Asked, time_figure
 
 ROOT = Path(__file__).parents[1]
-CORPUS = (ROOT / "validation" / "infer_speed.yaml", ROOT / "validation" / "params.yaml")
+CORPUS = ROOT / "validation" / "infer_speed.yaml"
 RATES = ROOT / "src" / "tonnage" / "estimate" / "serving_time" / "rates.toml"
 WORST = 25
 HEADER = ("figures", "mean", "median", "p90", "bias", "in band")
@@ -29,18 +29,16 @@ class Found:
     """Every figure of a row that is predicted, with what the row asks."""
 
     def __init__(self) -> None:
-        rows = read([str(path) for path in CORPUS])
-        known = references_of(rows)
-        self.rows = {row.id: row for row in rows if row.kind == "infer_speed"}
-        every = validate(list(self.rows.values()), known)["rows"]
+        self.rows = {row.id: row for row in read([str(CORPUS)])}
+        every = validate(list(self.rows.values()))["rows"]
         self.lines = [line for line in every if line["relative_error"] is not None]
-        self.questions: dict[str, Asked] = {line["id"]: asked(self.rows[line["id"]], known) for line in self.lines}
+        self.questions: dict[str, Asked] = {line["id"]: Asked(self.rows[line["id"]]) for line in self.lines}
         self.skipped = {line["id"]: line["skipped"] for line in every if line["main"] and line["skipped"]}
 
     def figure(self, line: Line) -> str:
         row = self.rows[line["id"]]
         measured = next(each for each in (row.measured, *row.also) if each.metric == line["metric"])
-        return FIGURES[self.questions[line["id"]].figure(measured).of]
+        return FIGURES[time_figure(measured, self.questions[line["id"]]).of]
 
 
 def serving_speed() -> list[str]:
@@ -71,7 +69,7 @@ def serving_speed() -> list[str]:
         ),
         "### By source",
         "",
-        *_table(full, lambda line: f"{found.questions[line['id']].source.name}, {found.figure(line)}"),
+        *_table(full, lambda line: f"{found.questions[line['id']].publication}, {found.figure(line)}"),
         "### By engine",
         "",
         *_table(full, lambda line: f"{found.questions[line['id']].plan.engine}, {found.figure(line)}"),
@@ -93,7 +91,7 @@ def serving_speed() -> list[str]:
 
 
 def _is_sample(found: Found, line: Line) -> bool:
-    return found.questions[line["id"]].source.name == "silicon-sample"
+    return found.questions[line["id"]].publication == "silicon-sample"
 
 
 def _head() -> list[str]:

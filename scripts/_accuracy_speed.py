@@ -7,7 +7,7 @@ from statistics import mean, median
 
 from _speed_cases import CORPUS, LEFT_OUT, ROOT, SHARED, Case, cases
 from tonnage.estimate.hardware.rates import rates
-from tonnage.validation import read, references_of, validate
+from tonnage.validation import read, validate
 
 RATES = ROOT / "src" / "tonnage" / "estimate" / "hardware" / "rates.toml"
 WORST = 25
@@ -66,7 +66,7 @@ def speed() -> list[str]:
         "### Whole published runs",
         "",
         "Hours or days, of which layouts, batches and sometimes the number of accelerators are guessed as such runs were laid out",
-        "(validation/_speed/published.py, whose rules were written with these rows in sight). Nothing but steps is counted: no failures, no evaluation, no checkpoints.",
+        "(scripts/rows/speed/published.py, whose rules were written with these rows in sight). Nothing but steps is counted: no failures, no evaluation, no checkpoints.",
         "",
         *_whole_runs(),
         "### The rows that lie farthest",
@@ -76,12 +76,7 @@ def speed() -> list[str]:
 
 
 def _covered() -> str:
-    rows = read([str(path) for path in CORPUS])
-    lines = [
-        line
-        for line in validate([row for row in rows if row.kind == "train_speed"], references_of(rows))["rows"]
-        if line["main"]
-    ]
+    lines = [line for line in validate(read([str(CORPUS)]))["rows"] if line["main"]]
     full = [line for line in lines if line["completeness"] == "full"]
     covered = sum(line["relative_error"] is not None for line in full)
     reasons = sorted({re.sub(r"\. (Got|Nearest).*", "", str(line["skipped"])) for line in full if line["skipped"]})

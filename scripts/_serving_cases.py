@@ -12,12 +12,11 @@ from tonnage.estimate.serving_time.forward_pass import PassTime
 from tonnage.estimate.serving_time.rates import ServingRates
 from tonnage.estimate.serving_time.times import ServingTimes, pass_time
 from tonnage.kernel.errors import TonnageError
-from tonnage.validation import read, references_of
-from tonnage.validation._serving_speed._predict import predict_times, room
-from tonnage.validation.serving_speed import Asked, asked, measured_quantities
+from tonnage.validation import read
+from tonnage.validation.serving import Asked, measured_quantities
 
 ROWS = Path(__file__).parents[1] / "validation"
-FILES = ("infer_speed.yaml", "params.yaml")
+FILE = "infer_speed.yaml"
 
 
 class Case(Struct, frozen=True, eq=False):
@@ -36,28 +35,25 @@ class Case(Struct, frozen=True, eq=False):
 
 def cases() -> list[Case]:
     """Every row that is a question and has a figure to compare with; what stands twice stands once."""
-    rows = read([str(ROWS / name) for name in FILES])
-    known, found, seen = references_of(rows), [], set()
-    for row in rows:
-        if row.kind != "infer_speed":
+    found, seen = [], set()
+    for row in read([str(ROWS / FILE)]):
+        if row.skipped:
             continue
         try:
-            question = asked(row, known)
-            measured = measured_quantities(row, question)
+            question = Asked(row)
+            measured = measured_quantities(question)
         except TonnageError:
             continue
         key = (question.cell, repr(question.plan), repr(question.load), tuple(sorted(measured.items())))
         if measured and key not in seen:
             seen.add(key)
-            pool = room(question.model, question.plan, question.cluster, question.load)
-            found.append(Case(row.id, question, measured, row.completeness_class, pool))
+            found.append(Case(row.id, question, measured, row.completeness_class, question.pool))
     return found
 
 
 def predicted(case: Case, rates: ServingRates) -> ServingTimes:
     """What the product says."""
-    a = case.asked
-    return predict_times(a.model, a.plan, a.load, a.cluster, a.rounds, rates, case.pool)
+    return case.asked.times(rates)
 
 
 class Side(Struct, eq=False):

@@ -1,6 +1,5 @@
 """Rows of measured speed as the fit of rates takes them: what is predicted, what was measured, and which rows belong together."""
 
-import re
 import zlib
 from pathlib import Path
 
@@ -8,12 +7,11 @@ from tonnage.estimate.hardware.rates import KIN, Rates
 from tonnage.estimate.memory import Step
 from tonnage.estimate.step_time.step import StepTime
 from tonnage.kernel.errors import TonnageError
-from tonnage.validation import read, references_of
-from tonnage.validation._rows import Row
-from tonnage.validation.speed import Asked, asked, measured_seconds
+from tonnage.validation import Row, read
+from tonnage.validation.training import Asked, measured_seconds
 
 ROOT = Path(__file__).parents[1]
-CORPUS = (ROOT / "validation" / "train_speed.yaml", ROOT / "validation" / "params.yaml")
+CORPUS = ROOT / "validation" / "train_speed.yaml"
 FOLDS = 8
 SHARED = 16  # accelerators beyond which a shared network decides (nanotron's runs on a cluster of many users)
 # Rows that no fit and no headline error counts, each with why.
@@ -30,7 +28,7 @@ class Case:
 
     def __init__(self, row: Row, question: Asked, measured: float):
         self.row, self.question, self.measured = row, question, measured
-        self.id, self.source = row.id, question.source.name
+        self.id, self.source = row.id, question.publication
         self.step = Step(question.model, question.plan, question.cluster)
         self.runtime, self.kind = question.plan.runtime, question.kind
         self.weight = 0.5 if question.is_guessed else 1.0
@@ -61,14 +59,13 @@ class Case:
 
 def cases(completeness: str = "full", everything: bool = False) -> list[Case]:
     """The rows that say all. `everything`: also those that no fit counts."""
-    rows = read([str(path) for path in CORPUS])
-    known, found = references_of(rows), []
+    rows, found = read([str(CORPUS)]), []
     for row in rows:
-        if row.kind != "train_speed" or row.completeness_class != completeness:
+        if row.skipped or row.completeness_class != completeness:
             continue
         try:
-            question = asked(row, known)
-            case = Case(row, question, measured_seconds(row, question))
+            question = Asked(row)
+            case = Case(row, question, measured_seconds(question))
         except TonnageError:
             continue
         if everything or (case.source not in LEFT_OUT and not case.on_shared_network):
@@ -78,5 +75,4 @@ def cases(completeness: str = "full", everything: bool = False) -> list[Case]:
 
 def release(case: Case) -> str:
     """The month of a container, where the row names one."""
-    named = re.search(r"(\d\d\.\d\d)", str(case.row.config.get("framework")))
-    return named[1] if named else ""
+    return case.row.labels.get("release", "")

@@ -17,9 +17,9 @@ from _accuracy_speed import speed
 from tonnage.estimate.band_tables import SERVE_MEMORY, TRAIN_MEMORY
 from tonnage.estimate.bands import Band
 from tonnage.kernel.errors import TonnageError
-from tonnage.validation import read, references_of, validate
-from tonnage.validation._collectives import source_of as log_of
-from tonnage.validation.training import Asked, asked, source_of
+from tonnage.validation import Row, read, validate
+from tonnage.validation.collectives import source_of as log_of
+from tonnage.validation.training import Asked, source_of
 
 ROOT = Path(__file__).parents[1]
 CORPUS = ROOT / "validation" / "train_memory.yaml"
@@ -36,9 +36,8 @@ class Lines:
 
     def __init__(self, path: Path):
         rows = read([str(path)])
-        known = references_of(rows)
         self.rows = {row.id: row for row in rows}
-        self.questions = {row.id: _asked(row, known) for row in rows}
+        self.questions = {row.id: _asked(row) for row in rows}
         every: list[Line] = validate(rows)["rows"]
         self.exact = [line for line in every if self._counts(line)]
         self.main = [line for line in self.exact if line["main"]]
@@ -64,16 +63,16 @@ class Lines:
         return list(_knobs(question)) if question else []
 
 
-def _asked(row: Any, known: Mapping[str, Any]) -> Asked | None:
+def _asked(row: Row) -> Asked | None:
     try:
-        return asked(row, known)
+        return None if row.skipped else Asked(row)
     except TonnageError:
         return None
 
 
 def _knobs(question: Asked) -> Iterable[str]:
     """What a run turns, one word each: what a source says, not what stays at its default."""
-    found = question.found
+    found = question.given
     for name in ("tensor", "pipeline", "context", "expert", "virtual_pipeline"):
         key = f"{name}_size" if name == "virtual_pipeline" else f"{name}_parallel_size"
         yield f"{name.replace('_', ' ')} parallel{'' if found.get(key, 1) > 1 else ': none'}"

@@ -34,8 +34,7 @@ LEFT_OUT = (
     "web/jobs/board.py", "web/store/tables.py", "web/store/migrations.py", "web/store/backup.py", "web/store/figures.py", "web/listings.py", "web/questions.py", "web/timeline.py", "web/metrics.py", "web/counted.py",
     "web/app.py", "web/static_page.py", "web/browser.py", "web/run.py",
     # why a published row is not compared, which its readers follow to the row
-    *(f"validation/{name}" for name in ("_collectives", "_hparams.py", "_params.py", "_predictions.py", "_serving_memory", "_serving_speed", "_speed",
-                                        "_training", "serving_speed.py", "speed.py", "training.py")),
+    *(f"validation/{name}.py" for name in ("collectives", "models", "predictions", "quantities", "serving", "training")),
     # a program that asks what PyTorch can do, and what PyTorch says itself
     "trace/record/fake/guard.py", "trace/allocator/_message.py",
 )  # fmt: skip

@@ -18,13 +18,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from tonnage.estimate.bands import Band, family_of, kind_of
-from tonnage.estimate.inputs import Question
-from tonnage.estimate.options.plans import training_plan
-from tonnage.validation import read, references_of, serving_memory, training
-from tonnage.validation._rows import Row
+from tonnage.validation import Row, read, serving, training
 
 ROOT = Path(__file__).parents[1]
-CORPUS = tuple(ROOT / "validation" / name for name in ("params.yaml", "train_memory.yaml", "infer_memory.yaml"))
+CORPUS = tuple(ROOT / "validation" / name for name in ("train_memory.yaml", "infer_memory.yaml"))
 OUT = ROOT / "src" / "tonnage" / "estimate" / "band_tables.py"
 INSIDE = 0.8  # of the measurements lie inside
 FEWEST = 8  # different factors make a band
@@ -46,32 +43,33 @@ class Factor(Struct, frozen=True):
 def factors(paths: Sequence[str]) -> list[Factor]:
     """All rows that have both figures of a whole process. Rows that repeat a figure of the same layout count once."""
     rows = read(paths)
-    known = references_of(rows)
     read_as = {"train_memory": _of_training, "infer_memory": _of_serving}
     made = (
-        read_as[row.kind](row, known) for row in rows if row.kind in read_as and row.completeness_class != "indicative"
+        read_as[row.kind](row)
+        for row in rows
+        if row.kind in read_as and not row.skipped and row.completeness_class != "indicative"
     )
     return list({(each.source, each.kind, round(each.log, 9)): each for each in made if each is not None}.values())
 
 
-def _of_training(row: Row, known: dict[str, Row]) -> Factor | None:
-    made = training.factor(row, known)
+def _of_training(row: Row) -> Factor | None:
+    made = training.memory_factor(row)
     if made is None:
         return None
-    asked = training.asked(row, known)
-    plan = training_plan(asked.model, asked.cluster, asked.options, Question())
-    kind = plan.runtime, kind_of(plan)
+    asked = training.Asked(row)
+    kind = asked.plan.runtime, kind_of(asked.plan)
     return _factor(made, row, "train", kind, asked.cluster.accelerator.vendor)
 
 
-def _of_serving(row: Row, known: dict[str, Row]) -> Factor | None:
-    made = serving_memory.factor(row, known)
+def _of_serving(row: Row) -> Factor | None:
+    made = serving.memory_factor(row)
     if made is None:
         return None
-    asked = serving_memory.asked(row, known)
-    if asked.runtime is None or not family_of(asked.accelerator):
+    asked = serving.Asked(row)
+    if asked.runtime is None or not family_of(asked.cluster.accelerator):
         return None
-    return _factor(made, row, "serve", (asked.runtime.name, family_of(asked.accelerator)), asked.accelerator.vendor)
+    chip = asked.cluster.accelerator
+    return _factor(made, row, "serve", (asked.runtime.name, family_of(chip)), chip.vendor)
 
 
 def _factor(made: float, row: Row, verb: str, kind: Kind, vendor: str) -> Factor:

@@ -18,9 +18,8 @@ from msgspec.structs import fields, replace
 from scipy.optimize import least_squares
 
 from tonnage.estimate.hardware.links import LinkKind, Links
-from tonnage.validation import read
-from tonnage.validation._collectives import is_link, predict_with, source_of
-from tonnage.validation._rows import Row
+from tonnage.validation import Row, read
+from tonnage.validation.collectives import is_link, predict_with, source_of
 
 ROOT = Path(__file__).parents[1]
 CORPUS = ROOT / "validation" / "collectives.yaml"
@@ -74,7 +73,7 @@ def errors(rows: Sequence[Row], made: Links) -> np.ndarray:
     found = []
     for row in rows:
         value = predict_with(row, made)[0].value
-        sign = -1 if row.measured.metric == "time" else 1
+        sign = -1 if row.measured.quantity == "collective_time" else 1
         found.append(sign * np.log(value / float(row.measured.value)) if value else np.nan)
     return np.array(found)
 
@@ -113,7 +112,7 @@ def _direct(rows: Sequence[Row], base: Links) -> tuple[dict[str, float], float]:
         if made.value:
             name = next((kind for kind in base.kinds if made.notes and made.notes[0].startswith(kind)), "local")
             reference = base.local if name == "local" else base.kinds[name].direct
-            if "effective" not in row.measured.unit:
+            if row.measured.quantity != "effective_bandwidth":
                 shares.setdefault(name, []).append(float(row.measured.value) / made.value * reference)
     found = {name: median(each) for name, each in shares.items()}
     return {name: share for name, share in found.items() if name != "local"}, found.get("local", base.local)
@@ -121,7 +120,7 @@ def _direct(rows: Sequence[Row], base: Links) -> tuple[dict[str, float], float]:
 
 def machine(row: Row) -> str:
     """Rows that one machine or cluster made."""
-    return f"{source_of(row)}, {row.config.get('hardware')}"
+    return f"{source_of(row)}, {row.labels.get('hardware')}"
 
 
 def judged(rows: Sequence[Row]) -> dict[str, np.ndarray]:

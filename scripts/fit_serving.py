@@ -214,11 +214,11 @@ def is_core(case: Case) -> bool:
 
 
 SLICES = {
-    "silicon sample": lambda case: case.asked.source.name == "silicon-sample",
-    "silicon sample, full": lambda case: case.asked.source.name == "silicon-sample" and case.completeness == "full",
-    "silicon sample, Llama": lambda case: case.asked.source.name == "silicon-sample" and "llama" in case.asked.name,
-    "others": lambda case: case.asked.source.name != "silicon-sample",
-    "others, full": lambda case: case.asked.source.name != "silicon-sample" and case.completeness == "full",
+    "silicon sample": lambda case: case.asked.publication == "silicon-sample",
+    "silicon sample, full": lambda case: case.asked.publication == "silicon-sample" and case.completeness == "full",
+    "silicon sample, Llama": lambda case: case.asked.publication == "silicon-sample" and "llama" in case.asked.name,
+    "others": lambda case: case.asked.publication != "silicon-sample",
+    "others, full": lambda case: case.asked.publication != "silicon-sample" and case.completeness == "full",
 }
 
 

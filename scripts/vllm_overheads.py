@@ -14,9 +14,8 @@ import numpy as np
 
 from tonnage.kernel.errors import TonnageError
 from tonnage.ops import MoE
-from tonnage.validation import read
-from tonnage.validation._rows import Row
-from tonnage.validation._serving_memory._asked import asked
+from tonnage.validation import Row, read
+from tonnage.validation.subjects import model_of
 
 ROWS = Path(__file__).parents[1] / "validation" / "infer_memory.yaml"
 Example = tuple[str, tuple[int, int], float]  # a model, its layers and those with experts, GiB
@@ -44,7 +43,7 @@ def outside_torch() -> dict[int, list[float]]:
     """GiB by tensor ranks."""
     made: dict[int, list[float]] = {}
     for row in logged():
-        made.setdefault(row.config["tp"], []).extend(_figure(row, "non-torch"))
+        made.setdefault(row.question.get("tensor_parallel_size", 1), []).extend(_figure(row, "outside_torch"))
     return made
 
 
@@ -53,12 +52,15 @@ def graphs() -> list[Example]:
     made: dict[tuple[str, int], Example] = {}
     for row in logged():
         try:
-            model = asked(row, {}).model
+            model = model_of(row.question)
         except TonnageError:
             continue
         mixed = sum(any(isinstance(op, MoE) for op in model.decoder.blocks[kind].ops) for kind in model.decoder.layers)
-        for value in _figure(row, "CUDA graphs"):
-            made.setdefault((model.name, row.config["tp"]), (model.name, (model.num_layers, mixed), value))
+        for value in _figure(row, "cuda_graphs"):
+            made.setdefault(
+                (model.name, row.question.get("tensor_parallel_size", 1)),
+                (model.name, (model.num_layers, mixed), value),
+            )
     return list(made.values())
 
 
@@ -79,8 +81,8 @@ def left_out(examples: Sequence[Example]) -> Iterable[float]:
                 yield abs((fixed + layer * layers + mixture * mixed) / value - 1)
 
 
-def _figure(row: Row, metric: str) -> list[float]:
-    return [float(each.value) for each in row.also if each.metric == metric]
+def _figure(row: Row, quantity: str) -> list[float]:
+    return [float(each.value) for each in row.also if each.quantity == quantity]
 
 
 if __name__ == "__main__":

@@ -5,14 +5,14 @@ from statistics import median
 
 import pytest
 
+from rows.collectives.machines import machine_of, stated_network
+from rows.training.config import Config
+from source_rows import Measured, Row, read, validate
 from tonnage.cli import main
 from tonnage.kernel.errors import MissingDatum
-from tonnage.validation import read, validate
-from tonnage.validation._collectives._machines import machine_of, stated_network
-from tonnage.validation._rows import Measured, Row
-from tonnage.validation._training._config import Config
 
-ROWS = Path(__file__).parents[1] / "validation" / "collectives.yaml"
+VALIDATION = Path(__file__).parents[1] / "validation"
+ROWS = VALIDATION / "sources" / "collectives.yaml"
 
 
 @pytest.fixture(scope="module")
@@ -138,5 +138,5 @@ def test_a_machine_without_a_named_accelerator_is_a_missing_datum():
 
 
 def test_the_command_prints_a_summary_by_source(capsys):
-    assert main(["validate", str(ROWS), "--json"]) == 0
+    assert main(["validate", str(VALIDATION / "collectives.yaml"), "--json"]) == 0
     assert "aiconfigurator-core 0.12.0 h100_sxm" in capsys.readouterr().out

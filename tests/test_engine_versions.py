@@ -219,7 +219,7 @@ def test_whoever_asks_for_the_engine_of_a_plan_asks_for_its_version():
                 asked = node.args[0]
                 if isinstance(asked, ast.Attribute) or (isinstance(asked, ast.Name) and asked.id == "engine"):
                     found.append(f"{path}:{node.lineno}")
-    assert not [each for each in found if "validation/_engine_versions.py" not in each]
+    assert not found
 
 
 # ---- recurrent states of SGLang ----
@@ -269,12 +269,21 @@ def test_rows_of_hybrids_are_capped_as_an_answer_is():
     from tonnage.catalogue import cluster
     from tonnage.estimate.serving_time.pool import pool_tokens
     from tonnage.spec import Load
-    from tonnage.validation._serving_speed._predict import room
+    from tonnage.validation import row_of
+    from tonnage.validation.serving import Asked
 
     model, machine = read("qwen3-next-80b-a3b-instruct"), cluster("4xH100-SXM-80GB")
     load = Load(input_tokens=1024, output_tokens=1024, concurrency=4096)
     for engine, version in (("sglang", ""), ("sglang", "0.5.9"), ("vllm", ""), ("vllm", "0.11")):
         plan = ServingPlan(context=2048, concurrency=1, engine=engine, engine_version=version, tensor_parallel_size=4)
         made = serving_memory(model, plan, machine.accelerator)
+        question = {"model": "qwen3-next-80b-a3b-instruct", "on": "4xH100-SXM-80GB", "engine": engine, "engine_version": version,
+                    "input_tokens": 1024, "output_tokens": 1024, "concurrency": 4096, "tensor_parallel_size": 4}  # fmt: skip
+        asked = {
+            "id": "x",
+            "verb": "serve",
+            "question": question,
+            "measured": {"quantity": "tpot", "value": 1, "unit": "s"},
+        }
         answered = pool_tokens(model, plan, machine, made, machine.accelerator.memory.usable_bytes, load)
-        assert answered == room(model, plan, machine, load) < 4096 * 2048
+        assert answered == Asked(row_of(asked)).pool < 4096 * 2048

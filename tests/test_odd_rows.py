@@ -12,29 +12,56 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from odd_rows import odd_rows, real_rows
+import source_rows
+from odd_rows import OF_SOURCES, ROWS, SOURCES, odd_rows, real_rows
 from tonnage.cli import main
 from tonnage.documents.schema import ValidationDocument
-from tonnage.validation import FAILED, Malformed, read, references_of, validate
+from tonnage.validation import FAILED, Malformed, read, validate
 
 KINDS = ("params", "train_memory", "train_speed", "infer_memory", "infer_speed", "collective")
 GOOD = {"id": "good", "kind": "params", "model": {"name": "gpt2"}, "measured": {"metric": "parameters", "value": 1}}
+OWN = {
+    "id": "good",
+    "verb": "models",
+    "question": {"model": "gpt2"},
+    "measured": {"quantity": "parameters", "value": 1, "unit": "count"},
+}
 
 
 @pytest.fixture(scope="module")
 def rows() -> Iterator[dict]:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        yield real_rows()
+        yield real_rows(ROWS)
+
+
+@pytest.fixture(scope="module")
+def sources() -> Iterator[dict]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield real_rows(SOURCES)
 
 
 def validated(folder: Path, listed: list) -> dict:
-    """The document of rows in a file, checked: its form, no fault of ours, no number that is none."""
+    """The document of rows of sources in a file, which a reader takes and `validate` compares."""
+    path = folder / "rows.yaml"
+    path.write_text(yaml.safe_dump(listed, allow_unicode=True), encoding="utf-8")
+    malformed: list = []
+    found = source_rows.read([str(path)], malformed)
+    known = source_rows.references_of(found)
+    return checked(validate([source_rows.own(row, known) for row in found], malformed), listed)
+
+
+def compared(folder: Path, listed: list) -> dict:
+    """The document of rows in our own form in a file."""
     path = folder / "rows.yaml"
     path.write_text(yaml.safe_dump(listed, allow_unicode=True), encoding="utf-8")
     malformed: list[Malformed] = []
-    found = read([str(path)], malformed)
-    document = validate(found, references_of(found), malformed)
+    return checked(validate(read([str(path)], malformed), malformed), listed)
+
+
+def checked(document: dict, listed: list) -> dict:
+    """The document: its form, no fault of ours, no number that is none."""
     msgspec.convert(json.loads(msgspec.json.encode(document)), ValidationDocument)
     assert len({line["id"] for line in document["rows"] if line["main"]}) <= len(listed)
     for line in document["rows"]:
@@ -48,7 +75,14 @@ def validated(folder: Path, listed: list) -> dict:
 @given(seed=st.integers(0, 2**32))
 @pytest.mark.parametrize("kind", KINDS)
 def test_odd_rows_of_every_kind_are_predicted_or_skipped_with_their_reason(tmp_path, rows, kind, seed):
-    validated(tmp_path, odd_rows(kind, rows[kind], 5, seed))
+    compared(tmp_path, odd_rows(kind, rows[kind], 5, seed))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=12, deadline=None)
+@given(seed=st.integers(0, 2**32))
+@pytest.mark.parametrize("kind", KINDS)
+def test_odd_rows_of_sources_are_read_or_skipped_with_their_reason(tmp_path, sources, kind, seed):
+    validated(tmp_path, odd_rows(kind, sources[kind], 5, seed, OF_SOURCES))
 
 
 @pytest.mark.soak
@@ -56,7 +90,15 @@ def test_odd_rows_of_every_kind_are_predicted_or_skipped_with_their_reason(tmp_p
 @given(seed=st.integers(0, 2**32))
 @pytest.mark.parametrize("kind", KINDS)
 def test_thousands_of_odd_rows_of_every_kind_are_predicted_or_skipped_with_their_reason(tmp_path, rows, kind, seed):
-    validated(tmp_path, odd_rows(kind, rows[kind], 50, seed))
+    compared(tmp_path, odd_rows(kind, rows[kind], 50, seed))
+
+
+@pytest.mark.soak
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200, deadline=None)
+@given(seed=st.integers(0, 2**32))
+@pytest.mark.parametrize("kind", KINDS)
+def test_thousands_of_odd_rows_of_sources_are_read_or_skipped_with_their_reason(tmp_path, sources, kind, seed):
+    validated(tmp_path, odd_rows(kind, sources[kind], 50, seed, OF_SOURCES))
 
 
 def speed(**config: object) -> dict:
@@ -106,7 +148,7 @@ def test_the_time_of_an_optimizer_on_the_host_is_skipped_where_nobody_said_how_f
 
 def test_the_command_prints_all_rows_and_ends_well_beside_malformed_ones(tmp_path, capsys):
     path = tmp_path / "rows.yaml"
-    path.write_text(yaml.safe_dump([GOOD, 3, {"id": "odd"}]))
+    path.write_text(yaml.safe_dump([OWN, 3, {"id": "odd"}]))
     assert main(["validate", str(path)]) == 0
     printed = capsys.readouterr().out
     assert "row 2" in printed and "odd" in printed and "must be a mapping" in printed

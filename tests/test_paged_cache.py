@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tonnage
+from rows.source import read as read_rows
 from tonnage import read
 from tonnage.catalogue import accelerator
 from tonnage.estimate.serving.cache import PagedCache, RequestCache, group_size, kinds
@@ -17,9 +18,8 @@ from tonnage.kernel.errors import InvalidPlan, MissingDatum
 from tonnage.kernel.units import GIB
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import ServingPlan
-from tonnage.validation import read as read_rows
 
-ROWS = Path(__file__).parents[1] / "validation" / "infer_memory.yaml"
+ROWS = Path(__file__).parents[1] / "validation" / "sources" / "infer_memory.yaml"
 PAGING = serving_runtime("vllm").paging
 BATCHED = 8192  # vLLM's default on an H100; version 0.19 held one batch of it in flight
 

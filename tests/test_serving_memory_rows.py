@@ -7,15 +7,13 @@ from statistics import mean, median
 
 import pytest
 
+from rows.serving_memory.asked import asked
+from rows.serving_memory.figures import unit_of
+from rows.serving_memory.words import engine_of, version_of, weights_of, without_format
+from source_rows import Measured, Row, predict, read, validate
 from tonnage.kernel.errors import InvalidInput, MissingDatum, UnknownName
-from tonnage.validation import read, validate
-from tonnage.validation._rows import Measured, Row
-from tonnage.validation._serving_memory import predict
-from tonnage.validation._serving_memory._asked import asked
-from tonnage.validation._serving_memory._figures import unit_of
-from tonnage.validation._serving_memory._words import engine_of, version_of, weights_of, without_format
 
-ROWS = Path(__file__).parents[1] / "validation" / "infer_memory.yaml"
+ROWS = Path(__file__).parents[1] / "validation" / "sources" / "infer_memory.yaml"
 LOG = {"framework": "vLLM 0.19", "gpu": "H100 80GB", "tp": 1, "max_model_len": 8192, "gpu_memory_utilization": 0.95}
 
 
@@ -37,8 +35,8 @@ def row(config=None, metric="KV cache memory", unit="GiB", model="qwen2.5-7b-ins
 
 def value(**said):
     (made,) = predict(row(**said), {})
-    assert made.value is not None, made.skipped
-    return made.value
+    assert made["predicted"] is not None, made["skipped"]
+    return made["predicted"]
 
 
 def test_vllms_logs_are_met_within_a_percent_of_tokens_and_half_a_percent_of_weights():
@@ -125,7 +123,7 @@ def test_the_quantised_checkpoint_of_a_row_takes_fewer_bytes():
 
 def test_bits_that_no_word_says_are_refused():
     (made,) = predict(row(config={"quantization": "secret"}), {})
-    assert made.value is None and "does not say how many bits" in made.skipped
+    assert made["predicted"] is None and "does not say how many bits" in made["skipped"]
 
 
 def test_the_memory_that_a_log_printed_is_taken_instead_of_the_catalogues():
@@ -137,7 +135,7 @@ def test_a_row_without_a_gpu_has_weights_and_no_cache():
     said = {"gpu": "not named"}
     assert value(config=said, metric="weights") == value(metric="weights")
     (made,) = predict(row(config=said), {})
-    assert made.value is None and made.skipped.startswith("config.gpu is missing")
+    assert made["predicted"] is None and made["skipped"].startswith("the row does not say on which accelerator")
 
 
 def test_captured_graphs_are_in_the_share_from_vllm_0_21_on_and_beside_it_before():
@@ -164,8 +162,8 @@ def test_vllm_0_6_passes_a_whole_context_at_once():
 
 def test_a_version_that_is_older_than_all_that_are_known_takes_the_oldest_and_says_so():
     (made,) = predict(row(config={"framework": "vLLM 0.2.7"}), {})
-    assert any("oldest known" in note for note in made.notes)
-    assert any("names no version" in note for note in predict(row(config={"framework": "vLLM"}), {})[0].notes)
+    assert any("oldest known" in note for note in made["notes"])
+    assert any("names no version" in note for note in predict(row(config={"framework": "vLLM"}), {})[0]["notes"])
 
 
 def test_a_fraction_that_is_none_is_refused_with_its_field():
@@ -175,7 +173,7 @@ def test_a_fraction_that_is_none_is_refused_with_its_field():
 
 def test_a_model_that_nobody_knows_is_skipped_with_the_reason():
     (made,) = predict(row(model="a model of mine"), {})
-    assert made.value is None and "no model is called" in made.skipped
+    assert made["predicted"] is None and "no model is called" in made["skipped"]
     with pytest.raises(UnknownName):
         asked(row(model="a model of mine"), {})
 

@@ -5,15 +5,15 @@ from types import SimpleNamespace
 
 import pytest
 
+from rows.serving_speed.figures import figure_of
+from rows.serving_speed.sources import source_of, sources
+from source_rows import Measured, Row, read, references_of, serving_question, validate
 from tonnage.estimate.serving.weights.storage import storage
 from tonnage.kernel.errors import MissingDatum, TonnageError
-from tonnage.validation import read, references_of, validate
-from tonnage.validation._rows import Measured, Row
-from tonnage.validation._serving_speed import Asked
-from tonnage.validation._serving_speed._sources import source_of, sources
-from tonnage.validation.serving_speed import asked, measured_quantities
+from tonnage.validation import Measured as OwnMeasured
+from tonnage.validation.serving import Asked, TimeFigure, measured_quantities, time_figure
 
-ROOT = Path(__file__).parents[1] / "validation"
+ROOT = Path(__file__).parents[1] / "validation" / "sources"
 ROWS = read([str(ROOT / "infer_speed.yaml")])
 KNOWN = references_of(read([str(ROOT / "params.yaml")]))
 BY_ID = {row.id: row for row in ROWS}
@@ -28,7 +28,12 @@ PLAN = (
 
 
 def question(name: str) -> Asked:
-    return asked(BY_ID[name], KNOWN)
+    return serving_question(BY_ID[name], KNOWN)
+
+
+def figure(name: str, metric: str, unit: str) -> TimeFigure:
+    made = figure_of(Measured(metric, 1.0, unit))
+    return time_figure(OwnMeasured(value=1.0, **made), question(name))
 
 
 def sample(identity: str, **config: object) -> Row:
@@ -46,7 +51,7 @@ def sample(identity: str, **config: object) -> Row:
 
 
 def layout(row: Row) -> tuple[object, ...]:
-    plan = asked(row, KNOWN).plan
+    plan = serving_question(row, KNOWN).plan
     return plan.tensor_parallel_size, plan.attention_data_parallel_size, plan.expert_parallel_size
 
 
@@ -54,7 +59,7 @@ def test_nine_of_ten_rows_that_say_all_are_questions_and_the_others_say_why_not(
     refused = {}
     for row in ROWS:
         try:
-            asked(row, KNOWN)
+            serving_question(row, KNOWN)
         except TonnageError as error:
             refused[row.id] = (row.completeness_class, str(error))
     full = sum(row.completeness_class == "full" for row in ROWS)
@@ -81,13 +86,13 @@ def test_a_question_says_what_its_figures_are_and_validate_gives_a_line_for_each
     rows = [BY_ID[name] for name in ("gptfast-l2-7b-int8", "is-m5-phi2-q4_0", "neuron-inf2-thr-00-llama-3-8b")]
     lines = validate(rows, KNOWN)["rows"]
     assert len(lines) == sum(1 + len(row.also) for row in rows)
-    assert all(measured_quantities(row, asked(row, KNOWN)) for row in rows)
+    assert all(measured_quantities(serving_question(row, KNOWN)) for row in rows)
 
 
 def test_every_plan_has_as_many_ranks_as_its_cluster_has_accelerators():
     for row in ROWS:
         try:
-            made = asked(row, KNOWN)
+            made = serving_question(row, KNOWN)
         except TonnageError:
             continue
         assert made.plan.world_size == made.cluster.size, row.id
@@ -123,7 +128,7 @@ def test_the_same_times_are_of_the_same_sizes():
     for row in ROWS:
         if row.id.startswith("aic-") and "epnone" not in row.id:
             try:
-                made = asked(row, KNOWN)
+                made = serving_question(row, KNOWN)
             except TonnageError:
                 continue
             key = (row.measured.value, row.also[0].value, made.cell.accelerator, made.plan.engine)
@@ -137,7 +142,7 @@ def test_equal_questions_have_nearly_equal_times():
     for row in ROWS:
         if row.id.startswith("aic-"):
             try:
-                made = asked(row, KNOWN)
+                made = serving_question(row, KNOWN)
             except TonnageError:
                 continue
             load = (made.load.input_tokens, made.load.output_tokens, made.load.concurrency)
@@ -166,13 +171,13 @@ def test_equal_questions_have_nearly_equal_times():
 )
 def test_rows_that_may_have_drafted_tokens_are_no_question_unless_they_name_their_config(identity: str, config: dict):
     with pytest.raises(MissingDatum, match="whether tokens were drafted"):
-        asked(sample(identity, **config), KNOWN)
-    assert asked(sample("r1_c4_cfg7", **config), KNOWN).plan.draft_tokens == 0
+        serving_question(sample(identity, **config), KNOWN)
+    assert serving_question(sample("r1_c4_cfg7", **config), KNOWN).plan.draft_tokens == 0
 
 
 def test_racks_of_prefill_and_decode_together_are_no_question():
     with pytest.raises(MissingDatum, match="28 accelerators are those of prefill and of decode together"):
-        asked(sample("r1_c3_tp28_ep1_118", gpu="gb200", tp=28, moe_tp=28, moe_ep=1), KNOWN)
+        serving_question(sample("r1_c3_tp28_ep1_118", gpu="gb200", tp=28, moe_tp=28, moe_ep=1), KNOWN)
 
 
 @pytest.mark.parametrize(
@@ -251,9 +256,9 @@ TIMES = SimpleNamespace(ttft_seconds=0.5, tpot_seconds=0.02, end_to_end_seconds=
     ],
 )
 def test_each_unit_of_serving_has_one_way_from_its_times(name: str, metric: str, unit: str, expected: float):
-    figure = question(name).figure(Measured(metric, 1.0, unit))
-    assert figure.value(TIMES) == pytest.approx(expected)
-    assert figure.quantity(expected) == pytest.approx(getattr(TIMES, figure.of))
+    made = figure(name, metric, unit)
+    assert made.value(TIMES) == pytest.approx(expected)
+    assert made.base(expected) == pytest.approx(getattr(TIMES, made.of))
 
 
 @pytest.mark.parametrize(
@@ -262,7 +267,7 @@ def test_each_unit_of_serving_has_one_way_from_its_times(name: str, metric: str,
 )
 def test_what_is_no_figure_of_this_run_is_refused_by_name(metric: str, unit: str):
     with pytest.raises(MissingDatum, match=f"'{metric}'"):
-        question("is-sglang-ep-dsv3-2k").figure(Measured(metric, 1.0, unit))
+        figure("is-sglang-ep-dsv3-2k", metric, unit)
 
 
 @pytest.mark.parametrize(
@@ -283,4 +288,4 @@ def test_words_that_are_not_known_are_named(config: dict, message: str):
         config={**row.config, **config},
     )
     with pytest.raises(MissingDatum, match=message):
-        asked(other, KNOWN)
+        serving_question(other, KNOWN)

@@ -5,18 +5,17 @@ from pathlib import Path
 import pytest
 
 import tonnage
+from rows.speed import options_of
+from rows.speed.bridge import deepseek_chunks
+from rows.speed.machines import network_bits
+from rows.speed.sources import source_of, sources
+from source_rows import Measured, Row, read, references_of, training_question, validate
 from tonnage.estimate.step_time.conventions import CONVENTIONS, flops_per_token
 from tonnage.kernel.errors import MissingDatum, TonnageError
 from tonnage.models import read as model_named
-from tonnage.validation import read, references_of, validate
-from tonnage.validation._rows import Measured, Row
-from tonnage.validation._speed import asked, measured_seconds, options_of
-from tonnage.validation._speed._figures import Figure, figure_of
-from tonnage.validation._speed._machines import _network
-from tonnage.validation._speed._sources import source_of, sources
-from tonnage.validation._speed.bridge import deepseek_chunks
+from tonnage.validation.training import StepFigure, measured_seconds, step_figure
 
-ROOT = Path(__file__).parents[1] / "validation"
+ROOT = Path(__file__).parents[1] / "validation" / "sources"
 ROWS = read([str(ROOT / "train_speed.yaml")])
 KNOWN = references_of(read([str(ROOT / "params.yaml")]))
 BY_ID = {row.id: row for row in ROWS}
@@ -104,7 +103,7 @@ def test_a_row_of_each_source_is_the_run_that_it_was(name: str, expected: dict):
 def test_racks_are_one_domain_of_the_fast_link_and_every_machine_has_links(gpu: str, gpus: int, domain: int):
     config = {"gpu": gpu, "gpus": gpus, "parallelism": {"tp": 1, "pp": 1}, "micro_batch": 1, "global_batch": gpus, "seq_len": 4096,
               "precision": "BF16", "framework": "Megatron-Bridge NeMo container 26.08"}  # fmt: skip
-    cluster = asked(row(config, source=BRIDGE), {}).cluster
+    cluster = training_question(row(config, source=BRIDGE), {}).cluster
     assert (cluster.accelerators_per_node, cluster.size) == (domain, gpus)
     assert cluster.node is not None and cluster.node.inside is not None
     assert cluster.num_nodes == 1 or cluster.node.outside is not None
@@ -116,7 +115,7 @@ def test_racks_are_one_domain_of_the_fast_link_and_every_machine_has_links(gpu: 
      ("A100 80GB", 0)],
 )  # fmt: skip
 def test_the_network_that_a_row_names_is_that_of_one_accelerator(text: str, bits: float):
-    assert _network(text) == bits
+    assert network_bits(text) == bits
 
 
 def test_layouts_of_deepseeks_recipes():
@@ -147,13 +146,14 @@ CONFIG = {"gpu": "H100 80GB SXM", "gpus": 16, "framework": "Megatron-LM core 0.1
 )
 def test_each_metric_stands_for_the_seconds_of_a_step(metric: str, value: float, unit: str, seconds: float):
     each = row(CONFIG, metric=metric, value=value, unit=unit)
-    assert measured_seconds(each, asked(each, {})) == pytest.approx(seconds)
+    assert measured_seconds(training_question(each)) == pytest.approx(seconds)
 
 
 def test_flops_are_those_of_the_sources_own_convention_and_never_of_another():
-    def rate(metric: str, source: str) -> Figure:
+    def rate(metric: str, source: str) -> StepFigure:
         each = row(CONFIG, source=source, metric=metric, value=1, unit="TFLOPS")
-        return figure_of(each.measured, asked(each, {}).step)
+        question = training_question(each)
+        return step_figure(question.row.measured, question)
 
     model = model_named("llama-3.1-8b", offline=True)
     a_gpu = 64 * 4096 / 16 / 1e12
@@ -171,7 +171,7 @@ def test_a_figure_that_is_none_of_speed_says_so():
     for metric, unit in (("time to train", "minutes"), ("loss", ""), ("memory", "GiB")):
         each = row(CONFIG, metric=metric, unit=unit, value=1)
         with pytest.raises(TonnageError):
-            measured_seconds(each, asked(each, {}))
+            measured_seconds(training_question(each))
 
 
 def test_published_flops_follow_from_published_tokens_where_both_are_there():
@@ -182,10 +182,10 @@ def test_published_flops_follow_from_published_tokens_where_both_are_there():
             dense = not any(name in each.id for name in ("deepseek", "kimi", "nemotron", "oss", "lora", "qwen"))
             if source_of(each).name != source or not dense or each.completeness_class != "full":
                 continue
-            question = asked(each, KNOWN)
-            seconds = measured_seconds(each, question)
-            also = [other for other in each.also if "TFLOPS" in other.metric or other.metric.startswith("MFU")]
-            ratios += [figure_of(other, question.step).value(seconds) / float(other.value) for other in also]
+            question = training_question(each, KNOWN)
+            seconds = measured_seconds(question)
+            also = [other for other in question.row.also if "TFLOPS" in other.metric or other.metric.startswith("MFU")]
+            ratios += [step_figure(other, question).value(seconds) / float(other.value) for other in also]
         ratios.sort()
         assert ratios and abs(ratios[len(ratios) // 2] - 1) < most, (source, ratios[len(ratios) // 2])
 
@@ -208,8 +208,8 @@ def test_hours_of_published_runs_are_near_whoever_guesses_their_layouts(name):
     """No source gives layouts: what is guessed is said, and the hours of six runs lie within a fifth, though nothing but steps is counted."""
     (line,) = (line for line in LINES if line["id"] == name)
     assert abs(line["relative_error"]) < 0.2
-    question = asked(BY_ID[name], KNOWN)
-    assert question.is_guessed and any("guessed" in note for note in question.notes)
+    question = training_question(BY_ID[name], KNOWN)
+    assert question.is_guessed and question.row.guessed
 
 
 def test_deepseek_v3_takes_the_hours_that_were_published():
@@ -229,7 +229,8 @@ def test_tflops_with_their_share_of_the_peak_beside_them_are_tflops():
         unit="TFLOP/s/GPU (44% of peak)",
         source="NVIDIA/Megatron-LM README (older version)",
     )
-    assert figure_of(each.measured, asked(each, {}).step).value(1.0) > 100
+    question = training_question(each)
+    assert step_figure(question.row.measured, question).value(1.0) > 100
 
 
 # ---- conventions ----

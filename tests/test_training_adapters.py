@@ -6,8 +6,8 @@ import pytest
 
 from tonnage import train
 from tonnage.kernel.errors import InvalidPlan
-from tonnage.validation import read, references_of
-from tonnage.validation.training import asked, predict
+from tonnage.validation import read
+from tonnage.validation.training import Asked, predict
 
 MIB = 2**20
 MODEL = {"sequence_length": 1024, "recompute": "full", "on": "T4", "precision": "fp16"}
@@ -84,16 +84,14 @@ def test_a_process_on_a_t4_holds_141_mib_outside_of_the_allocator():
 
 
 def rows():
-    every = read(["validation/params.yaml", "validation/train_memory.yaml"])
-    return references_of(every), [row for row in every if row.source_name.startswith("Anassbzdd/fitcheck")]
+    return [row for row in read(["validation/train_memory.yaml"]) if row.source.startswith("Anassbzdd/fitcheck")]
 
 
 def test_measured_steps_of_lora_and_qlora_are_predicted_within_two_percent():
-    references, found = rows()
     errors = {"lora": [], "qlora": []}
-    for row in found:
-        made = predict(row, references)[0]
-        errors[row.config["method"]].append(abs(made.value / row.measured.value - 1))
+    for row in rows():
+        made = predict(row)[0]
+        errors[row.question["method"]].append(abs(made.value / row.measured.value - 1))
     assert [len(errors["lora"]), len(errors["qlora"])] == [14, 35]
     assert max(errors["lora"] + errors["qlora"]) < 0.02
     assert mean(errors["lora"]) < 0.005
@@ -101,8 +99,7 @@ def test_measured_steps_of_lora_and_qlora_are_predicted_within_two_percent():
 
 
 def test_a_row_says_whether_the_scales_of_its_base_are_quantised_too():
-    references, found = rows()
-    found = {row.config["method"]: asked(row, references).options for row in found}
+    found = {row.question["method"]: Asked(row).options for row in rows()}
     assert found["qlora"].base_weights == "nf4"
     assert found["lora"].base_weights is None
     assert found["qlora"].keep_outputs

@@ -8,20 +8,19 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rows.training import readers
+from rows.training.config import Config
+from rows.training.figures import figure_of
+from rows.training.machines import accelerator_of
+from rows.training.options import training_options
+from source_rows import Measured, Row, own, read, references_of, training_question, validate
 from tonnage.cli import main
 from tonnage.estimate import bands
 from tonnage.kernel.errors import TonnageError
 from tonnage.runtimes import training_runtimes
-from tonnage.validation import read, references_of, validate
-from tonnage.validation._rows import Measured, Row
-from tonnage.validation._training import readers
-from tonnage.validation._training._config import Config
-from tonnage.validation._training._figures import figure_of
-from tonnage.validation._training._machines import accelerator_of
-from tonnage.validation._training._options import training_options
-from tonnage.validation.training import asked, factor, source_of
+from tonnage.validation.training import memory_factor, source_of
 
-CORPUS = Path(__file__).parents[1] / "validation" / "train_memory.yaml"
+CORPUS = Path(__file__).parents[1] / "validation" / "sources" / "train_memory.yaml"
 ROWS = read([str(CORPUS)])
 LLAMA = {"name": "llama-3.1-8b"}
 
@@ -291,13 +290,13 @@ def test_every_dialects_runtime_is_one_that_the_estimator_has_or_will_have():
 def test_a_row_has_the_layers_that_it_names_beside_its_model():
     known = references_of(ROWS)
     for config, model, layers in (({"layers": 2}, LLAMA, 2), ({}, {"layers": 4, "hparams": {"hidden": 64, "heads": 4, "vocab": 100}}, 4), ({}, {"name": "mt0-xxl (12B)"}, 48)):  # fmt: skip
-        question = asked(row({"gpus": 1, **config}, model=model), known)
+        question = training_question(row({"gpus": 1, **config}, model=model), known)
         assert sum(branch.num_layers for branch in question.model.branches) == layers
 
 
 def test_mixtures_named_by_all_their_shared_experts_are_read():
     hparams = {"hidden": 64, "layers": 3, "heads": 4, "vocab": 100, "intermediate": 256, "moe_intermediate": 32, "experts": 8, "topk": 2, "shared_intermediate": 64, "first_dense": 1}  # fmt: skip
-    model = asked(row({"gpus": 1}, model={"hparams": hparams}), {}).model
+    model = training_question(row({"gpus": 1}, model={"hparams": hparams}), {}).model
     assert [block.name for block in model.decoder.blocks] == ["dense layer", "mixture layer"]
     (line,) = compare(row({"gpus": 1}, model={"hparams": {**hparams, "shared_intermediate": 33}}))
     assert "shared_intermediate" in line["skipped"]
@@ -305,10 +304,10 @@ def test_mixtures_named_by_all_their_shared_experts_are_read():
 
 def test_a_factor_is_measured_over_predicted_of_a_whole_rank_alone():
     whole = row({"gpus": 1, "gpu": "h100"}, value=30)
-    assert factor(whole, {}) == pytest.approx(30 / compare(whole)[0]["predicted"])
-    assert factor(row({"gpus": 1}, "activation memory", 3), {}) is None
-    assert factor(row({"gpus": 1, "gpu": "h100"}, value="OOM"), {}) is None
-    assert source_of(row({}, source="pytorch/x docs/a.md (commit 1), Table 2")) == "pytorch/x docs/a.md"
+    assert memory_factor(own(whole)) == pytest.approx(30 / compare(whole)[0]["predicted"])
+    assert memory_factor(own(row({"gpus": 1}, "activation memory", 3))) is None
+    assert memory_factor(own(row({"gpus": 1, "gpu": "h100"}, value="OOM"))) is None
+    assert source_of(own(row({}, source="pytorch/x docs/a.md (commit 1), Table 2"))) == "pytorch/x docs/a.md"
 
 
 def test_indicative_rows_are_summed_up_apart(tmp_path: Path):
@@ -338,8 +337,9 @@ def test_the_band_of_a_row_is_in_its_unit_and_counts_what_lies_inside(monkeypatc
 def test_the_command_line_shows_agreement_and_what_was_assumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = tmp_path / "rows.yaml"
     path.write_text(json.dumps([
-        {"id": "a", "kind": "train_memory", "model": LLAMA, "config": {"gpu": "rtx 4090", "gpus": 1}, "measured": {"metric": "peak", "value": "OOM", "unit": "GB"}},
-        {"id": "b", "kind": "train_memory", "model": LLAMA, "config": {"gpus": 1}, "measured": {"metric": "peak", "value": 9, "unit": "GB"}},
+        {"id": "a", "verb": "train", "question": {"model": "llama-3.1-8b", "on": "rtx-4090"}, "measured": {"quantity": "reserved_memory", "value": "OOM", "unit": "GB"}},
+        {"id": "b", "verb": "train", "question": {"model": "llama-3.1-8b"}, "guessed": {"on": "the row names no GPU"},
+         "measured": {"quantity": "reserved_memory", "value": 9, "unit": "GB"}},
     ]))  # fmt: skip
     assert main(["validate", str(path)]) == 0
     printed = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""`tonnage validate`: every published count from the row's own hyper-parameters, and rows that cannot be predicted say why."""
+"""`tonnage validate`: every published count from the row's own hyper-parameters, files from anyone, and rows that cannot be predicted say why."""
 
 import json
 from pathlib import Path
@@ -9,11 +9,14 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import tonnage
+from rows.hparams import config
+from source_rows import read as read_sources
+from source_rows import validate as validate_sources
 from tonnage.cli import main
 from tonnage.documents.schema import ValidationDocument
 from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName
 from tonnage.validation import of_kind, read, validate
-from tonnage.validation._hparams import config
 
 ROWS = Path(__file__).parents[1] / "validation"
 PARAMS = list(read([str(ROWS / "params.yaml")]))
@@ -54,7 +57,7 @@ def test_a_row_without_hyper_parameters_takes_those_of_the_row_that_it_names_the
          "measured": {"metric": "parameters", "value": 1}},
         {"id": "b", "kind": "params", "model": {"name": "meta-llama/Llama-3.1-8B"}, "measured": {"metric": "parameters", "value": 1}},
     ]))  # fmt: skip
-    lines = {line["id"]: line["predicted"] for line in validate(read([str(path)]))["rows"]}
+    lines = {line["id"]: line["predicted"] for line in validate_sources(read_sources([str(path)]))["rows"]}
     assert lines["a"] == lines["params-mine"] > 0
     assert lines["b"] == 8_030_261_248
 
@@ -78,8 +81,9 @@ def test_opts_offset_rows_count_unless_the_source_leaves_them_out():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "not YAML"), ("a: b", "must hold a list"), ("- 3", "row 1"), ("- {id: x}", "row 'x'"), ("- {id: x, kind: params, measured: {value: 1}}", "metric"),
-        ("- &a [*a]", "row 1"), ("- {id: x, kind: params, measured: {metric: m, value: 1}}\n- {id: x, kind: params, measured: {metric: m, value: 1}}", "unique"),
+        ("{", "not YAML"), ("a: b", "must hold a list"), ("- 3", "row 1"), ("- {id: x}", "row 'x'"), ("- {id: x, verb: models, measured: {unit: m}}", "value"),
+        ("- &a [*a]", "row 1"),
+        ("- {id: x, skipped: y, measured: {metric: m, value: 1}}\n- {id: x, skipped: y, measured: {metric: m, value: 1}}", "unique"),
         ("- !!python/object/apply:os.system ['true']", "row 1: YAML tags are not read"),
     ],
 )  # fmt: skip
@@ -91,17 +95,113 @@ def test_files_of_another_form_are_refused_with_file_and_row(tmp_path, text, mes
     assert "rows.yaml" in str(error.value)
 
 
+SIZES = {
+    "model_type": "llama",
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "vocab_size": 100,
+    "intermediate_size": 128,
+}
+
+
 def row(**changes: object) -> dict:
-    """A row of a count that is recounted exactly."""
-    sizes = {"hidden": 64, "layers": 2, "heads": 4, "vocab": 100}
+    """A row of a count that is recounted."""
     made = {
         "id": "x",
         "kind": "params",
-        "model": {"hparams": sizes},
-        "measured": {"metric": "parameters", "value": 1},
+        "verb": "models",
+        "question": {"model": {"name": "mine", "config": SIZES}},
+        "measured": {"quantity": "parameters", "value": 1, "unit": "count"},
         "source": "a",
     }
     return made | changes
+
+
+def trained(**question: object) -> dict:
+    """A row of a run of training."""
+    asked = {"model": "llama-3.1-8b", "on": "8xH100-SXM-80GB", "runtime": "fsdp2", **question}
+    measured = {"quantity": "reserved_memory", "value": 40, "unit": "GiB"}
+    return row(kind="train_memory", verb="train", question=asked, measured=measured)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (row(mesured=1), "'mesured' is no field of a row. Did you mean 'measured'"),
+        (row(verb="trian"), "verb 'trian' is not known for a row. Did you mean 'train'"),
+        (row(verb=""), "verb is missing"),
+        (row(config={}), "has `config`, as rows in the words of their source have: `python scripts/rows FILE`"),
+        (row(measured={"quantity": "parameter", "value": 1, "unit": "count"}), "measured.quantity 'parameter' is not known for models. Did you mean 'parameters'"),
+        (row(measured={"quantity": "parameters", "value": 1, "unit": "GB"}), "measured.unit 'GB' is not known for parameters. Known: count"),
+        (row(measured={"quantity": "parameters", "valeu": 1, "unit": "count"}), "measured: 'valeu' is no field of a row. Did you mean 'value'"),
+        (row(also=[{"quantity": "weights", "value": 1, "unit": "GiB"}]), r"also\[0\].quantity 'weights' is not known for models"),
+        (trained(sequnce_length=4096), "question 'sequnce_length' is not known for train. Did you mean 'sequence_length'"),
+        (row(completeness="fulll"), "completeness must begin with full, partial or indicative. Got 'fulll'"),
+        (row(id=""), "id must have from 1 to 200 characters"),
+    ],
+    ids=range(11),
+)  # fmt: skip
+def test_a_field_that_is_wrong_is_named_with_its_value_and_the_nearest_that_is_right(tmp_path, given, message):
+    with pytest.raises(InvalidInput, match=message) as error:
+        read([written(tmp_path, [given])])
+    assert "rows.yaml, row" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (trained(on="8xH1000"), "no accelerator"),
+        (trained(model="llama-3.1-8c"), "llama-3.1-8b"),
+        (trained(sequence_length="long"), "question: Expected `int | null`, got `str` - at `$.sequence_length`"),
+        (trained(runtime="fsdp3"), "fsdp2"),
+        (trained(on={"accelerator": "H100-SXM-80GB", "gpus": 8}), "question.on has no 'gpus'"),
+        (trained(on={"accelerator": "H100-SXM-80GB", "nodes": 0}), "question.on.nodes must be a whole number from 1 on. Got 0"),
+        (trained(model={"config": 3}), "question.model.config must map fields"),
+        (trained(unchecked={"no_field": 1}), "question.unchecked must map fields of a plan"),
+    ],
+    ids=range(8),
+)  # fmt: skip
+def test_a_question_that_cannot_be_answered_says_why_and_the_others_are_compared(tmp_path, given, reason):
+    lines = validate(read([written(tmp_path, [row(id="good"), given])]))["rows"]
+    assert lines[0]["predicted"] and reason in lines[1]["skipped"], lines[1]["skipped"]
+
+
+def test_a_row_of_ones_own_run_is_the_ordinary_answer(tmp_path):
+    """What `tonnage train` says of memory and of a step is what the row is compared with."""
+    given = trained(sequence_length=4096, micro_batch_size=1, recompute="full")
+    given["also"] = [
+        {"quantity": "process_memory", "value": 45, "unit": "GiB"},
+        {"quantity": "step_time", "value": 1.5, "unit": "s"},
+        {"quantity": "tokens_per_second", "value": 3000, "unit": "tokens/s/GPU"},
+    ]
+    del given["kind"]
+    (made,) = read([written(tmp_path, [given])])
+    _, process, step, rate = validate([made])["rows"]
+    answer = tonnage.train(
+        "llama-3.1-8b", "8xH100-SXM-80GB", runtime="fsdp2", sequence_length=4096, micro_batch_size=1, recompute="full"
+    )
+    assert made.kind == "train_memory"
+    assert process["predicted"] == pytest.approx(answer.memory.value / 2**30)
+    assert step["predicted"] == pytest.approx(answer.step_time.value)
+    assert rate["predicted"] == pytest.approx(4096 / answer.step_time.value)
+
+
+def test_a_bare_on_in_yaml_is_the_name_of_the_input_and_not_true(tmp_path):
+    path = tmp_path / "rows.yaml"
+    path.write_text("- id: x\n  verb: train\n  question: {model: llama-3.1-8b, on: 8xh100-sxm-80gb}\n"
+                    "  measured: {quantity: reserved_memory, value: 1, unit: GiB}\n")  # fmt: skip
+    assert read([str(path)])[0].question["on"] == "8xh100-sxm-80gb"
+
+
+def test_what_is_implied_or_guessed_is_in_the_notes_of_the_line(tmp_path):
+    given = trained() | {
+        "implied": {"runtime": "its README"},
+        "guessed": {"layout": "not said"},
+        "remarks": ["on a shared network"],
+    }
+    (line,) = validate(read([written(tmp_path, [given])]))["rows"]
+    assert line["notes"] == ["layout: guessed: not said", "runtime fsdp2: its README", "on a shared network"]
 
 
 def written(tmp_path: Path, rows: object) -> str:
@@ -114,8 +214,8 @@ def written(tmp_path: Path, rows: object) -> str:
     "value", [float("nan"), float("inf"), -float("inf"), -1, -0.5, 10**400, "7 GB", "oom", [1], None, {"a": 1}]
 )
 def test_a_value_that_no_measurement_has_is_refused_with_file_row_and_field(tmp_path: Path, value: object):
-    for field, changes in (("measured", {"measured": {"metric": "m", "value": value}}),
-                           ("also", {"also": [{"metric": "m", "value": 1}, {"metric": "m", "value": [value]}]})):  # fmt: skip
+    for field, changes in (("measured", {"measured": {"quantity": "parameters", "unit": "count", "value": value}}),
+                           ("also", {"also": [{"metric": "m", "value": 1, "skipped": "s"}, {"metric": "m", "value": [value], "skipped": "s"}]})):  # fmt: skip
         with pytest.raises(InvalidInput, match=f"rows.yaml, row 'x'.*{field}") as error:
             read([written(tmp_path, [row(**changes)])])
         assert "value" in str(error.value)
@@ -123,18 +223,30 @@ def test_a_value_that_no_measurement_has_is_refused_with_file_row_and_field(tmp_
 
 @pytest.mark.parametrize("value", [0, 1, 2.5, "OOM"])
 def test_a_number_or_oom_is_a_value(tmp_path: Path, value: object):
-    assert read([written(tmp_path, [row(measured={"metric": "m", "value": value})])])[0].measured.value == value
+    assert (
+        read([written(tmp_path, [row(measured={"quantity": "parameters", "unit": "count", "value": value})])])[
+            0
+        ].measured.value
+        == value
+    )
 
 
-def test_a_metric_with_a_figure_for_each_rank_is_as_many_metrics(tmp_path: Path):
+def test_a_metric_of_a_source_with_a_figure_for_each_rank_is_as_many_metrics(tmp_path: Path):
     also = [{"metric": "peak", "value": {0: 1.5, "1": 2}, "unit": "MiB"}, {"metric": "time", "value": 3}]
-    lines = validate(read([written(tmp_path, [row(also=also)])]))["rows"]
+    given = {
+        "id": "x",
+        "kind": "params",
+        "model": {"name": "gpt2"},
+        "measured": {"metric": "m", "value": 1},
+        "also": also,
+    }
+    lines = validate_sources(read_sources([written(tmp_path, [given])]))["rows"]
     assert [(line["metric"], line["measured"], line["unit"]) for line in lines[1:]] == [
         ("peak [0]", 1.5, "MiB"), ("peak [1]", 2, "MiB"), ("time", 3, "")]  # fmt: skip
 
 
 def test_rows_without_a_source_are_summed_up_once(tmp_path: Path):
-    for source in ("", "  ", {"value": ""}, {}):
+    for source in ("",):
         summary = validate(read([written(tmp_path, [row(source=source), row(id="y", source=source)])]))["summary"]
         assert [(entry["source"], entry["rows"]) for entry in summary] == [("all", 2)]
 
@@ -156,9 +268,12 @@ def test_a_kind_that_no_row_has_is_refused_with_those_that_they_have(
     ("rows", "says"),
     [
         ([], "holds no rows"),
-        ([row(kind="serve_speed")], "none of the 1 rows could be compared: kind 'serve_speed' is not predicted yet"),
-        ([row(model={"name": "no-such-model-anywhere"})], "none of the 1 rows could be compared: no model is called"),
-        ([row(measured={"metric": "parameters", "value": 0})], "no row has a value to compare with"),
+        ([row(skipped="nothing predicts it")], "none of the 1 rows could be compared: nothing predicts it"),
+        (
+            [row(question={"model": "no-such-model-anywhere"})],
+            "none of the 1 rows could be compared: no model is called",
+        ),
+        ([row(measured={"quantity": "parameters", "value": 0, "unit": "count"})], "no row has a value to compare with"),
     ],
 )
 def test_a_file_of_which_nothing_can_be_compared_fails_with_the_reason(tmp_path: Path, capsys, rows: list, says: str):
@@ -180,13 +295,13 @@ BOMB = ", ".join(["*a{}"] * 10)
     [
         ("- &a0 [x]\n" + "".join(f"- &a{i} [{BOMB.replace('{}', str(i - 1))}]\n" for i in range(1, 40)), "more than 1,000,000 values"),
         ("- &a0 {k: 1}\n" + "".join(f"- &a{i} {{<<: [{BOMB.replace('{}', str(i - 1))}]}}\n" for i in range(1, 40)), "more than 1,000,000 values"),
-        ("- {id: x, config: &a {b: *a}}", "row 1: 'a' refers to itself"),
-        ("- id: x\n  config: " + "[" * 100_000, "nested more than 32 deep"),
+        ("- {id: x, question: &a {b: *a}}", "row 1: 'a' refers to itself"),
+        ("- id: x\n  question: " + "[" * 100_000, "nested more than 32 deep"),
         ("- " * 100_000, "nested more than 32 deep"),
         ("- 3", "row 1 must be a mapping"), ("- [1, 2]", "row 1 must be a mapping"), ("- {id: a}\n- null", "row 'a'"), ("- null", "row 1 must be a mapping"),
-        ("- {id: '', kind: params, measured: {metric: m, value: 1}}", "id and kind must not be empty"),
-        ("- {id: x, kind: params, completeness: fulll, measured: {metric: m, value: 1}}", "must begin with full, partial or indicative. Got 'fulll'"),
-        ("- {id: x, kind: params, measured: {metric: m, value: " + "9" * 5000 + "}}", "must be a finite number"),
+        ("- {id: '', skipped: y, measured: {metric: m, value: 1}}", "id must have from 1 to 200 characters"),
+        ("- {id: x, skipped: y, completeness: fulll, measured: {metric: m, value: 1}}", "must begin with full, partial or indicative. Got 'fulll'"),
+        ("- {id: x, skipped: y, measured: {metric: m, value: " + "9" * 5000 + "}}", "must be a finite number"),
         ("a: 1\n---\nb: 2", "several YAML documents"),
     ],
 )  # fmt: skip
@@ -203,17 +318,37 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=6,
 )
-HPARAMS = st.dictionaries(
-    st.sampled_from([
-        "hidden", "layers", "heads", "kv_heads", "head_dim", "intermediate", "vocab", "context", "experts", "mlp", "norm", "bias", "pos_emb",
-        "qk_norm", "norms", "sliding_window", "kv_lora_rank", "state_size", "hidden_size", "num_hidden_layers", "hybrid_override_pattern",
-    ]),
-    st.sampled_from([64, 2, 4, 100, "learned", "learned (2048+" + "9" * 5000 + " offset)", "full", True]) | VALUES, max_size=8,
-)  # fmt: skip
+MODELS = st.fixed_dictionaries(
+    {},
+    optional={
+        "like": st.sampled_from(["gpt2", "a"]) | VALUES,
+        "name": VALUES,
+        "config": st.dictionaries(st.sampled_from([*SIZES, "head_dim"]), VALUES, max_size=8) | VALUES,
+        "dtype": VALUES,
+    },
+)
+QUESTION = st.fixed_dictionaries(
+    {},
+    optional={
+        "model": MODELS | st.sampled_from(["gpt2"]) | VALUES,
+        "on": st.sampled_from(["h100"])
+        | st.fixed_dictionaries(
+            {}, optional={"accelerator": st.sampled_from(["h100"]) | VALUES, "nodes": VALUES, "node": VALUES}
+        )
+        | VALUES,
+    },
+)
+MEASURED = st.fixed_dictionaries(
+    {"value": st.floats(0, 1e12) | VALUES},
+    optional={
+        "quantity": st.sampled_from(["parameters", "reserved_memory", "step_time"]) | VALUES,
+        "unit": st.sampled_from(["count", "GiB", "s"]) | VALUES,
+        "metric": st.text(max_size=4),
+    },
+)
 ROW = st.fixed_dictionaries(
-    {"id": st.sampled_from("abc"), "kind": st.sampled_from(["params", "train_memory", "x"]), "measured": st.fixed_dictionaries({"metric": st.text(max_size=4), "value": st.floats(0, 1e12) | VALUES})},
-    optional={"model": st.fixed_dictionaries({}, optional={"hparams": HPARAMS | VALUES, "ref": st.sampled_from("abc") | VALUES, "name": VALUES, "id": VALUES}) | VALUES,
-              "source": VALUES, "completeness": st.sampled_from(["full", "partial: x"]) | VALUES, "also": st.lists(VALUES, max_size=2), "note": VALUES},
+    {"id": st.sampled_from("abc"), "verb": st.sampled_from(["models", "train", "x"]), "question": QUESTION, "measured": MEASURED},
+    optional={"source": VALUES, "completeness": st.sampled_from(["full", "partial: x"]) | VALUES, "also": st.lists(MEASURED | VALUES, max_size=2), "note": VALUES},
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ Nothing in it is fitted. It has no links, no experts and no scheduler: of expert
 from tonnage.estimate.serving.memory import serving_memory
 from tonnage.estimate.serving.weights.storage import stored_bytes
 from tonnage.spec import ServingPlan
-from tonnage.validation.serving_speed import Asked
+from tonnage.validation.serving import Asked
 
 
 def milliseconds(asked: Asked) -> tuple[float, float]:

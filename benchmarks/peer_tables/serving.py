@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from _serving_cases import FILES, ROWS, Case, cases
+from _serving_cases import FILE, ROWS, Case, cases
 from peer_tables import scaling_book
+from rows.source import read
 from tonnage.estimate.serving_time.rates import serving_rates
-from tonnage.validation import read
 
 # aiconfigurator's own configs (it asks the Hub for others), where a row's model is one of them by another name.
 BUNDLED = {
@@ -36,7 +36,7 @@ accelerators, each question once, what was run known. Sizes of the errors; a num
 fewer. What was fitted: {fitted}; aiconfigurator on single kernels; GenZ and the roofline on nothing.
 
 aiconfigurator is asked as its own evaluation asks it (aggregated, measured kernels, then those that it fills in), with the sizes and the type of the
-cache that were run: the sizes of its table multiply tensor by expert ranks (validation/README.md) and, like the type that it takes itself,
+cache that were run: the sizes of its table multiply tensor by expert ranks (validation/sources/README.md) and, like the type that it takes itself,
 suit it worse. GenZ has no requests that arrive: its TTFT, like the roofline's, is that of a prompt alone.
 """
 FITTED = "tonnage with {fitted}, these among them (src/tonnage/estimate/serving_time/rates.toml has its errors on cells that a fit has not seen)"
@@ -50,12 +50,12 @@ QUANTITIES = {"TPOT": ("tpot_seconds", 1), "TTFT": ("ttft_seconds", 0)}
 @cache
 def told() -> tuple[Case, ...]:
     """The rows, each once: prefill and decode on the same accelerators, what was run known."""
-    return tuple(case for case in cases() if case.asked.source.name == "silicon-sample")
+    return tuple(case for case in cases() if case.asked.publication == "silicon-sample")
 
 
 def aiconfigurator() -> dict[str, Any]:
     """By row: what its own evaluation asks it, with the sizes and the type of the cache that were run."""
-    configs = {row.id: row.config for row in read([str(ROWS / FILES[0])])}
+    configs = {row.id: row.config for row in read([str(ROWS / "sources" / FILE)])}
     return {case.id: _configured(case, configs[case.id]) for case in told()}
 
 

@@ -15,13 +15,13 @@ from gpu.loop import LEAST_LIMIT, Summary, todo
 from gpu.loop import run as run_cases
 from gpu.shapes import SHAPES
 from gpu.store import Store
+from rows.params import model_of
+from rows.source import Row, read
 from tonnage.kernel.errors import InvalidInput
 from tonnage.measure import nvidia
 from tonnage.measure.environment import key
 from tonnage.measure.programs import Training
 from tonnage.measure.rows import figure_row, merge
-from tonnage.validation import Row, read
-from tonnage.validation._params import model_of
 
 ENVIRONMENT = {
     "gpu": "NVIDIA H100 80GB HBM3",

@@ -19,6 +19,7 @@ from gpu.models import Decoder, loss_of
 from gpu.shapes import SHAPES
 from gpu.store import Store
 from gpu.training import build
+from rows.source import read
 from tonnage.cli import main
 from tonnage.documents.schema import json_schema
 from tonnage.kernel.errors import InvalidInput, MissingDatum
@@ -33,7 +34,6 @@ from tonnage.trace.programs import linear_relu
 from tonnage.trace.record import huggingface
 from tonnage.trace.record.user import record_file
 from tonnage.trace.replay import replay
-from tonnage.validation import read
 
 ROOT = Path(__file__).parents[2]
 SUITE = ROOT / "benchmarks" / "gpu"

@@ -76,9 +76,10 @@ def run(arguments: argparse.Namespace) -> int:
     bar.over()
     _print(answer, as_json=arguments.json)
     if out is not None:
+        from tonnage.measure.own_form import in_own_form
         from tonnage.measure.rows import merge
 
-        merge(Path(out), [answer.row])
+        merge(Path(out), [in_own_form(answer.row)])
     return answer.status
 
 

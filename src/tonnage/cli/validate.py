@@ -17,18 +17,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "rows",
         nargs="+",
         metavar="ROWS.yaml",
-        help="files of rows, or folders of them, in the form of validation/README.md",
+        help="files of rows, or folders of them, in the form of docs/rows.md",
     )
     parser.add_argument("--kind", help="only rows of this kind (default: all)")
     o.add_output(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from tonnage.validation import Malformed, nothing_compared, of_kind, read, references_of, validate
+    from tonnage.validation import Malformed, nothing_compared, of_kind, read, validate
 
     malformed: list[Malformed] = []
     rows = read(arguments.rows, malformed)
-    document = validate(of_kind(rows, arguments.kind), references_of(rows), malformed)
+    document = validate(of_kind(rows, arguments.kind), malformed)
     if arguments.json:
         print_json(document)
     else:

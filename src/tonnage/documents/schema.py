@@ -159,7 +159,7 @@ class ValidationDocument(Struct, kw_only=True):
 
 
 class MeasureDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What `measure` measured: a row in the form of validation/README.md; of kind `trial` where no GPU was asked for."""
+    """What `measure` measured: a row in the form of validation/sources/README.md; of kind `trial` where no GPU was asked for."""
 
     schema: Literal["tonnage/1"]
     row: dict[str, Any]

@@ -1,4 +1,4 @@
-"""Measurements as rows in the form of validation/README.md. A row is plain data: it is written as JSON or as YAML."""
+"""Measurements as rows in the form of validation/sources/README.md. A row is plain data: it is written as JSON or as YAML."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path

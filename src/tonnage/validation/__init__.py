@@ -1,4 +1,4 @@
-"""Predictions against published measurements, row by row. A kind of row is one module with `predict`."""
+"""Predictions against measurements, row by row: rows in the form of docs/rows.md, each asked as the ordinary question that it is."""
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import mean, median
@@ -6,55 +6,35 @@ from typing import Any
 
 from tonnage.documents.schema import SCHEMA
 from tonnage.kernel.errors import TonnageError, UnknownName, shown
-from tonnage.validation import _params
-from tonnage.validation._predictions import Prediction
-from tonnage.validation._rows import Malformed as Malformed
-from tonnage.validation._rows import Measured, Row
-from tonnage.validation._rows import read as read
-
-
-def _train_memory(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
-    from tonnage.validation import _training
-
-    return _training.predict(row, references)
-
-
-def _train_speed(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
-    from tonnage.validation import _speed
-
-    return _speed.predict(row, references)
-
-
-def _infer_memory(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
-    from tonnage.validation import _serving_memory
-
-    return _serving_memory.predict(row, references)
-
-
-def _infer_speed(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
-    from tonnage.validation import _serving_speed
-
-    return _serving_speed.predict(row, references)
-
-
-def _collective(row: Row, references: Mapping[str, Row]) -> list[Prediction]:
-    from tonnage.validation import _collectives
-
-    return _collectives.predict(row, references)
-
+from tonnage.validation.predictions import Prediction
+from tonnage.validation.quantities import VERBS
+from tonnage.validation.rows import Malformed as Malformed
+from tonnage.validation.rows import Measured as Measured
+from tonnage.validation.rows import Row as Row
+from tonnage.validation.rows import read as read
+from tonnage.validation.rows import row_of as row_of
 
 # How the reason begins where tonnage itself is at fault; tests of odd rows look for it.
 FAILED = "tonnage failed on this row, which is a defect of tonnage; please report it"
 
-# A row -> a prediction for its own metric, then one for each under `also`.
-PREDICTORS: Mapping[str, Callable[[Row, Mapping[str, Row]], list[Prediction]]] = {
-    "params": _params.predict,
-    "train_memory": _train_memory,
-    "train_speed": _train_speed,
-    "infer_memory": _infer_memory,
-    "infer_speed": _infer_speed,
-    "collective": _collective,
-}
+
+def _predictor(verb: str) -> Callable[[Row], list[Prediction]]:
+    """What makes a prediction for a row's own figure, then one for each under `also`."""
+    if verb == "train":
+        from tonnage.validation.training import predict as train
+
+        return train
+    if verb == "serve":
+        from tonnage.validation.serving import predict as serve
+
+        return serve
+    if verb == "collectives":
+        from tonnage.validation.collectives import predict as collectives
+
+        return collectives
+    from tonnage.validation.models import predict as models
+
+    return models
 
 
 def of_kind(rows: Sequence[Row], kind: str | None) -> list[Row]:
@@ -74,16 +54,12 @@ def nothing_compared(document: Mapping[str, Any]) -> str | None:
     return f"none of the {len(lines)} rows could be compared: {reason}"
 
 
-def validate(
-    rows: Sequence[Row], references: Mapping[str, Row] | None = None, malformed: Sequence[Malformed] = ()
-) -> dict[str, Any]:
+def validate(rows: Sequence[Row], malformed: Sequence[Malformed] = ()) -> dict[str, Any]:
     """The document of `tonnage validate`: every row with its prediction or the reason for none, and a summary.
 
-    `references`: the rows whose hyper-parameters these may refer to, if they are not among them; `malformed`: rows that have no form of one, which
-    are listed with their reason.
+    `malformed`: rows that have not the form of one, which are listed with their reason.
     """
-    known = references_of(rows) if references is None else references
-    compared = [line for row in rows for line in _compare(row, known)]
+    compared = [line for row in rows for line in _compare(row)]
     summary = _summary(rows, compared)
     return {"schema": SCHEMA, "rows": [*compared, *map(_malformed_line, malformed)], "summary": summary}
 
@@ -95,19 +71,13 @@ def _malformed_line(row: Malformed) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def references_of(rows: Sequence[Row]) -> dict[str, Row]:
-    """The rows whose hyper-parameters others refer to, by the name of their model."""
-    return {str(row.model.get("id", row.id.removeprefix("params-"))): row for row in rows if row.kind == "params"}
-
-
-def _compare(row: Row, references: Mapping[str, Row]) -> list[dict[str, Any]]:
-    predictor = PREDICTORS.get(row.kind)
-    if predictor is None:
-        reason = f"kind {shown(row.kind)} is not predicted yet; known: {', '.join(PREDICTORS)}"
-        return [_line(row, row.measured, Prediction(skipped=reason))]
+def _compare(row: Row) -> list[dict[str, Any]]:
     every = (row.measured, *row.also)
+    if row.skipped or row.verb not in VERBS:
+        predictions = [Prediction(skipped=row.skipped or "the row names no verb") for _ in every]
+        return [_line(row, measured, made) for measured, made in zip(every, predictions, strict=True)]
     try:
-        predictions = predictor(row, references)
+        predictions = _predictor(row.verb)(row)
     except TonnageError as error:
         predictions = [Prediction(skipped=str(error)) for _ in every]
     except Exception as error:  # noqa: BLE001 - whatever one row brings about, the others are compared
@@ -122,7 +92,7 @@ def _line(row: Row, measured: Measured, made: Prediction) -> dict[str, Any]:
     )
     error = (made.value - measured.value) / measured.value if comparable else None  # type: ignore[operator]
     return {
-        "id": row.id, "kind": row.kind, "completeness": row.completeness, "metric": measured.metric, "main": measured is row.measured,
+        "id": row.id, "kind": row.kind, "completeness": row.completeness, "metric": measured.name, "main": measured is row.measured,
         "measured": measured.value, "predicted": made.value, "unit": measured.unit, "relative_error": error, "agrees": made.agrees,
         "band": made.band, "skipped": made.skipped, "notes": list(made.notes),
     }  # fmt: skip
@@ -135,8 +105,8 @@ def _summary(rows: Sequence[Row], compared: Sequence[Mapping[str, Any]]) -> list
         if line["main"]:
             row = by_id[line["id"]]
             groups.setdefault((row.kind, row.completeness_class, ""), []).append(line)
-            if row.source_name:
-                groups.setdefault((row.kind, row.completeness_class, row.source_name), []).append(line)
+            if row.source:
+                groups.setdefault((row.kind, row.completeness_class, row.source), []).append(line)
     return [_group(*key, lines) for key, lines in sorted(groups.items())]
 
 

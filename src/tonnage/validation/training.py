@@ -1,47 +1,336 @@
-"""Rows of kind `train_memory` for those who study errors: what a row asks, and how measured and predicted compare."""
+"""Rows of verb `train`: memory of a rank and time of a step, beside what was measured."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
 
-from tonnage.kernel.errors import TonnageError
-from tonnage.validation._rows import Measured, Row
-from tonnage.validation._training import Asked, asked, predict
-from tonnage.validation._training._figures import figure_of
-from tonnage.validation._training._reader import Reader
+from msgspec.structs import replace
 
-__all__ = ["Asked", "asked", "factor", "predict", "publisher_of", "source_of"]
+from tonnage.architectures import Model
+from tonnage.estimate.bands import training_band
+from tonnage.estimate.hardware.rates import Rates, rates
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.memory import RankMemory, Step, TrainingMemory, training_memory
+from tonnage.estimate.options.plans import training_plan
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.step_time.conventions import CONVENTIONS, flops_per_token
+from tonnage.estimate.step_time.step import StepTime
+from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, shown
+from tonnage.kernel.term import Term
+from tonnage.ops import MoE
+from tonnage.spec import Cluster, TrainingPlan
+from tonnage.validation.predictions import Prediction
+from tonnage.validation.quantities import SECONDS
+from tonnage.validation.rows import OUT_OF_MEMORY, Measured, Row
+from tonnage.validation.subjects import converted, machine_of, model_of
 
-# Figures of a whole rank, the one that leaves least out first: a verdict is about the process.
-WIDEST = ("process", "reserved", "allocated")
+HOUR, DAY = 3600.0, 86400.0
+OVERHEAD = "runtime overhead"
+# Figures of a whole rank, the one that leaves least out first: error bands are about these.
+WHOLE = ("process_memory", "reserved_memory", "allocated_memory")
 
 
-def factor(row: Row, references: Mapping[str, Row]) -> float | None:
-    """Measured over predicted bytes of a whole rank, of the row's figure that leaves least out; None where it has none."""
+class Asked:
+    """A row as a question of `train`; the plan, the memory and the time are worked out when they are asked for."""
+
+    def __init__(self, row: Row):
+        self.row = row
+        machine = machine_of(row.question)
+        self.model: Model = model_of(row.question)
+        self.cluster: Cluster = machine.cluster
+        self.is_known_accelerator = machine.is_known
+        fields = {name: value for name, value in row.question.items() if name not in ("model", "on", "unchecked")}
+        self.options = converted(fields, TrainingOptions)
+        self.given: Mapping[str, Any] = fields
+
+    @property
+    def publication(self) -> str:
+        """Which publication the row is of, by the name that statistics group by."""
+        return self.row.labels.get("publication", "")
+
+    @property
+    def is_guessed(self) -> bool:
+        """Whether something of it is nobody's statement."""
+        return bool(self.row.guessed)
+
+    @property
+    def is_mixture(self) -> bool:
+        """Whether the model has experts."""
+        return any(isinstance(op, MoE) for block in self.model.decoder.blocks for op in block.ops)
+
+    @property
+    def kind(self) -> str:
+        """Of which error band its time is."""
+        return "moe" if self.is_mixture else "dense"
+
+    @cached_property
+    def plan(self) -> TrainingPlan:
+        return self.plan_of(self.options)
+
+    def plan_of(self, options: TrainingOptions) -> TrainingPlan:
+        """The plan of these options, with the fields that the row sets past the checks of `train`."""
+        plan = training_plan(self.model, self.cluster, options, Question())
+        unchecked = self.row.question.get("unchecked", {})
+        if not unchecked:
+            return plan
+        if not isinstance(unchecked, Mapping) or not set(unchecked) <= set(TrainingPlan.__struct_fields__):
+            raise InvalidInput(f"question.unchecked must map fields of a plan to values. Got {shown(unchecked)}.")
+        return replace(plan, **unchecked)
+
+    @cached_property
+    def memory(self) -> TrainingMemory:
+        return training_memory(self.model, self.plan, self.cluster)
+
+    def seconds(self, with_rates: Rates | None = None) -> float:
+        """Seconds of one optimizer step. `with_rates`: others than those that ship."""
+        return float(StepTime(Step(self.model, self.plan, self.cluster), with_rates or rates()).seconds())
+
+    @cached_property
+    def step_seconds(self) -> float:
+        return self.seconds()
+
+
+def predict(row: Row) -> list[Prediction]:
+    """A prediction for the row's figure, and one for each of those under `also`."""
+    every = (row.measured, *row.also)
     try:
-        reader = asked(row, references).reader
-    except TonnageError:
-        return None
+        question = Asked(row)
+        _ = question.plan
+    except TonnageError as error:
+        return [Prediction(skipped=str(error)) for _ in every]
+    return [_predicted(measured, question) for measured in every]
+
+
+def _predicted(measured: Measured, question: Asked) -> Prediction:
+    if measured.skipped:
+        return Prediction(skipped=measured.skipped)
+    try:
+        return _of_memory(measured, question) if measured.quantity in MEMORY else _of_time(measured, question)
+    except TonnageError as error:
+        return Prediction(skipped=str(error))
+
+
+def _of_memory(measured: Measured, question: Asked) -> Prediction:
+    made, notes = question.memory, question.row.notes
+    unit = measured.unit_size
+    if measured.value == OUT_OF_MEMORY:
+        return _out_of_memory(unit, question)
+    value = memory_value(measured, made, question) / unit
+    if measured.quantity == "activation_share":
+        value *= 100 / _baseline(measured, question)
+    limit = float(measured.value)
+    if measured.quantity == "fits_in":
+        return Prediction(value=value, agrees=value <= limit, notes=notes)
+    if measured.quantity == "needs_more_than":
+        return Prediction(value=value, agrees=value > limit, notes=notes)
+    band = training_band(question.plan, question.cluster) if measured.quantity in WHOLE else None
+    return Prediction(value=value, band=(value * band.low, value * band.high) if band else None, notes=notes)
+
+
+def _baseline(measured: Measured, question: Asked) -> float:
+    """Bytes of the same figure of the run that a percentage is relative to."""
+    if not measured.relative_to:
+        raise MissingDatum(f"{shown(measured.name)} does not say what it is relative to")
+    options = converted({**question.given, **measured.relative_to}, TrainingOptions)
+    plan = question.plan_of(options)
+    below = memory_value(measured, training_memory(question.model, plan, question.cluster), question)
+    if not below:
+        raise InvalidInput(f"{shown(measured.name)}: the run that it is relative to keeps none")
+    return below
+
+
+def _out_of_memory(unit: float, question: Asked) -> Prediction:
+    """A run that ran out: whether more is predicted than a program can get on the card."""
+    notes = question.row.notes
+    if not question.is_known_accelerator:
+        return Prediction(skipped="the row ran out of memory on a GPU that it does not name", notes=notes)
+    needed = max(float(rank.peak.value) for rank in question.memory.ranks)
+    usable = question.cluster.accelerator.memory.usable_bytes
+    return Prediction(value=needed / unit, agrees=needed > usable, notes=notes)
+
+
+def memory_value(measured: Measured, made: TrainingMemory, question: Asked) -> float:
+    """The figure in bytes."""
+    read = MEMORY[measured.quantity]
+    if measured.rank is not None or measured.stage is not None:
+        ranks_a_stage = question.cluster.size / question.plan.pipeline_parallel_size
+        stage = measured.stage if measured.stage is not None else int((measured.rank or 0) // ranks_a_stage)
+        return read(made.ranks[max(min(stage, len(made.ranks) - 1), -len(made.ranks))])
+    return max(read(rank) for rank in made.ranks)
+
+
+def _overhead(phase: Term, *words: str) -> float:
+    """Bytes of what a process holds beyond its tensors, of those parts whose names have one of the words."""
+    leaves = [term for child in phase.children if child.name == OVERHEAD for term in child.children]
+    return sum(float(term.value) for term in leaves if any(word in term.name for word in words))
+
+
+def _tensors(phase: Term) -> float:
+    """What max_memory_allocated counts: the tensors, and workspaces, which PyTorch's allocator hands out too."""
+    outside = sum(float(child.value) for child in phase.children if child.name == OVERHEAD)
+    return float(phase.value) - outside + _overhead(phase, "workspace")
+
+
+def _over_phases(read: Callable[[Term], float]) -> Callable[[RankMemory], float]:
+    return lambda rank: max(read(phase) for phase in rank.phases)
+
+
+def _states(rank: RankMemory) -> float:
+    """Weights, gradients and optimizer, when all of them are there."""
+    return max(
+        sum(float(child.value) for child in phase.children if child.name in ("weights", "gradients", "optimizer"))
+        for phase in rank.phases
+    )
+
+
+def _activations(rank: RankMemory) -> float:
+    """What the layers keep for backward, for every micro-batch in flight: neither the logits nor what recomputing brings back."""
+    sizes = [float(term.value) for phase in rank.phases for _, term in phase.walk() if term.name == "layers"]
+    return max(sizes, default=0.0)
+
+
+def _forward(rank: RankMemory) -> float:
+    return max((float(child.value) for child in rank.phases[0].children if child.name == "activations"), default=0.0)
+
+
+_process = _over_phases(lambda phase: float(phase.value))
+MEMORY: Mapping[str, Callable[[RankMemory], float]] = {
+    "allocated_memory": _over_phases(_tensors),
+    "reserved_memory": _over_phases(lambda phase: _tensors(phase) + _overhead(phase, "reserve")),
+    "process_memory": _process,
+    "fits_in": _process,
+    "needs_more_than": _process,
+    "activation_memory": _activations,
+    "activation_share": _activations,
+    "state_memory": _states,
+    "forward_memory": _forward,
+    "memory_beyond_states": lambda rank: _over_phases(_tensors)(rank) - _states(rank),
+}
+
+
+def memory_factor(row: Row) -> float | None:
+    """Measured over predicted bytes of a whole rank, of the row's figure that leaves least out; None where it has none."""
     best: tuple[int, float] | None = None
-    for measured, made in zip((row.measured, *row.also), predict(row, references), strict=True):
-        kind = _kind(measured, reader)
-        if kind not in WIDEST or isinstance(measured.value, str) or not made.value or not measured.value:
+    for measured, made in zip((row.measured, *row.also), predict(row), strict=True):
+        if measured.quantity not in WHOLE or isinstance(measured.value, str) or not made.value or not measured.value:
             continue
-        rank = WIDEST.index(kind)
+        rank = WHOLE.index(measured.quantity)
         if best is None or rank < best[0]:
             best = rank, measured.value / made.value
     return best[1] if best else None
 
 
-def _kind(measured: Measured, reader: Reader) -> str:
-    try:
-        return figure_of(measured, reader.figure, reader.gigabyte, reader.activations).kind
-    except TonnageError:
-        return ""
+class StepFigure:
+    """A figure is `scale` x seconds of a step, or, where it is a `rate`, `scale` / seconds; a `constant` needs no time."""
+
+    def __init__(self, scale: float, rate: bool = False, constant: bool = False):
+        self.scale, self.rate, self.constant = scale, rate, constant
+
+    def value(self, seconds: float) -> float:
+        """The figure of a step of so many seconds."""
+        if self.constant:
+            return self.scale
+        return self.scale / seconds if self.rate else self.scale * seconds
+
+    def seconds(self, value: float) -> float:
+        """Seconds of a step whose figure is `value`."""
+        if self.constant:
+            raise MissingDatum("the figure does not depend on the time of a step")
+        return self.scale / value if self.rate else value / self.scale
+
+
+def measured_seconds(question: Asked) -> float:
+    """Seconds of a step that the row's own figure stands for; MissingDatum where it stands for none."""
+    measured = question.row.measured
+    if isinstance(measured.value, str) or not measured.value or measured.skipped:
+        raise MissingDatum("the row has no number")
+    return step_figure(measured, question).seconds(float(measured.value))
+
+
+def _of_time(measured: Measured, question: Asked) -> Prediction:
+    figure = step_figure(measured, question)
+    seconds = question.step_seconds
+    band = rates().bands.get(question.kind)
+    around = None
+    if band is not None and not figure.constant:
+        low, high = sorted((figure.value(seconds * band.low), figure.value(seconds * band.high)))
+        around = low, high
+    return Prediction(value=figure.value(seconds), band=around, notes=question.row.notes)
+
+
+def step_figure(measured: Measured, question: Asked) -> StepFigure:
+    """How a figure follows from seconds of a step; MissingDatum for what does not."""
+    if measured.skipped:
+        raise MissingDatum(measured.skipped)
+    plan, size = question.plan, question.cluster.size
+    name, unit = measured.quantity, measured.unit
+    tokens_a_step = float(plan.tokens_per_step)
+    if name in ("step_time", "micro_batch_time"):
+        each = float(plan.num_microbatches) if name == "micro_batch_time" else 1.0
+        return StepFigure(measured.times / each / SECONDS[unit])
+    if name == "tokens_per_second":
+        return StepFigure(tokens_a_step / _parts(unit, size), rate=True)
+    if name == "samples_per_second":
+        return StepFigure(float(plan.global_batch_size) / _parts(unit, size), rate=True)
+    if name == "flops_per_second":
+        whole = 1 if unit.endswith("/GPU") else size
+        return StepFigure(whole * _flops(measured, question) / measured.unit_size, rate=True)
+    if name in ("mfu", "hfu"):
+        return _utilization(measured, question)
+    if measured.tokens is None or not measured.tokens > 0:
+        raise MissingDatum(f"{shown(measured.name)}: the row does not say how many tokens")
+    if name == "run_flops":
+        one = flops_per_token(question.model, int(plan.sequence_length), _counting(measured))
+        return StepFigure(one * measured.tokens, constant=True)
+    steps = measured.tokens / tokens_a_step
+    return StepFigure(steps / DAY if name == "run_days" else steps * size / HOUR)
+
+
+def _parts(unit: str, size: int) -> float:
+    """How many parts of the cluster a rate is about one of."""
+    return size if unit.endswith("/GPU") else max(size / 8, 1.0) if unit.endswith("/node") else 1
+
+
+def _counting(measured: Measured) -> str:
+    if measured.counting not in CONVENTIONS:
+        known = ", ".join(CONVENTIONS)
+        raise MissingDatum(f"{shown(measured.name)} needs `counting`, one of {known}. Got {shown(measured.counting)}.")
+    return measured.counting
+
+
+def _flops(measured: Measured, question: Asked) -> float:
+    """FLOP of a step of one accelerator."""
+    name, plan = _counting(measured), question.plan
+    one = flops_per_token(question.model, int(plan.sequence_length), name)
+    if plan.method in ("lora", "dora") and not CONVENTIONS[name].recomputes:
+        one *= 2 / 3  # gradients of a frozen weight are not made
+    return one * float(plan.tokens_per_step) / question.cluster.size
+
+
+def _utilization(measured: Measured, question: Asked) -> StepFigure:
+    """Of the peak that the row names, else of the 16-bit peak."""
+    chip = question.cluster.accelerator
+    wide = next((name for name in ("bf16", "fp16") if name in chip.dense_flops), "bf16")
+    peak = measured.peak_tflops * 1e12 if measured.peak_tflops else chip.peak(wide)
+    flops = _flops(measured, question)
+    if measured.quantity == "hfu":
+        flops *= _recomputed(measured, question.plan)
+    return StepFigure(flops / peak * measured.unit_size, rate=True)
+
+
+def _recomputed(measured: Measured, plan: TrainingPlan) -> float:
+    """FLOP with recomputation over those without: a second forward pass of everything, or none."""
+    if plan.recompute == "full":
+        return 4 / 3
+    if plan.recompute == "none":
+        return 1.0
+    raise MissingDatum(f"{shown(measured.name)}: what of selective recomputation its source counts is not said")
 
 
 def source_of(row: Row) -> str:
     """The document that a row's figure is from, without the place inside it."""
-    return re.split(r"[,;(]| case ", row.source_name)[0].strip()
+    return re.split(r"[,;(]| case ", row.source)[0].strip()
 
 
 def publisher_of(row: Row) -> str:

@@ -1,0 +1,51 @@
+"""Whether a row asks and measures what tonnage has: errors name the field, the value and the nearest that is known."""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
+
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.registry import nearest
+from tonnage.validation.quantities import QUANTITIES, VERBS
+
+
+def check_measured(verb: str, name: str, unit: str, where: str) -> None:
+    """InvalidInput for a quantity or a unit that this verb does not have."""
+    known = [name for name, quantity in QUANTITIES.items() if quantity.verb == verb]
+    if name not in known:
+        raise _unknown(f"{where}.quantity", name, known, verb)
+    units = QUANTITIES[name].units
+    if unit not in units:
+        raise _unknown(f"{where}.unit", unit, list(units), name)
+
+
+def check_question(verb: str, question: Mapping[str, Any], where: str) -> None:
+    """InvalidInput for a verb, or an input of a question, that does not exist."""
+    if verb not in VERBS:
+        raise _unknown(f"{where}: verb", verb, VERBS, "a row")
+    known = inputs_of(verb)
+    for name in question:
+        if name not in known:
+            raise _unknown(f"{where}: question", str(name), known, verb)
+
+
+@cache
+def inputs_of(verb: str) -> tuple[str, ...]:
+    """Names of the inputs that a question of this verb takes."""
+    if verb == "train":
+        from tonnage.estimate.plan.training_options import TrainingOptions
+
+        return ("model", "on", *TrainingOptions.__struct_fields__, "unchecked")
+    if verb == "serve":
+        from tonnage.spec import Load, ServingPlan
+
+        return tuple(dict.fromkeys(("model", "on", *ServingPlan.__struct_fields__, *Load.__struct_fields__, "rounds")))
+    if verb == "models":
+        return ("model",)
+    return ("on", "collective", "payload_bytes", "algorithm", "link", "between_nodes", "ways")
+
+
+def _unknown(where: str, name: str, known: Iterable[str], of: str) -> InvalidInput:
+    near = nearest(name, known) if name else []
+    hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(each or 'none' for each in known)}."
+    return InvalidInput(f"{where} {shown(name)} is not known for {of}. {hint}")

@@ -1,0 +1,117 @@
+"""Rows of verb `collectives`: bandwidth and time of collectives and of single links, beside what the network model gives."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, get_args
+
+import msgspec
+
+from tonnage.estimate.hardware.links import Links, links
+from tonnage.estimate.hardware.network import PASSES, Algorithm, Collective, Network
+from tonnage.formulas import network as f
+from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, shown
+from tonnage.spec import Link
+from tonnage.validation.predictions import Prediction
+from tonnage.validation.quantities import SECONDS
+from tonnage.validation.rows import Measured, Row
+from tonnage.validation.subjects import machine_of
+
+OF_LINKS = ("copy_bandwidth", "effective_bandwidth", "memory_copy_bandwidth")
+
+
+class Collected(msgspec.Struct, frozen=True, eq=False):
+    """Seconds of a collective of `size` bytes, and what busbw multiplies size over seconds with."""
+
+    seconds: float
+    size: float
+    factor: float
+
+
+def predict(row: Row) -> list[Prediction]:
+    """A prediction for the row's figure, and one for each of those under `also`."""
+    return predict_with(row, links())
+
+
+def predict_with(row: Row, constants: Links) -> list[Prediction]:
+    """The same, with these constants."""
+    every = (row.measured, *row.also)
+    made: Collected | None = None
+    try:
+        if not is_link(row):
+            made = collected(row.question, constants)
+    except TonnageError as error:
+        return [Prediction(skipped=str(error)) for _ in every]
+    return [_predicted(measured, row, made, constants) for measured in every]
+
+
+def is_link(row: Row) -> bool:
+    """Whether a row is about a link alone, not about a collective."""
+    return "collective" not in row.question
+
+
+def source_of(row: Row) -> str:
+    """The document that a row's figure is from, without the place inside it; of logs that stand somewhere on GitHub, the machine."""
+    document = re.split(r"[,;(]| nccl_perf| network/| SHARP| issue", row.source)[0].strip()
+    return f"log of {row.labels.get('hardware')}" if document.startswith("GitHub") else document
+
+
+def collected(question: Mapping[str, Any], constants: Links) -> Collected:
+    """What the network model gives for a question."""
+    kind: Collective = _one_of(question, "collective", tuple(PASSES))
+    cluster = machine_of(question).cluster
+    if cluster.size < 2:
+        raise InvalidInput("question.on must have 2 accelerators or more: one rank sends nothing to others.")
+    size = question.get("payload_bytes")
+    if type(size) is not int or size < 1:
+        raise InvalidInput(f"question.payload_bytes must be a whole number from 1 on. Got {shown(size)}.")
+    algorithm: Algorithm | None = (
+        _one_of(question, "algorithm", get_args(Algorithm)) if "algorithm" in question else None
+    )
+    made = Network(cluster, constants=constants).collective(kind, size, cluster.size, algorithm=algorithm)
+    factor = float(f.ring_bytes.evaluate(M=PASSES[kind], n=cluster.size))
+    return Collected(float(made.seconds), float(size), factor)
+
+
+def _one_of(question: Mapping[str, Any], name: str, known: tuple[str, ...]) -> Any:
+    value = question.get(name)
+    if value not in known:
+        raise InvalidInput(f"question.{name} must be one of {', '.join(sorted(known))}. Got {shown(value)}.")
+    return value
+
+
+def _predicted(measured: Measured, row: Row, made: Collected | None, constants: Links) -> Prediction:
+    if measured.skipped:
+        return Prediction(skipped=measured.skipped)
+    try:
+        if measured.quantity in OF_LINKS:
+            return _of_link(row, measured, constants)
+        if made is None:
+            raise MissingDatum(f"{shown(measured.name)} needs question.collective")
+        return _in_quantity(made, measured, row.notes)
+    except TonnageError as error:
+        return Prediction(skipped=str(error))
+
+
+def _in_quantity(made: Collected, measured: Measured, notes: tuple[str, ...]) -> Prediction:
+    if measured.quantity == "collective_time":
+        return Prediction(value=made.seconds * (1 / SECONDS[measured.unit]), notes=notes)
+    factor = made.factor if measured.quantity == "bus_bandwidth" else 1.0
+    return Prediction(value=factor * made.size / made.seconds / measured.unit_size, notes=notes)
+
+
+def _of_link(row: Row, measured: Measured, constants: Links) -> Prediction:
+    """A copy over one link, or inside a memory."""
+    question, unit = row.question, measured.unit_size
+    if measured.quantity == "memory_copy_bandwidth":
+        memory = machine_of(question).cluster.accelerator.memory.bytes_per_second
+        if memory is None:
+            raise MissingDatum("no source gives the memory's bandwidth")
+        return Prediction(value=memory * constants.local / unit, notes=row.notes)
+    try:
+        link = msgspec.convert(question.get("link"), Link)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"question.link: {str(error)[:300]}") from None
+    kind = constants.of(link, inside=not question.get("between_nodes", False))
+    share = kind.share if measured.quantity == "effective_bandwidth" else kind.direct
+    ways = question.get("ways", 1)
+    return Prediction(value=ways * link.bytes_per_second * share / unit, notes=(link.name, *row.notes))

@@ -1,0 +1,397 @@
+"""Rows of verb `serve`: memory of an engine and times of its requests, beside what was measured."""
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Literal
+
+from msgspec import Struct
+
+from tonnage.architectures import Model
+from tonnage.estimate.serving.cache import RequestCache
+from tonnage.estimate.serving.forward_peak import workspace_bytes
+from tonnage.estimate.serving.memory import ServingMemory, ServingRank, serving_memory
+from tonnage.estimate.serving.static_share import memory_share
+from tonnage.estimate.serving.weights.storage import gguf_bytes
+from tonnage.estimate.serving_time.pool import pool_tokens
+from tonnage.estimate.serving_time.rates import ServingRates, serving_rates
+from tonnage.estimate.serving_time.times import ServingTimes, serving_times
+from tonnage.estimate.step.rank import stages
+from tonnage.formulas import serving as g
+from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, shown
+from tonnage.kernel.formula import Number
+from tonnage.kernel.term import Term
+from tonnage.numerics.precisions import precision
+from tonnage.numerics.quantization import file_type
+from tonnage.runtimes import ServingRuntime, serving_runtime
+from tonnage.spec import Cluster, Load, ServingPlan
+from tonnage.validation.predictions import Prediction
+from tonnage.validation.quantities import SECONDS
+from tonnage.validation.rows import OUT_OF_MEMORY, Measured, Row
+from tonnage.validation.serving_question import OTHER, load_of, plan_of
+from tonnage.validation.subjects import machine_of, model_of
+
+OVERHEAD = "runtime overhead"
+OUTSIDE = ("left free by the engine", "captured graphs")  # of what a log calls non-torch memory
+NODE_SIZE = 8  # accelerators of the nodes that sources speak of
+
+
+class Cell(Struct, frozen=True, kw_only=True):
+    """What rows share that say nothing new about each other: left out together where an error is to be honest."""
+
+    model: str
+    accelerator: str
+    engine: str
+    precision: str
+
+
+class Asked:
+    """A row as a question of `serve`; memory and times are worked out when they are asked for."""
+
+    def __init__(self, row: Row):
+        self.row = row
+        machine = machine_of(row.question)
+        self.cluster: Cluster = machine.cluster
+        self.is_known_accelerator = machine.is_known
+        self.model: Model = model_of(row.question)
+        self.rounds: int | None = row.question.get("rounds")
+        self.load: Load | None = load_of(row.question)
+        self.plan: ServingPlan = plan_of(row.question, self.model, self.load)
+        self.runtime: ServingRuntime | None = (
+            None if self.engine == OTHER else serving_runtime(self.plan.engine, self.plan.engine_version)
+        )
+
+    @property
+    def engine(self) -> str:
+        return str(self.row.question.get("engine", "vllm"))
+
+    @property
+    def publication(self) -> str:
+        """Which publication the row is of, by the name that statistics group by."""
+        return self.row.labels.get("publication", "")
+
+    @property
+    def name(self) -> str:
+        """The model, as statistics group by it."""
+        return self.row.labels.get("model", self.model.name)
+
+    @property
+    def is_guessed(self) -> bool:
+        """Whether something of it is nobody's statement."""
+        return bool(self.row.guessed)
+
+    @property
+    def precision(self) -> str:
+        """What the weights are in, as statistics group by it."""
+        return self.row.labels.get("precision", self.plan.weights or "")
+
+    @property
+    def cell(self) -> Cell:
+        chip, engine = self.cluster.accelerator.name, self.plan.engine
+        return Cell(model=self.name, accelerator=chip, engine=engine, precision=self.precision)
+
+    @cached_property
+    def memory(self) -> ServingMemory:
+        return serving_memory(self.model, self.plan, self.cluster.accelerator)
+
+    @cached_property
+    def share(self) -> float | None:
+        """The part of the accelerator that the engine takes, where it takes one."""
+        if self.runtime is None:
+            return None
+        return memory_share(self.runtime, self.plan, self.model, self.cluster.accelerator)
+
+    @cached_property
+    def pool(self) -> Number | None:
+        """Tokens of cache of the replica, as an answer caps them; None where nothing bounds them, where the memory is not known, and where it
+        would not hold one request: the run was measured, so it did."""
+        chip, load = self.cluster.accelerator, self.needed_load
+        try:
+            usable = chip.memory.usable_bytes - self.plan.reserve_bytes
+            found = pool_tokens(self.model, self.plan, self.cluster, self.memory, usable, load)
+        except TonnageError:
+            return None
+        return None if found is None or found < load.input_tokens + load.output_tokens else found
+
+    @property
+    def needed_load(self) -> Load:
+        if self.load is None:
+            raise MissingDatum("the row says no number of input tokens and of output tokens of a request")
+        return self.load
+
+    def times(self, with_rates: ServingRates | None = None) -> ServingTimes:
+        """Times of one replica under this load. `with_rates`: others than those that ship."""
+        load = self.needed_load
+        if load.concurrency is None and load.requests_per_second is None and self.pool is None:
+            raise MissingDatum(
+                "how many requests ran at once is not said, and the memory that bounds them is not known"
+            )
+        return serving_times(
+            self.model, self.plan, load, self.cluster, pool_tokens=self.pool, rounds=self.rounds, rates=with_rates
+        )
+
+    @cached_property
+    def shipped_times(self) -> ServingTimes:
+        return self.times()
+
+
+def predict(row: Row) -> list[Prediction]:
+    """A prediction for the row's figure, and one for each of those under `also`."""
+    every = (row.measured, *row.also)
+    try:
+        question = Asked(row)
+    except TonnageError as error:
+        return [Prediction(skipped=str(error)) for _ in every]
+    return [_predicted(measured, question) for measured in every]
+
+
+def _predicted(measured: Measured, question: Asked) -> Prediction:
+    if measured.skipped:
+        return Prediction(skipped=measured.skipped)
+    notes = question.row.notes
+    try:
+        if measured.quantity in MEMORY:
+            if measured.value == OUT_OF_MEMORY:
+                raise MissingDatum("whether it fits is not read from rows of this kind")
+            made = MEMORY[measured.quantity](question, question.memory)
+            return Prediction(value=made / measured.unit_size, notes=notes)
+        figure = time_figure(measured, question)
+        times = question.shipped_times
+        return Prediction(value=figure.value(times), band=_band(figure, times), notes=notes)
+    except TonnageError as error:
+        return Prediction(skipped=str(error), notes=notes if measured.quantity in MEMORY else ())
+
+
+Memory = Callable[[Asked, ServingMemory], float]
+
+
+def _part(rank: ServingRank, name: str) -> float:
+    return sum(float(child.value) for child in rank.memory.children if child.name == name)
+
+
+def _overhead(rank: ServingRank) -> tuple[Term, ...]:
+    return next((child.children for child in rank.memory.children if child.name == OVERHEAD), ())
+
+
+def _weights(asked: Asked, made: ServingMemory) -> float:
+    return max(_part(rank, "weights") for rank in made.ranks)
+
+
+def _activations(asked: Asked, made: ServingMemory) -> float:
+    return _part(made.ranks[0], "activations")  # a log's first line is of the first rank
+
+
+def _outside_torch(asked: Asked, made: ServingMemory) -> float:
+    return sum(float(term.value) for term in _overhead(made.ranks[0]) if term.name not in OUTSIDE)
+
+
+def _graphs(asked: Asked, made: ServingMemory) -> float:
+    sizes = [
+        term.value for child in _overhead(made.ranks[0]) for _, term in child.walk() if term.name == "captured graphs"
+    ]
+    return max((float(value) for value in sizes), default=0.0)
+
+
+def _room(asked: Asked, rank: ServingRank) -> float:
+    """What is left for the cache."""
+    if asked.share is None:
+        raise MissingDatum(f"how much {asked.engine} takes for its cache is not described")
+    if not asked.is_known_accelerator:
+        raise MissingDatum(
+            "the row does not say on which accelerator it ran: how much memory there is decides the cache"
+        )
+    usable = asked.cluster.accelerator.memory.usable_bytes
+    room = g.cache_pool_bytes.evaluate(U=usable, M=rank.besides_cache.value)
+    if not room:
+        raise InvalidInput("nothing is left for a cache by this estimate")
+    return float(room)
+
+
+def _requests(asked: Asked, made: ServingMemory) -> float:
+    """Requests at full length that the pool holds, on the stage that holds fewest."""
+    return min(_room(asked, rank) / float(rank.per_request.value) for rank in made.ranks if rank.per_request.value)
+
+
+def _tokens(asked: Asked, made: ServingMemory) -> float:
+    return _requests(asked, made) * float(asked.plan.context)
+
+
+def _blocks(asked: Asked, made: ServingMemory) -> float:
+    if asked.runtime is None or asked.runtime.paging is None:
+        raise MissingDatum(f"{asked.engine} has no blocks")
+    return _tokens(asked, made) // asked.runtime.paging.block_tokens
+
+
+def _one_request(asked: Asked, made: ServingMemory) -> float:
+    return max(float(rank.per_request.value) for rank in made.ranks)
+
+
+def _buffer(asked: Asked, made: ServingMemory) -> float:
+    """The cache as the architecture has it, for every request in 16 bits unless the row says otherwise."""
+    width = precision(asked.plan.kv_cache or "bf16").bytes_per_weight
+    cache = RequestCache(
+        asked.plan.context, asked.plan.tensor_parallel_size, lambda one: one.bytes_per_element or width
+    )
+    return float(cache.kept(stages(asked.model, 1)[0], "cache").value) * float(asked.plan.concurrency)
+
+
+def _tensor_bytes(asked: Asked, made: ServingMemory) -> float:
+    """All tensors of a GGUF file."""
+    if asked.engine not in ("llama.cpp", "ollama") or not asked.plan.weights:
+        raise MissingDatum("question.weights names no type of GGUF file")
+    return gguf_bytes(asked.model, file_type(asked.plan.weights), imatrix=False)
+
+
+def _allocated(asked: Asked, made: ServingMemory) -> float:
+    """What PyTorch's allocator gave out, on all accelerators together. Those that take a model's layers in turn each run a pass of their own."""
+    turns = asked.cluster.size / float(asked.plan.tensor_parallel_size * asked.plan.pipeline_parallel_size)
+    whole = sum(float(rank.memory.value) - _part(rank, OVERHEAD) for rank in made.ranks)
+    return whole + max(turns - 1, 0) * _activations(asked, made)
+
+
+def _at_the_end(asked: Asked, made: ServingMemory) -> float:
+    """What is allocated after the last token: weights, the cache, and a workspace on each accelerator."""
+    held = sum(_part(rank, "weights") + _part(rank, "kv cache") for rank in made.ranks)
+    each = workspace_bytes(asked.runtime, asked.cluster.accelerator) if asked.runtime else 0
+    return held + asked.cluster.size * each
+
+
+def _process(asked: Asked, made: ServingMemory) -> float:
+    """All that nvidia-smi shows; an engine with a share takes the share."""
+    if asked.share is not None:
+        return _room(asked, made.fullest) + float(made.fullest.besides_cache.value) - _left(made.fullest)
+    return float(made.fullest.memory.value)
+
+
+def _left(rank: ServingRank) -> float:
+    return sum(float(term.value) for term in _overhead(rank) if term.name == "left free by the engine")
+
+
+MEMORY: Mapping[str, Memory] = {
+    "weights": _weights, "activations": _activations, "outside_torch": _outside_torch, "cuda_graphs": _graphs,
+    "torch_peak": lambda asked, made: _weights(asked, made) + _activations(asked, made), "kv_cache": lambda asked, made: _room(asked, made.ranks[0]), "kv_cache_tokens": _tokens, "kv_cache_blocks": _blocks,
+    "concurrency": _requests, "request_cache": _one_request, "kv_buffer": _buffer, "tensor_bytes": _tensor_bytes,
+    "allocated": _allocated, "allocated_at_end": _at_the_end, "process": _process,
+}  # fmt: skip
+PARTS = ("weights", "activations", "outside_torch", "cuda_graphs")
+
+
+def memory_factor(row: Row) -> float | None:
+    """Measured over predicted bytes of all that a served model takes, as far as the row says it; None where it does not."""
+    try:
+        pair = _whole(Asked(row))
+    except TonnageError:
+        return None
+    if pair is None or min(pair) <= 0:
+        return None
+    measured, predicted = pair
+    return measured / predicted
+
+
+def _whole(question: Asked) -> tuple[float, float] | None:
+    """Measured and predicted bytes of what torch allocated or the process took, where the row says it; else the sum of the parts of an
+    engine that takes a share, or the share less the cache that was left. None where the row says none of these."""
+    pairs = _pairs(question)
+    for name in ("process", "allocated", "allocated_at_end"):
+        if name in pairs and (name != "process" or question.share is None):
+            return pairs[name]
+    if all(part in pairs for part in PARTS):
+        return sum(pairs[part][0] for part in PARTS), sum(pairs[part][1] for part in PARTS)
+    if "kv_cache" in pairs and question.is_known_accelerator:
+        measured, predicted = pairs["kv_cache"]
+        taken = question.cluster.accelerator.memory.usable_bytes - _left(question.memory.ranks[0])
+        return taken - measured, taken - predicted
+    return None
+
+
+def _pairs(question: Asked) -> dict[str, tuple[float, float]]:
+    """Each figure of memory that the row has, measured and predicted."""
+    row = question.row
+    pairs: dict[str, tuple[float, float]] = {}
+    for measured in (row.measured, *row.also):
+        if measured.skipped or measured.quantity not in MEMORY or isinstance(measured.value, str):
+            continue
+        try:
+            predicted = MEMORY[measured.quantity](question, question.memory)
+        except TonnageError:
+            continue
+        pairs.setdefault(measured.quantity, (float(measured.value) * measured.unit_size, predicted))
+    return pairs
+
+
+Base = Literal["ttft_seconds", "tpot_seconds", "end_to_end_seconds", "output_tokens_per_second"]
+
+
+class TimeFigure(Struct, frozen=True, kw_only=True):
+    """A figure is `scale` x the quantity `of`, or, where it is a `rate`, `scale` / it."""
+
+    of: Base
+    scale: float
+    rate: bool = False
+
+    def value(self, times: ServingTimes) -> float:
+        """The figure of a run with these times."""
+        base = getattr(times, self.of)
+        if base is None:
+            raise MissingDatum("no source gives the accelerator's peak: how long a prompt takes is not known")
+        return self.of_base(float(base))
+
+    def of_base(self, base: float) -> float:
+        """The figure where `of` is so much."""
+        return self.scale / base if self.rate else self.scale * base
+
+    def base(self, value: float) -> float:
+        """What `of` is where the figure is so much."""
+        return self.scale / value if self.rate else value / self.scale
+
+
+def time_figure(measured: Measured, question: Asked) -> TimeFigure:
+    """How a figure follows from the times of a run; MissingDatum for what does not."""
+    if measured.skipped:
+        raise MissingDatum(measured.skipped)
+    load, size, unit = question.needed_load, question.cluster.size, measured.unit
+    inside, out = float(load.input_tokens), float(load.output_tokens)
+    match measured.quantity:
+        case "ttft" | "tpot" | "end_to_end":
+            return TimeFigure(of=f"{measured.quantity}_seconds", scale=1 / SECONDS[unit])  # type: ignore[arg-type]
+        case "requests_per_second":
+            return TimeFigure(of="output_tokens_per_second", scale=1 / out / _parts(unit, size))
+        case "output_tokens_per_second":
+            return TimeFigure(of="output_tokens_per_second", scale=1 / _parts(unit, size))
+        case "input_tokens_per_second":  # every request brings one prompt, and `out` tokens in its time
+            return TimeFigure(of="output_tokens_per_second", scale=inside / out / _parts(unit, size))
+        case "request_tokens_per_second":
+            return TimeFigure(of="end_to_end_seconds", scale=inside + out, rate=True)
+        case "generation_tokens_per_second":
+            return TimeFigure(of="end_to_end_seconds", scale=out, rate=True)
+        case "prefill_tokens_per_second":
+            return TimeFigure(of="ttft_seconds", scale=inside - float(load.cached_tokens), rate=True)
+        case "decode_tokens_per_second":
+            return TimeFigure(of="tpot_seconds", scale=1.0, rate=True)
+    raise MissingDatum(f"{shown(measured.name)} is no figure of serving that is predicted")
+
+
+def _parts(unit: str, size: int) -> float:
+    """How many parts of the replica a figure is about one of."""
+    if unit.endswith("/node"):
+        return max(size / NODE_SIZE, 1.0)
+    return float(size) if unit.endswith("/GPU") else 1.0
+
+
+def _band(figure: TimeFigure, times: ServingTimes) -> tuple[float, float] | None:
+    """Where 90 of 100 measurements of its kind lie."""
+    band, base = serving_rates().bands.get(figure.of), getattr(times, figure.of)
+    if band is None or base is None:
+        return None
+    low, high = sorted(figure.of_base(base * share) for share in (band.low, band.high))
+    return low, high
+
+
+def measured_quantities(question: Asked) -> dict[Base, float]:
+    """What the row's figures say of seconds and rates, each once; empty where they say nothing that is predicted."""
+    made: dict[Base, float] = {}
+    for measured in (question.row.measured, *question.row.also):
+        if measured.skipped or measured.quantity in MEMORY or isinstance(measured.value, str) or not measured.value:
+            continue
+        figure = time_figure(measured, question)
+        made.setdefault(figure.of, figure.base(float(measured.value)))
+    return made

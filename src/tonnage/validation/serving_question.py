@@ -1,0 +1,73 @@
+"""Inputs of a question of `serve` as a plan and a load, each checked: whoever estimates computes with them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tonnage.architectures import Model
+from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
+from tonnage.kernel.registry import unknown
+from tonnage.runtimes import serving_runtimes
+from tonnage.spec import Load, ServingPlan
+from tonnage.validation.subjects import converted
+
+OTHER = "other"  # an engine that tonnage does not describe: weights, cache and activations are those of transformers
+MAX_COUNT = 1_000_000_000
+# The least that an input may be; shares are at most 1, and all others are numbers from 0 on.
+AT_LEAST_ONE = (
+    "context", "concurrency", "tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size", "attention_data_parallel_size",
+    "data_parallel_size", "max_num_batched_tokens", "max_num_seqs", "poll_passes", "input_tokens", "output_tokens", "rounds",
+)  # fmt: skip
+ABOVE_ZERO = ("gpu_memory_utilization", "requests_per_second", "burstiness")
+SHARES = ("gpu_memory_utilization", "spread", "acceptance")
+NULLABLE = ("concurrency", "requests_per_second")  # of a load: as many as the replica holds
+
+
+def load_of(question: Mapping[str, Any]) -> Load | None:
+    """The load; None where the question names no lengths."""
+    _check_numbers(question)
+    fields = {name: value for name, value in question.items() if name in Load.__struct_fields__}
+    if "input_tokens" not in fields or "output_tokens" not in fields:
+        return None
+    return converted(fields, Load)
+
+
+def plan_of(question: Mapping[str, Any], model: Model, load: Load | None) -> ServingPlan:
+    """The plan; its context is what a request of the load takes, else the model's own, where the question names none."""
+    engine = question.get("engine", "vllm")
+    if engine != OTHER and engine not in serving_runtimes():
+        raise unknown("engine", str(engine), (*serving_runtimes(), OTHER))
+    fields = {name: value for name, value in question.items() if name in ServingPlan.__struct_fields__}
+    if load is not None:
+        whole = int(load.input_tokens) + int(load.output_tokens)
+        fields = {"context": whole, **fields, "concurrency": fields.get("concurrency") or 1}
+    if fields.get("context") is None:
+        if model.context is None:
+            raise MissingDatum("question.context is missing, and the model names none")
+        fields["context"] = model.context
+    if engine == OTHER:
+        fields["engine"] = "transformers"
+    return converted(fields, ServingPlan)
+
+
+def _check_numbers(question: Mapping[str, Any]) -> None:
+    for name, value in question.items():
+        if name in ("model", "on") or (isinstance(value, str | bool | list | tuple) and not _is_number(name)):
+            continue
+        if value is None and (name in NULLABLE or not _is_number(name)):
+            continue
+        _check_number(name, value)
+
+
+def _is_number(name: str) -> bool:
+    defaults = {field: getattr(ServingPlan(context=1), field) for field in ServingPlan.__struct_fields__}
+    return name in AT_LEAST_ONE or name in ABOVE_ZERO or name in SHARES or type(defaults.get(name, 0)) in (int, float)
+
+
+def _check_number(name: str, value: Any) -> None:
+    whole = name in AT_LEAST_ONE
+    least, most = (1 if whole else 0), (1 if name in SHARES else MAX_COUNT * 1e6)
+    fits = type(value) in ((int,) if whole else (int, float)) and least <= value <= (MAX_COUNT if whole else most)
+    if not fits or (name in ABOVE_ZERO and not value > 0):
+        kind = "a whole number from 1 on" if whole else "above 0" if name in ABOVE_ZERO else "a number from 0 on"
+        limit = " and at most 1" if name in SHARES else ""
+        raise InvalidInput(f"question.{name} must be {kind}{limit}. Got {shown(value)}.")
