@@ -5,9 +5,9 @@ import pytest
 from tonnage import catalogue, units
 from tonnage.architectures import build
 from tonnage.cli import main
-from tonnage.cli._options import word
 from tonnage.errors import InvalidInput, TonnageError, shown
 from tonnage.models import read
+from tonnage.question.texts import word
 from tonnage.registry import unknown
 
 HUGE = "x" * 2_000_000

@@ -17,7 +17,6 @@ from tonnage.catalogue import cluster
 from tonnage.errors import InvalidInput, shown
 from tonnage.estimate import answers
 from tonnage.estimate import frontier as frontiers
-from tonnage.estimate.bill import OF_TRAINING, BillOptions
 from tonnage.estimate.frontier import POINTS
 from tonnage.estimate.frontier import frontier as estimate_frontier
 from tonnage.estimate.load_options import LoadOptions
@@ -26,6 +25,8 @@ from tonnage.estimate.run_options import RunOptions
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.models.catalogued import every
+from tonnage.question.option import types_of
+from tonnage.question.subjects.money import OF_TRAINING, BillOptions
 from tonnage.search.maximum import answer as maxima
 from tonnage.spec import Cluster
 from tonnage.spelling import no_option
@@ -235,8 +236,8 @@ def maximum(
     `verb` says whose where both have it. `model`: none for "model", which looks at the catalogue. Options as for `serve` or `train`.
     `advise`: with what would let it be more. `value` is the answer, None where not even the least fits; `to_dict()` is the document.
     """
+    from tonnage.question.subjects.maximum import what_of
     from tonnage.search.maximum.ask import serving_maximum, training_maximum
-    from tonnage.search.maximum.whats import what_of
 
     if verb is not None:
         check_text("verb", verb)
@@ -310,7 +311,8 @@ def _options(form: Any, options: Mapping[str, Any], *others: type[Struct]) -> An
 
 def _option(form: type[Struct], name: str, value: Any) -> Any:
     """The value if its type is the option's; numpy's integers become Python's."""
-    takes = next(kind for kind in TAKES if form.__annotations__[name] in (kind, kind | None))
+    declared = types_of(form)[name]
+    takes = next(kind for kind in TAKES if declared in (kind, kind | None))
     words = TAKES[takes]
     if takes == int | str:  # amounts, which people write as 1e9
         takes = str if isinstance(value, str) else int

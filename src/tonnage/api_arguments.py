@@ -1,18 +1,17 @@
 """Checks of the named arguments of the public functions: an argument of the wrong type is bad input, and the error says what it takes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from functools import cache, wraps
 from inspect import Parameter, signature
 from math import isfinite
 from operator import index
 from typing import Any, ParamSpec, TypeVar
 
 from tonnage.errors import InvalidInput
-from tonnage.spelling import SHORT
+from tonnage.spelling import short_names
 
 P = ParamSpec("P")
 R = TypeVar("R")
-SHORT_NAMES = {short: name for name, shorts in SHORT.items() for short in shorts}
 
 
 def public(function: Callable[P, R]) -> Callable[P, R]:
@@ -37,13 +36,18 @@ def long_names(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, An
     """The options under their long names; `own`: names of parameters, which stay."""
     found: dict[str, Any] = {}
     for name, value in given.items():
-        long = name if name in own else SHORT_NAMES.get(name, name)
+        long = name if name in own else _by_short_name().get(name, name)
         if long in found or (long != name and long in given):
             raise InvalidInput(
                 f"{long} is given twice: as {long} or another name of it, and as {name}. Give one of them."
             )
         found[long] = value
     return found
+
+
+@cache
+def _by_short_name() -> dict[str, str]:
+    return {short: name for name, shorts in short_names().items() for short in shorts}
 
 
 def check_text(name: str, value: Any) -> str:

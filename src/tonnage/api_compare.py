@@ -11,7 +11,7 @@ from tonnage.api_report import Told, command_of
 from tonnage.architectures import Model
 from tonnage.errors import InvalidInput
 from tonnage.estimate import run_options as amounts
-from tonnage.estimate.bill import OF_TRAINING
+from tonnage.question.subjects.money import OF_TRAINING
 from tonnage.reach import is_there
 from tonnage.registry import unknown
 from tonnage.search import compare as search

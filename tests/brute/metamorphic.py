@@ -20,7 +20,7 @@ from tonnage.estimate.load_options import LoadOptions
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.models import read
-from tonnage.search.maximum.whats import what_of
+from tonnage.question.subjects.maximum import what_of
 from tonnage.spec import Cluster, Link
 
 Options = Mapping[str, Any]

@@ -20,10 +20,10 @@ from tonnage.estimate.plans import DEFAULT_SEQUENCE_LENGTH
 from tonnage.estimate.run_options import RunOptions
 from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.training_options import TrainingOptions
+from tonnage.question.subjects.maximum import what_of
 from tonnage.search.maximum.case import Case
 from tonnage.search.maximum.serving import ServingCase
 from tonnage.search.maximum.training import TrainingCase
-from tonnage.search.maximum.whats import what_of
 from tonnage.spec import Cluster
 
 MADE_FOR = "models that were made for fewer tokens are left out"

@@ -21,10 +21,10 @@ from tonnage.estimate.load_options import USUAL, LoadOptions, lengths
 from tonnage.estimate.serving import serving_memory
 from tonnage.estimate.serving_answer import serving_plan
 from tonnage.estimate.serving_options import ServingOptions
+from tonnage.question.subjects.maximum import What
 from tonnage.runtimes import serving_runtime
 from tonnage.search.maximum.outcome import Limit, Outcome, refusal
 from tonnage.search.maximum.patience import is_limited, too_many, too_slow
-from tonnage.search.maximum.whats import What
 from tonnage.search.progress import advance
 from tonnage.spec import Cluster, ServingPlan
 

@@ -19,10 +19,10 @@ from tonnage.estimate.plans import training_plan
 from tonnage.estimate.run_options import RunOptions
 from tonnage.estimate.training import training_memory
 from tonnage.estimate.training_options import TrainingOptions
+from tonnage.question.subjects.maximum import What
 from tonnage.runtimes import training_runtime
 from tonnage.search.dividing import sequence_parts
 from tonnage.search.maximum.outcome import Limit, Outcome, refusal
-from tonnage.search.maximum.whats import What
 from tonnage.search.progress import advance
 from tonnage.spec import Cluster, TrainingPlan
 from tonnage.units import counted

@@ -21,6 +21,7 @@ from tonnage.estimate.serving_options import ServingOptions
 from tonnage.estimate.training import training_memory
 from tonnage.estimate.training_options import TrainingOptions
 from tonnage.models import read
+from tonnage.question.option import types_of
 from tonnage.registry import unknown
 from tonnage.search.pool._offload import served_from_host, trained_with_host
 from tonnage.search.pool.candidates import at_rate, missed_level
@@ -273,7 +274,7 @@ def _form(form: type[Struct], said: Mapping[str, Any]) -> Any:
 
 def _value(form: type[Struct], name: str, value: Any) -> Any:
     """A value of the option's type; text where people write numbers: 8k, 20GiB."""
-    takes, where = form.__annotations__[name], f"options.{name}"
+    takes, where = types_of(form)[name], f"options.{name}"
     if isinstance(value, str) and str not in getattr(takes, "__args__", (takes,)):
         if name in SIZES:
             return parse_bytes(value, where)
