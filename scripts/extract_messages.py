@@ -355,9 +355,8 @@ def declared() -> Iterator[tuple[str, str]]:
     for verb in FORMS:
         for form in forms_of(verb):
             for group in form.groups:
-                options = [each for each in group.options if each.name != "what"]  # whose help is names alone
-                texts = (group.title, *(text for each in options for text in (each.help, each.default)))
-                units = (each.unit for each in options if UNIT.fullmatch(each.unit) or is_said(each.unit))
+                texts = (group.title, *(text for each in group.options for text in (each.help, each.default)))
+                units = (each.unit for each in group.options if UNIT.fullmatch(each.unit) or is_said(each.unit))
                 said = [*filter(is_said, texts), *units]
                 yield from ((text, "question/subjects") for text in said if text not in words)
     for path in (CODE / "question").rglob("*.py"):

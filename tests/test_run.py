@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import tonnage
-from tonnage.api import TAKES
+from tonnage.api.arguments import TAKES
 from tonnage.breakdown import Term
 from tonnage.catalogue import cluster
 from tonnage.cli import main

@@ -12,7 +12,7 @@ from tonnage.errors import InvalidInput, shown
 from tonnage.language import say, sentence, speaking
 from tonnage.question.form import ALONE, UNGROUPED, Form, Group
 from tonnage.question.given import Given
-from tonnage.question.option import Option
+from tonnage.question.option import Option, names_in
 from tonnage.spelling.flags import assignment, ours
 
 LONGEST = 200  # characters of a wrong word that are shown
@@ -172,7 +172,7 @@ def _how(option: Option, switch: Switch) -> dict[str, Any]:
 
 
 def _about(option: Option) -> str:
-    about = sentence(option.help)
+    about = sentence(option.help) if option.help else ", ".join(names_in(option.choices))
     if option.unit:
         about += f" [{say(option.unit)}]"
     if option.default:

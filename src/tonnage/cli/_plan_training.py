@@ -66,7 +66,7 @@ def machines_named(text: str | None) -> tuple[str, ...]:
 
 
 def run(arguments: Given) -> int:
-    from tonnage.api_plan import plan_training
+    from tonnage.api.planning import plan_training
     from tonnage.cli._print import print_json, print_lines
     from tonnage.cli._report import prints_report, reported
 

@@ -31,7 +31,7 @@ from tonnage.spec import Cluster, TrainingPlan
 
 # What follows from other choices unless it is said: a move says it wherever it moves.
 DERIVED = ("data_parallel_size", "num_microbatches")
-FIELDS = tuple(name for name in TrainingPlan.__struct_fields__ if name in TrainingOptions.__struct_fields__)
+FIELDS = tuple(name for name in TrainingOptions.__struct_fields__ if name in TrainingPlan.__struct_fields__)
 SHORTEST = 256  # tokens: no shorter sequence is proposed
 # How many times the machine a larger one may be, and groups of how many ranks it may have beside the machine's own: more is proposed only
 # where nothing fits with less.

@@ -21,7 +21,7 @@ class Option(Struct, frozen=True):
     """One option of a question.
 
     name: its long name, which is the same in every face (with dashes on the command line)
-    help: what it is, in one line
+    help: what it is, in one line; empty where its choices say it
     read: reads its text; None: it is a switch
     short: other names of ours, as they are typed
     unit, default: shown behind the help; the default is a value or a rule in words
@@ -65,7 +65,11 @@ class Option(Struct, frozen=True):
     def about(self) -> str:
         """The help with its unit and default."""
         unit = f" [{self.unit}]" if self.unit else ""
-        return self.help + unit + (f" (default: {self.default})" if self.default else "")
+        return (
+            (self.help or ", ".join(names_in(self.choices)))
+            + unit
+            + (f" (default: {self.default})" if self.default else "")
+        )
 
     @property
     def flags(self) -> tuple[str, ...]:

@@ -130,8 +130,8 @@ _LISTS_OF_PLAN = frozenset({"on", "weights", "kv_cache", "engine"})
 def _max(verb: str) -> Form:
     from tonnage.question.subjects.maximum import WHATS, WHOSE
 
-    able = ", ".join(dict.fromkeys(what.name for what in WHATS if what.verb == verb))
-    what = Option("what", able, as_written, alone=True, metavar="WHAT")
+    able = tuple(dict.fromkeys(what.name for what in WHATS if what.verb == verb))
+    what = Option("what", "", as_written, choices=able, alone=True, metavar="WHAT")
     own = _serving() if verb == "serve" else _training()
     groups = (Group(ALONE, (what,)), Group("whose", WHOSE), *model_groups(), _machine(), *own)
     first = next(what.name for what in WHATS if what.verb == verb)
