@@ -76,6 +76,7 @@ brute: .venv/quick.done  ## command lines over the whole catalogue, with counts 
 
 docs schema: .venv/core.done  ## the generated pages and the JSON Schema
 	$(BIN)/python -m tonnage.document
+	$(BIN)/python scripts/option_types.py
 	$(BIN)/python scripts/write_docs.py
 	$(BIN)/python scripts/accuracy.py
 	$(BIN)/python benchmarks/peers.py --recorded

@@ -3,6 +3,7 @@
 import inspect
 import runpy
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
@@ -30,12 +31,7 @@ def test_an_option_has_the_same_name_and_other_names_in_python_as_in_a_question(
     from tonnage.question.verbs import form_of
 
     for verb, kind in (("train", "TrainOptions"), ("serve", "ServeOptions")):
-        form = form_of(verb)
-        keys = {name for base in getattr(options, kind).__orig_bases__ for name in getattr(base, "__annotations__", {})}
-        keys |= getattr(options, kind).__annotations__.keys()
-        short = {
-            flag.lstrip("-").replace("-", "_")
-            for name in keys & form.options.keys()
-            for flag in form.options[name].short
-        }
+        form, keys = form_of(verb), {*get_type_hints(getattr(options, kind))}
+        given = [form.options[name] for name in keys & form.options.keys()]
+        short = {flag.lstrip("-").replace("-", "_") for option in given for flag in option.short}
         assert keys - form.options.keys() == short
