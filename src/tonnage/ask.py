@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 from tonnage import reach
 from tonnage.cli._print import taken
 from tonnage.question.command_line import command, line
-from tonnage.question.form import Form
 from tonnage.question.read import Read, in_fields, read
-from tonnage.question.verbs import FORMS
+from tonnage.question.verbs import FORMS, form_of, kind_of
 
 __all__ = ["ANSWERED", "Asked", "ask", "line", "training", "words_of"]
 
@@ -59,12 +58,7 @@ def training(question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -
 
 def words_of(verb: str, question: Mapping[str, Any]) -> tuple[str, ...]:
     """The words of the command line that asks this, the verb first."""
-    return command(form_asked(verb, question), question)
-
-
-def form_asked(verb: str, question: Mapping[str, Any]) -> Form:
-    """The form of the verb that a question has."""
-    return read(verb, question).form
+    return command(form_of(verb, kind_of(verb, question)), question)
 
 
 def _module(asked: Read) -> ModuleType:

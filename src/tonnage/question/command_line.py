@@ -5,7 +5,7 @@ from shlex import quote
 from typing import Any
 
 from tonnage.errors import InvalidInput, shown
-from tonnage.question.form import CONTENTS, WHOLE, Form
+from tonnage.question.form import CONTENTS, SWITCHES, WHOLE, Form
 
 OWN = "own"  # of a comparison: the default of an option
 PASTED = {"model": "config.json", "inventory": "inventory.json"}  # the file that stands for content
@@ -84,8 +84,7 @@ def _words(form: Form, name: str, value: Any) -> Iterator[str]:
     if name == "vary" and (texts := values_to_vary(value)) is not None:
         yield from (f"--vary={text}" for text in texts)
     elif isinstance(value, bool):
-        option = form.flags.get(f"--{flag}")
-        if value or option is None or option.negatable:
+        if value or name not in SWITCHES:
             yield f"--{flag}" if value else f"--no-{flag}"
     elif isinstance(value, list) and value and all(isinstance(each, bool) for each in value):
         for each in value:

@@ -64,6 +64,7 @@ class Form(Struct, frozen=True, dict=True):
         return (self.axes and name not in CHOOSING) or name in LISTS or name in self.lists
 
 
+SWITCHES = frozenset({"train", "serve", "offline", "api"})  # false is the same as not given
 CHOOSING = frozenset({"serve", "train"})  # options that choose a form of a verb: one of them
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from tonnage.errors import InvalidInput, TonnageError, UnknownName, shown
 from tonnage.question.command_line import text_of, values_to_vary, words_alone
-from tonnage.question.form import CHOOSING, CONTENTS, WHOLE, Form
+from tonnage.question.form import CHOOSING, CONTENTS, SWITCHES, WHOLE, Form
 from tonnage.question.given import Given
 from tonnage.question.naming import in_question
 from tonnage.question.option import Option
@@ -18,7 +18,6 @@ from tonnage.spelling import meant
 from tonnage.spelling.flags import ours
 
 # How an answer is shown, and files that it is written to: no part of a question.
-SWITCHES = frozenset({"train", "serve", "offline", "api"})  # false is the same as not given
 OUTPUT = frozenset({"json", "formulas", "plot", "csv", "markdown", "html", "parquet", "help", "out", "lang"})
 NO_DEFAULT = frozenset({"model", "on"})  # what a question says itself: no null of a list stands for it
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
