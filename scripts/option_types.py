@@ -1,4 +1,4 @@
-"""Write the types of the options that the Python functions take, from their declarations: src/tonnage/api/options.py and axes.py.
+"""Write the types of the options of the Python functions, from their declarations: src/tonnage/api/options.py, axes.py.
 
 python scripts/option_types.py
 """

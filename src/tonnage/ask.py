@@ -1,6 +1,8 @@
-"""One question in, one document out: the door for faces that speak JSON (HTTP, the page, MCP). A question is an object whose names are the options
-of a verb: `{"model": "llama-3.1-8b", "on": "8xH100-SXM-80GB", "sequence_length": "8k"}` of train. It is answered with the document that `--json`
-prints (docs/decisions/0017 and 0023)."""
+"""One question in, one document out: the door for faces that speak JSON (HTTP, the page, MCP).
+
+A question is an object whose names are the options of a verb: `{"model": "llama-3.1-8b", "on": "8xh100", "sequence_length": "8k"}` of
+train. It is answered with the document that `--json` prints (docs/decisions/0017 and 0023).
+"""
 
 from collections.abc import Mapping
 from importlib import import_module

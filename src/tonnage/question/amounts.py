@@ -1,4 +1,4 @@
-"""Amounts as people write them, checked: numbers, counts, times, rates, money and deadlines. Each takes a number too."""
+"""Amounts as people write them, checked: numbers, counts, times, rates, money, deadlines. Each takes a number too."""
 
 import re
 from collections.abc import Callable

@@ -49,7 +49,7 @@ def words_alone(form: Form, name: str, value: Any) -> list[str]:
 
 
 def text_of(name: str, value: Any, several: Container[str] = ()) -> str:
-    """A value as people write it, a list with commas between. `several`: names whose values have commas, so that semicolons part them."""
+    """A value as people write it, a list with commas between; with semicolons for the names of `several`."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):

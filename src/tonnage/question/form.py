@@ -4,11 +4,22 @@ from collections.abc import Container, Iterable
 from functools import cached_property
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tonnage.question.option import Face, Option
 
 # Options that take several values whose text has commas, of every verb.
-WHOLE = frozenset({"lora_targets", "recompute_modules", "offload_modules", "cuda_graph", "pipeline_layout", "runtime_version", "exchange_rate"})  # fmt: skip
+WHOLE = frozenset(
+    {
+        "lora_targets",
+        "recompute_modules",
+        "offload_modules",
+        "cuda_graph",
+        "pipeline_layout",
+        "runtime_version",
+        "exchange_rate",
+    }
+)
 LISTS = WHOLE | {"names", "vary", "leave", "join"}
 CONTENTS = ("model", "inventory")  # options that take the content of a file, as an object
 ALONE, UNGROUPED = "", "options"  # titles of what stands alone, and of what has no title of its own
@@ -23,8 +34,13 @@ class Group(Struct, frozen=True):
 
 
 class Form(Struct, frozen=True, dict=True):
-    """`words`: those that choose this form of the verb on the command line; `verb_of_options`: the verb whose options these are, as other tools
-    spell them; `lists`: options that take several values; `axes`: all of them do, save which form is asked; `required`: options that are asked for."""
+    """A verb and its options.
+
+    words: those that choose this form of the verb on the command line
+    verb_of_options: the verb whose options these are, as other tools spell them, where it is not `verb`
+    lists: options that take several values; `axes`: all of them do, but those that choose the form
+    required: options that cannot be left out
+    """
 
     verb: str
     groups: tuple[Group, ...]
@@ -81,18 +97,5 @@ def not_taken(options: Iterable[Option], taken: set[str]) -> tuple[Option, ...]:
             continue
         short = tuple(flag for flag in each.short if flag not in taken)
         taken |= {each.name, each.flag, *short}
-        found.append(
-            Option(
-                each.name,
-                each.help,
-                each.read,
-                short,
-                each.unit,
-                each.default,
-                each.choices,
-                each.known,
-                each.faces,
-                type=each.type,
-            )
-        )
+        found.append(replace(each, short=short))
     return tuple(found)

@@ -1,4 +1,4 @@
-"""Readers of values as people write them: sizes, names, numbers, times. Each takes the text and the name of the option, for its error."""
+"""Readers of values as people write them: sizes, numbers, times. Each takes the text and the option's name, for its error."""
 
 from collections.abc import Callable
 from datetime import date
@@ -60,7 +60,7 @@ def day(text: str, what: str) -> date:
 
 
 def ranged(read: Reader, span: str) -> Reader:
-    """The reader of an option that states the range which the option's own check has, instead of that of all numbers."""
+    """A reader whose errors state the range of the option's own check, not that of all numbers."""
 
     def within(text: str, what: str) -> Any:
         try:
@@ -119,7 +119,7 @@ duration, rate = _checked(amounts.duration), _checked(amounts.rate)
 
 
 def timed(text: str, what: str) -> str:
-    """A time as it was typed, such as 500ms; one that is wrong is refused here, where the option's name is known as it is typed."""
+    """A time as it was typed, such as 500ms; a wrong one is refused here, where the option's name is known as typed."""
     duration(text, what)
     return text.strip()
 

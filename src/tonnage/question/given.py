@@ -9,8 +9,10 @@ from tonnage.question.option import Option
 
 
 class Given(SimpleNamespace):
-    """An attribute for each option, None where it was not given: a text that its reader reads, or of a switch its value. `typed`: option -> the
-    name by which it was given, of those that may have several."""
+    """An attribute for each option: its text, of a switch its value; None where it was not given.
+
+    `typed`: option -> the name by which it was given.
+    """
 
     typed: Mapping[str, str] = {}
 

@@ -1,6 +1,6 @@
-"""An error names options as the face does that shows it: --lora-rank on the command line, lora_rank in a question and in Python.
+"""An error names options as the face does that shows it: --lora-rank on the command line, lora_rank in a question.
 
-Estimates know fields and readers know options as they were typed; so the name is put right in one place, where the error is shown.
+Estimates know fields and readers know options as they were typed; the name is put right where the error is shown.
 """
 
 import re

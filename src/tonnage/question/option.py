@@ -5,12 +5,13 @@ from functools import cache
 from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tonnage.question.texts import Reader, as_written, word
 
 Choices = tuple[str, ...] | Callable[[], Iterable[str]]
-Face = Literal["command line", "python", "json"]  # json: HTTP, the page, assistants
-FACES: tuple[Face, ...] = ("command line", "python", "json")
+Face = Literal["command line", "json"]  # json: HTTP, the page, assistants; Python has the options of structs
+FACES: tuple[Face, ...] = ("command line", "json")
 S = TypeVar("S", bound=type[Struct])
 
 
@@ -31,7 +32,6 @@ class Option(Struct, frozen=True):
     negatable: a switch that has --no-... too
     repeated: it can be given again, each time with more
     metavar: what stands for its value in the help, where that is not its unit
-    type: of its value in Python
     """
 
     name: str
@@ -48,7 +48,6 @@ class Option(Struct, frozen=True):
     negatable: bool = True
     repeated: bool = False
     metavar: str = ""
-    type: Any = None
 
     @property
     def flag(self) -> str:
@@ -131,19 +130,8 @@ def _annotations(form: type[Struct]) -> dict[str, Any]:
 
 
 def _named(name: str, annotation: Any) -> Option:
-    said: Option = annotation.__metadata__[0]
-    return Option(
-        name,
-        said.help,
-        said.read,
-        said.short,
-        said.unit,
-        said.default,
-        said.choices,
-        said.known,
-        said.faces,
-        type=annotation.__origin__,
-    )
+    declared: Option = annotation.__metadata__[0]
+    return replace(declared, name=name)
 
 
 def names_in(choices: Choices) -> tuple[str, ...]:

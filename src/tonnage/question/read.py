@@ -44,7 +44,7 @@ class Read(NamedTuple):
 
 
 def read(verb: str, question: Mapping[str, Any]) -> Read:
-    """What a question gives to its verb. InvalidInput names the field that is wrong, UnknownName one that there is not."""
+    """What a question gives to its verb. InvalidInput names a wrong field, UnknownName one that does not exist."""
     _check_shape(verb, question)
     kind = kind_of(verb, question)
     form = form_of(verb, kind)
@@ -114,7 +114,7 @@ def _check_name(verb: str, name: Any) -> None:
 
 
 def _written(form: Form, name: str, value: Any) -> Any:
-    """A value as its option's reader takes it: a text; of a switch true or false, or several of these; or the content of a file."""
+    """A value as its option's reader takes it: a text; true or false of a switch; the content of a file."""
     option = form.options.get(name)
     if option is not None and option.alone:
         if isinstance(value, Mapping) and name in CONTENTS:
@@ -180,7 +180,7 @@ def _typed(form: Form, question: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _find(form: Form, name: str) -> Option | None:
-    """The option that a field names; None where there is none. InvalidInput for another tool's that means something else."""
+    """The option that a field names, or None. InvalidInput for an option of another tool that means something else."""
     option = form.options.get(name)
     if option is not None and option.alone:
         return option

@@ -6,5 +6,4 @@ ADVICE = Option(
     "advice",
     "the next best moves: other plans are estimated for them, which takes most of the time of an answer",
     default="on",
-    faces=("command line", "json"),
 )

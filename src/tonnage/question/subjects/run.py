@@ -12,7 +12,8 @@ OF_ANY_ANSWER = ("price_per_accelerator_hour", "storage_bandwidth", "storage_rea
 class RunOptions(Options, frozen=True, kw_only=True):
     """What was said about the run; None is the default, which the estimate chooses and explains.
 
-    One of `tokens`, `epochs` of `dataset_tokens` and `max_steps` says how much is trained, or none with a budget, which is then spent.
+    One of `tokens`, `epochs` of `dataset_tokens` and `max_steps` says how much is trained, or none with a budget,
+    which is then spent.
     """
 
     tokens: Annotated[
