@@ -6,9 +6,10 @@ from typing import Any
 from tonnage.cli._compare import axes
 from tonnage.errors import TonnageError, UnknownName
 from tonnage.question.given import required, values
-from tonnage.question.looked_up import check_model, no_model
+from tonnage.question.looked_up import check_model
 from tonnage.question.read import Read, in_fields, read
 from tonnage.question.subjects.machine import ON
+from tonnage.question.subjects.model import DIMENSIONS
 from tonnage.web.jobs.documents import SEARCHES
 
 TABLE = frozenset({"sort", "show", "rows", "parquet"})  # how a comparison is shown: no axes
@@ -51,7 +52,8 @@ def _check_needed(asked: Read) -> None:
         return
     if asked.form.verb != "plan" and given.on is None:
         required({}, ON)
-    if no_model(given) and getattr(given, "what", None) != "model":
+    says_model = any(getattr(given, each.name, None) is not None for each in DIMENSIONS)
+    if given.model is None and not says_model and getattr(given, "what", None) != "model":
         read_model(None)
 
 
