@@ -8,7 +8,7 @@ PLANS ?= 1e6
 SOAK ?= 0
 SLICE ?= 0/1
 
-.PHONY: demo test quick check locale lint types bench bench-sweep bench-trace validate bands rates accuracy all soak brute docs schema clean peers bench-web bench-page page-pictures
+.PHONY: demo test quick check locale lint types bench bench-sweep bench-trace validate bands rates accuracy all soak brute docs schema clean peers bench-web bench-page page-pictures golden
 
 demo: .venv/core.done  ## three questions on the shipped catalogue: core install, no GPU, no torch, no network
 	$(BIN)/python scripts/demo.py
@@ -68,11 +68,15 @@ accuracy: .venv/core.done  ## docs/accuracy.md
 soak: .venv/soak.done  ## the long tier: more examples of every property, and a Ray cluster
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n $(JOBS) -m "soak or not soak"
 
+golden: .venv/quick.done  ## answers of all verbs and faces against the recorded ones of tests/golden
+	$(BIN)/python scripts/golden.py
+
 brute: .venv/quick.done  ## command lines over the whole catalogue, with counts and reproducers (a tenth of it: SLICE=0/10; another seed: SEED=any)
 	PYTHONPATH=tests $(BIN)/python -m brute.run --processes $(JOBS) --slice $(SLICE) $(if $(SEED),--seed $(SEED))
 
 docs schema: .venv/core.done  ## the generated pages and the JSON Schema
 	$(BIN)/python -m tonnage.documents.schema
+	$(BIN)/python scripts/option_types.py
 	$(BIN)/python scripts/write_docs.py
 	$(BIN)/python scripts/accuracy.py
 	$(BIN)/python benchmarks/peers.py --recorded
