@@ -86,6 +86,7 @@ brute: .venv/quick.done  ## command lines over the whole catalogue, with counts 
 
 docs schema: .venv/core.done  ## the generated pages and the JSON Schema
 	$(BIN)/python -m tonnage.documents.schema
+	$(BIN)/python scripts/option_types.py
 	$(BIN)/python scripts/write_docs.py
 	$(BIN)/python scripts/accuracy.py
 	$(BIN)/python benchmarks/peers.py --recorded

@@ -19,6 +19,7 @@ from babel.messages.catalog import Catalog
 
 import write_locale
 from tonnage.kernel.units import _SCALES, counted
+from tonnage.question.verbs import FORMS, forms_of
 
 ROOT = Path(__file__).parent.parent
 CODE = ROOT / "src" / "tonnage"
@@ -28,7 +29,7 @@ MOST = 4  # alternatives of one f-string that are written out; of more, the valu
 # What only developers see, what a face says in words of its own, and what is copied to a shell.
 LEFT_OUT = (
     "render", "language", "mcp_server", "report", "kernel/references.py", "kernel/term_checks.py", "cli/_completion.py",
-    "estimate/answer/launch.py", "estimate/answer/launch_model.py", "search/training/launch/trl.py", "fields.py", "documents/schema.py", "formulas/__init__.py", "catalogue/skypilot",
+    "estimate/answer/launch.py", "estimate/answer/launch_model.py", "search/training/launch/trl.py", "question/option.py", "documents/schema.py", "formulas/__init__.py", "catalogue/skypilot",
     # of OpenAPI, whose language is English, of data bases, and headers
     "web/openapi.py", "web/described.py", "web/options.py", "web/documents.py", "web/jobs/documents.py", "web/jobs/routes.py", "web/store/documents.py", "web/store/routes.py",
     "web/jobs/board.py", "web/store/tables.py", "web/store/migrations.py", "web/store/backup.py", "web/store/figures.py", "web/listings.py", "web/questions.py", "web/timeline.py", "web/metrics.py", "web/counted.py",
@@ -38,6 +39,17 @@ LEFT_OUT = (
     # a program that asks what PyTorch can do, and what PyTorch says itself
     "trace/record/fake/guard.py", "trace/allocator/_message.py",
 )  # fmt: skip
+UNIT = re.compile(r"[a-z][a-z -]+")  # of an option, that is a word
+# Texts of the command line.
+HELP = (
+    "cli/",
+    "spelling/",
+    "question/forms.py",
+    "question/given.py",
+    "question/texts.py",
+    "question/verbs.py",
+    "question/subjects/model.py",
+)
 WITH_ERRORS = ("render/", "web/")  # of these, what is left out has errors that a person reads
 SOURCES = frozenset({"source", "sources", "as_of", "version", "url", "prog", "metavar", "dest", "action"})
 SAID = frozenset({"say", "sentence", "_", "formatted", "add_parser"})  # texts of the program, which words.po has
@@ -238,7 +250,7 @@ class Reader(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         called = ast.unparse(node.func)
-        if called in INSIDE or called in SAID:
+        if called in INSIDE or called in SAID or called in ("Option", "option", "Group"):  # options say it: declared()
             return
         if NAMING.search(called) and node.args and _is_text(node.args[0]):
             self.text(node.args[0], alone=True)
@@ -281,7 +293,7 @@ class HelpReader(Reader):
 
     def visit_Call(self, node: ast.Call) -> None:
         called = ast.unparse(node.func)
-        if called == "Option":
+        if called in ("Option", "option"):
             for keyword in node.keywords:
                 if keyword.arg in ("help", "unit", "default") and _is_text(keyword.value):
                     self.text(keyword.value, alone=keyword.arg == "unit")
@@ -323,7 +335,7 @@ def read(path: Path) -> list[str]:
         errors = RaisedReader()
         errors.visit(ast.parse(path.read_text(encoding="utf-8")))
         return errors.said
-    reader = HelpReader() if {"cli", "spelling"} & {*path.parts} else Reader()
+    reader = HelpReader() if path.relative_to(CODE).as_posix().startswith(HELP) else Reader()
     reader.visit(ast.parse(path.read_text(encoding="utf-8")))
     return reader.said
 
@@ -337,6 +349,22 @@ def flags() -> list[str]:
     return [
         f"{{0}} of {{1}} {text}" if text[0].islower() else text for text in texts
     ]  # as spelling.flags puts them together
+
+
+def declared() -> Iterator[tuple[str, str]]:
+    """What the options of questions say of themselves, and the titles of their groups; and where they are declared."""
+    words = {each.id for each in write_locale.read(CATALOGUES / "words.po")}
+    for verb in FORMS:
+        for form in forms_of(verb):
+            for group in form.groups:
+                texts = (group.title, *(text for each in group.options for text in (each.help, each.default)))
+                units = (each.unit for each in group.options if UNIT.fullmatch(each.unit) or is_said(each.unit))
+                said = [*filter(is_said, texts), *units]
+                yield from ((text, "question/subjects") for text in said if text not in words)
+    for path in (CODE / "question").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "ranged" and _is_text(node.args[1]):
+                yield from ((text.replace(HOLE, "{0}"), "question") for text in alternatives(node.args[1]))
 
 
 def facts() -> Iterator[tuple[str, str]]:
@@ -387,10 +415,12 @@ def extracted() -> dict[str, Found]:
     """Templates by catalogue and then by text, with the files that make them."""
     found: dict[str, Found] = {"messages": {}, "help": {}}
     for name, path in paths():
-        domain = "help" if name.startswith(("cli/", "spelling/")) else "messages"
+        domain = "help" if name.startswith(HELP) else "messages"
         for text in read(path):
             if text and not re.fullmatch(r"[\W\d]*(\{\d+\}[\W\d]*)*", text):
                 found[domain].setdefault(text, set()).add(name)
+    for text, where in declared():
+        found["help"].setdefault(text, set()).add(where)
     for text, where in facts():
         found["messages"].setdefault(text, set()).add(where)
     for name, path in paths(everything=True):

@@ -14,20 +14,22 @@ from pathlib import Path
 
 from _sweep_cost import cost_lines, measured_lines
 from tonnage.cli import STATUSES, main
-from tonnage.cli._bill_options import BILL_OPTIONS
-from tonnage.cli._compare import TABLE_OPTIONS
-from tonnage.cli._options import COMMON, MODEL_OPTIONS, Option
-from tonnage.cli._plan_pool import OPTIONS as POOL_OPTIONS
-from tonnage.cli._plan_training import MACHINES, SEARCH_OPTIONS
-from tonnage.cli._run_options import RUN_OPTIONS
 from tonnage.cli._static import OPTIONS as STATIC_OPTIONS
 from tonnage.cli.explain import load_formulas
-from tonnage.cli.serve import FRONTIER_OPTIONS, LOAD_OPTIONS
 from tonnage.kernel.formula import FORMULAS
 from tonnage.kernel.glossary import SYMBOLS
 from tonnage.kernel.references import references
 from tonnage.language import say, speaking
-from tonnage.search.maximum.whats import WHATS
+from tonnage.question.option import Option, options_of
+from tonnage.question.subjects import comparison, frontier, machine, maximum, money, pool, prices, rules
+from tonnage.question.subjects.load import LoadOptions
+from tonnage.question.subjects.maximum import WHATS
+from tonnage.question.subjects.model import DIMENSIONS
+from tonnage.question.subjects.plan_serving import ServingPlanOptions
+from tonnage.question.subjects.plan_training import SearchOptions
+from tonnage.question.subjects.run import RunOptions
+from tonnage.question.subjects.serving import ServingOptions
+from tonnage.question.subjects.training import TrainingOptions
 
 os.environ["TONNAGE_LANG"] = "en"  # the pages are English wherever they are written
 ROOT = Path(__file__).parents[1]
@@ -43,18 +45,25 @@ ASKS = "# asks the "  # the Hub, or the network: after a command that no test ru
 WRITES = "# writes a dataset"  # and reads a file that the reader writes
 SERVES = "# serves until"  # it is ended
 NEEDS = "# needs PyTorch"  # commands that are only read: tests without it run the others
-TABLES = {
-    "model": MODEL_OPTIONS,
-    "machine": COMMON,
-    "run": RUN_OPTIONS,
-    "plan": SEARCH_OPTIONS,
-    "machines": MACHINES,
-    "money": BILL_OPTIONS,
-    "load": LOAD_OPTIONS,
-    "many": FRONTIER_OPTIONS,
-    "pool": POOL_OPTIONS,
+TABLES: dict[str, tuple[Option, ...]] = {
+    "train": options_of(TrainingOptions),
+    "serve": options_of(ServingOptions),
+    "model": DIMENSIONS,
+    "machine": machine.MACHINE,
+    "run": options_of(RunOptions),
+    "plan": options_of(SearchOptions),
+    "machines": (machine.TO_TRAIN_ON, machine.RESERVE),
+    "_plan_serving": (machine.TO_SERVE_ON, machine.RESERVE, *options_of(ServingPlanOptions)),
+    "money": money.MONEY,
+    "load": options_of(LoadOptions),
+    "many": frontier.FRONTIER,
+    "pool": pool.POOL,
+    "rules": rules.NUMBERS,
+    "prices": prices.PRICES,
+    "_prices_api": prices.API_PRICES,
+    "max": maximum.WHOSE,
     "static": STATIC_OPTIONS,
-    "table": TABLE_OPTIONS,
+    "table": comparison.TABLE,
 }
 
 

@@ -173,11 +173,12 @@ def test_an_option_that_there_is_not_suggests_what_is_meant(verb, name, meant):
 
 
 def test_second_names_of_the_command_line_are_meant_in_python_too():
-    from tonnage.cli import serve, train
-    from tonnage.spelling import SHORT
+    from tonnage.question.verbs import form_of
+    from tonnage.spelling import short_names
 
-    short = {(option.name, flag.lstrip("-").replace("-", "_")) for option in (*train.OPTIONS, *serve.OPTIONS, *serve.LOAD_OPTIONS) for flag in option.short}  # fmt: skip
-    assert short <= {(name, word) for name, words in SHORT.items() for word in words}
+    options = (*form_of("train").options.values(), *form_of("serve").options.values())
+    short = {(option.name, flag.lstrip("-").replace("-", "_")) for option in options for flag in option.short}
+    assert short <= {(name, word) for name, words in short_names().items() for word in words}
 
 
 def test_a_comparison_refuses_a_list_of_columns_and_a_figure_in_words():

@@ -11,18 +11,18 @@ import pytest
 import tonnage
 from tonnage import rules
 from tonnage.catalogue import accelerator_names, model_names, node_names
-from tonnage.cli import FIRST_WORDS, STATUSES, VERBS, _plan_serving, main, serve, train
-from tonnage.cli._bill_options import BILL_OPTIONS
-from tonnage.cli._options import Parser
-from tonnage.cli._run_options import RUN_OPTIONS
+from tonnage.cli import FIRST_WORDS, STATUSES, VERBS, main
+from tonnage.cli._parser import Parser
 from tonnage.estimate.load.options import LoadOptions
-from tonnage.estimate.money.bill import OF_TRAINING, BillOptions
+from tonnage.estimate.money.bill import BillOptions
 from tonnage.estimate.options.run_options import RunOptions
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.numerics.optimizers import OPTIMIZERS
 from tonnage.numerics.precisions import PRECISIONS, TRAINING_RECIPES
 from tonnage.numerics.quantization import FILE_TYPES
+from tonnage.question.option import options_of
+from tonnage.question.subjects.money import MONEY, OF_TRAINING, SERVED
 from tonnage.runtimes import training_runtimes
 from tonnage.search.serving.options import ServingPlanOptions
 from tonnage.validation import read, validate
@@ -140,18 +140,10 @@ def test_the_help_of_a_verb_says_its_statuses(verb, capsys):
 
 
 @pytest.mark.parametrize(
-    ("form", "options"),
-    [
-        (TrainingOptions, train.OPTIONS),
-        (RunOptions, RUN_OPTIONS),
-        (BillOptions, BILL_OPTIONS),
-        (ServingOptions, serve.OPTIONS),
-        (LoadOptions, serve.LOAD_OPTIONS),
-        (ServingPlanOptions, _plan_serving.SEARCH),
-    ],
-    ids=lambda each: getattr(each, "__name__", ""),
+    "form", [TrainingOptions, RunOptions, BillOptions, ServingOptions, LoadOptions, ServingPlanOptions]
 )
-def test_options_are_described_with_unit_and_default_where_they_are_held(form, options):
+def test_options_are_described_with_unit_and_default_where_they_are_held(form):
+    options = options_of(form)
     listed = re.findall(r"- (\w+) \[([^\]]+)\]: (.+)", form.__doc__)
     assert [(name, unit) for name, unit, _ in listed] == [(option.name, option.unit or "switch") for option in options]
     assert {name for name, _, _ in listed} == set(form.__struct_fields__) - {"reserve_bytes"}  # an argument of its own
@@ -182,7 +174,7 @@ def test_the_help_of_serve_leads_to_all_its_options():
         name = kind.__struct_fields__[0]
         with pytest.raises(tonnage.TonnageError, match=f"{name} takes"):
             tonnage.serve("llama-3.1-8b", on="8xH100-SXM-80GB", **{name: []})
-    assert tuple(option for option in BILL_OPTIONS if option.name not in OF_TRAINING) == serve.MONEY_OPTIONS
+    assert {option.name for option in MONEY} - {option.name for option in SERVED} == {*OF_TRAINING}
 
 
 def test_links_of_the_documents_lead_somewhere():

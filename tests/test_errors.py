@@ -5,11 +5,11 @@ import pytest
 from tonnage import catalogue
 from tonnage.architectures import build
 from tonnage.cli import main
-from tonnage.cli._options import word
 from tonnage.kernel import units
 from tonnage.kernel.errors import InvalidInput, TonnageError, shown
 from tonnage.kernel.registry import unknown
 from tonnage.models import read
+from tonnage.question.texts import word
 
 HUGE = "x" * 2_000_000
 

@@ -65,9 +65,9 @@ def _with_client(act, *options, transport=None, language="en"):
 
 
 def _printed(verb, question, capsys):
-    from tonnage.ask import command
+    from tonnage.ask import words_of
 
-    main([*command(verb, question), "--json"])
+    main([*words_of(verb, question), "--json"])
     return json.loads(capsys.readouterr().out)
 
 
@@ -140,9 +140,9 @@ def test_every_tool_takes_detail_and_says_so(tool, detail):
 
 @pytest.mark.parametrize("verb", ["train", "serve", "plan", "max"])
 def test_the_text_begins_with_the_line_that_the_verb_prints_first(told, verb, capsys):
-    from tonnage.ask import command
+    from tonnage.ask import words_of
 
-    main([*command(verb, QUESTIONS[verb])])
+    main([*words_of(verb, QUESTIONS[verb])])
     first, *rest = told[1][verb][0].content[0].text.splitlines()
     assert first == capsys.readouterr().out.splitlines()[0]
     assert rest[0].startswith(f"command: tonnage {verb} ") and 'Ask with "detail": "full"' in rest[1]

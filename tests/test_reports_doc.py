@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import tonnage
-from tonnage.api import Frontier
-from tonnage.api_plan import Placed, ServingPlans, TrainingPlans
+from tonnage.api.answers import Frontier
+from tonnage.api.planning import Placed, ServingPlans, TrainingPlans
 from tonnage.kernel.errors import InvalidInput
 
 DOC = (Path(__file__).parents[1] / "docs" / "reports.md").read_text(encoding="utf-8")

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import tonnage
-from tonnage.api import TAKES
+from tonnage.api.arguments import TAKES
 from tonnage.catalogue import cluster
 from tonnage.cli import main
-from tonnage.cli._run_options import RUN_OPTIONS
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.options.run_options import RunOptions, deadline_seconds
 from tonnage.estimate.plan.nearest import divisors
@@ -26,6 +25,7 @@ from tonnage.formulas.run import accelerator_hours, accelerators_by_division
 from tonnage.formulas.time import compute_seconds
 from tonnage.kernel.errors import InvalidInput, MissingDatum
 from tonnage.kernel.term import Term
+from tonnage.question.option import options_of, types_of
 from tonnage.spec import TrainingPlan
 
 HOUR, DAY = 3600, 86400
@@ -431,8 +431,8 @@ def test_a_deadline_as_a_date_needs_todays():
 
 
 def test_the_command_line_has_every_option_of_a_run_and_python_can_take_it():
-    assert [option.name for option in RUN_OPTIONS] == list(RunOptions.__struct_fields__)
-    for name, takes in RunOptions.__annotations__.items():
+    assert [option.name for option in options_of(RunOptions)] == list(RunOptions.__struct_fields__)
+    for name, takes in types_of(RunOptions).items():
         assert any(takes == kind | None for kind in TAKES), name
 
 
@@ -441,7 +441,7 @@ def test_what_the_command_line_reads_is_what_a_run_takes():
         "tokens": "15T", "deadline": "2w", "budget": "100k", "price_per_accelerator_hour": "2.5", "checkpoint_seconds": "30s",
         "checkpoint_interval": "30min", "storage_bandwidth": "20GB", "storage_read_bandwidth": "40GB", "restart_seconds": "10min", "accelerator_mtbf": "5y",
     }  # fmt: skip
-    readers = {option.name: option.read for option in RUN_OPTIONS}
+    readers = {option.name: option.read for option in options_of(RunOptions)}
     made = asked(**{name: readers[name](text, f"--{name}") for name, text in said.items()})
     assert (
         made.tokens.value == 15e12

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from questions_of_faces import PASTED, QUESTIONS, name_of
-from tonnage.ask import ask, command, line
+from tonnage.ask import ask, line, words_of
 from tonnage.cli import main
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.reach import Reach
@@ -38,14 +38,14 @@ def api():
 
 @pytest.mark.parametrize("asked", QUESTIONS, ids=name_of)
 def test_the_command_line_prints_the_document_that_ask_gives(asked, capsys):
-    status = main([*command(asked.verb, asked.question), "--json"])
+    status = main([*words_of(asked.verb, asked.question), "--json"])
     assert json.loads(capsys.readouterr().out) == _asked(asked)
     assert status == ask(asked.verb, asked.question, WITHIN).status
 
 
 @pytest.mark.parametrize("asked", QUESTIONS, ids=name_of)
 def test_the_line_that_comes_with_an_answer_asks_it_again(asked, capsys):
-    words = shlex.split(line(command(asked.verb, asked.question)))
+    words = shlex.split(line(words_of(asked.verb, asked.question)))
     assert words[0] == "tonnage"
     main([*words[1:], "--json"])
     assert json.loads(capsys.readouterr().out) == _asked(asked)
@@ -89,7 +89,7 @@ def test_what_is_refused_is_refused_in_the_same_words_everywhere_an_option_named
 ):
     from tonnage.mcp_server.server import Settings, answer
 
-    assert main([*command(verb, question), "--json"]) not in (0, 2, 3)
+    assert main([*words_of(verb, question), "--json"]) not in (0, 2, 3)
     printed = json.loads(capsys.readouterr().out)
     reply = api.post(f"/v1/{verb}", json=question)
     assert 400 <= reply.status_code < 500

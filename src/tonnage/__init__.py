@@ -6,16 +6,83 @@
 True
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # for type checkers: the names are imported when they are first used
+    from tonnage.api.answers import Answer, for_my_machine, frontier, maximum, read, serve, train
+    from tonnage.api.answers import max as max
+    from tonnage.api.comparing import Comparison, compare
+    from tonnage.api.planning import place, plan_serving, plan_training
+    from tonnage.architectures import Model
+    from tonnage.catalogue import accelerator, cluster
+    from tonnage.kernel.errors import TonnageError
+    from tonnage.kernel.term import Term
+    from tonnage.question.subjects.load import LoadOptions
+    from tonnage.question.subjects.money import BillOptions
+    from tonnage.question.subjects.plan_serving import ServingPlanOptions
+    from tonnage.question.subjects.plan_training import SearchOptions
+    from tonnage.question.subjects.run import RunOptions
+    from tonnage.question.subjects.serving import ServingOptions
+    from tonnage.question.subjects.training import TrainingOptions
+    from tonnage.spec import Cluster
 
 __version__ = "0.1.0"
 _WHERE = {
-    "Answer": "tonnage.api", "BillOptions": "tonnage.estimate.money.bill", "Cluster": "tonnage.spec", "Model": "tonnage.architectures",
-    "LoadOptions": "tonnage.estimate.load.options", "RunOptions": "tonnage.estimate.options.run_options", "ServingPlanOptions": "tonnage.search.serving.options", "ServingOptions": "tonnage.estimate.serving.options", "Term": "tonnage.kernel.term", "TrainingOptions": "tonnage.estimate.plan.training_options", "TonnageError": "tonnage.kernel.errors", "accelerator": "tonnage.catalogue", "cluster": "tonnage.catalogue", "read": "tonnage.api",
-    "Comparison": "tonnage.api_compare", "SearchOptions": "tonnage.search.training.options", "compare": "tonnage.api_compare", "for_my_machine": "tonnage.api",
-    "frontier": "tonnage.api", "maximum": "tonnage.api", "place": "tonnage.api_plan", "plan_serving": "tonnage.api_plan", "plan_training": "tonnage.api_plan", "serve": "tonnage.api", "train": "tonnage.api",
-}  # fmt: skip
-__all__ = sorted(_WHERE)  # noqa: PLE0605
+    "Answer": "tonnage.api.answers",
+    "BillOptions": "tonnage.question.subjects.money",
+    "Cluster": "tonnage.spec",
+    "Comparison": "tonnage.api.comparing",
+    "LoadOptions": "tonnage.question.subjects.load",
+    "Model": "tonnage.architectures",
+    "RunOptions": "tonnage.question.subjects.run",
+    "SearchOptions": "tonnage.question.subjects.plan_training",
+    "ServingOptions": "tonnage.question.subjects.serving",
+    "ServingPlanOptions": "tonnage.question.subjects.plan_serving",
+    "Term": "tonnage.kernel.term",
+    "TonnageError": "tonnage.kernel.errors",
+    "TrainingOptions": "tonnage.question.subjects.training",
+    "accelerator": "tonnage.catalogue",
+    "cluster": "tonnage.catalogue",
+    "compare": "tonnage.api.comparing",
+    "for_my_machine": "tonnage.api.answers",
+    "frontier": "tonnage.api.answers",
+    "max": "tonnage.api.answers",
+    "maximum": "tonnage.api.answers",
+    "place": "tonnage.api.planning",
+    "plan_serving": "tonnage.api.planning",
+    "plan_training": "tonnage.api.planning",
+    "read": "tonnage.api.answers",
+    "serve": "tonnage.api.answers",
+    "train": "tonnage.api.answers",
+}
+# Without `max`, which `from tonnage import *` would put in the place of Python's own.
+__all__ = [
+    "Answer",
+    "BillOptions",
+    "Cluster",
+    "Comparison",
+    "LoadOptions",
+    "Model",
+    "RunOptions",
+    "SearchOptions",
+    "ServingOptions",
+    "ServingPlanOptions",
+    "Term",
+    "TonnageError",
+    "TrainingOptions",
+    "accelerator",
+    "cluster",
+    "compare",
+    "for_my_machine",
+    "frontier",
+    "maximum",
+    "place",
+    "plan_serving",
+    "plan_training",
+    "read",
+    "serve",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -146,7 +146,7 @@ def _compare(random: Random) -> Words:
 
 
 def _max(random: Random) -> Words:
-    from tonnage.search.maximum.whats import WHATS
+    from tonnage.question.subjects.maximum import WHATS
 
     what = random.choice([each for each in WHATS if each.name != "model"])
     head = (what.name, f"--{what.verb}")

@@ -20,7 +20,7 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import TonnageError
 from tonnage.models import read
-from tonnage.search.maximum.whats import what_of
+from tonnage.question.subjects.maximum import what_of
 from tonnage.spec import Cluster, Link
 
 Options = Mapping[str, Any]

@@ -9,8 +9,8 @@ import tonnage
 from brute.documents import document_faults
 from brute.texts import text_faults
 from tonnage.cli import face
-from tonnage.cli._options import Option
 from tonnage.kernel.errors import TonnageError
+from tonnage.question.option import Option
 
 NOT_ASKED = frozenset({"help", "lang", "model", "on", "reserve", "json", "formulas", "html", "markdown", "plot", "advice", "typed", "revision", "offline", "verbose"})  # fmt: skip
 FORMS_OF_SERVE = frozenset({"frontier", "points", "for_my_machine", "order"})

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from models.files import GGUF_LLAMA, LLAMA, LLAMA_PARAMETERS, Shapes, folder, gguf_llama_tensors, llama, write_gguf
-from tonnage.api import train
+from tonnage.api.answers import train
 from tonnage.kernel.errors import InvalidInput, MissingDatum
 from tonnage.models import read
 from tonnage.ops import Kernels

@@ -174,7 +174,7 @@ def test_the_largest_served_model_is_what_trying_all_finds(monkeypatch, options)
 def test_the_largest_model_is_the_first_that_runs_on_my_machine(machine, context, monkeypatch):
     models = list(_small())
     monkeypatch.setattr(ask, "every", lambda: iter(models))
-    monkeypatch.setattr("tonnage.api.every", lambda: iter(models))
+    monkeypatch.setattr("tonnage.api.answers.every", lambda: iter(models))
     found = tonnage.maximum("model", on=machine, context=context, advise=False)
     first = max(
         tonnage.for_my_machine(machine, context=context).runs, key=lambda row: (row.parameters, row.download_bytes)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tonnage.estimate.serving.largest import largest
 from tonnage.kernel.errors import TonnageError
-from tonnage.search.maximum.whats import NAMES, WHATS, is_what, what_of
+from tonnage.question.subjects.maximum import NAMES, WHATS, is_what, what_of
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=300), st.integers(1, 7), st.integers(-20, 9000))

@@ -11,7 +11,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.serving.memory import serving_memory
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.plans import serving_plan
-from tonnage.search.maximum.whats import what_of
+from tonnage.question.subjects.maximum import what_of
 
 SERVING = [
     ("context", "llama-3.1-8b", "rtx-4090", {}), ("context", "llama-3.1-8b", "rtx-4090", {"concurrency": 4, "kv_cache": "fp8"}), ("context", "llama-3.1-8b", "rtx-4090", {"engine": "sglang"}),

@@ -12,10 +12,10 @@ import yaml
 
 from tonnage.cli import main
 from tonnage.documents.schema import json_schema
-from tonnage.fields import takes_lists
 from tonnage.models import read
+from tonnage.question.verbs import form_of
 from tonnage.web.openapi import ANSWERS, LISTED, document
-from tonnage.web.options import FORMS
+from tonnage.web.options import NAMED
 from web.conftest import Client
 
 ROOT = Path(__file__).parents[2]
@@ -209,11 +209,13 @@ def lists(schema: dict) -> bool:
     return jsonschema.Draft202012Validator(schema).is_valid(["fp8"]) or jsonschema.Draft202012Validator(schema).is_valid([True])  # fmt: skip
 
 
-@pytest.mark.parametrize(("verb", "name"), [(verb, name) for verb, forms in FORMS.items() for name in forms])
-def test_the_description_of_a_field_says_that_it_may_be_a_list_where_it_may(verb, name):
+@pytest.mark.parametrize(
+    ("verb", "name", "kind"), [(verb, *each) for verb, forms in NAMED.items() for each in forms.items()]
+)
+def test_the_description_of_a_field_says_that_it_may_be_a_list_where_it_may(verb, name, kind):
     schema = described()["components"]["schemas"][name]["properties"]
     assert {field for field in schema if lists(schema[field])} == {
-        field for field in schema if takes_lists(verb, field)
+        field for field in schema if form_of(verb, kind).takes_lists(field)
     }
 
 
@@ -242,7 +244,7 @@ def test_a_plan_tries_each_cache_of_a_list(client: Client):
     assert both["considered"] == sum(one["considered"] for one in each)
 
 
-@pytest.mark.parametrize(("verb", "name"), [(verb, name) for verb, forms in FORMS.items() for name in forms])
+@pytest.mark.parametrize(("verb", "name"), [(verb, name) for verb, forms in NAMED.items() for name in forms])
 def test_null_is_what_was_not_said_in_every_field_but_what_is_needed(verb, name):
     schema = described()["components"]["schemas"][name]
     taken = {field for field, of in schema["properties"].items() if jsonschema.Draft202012Validator(of).is_valid(None)}
@@ -279,7 +281,7 @@ NO_LISTS = {
 def test_a_list_holds_values_and_the_field_that_does_not_is_named(client: Client, verb, question, message):
     answer = client.post(f"/v1/{verb}", json=(COMPARED if verb != "rules" else {}) | question)
     assert answer.status_code == 400 and answer.json()["error"]["message"] == message
-    form = next(name for name in FORMS[verb] if verb != "plan" or "Serve" in name)
+    form = next(name for name in NAMED[verb] if verb != "plan" or "Serve" in name)
     if "vary" not in question:  # a mapping of anything
         assert not jsonschema.Draft202012Validator(described()["components"]["schemas"][form]).is_valid(question)
 

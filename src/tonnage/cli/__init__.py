@@ -7,8 +7,8 @@ from types import ModuleType
 
 from tonnage.cli._language import FLAG, otherwise, spoken
 from tonnage.cli._language import HELP as LANG_HELP
-from tonnage.cli._options import Parser
 from tonnage.cli._outputs import check_outputs
+from tonnage.cli._parser import Parser
 from tonnage.cli._print import Unwritable, forgive_encodings, in_error, write
 from tonnage.kernel.errors import TonnageError
 from tonnage.language import say, sentence, speaking

@@ -7,16 +7,20 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from tonnage.cli import _options as o
-from tonnage.cli._options import Option
+from tonnage.cli._parser import add_form
 from tonnage.cli._report import HTML_HELP, MARKDOWN, STDOUT, reported
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.reach import is_there
 from tonnage.language import say
+from tonnage.question.command_line import OWN
+from tonnage.question.form import CHOOSING, WHOLE, Form
+from tonnage.question.given import Given, spelled, values
+from tonnage.question.option import Option
+from tonnage.question.subjects.comparison import COUNT, TABLE
+from tonnage.question.subjects.machine import MACHINE, ON
+from tonnage.question.subjects.model import DIMENSIONS
+from tonnage.question.verbs import form_of, model_groups
 
-# What takes commas itself: several values stand between semicolons.
-WHOLE = frozenset({"lora_targets", "recompute_modules", "offload_modules", "cuda_graph", "pipeline_layout", "runtime_version", "exchange_rate"})  # fmt: skip
-OWN, FEWEST = "own", "fewest"
 WRONG = 64
 
 
@@ -30,6 +34,14 @@ def lists(options: Sequence[Option], switch: str) -> str:
     )
 
 
+def compared(form: Form) -> tuple[Option, ...]:
+    """The options of a verb whose answers are compared: not its model and machine, nor how the table is shown."""
+    beside = {each.name for group in model_groups() for each in group.options} | {
+        each.name for each in (*MACHINE, *TABLE)
+    }
+    return tuple(each for name, each in form.options.items() if name not in beside and name not in CHOOSING)
+
+
 class Both(argparse.BooleanOptionalAction):
     """A switch that may be given both ways."""
 
@@ -39,43 +51,9 @@ class Both(argparse.BooleanOptionalAction):
         setattr(namespace, self.dest, [*before, said])
 
 
-def _count(text: str, what: str) -> int | str:
-    if text.strip().lower() == FEWEST:
-        return FEWEST
-    size = o.size(text, what)
-    if size < 1:
-        raise InvalidInput(f"{what} must be a number of accelerators from 1, or {FEWEST}. Got {shown(text)}.")
-    return int(size)
-
-
-def _parquet(text: str, what: str) -> str:
-    if not text.endswith(".parquet"):
-        raise InvalidInput(f"{what} takes a file that ends in .parquet. Got {shown(text)}.")
-    return text
-
-
-COUNT = Option("count", f"how many accelerators, where --on does not say it: a number, or {FEWEST}: the fewest that hold the model, in parts of a machine, "
-               "a machine or several", _count, unit="accelerators", default=FEWEST)  # fmt: skip
-TABLE_OPTIONS = (
-    COUNT,
-    Option("sort", "order by this figure, the best first: cost, price, memory, ttft, tpot, step, speed, users, ..., or a column of --csv; it also decides what is marked as best", o.word, unit="name", default="in the order of the options; cost decides"),
-    Option("show", "figures of the table, as for --sort", o.word, unit="names", default="the usual ones"),
-    Option("rows", "a line for each cell, with more figures", default="off, where two axes vary"),
-    Option("parquet", "write all columns to this file too, which ends in .parquet: needs tonnage[cluster]", _parquet, unit="file"),
-)  # fmt: skip
-
-
-def add_arguments(parser: argparse.ArgumentParser, verb: str, groups: Iterable[tuple[Sequence[Option], str]]) -> None:
+def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     """MODEL, the machine, every option of the verb, and how the table is shown."""
-    parser.reads_as = verb  # type: ignore[attr-defined]
-    o.add_model(parser, Both)
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--serve", action="store_true", help="compare served models (default)")
-    which.add_argument("--train", action="store_true", help="compare training runs")
-    o.add(parser, o.COMMON, "machine")
-    for options, title in groups:
-        o.add(parser, options, title, Both)
-    o.add(parser, TABLE_OPTIONS, "table")
+    add_form(parser, form_of("compare", verb), Both)
     output = parser.add_argument_group("output")
     forms = output.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/1)")
@@ -90,17 +68,17 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str, groups: Iterable[t
     )
 
 
-def run(arguments: argparse.Namespace, verb: str, options: Sequence[Option]) -> int:
+def run(arguments: Given, verb: str, options: Sequence[Option]) -> int:
     from tonnage.catalogue.clusters import says_how_many
     from tonnage.cli._print import in_error, print_json, print_lines, write
     from tonnage.search.compare import compare
 
-    table = o.values(arguments, TABLE_OPTIONS[1:])
+    table = values(arguments, TABLE[1:])
     show = [each.strip() for each in table.get("show", "").split(",") if each.strip()]
-    models, changes = _models(arguments), axes(arguments, o.MODEL_OPTIONS)
-    places = axes(arguments, o.COMMON)
+    models, changes = _models(arguments), axes(arguments, DIMENSIONS)
+    places = axes(arguments, MACHINE)
     if not places or places[0].name != "on":
-        raise InvalidInput(f"--on is needed: {o.COMMON[0].help}.")
+        raise InvalidInput(f"--on is needed: {ON.help}.")
     counts = axes(arguments, (COUNT,))
     if counts and all(says_how_many(str(on)) for on in places[0].values):
         raise InvalidInput(f"--count is of machines that do not say how many: leave it out. Got --on {arguments.on}.")
@@ -143,7 +121,7 @@ def run(arguments: argparse.Namespace, verb: str, options: Sequence[Option]) -> 
     return reported(arguments, made, made.status)
 
 
-def _models(arguments: argparse.Namespace) -> Any:
+def _models(arguments: Given) -> Any:
     """The models by name; a file whose name has a comma is one model."""
     from tonnage.search.compare.axes import axis
 
@@ -156,7 +134,7 @@ def _models(arguments: argparse.Namespace) -> Any:
     return axis("model", names)
 
 
-def axes(arguments: argparse.Namespace, options: Iterable[Option]) -> list[Any]:
+def axes(arguments: Given, options: Iterable[Option]) -> list[Any]:
     """An axis for each option that was given."""
     from tonnage.search.compare.axes import axis
 
@@ -169,7 +147,7 @@ def axes(arguments: argparse.Namespace, options: Iterable[Option]) -> list[Any]:
         if option.read is None:
             found.append(axis(name, given))
             continue
-        flag = o.spelled(arguments, option)
+        flag = spelled(arguments, option)
         texts = _split(given, ";" if option.name in WHOLE else ",", flag)
         read = [_read(option, text, flag) for text in texts]
         found.append(axis(name, read, texts if name == "on" else ()))
@@ -191,7 +169,7 @@ def _split(text: str, between: str, what: str) -> list[str]:
     return texts
 
 
-def _reader(arguments: argparse.Namespace) -> Any:
+def _reader(arguments: Given) -> Any:
     from tonnage.models import read
 
     return lambda name, changes: read(name, overrides=changes, revision=arguments.revision, offline=arguments.offline)

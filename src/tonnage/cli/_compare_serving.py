@@ -2,19 +2,19 @@
 
 import argparse
 
-from tonnage.cli import _compare as c
-from tonnage.cli import serve
+from tonnage.cli import _compare
+from tonnage.question.given import Given
+from tonnage.question.verbs import form_of
 
-OPTIONS = (*serve.OPTIONS, *serve.LOAD_OPTIONS, *serve.MONEY_OPTIONS)
+OPTIONS = _compare.compared(form_of("compare", "serve"))
 HELP = f"""which machine, precision and context for a served model, at what price? (`tonnage compare --train --help`: for training)
 
-{c.lists(OPTIONS, "enforce-eager")}"""
+{_compare.lists(OPTIONS, "enforce-eager")}"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    groups = ((serve.OPTIONS, "serving"), (serve.LOAD_OPTIONS, "load and service level"), (serve.MONEY_OPTIONS, "money and power"))  # fmt: skip
-    c.add_arguments(parser, "serve", groups)
+    _compare.add_arguments(parser, "serve")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    return c.run(arguments, "serve", OPTIONS)
+def run(arguments: Given) -> int:
+    return _compare.run(arguments, "serve", OPTIONS)

@@ -2,21 +2,19 @@
 
 import argparse
 
-from tonnage.cli import _compare as c
-from tonnage.cli import train
-from tonnage.cli._bill_options import BILL_OPTIONS
-from tonnage.cli._run_options import RUN_OPTIONS
+from tonnage.cli import _compare
+from tonnage.question.given import Given
+from tonnage.question.verbs import form_of
 
-OPTIONS = (*train.OPTIONS, *RUN_OPTIONS, *BILL_OPTIONS)
+OPTIONS = _compare.compared(form_of("compare", "train"))
 HELP = f"""which machine, precision and sequence length for a training run, at what price?
 
-{c.lists(OPTIONS, "compile")}"""
+{_compare.lists(OPTIONS, "compile")}"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    groups = ((train.OPTIONS, "training"), (RUN_OPTIONS, "run"), (BILL_OPTIONS, "money, power and disks"))
-    c.add_arguments(parser, "train", groups)
+    _compare.add_arguments(parser, "train")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    return c.run(arguments, "train", OPTIONS)
+def run(arguments: Given) -> int:
+    return _compare.run(arguments, "train", OPTIONS)

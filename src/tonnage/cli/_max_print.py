@@ -1,13 +1,13 @@
 """From a maximum to stdout."""
 
-from argparse import Namespace
 from typing import Any
 
 from tonnage.cli._print import print_json, print_lines
 from tonnage.cli._report import prints_report, reported
+from tonnage.question.given import Given
 
 
-def print_maximum(arguments: Namespace, found: Any) -> int:
+def print_maximum(arguments: Given, found: Any) -> int:
     """The status of the command."""
     if prints_report(arguments, found):
         pass

@@ -2,39 +2,37 @@
 
 import argparse
 
-from tonnage.cli import _options as o
 from tonnage.cli import max as asked
 from tonnage.cli._max_print import print_maximum
-from tonnage.cli.serve import LOAD_OPTIONS, MONEY_OPTIONS, OPTIONS
+from tonnage.cli._parser import add_form, add_output
+from tonnage.question.given import Given, required, values
+from tonnage.question.looked_up import no_model, read_model
+from tonnage.question.option import options_of
+from tonnage.question.subjects.machine import MACHINE, ON
+from tonnage.question.verbs import form_of
 
 HELP = asked.HELP
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    o.read_as(parser, "serve")
-    asked.add_what(parser, "serve")
-    o.add_model(parser)
-    o.add(parser, o.COMMON, "machine")
-    o.add(parser, OPTIONS, "serving")
-    o.add(parser, LOAD_OPTIONS, "load and service level")
-    o.add(parser, MONEY_OPTIONS, "money and power")
-    o.add_output(parser, reports=True)
+    add_form(parser, form_of("max", "serve"))
+    add_output(parser, reports=True)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Given) -> int:
     from tonnage.catalogue import cluster
-    from tonnage.estimate.load.options import LoadOptions
-    from tonnage.estimate.money.bill import BillOptions
-    from tonnage.estimate.serving.options import ServingOptions
+    from tonnage.question.subjects.load import LoadOptions
+    from tonnage.question.subjects.maximum import what_of
+    from tonnage.question.subjects.money import SERVED, BillOptions
+    from tonnage.question.subjects.serving import ServingOptions
     from tonnage.search.maximum.ask import serving_maximum
-    from tonnage.search.maximum.whats import what_of
 
     what = what_of(arguments.what, "serve")
-    options = ServingOptions(**o.values(arguments, OPTIONS))
-    load = LoadOptions(**o.values(arguments, LOAD_OPTIONS))
-    money = BillOptions(**o.values(arguments, MONEY_OPTIONS))
-    common = o.values(arguments, o.COMMON)
-    machine = cluster(o.required(common, o.COMMON[0]))
-    model = None if o.no_model(arguments) else o.read_model(arguments)
+    options = ServingOptions(**values(arguments, options_of(ServingOptions)))
+    load = LoadOptions(**values(arguments, options_of(LoadOptions)))
+    money = BillOptions(**values(arguments, SERVED))
+    common = values(arguments, MACHINE)
+    machine = cluster(required(common, ON))
+    model = None if no_model(arguments) else read_model(arguments)
     found = serving_maximum(what, model, machine, options, load, money, reserve_bytes=common.get("reserve", 0))
     return print_maximum(arguments, found)

@@ -1,12 +1,12 @@
 """Files that an answer is written to are checked before the work: a path that cannot be written is bad input, not a late surprise."""
 
 import os
-from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.reach import is_folder
+from tonnage.question.given import Given
 
 STDOUT = "-"  # --markdown without a file
 LONGEST = 200  # characters of a path that are shown
@@ -15,7 +15,7 @@ REPORTS = ("html", "markdown", "plot", "parquet")
 FILES = {"trace": ("save", "snapshot", "plot"), "measure": ("snapshot", "out")}
 
 
-def check_outputs(verb: str, arguments: Namespace) -> None:
+def check_outputs(verb: str, arguments: Given) -> None:
     """InvalidInput where a file that was asked for cannot be written."""
     for name, path in _files(verb, arguments):
         if verb not in FILES:
@@ -52,7 +52,7 @@ def unwritable(path: str) -> str:
     return ""
 
 
-def _files(verb: str, arguments: Namespace) -> Iterator[tuple[str, str]]:
+def _files(verb: str, arguments: Given) -> Iterator[tuple[str, str]]:
     for name in FILES.get(verb, REPORTS):
         path = getattr(arguments, name, None)
         if isinstance(path, str) and path != STDOUT:

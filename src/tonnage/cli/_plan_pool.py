@@ -4,66 +4,33 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from tonnage.cli import _options as o
-from tonnage.cli import serve, train
-from tonnage.cli._options import Option, number, size, word
+from tonnage.cli._parser import add_form
 from tonnage.cli._report import add_reports
 from tonnage.kernel.errors import InvalidInput
+from tonnage.question.given import Given, required, values
+from tonnage.question.looked_up import no_model, read_model
+from tonnage.question.subjects.model import DIMENSIONS, MODEL, READING
+from tonnage.question.subjects.pool import POOL
+from tonnage.question.verbs import form_of
 
 HELP = "what goes where on a pool of unlike machines: the layers or replicas of a model, or the jobs of the inventory, and what is proven of it"
-OPTIONS = (
-    Option("inventory", "the pool: nodes, what others hold of them, jobs; YAML, TOML or JSON (docs/commands/plan_pool.md)", word, unit="file"),
-    Option("serve", "MODEL is served", default="on"),
-    Option("train", "MODEL is trained", default="off"),
-    Option("split", "of a served model: pipeline (its layers over unlike accelerators), replicas, or auto", word, unit="name", default="auto: replicas where one node holds it"),
-    Option("goal", "of a pipeline that serves: throughput (to the users asked about) or latency (the shortest token of one user alone)", word, unit="name", default="throughput"),
-    Option("stages", "stages of the pipeline", size, unit="stages", default="searched"),
-    Option("offload", "host memory may be used, at the time that it takes", default="off"),
-    Option("leave", "nodes or groups that leave the pool, commas between: what moves where?", word, unit="names"),
-    Option("join", "spare groups of the inventory that join it, commas between", word, unit="names"),
-    Option("time_limit", "how long may be searched", number, unit="seconds", default="60"),
-    Option("gap", "share of the value that may be left unproven", number, unit="0 to 1", default="0"),
-)  # fmt: skip
-OF_ALL = frozenset({"reserve_bytes"})
-
-
-def _named(options: tuple[Option, ...], taken: set[str]) -> tuple[Option, ...]:
-    """Those whose names and short forms nobody has yet."""
-    found = []
-    for option in options:
-        if option.name in taken:
-            continue
-        short = tuple(flag for flag in option.short if flag not in taken)
-        taken |= {option.name, option.flag, *short}
-        found.append(Option(option.name, option.help, option.read, short, option.unit, option.default))
-    return tuple(found)
-
-
-def _tables() -> tuple[tuple[Option, ...], tuple[Option, ...], tuple[Option, ...], tuple[Option, ...]]:
-    taken = {name for option in (*OPTIONS, *o.MODEL_OPTIONS) for name in (option.name, option.flag, *option.short)}
-    return OPTIONS, _named(serve.OPTIONS, taken), _named(serve.LOAD_OPTIONS, taken), _named(train.OPTIONS, taken)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    own, serving, load, training = _tables()
-    o.add_model(parser)
-    o.add(parser, own, "pool")
-    o.add(parser, serving, "serving, and training where it has the same")
-    o.add(parser, load, "load and service level")
-    o.add(parser, training, "training")
+    add_form(parser, form_of("plan", "inventory"))
     group = parser.add_argument_group("output")
     group.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/1)")
     add_reports(group)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Given) -> int:
     from tonnage.cli._print import print_json, print_lines
     from tonnage.cli._report import prints_report, reported
     from tonnage.search.pool.place import place
 
     whole = isinstance(arguments.inventory, Mapping)  # of a question that is no command line
-    own = o.values(arguments, OPTIONS[1:] if whole else OPTIONS)
-    inventory = arguments.inventory if whole else o.required(own, OPTIONS[0])
+    own = values(arguments, POOL[1:] if whole else POOL)
+    inventory = arguments.inventory if whole else required(own, POOL[0])
     kinds = [name for name in ("serve", "train") if own.pop(name, False)]
     if len(kinds) > 1:
         raise InvalidInput("--train and --serve are two questions: give one. Got both.")
@@ -88,27 +55,27 @@ def run(arguments: argparse.Namespace) -> int:
     return reported(arguments, found, found.status)
 
 
-def _asked(arguments: argparse.Namespace, kind: str) -> tuple[Any, Any, Any]:
+def _asked(arguments: Given, kind: str) -> tuple[Any, Any, Any]:
     """The model and its options; nothing of it where no model is named, and then no option may be."""
-    from tonnage.estimate.load.options import LoadOptions
-    from tonnage.estimate.plan.training_options import TrainingOptions
-    from tonnage.estimate.serving.options import ServingOptions
+    from tonnage.question.subjects.load import LoadOptions
+    from tonnage.question.subjects.serving import ServingOptions
+    from tonnage.question.subjects.training import TrainingOptions
 
-    _, serving, load, training = _tables()
-    given = o.values(arguments, (*serving, *load, *training))
+    beside = {*POOL, *DIMENSIONS, *READING, MODEL}
+    given = values(arguments, [each for each in form_of("plan", "inventory").options.values() if each not in beside])
     forms = (TrainingOptions,) if kind == "train" else (ServingOptions, LoadOptions)
     for name, value in given.items():
         if not any(name in form.__struct_fields__ for form in forms):
             other = "--serve" if kind == "train" else "--train"
             raise InvalidInput(f"--{name.replace('_', '-')} is of {other}, and this is --{kind}. Got {value}.")
-    if arguments.model is None and not o.values(arguments, o.MODEL_OPTIONS):
+    if no_model(arguments):
         if given:
             name = next(iter(given)).replace("_", "-")
             raise InvalidInput(
                 f"--{name} is of one MODEL, and none is named: options of the inventory's jobs are written there."
             )
         return None, None, None
-    model = o.read_model(arguments)
+    model = read_model(arguments)
     if kind == "train":
         return model, TrainingOptions(**given), None
     own = {name: value for name, value in given.items() if name in ServingOptions.__struct_fields__}

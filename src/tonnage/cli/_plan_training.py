@@ -3,51 +3,32 @@
 import argparse
 from typing import Any
 
-from tonnage.cli import _options as o
-from tonnage.cli._bill_options import BILL_OPTIONS
-from tonnage.cli._options import Option, size, word
-from tonnage.cli._run_options import RUN_OPTIONS
-from tonnage.cli.train import OPTIONS
+from tonnage.cli._parser import add_form, add_output
 from tonnage.kernel.errors import InvalidInput
+from tonnage.question.given import Given, values
+from tonnage.question.looked_up import read_model
+from tonnage.question.option import options_of
+from tonnage.question.subjects.machine import RESERVE, TO_TRAIN_ON
+from tonnage.question.subjects.money import MONEY
+from tonnage.question.subjects.plan_training import SearchOptions
+from tonnage.question.subjects.run import RunOptions
+from tonnage.question.subjects.training import TrainingOptions
+from tonnage.question.verbs import form_of
 
 HELP = (
     "the best plans of a training run on a machine, or the best machines for it: parallel sizes, micro-batch, ZeRO stage, recomputation and runtime. "
     "`tonnage plan --serve --help` is of machines for users, `tonnage plan --inventory --help` of a pool of unlike machines"
 )
-MACHINES = (
-    Option("on", "machines to compare, parted by commas: a name with a number (8xH100) is that machine, a name alone any number of it", word, unit="clusters", default="every GPU of the catalogue"),
-    Option("reserve", "memory of each accelerator to leave free", o.COMMON[1].read, unit="bytes", default="0"),
-)  # fmt: skip
-SEARCH_OPTIONS = (
-    Option("goal", "fastest, cheapest or fewest (accelerators)", word, unit="name", default="fastest of one machine; of several cheapest, or fewest where no price is known"),
-    Option("top", "plans, or machines, that are shown", size, unit="plans", default="5"),
-    Option("max_accelerators", "of a machine that is named without a number", size, unit="accelerators", default="4096"),
-    Option("pareto", "also the machines that no other beats in time, money and number", default="off"),
-    Option("exhaustive", "estimate every valid plan, also those that a bound shows to be worse: the same answer, slower", default="off"),
-)  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    if isinstance(parser, o.Parser):
-        parser.reads_as = "train"
-    parser.add_argument("--train", action="store_true", help="a training run (the default)")
-    o.add_model(parser)
-    o.add(parser, MACHINES, "machines")
-    o.add(parser, SEARCH_OPTIONS, "search")
-    parser.add_argument_group("search: more options").add_argument(
-        "--vary", action="append", default=[], metavar="OPTION=VALUE,VALUE",
-        help="an option of training to try besides, such as precision=bf16-mixed,fp8-te, optimizer=adamw,muon, offload_optimizer=none,cpu or "
-        "sequence_length=4k,32k; can be given again",
-    )  # fmt: skip
-    o.add(parser, OPTIONS, "training: what is given is not varied")
-    o.add(parser, RUN_OPTIONS, "the whole run")
-    o.add(parser, BILL_OPTIONS, "money, power and disks")
-    o.add_output(parser, reports=True)
+    add_form(parser, form_of("plan", "train"))
+    add_output(parser, reports=True)
 
 
 def varied(pairs: list[str]) -> dict[str, tuple[Any, ...]]:
     """Of --vary: the values, read as the option of `train` reads them."""
-    known = {option.name: option for option in OPTIONS}
+    known = {option.name: option for option in options_of(TrainingOptions)}
     found: dict[str, tuple[Any, ...]] = {}
     for pair in pairs:
         name, equals, values = pair.partition("=")
@@ -84,20 +65,16 @@ def machines_named(text: str | None) -> tuple[str, ...]:
     return names
 
 
-def run(arguments: argparse.Namespace) -> int:
-    from tonnage.api_plan import plan_training
+def run(arguments: Given) -> int:
+    from tonnage.api.planning import plan_training
     from tonnage.cli._print import print_json, print_lines
     from tonnage.cli._report import prints_report, reported
 
-    common = o.values(arguments, MACHINES)
-    given = (
-        o.values(arguments, SEARCH_OPTIONS)
-        | o.values(arguments, OPTIONS)
-        | o.values(arguments, RUN_OPTIONS)
-        | o.values(arguments, BILL_OPTIONS)
-    )
+    common = values(arguments, (TO_TRAIN_ON, RESERVE))
+    declared = [each for form in (SearchOptions, TrainingOptions, RunOptions) for each in options_of(form)]
+    given = values(arguments, (*declared, *MONEY))
     found = plan_training(
-        o.read_model(arguments),
+        read_model(arguments),
         on=machines_named(common.get("on")),
         vary=varied(arguments.vary),
         reserve_bytes=common.get("reserve", 0),

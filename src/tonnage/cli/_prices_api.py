@@ -8,8 +8,7 @@ from tonnage.catalogue import toml_files
 from tonnage.catalogue.api_prices import api_prices, of_model
 from tonnage.catalogue.models import find
 from tonnage.catalogue.prices import STALE_DAYS
-from tonnage.cli import _options as o
-from tonnage.cli._days import day
+from tonnage.cli._parser import add_form, add_output
 from tonnage.cli._print import print_json, print_lines
 from tonnage.documents.schema import SCHEMA
 from tonnage.estimate.money.hosted import offer
@@ -19,31 +18,23 @@ from tonnage.kernel.registry import unknown
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import human
 from tonnage.language import say, sentence
+from tonnage.question.given import Given, values
+from tonnage.question.subjects.prices import API_PRICES
+from tonnage.question.texts import word
+from tonnage.question.verbs import form_of
 
 HELP = "what a million tokens of hosted models cost (USD), each price with its source and date; and what requests of a length cost there"
-OPTIONS = (
-    o.Option("input_tokens", "tokens of a prompt: with the next, what such requests cost", o.length, ("--input",), "tokens"),
-    o.Option("output_tokens", "tokens of an answer", o.length, ("--output",), "tokens"),
-    o.Option("cached_tokens", "of a prompt that the provider has already", o.ranged(o.count, "from 0 to 1,099,511,627,776"), ("--cached",), "tokens", "0"),
-    o.Option("requests_per_day", "requests of a day", o.whole, unit="requests"),
-    o.Option("provider", "of this provider alone, such as Groq", o.word, unit="name"),
-    o.Option("as_of", "the day that ages are counted to", day, unit="date", default="today"),
-)  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "model", nargs="?", metavar="MODEL", help="a name from `tonnage models`; none: all that have a price"
-    )
-    parser.add_argument("--api", action="store_true", help="prices by the token, not by the hour")
-    o.add(parser, OPTIONS, "which requests, and how they are shown")
-    o.add_output(parser)
+    add_form(parser, form_of("prices", "api"))
+    add_output(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    given = o.values(arguments, OPTIONS)
+def run(arguments: Given) -> int:
+    given = values(arguments, API_PRICES)
     today = given.get("as_of", date.today())  # noqa: DTZ011 - prices have a day, no zone
-    name = o.word(arguments.model, "MODEL") if arguments.model is not None else ""
+    name = word(arguments.model, "MODEL") if arguments.model is not None else ""
     if name and find(name) is None:
         raise toml_files.missing("models", "model", name)
     request = _request(given)

@@ -10,13 +10,16 @@ from typing import Any
 from msgspec import Struct
 
 from tonnage.catalogue import refreshed, skypilot
-from tonnage.cli import _options as o
-from tonnage.cli._days import day
+from tonnage.cli._parser import add, add_output
 from tonnage.cli._print import print_json, print_lines
 from tonnage.documents.schema import SCHEMA
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, Unreachable, shown
 from tonnage.kernel.reach import is_file, is_folder
 from tonnage.language import say, sentence
+from tonnage.question.forms import day
+from tonnage.question.given import Given, values
+from tonnage.question.option import Option
+from tonnage.question.texts import word
 from tonnage.user_files import read_bytes
 
 HELP = "read SkyPilot's public catalogue of machines into a dated file, which prices are then looked up in; the only part that asks the network"
@@ -37,10 +40,10 @@ def clouds(text: str, what: str) -> tuple[str, ...]:
 
 
 OPTIONS = (
-    o.Option("from", "what is read: an address, a folder (a checkout, or one with CLOUD/vms.csv), or one vms.csv", o.word, unit="place", default=URL),
-    o.Option("cloud", "which clouds of it, as aws,gcp,lambda", clouds, ("--clouds",), "names", f"{','.join(CLOUDS)}; of a folder those that it has"),
-    o.Option("output", "the file that is written; prices are looked up in the default alone", o.word, unit="file", default="<config directory>/prices/refreshed.json"),
-    o.Option("as_of", "the day of the prices", day, unit="date", default="today; of a file the day on which it was changed"),
+    Option("from", "what is read: an address, a folder (a checkout, or one with CLOUD/vms.csv), or one vms.csv", word, unit="place", default=URL),
+    Option("cloud", "which clouds of it, as aws,gcp,lambda", clouds, ("--clouds",), "names", f"{','.join(CLOUDS)}; of a folder those that it has"),
+    Option("output", "the file that is written; prices are looked up in the default alone", word, unit="file", default="<config directory>/prices/refreshed.json"),
+    Option("as_of", "the day of the prices", day, unit="date", default="today; of a file the day on which it was changed"),
 )  # fmt: skip
 
 
@@ -54,12 +57,12 @@ class Source(Struct, frozen=True):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("refresh", choices=["refresh"], metavar="refresh", help="this")
-    o.add(parser, OPTIONS, "what is read, and where it is written")
-    o.add_output(parser)
+    add(parser, OPTIONS, "what is read, and where it is written")
+    add_output(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    given = o.values(arguments, OPTIONS)
+def run(arguments: Given) -> int:
+    given = values(arguments, OPTIONS)
     _check_day(given.get("as_of"))
     at = Path(given["output"]) if "output" in given else refreshed.path()
     old = refreshed.load(at)  # before anything is asked: what is not ours is not written over

@@ -2,12 +2,12 @@
 
 import shlex
 import sys
-from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tonnage.cli._print import in_error, write
 from tonnage.kernel.errors import InvalidInput, TonnageError
+from tonnage.question.given import Given
 
 STDOUT = "-"
 MARKDOWN, ENDINGS = "--markdown", (".md", ".markdown")
@@ -37,7 +37,7 @@ def parted(words: Iterable[str]) -> list[str]:
     return made
 
 
-def prints_report(arguments: Namespace, found: Any) -> bool:
+def prints_report(arguments: Given, found: Any) -> bool:
     """Print the answer as Markdown, where that is asked for."""
     if arguments.markdown != STDOUT:
         return False
@@ -49,7 +49,7 @@ def prints_report(arguments: Namespace, found: Any) -> bool:
     return True
 
 
-def reported(arguments: Namespace, found: Any, status: int) -> int:
+def reported(arguments: Given, found: Any, status: int) -> int:
     """The status. What keeps a report from being written is said after the answer, and does not take it back."""
     for form, path in (("html", arguments.html), ("markdown", arguments.markdown)):
         if path is None or (form == "markdown" and path == STDOUT):
@@ -64,7 +64,7 @@ def reported(arguments: Namespace, found: Any, status: int) -> int:
     return int(status)
 
 
-def command_line(arguments: Namespace) -> str:
+def command_line(arguments: Given) -> str:
     """What was typed, without the words that say how the answer is shown."""
     return shlex.join(["tonnage", *_asking(getattr(arguments, "words", ()))])
 

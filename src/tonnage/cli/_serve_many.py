@@ -1,20 +1,20 @@
 """`serve --frontier` and `serve --for-my-machine`."""
 
-import argparse
 from typing import Any
 
 from msgspec.structs import replace
 
-from tonnage.cli import _options as o
 from tonnage.cli._print import plotted, print_json, print_lines
 from tonnage.cli._report import prints_report, reported
 from tonnage.kernel.errors import InvalidInput
+from tonnage.question.given import Given, values
+from tonnage.question.subjects.machine import MACHINE
 
 LOCAL = "local"
 OF_MACHINE = ("ttft", "tpot")  # of the load, what this answer knows
 
 
-def check(asked: dict[str, Any], arguments: argparse.Namespace) -> None:
+def check(asked: dict[str, Any], arguments: Given) -> None:
     """Options of one of the two questions without it."""
     if asked.get("frontier") and asked.get("for_my_machine"):
         raise InvalidInput("--frontier is of one model, --for-my-machine of all: give one. Got both.")
@@ -29,7 +29,7 @@ def check(asked: dict[str, Any], arguments: argparse.Namespace) -> None:
 
 
 def frontier(
-    arguments: argparse.Namespace, model: Any, machine: Any, options: Any, load: Any, money: Any, asked: dict[str, Any]
+    arguments: Given, model: Any, machine: Any, options: Any, load: Any, money: Any, asked: dict[str, Any]
 ) -> int:
     from tonnage.estimate.answer.frontier import POINTS
     from tonnage.estimate.answer.frontier import frontier as estimate
@@ -46,7 +46,7 @@ def frontier(
     return reported(arguments, found, plotted(found, arguments.plot))
 
 
-def my_machine(arguments: argparse.Namespace, options: Any, load: Any, asked: dict[str, Any]) -> int:
+def my_machine(arguments: Given, options: Any, load: Any, asked: dict[str, Any]) -> int:
     from tonnage.catalogue import cluster
     from tonnage.estimate.answer.my_machine import my_machine as estimate
     from tonnage.models.catalogued import every
@@ -60,7 +60,7 @@ def my_machine(arguments: argparse.Namespace, options: Any, load: Any, asked: di
             raise InvalidInput(
                 f"--for-my-machine answers for one user with a prompt of 1,024 tokens: leave out {name}. Got {getattr(load, name)}."
             )
-    common = o.values(arguments, o.COMMON)
+    common = values(arguments, MACHINE)
     machine = cluster(common.get("on", LOCAL))
     options = replace(options, reserve_bytes=common.get("reserve", 0))
     found = estimate(machine, every(), options, order=asked.get("order", "parameters"), ttft=load.ttft, tpot=load.tpot)

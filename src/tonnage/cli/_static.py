@@ -4,10 +4,12 @@ import argparse
 from importlib import import_module
 from pathlib import Path
 
-from tonnage.cli import _options as o
-from tonnage.cli._options import Option, word
+from tonnage.cli._parser import add
 from tonnage.cli._print import print_lines
 from tonnage.kernel.errors import InvalidInput
+from tonnage.question.given import Given, values
+from tonnage.question.option import Option
+from tonnage.question.texts import word
 
 OPTIONS = (
     Option("static", "write the page as files that need no server into this folder, and serve nothing (docs/static_page.md)", word, unit="folder"),
@@ -17,26 +19,26 @@ OPTIONS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    o.add(parser, OPTIONS, "a page without a server")
+    add(parser, OPTIONS, "a page without a server")
     parser.add_argument_group("a page without a server: packages").add_argument(
         "--wheel", action="append", default=[], metavar="FILE",
         help="a package built for browsers: msgspec, whose name ends in _wasm32.whl, and others if you have them; can be given again",
     )  # fmt: skip
 
 
-def is_asked(arguments: argparse.Namespace) -> bool:
+def is_asked(arguments: Given) -> bool:
     """Whether a page without a server is asked for; its options without it are an error."""
-    given = o.values(arguments, OPTIONS)
+    given = values(arguments, OPTIONS)
     for name in ("pyodide", "fetch", "wheel"):
         if "static" not in given and getattr(arguments, name):
             raise InvalidInput(f"--{name} is of --static FOLDER, which is not given.")
     return "static" in given
 
 
-def write(arguments: argparse.Namespace) -> int:
+def write(arguments: Given) -> int:
     """Write the page; 0."""
     import_module("tonnage.web.run").check_extra()
-    given = o.values(arguments, OPTIONS)
+    given = values(arguments, OPTIONS)
     page = import_module("tonnage.web.static_page")
     page.check(Path(given["static"]))  # before anything is fetched
     parts = import_module("tonnage.web.static_parts").parts(

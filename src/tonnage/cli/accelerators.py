@@ -8,28 +8,25 @@ import msgspec
 from tonnage import catalogue
 from tonnage.catalogue.accelerators import accelerator_aliases
 from tonnage.catalogue.nodes import find as find_node
-from tonnage.cli import _options as o
+from tonnage.cli._parser import add_form, add_output
 from tonnage.cli._print import print_json, print_lines
 from tonnage.documents.schema import SCHEMA
 from tonnage.kernel.units import human
 from tonnage.language import say, sentence
 from tonnage.language.columns import left
+from tonnage.question.given import Given
+from tonnage.question.verbs import form_of
 from tonnage.spec import Accelerator, Link, Node
 
 HELP = "the catalogue of accelerators and nodes; one in detail, each figure with its source and date"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "name",
-        nargs="?",
-        metavar="NAME",
-        help="an accelerator, NAME:VARIANT for a slice, a node, or local; none: list all",
-    )
-    o.add_output(parser)
+    add_form(parser, form_of("accelerators"))
+    add_output(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Given) -> int:
     if arguments.name is None:
         return _list(arguments.json)
     thing = _thing(arguments.name)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from tonnage.cli import _compare_serving, _compare_training
+from tonnage.question.given import Given
 
 HELP = _compare_serving.HELP
 
@@ -19,5 +20,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _compare_serving.add_arguments(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Given) -> int:
     return _compare_serving.run(arguments)

@@ -10,17 +10,20 @@ from typing import Any
 from msgspec import structs
 
 from tonnage import formulas
-from tonnage.cli import rules, serve, train
-from tonnage.cli._bill_options import BILL_OPTIONS
-from tonnage.cli._options import ADVICE, COMMON, Option, add_output
+from tonnage.cli import rules
+from tonnage.cli._parser import add_form, add_output
 from tonnage.cli._print import print_json, print_lines
-from tonnage.cli._run_options import RUN_OPTIONS
 from tonnage.documents.schema import SCHEMA
 from tonnage.kernel.formula import FORMULAS, Formula
 from tonnage.kernel.glossary import SYMBOLS, WORDS, Symbol, Word
 from tonnage.kernel.registry import letters_of, unknown
 from tonnage.language import say, sentence
 from tonnage.language.columns import left
+from tonnage.question.given import Given
+from tonnage.question.option import Option
+from tonnage.question.subjects.advice import ADVICE
+from tonnage.question.subjects.money import SERVED
+from tonnage.question.verbs import form_of, model_groups
 from tonnage.rules import RULES
 
 HELP = "a formula, a symbol of the formulas, a word of the answers, an option, a source or a rule of thumb: text, unit, meaning, where it comes from"
@@ -29,16 +32,11 @@ SAID = ("unit", "meaning", "assumes", "basis", "source", "where")  # words, of w
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "name",
-        nargs="?",
-        metavar="NAME",
-        help="a formula, a letter or long name, a word of the answers such as checkpoint, an option such as power_share, a key of the bibliography, or a rule such as A6; none: list all",
-    )
+    add_form(parser, form_of("explain"))
     add_output(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Given) -> int:
     load_formulas()
     if arguments.name is None:
         return _list(arguments.json)
@@ -105,14 +103,13 @@ def _found(name: str) -> dict[str, Any] | None:
 @cache
 def _options() -> dict[str, dict[str, Option]]:
     """Every option of the verbs whose answers print its name -> what it is to each of them."""
-    verbs = {
-        "train": (*COMMON, *train.OPTIONS, *RUN_OPTIONS, *BILL_OPTIONS, *ADVICE),
-        "serve": (*COMMON, *serve.OPTIONS, *serve.LOAD_OPTIONS, *serve.FRONTIER_OPTIONS),
-    }
+    of_model = {each.name for group in model_groups() for each in group.options}
+    as_of_train = {each.name for each in (*SERVED, ADVICE)}  # of serve: explained by train's
     found: dict[str, dict[str, Option]] = {}
-    for verb, options in verbs.items():
-        for option in options:
-            found.setdefault(option.name, {})[verb] = option
+    for verb, beside in (("train", of_model), ("serve", (of_model | as_of_train))):
+        for option in form_of(verb).options.values():
+            if option.name not in beside:
+                found.setdefault(option.name, {})[verb] = option
     return found
 
 

@@ -5,21 +5,18 @@ from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 
-from tonnage.cli._options import Option
+from tonnage.cli._parser import add
 from tonnage.cli._print import write
 from tonnage.language import say
+from tonnage.question.given import Given
 
 HELP = "the largest context, users, layers, model, sequence, micro-batch or LoRA rank that fits, checked at the answer and just beyond it"
 MODES = {"serve": "_max_serving", "train": "_max_training"}
-OPTIONS = (
-    Option("serve", "of serving, where both have it: layers, model"),
-    Option("train", "of training, where both have it: layers, model"),
-)
 
 
 def mode(words: Sequence[str]) -> ModuleType | None:
     """The module of what the words ask for: the first that names a quantity. None for a call that names none and asks for help."""
-    from tonnage.search.maximum.whats import is_what, what_of
+    from tonnage.question.subjects.maximum import is_what, what_of
 
     said = [word for word in words if not word.startswith("-")]
     verbs = [verb for verb in MODES if f"--{verb}" in words]
@@ -29,31 +26,21 @@ def mode(words: Sequence[str]) -> ModuleType | None:
     return import_module(f"tonnage.cli.{MODES[what_of(name, verbs[-1] if verbs else None).verb]}")  # type: ignore[arg-type]
 
 
-def add_what(parser: argparse.ArgumentParser, verb: str = "") -> None:
-    """WHAT, and whose it is."""
-    from tonnage.search.maximum.whats import WHATS
-
-    able = dict.fromkeys(what.name for what in WHATS if verb in ("", what.verb))
-    parser.add_argument("what", nargs=None if verb else "?", metavar="WHAT", help=f"{', '.join(able)}")
-    group = parser.add_argument_group("whose")
-    for option in OPTIONS:
-        group.add_argument(option.flag, action="store_true", help=option.help)
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Of a call that names no quantity: only what there is to name."""
-    from tonnage.search.maximum.whats import WHATS
+    from tonnage.question.subjects.maximum import NAMES, WHATS, WHOSE
 
-    add_what(parser)
+    parser.add_argument("what", nargs="?", metavar="WHAT", help=", ".join(NAMES))
+    add(parser, WHOSE, "whose")
     parser.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/1)")
     lines = "\n".join(f"  {what.name:<14} {say(what.about)} ({what.verb})" for what in WHATS)
     rest = say("`tonnage max WHAT --help` lists the options of each: those of `tonnage serve` or `tonnage train`.")
     parser.description = f"{say(HELP)}\n\nWHAT:\n{lines}\n\n{rest}"
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Given) -> int:
     from tonnage.kernel.errors import InvalidInput
-    from tonnage.search.maximum.whats import NAMES
+    from tonnage.question.subjects.maximum import NAMES
 
     if arguments.what is None:
         raise InvalidInput(f"WHAT is needed, the first word: {', '.join(NAMES)}.")

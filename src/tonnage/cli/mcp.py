@@ -6,10 +6,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tonnage.cli import _options as o
-from tonnage.cli._options import Option, port, word
+from tonnage.cli._parser import add
 from tonnage.cli._print import print_json, write
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.question.forms import port
+from tonnage.question.given import Given, values
+from tonnage.question.option import Option
+from tonnage.question.texts import word
 
 HELP = "a server of the Model Context Protocol, for assistants: train, serve, plan, max, compare and explain as tools, over stdin and stdout"
 OPTIONS = (
@@ -25,7 +28,7 @@ SERVER = "tonnage.mcp_server"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    o.add(parser, OPTIONS, "server")
+    add(parser, OPTIONS, "server")
     parser.add_argument(
         "--offline", action="store_true", default=None, help="never ask model hubs (default: as HF_HUB_OFFLINE says)"
     )
@@ -36,8 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> int:
-    given = o.values(arguments, OPTIONS)
+def run(arguments: Given) -> int:
+    given = values(arguments, OPTIONS)
     if given.get("skill"):
         write(skill())
         return 0

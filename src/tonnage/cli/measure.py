@@ -4,14 +4,20 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from tonnage.cli import _options as o
-from tonnage.cli._options import Option, number, whole, word
+from tonnage.cli._parser import add, add_groups, add_named_values, named_values
 from tonnage.cli._progress import Bar
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.reach import is_there
 from tonnage.kernel.units import parse_length
 from tonnage.language import say, sentence
 from tonnage.language.columns import left
+from tonnage.question.forms import number, whole
+from tonnage.question.given import Given, values
+from tonnage.question.looked_up import read_model
+from tonnage.question.option import Option
+from tonnage.question.subjects.model import DIMENSIONS
+from tonnage.question.texts import word
+from tonnage.question.verbs import model_groups
 
 HELP = "memory and time of a training program on the GPU of this machine, stage by stage, as rows of validation/"
 MODEL = (
@@ -36,7 +42,7 @@ OPTIONS = (*MODEL, *RUN)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    o.add_model(parser)
+    add_groups(parser, model_groups())
     for action in parser._actions:
         if action.dest == "model":
             program = say(
@@ -44,23 +50,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                 other=say(action.help or ""),
             )
             action.help = program
-    o.add(parser, MODEL, "training, of a MODEL")
-    o.add(parser, RUN, "how it is measured")
-    o.add_named_values(parser)
+    add(parser, MODEL, "training, of a MODEL")
+    add(parser, RUN, "how it is measured")
+    add_named_values(parser)
     group = parser.add_argument_group("output")
     group.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/1)")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Given) -> int:
     from tonnage.measure.answer import Options, measure_file, measure_model
 
-    given, options = o.values(arguments, MODEL), o.values(arguments, RUN)
+    given, options = values(arguments, MODEL), values(arguments, RUN)
     out = options.pop("out", None)
     chosen = given.pop("optimizer_implementation", "default")
     if chosen != "default":
         given["implementation"] = chosen
     _check_out(out, options.get("device", "cuda"))
-    overrides = o.values(arguments, o.MODEL_OPTIONS)
+    overrides = values(arguments, DIMENSIONS)
     text, bar = arguments.model or "", Bar()
     if ".py:" in text or text.endswith(".py"):
         if given or overrides:
@@ -68,11 +74,11 @@ def run(arguments: argparse.Namespace) -> int:
             raise InvalidInput(
                 f"--{name} is of a MODEL; a program in a file sets it itself. Pass it on with --argument NAME=VALUE."
             )
-        answer = measure_file(text, o.named_values(arguments.argument), Options(**options), bar)
+        answer = measure_file(text, named_values(arguments.argument), Options(**options), bar)
     else:
         if arguments.argument:
             raise InvalidInput("--argument is of a program FILE.py:callable; a MODEL has options of its own.")
-        answer = measure_model(o.read_model(arguments), overrides, Options(**options, model=given), bar)
+        answer = measure_model(read_model(arguments), overrides, Options(**options, model=given), bar)
     bar.over()
     _print(answer, as_json=arguments.json)
     if out is not None:

@@ -4,26 +4,29 @@ import argparse
 from typing import Any
 
 from tonnage import catalogue
-from tonnage.cli import _options as o
+from tonnage.cli._parser import add_form, add_output
 from tonnage.cli._print import print_json, print_lines
 from tonnage.documents.schema import SCHEMA
 from tonnage.kernel.units import human
 from tonnage.language import quantities, say, sentence
 from tonnage.language.columns import left
+from tonnage.question.given import Given
+from tonnage.question.looked_up import no_model, read_model
+from tonnage.question.verbs import form_of
 
 HELP = "the catalogue of models; one model in detail: its parameters part by part, its cache, its sources"
 KV_TOKENS = 131_072
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    o.add_model(parser)
-    o.add_output(parser)
+    add_form(parser, form_of("models"))
+    add_output(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    if arguments.model is None and not o.values(arguments, o.MODEL_OPTIONS):
+def run(arguments: Given) -> int:
+    if no_model(arguments):
         return _list(arguments.json)
-    model = o.read_model(arguments)
+    model = read_model(arguments)
     document, terms = describe(model)
     if arguments.json:
         print_json(document)

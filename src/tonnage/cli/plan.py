@@ -6,6 +6,7 @@ from importlib import import_module
 from types import ModuleType
 
 from tonnage.kernel.errors import InvalidInput
+from tonnage.question.given import Given
 
 HELP = "the best plans and machines for a training run (--train), for users (--serve), or for a pool of unlike machines (--inventory)"
 MODES = {"--train": "_plan_training", "--serve": "_plan_serving", "--inventory": "_plan_pool"}
@@ -25,6 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     mode(()).add_arguments(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Given) -> int:
     """As `add_arguments`."""
     return int(mode(()).run(arguments))

@@ -7,13 +7,16 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from tonnage.catalogue.offers import bought, in_usd, offers, parse_rates
+from tonnage.catalogue.offers import bought, in_usd, offers
 from tonnage.catalogue.prices import DOLLARS, STALE_DAYS, Price, Purchase, age_days, is_stale, origin
-from tonnage.cli import _options as o
-from tonnage.cli._days import day
+from tonnage.cli._parser import add_form, add_output
 from tonnage.cli._print import print_json, print_lines
 from tonnage.documents.schema import SCHEMA
 from tonnage.language import say, say_as, sentence
+from tonnage.question.given import Given, values
+from tonnage.question.subjects.prices import PRICES
+from tonnage.question.texts import word
+from tonnage.question.verbs import form_of
 
 HELP = "what machines cost, rented by the hour or bought (with --api: tokens of hosted models), each price with its source and date; older than 90 days are marked"
 
@@ -25,32 +28,15 @@ def mode(words: Sequence[str]) -> ModuleType | None:
     return import_module("tonnage.cli._prices_api") if "--api" in words else None
 
 
-OPTIONS = (
-    o.Option("provider", "offers of this provider alone, such as AWS", o.word, unit="name"),
-    o.Option("kind", "on-demand, spot or reserved", o.word, unit="kind", default="all kinds"),
-    o.Option("region", "offers of this region, and those that hold everywhere", o.word, unit="name"),
-    o.Option("term", "reserved for so long", o.whole, unit="months"),
-    o.Option("currency", "offers in this currency, such as CNY", o.word, unit="name"),
-    o.Option("exchange_rate", "units of a currency that one US dollar buys, as CNY=7.2; none is assumed", parse_rates, ("--rate",), "rates"),
-    o.Option("as_of", "the day that ages are counted to", day, unit="date", default="today"),
-)  # fmt: skip
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "name",
-        nargs="?",
-        metavar="ACCELERATOR",
-        help="an accelerator of the catalogue; none: all; or `refresh`: `tonnage prices refresh --help`",
-    )
-    o.add(parser, OPTIONS, "which prices, and how they are shown")
-    o.add_output(parser)
+    add_form(parser, form_of("prices"))
+    add_output(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    given = o.values(arguments, OPTIONS)
+def run(arguments: Given) -> int:
+    given = values(arguments, PRICES)
     today, rates = given.get("as_of", date.today()), given.get("exchange_rate", {})  # noqa: DTZ011 - prices have a day, no zone
-    name = o.word(arguments.name, "ACCELERATOR") if arguments.name is not None else ""
+    name = word(arguments.name, "ACCELERATOR") if arguments.name is not None else ""
     found = offers(name, provider=given.get("provider", ""), kind=given.get("kind", ""), region=given.get("region", ""),
                    currency=given.get("currency", ""), term_months=given.get("term"))  # fmt: skip
     sold = () if {"provider", "kind", "region", "term", "currency"} & set(given) else bought(name)
@@ -81,7 +67,7 @@ def _later(listed: list[dict[str, Any]], today: date) -> list[str]:
 def _none(name: str, given: dict[str, Any]) -> str:
     """Why nothing is listed: nothing is known, or nothing that is as the options ask."""
     of = f" of {name}" if name else ""
-    asked = [option for option in OPTIONS if option.name in given and option.name in _KEYS]
+    asked = [option for option in PRICES if option.name in given and option.name in _KEYS]
     known = offers(name)
     if not known or not asked:
         return f"no price{of} is known. Yours go in <config directory>/prices/."

@@ -4,56 +4,23 @@ import argparse
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tonnage.cli import _options as o
-from tonnage.cli._options import Option, Reader, number
+from tonnage.cli._parser import add_form, add_output
 from tonnage.cli._print import print_json, print_lines
 from tonnage.documents.schema import SCHEMA
-from tonnage.kernel.errors import InvalidInput, OutOfRange, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.registry import unknown
-from tonnage.kernel.units import GB, MIB, parse_length
+from tonnage.kernel.units import GB, MIB
 from tonnage.language import say, sentence
 from tonnage.language.columns import left
 from tonnage.language.quantities import counted, human
+from tonnage.question.given import Given, values
+from tonnage.question.subjects.rules import NUMBERS
+from tonnage.question.verbs import form_of
 
 HELP = "the rules of thumb, each worked, with its source, its erratum and the exact figure beside it"
 
 
-def share(text: str, what: str) -> float:
-    """Above 0, at most 1; a millionth is already less than anybody reaches."""
-    value = number(text, what)
-    if not 1e-6 <= value <= 1:
-        raise InvalidInput(f"{what} must be from 0.000001 to 1. Got {text}.")
-    return value
-
-
-def bounded(read: Reader, most: int) -> Reader:
-    """A reader of 1 to `most`: what rules follow is checked by nothing behind it."""
-
-    def within(text: str, what: str) -> Any:
-        try:
-            value = read(text, what)
-        except OutOfRange:
-            value = None
-        if value is None or not 1 <= value <= most:
-            raise InvalidInput(f"{what} must be from 1 to {most:,}. Got {shown(text)}.")
-        return value
-
-    return within
-
-
-size, length = bounded(o.whole, 2**40), bounded(parse_length, 2**40)
-depth, amount = bounded(o.whole, 20000), bounded(o.whole, 10**18)
 OWN = "the document's own"
-OPTIONS = (
-    Option(
-        "num_hidden_layers", "layers of the model, whatever it has", depth, ("--num-layers",), "layers", "the model's"
-    ),
-    Option("sequence_length", "tokens of a sequence; 32k is 32768", length, ("--seq",), "tokens", "the document's"),
-    Option("micro_batch_size", "sequences of one forward pass", size, ("--mbs",), "sequences", "the document's"),
-    Option("tokens", "tokens to train on", amount, unit="tokens", default="the document's"),
-    Option("num_accelerators", "accelerators that share the work", size, unit="accelerators", default="the document's"),
-    Option("utilization", "share of the peak that is reached", share, unit="share", default="the document's"),
-)
 # Words of the documents and of the people who look for them.
 SAME_WORDS = {
     "keys and values": "kv cache", "accelerator": "gpu", "quantis": "quantiz", "16 bit": "fp16 bf16", "compute": "flops",
@@ -61,23 +28,16 @@ SAME_WORDS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="rules, such as A6 or B1b, or parts: A is all of document A; none: all"
-    )
-    parser.add_argument("--like", metavar="WORDS", help='only rules that speak of this, such as "kv cache"')
-    parser.add_argument(
-        "--model", metavar="MODEL", help="work the rules on this model instead of the documents' own examples"
-    )
-    o.add(parser, OPTIONS, "numbers that rules and exact figures follow")
-    o.add_output(parser)
+    add_form(parser, form_of("rules"))
+    add_output(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Given) -> int:
     names = [each.strip() for said in arguments.names for each in said.strip(", ").split(",")]
     chosen = _chosen(names)
     if arguments.like is not None:
         chosen = _alike(chosen, arguments.like)
-    show(chosen, arguments.model, o.values(arguments, OPTIONS), as_json=arguments.json, formulas=arguments.formulas,
+    show(chosen, arguments.model, values(arguments, NUMBERS), as_json=arguments.json, formulas=arguments.formulas,
          in_detail=bool(names) and arguments.like is None and not any(_is_part(name) for name in names))  # fmt: skip
     return 0
 

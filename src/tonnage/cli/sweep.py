@@ -8,10 +8,13 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from tonnage.cli import _options as o
-from tonnage.cli._options import Option, ranged, whole, word
+from tonnage.cli._parser import add
 from tonnage.kernel.errors import InvalidInput
 from tonnage.language import say
+from tonnage.question.forms import ranged, whole
+from tonnage.question.given import Given, required, values
+from tonnage.question.option import Option
+from tonnage.question.texts import word
 
 HELP = "every combination of the models, machines and options of a file, estimated into a Parquet dataset"
 OPTIONS = (
@@ -23,7 +26,7 @@ OPTIONS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("spec", nargs="?", metavar="SPEC", help="a YAML file: what is swept (docs/commands/sweep.md)")
-    o.add(parser, OPTIONS, "sweep")
+    add(parser, OPTIONS, "sweep")
     parser.add_argument(
         "--ray", nargs="?", const="", metavar="ADDRESS",
         help="run on Ray: join the cluster at ADDRESS (HOST:PORT, or auto), or start one here (default: processes of this machine)",
@@ -31,18 +34,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/1)")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Given) -> int:
     from pathlib import Path
 
     from tonnage.cli import INTERRUPTED
     from tonnage.cli._print import Unwritable, print_json, print_lines
 
-    given = o.values(arguments, OPTIONS)
+    given = values(arguments, OPTIONS)
     if arguments.spec is None:
         raise InvalidInput(
             "SPEC is needed: a YAML file that says what is swept, as in `tonnage sweep SPEC.yaml --out DIR`."
         )
-    out, workers = Path(o.required(given, OPTIONS[0])), given.get("workers")
+    out, workers = Path(required(given, OPTIONS[0])), given.get("workers")
     if workers is not None and not 1 <= workers <= 10_000:
         raise InvalidInput(f"--workers must be from 1 to 10,000. Got {workers:,}.")
 

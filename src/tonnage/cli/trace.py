@@ -4,12 +4,15 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from tonnage.cli import _options as o
-from tonnage.cli._options import Option, number, whole, word
+from tonnage.cli._parser import add, add_named_values, named_values
 from tonnage.cli._progress import Bar
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 from tonnage.kernel.reach import is_file
 from tonnage.kernel.units import parse_bytes, parse_length
+from tonnage.question.forms import number, whole
+from tonnage.question.given import Given, values
+from tonnage.question.option import Option
+from tonnage.question.texts import word
 
 HELP = "what PyTorch would allocate, without a GPU: a program, a model, or a recording"
 HOW = (
@@ -88,22 +91,22 @@ PYTHON = ".py"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TARGET", help="FILE.py:callable, a model as `tonnage train` takes it, a recording that --save wrote, or E5")  # fmt: skip
-    o.add_named_values(parser)
+    add_named_values(parser)
     parser.add_argument("--revision", metavar="REV", help="branch, tag or commit on the Hub (default: main)")
     parser.add_argument("--offline", action="store_true", default=None, help="never ask the network")
-    o.add(parser, HOW, "the run")
-    o.add(parser, MODEL, "a model's config")
-    o.add(parser, OUT, "beside the answer")
+    add(parser, HOW, "the run")
+    add(parser, MODEL, "a model's config")
+    add(parser, OUT, "beside the answer")
     group = parser.add_argument_group("output")
     group.add_argument("--json", action="store_true", help="print one JSON document")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Given) -> int:
     from tonnage.estimate.step.overhead import CONTEXT
     from tonnage.trace.allocator import parse_settings
     from tonnage.trace.answer import answer
 
-    how, asked, out = (o.values(arguments, table) for table in (HOW, MODEL, OUT))
+    how, asked, out = (values(arguments, table) for table in (HOW, MODEL, OUT))
     settings = parse_settings(how.get("allocator", ""))
     capacity, total = _capacity(how)
     recording, model, options = _recorded(arguments, how, asked)
@@ -136,7 +139,7 @@ def _capacity(how: dict[str, Any]) -> tuple[int | None, int | None]:
     return how.get("capacity"), None
 
 
-def _recorded(arguments: argparse.Namespace, how: dict[str, Any], asked: dict[str, Any]) -> tuple[Any, Any, Any]:
+def _recorded(arguments: Given, how: dict[str, Any], asked: dict[str, Any]) -> tuple[Any, Any, Any]:
     """The recording, and the model and options that it was made from, if it was."""
     target = arguments.target
     if target.lower() == "e5":
@@ -160,14 +163,14 @@ def _recorded(arguments: argparse.Namespace, how: dict[str, Any], asked: dict[st
 
 
 def _traced(
-    arguments: argparse.Namespace, asked: dict[str, Any], profile: str, front_end: Any, steps: int, bar: Bar
+    arguments: Given, asked: dict[str, Any], profile: str, front_end: Any, steps: int, bar: Bar
 ) -> tuple[Any, Any, Any]:
     target = arguments.target
     if ".py:" in target:
         from tonnage.trace.record.user import record_file
 
         _refuse(asked, None, "a program in a file sets it itself: pass it on with --argument NAME=VALUE. It")
-        return record_file(target, front_end, profile, steps, o.named_values(arguments.argument), bar), None, None
+        return record_file(target, front_end, profile, steps, named_values(arguments.argument), bar), None, None
     if arguments.argument:
         raise InvalidInput("--argument is of a program FILE.py:callable; a model has options of its own.")
     from tonnage.models import read
@@ -181,7 +184,7 @@ def _traced(
     return record_model(model, options, profile_of(profile), front_end, bar), model, options
 
 
-def _check_target(arguments: argparse.Namespace) -> None:
+def _check_target(arguments: Given) -> None:
     """Bad input is said before what is not installed: a program whose file is missing, a model that nobody has."""
     target = arguments.target
     file, is_program, name = target.partition(".py:")
@@ -214,7 +217,7 @@ def _recording_fixes(how: dict[str, Any], but: str = "") -> dict[str, Any]:
     return {name: how[name] for name in ("profile", "front_end", "steps") if name in how and name != but}
 
 
-def _refuse(said: dict[str, Any], arguments: argparse.Namespace | None, what: str) -> None:
+def _refuse(said: dict[str, Any], arguments: Given | None, what: str) -> None:
     """Options that would change nothing are an error."""
     names = [*said, *(["argument"] if arguments is not None and arguments.argument else [])]
     if names:

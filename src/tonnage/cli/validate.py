@@ -4,10 +4,11 @@ import argparse
 import sys
 from typing import Any
 
-from tonnage.cli import _options as o
+from tonnage.cli._parser import add_output
 from tonnage.cli._print import in_error, print_json, print_lines
 from tonnage.kernel.errors import InvalidInput
 from tonnage.language import say, say_as, sentence
+from tonnage.question.given import Given
 
 HELP = "predictions against published measurements, row by row"
 
@@ -20,10 +21,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="files of rows, or folders of them, in the form of docs/rows.md",
     )
     parser.add_argument("--kind", help="only rows of this kind (default: all)")
-    o.add_output(parser)
+    add_output(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Given) -> int:
     from tonnage.validation import Malformed, nothing_compared, of_kind, read, validate
 
     malformed: list[Malformed] = []

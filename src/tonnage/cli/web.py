@@ -5,13 +5,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tonnage.cli import _options as o
 from tonnage.cli import _static
-from tonnage.cli._options import Option, port, ranged, whole, word
+from tonnage.cli._parser import add
 from tonnage.cli._print import print_json
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.reach import is_folder
 from tonnage.kernel.units import parse_bytes
+from tonnage.question.forms import port, ranged, whole
+from tonnage.question.given import Given, values
+from tonnage.question.option import Option
+from tonnage.question.texts import word
 
 HELP = "the page and the HTTP API: the answers of this command line in a browser and for programs, from this machine"
 WHERE = (
@@ -38,8 +41,8 @@ OPTIONS = (*WHERE, *REACH)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    o.add(parser, WHERE, "where")
-    o.add(parser, REACH, "what it may read and keep")
+    add(parser, WHERE, "where")
+    add(parser, REACH, "what it may read and keep")
     _static.add_arguments(parser)
     parser.add_argument_group("output").add_argument(
         "--json",
@@ -48,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Given) -> int:
     if _static.is_asked(arguments):
         return _static.write(arguments)
     made = settings(arguments)
@@ -60,11 +63,11 @@ def run(arguments: argparse.Namespace) -> int:
     return int(serving.serve(made, browse=bool(arguments.open)))
 
 
-def settings(arguments: argparse.Namespace) -> Any:
+def settings(arguments: Given) -> Any:
     """The settings that the arguments say."""
     from msgspec.structs import replace
 
-    given = o.values(arguments, OPTIONS)
+    given = values(arguments, OPTIONS)
     given.pop("open", None)
     if not 1 <= given.get("workers", 1) <= MOST_WORKERS:
         raise InvalidInput(f"--workers must be from 1 to {MOST_WORKERS}. Got {given['workers']}.")

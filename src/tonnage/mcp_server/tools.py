@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tonnage.fields import WHOLE_OBJECTS, Field
-from tonnage.fields import fields as of_verb
+from tonnage.question.form import CONTENTS
+from tonnage.question.option import Option
+from tonnage.question.verbs import form_of
 
 SUMMARY, FULL = "summary", "full"
 MACHINE = ("model", "on")
@@ -21,12 +22,12 @@ SEVERAL = {"train": ("train",), "serve": ("serve",)}  # whose options a verb has
 
 class Tool(NamedTuple):
     """`verb`: what answers; `spelled`: the fields that are described, the commonest ones: every other option of the verb is taken too; `forms`:
-    whose options -> the words that choose them; `lists`: whether a field takes several values; `short`: whether there is a summary, or every answer is whole."""
+    whose options -> which form of the verb has them; `lists`: whether a field takes several values; `short`: whether there is a summary, or every answer is whole."""
 
     verb: str
     about: str
     spelled: tuple[str, ...]
-    forms: Mapping[str, tuple[str, ...]]
+    forms: Mapping[str, str]
     needed: tuple[str, ...] = ()
     lists: bool = False
     short: bool = True
@@ -34,19 +35,19 @@ class Tool(NamedTuple):
 
 TOOLS = (
     Tool("train", "Does this training or fine-tuning run fit the machine, where does its memory go, how long is a step, what does it cost, and what would make it fit?",
-         (*MACHINE, *TRAINING, *MONEY), {"train": ()}, ("on",)),
+         (*MACHINE, *TRAINING, *MONEY), {"train": ""}, ("on",)),
     Tool("serve", "Does this model serve these requests on the machine, for how many users, how fast, and at what price?",
-         (*MACHINE, *SERVING, *MONEY, "frontier", "for_my_machine"), {"serve": ()}),
+         (*MACHINE, *SERVING, *MONEY, "frontier", "for_my_machine"), {"serve": ""}),
     Tool("plan", "Search the best plans and machines of a training run, for users, or for a pool of unlike machines. It may take minutes.",
          (*MACHINE, "inventory", "goal", "top", "max_accelerators", "vary", "sequence_length", *RUN, *LOAD, "runtime", "engine"),
-         {"train": ("--train",), "serve": ("--serve",), "inventory": ("--inventory",)}),
+         {"train": "train", "serve": "serve", "inventory": "inventory"}),
     Tool("max", "The largest context, users, sequence, micro-batch, layers, LoRA rank or model that fits the machine, checked at the answer and just beyond it.",
-         ("what", *MACHINE, *LOAD, *SPLIT, "weights", "kv_cache", "engine", *STEP), {"serve": ("context",), "train": ("sequence",)}, ("what", "on")),
+         ("what", *MACHINE, *LOAD, *SPLIT, "weights", "kv_cache", "engine", *STEP), {"serve": "serve", "train": "train"}, ("what", "on")),
     Tool("compare", "One table of answers over models, machines, precisions, contexts and any other field: does it fit, how fast, at what price? "
          "A field with several values, in a list, is an axis.",
-         (*MACHINE, "count", "sort", *LOAD, *SPLIT, "weights", "kv_cache", "engine", *STEP), {"serve": (), "train": ("--train",)}, ("on",), lists=True),
+         (*MACHINE, "count", "sort", *LOAD, *SPLIT, "weights", "kv_cache", "engine", *STEP), {"serve": "serve", "train": "train"}, ("on",), lists=True),
     Tool("explain", "What a formula, a symbol, a word of the answers, a field of a question, a source or a rule of thumb means: text, unit, source. Without name: the names.",
-         ("name",), {"explain": ()}, short=False),
+         ("name",), {"explain": ""}, short=False),
 )  # fmt: skip
 BY_NAME = {tool.verb: tool for tool in TOOLS}
 # Words that choose between the forms of a verb: a question says them as true.
@@ -90,23 +91,23 @@ def input_schema(tool: Tool) -> dict[str, Any]:
     return {"type": "object", "properties": found, "required": list(tool.needed), "additionalProperties": rest}
 
 
-def fields(tool: Tool) -> dict[str, dict[str, Field]]:
+def fields(tool: Tool) -> dict[str, dict[str, Option]]:
     """Every field that the verb takes -> what it is in each form of the verb."""
-    found: dict[str, dict[str, Field]] = {}
-    for form, words in tool.forms.items():
-        for name, field in of_verb(tool.verb, words).items():
-            found.setdefault(name, {})[form] = field
+    found: dict[str, dict[str, Option]] = {}
+    for whose, kind in tool.forms.items():
+        for name, field in form_of(tool.verb, kind).of_face("json").items():
+            found.setdefault(name, {})[whose] = field
     return found
 
 
-def _schema(name: str, forms: Mapping[str, Field], tool: Tool) -> dict[str, Any]:
+def _schema(name: str, forms: Mapping[str, Option], tool: Tool) -> dict[str, Any]:
     helps = {form: field.about for form, field in forms.items()}
     alike = len({*helps.values()}) == 1
     about = next(iter(helps.values())) if alike else "; ".join(f"{form}: {said}" for form, said in helps.items())
     kinds = ["string", "number"]
     if all(field.kind == "switch" for field in forms.values()):
         kinds = ["boolean"]
-    elif name in WHOLE_OBJECTS:
+    elif name in CONTENTS:
         kinds, about = ["string", "object"], f"{about}; or what the file holds, as an object"
     elif name == "vary":
         kinds, about = ["object", "string"], VARIED

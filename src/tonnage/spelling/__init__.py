@@ -1,6 +1,7 @@
 """What somebody may mean who types an option that there is not: by the words that people have for it, else by its spelling."""
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 from tonnage.kernel.errors import UnknownName, shown
 from tonnage.kernel.registry import letters_of, nearest, unknown
@@ -45,10 +46,19 @@ SAID: Mapping[str, tuple[str, ...]] = {
     "what": ("name", "quantity"),
 }  # fmt: skip
 
-# Option -> its other names on the command line, which Python has not.
-SHORT: Mapping[str, tuple[str, ...]] = {
-    "attention_data_parallel_size": ("dp_attention",), "cached_tokens": ("cached",), "concurrency": ("max_concurrency", "users",), "context": ("ctx",), "context_parallel_size": ("cp",), "data_parallel_size": ("dp",), "draft_model": ("spec_draft_model",), "draft_tokens": ("num_speculative_tokens",), "expert_layers_on_host": ("n_cpu_moe",), "expert_parallel_size": ("ep",), "expert_tensor_parallel_size": ("etp",), "global_batch_size": ("gbs",), "input_tokens": ("input", "input_len",), "layers_on_accelerator": ("n_gpu_layers", "ngl",), "lora_adapters": ("max_loras",), "lora_rank": ("max_lora_rank",), "max_num_batched_tokens": ("batched_tokens",), "micro_batch_size": ("mbs",), "num_hidden_layers": ("num_layers",), "num_requests": ("num_prompts",), "output_tokens": ("output", "output_len",), "pipeline_parallel_size": ("pp",), "replicate_size": ("hsdp",), "request_rate": ("rate",), "sequence_length": ("seq",), "tensor_parallel_size": ("tp",), "virtual_pipeline_size": ("vpp",), "weights": ("quantization",), "zero_stage": ("zero",),
-}  # fmt: skip
+
+@cache
+def short_names() -> dict[str, tuple[str, ...]]:
+    """Option -> its other names of ours, with underscores, of every verb."""
+    from tonnage.question.verbs import FORMS, form_of
+
+    found: dict[str, tuple[str, ...]] = {}
+    for verb, forms in FORMS.items():
+        for kind in forms:
+            for option in form_of(verb, kind).options.values():
+                names = tuple(flag.lstrip("-").replace("-", "_") for flag in option.short)
+                found[option.name] = tuple(dict.fromkeys((*found.get(option.name, ()), *names)))
+    return found
 
 
 def meant(word: str, names: Iterable[str]) -> list[str]:
@@ -56,7 +66,7 @@ def meant(word: str, names: Iterable[str]) -> list[str]:
     known, plain = list(names), letters_of(word)
     theirs = f"--{word.replace('_', '-')}"
     others = [tool.same[theirs].removeprefix("--").replace("-", "_") for tool in tools() if theirs in tool.same]
-    said = [name for table in (SHORT, SAID) for name, words in table.items() if plain in map(letters_of, words)]
+    said = [name for table in (short_names(), SAID) for name, words in table.items() if plain in map(letters_of, words)]
     found = [name for name in (*others, *said) if name in known]
     return list(dict.fromkeys(found or nearest(word, known)))[:MOST]
 

@@ -3,9 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tonnage.ask import Asked, ask, command, in_fields, parsed
+from tonnage.ask import Asked, ask
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.reach import Reach, limited
+from tonnage.question.command_line import command
+from tonnage.question.given import values
+from tonnage.question.looked_up import model_and_machine
+from tonnage.question.option import options_of
+from tonnage.question.read import in_fields, read
+from tonnage.question.verbs import form_of
 from tonnage.web.settings import SCHEMA
 
 LAUNCH = "launch"
@@ -23,21 +29,20 @@ def launched(question: Mapping[str, Any], within: Reach) -> Asked:
 
 
 def _training(question: Mapping[str, Any], within: Reach) -> Asked:
-    from tonnage.cli._bill_options import BILL_OPTIONS
-    from tonnage.cli._options import model_and_machine, values
-    from tonnage.cli._run_options import RUN_OPTIONS
-    from tonnage.cli.train import OPTIONS
     from tonnage.estimate.inputs import Question
     from tonnage.estimate.options.plans import training_plan
-    from tonnage.estimate.plan.training_options import TrainingOptions
+    from tonnage.question.subjects.money import MONEY
+    from tonnage.question.subjects.run import RunOptions
+    from tonnage.question.subjects.training import TrainingOptions
     from tonnage.search.training.launch.settings import launch_lacks, launch_program, launch_settings
 
     with limited(within):
-        _, arguments, words = parsed("train", question)
-        with in_fields("train", question, words):
-            values(arguments, (*RUN_OPTIONS, *BILL_OPTIONS))  # no part of a launch, and still to be right
-            model, machine, _ = model_and_machine(arguments)
-            plan = training_plan(model, machine, TrainingOptions(**values(arguments, OPTIONS)), Question())
+        asked = read("train", question)
+        with in_fields(asked):
+            values(asked.given, (*options_of(RunOptions), *MONEY))  # no part of a launch, and still to be right
+            model, machine, _ = model_and_machine(asked.given)
+            options = TrainingOptions(**values(asked.given, options_of(TrainingOptions)))
+            plan = training_plan(model, machine, options, Question())
         settings, lacks, program = launch_settings(model, plan), launch_lacks(model, plan), launch_program(plan)
     notes = [program] if program else []
     if lacks:
@@ -46,7 +51,7 @@ def _training(question: Mapping[str, Any], within: Reach) -> Asked:
             if settings
             else f"nothing is written down here of {lacks[0]}."
         )
-    return Asked(_document("train", plan.runtime, " ".join(settings), notes), 0, words)
+    return Asked(_document("train", plan.runtime, " ".join(settings), notes), 0, command(asked.form, question))
 
 
 def _serving(question: Mapping[str, Any], within: Reach) -> Asked:
@@ -58,7 +63,7 @@ def _serving(question: Mapping[str, Any], within: Reach) -> Asked:
     typed = [text for text in lines if not text.startswith("# ")]
     notes = [text.removeprefix("# ") for text in lines if text.startswith("# ")]
     engine = str(asked.document["question"]["engine"]["value"])
-    return Asked(_document("serve", engine, "\n".join(typed), notes), 0, command("serve", question))
+    return Asked(_document("serve", engine, "\n".join(typed), notes), 0, command(form_of("serve"), question))
 
 
 def _document(verb: str, runtime: str, launch: str, notes: list[str]) -> dict[str, Any]:

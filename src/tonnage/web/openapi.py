@@ -101,7 +101,7 @@ def document() -> Schema:
 def _question(verb: str) -> Schema:
     from tonnage.cli import VERBS
 
-    forms = [ref(name) for name in options.FORMS[verb]]
+    forms = [ref(name) for name in options.NAMED[verb]]
     return _operation(verb, VERBS[verb], forms[0] if len(forms) == 1 else {"anyOf": forms}, ANSWERS[verb])
 
 

@@ -2,19 +2,22 @@
 
 from typing import Any
 
-from tonnage.fields import NO_DEFAULT, Field, fields, takes_lists
-from tonnage.search.maximum.whats import NAMES, WHATS
+from tonnage.question.form import Form
+from tonnage.question.option import Option
+from tonnage.question.read import NO_DEFAULT
+from tonnage.question.subjects.maximum import NAMES
+from tonnage.question.verbs import form_of
 
-# The forms of each verb, and the words that choose them.
-FORMS: dict[str, dict[str, tuple[str, ...]]] = {
-    "train": {"TrainQuestion": ()},
-    "serve": {"ServeQuestion": ()},
-    "plan": {"PlanTrainQuestion": ("--train",), "PlanServeQuestion": ("--serve",), "PlanPoolQuestion": ("--inventory=pool",)},
-    "max": {f"Max{verb.title()}Question": (next(what.name for what in WHATS if what.verb == verb), f"--{verb}") for verb in ("serve", "train")},
-    "compare": {"CompareServeQuestion": ("--serve",), "CompareTrainQuestion": ("--train",)},
-    "rules": {"RulesQuestion": ()},
-    "explain": {"ExplainQuestion": ()},
-}  # fmt: skip
+# The forms of each verb, by the names of their schemas.
+NAMED: dict[str, dict[str, str]] = {
+    "train": {"TrainQuestion": ""},
+    "serve": {"ServeQuestion": ""},
+    "plan": {"PlanTrainQuestion": "train", "PlanServeQuestion": "serve", "PlanPoolQuestion": "inventory"},
+    "max": {"MaxServeQuestion": "serve", "MaxTrainQuestion": "train"},
+    "compare": {"CompareServeQuestion": "serve", "CompareTrainQuestion": "train"},
+    "rules": {"RulesQuestion": ""},
+    "explain": {"ExplainQuestion": ""},
+}
 MODEL = {
     "anyOf": [{"type": "string", "maxLength": 4096}, {"type": "object", "description": "the content of a config.json"}],
     "description": "A name of the catalogue; an id or https URL of Hugging Face or ModelScope where the server may ask them; or the content of a config.json.",
@@ -27,20 +30,21 @@ NULL = {"type": "null"}  # not said: what many clients send of a field that is l
 
 def schemas() -> dict[str, dict[str, Any]]:
     """Name of each form -> its schema."""
-    return {name: _schema(verb, words) for verb, forms in FORMS.items() for name, words in forms.items()}
+    return {name: _schema(form_of(verb, kind)) for verb, forms in NAMED.items() for name, kind in forms.items()}
 
 
-def _schema(verb: str, words: tuple[str, ...]) -> dict[str, Any]:
-    found = {name: _field(field, verb, words) for name, field in fields(verb, words).items()}
-    about = f"The options of `tonnage {' '.join((verb, *words))}`, named with underscores. Sizes are numbers, or texts as people write them (8k, 1T, 80GiB)."
-    needed = {"required": ["what"]} if "what" in found else {}
-    return {"type": "object", "title": f"tonnage {verb}", "description": about, "properties": found} | needed
+def _schema(form: Form) -> dict[str, Any]:
+    found = {name: _field(each, form) for name, each in form.of_face("json").items()}
+    asked = " ".join((form.verb, *form.words))
+    about = f"The options of `tonnage {asked}`, named with underscores. Sizes are numbers, or texts as people write them (8k, 1T, 80GiB)."
+    needed = {"required": list(form.required)} if form.required else {}
+    return {"type": "object", "title": f"tonnage {form.verb}", "description": about, "properties": found} | needed
 
 
-def _field(field: Field, verb: str, words: tuple[str, ...]) -> dict[str, Any]:
+def _field(field: Option, form: Form) -> dict[str, Any]:
     """The schema of one name."""
     if field.alone:
-        return _positional(field, takes_lists(verb, field.name))
+        return _positional(field, form.takes_lists(field.name))
     found: dict[str, Any] = {"description": field.help}
     if field.unit:
         found["x-unit"] = field.unit
@@ -52,21 +56,21 @@ def _field(field: Field, verb: str, words: tuple[str, ...]) -> dict[str, Any]:
         }
     kinds = KINDS[field.kind]
     one = {"type": kinds[0] if len(kinds) == 1 else kinds}
-    if not takes_lists(verb, field.name):
+    if not form.takes_lists(field.name):
         return found | {"type": [*kinds, "null"]}
-    if verb == "compare":
+    if form.axes:
         needed = field.name in NO_DEFAULT
         found["description"] += AXIS if needed else AXIS + AXIS_OR_NULL
         each = one if needed else {"type": [*kinds, "null"]}
         return found | {"anyOf": [one, {"type": "array", "minItems": 1, "items": each}, NULL]}
     found["description"] += SEVERAL
     several: list[dict[str, Any]] = [one, {"type": "array", "minItems": 1, "items": one}]
-    if field.name == "vary" and "--serve" not in words:  # of a plan to serve it is names alone
+    if field.repeated:  # of a plan to serve it is names alone
         several.append({"type": "object", "description": "of training: option: value, or a list of values", "additionalProperties": {"anyOf": [{"type": ["string", "number"]}, {"type": "array"}]}})  # fmt: skip
     return found | {"anyOf": [*several, NULL]}
 
 
-def _positional(field: Field, several: bool) -> dict[str, Any]:
+def _positional(field: Option, several: bool) -> dict[str, Any]:
     if field.name == "model":
         more = [{"type": "array", "minItems": 1, "items": {"type": "string"}}] if several else []
         return MODEL | {"anyOf": [*MODEL["anyOf"], *more, NULL]}

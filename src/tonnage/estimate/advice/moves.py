@@ -19,6 +19,9 @@ from tonnage.kernel.errors import TonnageError
 Changes = Literal["nothing", "machine", "workload", "numerics", "method"]
 ORDER: tuple[Changes, ...] = get_args(Changes)
 MOST = {"nothing": 4, "machine": 1, "workload": 2, "numerics": 2, "method": 1}  # moves of a kind that are shown
+# The runtime and what goes with it are said before the options from this one on: what trains, and how.
+BEFORE = "objective"
+RUNTIME = ("runtime", "replicate_size", "compile", "float8", "liger", "packing", "expandable_segments", "model_code")
 SCANNED = 8  # a longer ladder is bisected
 
 
@@ -161,8 +164,12 @@ def flags_of(change: Mapping[str, Any]) -> str:
 
 
 def ordered(change: dict[str, Any], form: type[Struct]) -> dict[str, Any]:
-    """The change in the order of the options of the command line."""
-    names = ("on", *form.__struct_fields__)
+    """The change in the order of the options of the command line; the runtime comes before what trains."""
+    names = ["on", *form.__struct_fields__]
+    if BEFORE in names:
+        names = [name for name in names if name not in RUNTIME]
+        at = names.index(BEFORE)
+        names[at:at] = RUNTIME
     return {name: change[name] for name in names if name in change}
 
 

@@ -10,6 +10,7 @@ from tonnage.estimate.options.run_options import duration
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, NotApplicable, shown
 from tonnage.kernel.registry import unknown
+from tonnage.question.subjects.load import LoadOptions
 from tonnage.spec import Load, ServingPlan
 
 if TYPE_CHECKING:
@@ -20,45 +21,6 @@ USUAL_SOURCE = "a chat of InferenceMAX: 1,024 tokens and 1,024 tokens"
 LARGEST = 2**40
 PERCENTILES = ("mean", "p50", "p90", "p99")
 MOST_REQUESTS = 1_000_000  # of a simulation
-
-
-class LoadOptions(Struct, frozen=True, kw_only=True):
-    """What was said about the load; None is the default, which the answer names.
-
-    `concurrency` (users) is an option of serving: give it or a rate.
-
-    - input_tokens [tokens]: tokens of a prompt (default: 1024, at most 3/4 of the context)
-    - output_tokens [tokens]: tokens of an answer (default: 1024, at most what the context leaves)
-    - request_rate [requests/s]: requests that arrive by themselves at all replicas together, instead of concurrency
-    - cached_tokens [tokens]: of a prompt that the engine has already (prefix caching) (default: 0)
-    - prefill_replicas [replicas]: of the replicas, those that compute prompts alone, whose caches go to the others (disaggregated) (default: all do both)
-    - spread [0 to 1]: lengths are uniform from (1 - spread) of input_tokens and output_tokens to these (default: 0, all alike)
-    - burstiness [factor]: of arrivals, as of `vllm bench serve`: 1 is Poisson's, less comes in bursts, more comes evenly (default: 1)
-    - trace [file]: requests of a file, CSV or JSON lines: when each came, and how long it is; they are simulated
-    - ttft [time]: the longest time to the first token that is wanted, such as 500ms
-    - tpot [time]: the longest time of each later token that is wanted, such as 30ms
-    - percentile [name]: of the requests that must keep within ttft and tpot: mean, p50, p90 or p99 (default: mean; others are simulated)
-    - simulate [switch]: request by request, with percentiles (default: off)
-    - num_requests [requests]: requests of the simulation (default: ten for each user, at least 100; 10,000 that arrive by themselves)
-    - seed [number]: of the simulation's lengths and arrivals (default: 0)
-    - price_per_accelerator_hour [USD]: price of one accelerator for one hour (default: the cheapest offer known)
-    """
-
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    request_rate: float | None = None
-    cached_tokens: int | None = None
-    prefill_replicas: int | None = None
-    spread: float | None = None
-    burstiness: float | None = None
-    trace: str | None = None
-    ttft: float | str | None = None
-    tpot: float | str | None = None
-    percentile: str | None = None
-    simulate: bool | None = None
-    num_requests: int | None = None
-    seed: int | None = None
-    price_per_accelerator_hour: float | None = None
 
 
 class Asked(Struct, frozen=True, kw_only=True):

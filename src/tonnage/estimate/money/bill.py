@@ -17,67 +17,11 @@ from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import HOUR, human
+from tonnage.question.subjects.money import NEEDED, OF_OWNING, BillOptions
 from tonnage.spec import Cluster
 
-NEEDED = tuple(ownership.ASKED)
-OF_OWNING = ("used_share", "machine_usd", "machine_watts", "depreciation_years", "colocation_usd_per_kw_month")
-OF_TRAINING = (
-    "keep_checkpoints",
-    "text_bytes_per_token",
-    "edge",
-)  # a served model asks for no disks, and for no other device
 # a device -> seconds of the same work there, or why nobody can say them
 EdgeTime = Callable[[str], tuple[float | None, str]]
-
-
-class BillOptions(Struct, frozen=True, kw_only=True):
-    """What was said about money, power and disks; None is the default, which the answer names with its source.
-
-    To compare buying with renting, all of NEEDED are given, or none.
-
-    - provider [name]: whose machines are rented, such as AWS (default: the cheapest offer known)
-    - price_kind [kind]: on-demand, spot or reserved (default: on-demand)
-    - region [name]: where they are rented (default: any)
-    - exchange_rate [per USD]: of offers in another currency, such as CNY=7.1 (default: such offers are left out)
-    - grid [name or g/kWh]: a country, or grams of CO2e per kWh: what the electricity emits
-    - pue [factor]: power of the building for a watt of the machines (default: 1.54, as the mean of halls)
-    - power_share [0 to 1]: of the machines' rated power that is drawn (default: 0.82)
-    - keep_checkpoints [checkpoints]: checkpoints that lie on disk (default: 3)
-    - text_bytes_per_token [bytes]: plain text that a token of the data set stands for (default: 4, as of English)
-    - electricity_usd_per_kwh [USD]: price of a kilowatt-hour: with the two after it buying is compared with renting
-    - network_share [share]: switches, cables and racks, as a share of the machines' price
-    - staff_usd_per_month [USD]: pay of those who look after all the machines
-    - used_share [0 to 1]: of the time that one's own machines are in use and draw power (default: 1)
-    - machine_usd [USD]: price of one machine, of as many accelerators as a node (default: the cheapest for sale in the catalogue)
-    - machine_watts [watts]: the most that one machine draws (default: as the catalogue has the machine)
-    - depreciation_years [years]: years over which one's own machines are written off (default: 5)
-    - colocation_usd_per_kw_month [USD]: room in a data centre for a kilowatt and month; 0 in one's own building (default: 184, as in North America)
-    - edge [accelerator]: a device for sale to compare too, such as rtx-4090: the same training on it alone
-    """
-
-    provider: str | None = None
-    price_kind: str | None = None
-    region: str | None = None
-    exchange_rate: str | None = None
-    grid: float | str | None = None
-    pue: float | None = None
-    power_share: float | None = None
-    keep_checkpoints: int | None = None
-    text_bytes_per_token: float | None = None
-    electricity_usd_per_kwh: float | None = None
-    network_share: float | None = None
-    staff_usd_per_month: float | None = None
-    used_share: float | None = None
-    machine_usd: float | None = None
-    machine_watts: float | None = None
-    depreciation_years: float | None = None
-    colocation_usd_per_kw_month: float | None = None
-    edge: str | None = None
-
-    @property
-    def compares(self) -> bool:
-        """Whether buying is to be compared with renting."""
-        return any(getattr(self, name) is not None for name in (*NEEDED, *OF_OWNING, "edge"))
 
 
 class Bill(Struct, frozen=True, kw_only=True):

@@ -7,10 +7,10 @@ from msgspec import Struct
 
 from tonnage.documents.schema import SCHEMA
 from tonnage.estimate.answer.form import Answer
+from tonnage.question.subjects.maximum import What
 from tonnage.search.maximum.case import Case
 from tonnage.search.maximum.outcome import Outcome
 from tonnage.search.maximum.search import Found
-from tonnage.search.maximum.whats import What
 
 SPEED = ("ttft_seconds", "tpot_seconds", "tokens_per_second")  # of serving, where they are known
 WHY = "the largest that fits, found by estimates of smaller and larger ones"

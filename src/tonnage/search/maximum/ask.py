@@ -10,6 +10,7 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.models.catalogued import every
+from tonnage.question.subjects.maximum import What
 from tonnage.search.maximum.advice import raises
 from tonnage.search.maximum.answer import Maximum, of_case
 from tonnage.search.maximum.case import Case
@@ -18,7 +19,6 @@ from tonnage.search.maximum.models import model_maximum
 from tonnage.search.maximum.search import search
 from tonnage.search.maximum.serving import ServingCase
 from tonnage.search.maximum.training import TrainingCase
-from tonnage.search.maximum.whats import What
 from tonnage.spec import Cluster
 
 NO_SERVING, NO_LOAD, NO_TRAINING, NO_RUN, NO_BILL = (

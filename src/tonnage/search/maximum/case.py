@@ -5,8 +5,8 @@ from typing import Any, Protocol
 
 from tonnage.architectures import Model
 from tonnage.estimate.answer.form import Answer
+from tonnage.question.subjects.maximum import What
 from tonnage.search.maximum.outcome import Limit, Outcome
-from tonnage.search.maximum.whats import What
 from tonnage.spec import Cluster
 
 

@@ -20,10 +20,10 @@ from tonnage.estimate.run.larger_machines import Machines
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.weights.storage import stored_bytes
 from tonnage.kernel.errors import InvalidInput, TonnageError
+from tonnage.question.subjects.maximum import what_of
 from tonnage.search.maximum.case import Case
 from tonnage.search.maximum.serving import ServingCase
 from tonnage.search.maximum.training import TrainingCase
-from tonnage.search.maximum.whats import what_of
 from tonnage.spec import Cluster
 
 MADE_FOR = "models that were made for fewer tokens are left out"

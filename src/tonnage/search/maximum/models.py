@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.kernel.errors import TonnageError
 from tonnage.kernel.units import counted, human
+from tonnage.question.subjects.maximum import What
 from tonnage.search.maximum.answer import Maximum, flags
 from tonnage.search.maximum.case import Case
 from tonnage.search.maximum.outcome import Limit, Outcome
 from tonnage.search.maximum.search import Found
-from tonnage.search.maximum.whats import What
 
 WIDEST = "the widest precision in which it fits, of those that are searched"
 NARROWEST = "needs least of the precisions that are searched"

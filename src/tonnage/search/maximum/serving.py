@@ -21,10 +21,10 @@ from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.plans import serving_plan
 from tonnage.estimate.serving.token_batch import batch_limits
 from tonnage.kernel.errors import InvalidInput, TonnageError
+from tonnage.question.subjects.maximum import What
 from tonnage.runtimes import USUAL_AT_HOME, serving_runtime
 from tonnage.search.maximum.outcome import Limit, Outcome, refusal
 from tonnage.search.maximum.patience import is_limited, too_many, too_slow
-from tonnage.search.maximum.whats import What
 from tonnage.search.progress import advance
 from tonnage.spec import Cluster, ServingPlan
 

@@ -23,6 +23,7 @@ from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, Tonna
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import human, parse_bytes, parse_count, parse_length
 from tonnage.models import read
+from tonnage.question.option import types_of
 from tonnage.search.pool._offload import served_from_host, trained_with_host
 from tonnage.search.pool.candidates import at_rate, missed_level
 from tonnage.search.pool.inventory import Job, widths_of
@@ -273,7 +274,7 @@ def _form(form: type[Struct], said: Mapping[str, Any]) -> Any:
 
 def _value(form: type[Struct], name: str, value: Any) -> Any:
     """A value of the option's type; text where people write numbers: 8k, 20GiB."""
-    takes, where = form.__annotations__[name], f"options.{name}"
+    takes, where = types_of(form)[name], f"options.{name}"
     if isinstance(value, str) and str not in getattr(takes, "__args__", (takes,)):
         if name in SIZES:
             return parse_bytes(value, where)

@@ -7,6 +7,7 @@ from msgspec import Struct
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import HOUR, parse_usd
+from tonnage.question.subjects.plan_serving import ServingPlanOptions
 
 # What is best, in words; `lower` is what the search makes small.
 OBJECTIVES = {
@@ -24,25 +25,6 @@ VARIED = ("engine", "kv-cache", "batch", "disaggregation")
 HOURS = {"h": 1, "hour": 1, "d": 24, "day": 24, "week": 168, "month": 730, "year": 8760}
 MOST_ACCELERATORS, MOST_TOP = 64, 100
 TOP = 5
-
-
-class ServingPlanOptions(Struct, frozen=True, kw_only=True):
-    """What may be said about a search for a serving plan; None is the default, which the answer names.
-
-    - goal [name]: cost, accelerators, tpot, ttft, end-to-end, goodput or token-cost (default: cost where a price is known, else accelerators; of given machines tpot, or goodput where no users are given)
-    - vary [names]: engine, kv-cache, batch, disaggregation, or all: also search these (default: none of them)
-    - max_accelerators [accelerators]: at most so many (default: 64 of a kind; a cluster as it is given)
-    - budget [USD]: the most that all machines may cost: 20/h, 500/day, 15k/month; a bare number is USD an hour (default: any)
-    - top [plans]: how many plans are shown (default: 5)
-    - pareto [switch]: every plan that none beats in cost, time of a token and tokens a second together (default: off)
-    """
-
-    goal: str | None = None
-    vary: str | None = None
-    max_accelerators: int | None = None
-    budget: float | str | None = None
-    top: int | None = None
-    pareto: bool | None = None
 
 
 class Goal(Struct, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import parse_length
 from tonnage.numerics.optimizers import optimizer
 from tonnage.numerics.precisions import ALIASES, TRAINING_RECIPES
+from tonnage.question.option import types_of
 from tonnage.runtimes import model_codes, serving_runtime, serving_runtimes, training_runtime
 from tonnage.search.sweep._settings import NOT_SWEPT
 
@@ -114,7 +115,7 @@ def options(forms: tuple[type[Struct], ...], name: str, values: Iterable[Any], w
         if any(name in names for names in NOT_SWEPT.values()):
             raise InvalidInput(f"{where}: {name} cannot be swept: leave it out.")
         raise unknown(f"option of a sweep of kind {kind} ({where})", name, known)
-    takes = next(form for form in forms if name in form.__struct_fields__).__annotations__[name]
+    takes = types_of(next(form for form in forms if name in form.__struct_fields__))[name]
     for value in values:
         if value is None:
             raise InvalidInput(f"{where}: {name} has no value: give it one, or leave it out.")

@@ -1,50 +1,60 @@
 """What is wrong with a job by its question alone: that is refused at once, and not when its turn has come."""
 
-from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
 
-from tonnage.ask import asked_options, in_fields, parsed
-from tonnage.cli import _options
 from tonnage.cli._compare import axes
 from tonnage.kernel.errors import TonnageError, UnknownName
+from tonnage.question.given import required, values
+from tonnage.question.looked_up import check_model
+from tonnage.question.read import Read, in_fields, read
+from tonnage.question.subjects.machine import ON
+from tonnage.question.subjects.model import DIMENSIONS
 from tonnage.web.jobs.documents import SEARCHES
 
 TABLE = frozenset({"sort", "show", "rows", "parquet"})  # how a comparison is shown: no axes
 
 
-def check(verb: str, question: Mapping[str, Any]) -> None:
-    """TonnageError where a field, its value, or the name of a model or a machine is wrong. Nothing is estimated, and no network is asked."""
-    _, arguments, words = parsed(verb, question)
-    with in_fields(verb, question, words):
-        _check_values(verb, arguments, [option for option in asked_options(verb, words) if option.name != "inventory"])
+def check(verb: str, question: Mapping[str, Any]) -> Read:
+    """The question read; TonnageError where a field, its value, or the name of a model or a machine is wrong. Nothing is estimated, and no
+    network is asked."""
+    asked = read(verb, question)
+    with in_fields(asked):
+        _check_values(asked)
         if verb in SEARCHES:  # forms of the other verbs need other things: the answer says which
-            _check_needed(verb, arguments)
+            _check_needed(asked)
         several = verb == "compare"
-        for name in _names(arguments.model, several):
-            _options.check_model(name)
-        for name in _names(getattr(arguments, "on", None), several or verb == "plan"):
+        for name in _names(asked.given.model, several):
+            check_model(name)
+        for name in _names(getattr(asked.given, "on", None), several or verb == "plan"):
             _check_machine(name)
+    return asked
 
 
-def _check_values(verb: str, arguments: Namespace, options: list[_options.Option]) -> None:
-    if verb == "compare":
-        axes(arguments, [option for option in options if option.name not in TABLE])
+def _check_values(asked: Read) -> None:
+    """Of options that are read from a text; the content of a file is read by the job."""
+    options = [each for each in asked.form.options.values() if not each.alone and each.name not in _READ_LATER]
+    if asked.form.axes:
+        axes(asked.given, [each for each in options if each.name not in TABLE])
     else:
-        _options.values(arguments, options)
+        values(asked.given, options)
 
 
-def _check_needed(verb: str, arguments: Namespace) -> None:
+_READ_LATER = frozenset({"inventory", "vary", "serve", "train"})
+
+
+def _check_needed(asked: Read) -> None:
     """What no search goes without: a machine, save of a plan, which chooses one; and a model, save where the largest is what is asked."""
-    from tonnage.models import read
+    from tonnage.models import read as read_model
 
-    if getattr(arguments, "inventory", None) is not None:
+    given = asked.given
+    if getattr(given, "inventory", None) is not None:
         return
-    if verb != "plan" and arguments.on is None:
-        _options.required({}, _options.COMMON[0])
-    says_model = any(getattr(arguments, option.name, None) is not None for option in _options.MODEL_OPTIONS)
-    if arguments.model is None and not says_model and getattr(arguments, "what", None) != "model":
-        read(None)
+    if asked.form.verb != "plan" and given.on is None:
+        required({}, ON)
+    says_model = any(getattr(given, each.name, None) is not None for each in DIMENSIONS)
+    if given.model is None and not says_model and getattr(given, "what", None) != "model":
+        read_model(None)
 
 
 def _names(text: Any, several: bool) -> list[str]:

@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tonnage.ask import command, line
 from tonnage.kernel.reach import Reach, limited
+from tonnage.question.command_line import command, line
 from tonnage.web.jobs.checked import check
 
 
 def checked_command(verb: str, question: Mapping[str, Any], within: Reach) -> str:
     """The command line that asks the question; TonnageError where a field, its value or a name is wrong. Nothing is estimated."""
     with limited(within):
-        check(verb, question)
-        return line(command(verb, question))
+        return line(command(check(verb, question).form, question))

@@ -2,22 +2,36 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tonnage.api import _cluster, _model, _names, _option, _reserve
-from tonnage.api_arguments import check_text, public, typed
-from tonnage.api_report import Told, command_of
+from tonnage.api.arguments import (
+    check_text,
+    cluster_of,
+    model_of,
+    names_in_text,
+    option_value,
+    public,
+    reserve_of,
+    typed,
+)
+from tonnage.api.reports import Told, command_of
 from tonnage.architectures import Model
-from tonnage.estimate.money.bill import OF_TRAINING
 from tonnage.estimate.options import run_options as amounts
 from tonnage.kernel import frames
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.reach import is_there
 from tonnage.kernel.registry import unknown
+from tonnage.question.subjects.money import OF_TRAINING
 from tonnage.search import compare as search
 from tonnage.search.compare.places import FEWEST
 from tonnage.spec import Cluster
 from tonnage.spelling import no_option
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from tonnage.api.axes import Axes
+
 
 # Amounts that may be texts, such as 1T and 30min: read, so that one amount is one value of an axis however it is written.
 READ: Mapping[str, Callable[[str, object], Any]] = {
@@ -97,7 +111,7 @@ class Comparison(search.Comparison, Told, frozen=True, kw_only=True, eq=False):
 @public
 def compare(
     models: str | os.PathLike[str] | Model | Sequence[str | os.PathLike[str] | Model], on: str | Cluster | Sequence[str | Cluster], *, train: bool = False,
-    count: int | str | Sequence[int | str] = FEWEST, sort: str = "", **options: Any,
+    count: int | str | Sequence[int | str] = FEWEST, sort: str = "", **options: "Unpack[Axes]",
 ) -> Comparison:  # fmt: skip
     """One table of answers: models x accelerators x everything else that is given as a list: `tonnage compare`.
 
@@ -113,21 +127,21 @@ def compare(
     command = command_of(
         "compare", models, on=on, train=train or None, count=None if count == FEWEST else count, sort=sort, **options
     )
-    axes = [search.axis("model", _models(models)), search.axis("on", _names(on, "on"))]
+    axes = [search.axis("model", _models(models)), search.axis("on", names_in_text(on, "on"))]
     if count != FEWEST:
         axes.append(search.axis("count", [_counted(each) for each in _listed(count)]))
     for name, value in options.items():
         axes.append(search.axis(name, [_one_option(verb, name, each) for each in _listed(value)]))
     for machine in axes[1].values:
-        _cluster(machine)
-    made = search.compare(verb, axes, lambda model, _: _model(model), sort=sort)
+        cluster_of(machine)
+    made = search.compare(verb, axes, lambda model, _: model_of(model), sort=sort)
     return Comparison(**{name: getattr(made, name) for name in made.__struct_fields__}, command=command)
 
 
 def _models(value: Any) -> list[Any]:
     """A file whose name has a comma is one model."""
     is_file = isinstance(value, str) and "," in value and is_there(value)
-    return [value] if is_file else _names(value, "models")
+    return [value] if is_file else names_in_text(value, "models")
 
 
 def _listed(value: Any) -> list[Any]:
@@ -142,11 +156,11 @@ def _counted(value: Any) -> Any:
 
 def _one_option(verb: str, name: str, value: Any) -> Any:
     if name == "reserve_bytes":
-        return _reserve(value)
+        return reserve_of(value)
     if verb == "serve" and name in OF_TRAINING:
         raise InvalidInput(f"{name} is of a training run. Got {typed(value)}.")
     for form in search.FORMS[verb]:
         if name in form.__struct_fields__:
-            taken = _option(form, name, value)
+            taken = option_value(form, name, value)
             return READ[name](name, taken) if name in READ and isinstance(taken, str) else taken
     raise no_option(name, ("on", "count", *search.options_of(verb)))

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.registry import unknown
+from tonnage.question.option import Option
 
 Verb = Literal["serve", "train"]
 
@@ -35,6 +36,10 @@ WHATS = (
     What(name="layers", verb="train", option="trainable_layers", unit="layers", about="the most layers that train, from the last (method freeze)", also=("trainable-layers",)),
     What(name="model", verb="train", option="model", unit="parameters", about="the largest model of the catalogue that trains"),
 )  # fmt: skip
+WHOSE = (
+    Option("serve", "of serving, where both have it: layers, model", negatable=False),
+    Option("train", "of training, where both have it: layers, model", negatable=False),
+)
 NAMES = tuple(dict.fromkeys(what.name for what in WHATS))
 TWINS = {("context", "train"): "sequence", ("sequence", "serve"): "context"}  # the same question of the other verb
 

@@ -2,13 +2,26 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec.structs import replace
 
-from tonnage.api import _model, _names, _option, _options, _reserve
-from tonnage.api_arguments import check_mapping, check_number, check_text, check_whole, listed, public, typed
-from tonnage.api_report import Tabled, command_of
+from tonnage.api.arguments import (
+    check_mapping,
+    check_number,
+    check_text,
+    check_whole,
+    listed,
+    model_of,
+    names_in_text,
+    option_value,
+    options_by_subject,
+    options_from,
+    public,
+    reserve_of,
+    typed,
+)
+from tonnage.api.reports import Tabled, command_of
 from tonnage.architectures import Model
 from tonnage.estimate.load.options import LoadOptions
 from tonnage.estimate.money.bill import BillOptions
@@ -26,6 +39,11 @@ from tonnage.search.serving.options import ServingPlanOptions
 from tonnage.search.training import answer as training_answers
 from tonnage.search.training.options import Asked, SearchOptions
 from tonnage.spec import Cluster
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from tonnage.api.options import AnyOptions, PlanServingOptions, PlanTrainingOptions
 
 
 class TrainingPlans(training_answers.TrainingPlans, Tabled):
@@ -73,7 +91,7 @@ class ServingPlans(serving_answers.ServingPlans, Tabled, frozen=True, kw_only=Tr
 @public
 def plan_training(
     model: str | os.PathLike[str] | Model, on: str | Sequence[str] = (), *, vary: Mapping[str, Sequence[Any]] | None = None,
-    reserve_bytes: float = 0, **options: Any,
+    reserve_bytes: float = 0, **options: "Unpack[PlanTrainingOptions]",
 ) -> TrainingPlans:  # fmt: skip
     """The best plans of a training run on a machine, or the best machines for it: `tonnage plan --train`.
 
@@ -82,18 +100,15 @@ def plan_training(
     other options to try, such as {"precision": ["bf16-mixed", "fp8-te"]}. `plans` are the best, each with its whole `answer`; `to_dict()` is
     the document.
     """
-    names = tuple(map(_cluster_name, _names(() if on is None else on, "on")))
+    names = tuple(map(_cluster_name, names_in_text(() if on is None else on, "on")))
     vary = (
         None if vary is None else {name: _varied(name, values) for name, values in check_mapping("vary", vary).items()}
     )
-    command = command_of("plan", model, on=names, vary=vary, reserve_bytes=_reserve(reserve_bytes), **options)
-    forms = (SearchOptions, RunOptions, BillOptions)
-    parts = [{name: options.pop(name) for name in form.__struct_fields__ if name in options} for form in forms]
-    asked, run, bill = (_options(form, part) for form, part in zip(forms, parts, strict=True))
-    said = _options(TrainingOptions, options, *forms)
-    reserve = _reserve(reserve_bytes)
+    command = command_of("plan", model, on=names, vary=vary, reserve_bytes=reserve_of(reserve_bytes), **options)
+    said, asked, run, bill = options_by_subject(options, TrainingOptions, SearchOptions, RunOptions, BillOptions)
+    reserve = reserve_of(reserve_bytes)
     found = training_answers.answer(
-        _model(model),
+        model_of(model),
         Asked(on=names, options=said, run=run, money=bill, search=asked, vary=vary or {}, reserve_bytes=reserve),
     )
     return TrainingPlans(found, command)
@@ -105,7 +120,7 @@ def plan_serving(
     on: str | Cluster | Sequence[str | Cluster] | None = None,
     *,
     reserve_bytes: float = 0,
-    **options: Any,
+    **options: "Unpack[PlanServingOptions]",
 ) -> ServingPlans:
     """The best machines and plans to serve a model to these users within these limits: `plan --serve`.
 
@@ -116,14 +131,11 @@ def plan_serving(
     - help(tonnage.ServingPlanOptions): the search: goal, vary, max_accelerators, budget, top, pareto
     - help(tonnage.ServingOptions), help(tonnage.LoadOptions), help(tonnage.BillOptions): as for `serve`
     """
-    command = command_of("plan", model, reserve_bytes=_reserve(reserve_bytes), **{"serve": True, "on": on, **options})
-    forms = (ServingPlanOptions, LoadOptions, BillOptions)
-    said, load, bill = (
-        _options(form, {name: options.pop(name) for name in form.__struct_fields__ if name in options})
-        for form in forms
-    )
-    serving = replace(_options(ServingOptions, options, *forms), reserve_bytes=_reserve(reserve_bytes))
-    found = search_serving(_model(model), _machines(on), said, serving, load, bill)
+    command = command_of("plan", model, reserve_bytes=reserve_of(reserve_bytes), **{"serve": True, "on": on, **options})
+    forms = (ServingOptions, ServingPlanOptions, LoadOptions, BillOptions)
+    serving, said, load, bill = options_by_subject(options, *forms)
+    serving = replace(serving, reserve_bytes=reserve_of(reserve_bytes))
+    found = search_serving(model_of(model), _machines(on), said, serving, load, bill)
     return ServingPlans(**{name: getattr(found, name) for name in found.__struct_fields__}, command=command)
 
 
@@ -143,7 +155,7 @@ def _machines(on: Any) -> Any:
 def _varied(name: str, values: Any) -> list[Any]:
     """The values of an option that is varied, as the option takes them; the search refuses a name that is no option."""
     is_option = name in TrainingOptions.__struct_fields__
-    return [_option(TrainingOptions, name, value) if is_option else value for value in listed(values)]
+    return [option_value(TrainingOptions, name, value) if is_option else value for value in listed(values)]
 
 
 def _cluster_name(name: Any) -> str:
@@ -179,7 +191,7 @@ class Placed(Tabled):
 @public
 def place(inventory: str | os.PathLike[str] | Mapping[str, Any], model: str | os.PathLike[str] | Model | None = None, *, kind: str = "serve",
           split: str = "auto", goal: str = "throughput", stages: int | None = None, offload: bool = False, leave: str | Sequence[str] = (),
-          join: str | Sequence[str] = (), time_limit: float | None = None, gap: float = 0.0, **options: Any) -> Placed:  # fmt: skip
+          join: str | Sequence[str] = (), time_limit: float | None = None, gap: float = 0.0, **options: "Unpack[AnyOptions]") -> Placed:  # fmt: skip
     """What goes where on a pool of unlike accelerators: `plan --inventory`. Needs the extra `placement`.
 
     `inventory`: a file (docs/commands/plan_pool.md), or the same as a mapping. With a `model` its layers, or replicas of it, are placed, to
@@ -194,20 +206,20 @@ def place(inventory: str | os.PathLike[str] | Mapping[str, Any], model: str | os
     stages = None if stages is None else check_whole("stages", stages)
     time_limit, gap = None if time_limit is None else check_number("time_limit", time_limit), check_number("gap", gap)
     leave, join = (
-        [check_text(name, each) for each in _names(nodes or (), name)]
+        [check_text(name, each) for each in names_in_text(nodes or (), name)]
         for name, nodes in (("leave", leave), ("join", join))
     )
     asked = {"inventory": inventory, "train": True if kind == "train" else None, "split": None if split == "auto" else split,
              "goal": None if goal == "throughput" else goal, "stages": stages, "offload": offload or None, "leave": list(leave), "join": list(join),
              "time_limit": time_limit, "gap": gap or None, **options}  # fmt: skip
     command = "" if isinstance(inventory, Mapping) else command_of("plan", model, **asked)
-    of_load = {name: options.pop(name) for name in LoadOptions.__struct_fields__ if name in options and kind == "serve"}
-    said = _options(TrainingOptions if kind == "train" else ServingOptions, options, LoadOptions)
-    if model is None and (options or of_load):
-        raise InvalidInput(
-            f"options of the inventory's jobs are written there: leave out {next(iter([*options, *of_load]))}."
-        )
+    if kind == "train":
+        said, load = options_from(TrainingOptions, options, LoadOptions), LoadOptions()
+    else:
+        said, load = options_by_subject(options, ServingOptions, LoadOptions)
+    if model is None and options:
+        raise InvalidInput(f"options of the inventory's jobs are written there: leave out {next(iter(options))}.")
     where = dict(inventory) if isinstance(inventory, Mapping) else os.fspath(inventory)
-    found = place_on(where, None if model is None else _model(model), said, _options(LoadOptions, of_load), split=split, objective=goal, stages=stages,
+    found = place_on(where, None if model is None else model_of(model), said, load, split=split, objective=goal, stages=stages,
                   offload=offload, leave=tuple(leave), join=tuple(join), time_limit=time_limit, gap=gap)  # fmt: skip
     return Placed(found, command)

@@ -1,0 +1,178 @@
+"""Checks of the named arguments of the public functions: an argument of the wrong type is bad input, and the error says what it takes."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, wraps
+from inspect import Parameter, signature
+from math import isfinite
+from operator import index
+from typing import Any, ParamSpec, TypeVar
+
+from msgspec import Struct
+
+from tonnage import models
+from tonnage.architectures import Model
+from tonnage.catalogue import cluster
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.question.option import types_of
+from tonnage.question.subjects.money import OF_TRAINING, BillOptions
+from tonnage.spec import Cluster
+from tonnage.spelling import no_option, short_names
+
+TAKES: dict[Any, str] = {int: "a whole number", bool: "True or False", str: "a name", float: "a finite number",
+                         int | str: "a whole number, or a text such as auto or 15T",
+                         float | str: "a finite number, or a text such as 100k, 30d or 20GB/s"}  # fmt: skip
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def public(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, with the short names of the command line (users, tp, ctx) beside the names of its options; arguments that it cannot
+    take are InvalidInput, not TypeError."""
+    form = signature(function)
+    takes_options = any(each.kind is Parameter.VAR_KEYWORD for each in form.parameters.values())
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        named: dict[str, Any] = long_names(kwargs, form.parameters) if takes_options else dict(kwargs)
+        try:
+            form.bind(*args, **named)
+        except TypeError as error:
+            raise InvalidInput(f"{function.__name__} cannot be called so: {error}.") from None
+        return function(*args, **named)
+
+    return call
+
+
+def long_names(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """The options under their long names; `own`: names of parameters, which stay."""
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        long = name if name in own else _by_short_name().get(name, name)
+        if long in found or (long != name and long in given):
+            raise InvalidInput(
+                f"{long} is given twice: as {long} or another name of it, and as {name}. Give one of them."
+            )
+        found[long] = value
+    return found
+
+
+@cache
+def _by_short_name() -> dict[str, str]:
+    return {short: name for name, shorts in short_names().items() for short in shorts}
+
+
+def check_text(name: str, value: Any) -> str:
+    """The name that an argument holds."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name} takes a name. Got {typed(value)}.")
+    return value
+
+
+def check_whole(name: str, value: Any) -> int:
+    """The whole number that an argument holds; numpy's integers become Python's."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise InvalidInput(f"{name} takes a whole number. Got {typed(value)}.")
+    return index(value)
+
+
+def check_number(name: str, value: Any) -> float:
+    """The finite number that an argument holds."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise InvalidInput(f"{name} takes a finite number. Got {typed(value)}.")
+    return value
+
+
+def check_mapping(name: str, value: Any) -> Mapping[str, Any]:
+    """What an argument maps names to."""
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise InvalidInput(f"{name} takes a mapping of names to lists of values. Got {typed(value)}.")
+    return value
+
+
+def listed(value: Any) -> list[Any]:
+    """Several values, or one."""
+    return list(value) if isinstance(value, Sequence) and not isinstance(value, str | bytes) else [value]
+
+
+def typed(value: Any) -> str:
+    """A value with its type, as errors quote it."""
+    text = repr(value)
+    return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"
+
+
+def model_of(model: Any) -> Model:
+    if isinstance(model, Model):
+        return model
+    if isinstance(model, str | os.PathLike):
+        return models.read(os.fspath(model))
+    raise InvalidInput(f"model takes a name, a path or a Model. Got {typed(model)}.")
+
+
+def cluster_of(on: Any) -> Cluster:
+    if isinstance(on, Cluster):
+        return on
+    if isinstance(on, str):
+        return cluster(on)
+    raise InvalidInput(f"on takes a name such as 8xH100-SXM-80GB, or a Cluster. Got {typed(on)}.")
+
+
+def names_in_text(value: Any, what: str) -> list[Any]:
+    """What is named: one, a list, or a text with commas between, as the command line has it."""
+    if not isinstance(value, str):
+        return list(value) if isinstance(value, list | tuple) else [value]
+    names = [part.strip() for part in value.split(",")]
+    if not all(names):
+        raise InvalidInput(f"{what} takes a name, or names with commas between. Got {typed(value)}.")
+    return names
+
+
+def check_served(bill: BillOptions) -> None:
+    for name in OF_TRAINING:
+        if getattr(bill, name) is not None:
+            raise InvalidInput(f"{name} is of a training run. Got {shown(getattr(bill, name))}.")
+
+
+def reserve_of(size: Any) -> int:
+    """Whole bytes; the estimate checks that they leave something."""
+    if isinstance(size, bool) or not isinstance(size, int | float) or not 0 <= size < float("inf"):
+        raise InvalidInput(f"reserve_bytes takes a finite number of bytes, at least 0. Got {typed(size)}.")
+    return round(size)
+
+
+def options_by_subject(given: Mapping[str, Any], form: type[Struct], *others: type[Struct]) -> tuple[Any, ...]:
+    """The options as the structs of their subjects; what none of `others` has is one of `form`, or is unknown."""
+    parts: dict[type[Struct], dict[str, Any]] = {each: {} for each in (form, *others)}
+    for name, value in given.items():
+        parts[next((each for each in others if name in each.__struct_fields__), form)][name] = value
+    return tuple(options_from(each, part, *others) for each, part in parts.items())
+
+
+def options_from(form: Any, options: Mapping[str, Any], *others: type[Struct]) -> Any:
+    """The options as their struct. `others`: of the same question, whose names may be meant too."""
+    for name in options:
+        if name not in form.__struct_fields__:
+            known = [field for each in (form, *others) for field in each.__struct_fields__]
+            raise no_option(name, dict.fromkeys(("on", "reserve_bytes", *known)))
+    return form(**{name: option_value(form, name, value) for name, value in options.items()})
+
+
+def option_value(form: type[Struct], name: str, value: Any) -> Any:
+    """The value if its type is the option's; numpy's integers become Python's."""
+    declared = types_of(form)[name]
+    takes = next(kind for kind in TAKES if declared in (kind, kind | None))
+    words = TAKES[takes]
+    if takes == int | str:  # amounts, which people write as 1e9
+        takes = str if isinstance(value, str) else int
+        value = int(value) if isinstance(value, float) and value.is_integer() else value
+    if takes == float | str:
+        takes = str if isinstance(value, str) else float
+    if value is None or (type(value) is takes and takes is not float):
+        return value
+    if takes is int and not isinstance(value, bool) and hasattr(value, "__index__"):
+        return index(value)
+    if takes is str and isinstance(value, str):
+        return str(value)
+    if takes is float and isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
+        return float(value)
+    raise InvalidInput(f"{name} takes {words}, or None for its default. Got {typed(value)}.")

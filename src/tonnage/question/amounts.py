@@ -1,0 +1,94 @@
+"""Amounts as people write them, checked: numbers, counts, times, rates, money, deadlines. Each takes a number too."""
+
+import re
+from collections.abc import Callable
+from datetime import date
+from math import isfinite
+
+from tonnage.kernel.errors import InvalidInput, OutOfRange, shown
+from tonnage.kernel.units import DAY, parse_count, parse_number, parse_rate, parse_seconds, parse_usd
+
+LARGEST = 10**18  # tokens, steps, USD, seconds: more than anybody will ever train, spend or wait for
+DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
+
+
+def deadline_seconds(text: float | str | None, today: date | None, name: str = "deadline") -> float | None:
+    """Seconds that a deadline leaves: a time with its unit, or an ISO date, of which the whole day still counts."""
+    if text is None:
+        return None
+    said = text.strip() if isinstance(text, str) else f"{text:g}"
+    if DATE.fullmatch(said):
+        return _until(said, today)
+    if re.fullmatch(r"[-+0-9.,_eE]+", said):
+        raise InvalidInput(
+            f"{name} needs a unit, such as 30d or 2w, or is a date such as 2027-01-31. Got {shown(said)}."
+        )
+    seconds = parse_seconds(said, name)
+    if not 0 < seconds <= LARGEST:
+        raise InvalidInput(
+            f"{name} must be more than 0, such as 30d or 2w, and at most {LARGEST:.0e} s. Got {shown(said)}."
+        )
+    return seconds
+
+
+def _until(said: str, today: date | None) -> float:
+    if today is None:
+        raise TypeError("a deadline that is a date needs `today`")
+    try:
+        year, month, day = map(int, said.split("-"))
+        last = date(year, month, day)
+    except ValueError:
+        raise InvalidInput(f"deadline is no day of the calendar; write it like {today}. Got {shown(said)}.") from None
+    if last < today:
+        raise InvalidInput(
+            f"deadline must not be in the past: today is {today}. Got {shown(said)}. Nearest: {today}, or a time such as 30d."
+        )
+    return float(((last - today).days + 1) * DAY)
+
+
+def positive(
+    name: str, value: object, parse: Callable[[str, str], float] = parse_number, unit: str = ""
+) -> float | None:
+    """A number, or a text that `parse` reads, from above 0 to LARGEST: one range is said, whichever way it is missed."""
+    if value is None:
+        return None
+    span = f"{name} must be more than 0 and at most {LARGEST:.0e}{unit}. Got {shown(value)}."
+    try:
+        read = parse(value, name) if isinstance(value, str) else _finite(name, value)
+    except OutOfRange:
+        raise InvalidInput(span) from None
+    if not 0 < read <= LARGEST:
+        raise InvalidInput(span)
+    return read
+
+
+def count(name: str, value: object) -> int | None:
+    """A whole number of things from 1 on."""
+    found = positive(name, value, parse_count)
+    if found is not None and found != int(found):
+        raise InvalidInput(f"{name} must be a whole number. Got {shown(value)}.")
+    return None if found is None else int(found)
+
+
+def duration(name: str, value: object) -> float | None:
+    """A time of the options in seconds."""
+    return positive(name, value, parse_seconds, " s")
+
+
+def rate(name: str, value: object) -> float | None:
+    """Bytes a second."""
+    return positive(name, value, parse_rate)
+
+
+def money(name: str, value: object) -> float | None:
+    """US dollars."""
+    return positive(name, value, parse_usd)
+
+
+def _finite(name: str, value: object) -> float:
+    """The value, unless it is no number at all: a list, a bool, NaN, infinity."""
+    if not isinstance(value, int | float):
+        raise InvalidInput(f"{name} must be a number, or a text with one. Got {shown(value)}.")
+    if isinstance(value, bool) or (isinstance(value, float) and not isfinite(value)):
+        raise InvalidInput(f"{name} must be a finite number. Got {shown(value)}.")
+    return value

@@ -1,0 +1,56 @@
+"""The model and the machine that a question names."""
+
+from typing import Any
+
+from tonnage.kernel.errors import TonnageError, UnknownName
+from tonnage.question.given import Given, needed, required, values
+from tonnage.question.subjects.machine import MACHINE, ON
+from tonnage.question.subjects.model import DIMENSIONS
+
+
+def read_model(given: Given) -> Any:
+    """The model that is named, with the dimensions that are given."""
+    from tonnage.models import read
+
+    overrides = values(given, DIMENSIONS)
+    if "family" in overrides:
+        overrides["model_type"] = overrides.pop("family")
+    return read(given.model, overrides=overrides, revision=given.revision, offline=given.offline)
+
+
+def no_model(given: Given) -> bool:
+    """Whether no model is named, nor described by its dimensions."""
+    return given.model is None and not values(given, DIMENSIONS)
+
+
+def model_and_machine(given: Given) -> tuple[Any, Any, int]:
+    """The model, the cluster, and the bytes to leave free on each accelerator."""
+    from tonnage.catalogue import cluster
+
+    common = values(given, MACHINE)
+    if ON.name not in common:
+        _say_both(given)
+    machine = cluster(required(common, ON))
+    return read_model(given), machine, common.get("reserve", 0)
+
+
+def check_model(name: str) -> None:
+    """UnknownName for a name of no model; what has to be asked for, or read, is left for later."""
+    from tonnage.models import read
+
+    if not set(name) & set("/\\:~"):
+        try:
+            read(name, offline=True)
+        except UnknownName:
+            raise
+        except TonnageError:
+            pass
+
+
+def _say_both(given: Given) -> None:
+    """A name of no model is reported together with the machine that is missing."""
+    if isinstance(given.model, str):
+        try:
+            check_model(given.model)
+        except UnknownName as error:
+            raise UnknownName(f"{error} {needed(ON)}") from None

@@ -1,0 +1,54 @@
+"""An error names options as the face does that shows it: --lora-rank on the command line, lora_rank in a question.
+
+Estimates know fields and readers know options as they were typed; the name is put right where the error is shown.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tonnage.question.form import Form
+
+Said = Mapping[str, tuple[str, str]]  # option -> how it was typed, and its value
+CODE = re.compile(r"(`[^`]*`)")
+FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*", re.ASCII)
+_QUOTED = re.compile(r"'([^']+)'")
+_PARTS = (re.compile(r"[,;]"), re.compile(r"[,;x= ]"))
+
+
+def in_question(text: str, form: Form, question: Mapping[str, Any]) -> str:
+    """The sentence with fields in place of options."""
+
+    def field(found: re.Match[str]) -> str:
+        option = form.flags.get(found[0])
+        typed = found[0].removeprefix("--").replace("-", "_")
+        return found[0] if option is None or "json" not in option.faces else typed if typed in question else option.name
+
+    shown = "".join(part if part.startswith("`") else FLAG.sub(field, part) for part in CODE.split(text))
+    said = {name: (name, _joined(value)) for name, value in question.items() if not isinstance(value, bool | Mapping)}
+    holder = "" if any(names(shown, name) for name in question if "_" in name) else holder_of(shown, said)
+    return f"{holder}: {shown}" if holder and not shown.startswith(f"{holder} ") else shown
+
+
+def holder_of(text: str, said: Said) -> str:
+    """The option whose value the error quotes, where one alone has it and the error says no name of it."""
+    quoted = _QUOTED.search(text)
+    if quoted is None:
+        return ""
+    of = [name for name, (_, value) in said.items() if _has(value, quoted[1])]
+    return said[of[0]][0] if len(of) == 1 and not names(text, of[0]) else ""
+
+
+def names(text: str, name: str) -> bool:
+    """Whether a name stands in a text; such as "on" may be any word, and does not count."""
+    return len(name) > 2 and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text, re.ASCII) is not None
+
+
+def _has(value: str, part: str) -> bool:
+    return part in (value, repr(value)[1:-1]) or any(
+        part in (each.strip() for each in between.split(value)) for between in _PARTS
+    )
+
+
+def _joined(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)

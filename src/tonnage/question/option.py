@@ -1,0 +1,139 @@
+"""An option: what people are told about it, how its value is read, and which faces have it."""
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any, Literal, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tonnage.question.texts import Reader, as_written, word
+
+Choices = tuple[str, ...] | Callable[[], Iterable[str]]
+Face = Literal["command line", "json"]  # json: HTTP, the page, assistants; Python has the options of structs
+FACES: tuple[Face, ...] = ("command line", "json")
+S = TypeVar("S", bound=type[Struct])
+
+
+TEXTS: tuple[Reader, ...] = (word, as_written)  # all other readers take numbers
+
+
+class Option(Struct, frozen=True):
+    """One option of a question.
+
+    name: its long name, which is the same in every face (with dashes on the command line)
+    help: what it is, in one line; empty where its choices say it
+    read: reads its text; None: it is a switch
+    short: other names of ours, as they are typed
+    unit, default: shown behind the help; the default is a value or a rule in words
+    choices: names that it takes and nothing else; `known`: names beside which it takes others
+    faces: where it can be given
+    alone: it stands by itself, without its name; `many`: several of these do
+    negatable: a switch that has --no-... too
+    repeated: it can be given again, each time with more
+    metavar: what stands for its value in the help, where that is not its unit
+    """
+
+    name: str
+    help: str
+    read: Reader | None = None
+    short: tuple[str, ...] = ()
+    unit: str = ""
+    default: str = ""
+    choices: Choices = ()
+    known: Choices = ()
+    faces: tuple[Face, ...] = FACES
+    alone: bool = False
+    many: bool = False
+    negatable: bool = True
+    repeated: bool = False
+    metavar: str = ""
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def kind(self) -> Literal["switch", "text", "number"]:
+        """A number is one that may be written as a text too, such as 8k."""
+        if self.read is None:
+            return "switch"
+        return "text" if self.read in TEXTS else "number"
+
+    @property
+    def about(self) -> str:
+        """The help with its unit and default."""
+        unit = f" [{self.unit}]" if self.unit else ""
+        return (
+            (self.help or ", ".join(names_in(self.choices)))
+            + unit
+            + (f" (default: {self.default})" if self.default else "")
+        )
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Everything that can be typed for it on a command line."""
+        no = (f"--no-{self.flag[2:]}",) if self.read is None and self.negatable else ()
+        return () if self.alone else (self.flag, *no, *self.short, *(f"--no-{word[2:]}" for word in self.short if no))
+
+
+def option(
+    help: str,
+    read: Reader | None = None,
+    *,
+    short: tuple[str, ...] = (),
+    unit: str = "",
+    default: str = "",
+    choices: Choices = (),
+    known: Choices = (),
+    faces: tuple[Face, ...] = FACES,
+) -> Option:
+    """The declaration of the field that it annotates, which gives it its name and its type."""
+    return Option("", help, read, short, unit, default, choices, known, faces)
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """Options of one subject: each field is annotated with its declaration, and None says that it was not given."""
+
+
+@cache
+def options_of(form: type[Struct]) -> tuple[Option, ...]:
+    """The options that a struct declares, in its order."""
+    found = _annotations(form).items()
+    return tuple(_named(name, annotation) for name, annotation in found if hasattr(annotation, "__metadata__"))
+
+
+@cache
+def types_of(form: type[Struct]) -> dict[str, Any]:
+    """Field -> the type of its value, of every field that a struct has."""
+    found = _annotations(form)
+    return {name: getattr(found[name], "__origin__", found[name]) for name in form.__struct_fields__}
+
+
+def described(form: S) -> S:
+    """The struct with a line for each of its options in its docstring, for `help()`."""
+    lines = (f"- {each.name} [{each.unit or 'switch'}]: {_said(each)}" for each in options_of(form))
+    form.__doc__ = "\n".join([f"{(form.__doc__ or '').rstrip()}\n", *(f"    {line}" for line in lines), "    "])
+    return form
+
+
+def _said(each: Option) -> str:
+    return each.help + (f" (default: {each.default})" if each.default else "")
+
+
+def _annotations(form: type[Struct]) -> dict[str, Any]:
+    """Field -> its annotation; fields of the structs before it come first."""
+    found: dict[str, Any] = {}
+    for base in reversed(form.__mro__):
+        found |= getattr(base, "__annotations__", {})
+    return found
+
+
+def _named(name: str, annotation: Any) -> Option:
+    declared: Option = annotation.__metadata__[0]
+    return replace(declared, name=name)
+
+
+def names_in(choices: Choices) -> tuple[str, ...]:
+    """The names of choices that are read off a registry when they are asked for."""
+    return tuple(choices() if callable(choices) else choices)

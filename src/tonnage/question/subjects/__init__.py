@@ -1,0 +1,1 @@
+"""The options, declared once: a module for each subject."""

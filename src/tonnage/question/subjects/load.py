@@ -1,0 +1,142 @@
+"""Of the load of a served model, and of its service level."""
+
+from typing import Annotated
+
+from tonnage.question.forms import count, length, number, ranged, size, timed, word
+from tonnage.question.option import Options, described, option
+
+
+@described
+class LoadOptions(Options, frozen=True, kw_only=True):
+    """What was said about the load; None is the default, which the answer names.
+
+    `concurrency` (users) is an option of serving: give it or a rate.
+    """
+
+    input_tokens: Annotated[
+        int | None,
+        option(
+            "tokens of a prompt",
+            length,
+            short=(
+                "--input",
+                "--input-len",
+            ),
+            unit="tokens",
+            default="1024, at most 3/4 of the context",
+        ),
+    ] = None
+    output_tokens: Annotated[
+        int | None,
+        option(
+            "tokens of an answer",
+            length,
+            short=(
+                "--output",
+                "--output-len",
+            ),
+            unit="tokens",
+            default="1024, at most what the context leaves",
+        ),
+    ] = None
+    request_rate: Annotated[
+        float | None,
+        option(
+            "requests that arrive by themselves at all replicas together, instead of --concurrency",
+            number,
+            short=("--rate",),
+            unit="requests/s",
+        ),
+    ] = None
+    cached_tokens: Annotated[
+        int | None,
+        option(
+            "of a prompt that the engine has already (prefix caching)",
+            ranged(count, "from 0 to 1,099,511,627,776"),
+            short=("--cached",),
+            unit="tokens",
+            default="0",
+        ),
+    ] = None
+    prefill_replicas: Annotated[
+        int | None,
+        option(
+            "of the replicas, those that compute prompts alone, whose caches go to the others (disaggregated)",
+            size,
+            unit="replicas",
+            default="all do both",
+        ),
+    ] = None
+    spread: Annotated[
+        float | None,
+        option(
+            "lengths are uniform from (1 - spread) of --input-tokens and --output-tokens to these",
+            number,
+            unit="0 to 1",
+            default="0, all alike",
+        ),
+    ] = None
+    burstiness: Annotated[
+        float | None,
+        option(
+            "of arrivals, as of `vllm bench serve`: 1 is Poisson's, less comes in bursts, more comes evenly",
+            number,
+            unit="factor",
+            default="1",
+        ),
+    ] = None
+    trace: Annotated[
+        str | None,
+        option(
+            "requests of a file, CSV or JSON lines: when each came, and how long it is; they are simulated",
+            word,
+            unit="file",
+        ),
+    ] = None
+    ttft: Annotated[
+        float | str | None,
+        option("the longest time to the first token that is wanted, such as 500ms", timed, unit="time"),
+    ] = None
+    tpot: Annotated[
+        float | str | None,
+        option("the longest time of each later token that is wanted, such as 30ms", timed, unit="time"),
+    ] = None
+    percentile: Annotated[
+        str | None,
+        option(
+            "of the requests that must keep within --ttft and --tpot: mean, p50, p90 or p99",
+            word,
+            unit="name",
+            default="mean; others are simulated",
+            choices=(
+                "mean",
+                "p50",
+                "p90",
+                "p99",
+            ),
+        ),
+    ] = None
+    simulate: Annotated[bool | None, option("request by request, with percentiles", default="off")] = None
+    num_requests: Annotated[
+        int | None,
+        option(
+            "requests of the simulation",
+            size,
+            short=("--num-prompts",),
+            unit="requests",
+            default="ten for each user, at least 100; 10,000 that arrive by themselves",
+        ),
+    ] = None
+    seed: Annotated[
+        int | None,
+        option(
+            "of the simulation's lengths and arrivals",
+            ranged(count, "from 0 to 4,294,967,295"),
+            unit="number",
+            default="0",
+        ),
+    ] = None
+    price_per_accelerator_hour: Annotated[
+        float | None,
+        option("price of one accelerator for one hour", number, unit="USD", default="the cheapest offer known"),
+    ] = None

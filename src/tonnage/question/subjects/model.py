@@ -1,0 +1,46 @@
+"""Of the model: which one, where it is read, and its dimensions."""
+
+from tonnage.kernel.units import parse_length
+from tonnage.question.forms import depth, ranged, whole, width
+from tonnage.question.option import Option
+from tonnage.question.texts import as_written, word
+
+MODEL = Option(
+    "model",
+    "a name from `tonnage models`, a Hugging Face or ModelScope id or URL, a folder, config.json, .safetensors or .gguf; "
+    "or none, with dimensions",
+    as_written,
+    alone=True,
+    metavar="MODEL",
+)
+READING = (
+    Option("revision", "branch, tag or commit on the Hub", as_written, default="main", metavar="REV"),
+    Option("offline", "never ask the network", default="as HF_HUB_OFFLINE says", negatable=False),
+)
+READING_TITLE = "reading the model"
+DIMENSIONS = (
+    Option("hidden_size", "width of the residual stream", width, unit="elements"),
+    Option("num_hidden_layers", "number of layers", depth, ("--num-layers",), "layers"),
+    Option("num_attention_heads", "query heads", width, unit="heads"),
+    Option("num_key_value_heads", "key/value heads", width, unit="heads", default="num_attention_heads"),
+    Option("head_dim", "width of a head", width, unit="elements", default="hidden_size / num_attention_heads"),
+    Option("intermediate_size", "width inside the feed-forward layers", width, unit="elements"),
+    Option(
+        "vocab_size",
+        "rows of the token embedding",
+        ranged(whole, "a whole number from 2 to 17179869184"),
+        unit="tokens",
+    ),
+    Option(
+        "max_position_embeddings",
+        "context of the model",
+        ranged(parse_length, "a whole number from 1 to 17179869184"),
+        unit="tokens",
+    ),
+    Option("tie_word_embeddings", "the head uses the embedding's table"),
+    Option("num_experts", "routed experts a layer", depth, unit="experts"),
+    Option("num_experts_per_tok", "experts that a token goes to", depth, unit="experts"),
+    Option("moe_intermediate_size", "width inside an expert", width, unit="elements"),
+    Option("family", "model_type that the dimensions belong to", word, default="generic: Llama-like"),
+)
+DIMENSIONS_TITLE = "dimensions: of a model without a name, or changes to the named one"

@@ -1,0 +1,201 @@
+"""Of a served model on a machine."""
+
+from typing import Annotated
+
+from tonnage.kernel.units import parse_bytes, parse_rate
+from tonnage.question.choices import engines, precisions
+from tonnage.question.forms import count, length, number, size, word
+from tonnage.question.option import Options, described, option
+
+
+@described
+class ServingOptions(Options, frozen=True, kw_only=True):
+    """What the user may say about serving; None is the default, which the estimate chooses and explains."""
+
+    context: Annotated[
+        int | None,
+        option(
+            "tokens of a request, prompt and answer; 32k is 32768",
+            length,
+            short=("--ctx",),
+            unit="tokens",
+            default="the model's own",
+        ),
+    ] = None
+    concurrency: Annotated[
+        int | None,
+        option(
+            "requests held at the same time, by all replicas together",
+            size,
+            short=(
+                "--users",
+                "--max-concurrency",
+            ),
+            unit="requests",
+            default="one a replica",
+        ),
+    ] = None
+    weights: Annotated[
+        str | None,
+        option(
+            "how weights are stored: bf16, fp8, int8, awq, nf4, mxfp4, q4_k, ...",
+            word,
+            short=("--quantization",),
+            unit="precision",
+            default="the checkpoint's own",
+            known=precisions,
+        ),
+    ] = None
+    kv_cache: Annotated[
+        str | None,
+        option(
+            "how keys and values are stored: auto, or what the engine has: fp8, fp8_e5m2, nvfp4; int8, int4, int2",
+            word,
+            unit="precision",
+            default="as wide as activations",
+            known=(
+                "auto",
+                "bf16",
+                "fp8",
+                "fp8_e5m2",
+                "nvfp4",
+                "int8",
+                "int4",
+            ),
+        ),
+    ] = None
+    tensor_parallel_size: Annotated[
+        int | None,
+        option(
+            "ranks that share each matrix",
+            size,
+            short=("--tp",),
+            unit="ranks",
+            default="the node, as far as heads divide",
+        ),
+    ] = None
+    pipeline_parallel_size: Annotated[
+        int | None, option("pipeline stages", size, short=("--pp",), unit="ranks", default="1")
+    ] = None
+    expert_parallel_size: Annotated[
+        int | None, option("ranks that share a layer's experts", size, short=("--ep",), unit="ranks", default="1")
+    ] = None
+    max_num_batched_tokens: Annotated[
+        int | None,
+        option(
+            "tokens of one forward pass", length, short=("--batched-tokens",), unit="tokens", default="the engine's own"
+        ),
+    ] = None
+    max_num_seqs: Annotated[
+        int | None, option("requests that the engine runs at once", size, unit="requests", default="the engine's own")
+    ] = None
+    gpu_memory_utilization: Annotated[
+        float | None, option("part of the memory that the engine takes", number, unit="0 to 1", default="vllm's 0.92")
+    ] = None
+    enforce_eager: Annotated[bool | None, option("without captured graphs (vllm, sglang)")] = None
+    reserve_bytes: int = 0
+    engine: Annotated[
+        str | None,
+        option(
+            "vllm, sglang, tensorrt-llm, llama.cpp, ollama, transformers, gpt-fast, neuron, jetstream or generic",
+            word,
+            unit="name",
+            default="vllm; llama.cpp for GGUF, on CPUs and Apple",
+            choices=engines,
+        ),
+    ] = None
+    engine_version: Annotated[
+        str | None,
+        option(
+            "an earlier version of the engine, whose rules differ: 0.5.5 of sglang, b4000 of llama.cpp",
+            word,
+            unit="version",
+            default="the newest",
+        ),
+    ] = None
+    attention_data_parallel_size: Annotated[
+        int | None,
+        option(
+            "groups of ranks that each keep the attention for their own requests and share the experts",
+            size,
+            short=("--dp-attention",),
+            unit="groups",
+            default="1",
+        ),
+    ] = None
+    layers_on_accelerator: Annotated[
+        int | None,
+        option(
+            "layers, the head counted as one, that are on the accelerator (llama.cpp)",
+            count,
+            short=(
+                "--n-gpu-layers",
+                "-ngl",
+            ),
+            unit="layers",
+            default="all",
+        ),
+    ] = None
+    expert_layers_on_host: Annotated[
+        int | None,
+        option(
+            "layers whose experts stay in host memory (llama.cpp)",
+            size,
+            short=("--n-cpu-moe",),
+            unit="layers",
+            default="none",
+        ),
+    ] = None
+    weights_on_host: Annotated[
+        int | None,
+        option(
+            "weights of each rank that stay in host memory (vllm, sglang)", parse_bytes, unit="bytes", default="none"
+        ),
+    ] = None
+    draft_model: Annotated[
+        str | None,
+        option(
+            "the model that drafts (speculative decoding)",
+            word,
+            short=("--spec-draft-model",),
+            unit="name",
+            default="the model's own prediction layers",
+        ),
+    ] = None
+    draft_tokens: Annotated[
+        int | None,
+        option(
+            "tokens guessed ahead in each step",
+            size,
+            short=("--num-speculative-tokens",),
+            unit="tokens",
+            default="none",
+        ),
+    ] = None
+    acceptance: Annotated[
+        float | None, option("probability that a guessed token is taken", number, unit="0 to 1", default="0")
+    ] = None
+    lora_adapters: Annotated[
+        int | None,
+        option("adapters held at the same time", size, short=("--max-loras",), unit="adapters", default="none"),
+    ] = None
+    lora_rank: Annotated[
+        int | None, option("rank of the adapters", size, short=("--max-lora-rank",), unit="rank", default="16")
+    ] = None
+    storage_read_bandwidth: Annotated[
+        float | str | None,
+        option(
+            "bytes a second that a node reads weights at, such as 6GB/s",
+            parse_rate,
+            unit="bytes/s",
+            default="its own drives",
+        ),
+    ] = None
+    host_bandwidth: Annotated[
+        float | str | None,
+        option(
+            "bytes a second of the host's memory, such as 89.6GB/s: the time of layers that stay there",
+            parse_rate,
+            unit="bytes/s",
+        ),
+    ] = None

@@ -1,0 +1,239 @@
+"""Of a training run: what is kept and recomputed, what the runtime does, and in which numbers."""
+
+from typing import Annotated
+
+from tonnage.question.choices import optimizers, training_recipes
+from tonnage.question.forms import count, number, ranged, word
+from tonnage.question.option import option
+from tonnage.question.subjects.training_parallelism import Parallelism
+
+
+class Numerics(Parallelism, frozen=True, kw_only=True):
+    """Recomputation, kernels, precision, optimizer and objective: the second part of TrainingOptions."""
+
+    recompute: Annotated[
+        str | None,
+        option(
+            (
+                "activations: none, selective (attention's core), selective-op (torchtitan's, by operation) or "
+                "full are recomputed"
+            ),
+            word,
+            unit="policy",
+            default="none",
+            choices=(
+                "none",
+                "selective",
+                "selective-op",
+                "full",
+            ),
+        ),
+    ] = None
+    attention: Annotated[
+        str | None,
+        option(
+            (
+                "kernel: flash, sdpa (as PyTorch chooses), efficient (its memory-efficient kernel alone, with "
+                "repeated keys and values) or eager"
+            ),
+            word,
+            unit="kernel",
+            default="the runtime's own",
+            choices=(
+                "flash",
+                "sdpa",
+                "efficient",
+                "eager",
+            ),
+        ),
+    ] = None
+    dropout: Annotated[
+        bool | None,
+        option(
+            "dropout after attention and feed-forward layers, and inside attention",
+            default="as the model's config says",
+        ),
+    ] = None
+    recompute_modules: Annotated[
+        str | None,
+        option(
+            (
+                "with recompute selective in megatron: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, "
+                "shared_experts"
+            ),
+            word,
+            unit="names",
+            default="core_attn",
+        ),
+    ] = None
+    context_parallel_method: Annotated[
+        str | None,
+        option("how megatron's ranks share a sequence: p2p, a2a or allgather", word, unit="name", default="p2p"),
+    ] = None
+    expert_capacity_factor: Annotated[
+        float | None,
+        option(
+            "tokens an expert has room for, over the mean; megatron pads to it and drops the rest",
+            number,
+            unit="factor",
+            default="no limit",
+        ),
+    ] = None
+    expert_imbalance: Annotated[
+        float | None,
+        option(
+            "tokens of the fullest expert rank over the mean (megatron, several expert ranks)",
+            number,
+            unit="factor",
+            default="1, balanced",
+        ),
+    ] = None
+    straggler_slowdown: Annotated[
+        float | None,
+        option(
+            (
+                "how many times longer a slow node takes for a step (time alone); large jobs on a shared cluster "
+                "were delayed 1.34 times on average (Wu2024)"
+            ),
+            number,
+            unit="factor",
+            default="none is slow",
+        ),
+    ] = None
+    straggler_share: Annotated[
+        float | None,
+        option(
+            "share of nodes that are slow: the more nodes, the likelier one of them is",
+            number,
+            unit="share",
+            default="1, one is in any case",
+        ),
+    ] = None
+    product_share: Annotated[
+        float | None,
+        option(
+            (
+                "share of the 16-bit peak that products of large matrices reach on your machine, where you "
+                "measured it (time alone): power limits differ"
+            ),
+            number,
+            unit="share",
+            default="what published runs on its generation reach",
+        ),
+    ] = None
+    cuda_graph: Annotated[
+        str | None,
+        option(
+            (
+                "megatron: full where graphs replay a whole step, so that kernels do not wait for the host, or "
+                "modules that they replay, such as attn,moe_router (time alone)"
+            ),
+            word,
+            unit="kind",
+            default="none",
+        ),
+    ] = None
+    tp_comm_overlap: Annotated[
+        bool | None, option("megatron: tensor ranks send while they compute (time alone)", default="off")
+    ] = None
+    overlap_moe_expert_parallel_comm: Annotated[
+        bool | None, option("megatron: expert ranks send while they compute (time alone)", default="off")
+    ] = None
+    moe_token_dispatcher_type: Annotated[
+        str | None,
+        option(
+            "megatron: alltoall, or flex (DeepEP, HybridEP), which does not wait for sizes (time alone)",
+            word,
+            unit="name",
+            default="alltoall",
+        ),
+    ] = None
+    mtp_layers: Annotated[
+        int | None,
+        option(
+            (
+                "layers of multi-token prediction that megatron trains (--mtp-num-layers), whatever "
+                "num_nextn_predict_layers of the config says"
+            ),
+            ranged(count, "from 0 to 1,099,511,627,776"),
+            unit="layers",
+            default="0, as Megatron's own is unset",
+        ),
+    ] = None
+    runtime_version: Annotated[
+        str | None,
+        option(
+            "releases that the runtime runs, such as 'core 0.14, TE 2.11', or 0.1 of torchtitan",
+            word,
+            unit="text",
+            default="the newest known",
+        ),
+    ] = None
+    loss: Annotated[
+        str | None,
+        option(
+            (
+                "full: all logits at once; chunked: parts of the sequence, one after the other (fsdp2); fused: "
+                "Transformer Engine's (megatron); tiled: TRL's, the default with objectives dpo, grpo and "
+                "distillation"
+            ),
+            word,
+            unit="kind",
+            default="full",
+        ),
+    ] = None
+    precision: Annotated[
+        str | None,
+        option(
+            "training recipe, such as bf16-mixed, bf16, fp32, fp8-te",
+            word,
+            unit="recipe",
+            default="bf16-mixed",
+            choices=training_recipes,
+        ),
+    ] = None
+    optimizer: Annotated[
+        str | None,
+        option(
+            "adamw, adamw-8bit, sgd-momentum, adafactor, lion, muon, ...",
+            word,
+            unit="name",
+            default="adamw",
+            choices=optimizers,
+        ),
+    ] = None
+    optimizer_implementation: Annotated[
+        str | None,
+        option(
+            "of torch: fused, foreach (copies of all parameters in the step) or for-loop",
+            word,
+            unit="kind",
+            default="fused",
+        ),
+    ] = None
+    objective: Annotated[
+        str | None,
+        option(
+            "what training is for: sft (or pre-training), dpo, grpo, ppo or distillation",
+            word,
+            unit="name",
+            default="sft",
+            choices=(
+                "sft",
+                "dpo",
+                "grpo",
+                "ppo",
+                "distillation",
+            ),
+        ),
+    ] = None
+    teacher: Annotated[str | None, option("the model that distillation learns from", word, unit="model")] = None
+    engine_memory_share: Annotated[
+        float | None,
+        option(
+            "part of the memory that an engine takes which generates on the same accelerators (grpo, ppo)",
+            number,
+            unit="share",
+            default="0",
+        ),
+    ] = None

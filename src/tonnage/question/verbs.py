@@ -1,0 +1,220 @@
+"""The verbs that answer a question, the forms of each, and which form a question has."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from tonnage.question.command_line import text_of
+from tonnage.question.form import ALONE, UNGROUPED, Form, Group, not_taken, without
+from tonnage.question.option import Option, options_of
+from tonnage.question.subjects.model import DIMENSIONS, DIMENSIONS_TITLE, MODEL, READING, READING_TITLE
+from tonnage.question.texts import as_written
+
+MONEY_TITLE, MONEY_OF_TRAINING = "money and power", "money, power and disks"
+LOAD_TITLE = "load and service level"
+# Of serve, what a search for plans does not take: it estimates, and simulates nothing.
+SIMULATED = frozenset({"trace", "percentile", "simulate", "num_requests", "seed", "prefill_replicas"})
+VARY = Option(
+    "vary",
+    "an option of training to try besides, such as precision=bf16-mixed,fp8-te, optimizer=adamw,muon, "
+    "offload_optimizer=none,cpu or sequence_length=4k,32k; can be given again",
+    as_written,
+    repeated=True,
+    metavar="OPTION=VALUE,VALUE",
+)
+
+
+def model_groups() -> tuple[Group, ...]:
+    """Of the model: which one, and its dimensions."""
+    return Group(ALONE, (MODEL,)), Group(READING_TITLE, READING), Group(DIMENSIONS_TITLE, DIMENSIONS)
+
+
+def _training(title: str = "training", run: str = "run") -> tuple[Group, ...]:
+    from tonnage.question.subjects.money import MONEY
+    from tonnage.question.subjects.run import RunOptions
+    from tonnage.question.subjects.training import TrainingOptions
+
+    return (
+        Group(title, options_of(TrainingOptions)),
+        Group(run, options_of(RunOptions)),
+        Group(MONEY_OF_TRAINING, MONEY),
+    )
+
+
+def _serving() -> tuple[Group, ...]:
+    from tonnage.question.subjects.load import LoadOptions
+    from tonnage.question.subjects.money import SERVED
+    from tonnage.question.subjects.serving import ServingOptions
+
+    serving, load = options_of(ServingOptions), options_of(LoadOptions)
+    return Group("serving", serving), Group(LOAD_TITLE, load), Group(MONEY_TITLE, SERVED)
+
+
+def _machine() -> Group:
+    from tonnage.question.subjects.machine import MACHINE
+
+    return Group("machine", MACHINE)
+
+
+def _advice() -> Group:
+    from tonnage.question.subjects.advice import ADVICE
+
+    return Group("advice", (ADVICE,))
+
+
+def _train() -> Form:
+    return Form("train", (*model_groups(), _machine(), *_training(), _advice()))
+
+
+def _serve() -> Form:
+    from tonnage.question.subjects.frontier import FRONTIER
+
+    many = Group("many configurations, many models", FRONTIER)
+    return Form("serve", (*model_groups(), _machine(), *_serving(), many, _advice()))
+
+
+def _plan_train() -> Form:
+    from tonnage.question.subjects.machine import RESERVE, TO_TRAIN_ON
+    from tonnage.question.subjects.plan_training import SearchOptions
+
+    groups = (
+        Group(UNGROUPED, (Option("train", "a training run (the default)", negatable=False),)),
+        *model_groups(),
+        Group("machines", (TO_TRAIN_ON, RESERVE)),
+        Group("search", options_of(SearchOptions)),
+        Group("search: more options", (VARY,)),
+        *_training("training: what is given is not varied", "the whole run"),
+    )
+    return Form("plan", groups, ("--train",), "train", _LISTS_OF_PLAN)
+
+
+def _plan_serve() -> Form:
+    from tonnage.question.subjects.load import LoadOptions
+    from tonnage.question.subjects.machine import RESERVE, TO_SERVE_ON
+    from tonnage.question.subjects.money import SERVED
+    from tonnage.question.subjects.plan_serving import ServingPlanOptions
+    from tonnage.question.subjects.serving import ServingOptions
+
+    fixed = "what is not varied: each of these is searched where it is not given, or is as for `tonnage serve`"
+    groups = (
+        Group(UNGROUPED, (Option("serve", "search plans that serve users", negatable=False),)),
+        *model_groups(),
+        Group("search", (TO_SERVE_ON, RESERVE, *options_of(ServingPlanOptions))),
+        Group(LOAD_TITLE, without(options_of(LoadOptions), SIMULATED)),
+        Group(fixed, options_of(ServingOptions)),
+        Group(MONEY_TITLE, SERVED),
+    )
+    return Form("plan", groups, ("--serve",), lists=_LISTS_OF_PLAN)
+
+
+def _plan_pool() -> Form:
+    from tonnage.question.subjects.load import LoadOptions
+    from tonnage.question.subjects.pool import POOL
+    from tonnage.question.subjects.serving import ServingOptions
+    from tonnage.question.subjects.training import TrainingOptions
+
+    taken = {name for each in (*POOL, *DIMENSIONS) for name in (each.name, each.flag, *each.short)}
+    groups = (
+        *model_groups(),
+        Group("pool", POOL),
+        Group("serving, and training where it has the same", not_taken(options_of(ServingOptions), taken)),
+        Group(LOAD_TITLE, not_taken(options_of(LoadOptions), taken)),
+        Group("training", not_taken(options_of(TrainingOptions), taken)),
+    )
+    return Form("plan", groups, ("--inventory=pool",), lists=_LISTS_OF_PLAN)
+
+
+_LISTS_OF_PLAN = frozenset({"on", "weights", "kv_cache", "engine"})
+
+
+def _max(verb: str) -> Form:
+    from tonnage.question.subjects.maximum import WHATS, WHOSE
+
+    able = tuple(dict.fromkeys(what.name for what in WHATS if what.verb == verb))
+    what = Option("what", "", as_written, choices=able, alone=True, metavar="WHAT")
+    own = _serving() if verb == "serve" else _training()
+    groups = (Group(ALONE, (what,)), Group("whose", WHOSE), *model_groups(), _machine(), *own)
+    first = next(what.name for what in WHATS if what.verb == verb)
+    return Form("max", groups, (first, f"--{verb}"), verb, required=("what",))
+
+
+def _compare(verb: str) -> Form:
+    from tonnage.question.subjects.comparison import TABLE
+
+    which = (
+        Option("serve", "compare served models (default)", negatable=False),
+        Option("train", "compare training runs", negatable=False),
+    )
+    own = _serving() if verb == "serve" else _training()
+    groups = (*model_groups(), Group(UNGROUPED, which, exclusive=True), _machine(), *own, Group("table", TABLE))
+    return Form("compare", groups, (f"--{verb}",), verb, axes=True)
+
+
+def _rules() -> Form:
+    from tonnage.question.subjects import rules
+
+    numbers = Group("numbers that rules and exact figures follow", rules.NUMBERS)
+    return Form("rules", (Group(ALONE, (rules.NAMES,)), Group(UNGROUPED, rules.CHOSEN), numbers))
+
+
+def _explain() -> Form:
+    from tonnage.question.subjects.rules import NAME
+
+    return Form("explain", (Group(ALONE, (NAME,)),))
+
+
+def _accelerators() -> Form:
+    from tonnage.question.subjects.prices import ACCELERATOR
+
+    return Form("accelerators", (Group(ALONE, (ACCELERATOR,)),))
+
+
+def _prices() -> Form:
+    from tonnage.question.subjects.prices import PRICED, PRICES
+
+    return Form("prices", (Group(ALONE, (PRICED,)), Group("which prices, and how they are shown", PRICES)))
+
+
+def _api_prices() -> Form:
+    from tonnage.question.subjects.prices import API_PRICES, BY_TOKEN, HOSTED
+
+    shown = Group("which requests, and how they are shown", API_PRICES)
+    return Form("prices", (Group(ALONE, (HOSTED,)), Group(UNGROUPED, (BY_TOKEN,)), shown), ("--api",))
+
+
+# Verb -> its forms by what is asked for; the first is what a question has that does not say.
+FORMS: Mapping[str, Mapping[str, Callable[[], Form]]] = {
+    "train": {"": _train},
+    "serve": {"": _serve},
+    "plan": {"train": _plan_train, "serve": _plan_serve, "inventory": _plan_pool},
+    "max": {"serve": lambda: _max("serve"), "train": lambda: _max("train")},
+    "compare": {"serve": lambda: _compare("serve"), "train": lambda: _compare("train")},
+    "rules": {"": _rules},
+    "explain": {"": _explain},
+    "models": {"": lambda: Form("models", model_groups())},
+    "accelerators": {"": _accelerators},
+    "prices": {"": _prices, "api": _api_prices},
+}
+
+
+@cache
+def form_of(verb: str, kind: str = "") -> Form:
+    """A form of a verb; without `kind` its first."""
+    forms = FORMS[verb]
+    return forms[kind or next(iter(forms))]()
+
+
+def forms_of(verb: str) -> tuple[Form, ...]:
+    """Every form of a verb."""
+    return tuple(form_of(verb, kind) for kind in FORMS[verb])
+
+
+def kind_of(verb: str, question: Mapping[str, Any]) -> str:
+    """Which form of the verb a question of names and values has."""
+    if verb == "max":
+        from tonnage.question.subjects.maximum import what_of
+
+        said: Any = next((name for name in ("serve", "train") if question.get(name) is True), None)
+        return what_of(text_of("what", question["what"]), said).verb
+    given = [kind for kind in FORMS[verb] if question.get(kind) not in (None, False)]
+    return given[-1] if given else next(iter(FORMS[verb]))
