@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from random import Random
 
-from tonnage.search.maximum.whats import WHATS
-
 from brute import cases, catalogue
 from brute.values import Choice, choices_of
 from golden import GOLDEN, read_group, write_group
@@ -18,6 +16,7 @@ from questions_of_faces import PASTED, QUESTIONS
 from tonnage.catalogue import accelerator, accelerator_names, node_names
 from tonnage.cli import VERBS
 from tonnage.models import read
+from tonnage.question.subjects.maximum import WHATS
 
 TRAIN_MODELS, SERVE_MODELS = ("llama-3.1-8b", "mixtral-8x7b"), ("llama-3.1-8b", "deepseek-v3", "qwen3-8b")
 BIG, SMALL = "8xH100-SXM-80GB", "rtx-4090"
