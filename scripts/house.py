@@ -84,7 +84,7 @@ def imports_of(module: str) -> Iterator[Import]:
 
 @cache
 def import_graph() -> dict[str, set[str]]:
-    """Each module with the modules it imports; `from package import name` counts as `package` unless name is a module."""
+    """Each module with those it imports; `from package import name` counts as `package` unless name is a module."""
     graph: dict[str, set[str]] = {}
     for module in sources():
         targets = set()
