@@ -226,7 +226,7 @@ print(json.dumps({"files": sorted(files), "crossings": crossings, "modules": len
 
 @cache
 def walk() -> dict:
-    """Files that QUESTION enters, the number of calls from one file into another, and the number of modules imported."""
+    """Files that QUESTION enters, the number of calls from one file into another, and of modules imported."""
     command = [sys.executable, "-c", WALK, str(PACKAGE), *QUESTION]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     if done.returncode:

@@ -12,7 +12,8 @@ from tonnage.search.pool.pipelines.costs import SLACK, Costs, Run
 class Stages:
     """`stages` places of a pipeline over these kinds of accelerators.
 
-    `in_flight`: micro-batches that a place keeps. `forbidden`: runs that the estimator refused, as kind, place, start, layers.
+    `in_flight`: micro-batches that a place keeps.
+    `forbidden`: runs that the estimator refused, as kind, place, start, layers.
     """
 
     def __init__(self, costs: Sequence[Costs], stages: int, in_flight: Callable[[int], float] = lambda place: 0.0):
@@ -58,7 +59,7 @@ class Stages:
                    for k, at, s, n in self.forbidden)  # fmt: skip
 
     def forbid(self, run: Run, place: int) -> None:
-        """Exclude a run that the estimator refused, and every run that contains it; of equal layers, every run of as many."""
+        """Exclude a run that the estimator refused, and every run that contains it; of equal layers, any as long."""
         self.forbidden.add((run.kind, place, self.layers if self.alike else run.start, run.layers))
         self.__dict__.pop("tables", None)
 
@@ -70,7 +71,7 @@ class Stages:
 
     @cached_property
     def tables(self) -> list[list[list[float]]]:
-        """Seconds by place, kind and number of layers; of a kind and place as far as it fits. Of layers that are alike."""
+        """Seconds by place, kind and number of layers, as far as it fits. For layers that are alike."""
         made: dict[tuple[int, bool, bool, float, frozenset[tuple[int, ...]]], list[float]] = {}
         found = []
         for place in range(self.stages):
