@@ -178,12 +178,22 @@ def ask_python(rest: str, _place: Path) -> dict[str, Any]:
 
 @cache
 def _client() -> Any:
-    """The HTTP API in this process."""
+    """The HTTP API, whose answers are made in this process, where the day is TODAY, instead of processes beside it."""
     from litestar.testing import TestClient
 
+    from tonnage.web.answer import Refusal, answered
     from tonnage.web.app import create_app
+    from tonnage.web.pool import Pool
     from tonnage.web.settings import Settings
 
+    async def answer_here(pool: Any, verb: str, question: Mapping[str, Any], _left: Any) -> Any:
+        found = answered(verb, question, pool._within)
+        if isinstance(found, Refusal):
+            raise found
+        return found
+
+    OPENED.callback(setattr, Pool, "answered", Pool.answered)
+    Pool.answered = answer_here  # type: ignore[method-assign]
     return OPENED.enter_context(TestClient(create_app(Settings(hub=False)), base_url="http://127.0.0.1:8000"))
 
 

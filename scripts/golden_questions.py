@@ -333,7 +333,7 @@ def descriptions() -> Iterator[str]:
     yield "tonnage --print-completion bash"
     yield "mcp tools/list"
     yield OPENAPI
-    yield 'python __import__("tonnage.documents.schema").document.json_schema()["$defs"]'
+    yield 'python __import__("tonnage.documents.schema").documents.schema.json_schema()["$defs"]'
     yield from (f"http GET /v1/options/{verb}" for verb in ("train", "serve", "plan", "max", "compare"))
 
 

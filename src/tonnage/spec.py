@@ -170,7 +170,7 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
     `models_beside`: others
     that do not train, and their parameters; `teacher_hidden_size`: numbers of a teacher's hidden states, for a token; `engine_memory_share`: of an engine that generates on the same accelerators. `replicate_size`: groups of ranks that shard on their own (HSDP). `expandable_segments`: of PyTorch's allocator.
     `expert_imbalance`: tokens of the fullest expert rank over the mean. `straggler_slowdown`: how many times longer a slow node takes,
-    `straggler_share`: of nodes that are slow, 1: there is one in any case. `pipeline_schedule`: of estimate._schedule.SCHEDULES; 1f1b with
+    `straggler_share`: of nodes that are slow, 1: there is one in any case. `pipeline_schedule`: of estimate.plan.schedule.SCHEDULES; 1f1b with
     several chunks is interleaved. `product_share`: of the 16-bit peak that large products were measured to reach on this machine.
     `packing`: a row has several sequences, which do not see each other. `keep_outputs`: the training loop holds the logits until the next step. `chunk_layers`: of each virtual stage, in the order in which a token
     passes them; empty: as the runtime splits them. `cuda_graph` and the three after it change time alone.

@@ -20,7 +20,7 @@ def one_rank():
 
 
 def test_adapters_in_fsdp2_are_multiplied_in_the_type_of_the_gathered_weights(one_rank):
-    """So no input is cast to fp32 for them: `estimate._fsdp2.Fsdp2.setting`."""
+    """So no input is cast to fp32 for them: `estimate.frameworks.fsdp2.Fsdp2.setting`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from peft import LoraConfig, get_peft_model

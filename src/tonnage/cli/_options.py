@@ -85,7 +85,7 @@ def ranged(read: Reader, span: str) -> Reader:
     return within
 
 
-# As estimate._checks.check_size has it, and architectures._config: importing them would take longer than an answer.
+# As estimate.plan.checks.check_size has it, and architectures._config: importing them would take longer than an answer.
 SIZES = "from 1 to 1,099,511,627,776"
 size, length = ranged(whole, SIZES), ranged(parse_length, SIZES)
 width, depth = (ranged(whole, f"a whole number from 1 to {most}") for most in (17179869184, 20000))

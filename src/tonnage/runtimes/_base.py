@@ -63,13 +63,13 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     zero_grad frees them. `gathers`: units of parameters alive at once when ZeRO-3 gathers them (the one in use, and those
     fetched ahead); `stays_gathered`: under ZeRO-2 the
     gathered units are kept from forward to backward. `reduces`: copies of one unit's gradients while they are reduced. `code`: how layers are written, of tape.CODES; `model_codes`: by whom they may be, its own first; `losses`: kinds of it that the user may choose; `loss`: how the whole one is, of
-    estimate._layers.LOSSES; `logits_split`: each tensor rank holds its part of the vocabulary; `loss_chunks`: a chunked
+    estimate.layers.layers.LOSSES; `logits_split`: each tensor rank holds its part of the vocabulary; `loss_chunks`: a chunked
     loss takes so many parts of the sequence, one after the other (0: the runtime has none), which must be `equal_chunks` or may not.
-    `own`: what its layers differ in by version. `shards_units`: FSDP2 gathers and reduces unit by unit (estimate._units); `root_unit`: table,
+    `own`: what its layers differ in by version. `shards_units`: FSDP2 gathers and reduces unit by unit (estimate.frameworks.fsdp2_units); `root_unit`: table,
     norm and head are one; `keeps_last`: the last layer is not resharded after its forward. `replicates`: groups of shards may be
     replicated (HSDP). `split`: how a pipeline deals out layers; `splits_chunks`: to all
-    of its chunks as if each were a rank, so that they may be unequal; `schedules`: of it (estimate._schedule);
-    `microbatch_rules`: how many micro-batches a schedule takes, where not any number (estimate._microbatches). `older`: earlier versions by name. `compiles`: layers can be compiled; `steps_in_backward`: the optimizer can step as gradients come;
+    of its chunks as if each were a rank, so that they may be unequal; `schedules`: of it (estimate.plan.schedule);
+    `microbatch_rules`: how many micro-batches a schedule takes, where not any number (estimate.plan.microbatches). `older`: earlier versions by name. `compiles`: layers can be compiled; `steps_in_backward`: the optimizer can step as gradients come;
     `default_precision`: its recipe where none is named;
     `float8`: how products may be scaled.
     `step`: copies that the optimizer's step makes of the gradients of what the rank updates. `casts`: autocast keeps a copy of the weights in the compute type from forward to backward.

@@ -1,5 +1,5 @@
 """DeepSpeed ZeRO 0 to 3: 16-bit weights and gradients, fp32 master and moments. Its buffers, buckets and what it moves to the host follow
-its settings: estimate._deepspeed."""
+its settings: estimate.frameworks.deepspeed."""
 
 from tonnage.ops import Kernels
 from tonnage.runtimes._base import METHODS, TRAINING_RUNTIMES, State, TrainingRuntime

@@ -1,4 +1,4 @@
-"""What must divide what in plans of arrays, for every search: the checks of estimate._checks, and what a single answer leaves to the user."""
+"""What must divide what in plans of arrays, for every search: the checks of estimate.plan.checks, and what a single answer leaves to the user."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -21,7 +21,7 @@ Size = TypeVar("Size", int, "np.ndarray")
 
 
 def heads_divide(model: Model, t: "np.ndarray") -> "np.ndarray":
-    """As estimate._checks.check_tensor_parallel."""
+    """As estimate.plan.checks.check_tensor_parallel."""
     import numpy as np
 
     holds = np.ones(t.shape, dtype=bool)
@@ -44,7 +44,7 @@ def _heads(model: Model) -> frozenset[tuple[int, int]]:
 
 
 def experts_divide(model: Model, e: "np.ndarray", q: "np.ndarray", ranks: "np.ndarray") -> "np.ndarray":
-    """As estimate._checks.check_experts."""
+    """As estimate.plan.checks.check_experts."""
     alone = (e == 1) & (q == 1)
     counts = expert_counts(model)
     if not counts:
@@ -69,7 +69,7 @@ def microbatch_masks(
     runtime: TrainingRuntime, schedule: str | None, p: Size, v: Size, m: "np.ndarray"
 ) -> "Iterator[tuple[str, np.ndarray]]":
     """What the schedules of plans with v chunks a stage ask of their micro-batches, and which plans keep it: as
-    estimate._microbatches.check_microbatches. `schedule`: as the user names it, None for the runtime's own."""
+    estimate.plan.microbatches.check_microbatches. `schedule`: as the user names it, None for the runtime's own."""
     for chunks, of in ((1, v == 1), (2, v > 1)):
         rule = microbatch_rule(runtime, schedule_with_chunks(schedule, chunks).name)
         if rule is not None:

@@ -29,7 +29,7 @@ from tonnage.search.pool.pipelines.costs import Costs, Run
 from tonnage.search.pool.probe import Slopes, dealt_out, slopes
 from tonnage.spec import Cluster, ServingPlan
 
-ACTIVATION = 2  # bytes, as estimate.inference._pass has them
+ACTIVATION = 2  # bytes, as estimate.serving_time.forward_pass has them
 STREAMS = ("vllm", "sglang")  # engines that leave weights in host memory and read them in every pass
 USERS = 32  # of a pool where nobody says how many
 SEARCHED_USERS = "assumed: users at the same time"

@@ -187,7 +187,7 @@ class Least:
         return self._bytes(widths)
 
     def _units(self) -> Any:
-        """What FSDP2 holds of whole layers: under a pipeline gradients that it sums, and with ZeRO-2 units that stay gathered (estimate._units)."""
+        """What FSDP2 holds of whole layers: under a pipeline gradients that it sums, and with ZeRO-2 units that stay gathered (estimate.frameworks.fsdp2_units)."""
         plan, recipe = self.layers.plan, TRAINING_RECIPES[self.layers.plan.precision]
         if not training_runtime(plan.runtime).shards_units:
             return 0
@@ -202,7 +202,7 @@ class Least:
         return runtime.shards_units and self.group.stages > 1 and recipe.reduce_bytes != recipe.compute_bytes
 
     def _handed_on(self) -> Any:
-        """What the first stage of torch's pipelines receives gradients in: a buffer for every micro-batch (estimate._units)."""
+        """What the first stage of torch's pipelines receives gradients in: a buffer for every micro-batch (estimate.frameworks.fsdp2_units)."""
         if not (training_runtime(self.layers.plan.runtime).shards_units and self.group.stages > 1):
             return 0
         columns, width = self.columns, TRAINING_RECIPES[self.layers.plan.precision].compute_bytes
