@@ -84,7 +84,7 @@ def imports_of(module: str) -> Iterator[Import]:
 
 @cache
 def import_graph() -> dict[str, set[str]]:
-    """Each module with the modules it imports; `from package import name` counts as `package` unless name is a module."""
+    """Each module with those it imports; `from package import name` counts as `package` unless name is a module."""
     graph: dict[str, set[str]] = {}
     for module in sources():
         targets = set()
@@ -226,7 +226,7 @@ print(json.dumps({"files": sorted(files), "crossings": crossings, "modules": len
 
 @cache
 def walk() -> dict:
-    """Files that QUESTION enters, the number of calls from one file into another, and the number of modules imported."""
+    """Files that QUESTION enters, the number of calls from one file into another, and of modules imported."""
     command = [sys.executable, "-c", WALK, str(PACKAGE), *QUESTION]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     if done.returncode:

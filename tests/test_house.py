@@ -11,10 +11,10 @@ FILES = {
     "tonnage/top.py": "from tonnage.left import _hidden\nfrom tonnage.left.open import _name, name\n",
     "tonnage/left/__init__.py": "",
     "tonnage/left/_hidden.py": "from tonnage.left.open import name\n",
-    "tonnage/left/open.py": "TYPE_CHECKING = False\nif TYPE_CHECKING:\n    from tonnage.right import late\nname = _name = 1\n",
+    "tonnage/left/open.py": "if TYPE_CHECKING := False:\n    from tonnage.right import late\nname = _name = 1\n",
     "tonnage/right/__init__.py": "",
     "tonnage/right/late.py": "def call():\n    import tonnage.left.open\n",
-    "tonnage/estimate/__init__.py": "def slow(runtime):\n    return runtime == 'x' or runtime == \"megatron\"  # fmt: skip\n",
+    "tonnage/estimate/__init__.py": 'def slow(runtime):\n    return runtime == "megatron"  # fmt: skip\n',
 }
 
 

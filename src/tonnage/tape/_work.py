@@ -62,8 +62,10 @@ class Work(NamedTuple):
 
 
 class SizedTensor(Protocol):
-    """What counting work reads of a tensor: `elements` numbers of `width` bytes for each unit of its extent; `slot` is None where no
-    gradient is asked for."""
+    """What counting work reads of a tensor: `elements` numbers of `width` bytes for each unit of its extent.
+
+    `slot` is None where no gradient is asked for.
+    """
 
     @property
     def elements(self) -> float: ...

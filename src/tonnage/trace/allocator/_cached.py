@@ -10,10 +10,11 @@ FIRST_ADDRESS = 0x7F00_0000_0000
 
 
 class CachedMemory:
-    """Memory of one accelerator. `capacity`: bytes that the program may reserve; None: no limit. `total`: of the accelerator.
+    """Memory of one accelerator.
 
-    Counters in bytes: `allocated`, `reserved`, `requested` and their peaks; `segments`, `retries`, `driver_allocations`,
-    `driver_frees` count. With `record`, `trace` holds an entry for each action, as memory snapshots have them.
+    `capacity`: bytes that the program may reserve; None: no limit. `total`: bytes of the accelerator.
+    Counters in bytes: `allocated`, `reserved`, `requested` and their peaks; `segments`, `retries`,
+    `driver_allocations`, `driver_frees` count. With `record`, `trace` holds an entry for each action, as memory snapshots have them.
     """
 
     def __init__(

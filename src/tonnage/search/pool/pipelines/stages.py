@@ -10,13 +10,17 @@ from tonnage.search.pool.pipelines.costs import SLACK, Costs, Run
 
 
 class Stages:
-    """`stages` places of a pipeline over these kinds. `in_flight`: micro-batches that a place keeps; `forbidden`: runs that the estimator refused."""
+    """`stages` places of a pipeline over these kinds of accelerators.
+
+    `in_flight`: micro-batches that a place keeps.
+    `forbidden`: runs that the estimator refused, as kind, place, start, layers.
+    """
 
     def __init__(self, costs: Sequence[Costs], stages: int, in_flight: Callable[[int], float] = lambda place: 0.0):
         self.costs, self.stages = tuple(costs), stages
         self.layers = len(costs[0].seconds)
         self.in_flight = tuple(in_flight(place) for place in range(stages))
-        self.forbidden: set[tuple[int, int, int, int]] = set()  # kind, place, start, layers
+        self.forbidden: set[tuple[int, int, int, int]] = set()
 
     def needed(self, kind: int, place: int, start: int, stop: int) -> float:
         """Bytes of a run at a place, none of it in host memory."""
@@ -55,7 +59,7 @@ class Stages:
                    for k, at, s, n in self.forbidden)  # fmt: skip
 
     def forbid(self, run: Run, place: int) -> None:
-        """The estimator needs more than there is: neither this run nor one that has it. Of layers that are alike none of as many."""
+        """Exclude a run that the estimator refused, and every run that contains it; of equal layers, any as long."""
         self.forbidden.add((run.kind, place, self.layers if self.alike else run.start, run.layers))
         self.__dict__.pop("tables", None)
 
@@ -67,7 +71,7 @@ class Stages:
 
     @cached_property
     def tables(self) -> list[list[list[float]]]:
-        """Seconds by place, kind and number of layers; of a kind and place as far as it fits. Of layers that are alike."""
+        """Seconds by place, kind and number of layers, as far as it fits. For layers that are alike."""
         made: dict[tuple[int, bool, bool, float, frozenset[tuple[int, ...]]], list[float]] = {}
         found = []
         for place in range(self.stages):
