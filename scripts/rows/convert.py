@@ -1,4 +1,5 @@
-"""Rows in the form of their sources -> rows of tonnage's own form, each with its id, kind, completeness and further metrics."""
+"""Rows in the form of their sources -> rows of tonnage's own form, each with its id, kind, completeness and further
+metrics."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
