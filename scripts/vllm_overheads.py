@@ -43,7 +43,7 @@ def outside_torch() -> dict[int, list[float]]:
     """GiB by tensor ranks."""
     made: dict[int, list[float]] = {}
     for row in logged():
-        made.setdefault(row.question.get("tensor_parallel_size", 1), []).extend(_figure(row, "outside_torch"))
+        made.setdefault(_ranks(row), []).extend(_figure(row, "non-torch"))
     return made
 
 
@@ -56,9 +56,9 @@ def graphs() -> list[Example]:
         except TonnageError:
             continue
         mixed = sum(any(isinstance(op, MoE) for op in model.decoder.blocks[kind].ops) for kind in model.decoder.layers)
-        for value in _figure(row, "cuda_graphs"):
+        for value in _figure(row, "CUDA graphs"):
             made.setdefault(
-                (model.name, row.question.get("tensor_parallel_size", 1)),
+                (model.name, _ranks(row)),
                 (model.name, (model.num_layers, mixed), value),
             )
     return list(made.values())
@@ -81,8 +81,13 @@ def left_out(examples: Sequence[Example]) -> Iterable[float]:
                 yield abs((fixed + layer * layers + mixture * mixed) / value - 1)
 
 
-def _figure(row: Row, quantity: str) -> list[float]:
-    return [float(each.value) for each in row.also if each.quantity == quantity]
+def _ranks(row: Row) -> int:
+    """Tensor ranks, also of a row whose model nobody knows."""
+    return int(row.question.get("tensor_parallel_size") or row.labels.get("tp", 1))
+
+
+def _figure(row: Row, metric: str) -> list[float]:
+    return [float(each.value) for each in row.also if each.metric == metric]
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 Hyper-parameters come from the row, then from rows of kind `params` in the files given and in validation/sources/params.yaml, then from the
 catalogue. Rows that cannot be read are named on stderr, and stay in the output with the reason.
-`python scripts/rows --rebuild` writes validation/*.yaml from validation/sources/*.yaml; `--check` says which of them differ.
+`python scripts/rows --rebuild` writes validation/*.yaml from validation/sources/*.yaml; `--check` says which of them
+differ.
 """
 
 import sys

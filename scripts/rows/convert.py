@@ -1,4 +1,5 @@
-"""Rows in the form of their sources -> rows of tonnage's own form, each with its id, kind, completeness and further metrics."""
+"""Rows in the form of their sources -> rows of tonnage's own form, each with its id, kind, completeness and further
+metrics."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +25,7 @@ def converted(row: Row, references: Mapping[str, Row]) -> dict[str, Any]:
     try:
         reading = _reader(row.kind)(row, references)
     except TonnageError as error:
-        return head | _measured(row, None) | _tail(row) | {"skipped": str(error)}
+        return head | _measured(row, None) | _kept(row) | _tail(row) | {"skipped": str(error)}
     except Exception as error:  # noqa: BLE001 - whatever one row brings about, the others are read
         return (
             head
@@ -53,6 +54,12 @@ def _reader(kind: str) -> Callable[[Row, Mapping[str, Row]], Reading]:
 
 def _refuse(kind: str) -> Reading:
     raise MissingDatum(f"kind {shown(kind)} is not predicted yet; known: {', '.join(READERS)}")
+
+
+def _kept(row: Row) -> dict[str, Any]:
+    """What statistics about rows that are no question need of their config."""
+    labels = {name: str(row.config[name]) for name in ("hardware", "tp") if name in row.config}
+    return {"labels": labels} if labels else {}
 
 
 def _measured(row: Row, reading: Reading | None) -> dict[str, Any]:

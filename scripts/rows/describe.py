@@ -50,7 +50,8 @@ def _catalogued(name: str) -> Model | None:
 
 
 def machine(made: Cluster, is_known: bool = True, any_node: bool = False) -> Any:
-    """What `question.on` says of this cluster. `any_node`: whatever joins the accelerators changes nothing that was measured."""
+    """What `question.on` says of this cluster. `any_node`: whatever joins the accelerators changes nothing that was
+    measured."""
     counts = {"nodes": made.num_nodes, "per_node": made.accelerators_per_node}
     if not is_known:
         return counts
@@ -87,7 +88,8 @@ def _node(made: Node) -> Any:
 
 
 def _beginning(name: str, known: Iterable[str], named: Callable[[str], Any]) -> Any:
-    """The one of the catalogue whose name this one is, or begins with ("H100-SXM-80GB of 96 GB"); None where there is none."""
+    """The one of the catalogue whose name this one is, or begins with ("H100-SXM-80GB of 96 GB"); None where there is
+    none."""
     fitting = [each for each in known if name.lower() == each.lower() or name.lower().startswith(f"{each.lower()} ")]
     return named(max(fitting, key=len)) if fitting else None
 

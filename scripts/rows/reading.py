@@ -10,7 +10,8 @@ from tonnage.validation.quantities import BYTES
 
 
 class Reading(Struct, frozen=True, eq=False, kw_only=True):
-    """A row in tonnage's own form, but for its figures. `figure`: a metric of the row -> quantity, unit and what else it needs; a TonnageError
+    """A row in tonnage's own form, but for its figures. `figure`: a metric of the row -> quantity, unit and what else
+    it needs; a TonnageError
     for one that nothing predicts. The others: docs/rows.md."""
 
     verb: str

@@ -1,4 +1,5 @@
-"""What `measure` measured as a row of docs/rows.md, which `tonnage validate` compares with the answer of `tonnage train`."""
+"""What `measure` measured as a row of docs/rows.md, which `tonnage validate` compares with the answer of `tonnage
+train`."""
 
 from collections.abc import Mapping
 from typing import Any

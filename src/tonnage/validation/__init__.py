@@ -1,4 +1,5 @@
-"""Predictions against measurements, row by row: rows in the form of docs/rows.md, each asked as the ordinary question that it is."""
+"""Predictions against measurements, row by row: rows in the form of docs/rows.md, each asked as the ordinary question
+that it is."""
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import mean, median

@@ -1,4 +1,5 @@
-"""Rows of verb `collectives`: bandwidth and time of collectives and of single links, beside what the network model gives."""
+"""Rows of verb `collectives`: bandwidth and time of collectives and of single links, beside what the network model
+gives."""
 
 import re
 from collections.abc import Mapping
@@ -50,7 +51,8 @@ def is_link(row: Row) -> bool:
 
 
 def source_of(row: Row) -> str:
-    """The document that a row's figure is from, without the place inside it; of logs that stand somewhere on GitHub, the machine."""
+    """The document that a row's figure is from, without the place inside it; of logs that stand somewhere on GitHub,
+    the machine."""
     document = re.split(r"[,;(]| nccl_perf| network/| SHARP| issue", row.source)[0].strip()
     return f"log of {row.labels.get('hardware')}" if document.startswith("GitHub") else document
 

@@ -7,7 +7,8 @@ from tonnage.validation.subjects import model_of
 
 
 def predict(row: Row) -> list[Prediction]:
-    """The count of the question's model: a released checkpoint holds the multi-token-prediction layers that its config names."""
+    """The count of the question's model: a released checkpoint holds the multi-token-prediction layers that its
+    config names."""
     every = (row.measured, *row.also)
     try:
         count = float(model_of(row.question).num_parameters(drafts=True))

@@ -6,7 +6,8 @@ from msgspec import Struct
 class Prediction(Struct, frozen=True, kw_only=True):
     """A value in the metric's unit, or the reason for none.
 
-    `agrees`: for what has no number to compare with, whether it came out as measured; `band`: low and high in the metric's unit;
+    `agrees`: for what has no number to compare with, whether it came out as measured; `band`: low and high in the
+    metric's unit;
     `notes`: what was assumed, or left out.
     """
 

@@ -1,4 +1,5 @@
-"""Rows of measurements in our own form (docs/rows.md): a question of tonnage, what was measured, and where each came from."""
+"""Rows of measurements in our own form (docs/rows.md): a question of tonnage, what was measured, and where each came
+from."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,7 +14,8 @@ from tonnage.kernel.units import LARGEST
 from tonnage.validation.checks import check_measured, check_question
 from tonnage.validation.quantities import KINDS, QUANTITIES
 
-# indicative: a recommendation, or a run whose lengths nobody controlled. It is shown, and counts in no error and no band.
+# indicative: a recommendation, or a run whose lengths nobody controlled. It is shown, and counts in no error and no
+# band.
 COMPLETENESS = ("full", "partial", "indicative")
 OUT_OF_MEMORY = "OOM"
 MAX_ID_LENGTH, MAX_TEXT_LENGTH = 200, 4_000  # characters
@@ -27,10 +29,14 @@ SOURCE_FORM = (
 class Measured(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One figure of a run.
 
-    `quantity`: what was measured, of docs/rows.md; empty where nothing predicts it, and `skipped` says why. `metric`: what the source
-    calls it. `rank`, `stage`: whose memory, the fullest rank's where both are left out; a negative stage counts from the last.
-    `counting`: how FLOP are counted (docs/rows.md). `peak_tflops`: what a utilization is a share of, the 16-bit peak where it is left out.
-    `tokens`: of the whole run. `times`: steps, or micro-batches, that the time is of. `relative_to`: options of the run that a
+    `quantity`: what was measured, of docs/rows.md; empty where nothing predicts it, and `skipped` says why. `metric`:
+    what the source
+    calls it. `rank`, `stage`: whose memory, the fullest rank's where both are left out; a negative stage counts from
+    the last.
+    `counting`: how FLOP are counted (docs/rows.md). `peak_tflops`: what a utilization is a share of, the 16-bit peak
+    where it is left out.
+    `tokens`: of the whole run. `times`: steps, or micro-batches, that the time is of. `relative_to`: options of the
+    run that a
     percentage is of.
     """
 
@@ -61,8 +67,10 @@ class Measured(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One run, or one fact.
 
-    `verb`: which question of tonnage it is; empty where there is none, and `skipped` says why. `question`: inputs by the names of the program.
-    `implied`, `guessed`: inputs that the source does not state for this run, each with where it was taken from; a guessed one is nobody's
+    `verb`: which question of tonnage it is; empty where there is none, and `skipped` says why. `question`: inputs by
+    the names of the program.
+    `implied`, `guessed`: inputs that the source does not state for this run, each with where it was taken from; a
+    guessed one is nobody's
     statement. `labels`: names that statistics group rows by. `remarks`: what else the reader of the row should know.
     """
 
@@ -107,7 +115,8 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Malformed(msgspec.Struct, frozen=True):
-    """A row that has not the form of one. `id`: its own, or the place where it stands; `reason`: what is wrong, with its file."""
+    """A row that has not the form of one. `id`: its own, or the place where it stands; `reason`: what is wrong, with
+    its file."""
 
     id: str
     reason: str
@@ -116,7 +125,8 @@ class Malformed(msgspec.Struct, frozen=True):
 def read(paths: Iterable[str], malformed: list[Malformed] | None = None) -> list[Row]:
     """All rows of these YAML files, and of those in folders.
 
-    Raises InvalidInput, naming file, row and field, for what is not of the form; with a list `malformed` such rows go there instead.
+    Raises InvalidInput, naming file, row and field, for what is not of the form; with a list `malformed` such rows go
+    there instead.
     """
     rows: list[Row] = []
     seen: dict[str, str] = {}
@@ -140,7 +150,8 @@ def read(paths: Iterable[str], malformed: list[Malformed] | None = None) -> list
 
 
 def row_of(item: Any, file: str = "", index: int = 0) -> Row:
-    """The row that a mapping is, checked; InvalidInput names the field that is wrong, its value and the nearest known name."""
+    """The row that a mapping is, checked; InvalidInput names the field that is wrong, its value and the nearest known
+    name."""
     where = f"{file}, row {index + 1}" if file else f"row {index + 1}"
     if not isinstance(item, Mapping):
         raise InvalidInput(f"{where} must be a mapping with id, verb, question and measured. Got {shown(item)}.")

@@ -102,8 +102,8 @@ class Asked:
 
     @cached_property
     def pool(self) -> Number | None:
-        """Tokens of cache of the replica, as an answer caps them; None where nothing bounds them, where the memory is not known, and where it
-        would not hold one request: the run was measured, so it did."""
+        """Tokens of cache of the replica, as an answer caps them; None where the memory is not known or bounds nothing,
+        and where it would not hold one request: the run was measured, so it did."""
         chip, load = self.cluster.accelerator, self.needed_load
         try:
             usable = chip.memory.usable_bytes - self.plan.reserve_bytes
@@ -242,7 +242,7 @@ def _tensor_bytes(asked: Asked, made: ServingMemory) -> float:
 
 
 def _allocated(asked: Asked, made: ServingMemory) -> float:
-    """What PyTorch's allocator gave out, on all accelerators together. Those that take a model's layers in turn each run a pass of their own."""
+    """What PyTorch's allocator gave out on all accelerators; those that take layers in turn each run a pass."""
     turns = asked.cluster.size / float(asked.plan.tensor_parallel_size * asked.plan.pipeline_parallel_size)
     whole = sum(float(rank.memory.value) - _part(rank, OVERHEAD) for rank in made.ranks)
     return whole + max(turns - 1, 0) * _activations(asked, made)
@@ -268,7 +268,8 @@ def _left(rank: ServingRank) -> float:
 
 MEMORY: Mapping[str, Memory] = {
     "weights": _weights, "activations": _activations, "outside_torch": _outside_torch, "cuda_graphs": _graphs,
-    "torch_peak": lambda asked, made: _weights(asked, made) + _activations(asked, made), "kv_cache": lambda asked, made: _room(asked, made.ranks[0]), "kv_cache_tokens": _tokens, "kv_cache_blocks": _blocks,
+    "torch_peak": lambda asked, made: _weights(asked, made) + _activations(asked, made),
+    "kv_cache": lambda asked, made: _room(asked, made.ranks[0]), "kv_cache_tokens": _tokens, "kv_cache_blocks": _blocks,
     "concurrency": _requests, "request_cache": _one_request, "kv_buffer": _buffer, "tensor_bytes": _tensor_bytes,
     "allocated": _allocated, "allocated_at_end": _at_the_end, "process": _process,
 }  # fmt: skip
@@ -276,7 +277,7 @@ PARTS = ("weights", "activations", "outside_torch", "cuda_graphs")
 
 
 def memory_factor(row: Row) -> float | None:
-    """Measured over predicted bytes of all that a served model takes, as far as the row says it; None where it does not."""
+    """Measured over predicted bytes of all that a served model takes; None where the row does not say it."""
     try:
         pair = _whole(Asked(row))
     except TonnageError:
@@ -288,8 +289,8 @@ def memory_factor(row: Row) -> float | None:
 
 
 def _whole(question: Asked) -> tuple[float, float] | None:
-    """Measured and predicted bytes of what torch allocated or the process took, where the row says it; else the sum of the parts of an
-    engine that takes a share, or the share less the cache that was left. None where the row says none of these."""
+    """Measured and predicted bytes: what torch allocated or the process took; else the sum of the parts of an engine
+    that takes a share, or the share less the cache that was left; None where the row says none of these."""
     pairs = _pairs(question)
     for name in ("process", "allocated", "allocated_at_end"):
         if name in pairs and (name != "process" or question.share is None):

@@ -32,7 +32,8 @@ def load_of(question: Mapping[str, Any]) -> Load | None:
 
 
 def plan_of(question: Mapping[str, Any], model: Model, load: Load | None) -> ServingPlan:
-    """The plan; its context is what a request of the load takes, else the model's own, where the question names none."""
+    """The plan; its context is what a request of the load takes, else the model's own, where the question names
+    none."""
     engine = question.get("engine", "vllm")
     if engine != OTHER and engine not in serving_runtimes():
         raise unknown("engine", str(engine), (*serving_runtimes(), OTHER))

@@ -30,7 +30,8 @@ class Machine(msgspec.Struct, frozen=True, eq=False):
 
 
 def model_of(question: Mapping[str, Any]) -> Model:
-    """The question's model: a name of the catalogue, or a mapping with `like`, `name`, `config`, `dtype`, `quantization`.
+    """The question's model: a name of the catalogue, or a mapping with `like`, `name`, `config`, `dtype`,
+    `quantization`.
 
     `config` holds fields of config.json: all of them, or those that differ from the model that `like` names.
     """
@@ -73,7 +74,8 @@ def _described(text: str) -> Model:
 def machine_of(question: Mapping[str, Any]) -> Machine:
     """The question's machine: text as `--on` takes it, or a mapping with `accelerator`, `nodes`, `per_node` and `node`.
 
-    `accelerator` and `node` are names of the catalogue, or mappings of the fields in which they differ from the one that `like` names.
+    `accelerator` and `node` are names of the catalogue, or mappings of the fields in which they differ from the one
+    that `like` names.
     Without an accelerator it is one of NVIDIA's whose memory nobody knows.
     """
     said = question.get("on", {})
@@ -138,7 +140,8 @@ def _check_keys(where: str, said: Mapping[str, Any], known: tuple[str, ...]) -> 
 
 
 def converted(fields: Mapping[str, Any], form: type[T]) -> T:
-    """The options of a question as the type that holds them; InvalidInput names the one whose value is of another type."""
+    """The options of a question as the type that holds them; InvalidInput names the one whose value is of another
+    type."""
     try:
         return msgspec.convert(dict(fields), form)
     except msgspec.ValidationError as error:

@@ -185,7 +185,8 @@ def _states(rank: RankMemory) -> float:
 
 
 def _activations(rank: RankMemory) -> float:
-    """What the layers keep for backward, for every micro-batch in flight: neither the logits nor what recomputing brings back."""
+    """What the layers keep for backward, for every micro-batch in flight: neither the logits nor what recomputing
+    brings back."""
     sizes = [float(term.value) for phase in rank.phases for _, term in phase.walk() if term.name == "layers"]
     return max(sizes, default=0.0)
 
@@ -210,7 +211,8 @@ MEMORY: Mapping[str, Callable[[RankMemory], float]] = {
 
 
 def memory_factor(row: Row) -> float | None:
-    """Measured over predicted bytes of a whole rank, of the row's figure that leaves least out; None where it has none."""
+    """Measured over predicted bytes of a whole rank, of the row's figure that leaves least out; None where it has
+    none."""
     best: tuple[int, float] | None = None
     for measured, made in zip((row.measured, *row.also), predict(row), strict=True):
         if measured.quantity not in WHOLE or isinstance(measured.value, str) or not made.value or not measured.value:
@@ -222,7 +224,8 @@ def memory_factor(row: Row) -> float | None:
 
 
 class StepFigure:
-    """A figure is `scale` x seconds of a step, or, where it is a `rate`, `scale` / seconds; a `constant` needs no time."""
+    """A figure is `scale` x seconds of a step, or, where it is a `rate`, `scale` / seconds; a `constant` needs no
+    time."""
 
     def __init__(self, scale: float, rate: bool = False, constant: bool = False):
         self.scale, self.rate, self.constant = scale, rate, constant
@@ -334,7 +337,8 @@ def source_of(row: Row) -> str:
 
 
 def publisher_of(row: Row) -> str:
-    """Who published a row's figure: a repository's owner and name, else the document without the number of its figure or table."""
+    """Who published a row's figure: a repository's owner and name, else the document without the number of its figure
+    or table."""
     document = source_of(row)
     repository = re.match(r"[\w.-]+/[\w.-]+", document)
     return repository[0] if repository else re.split(r" (?:Figure|Table|section|sec\.) ", document)[0].strip()
