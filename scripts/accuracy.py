@@ -14,8 +14,8 @@ from typing import Any
 from _accuracy_latency import serving_speed
 from _accuracy_serving import serving_memory
 from _accuracy_speed import speed
-from tonnage.estimate.band_tables import SERVE_MEMORY, TRAIN_MEMORY
 from tonnage.estimate.bands import Band
+from tonnage.estimate.bands.measured import SERVE_MEMORY, TRAIN_MEMORY
 from tonnage.kernel.errors import TonnageError
 from tonnage.validation import Row, read, validate
 from tonnage.validation.collectives import source_of as log_of

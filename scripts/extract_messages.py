@@ -28,12 +28,12 @@ HOLE = "\0"  # a value's place, until the holes are numbered
 MOST = 4  # alternatives of one f-string that are written out; of more, the values become places
 # What only developers see, what a face says in words of its own, and what is copied to a shell.
 LEFT_OUT = (
-    "render", "language", "mcp_server", "report", "kernel/references.py", "kernel/term_checks.py", "cli/_completion.py",
+    "render", "language", "mcp_server", "report", "kernel/references.py", "kernel/term_checks.py", "cli/common/completion.py",
     "estimate/answer/launch.py", "estimate/answer/launch_model.py", "search/training/launch/trl.py", "question/option.py", "documents/schema.py", "formulas/__init__.py", "catalogue/skypilot",
     # of OpenAPI, whose language is English, of data bases, and headers
-    "web/openapi.py", "web/described.py", "web/options.py", "web/documents.py", "web/jobs/documents.py", "web/jobs/routes.py", "web/store/documents.py", "web/store/routes.py",
+    "web/schema/openapi.py", "web/schema/described.py", "web/schema/options.py", "web/schema/documents.py", "web/jobs/documents.py", "web/jobs/routes.py", "web/store/documents.py", "web/store/routes.py",
     "web/jobs/board.py", "web/store/tables.py", "web/store/migrations.py", "web/store/backup.py", "web/store/figures.py", "web/listings.py", "web/questions.py", "web/timeline.py", "web/metrics.py", "web/counted.py",
-    "web/app.py", "web/static_page.py", "web/browser.py", "web/run.py",
+    "web/app.py", "web/static/page.py", "web/static/browser.py", "web/process/run.py",
     # why a published row is not compared, which its readers follow to the row
     *(f"validation/{name}.py" for name in ("collectives", "models", "predictions", "quantities", "serving", "training")),
     # a program that asks what PyTorch can do, and what PyTorch says itself

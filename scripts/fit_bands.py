@@ -1,4 +1,4 @@
-"""Write src/tonnage/estimate/band_tables.py: how far measured memory lies from the estimate, by runtime and method (training), and by engine
+"""Write src/tonnage/estimate/bands/measured.py: how far measured memory lies from the estimate, by runtime and method (training), and by engine
 and hardware family (serving).
 
 Of each kind of run, the factors measured / predicted are taken, of the figure of a row that leaves least out, and a band from their 10 % to
@@ -22,7 +22,7 @@ from tonnage.validation import Row, read, serving, training
 
 ROOT = Path(__file__).parents[1]
 CORPUS = tuple(ROOT / "validation" / name for name in ("train_memory.yaml", "infer_memory.yaml"))
-OUT = ROOT / "src" / "tonnage" / "estimate" / "band_tables.py"
+OUT = ROOT / "src" / "tonnage" / "estimate" / "bands" / "measured.py"
 INSIDE = 0.8  # of the measurements lie inside
 FEWEST = 8  # different factors make a band
 NARROWEST = 0.005  # a measurement is no surer than its rounding and the run itself
@@ -151,7 +151,7 @@ def text(found: Sequence[Factor]) -> str:
     """The module."""
     lines = [
         '"""Written by scripts/fit_bands.py from validation/train_memory.yaml and infer_memory.yaml: do not edit."""', "",
-        "from tonnage.estimate.bands import Band, Table", "",
+        "from tonnage.estimate.bands.forms import Band, Table", "",
         *_table("TRAIN_MEMORY", [each for each in found if each.verb == "train"]),
         *_table("SERVE_MEMORY", [each for each in found if each.verb == "serve"]),
     ]  # fmt: skip

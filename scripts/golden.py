@@ -183,7 +183,7 @@ def _client() -> Any:
 
     from tonnage.web.answer import Refusal, answered
     from tonnage.web.app import create_app
-    from tonnage.web.pool import Pool
+    from tonnage.web.process.pool import Pool
     from tonnage.web.settings import Settings
 
     async def answer_here(pool: Any, verb: str, question: Mapping[str, Any], _left: Any) -> Any:
@@ -249,7 +249,7 @@ def ask(question: str, place: Path) -> dict[str, Any]:
 
 
 def _version() -> str:
-    from tonnage import __version__
+    from tonnage.kernel.version import __version__
 
     return __version__
 

@@ -48,7 +48,7 @@ def train_runtimes() -> Iterator[str]:
 
 
 def train_methods() -> Iterator[str]:
-    from tonnage.runtimes._base import METHODS
+    from tonnage.runtimes.parts.base import METHODS
 
     yield from cross(f"train llama-3.1-8b --on {BIG}", flag("runtime", catalogue.RUNTIMES), flag("method", METHODS))
     yield from cross("train qwen3-8b --on rtx-4090", flag("base-weights", ("nf4", "nf4-double", "fp4", "int8")), flag("method", ("qlora --lora-rank 32", "qlora --lora-targets q_proj,v_proj")))  # fmt: skip

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from _sweep_cost import cost_lines, measured_lines
 from tonnage.cli import STATUSES, main
-from tonnage.cli._static import OPTIONS as STATIC_OPTIONS
 from tonnage.cli.explain import load_formulas
+from tonnage.cli.forms.static import OPTIONS as STATIC_OPTIONS
 from tonnage.kernel.formula import FORMULAS
 from tonnage.kernel.glossary import SYMBOLS
 from tonnage.kernel.references import references
@@ -53,14 +53,14 @@ TABLES: dict[str, tuple[Option, ...]] = {
     "run": options_of(RunOptions),
     "plan": options_of(SearchOptions),
     "machines": (machine.TO_TRAIN_ON, machine.RESERVE),
-    "_plan_serving": (machine.TO_SERVE_ON, machine.RESERVE, *options_of(ServingPlanOptions)),
+    "forms.plan_serving": (machine.TO_SERVE_ON, machine.RESERVE, *options_of(ServingPlanOptions)),
     "money": money.MONEY,
     "load": options_of(LoadOptions),
     "many": frontier.FRONTIER,
     "pool": pool.POOL,
     "rules": rules.NUMBERS,
     "prices": prices.PRICES,
-    "_prices_api": prices.API_PRICES,
+    "forms.prices_api": prices.API_PRICES,
     "max": maximum.WHOSE,
     "static": STATIC_OPTIONS,
     "table": comparison.TABLE,

@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 
 from tonnage.cli import VERBS, main
-from tonnage.cli._parser import Parser
+from tonnage.cli.common.parser import Parser
 from tonnage.spelling.flags import tools
 
 MACHINE = {"train": ["llama-3.1-8b", "--on", "8xh100"], "serve": ["llama-3.1-8b", "--on", "8xh100"]}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tonnage.cli import NO_VERDICT, SERVERS, STATUSES, main
 from tonnage.cli import VERBS as ALL_VERBS
-from tonnage.cli._parser import Parser
+from tonnage.cli.common.parser import Parser
 from tonnage.question.subjects.maximum import WHATS
 from tonnage.spelling.flags import tools
 

@@ -12,7 +12,7 @@ import tonnage
 from tonnage import rules
 from tonnage.catalogue import accelerator_names, model_names, node_names
 from tonnage.cli import FIRST_WORDS, STATUSES, VERBS, main
-from tonnage.cli._parser import Parser
+from tonnage.cli.common.parser import Parser
 from tonnage.estimate.load.options import LoadOptions
 from tonnage.estimate.money.bill import BillOptions
 from tonnage.estimate.options.run_options import RunOptions

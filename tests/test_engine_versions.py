@@ -17,7 +17,7 @@ from tonnage.kernel.errors import UnknownName
 from tonnage.kernel.units import GIB, MIB
 from tonnage.ops import StateCache
 from tonnage.runtimes import serving_runtime
-from tonnage.runtimes._versions import known_versions, number_of
+from tonnage.runtimes.parts.versions import known_versions, number_of
 from tonnage.spec import ServingPlan
 
 H100 = accelerator("H100-SXM-80GB")

@@ -439,9 +439,9 @@ def test_an_answer_that_is_too_large_or_a_host_that_is_not_there_is_an_error_and
 
 
 def test_nothing_but_refresh_asks_the_network(config, server, monkeypatch, capsys):
-    from tonnage.cli import _prices_refresh
+    from tonnage.cli.forms import prices_refresh
 
-    monkeypatch.setattr(_prices_refresh, "URL", server.url)
+    monkeypatch.setattr(prices_refresh, "URL", server.url)
     assert main(["prices", "h100"]) == 0 and main(["train", "llama-3.1-8b", "--on", "h100"]) == 3
     assert server.asked == []
     assert Path(refreshed.path()).exists() is False

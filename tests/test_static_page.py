@@ -18,11 +18,12 @@ from tonnage.cli import main
 pytest.importorskip("litestar", reason="needs tonnage[web]")
 
 from tonnage.ask import ask
-from tonnage.cli._print import Unwritable
+from tonnage.cli.common.print import Unwritable
 from tonnage.kernel.errors import InvalidInput, MissingDatum, Unreachable
-from tonnage.web import static_page, static_parts
-from tonnage.web.browser import WITHIN
-from tonnage.web.static_parts import CORE, HOW, Parts, parts
+from tonnage.web.static import page as static_page
+from tonnage.web.static import parts as static_parts
+from tonnage.web.static.browser import WITHIN
+from tonnage.web.static.parts import CORE, HOW, Parts, parts
 
 WHEEL = "msgspec-0.22.0-cp314-cp314-pyemscripten_2026_0_wasm32.whl"
 
@@ -223,7 +224,7 @@ def test_one_model_is_answered_and_what_nobody_keeps_is_not_found(replies):
 
 def test_the_archives_hold_no_server_no_page_and_nothing_compiled(page):
     names = zipfile.ZipFile(page / "python" / "tonnage.zip").namelist()
-    assert "tonnage/web/browser.py" in names and not [
+    assert "tonnage/web/static/browser.py" in names and not [
         name for name in names if "/page/" in name or "mcp_server" in name or name.endswith((".pyc", ".so", ".html"))
     ]
     assert static_page._tonnage() == static_page._tonnage()  # the same bytes, so that a host may cache them

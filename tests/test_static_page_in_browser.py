@@ -21,8 +21,8 @@ pytest.importorskip("litestar", reason="needs tonnage[web]")
 
 from tonnage.ask import ask
 from tonnage.cli import main
-from tonnage.web.browser import WITHIN
-from tonnage.web.static_parts import PACKED, WHEEL
+from tonnage.web.static.browser import WITHIN
+from tonnage.web.static.parts import PACKED, WHEEL
 
 FOLDER = os.environ.get("TONNAGE_PYODIDE")
 pytestmark = [

@@ -8,8 +8,8 @@ from tonnage.architectures import style_of
 from tonnage.estimate.memory import Step, training_memory
 from tonnage.estimate.plan_columns import needed_bytes
 from tonnage.kernel.errors import InvalidPlan
-from tonnage.runtimes._megatron import prediction
-from tonnage.runtimes._megatron.layers import MegatronLayers
+from tonnage.runtimes.parts.megatron import prediction
+from tonnage.runtimes.parts.megatron.layers import MegatronLayers
 from tonnage.spec import TrainingPlan
 from tonnage.tape import Key, layer
 from tonnage.tape.megatron import GATHERED

@@ -322,7 +322,7 @@ def test_indicative_rows_are_summed_up_apart(tmp_path: Path):
 def test_the_band_of_a_row_is_in_its_unit_and_counts_what_lies_inside(monkeypatch: pytest.MonkeyPatch):
     band = bands.Band(runtime="megatron", kind="full", low=0.5, high=2, rows=9, sources=2)
     monkeypatch.setattr(
-        "tonnage.estimate.band_tables.TRAIN_MEMORY",
+        "tonnage.estimate.bands.measured.TRAIN_MEMORY",
         bands.Table(bands={("megatron", "full"): band}, vendors=("NVIDIA",)),
     )
     config = {"framework": "Megatron-LM", "gpus": 8, "gpu": "h100"}

@@ -11,7 +11,7 @@ from tonnage.estimate.step.points import by_extent
 from tonnage.estimate.step.releases import release_of
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.runtimes import training_runtime
-from tonnage.runtimes._fused import UNSLOTH
+from tonnage.runtimes.parts.fused import UNSLOTH
 from tonnage.tape import CODES, TOKEN, Adapters, Extent, Setting, Types, layer
 
 LOGITS = Extent("token", "gathered")

@@ -26,7 +26,8 @@ if TYPE_CHECKING:  # for type checkers: the names are imported when they are fir
     from tonnage.question.subjects.training import TrainingOptions
     from tonnage.spec import Cluster
 
-__version__ = "0.1.0"
+from tonnage.kernel.version import __version__ as __version__
+
 _WHERE = {
     "Answer": "tonnage.api.answers",
     "BillOptions": "tonnage.question.subjects.money",

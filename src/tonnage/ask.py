@@ -9,7 +9,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from tonnage.cli._print import taken
+from tonnage.cli.common.print import taken
 from tonnage.kernel import reach
 from tonnage.question.command_line import command, line
 from tonnage.question.read import Read, in_fields, read
@@ -20,14 +20,14 @@ __all__ = ["ANSWERED", "Asked", "ask", "line", "training", "words_of"]
 ANSWERED = tuple(FORMS)
 # Verb and form -> the module that answers, where that is not the verb's own.
 MODULES = {
-    ("plan", "train"): "_plan_training",
-    ("plan", "serve"): "_plan_serving",
-    ("plan", "inventory"): "_plan_pool",
-    ("max", "serve"): "_max_serving",
-    ("max", "train"): "_max_training",
-    ("prices", "api"): "_prices_api",
-    ("compare", "serve"): "_compare_serving",
-    ("compare", "train"): "_compare_training",
+    ("plan", "train"): "forms.plan_training",
+    ("plan", "serve"): "forms.plan_serving",
+    ("plan", "inventory"): "forms.plan_pool",
+    ("max", "serve"): "forms.max_serving",
+    ("max", "train"): "forms.max_training",
+    ("prices", "api"): "forms.prices_api",
+    ("compare", "serve"): "forms.compare_serving",
+    ("compare", "train"): "forms.compare_training",
 }
 
 

@@ -9,7 +9,7 @@ from tonnage.estimate.load import options
 from tonnage.estimate.options.plans import ATTENTION
 from tonnage.estimate.plan import schedule
 from tonnage.estimate.step import objective
-from tonnage.runtimes._base import METHODS
+from tonnage.runtimes.parts.base import METHODS
 
 # An option that is refused alone, and what it comes with.
 COMPANIONS: dict[str, tuple[str, ...]] = {

@@ -5,9 +5,9 @@ import shlex
 
 import pytest
 
-from tonnage import cli
 from tonnage.cli import SERVERS, VERBS, main
-from tonnage.cli._language import spoken
+from tonnage.cli.common import print as print_module
+from tonnage.cli.common.language import spoken
 from tonnage.kernel.errors import InvalidInput
 from tonnage.language import speaking
 from tonnage.language.columns import width, wrapped
@@ -185,7 +185,7 @@ def test_lines_begin_with_no_full_stop():
 )
 def test_the_colour_of_a_verdict_is_that_of_its_meaning(language, command, colour, capsys, monkeypatch):
     """Green, red, yellow: whatever the words are."""
-    monkeypatch.setattr(cli._print.sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(print_module.sys.stdout, "isatty", lambda: True, raising=False)
     with speaking("en"):
         main([*shlex.split(command), "--lang", language])
     assert f"\x1b[1;{colour}m" in capsys.readouterr().out

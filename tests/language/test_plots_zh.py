@@ -5,7 +5,7 @@ import re
 import pytest
 
 import tonnage
-from tonnage.cli import _print
+from tonnage.cli.common import print
 from tonnage.language import speaking
 from tonnage.render.plot import image, note_of_plot, title_and_panels
 from tonnage.render.timeline import timeline_svg
@@ -96,5 +96,5 @@ def test_a_png_without_a_font_for_its_letters_is_said_to_be_one(language, file, 
     answer = type("Answer", (), {"status": 0})
     with speaking(language):
         assert bool(note_of_plot(file)) is noted
-        assert _print.plotted(answer, file) == 0
+        assert print.plotted(answer, file) == 0
     assert ("fonts-noto-cjk" in capsys.readouterr().err) is noted

@@ -229,7 +229,7 @@ def test_the_newest_question_wins(visiting):
 
 
 def test_every_option_of_the_verb_has_an_input_under_advanced(visiting):
-    from tonnage.web.options_table import table
+    from tonnage.web.schema.options_table import table
 
     page = visiting().open("fits")
     page.locator("#advanced > summary").click()

@@ -16,7 +16,7 @@ PACKAGE = Path(tonnage.__file__).parent
 OUTSIDE = "litgpt_outside"
 # The files of LitGPT in this package, and what they are called in the plug-in.
 FILES = {
-    "layers": "runtimes/_litgpt.py",
+    "layers": "runtimes/parts/litgpt.py",
     "facts": "runtimes/litgpt.py",
     "framework": "estimate/frameworks/litgpt.py",
 }
@@ -29,7 +29,7 @@ def outside(tmp_path_factory):
     folder.mkdir()
     (folder / "__init__.py").touch()
     for name, path in FILES.items():
-        text = (PACKAGE / path).read_text("utf-8").replace("tonnage.runtimes._litgpt", f"{OUTSIDE}.layers")
+        text = (PACKAGE / path).read_text("utf-8").replace("tonnage.runtimes.parts.litgpt", f"{OUTSIDE}.layers")
         (folder / f"{name}.py").write_text(text.replace('"litgpt"', f'"{OUTSIDE}"'), encoding="utf-8")
     sys.path.insert(0, str(folder.parent))
     try:

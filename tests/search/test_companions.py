@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import tonnage
 from tonnage.cli import main
-from tonnage.estimate.options.companions import ask_applicable
+from tonnage.estimate.answer.companions import ask_applicable
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, NotApplicable, TonnageError
 
 ON = "4xA100-SXM-80GB"

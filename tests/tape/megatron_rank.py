@@ -7,10 +7,10 @@ from msgspec import Struct
 from tonnage import read
 from tonnage.architectures import style_of, wiring
 from tonnage.runtimes import training_runtime
-from tonnage.runtimes._megatron import buffers, ends, pipeline
-from tonnage.runtimes._megatron.experts import rows_at_experts
-from tonnage.runtimes._megatron.layers import MegatronLayers
-from tonnage.runtimes._megatron.states import MegatronStates
+from tonnage.runtimes.parts.megatron import buffers, ends, pipeline
+from tonnage.runtimes.parts.megatron.experts import rows_at_experts
+from tonnage.runtimes.parts.megatron.layers import MegatronLayers
+from tonnage.runtimes.parts.megatron.states import MegatronStates
 from tonnage.tape import layer
 from tonnage.tape.megatron_setting import MegatronSetting
 

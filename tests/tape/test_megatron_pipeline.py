@@ -4,9 +4,9 @@ import pytest
 
 from tape.megatron_rank import Run, setting_of
 from tonnage.kernel.errors import InvalidPlan
-from tonnage.runtimes._megatron import buffers, pipeline
-from tonnage.runtimes._megatron.offload import offloadable
-from tonnage.runtimes._megatron.states import MegatronStates
+from tonnage.runtimes.parts.megatron import buffers, pipeline
+from tonnage.runtimes.parts.megatron.offload import offloadable
+from tonnage.runtimes.parts.megatron.states import MegatronStates
 from tonnage.tape.megatron import Shape
 
 MIB = 2**20

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import uvicorn
 
 from tonnage.web.app import create_app
-from tonnage.web.run import bound, lines
+from tonnage.web.process.run import bound, lines
 from tonnage.web.settings import Settings
 
 

@@ -14,8 +14,8 @@ from tonnage.cli import main
 from tonnage.documents.schema import json_schema
 from tonnage.models import read
 from tonnage.question.verbs import form_of
-from tonnage.web.openapi import ANSWERS, LISTED, document
-from tonnage.web.options import NAMED
+from tonnage.web.schema.openapi import ANSWERS, LISTED, document
+from tonnage.web.schema.options import NAMED
 from web.conftest import Client
 
 ROOT = Path(__file__).parents[2]

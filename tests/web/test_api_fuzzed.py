@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tonnage.web.openapi import document
+from tonnage.web.schema.openapi import document
 from tonnage.web.settings import Limits, Settings
 from web.live import live
 

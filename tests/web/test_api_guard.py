@@ -9,8 +9,8 @@ from litestar.testing import TestClient
 
 from tonnage.web import pages
 from tonnage.web.app import create_app
-from tonnage.web.guard import HEADERS
 from tonnage.web.settings import Settings
+from tonnage.web.wire.guard import HEADERS
 from web.conftest import HERE, Client
 
 QUESTION = {"name": "k"}

@@ -20,9 +20,9 @@ from litestar.testing import TestClient
 from tonnage.kernel.reach import Reach
 from tonnage.web.answer import Answer, Refusal, answered
 from tonnage.web.app import create_app
-from tonnage.web.kept import Kept
-from tonnage.web.pool import Pool
+from tonnage.web.process.pool import Pool
 from tonnage.web.settings import Limits, Settings
+from tonnage.web.wire.kept import Kept
 from web.conftest import HERE, Client
 from web.live import live
 
@@ -105,7 +105,7 @@ def test_an_answer_that_takes_too_much_memory_is_refused_and_the_next_is_given()
 
 
 def test_a_process_that_answers_does_not_look_through_its_modules_for_garbage():
-    told = "import gc, tonnage.web.warm; print(gc.get_freeze_count(), len(gc.get_objects()))"
+    told = "import gc, tonnage.web.process.warm; print(gc.get_freeze_count(), len(gc.get_objects()))"
     done = subprocess.run([sys.executable, "-c", told], check=True, capture_output=True, text=True)
     kept, looked_through = map(int, done.stdout.split())
     assert kept > 10_000
@@ -173,7 +173,7 @@ def test_what_is_kept_has_a_size_and_an_age(monkeypatch):
     assert kept.get("train", b"large") is None
     assert kept.get("serve", b"99") is None
     now = time.monotonic()
-    monkeypatch.setattr("tonnage.web.kept.monotonic", lambda: now + 301)
+    monkeypatch.setattr("tonnage.web.wire.kept.monotonic", lambda: now + 301)
     assert kept.get("train", b"99") is None
 
 

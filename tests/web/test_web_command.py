@@ -17,7 +17,7 @@ import pytest
 
 from tonnage.cli import face, main
 from tonnage.cli.web import settings
-from tonnage.web import run
+from tonnage.web.process import run
 
 
 def said(*words: str):

@@ -15,7 +15,7 @@ from time import monotonic
 
 import pytest
 
-from tonnage.web.parent import end_with_parent
+from tonnage.web.process.parent import end_with_parent
 from web.servers import Reached
 from web.test_web_command import LONG, started_by
 
@@ -132,7 +132,7 @@ WATCHED = """
 import multiprocessing, os, sys, threading
 def child(line):
     {change}
-    from tonnage.web.parent import end_with_parent
+    from tonnage.web.process.parent import end_with_parent
     end_with_parent()
     line.send(os.getpid())
     threading.Event().wait()

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 
-from tonnage.cli._language import FLAG, otherwise, spoken
-from tonnage.cli._language import HELP as LANG_HELP
-from tonnage.cli._outputs import check_outputs
-from tonnage.cli._parser import Parser
-from tonnage.cli._print import Unwritable, forgive_encodings, in_error, write
+from tonnage.cli.common.language import FLAG, otherwise, spoken
+from tonnage.cli.common.language import HELP as LANG_HELP
+from tonnage.cli.common.outputs import check_outputs
+from tonnage.cli.common.parser import Parser
+from tonnage.cli.common.print import Unwritable, forgive_encodings, in_error, write
 from tonnage.kernel.errors import TonnageError
 from tonnage.language import say, sentence, speaking
 
@@ -98,12 +98,12 @@ def _run(given: list[str]) -> int:
         )
         return 0
     if given[0] in ("-V", "--version"):
-        from tonnage import __version__
+        from tonnage.kernel.version import __version__
 
         write(f"tonnage {__version__}\n")
         return 0
     if given[0] == "--print-completion":
-        from tonnage.cli._completion import script
+        from tonnage.cli.common.completion import script
 
         write(script(given[1] if len(given) > 1 else "", VERBS) + "\n")
         return 0
@@ -160,7 +160,7 @@ def _report(error: TonnageError, given: list[str]) -> int:
     message, shown = _messages(error, given)
     print(f"{say('error: ')}{shown}", file=sys.stderr)
     if "--json" in given:
-        from tonnage.cli._print import print_json
+        from tonnage.cli.common.print import print_json
         from tonnage.documents.schema import SCHEMA
 
         try:
@@ -174,7 +174,7 @@ def _report(error: TonnageError, given: list[str]) -> int:
 def _messages(error: TonnageError, given: list[str]) -> tuple[str, str]:
     """What is wrong, in English and in the current language, with options as they are typed."""
     if given and given[0] in VERBS:
-        from tonnage.cli._named import on_command_line
+        from tonnage.cli.common.named import on_command_line
 
         try:
             return on_command_line(error, face(given[0], given[1:])[1], given[1:])

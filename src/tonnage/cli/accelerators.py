@@ -8,8 +8,8 @@ import msgspec
 from tonnage import catalogue
 from tonnage.catalogue.accelerators import accelerator_aliases
 from tonnage.catalogue.nodes import find as find_node
-from tonnage.cli._parser import add_form, add_output
-from tonnage.cli._print import print_json, print_lines
+from tonnage.cli.common.parser import add_form, add_output
+from tonnage.cli.common.print import print_json, print_lines
 from tonnage.documents.schema import SCHEMA
 from tonnage.kernel.units import human
 from tonnage.language import say, sentence

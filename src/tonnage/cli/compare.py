@@ -4,21 +4,21 @@ import argparse
 from collections.abc import Sequence
 from types import ModuleType
 
-from tonnage.cli import _compare_serving, _compare_training
+from tonnage.cli.forms import compare_serving, compare_training
 from tonnage.question.given import Given
 
-HELP = _compare_serving.HELP
+HELP = compare_serving.HELP
 
 
 def mode(words: Sequence[str]) -> ModuleType:
     """The module of the verb whose options are read: serve, where --train is not said."""
-    return _compare_training if "--train" in words else _compare_serving
+    return compare_training if "--train" in words else compare_serving
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Of a call without --train."""
-    _compare_serving.add_arguments(parser)
+    compare_serving.add_arguments(parser)
 
 
 def run(arguments: Given) -> int:
-    return _compare_serving.run(arguments)
+    return compare_serving.run(arguments)

@@ -11,8 +11,8 @@ from msgspec import structs
 
 from tonnage import formulas
 from tonnage.cli import rules
-from tonnage.cli._parser import add_form, add_output
-from tonnage.cli._print import print_json, print_lines
+from tonnage.cli.common.parser import add_form, add_output
+from tonnage.cli.common.print import print_json, print_lines
 from tonnage.documents.schema import SCHEMA
 from tonnage.kernel.formula import FORMULAS, Formula
 from tonnage.kernel.glossary import SYMBOLS, WORDS, Symbol, Word

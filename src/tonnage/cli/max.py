@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 
-from tonnage.cli._parser import add
-from tonnage.cli._print import write
+from tonnage.cli.common.parser import add
+from tonnage.cli.common.print import write
 from tonnage.language import say
 from tonnage.question.given import Given
 
 HELP = "the largest context, users, layers, model, sequence, micro-batch or LoRA rank that fits, checked at the answer and just beyond it"
-MODES = {"serve": "_max_serving", "train": "_max_training"}
+MODES = {"serve": "forms.max_serving", "train": "forms.max_training"}
 
 
 def mode(words: Sequence[str]) -> ModuleType | None:

@@ -6,8 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tonnage.cli._parser import add
-from tonnage.cli._print import print_json, write
+from tonnage.cli.common.parser import add
+from tonnage.cli.common.print import print_json, write
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.question.forms import port
 from tonnage.question.given import Given, values

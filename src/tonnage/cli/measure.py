@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from tonnage.cli._parser import add, add_groups, add_named_values, named_values
-from tonnage.cli._progress import Bar
+from tonnage.cli.common.parser import add, add_groups, add_named_values, named_values
+from tonnage.cli.common.progress import Bar
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.reach import is_there
 from tonnage.kernel.units import parse_length
@@ -104,7 +104,7 @@ def _check_out(out: str | None, device: str) -> None:
 
 
 def _print(answer: Any, *, as_json: bool) -> None:
-    from tonnage.cli._print import print_json, print_lines
+    from tonnage.cli.common.print import print_json, print_lines
 
     if as_json:
         print_json(answer.to_dict())

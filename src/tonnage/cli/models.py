@@ -4,8 +4,8 @@ import argparse
 from typing import Any
 
 from tonnage import catalogue
-from tonnage.cli._parser import add_form, add_output
-from tonnage.cli._print import print_json, print_lines
+from tonnage.cli.common.parser import add_form, add_output
+from tonnage.cli.common.print import print_json, print_lines
 from tonnage.documents.schema import SCHEMA
 from tonnage.kernel.units import human
 from tonnage.language import quantities, say, sentence

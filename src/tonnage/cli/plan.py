@@ -9,7 +9,7 @@ from tonnage.kernel.errors import InvalidInput
 from tonnage.question.given import Given
 
 HELP = "the best plans and machines for a training run (--train), for users (--serve), or for a pool of unlike machines (--inventory)"
-MODES = {"--train": "_plan_training", "--serve": "_plan_serving", "--inventory": "_plan_pool"}
+MODES = {"--train": "forms.plan_training", "--serve": "forms.plan_serving", "--inventory": "forms.plan_pool"}
 
 
 def mode(words: Sequence[str]) -> ModuleType:

@@ -9,8 +9,8 @@ from typing import Any
 
 from tonnage.catalogue.offers import bought, in_usd, offers
 from tonnage.catalogue.prices import DOLLARS, STALE_DAYS, Price, Purchase, age_days, is_stale, origin
-from tonnage.cli._parser import add_form, add_output
-from tonnage.cli._print import print_json, print_lines
+from tonnage.cli.common.parser import add_form, add_output
+from tonnage.cli.common.print import print_json, print_lines
 from tonnage.documents.schema import SCHEMA
 from tonnage.language import say, say_as, sentence
 from tonnage.question.given import Given, values
@@ -24,8 +24,8 @@ HELP = "what machines cost, rented by the hour or bought (with --api: tokens of 
 def mode(words: Sequence[str]) -> ModuleType | None:
     """The module of what is asked, if it is not the list: `refresh` reads a new one, --api lists prices by the token."""
     if "refresh" in words[:1]:
-        return import_module("tonnage.cli._prices_refresh")
-    return import_module("tonnage.cli._prices_api") if "--api" in words else None
+        return import_module("tonnage.cli.forms.prices_refresh")
+    return import_module("tonnage.cli.forms.prices_api") if "--api" in words else None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

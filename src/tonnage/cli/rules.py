@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tonnage.cli._parser import add_form, add_output
-from tonnage.cli._print import print_json, print_lines
+from tonnage.cli.common.parser import add_form, add_output
+from tonnage.cli.common.print import print_json, print_lines
 from tonnage.documents.schema import SCHEMA
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.registry import unknown

@@ -4,7 +4,7 @@ import argparse
 
 from msgspec.structs import replace
 
-from tonnage.cli._parser import add_form, add_output
+from tonnage.cli.common.parser import add_form, add_output
 from tonnage.question.given import Given, values
 from tonnage.question.looked_up import model_and_machine
 from tonnage.question.option import options_of
@@ -23,9 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: Given) -> int:
-    from tonnage.cli import _serve_many as many
-    from tonnage.cli._print import plotted, print_answer, ready_to_plot
-    from tonnage.cli._report import prints_report, reported
+    from tonnage.cli.common.print import plotted, print_answer, ready_to_plot
+    from tonnage.cli.common.report import prints_report, reported
+    from tonnage.cli.forms import serve_many as many
     from tonnage.estimate.answer.answers import serve
     from tonnage.question.subjects.load import LoadOptions
     from tonnage.question.subjects.money import SERVED, BillOptions

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from tonnage.cli._parser import add
+from tonnage.cli.common.parser import add
 from tonnage.kernel.errors import InvalidInput
 from tonnage.language import say
 from tonnage.question.forms import ranged, whole
@@ -38,7 +38,7 @@ def run(arguments: Given) -> int:
     from pathlib import Path
 
     from tonnage.cli import INTERRUPTED
-    from tonnage.cli._print import Unwritable, print_json, print_lines
+    from tonnage.cli.common.print import Unwritable, print_json, print_lines
 
     given = values(arguments, OPTIONS)
     if arguments.spec is None:

@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from tonnage.cli._parser import add, add_named_values, named_values
-from tonnage.cli._progress import Bar
+from tonnage.cli.common.parser import add, add_named_values, named_values
+from tonnage.cli.common.progress import Bar
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 from tonnage.kernel.reach import is_file
 from tonnage.kernel.units import parse_bytes, parse_length
@@ -117,11 +117,11 @@ def run(arguments: Given) -> int:
         document["against"] = _against(out["against"], made, model, options)
     _write(out, made, document)
     if arguments.json:
-        from tonnage.cli._print import print_json
+        from tonnage.cli.common.print import print_json
 
         print_json(document)
     else:
-        from tonnage.cli._print import print_lines
+        from tonnage.cli.common.print import print_lines
         from tonnage.render.trace import trace_lines
 
         print_lines(trace_lines(document, made.memory))

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from tonnage.cli._parser import add_form, add_output
+from tonnage.cli.common.parser import add_form, add_output
 from tonnage.question.given import Given, values
 from tonnage.question.looked_up import model_and_machine
 from tonnage.question.option import options_of
@@ -23,8 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: Given) -> int:
-    from tonnage.cli._print import plotted, print_answer, ready_to_plot
-    from tonnage.cli._report import prints_report, reported
+    from tonnage.cli.common.print import plotted, print_answer, ready_to_plot
+    from tonnage.cli.common.report import prints_report, reported
 
     made = answer(arguments)
     ready_to_plot(arguments.plot)  # after what is wrong with the question

@@ -4,8 +4,8 @@ import argparse
 import sys
 from typing import Any
 
-from tonnage.cli._parser import add_output
-from tonnage.cli._print import in_error, print_json, print_lines
+from tonnage.cli.common.parser import add_output
+from tonnage.cli.common.print import in_error, print_json, print_lines
 from tonnage.kernel.errors import InvalidInput
 from tonnage.language import say, say_as, sentence
 from tonnage.question.given import Given

@@ -5,9 +5,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tonnage.cli import _static
-from tonnage.cli._parser import add
-from tonnage.cli._print import print_json
+from tonnage.cli.common.parser import add
+from tonnage.cli.common.print import print_json
+from tonnage.cli.forms import static
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.reach import is_folder
 from tonnage.kernel.units import parse_bytes
@@ -43,7 +43,7 @@ OPTIONS = (*WHERE, *REACH)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(parser, WHERE, "where")
     add(parser, REACH, "what it may read and keep")
-    _static.add_arguments(parser)
+    static.add_arguments(parser)
     parser.add_argument_group("output").add_argument(
         "--json",
         action="store_true",
@@ -52,13 +52,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: Given) -> int:
-    if _static.is_asked(arguments):
-        return _static.write(arguments)
+    if static.is_asked(arguments):
+        return static.write(arguments)
     made = settings(arguments)
-    serving = import_module(f"{SERVER}.run")
+    serving = import_module(f"{SERVER}.process.run")
     if arguments.json:
         serving.check_extra()
-        print_json(import_module(f"{SERVER}.openapi").document())
+        print_json(import_module(f"{SERVER}.schema.openapi").document())
         return 0
     return int(serving.serve(made, browse=bool(arguments.open)))
 

@@ -7,9 +7,9 @@ from msgspec import Struct
 from tonnage.architectures import Block, Model
 from tonnage.estimate.frameworks.base import Framework, framework_of
 from tonnage.estimate.layers import layers as tapes
-from tonnage.estimate.plan.pipeline_layout import chunk_layers
 from tonnage.estimate.plan.schedule import schedule_of
 from tonnage.estimate.step.method import trained_parameters
+from tonnage.estimate.step.pipeline_layout import chunk_layers
 from tonnage.estimate.step.rank import Shares, block_parameters, first_of, stages, with_first_apart
 from tonnage.estimate.step.sizes import Sizes
 from tonnage.estimate.step.stage import StageMemory

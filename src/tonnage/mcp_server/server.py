@@ -10,11 +10,11 @@ from mcp import types
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
-from tonnage import __version__
 from tonnage.ask import ask, line
 from tonnage.documents.schema import SCHEMA
 from tonnage.kernel.errors import InvalidInput, TonnageError, shown
 from tonnage.kernel.reach import Reach
+from tonnage.kernel.version import __version__
 from tonnage.language import speaking
 from tonnage.mcp_server.shorter import SAYS, shorter
 from tonnage.mcp_server.tools import BY_NAME, FULL, SUMMARY, listed

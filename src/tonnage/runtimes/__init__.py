@@ -11,21 +11,21 @@ from importlib.util import find_spec
 from pkgutil import iter_modules
 
 from tonnage.kernel.registry import letters_of, unknown
-from tonnage.runtimes._base import PEFT_CODE as PEFT_CODE
-from tonnage.runtimes._base import PLACES as PLACES
-from tonnage.runtimes._base import TRAINING_RUNTIMES as TRAINING_RUNTIMES
-from tonnage.runtimes._base import TrainingRuntime as TrainingRuntime
-from tonnage.runtimes._serving import SERVING_RUNTIMES as SERVING_RUNTIMES
-from tonnage.runtimes._serving import BatchLimit as BatchLimit
-from tonnage.runtimes._serving import Cells as Cells
-from tonnage.runtimes._serving import Paging as Paging
-from tonnage.runtimes._serving import Pools as Pools
-from tonnage.runtimes._serving import Reserve as Reserve
-from tonnage.runtimes._serving import ServingRuntime as ServingRuntime
-from tonnage.runtimes._start import HUB as HUB
-from tonnage.runtimes._start import Spread as Spread
-from tonnage.runtimes._start import Start as Start
-from tonnage.runtimes._versions import at_version
+from tonnage.runtimes.parts.base import PEFT_CODE as PEFT_CODE
+from tonnage.runtimes.parts.base import PLACES as PLACES
+from tonnage.runtimes.parts.base import TRAINING_RUNTIMES as TRAINING_RUNTIMES
+from tonnage.runtimes.parts.base import TrainingRuntime as TrainingRuntime
+from tonnage.runtimes.parts.serving import SERVING_RUNTIMES as SERVING_RUNTIMES
+from tonnage.runtimes.parts.serving import BatchLimit as BatchLimit
+from tonnage.runtimes.parts.serving import Cells as Cells
+from tonnage.runtimes.parts.serving import Paging as Paging
+from tonnage.runtimes.parts.serving import Pools as Pools
+from tonnage.runtimes.parts.serving import Reserve as Reserve
+from tonnage.runtimes.parts.serving import ServingRuntime as ServingRuntime
+from tonnage.runtimes.parts.start import HUB as HUB
+from tonnage.runtimes.parts.start import Spread as Spread
+from tonnage.runtimes.parts.start import Start as Start
+from tonnage.runtimes.parts.versions import at_version
 
 PLUG_INS = "tonnage.runtimes"  # the group of entry points of packages that bring runtimes
 # What is estimated where nobody names a runtime: training on one accelerator, and on several.
@@ -104,7 +104,7 @@ def _import_file(name: str) -> None:
 @cache
 def _import_all() -> None:
     for module in iter_modules(__path__):
-        if not module.name.startswith("_"):
+        if not module.ispkg:
             import_module(f"{__name__}.{module.name}")
     _import_plug_ins()
 

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from tonnage.runtimes import training_runtime
-from tonnage.runtimes._base import ALWAYS, TRAINING_RUNTIMES, Bucket
+from tonnage.runtimes.parts.base import ALWAYS, TRAINING_RUNTIMES, Bucket
 
 TRAINING_RUNTIMES.add(
     "ddp",

@@ -2,7 +2,7 @@
 its settings: estimate.frameworks.deepspeed."""
 
 from tonnage.ops import Kernels
-from tonnage.runtimes._base import METHODS, PLACES, TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.runtimes.parts.base import METHODS, PLACES, TRAINING_RUNTIMES, State, TrainingRuntime
 
 TRAINING_RUNTIMES.add(
     "deepspeed",

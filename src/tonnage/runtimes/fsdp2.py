@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from tonnage.ops import Kernels
-from tonnage.runtimes._base import METHODS, PEFT_CODE, PLACES, TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.runtimes.parts.base import METHODS, PEFT_CODE, PLACES, TRAINING_RUNTIMES, State, TrainingRuntime
 from tonnage.spec import AttentionKernel
 from tonnage.tape import Titan
 

@@ -3,8 +3,8 @@
 from shlex import quote
 
 from tonnage.kernel.units import GIB
-from tonnage.runtimes._serving import SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
-from tonnage.runtimes._start import KV_WORDS, Start, settings
+from tonnage.runtimes.parts.serving import SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
+from tonnage.runtimes.parts.start import KV_WORDS, Start, settings
 
 
 def launch(start: Start) -> str:

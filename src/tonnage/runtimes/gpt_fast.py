@@ -3,8 +3,8 @@
 from shlex import quote
 
 from tonnage.kernel.units import GIB
-from tonnage.runtimes._serving import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
-from tonnage.runtimes._start import Start
+from tonnage.runtimes.parts.serving import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
+from tonnage.runtimes.parts.start import Start
 
 
 def launch(start: Start) -> str:

@@ -2,8 +2,8 @@
 
 from shlex import quote
 
-from tonnage.runtimes._serving import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
-from tonnage.runtimes._start import HUB, Start
+from tonnage.runtimes.parts.serving import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
+from tonnage.runtimes.parts.start import HUB, Start
 
 
 def launch(start: Start) -> str:

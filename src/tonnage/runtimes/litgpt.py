@@ -1,8 +1,8 @@
 """LitGPT on one accelerator: Lightning Fabric, adapters and moments in the type of the weights, nothing run again."""
 
 from tonnage.ops import Kernels
-from tonnage.runtimes._base import NEVER, TRAINING_RUNTIMES, State, TrainingRuntime
-from tonnage.runtimes._litgpt import CODE
+from tonnage.runtimes.parts.base import NEVER, TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.runtimes.parts.litgpt import CODE
 
 TRAINING_RUNTIMES.add(
     "litgpt",

@@ -6,8 +6,8 @@ from shlex import quote
 from msgspec.structs import replace
 
 from tonnage.kernel.units import GIB
-from tonnage.runtimes._serving import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
-from tonnage.runtimes._start import Start
+from tonnage.runtimes.parts.serving import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
+from tonnage.runtimes.parts.start import Start
 
 TYPES = ("q8_0", "q5_1", "q5_0", "iq4_nl", "q4_1", "q4_0")
 # with flash attention unless told otherwise; windows since May 2025

@@ -1,8 +1,8 @@
 """Megatron-LM with its distributed optimizer: 16-bit weights, fp32 main gradients, fp32 master and moments sharded."""
 
 from tonnage.ops import Kernels
-from tonnage.runtimes._base import NEVER, PLACES, TRAINING_RUNTIMES, State, TrainingRuntime
-from tonnage.runtimes._megatron.layers import MegatronLayers
+from tonnage.runtimes.parts.base import NEVER, PLACES, TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.runtimes.parts.megatron.layers import MegatronLayers
 from tonnage.tape import CODES
 
 CODES["megatron"] = MegatronLayers

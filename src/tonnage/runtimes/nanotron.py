@@ -4,7 +4,7 @@ A pipeline stage takes layers until it has more than its part of the products, t
 """
 
 from tonnage.ops import Kernels
-from tonnage.runtimes._base import NEVER, TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.runtimes.parts.base import NEVER, TRAINING_RUNTIMES, State, TrainingRuntime
 from tonnage.tape import Nanotron
 
 TRAINING_RUNTIMES.add(

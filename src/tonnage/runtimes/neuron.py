@@ -2,8 +2,8 @@
 
 from shlex import quote
 
-from tonnage.runtimes._serving import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
-from tonnage.runtimes._start import Start, sizes
+from tonnage.runtimes.parts.serving import SERVING_RUNTIMES, BatchLimit, Cells, ServingRuntime
+from tonnage.runtimes.parts.start import Start, sizes
 
 
 def launch(start: Start) -> str:

@@ -4,8 +4,8 @@ from msgspec.structs import replace
 
 from tonnage.kernel.units import GIB
 from tonnage.runtimes import serving_runtime
-from tonnage.runtimes._serving import SERVING_RUNTIMES
-from tonnage.runtimes._start import Start
+from tonnage.runtimes.parts.serving import SERVING_RUNTIMES
+from tonnage.runtimes.parts.start import Start
 
 ENGINE = serving_runtime("llama.cpp")
 

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.units import GIB, MIB
-from tonnage.runtimes._serving import SERVING_RUNTIMES, BatchLimit, Pools, Reserve, ServingRuntime, Step
-from tonnage.runtimes._start import FIRST, KV_WORDS, RANK, Spread, Start, Words, offload, settings
+from tonnage.runtimes.parts.serving import SERVING_RUNTIMES, BatchLimit, Pools, Reserve, ServingRuntime, Step
+from tonnage.runtimes.parts.start import FIRST, KV_WORDS, RANK, Spread, Start, Words, offload, settings
 from tonnage.spec import Accelerator
 
 # sglang/srt/server_args.py of 0.4: mem_fraction_static by tensor ranks

@@ -5,8 +5,8 @@ from shlex import quote
 from msgspec.structs import replace
 
 from tonnage.kernel.units import GIB
-from tonnage.runtimes._serving import SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
-from tonnage.runtimes._start import KV_WORDS, Spread, Start, settings
+from tonnage.runtimes.parts.serving import SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
+from tonnage.runtimes.parts.start import KV_WORDS, Spread, Start, settings
 from tonnage.spec import Cluster
 
 # each window has a pool of its own, in the proportion in which one request of full length needs them

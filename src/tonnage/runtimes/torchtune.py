@@ -5,8 +5,8 @@ gradients come, with states that bitsandbytes pages to the host.
 """
 
 from tonnage.ops import Kernels
-from tonnage.runtimes._base import METHODS, PLACES, TRAINING_RUNTIMES, State, TrainingRuntime
 from tonnage.runtimes.fsdp2 import CUDNN_FIRST
+from tonnage.runtimes.parts.base import METHODS, PLACES, TRAINING_RUNTIMES, State, TrainingRuntime
 from tonnage.tape import Titan
 
 TRAINING_RUNTIMES.add(

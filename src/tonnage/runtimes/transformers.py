@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from tonnage.kernel.units import GIB
 from tonnage.ops import Kernels
-from tonnage.runtimes._base import METHODS, NEVER, PLACES, TRAINING_RUNTIMES, Several, State, TrainingRuntime
-from tonnage.runtimes._serving import CUBLAS_WORKSPACE, SERVING_RUNTIMES, BatchLimit, ServingRuntime
-from tonnage.runtimes._start import Start
+from tonnage.runtimes.parts.base import METHODS, NEVER, PLACES, TRAINING_RUNTIMES, Several, State, TrainingRuntime
+from tonnage.runtimes.parts.serving import CUBLAS_WORKSPACE, SERVING_RUNTIMES, BatchLimit, ServingRuntime
+from tonnage.runtimes.parts.start import Start
 
 # Liger Kernel 0.8.5, transformers/monkey_patch.py: MODEL_TYPE_TO_APPLY_LIGER_FN
 LIGER = (

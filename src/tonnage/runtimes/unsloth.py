@@ -3,8 +3,8 @@
 from msgspec.structs import replace
 
 from tonnage.runtimes import training_runtime
-from tonnage.runtimes._base import TRAINING_RUNTIMES
-from tonnage.runtimes._fused import UNSLOTH
+from tonnage.runtimes.parts.base import TRAINING_RUNTIMES
+from tonnage.runtimes.parts.fused import UNSLOTH
 
 TRAINING_RUNTIMES.add(
     "unsloth",

@@ -14,8 +14,8 @@ from tonnage.architectures import Model
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.units import GIB, MIB
 from tonnage.ops import Attention
-from tonnage.runtimes._serving import CUBLAS_WORKSPACE, SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
-from tonnage.runtimes._start import FIRST, KV_WORDS, RANK, Start, offload, settings, sizes, switch
+from tonnage.runtimes.parts.serving import CUBLAS_WORKSPACE, SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
+from tonnage.runtimes.parts.start import FIRST, KV_WORDS, RANK, Start, offload, settings, sizes, switch
 from tonnage.spec import Accelerator
 
 # vllm/engine/arg_utils.py, get_batch_defaults: those of an API server

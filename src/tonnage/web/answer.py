@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from tonnage.kernel.errors import AccessDenied, MissingDatum, TonnageError, Unreachable
 from tonnage.kernel.reach import Reach
-from tonnage.web.memory import is_out_of_memory
+from tonnage.web.process.memory import is_out_of_memory
 from tonnage.web.settings import SCHEMA
 
 LARGEST = 64_000_000  # bytes of a document

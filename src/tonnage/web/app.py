@@ -5,19 +5,20 @@ import os
 import msgspec
 from litestar import Litestar
 
-from tonnage.web import listings, openapi, options_table, pages, questions
-from tonnage.web.described import describe
-from tonnage.web.failures import HANDLERS
-from tonnage.web.garbage import collect_seldom
-from tonnage.web.guard import Guard
+from tonnage.web import listings, pages, questions
 from tonnage.web.jobs import routes as jobs
 from tonnage.web.jobs.running import jobs_running
-from tonnage.web.methods import before
 from tonnage.web.metrics import Metrics
+from tonnage.web.process.garbage import collect_seldom
+from tonnage.web.schema import openapi, options_table
+from tonnage.web.schema.described import describe
 from tonnage.web.settings import Settings
 from tonnage.web.state import running
 from tonnage.web.store import routes as saved
 from tonnage.web.store.running import store_opened
+from tonnage.web.wire.failures import HANDLERS
+from tonnage.web.wire.guard import Guard
+from tonnage.web.wire.methods import before
 
 describe()
 ENVIRONMENT = "TONNAGE_WEB_SETTINGS"  # how settings come to worker processes

@@ -8,12 +8,12 @@ import msgspec
 from litestar import MediaType, Request, Response, get
 from litestar.params import FromPath
 
-from tonnage import __version__
 from tonnage.kernel.errors import UnknownName
+from tonnage.kernel.version import __version__
 from tonnage.web.answer import Refusal
 from tonnage.web.counted import counted
-from tonnage.web.documents import HealthDocument, ServerDocument
 from tonnage.web.questions import answer_to, responded
+from tonnage.web.schema.documents import HealthDocument, ServerDocument
 from tonnage.web.settings import SCHEMA, Settings
 
 Asking = Request[Any, Any, Any]

@@ -11,7 +11,7 @@ from litestar import Request, Response, get
 from litestar.exceptions import NotFoundException
 from litestar.params import FromPath
 
-from tonnage.web.query import ANY
+from tonnage.web.wire.query import ANY
 
 FILE = "/{path:path}"  # takes what no other route does
 FOLDER = Path(__file__).with_name("page")

@@ -11,10 +11,10 @@ from litestar import MediaType, Request, Response, post
 from litestar.handlers import HTTPRouteHandler
 
 from tonnage.web.answer import Answer
-from tonnage.web.body import question_of, read
 from tonnage.web.launch import LAUNCH
 from tonnage.web.state import Running
 from tonnage.web.timeline import TIMELINE
+from tonnage.web.wire.body import question_of, read
 
 VERBS = ("train", "serve", "plan", "max", "compare", "rules", "explain", LAUNCH, TIMELINE)
 SEARCHES = frozenset({"plan", "max", "compare"})

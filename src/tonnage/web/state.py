@@ -10,9 +10,9 @@ from typing import Any
 from litestar import Litestar
 
 from tonnage.web.answer import Answer, Refusal
-from tonnage.web.kept import Kept
-from tonnage.web.pool import Pool
+from tonnage.web.process.pool import Pool
 from tonnage.web.settings import Settings
+from tonnage.web.wire.kept import Kept
 
 
 class Running:

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.documents.schema import SCHEMA
 from tonnage.documents.serving import RunsDocument
+from tonnage.estimate.answer.companions import serving_without_companions
 from tonnage.estimate.bands import serving_highest
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.options.companions import serving_without_companions
 from tonnage.estimate.options.run_options import duration
 from tonnage.estimate.serving.limits import longest_context_tokens
 from tonnage.estimate.serving.memory import serving_memory

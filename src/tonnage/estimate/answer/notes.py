@@ -9,7 +9,7 @@ from tonnage.estimate.plan.checks import expert_counts
 from tonnage.estimate.run.checkpoint import state_bytes
 from tonnage.kernel.units import counted, human
 from tonnage.runtimes import training_runtime
-from tonnage.runtimes._megatron.pipeline import against_overlap
+from tonnage.runtimes.parts.megatron.pipeline import against_overlap
 from tonnage.spec import Cluster, TrainingPlan
 
 BEFORE_FLOAT8 = ("Pascal", "Volta", "Turing", "Ampere")  # NVIDIA's generations below compute capability 8.9

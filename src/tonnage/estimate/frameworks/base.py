@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Block, Model, style_of
 from tonnage.estimate.frameworks.pinned_memory import pinned
+from tonnage.estimate.frameworks.plan_request import PlanRequest
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.layers.trl_losses import KINDS
-from tonnage.estimate.options.plan_request import PlanRequest
 from tonnage.estimate.step.method import adapters_of, bare_base_bytes
 from tonnage.estimate.step.overhead import cublas_workspaces
 from tonnage.estimate.step.points import Point

@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.estimate.frameworks.base import FRAMEWORKS, Framework, HostStates
+from tonnage.estimate.frameworks.deepspeed_options import zero_options
 from tonnage.estimate.frameworks.pinned_memory import pinned
-from tonnage.estimate.options.plan_request import PlanRequest
-from tonnage.estimate.options.zero_options import zero_options
+from tonnage.estimate.frameworks.plan_request import PlanRequest
 from tonnage.estimate.step.communication import copies, width_of
 from tonnage.estimate.step.offload import MOST_IN_MEMORY, leaving, offloaded
 from tonnage.estimate.step.pieces import PLACES, largest_weight, largest_weights, small_parameters
@@ -30,7 +30,7 @@ from tonnage.formulas import memory as f
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.formula import Number, is_any, maximum, minimum
 from tonnage.kernel.term import Term
-from tonnage.runtimes._base import Moment
+from tonnage.runtimes.parts.base import Moment
 from tonnage.spec import TrainingPlan
 
 STAGE_0_BUCKET = 500_000_000  # MEMORY_OPT_ALLREDUCE_SIZE

@@ -8,12 +8,12 @@ from typing import Any, cast
 from tonnage.architectures import Block, Model, style_of, wiring
 from tonnage.estimate.frameworks.base import FRAMEWORKS, Framework, HostStates
 from tonnage.estimate.frameworks.launch_flags import size_flags
+from tonnage.estimate.frameworks.megatron_options import megatron_options
 from tonnage.estimate.frameworks.pinned_memory import pinned
-from tonnage.estimate.options.plan_request import PlanRequest
-from tonnage.estimate.options.runtime_options import megatron_options
-from tonnage.estimate.plan.pipeline_layout import chunk_layers
+from tonnage.estimate.frameworks.plan_request import PlanRequest
 from tonnage.estimate.step.communication import copies, width_of
 from tonnage.estimate.step.offload import leaving, offloaded
+from tonnage.estimate.step.pipeline_layout import chunk_layers
 from tonnage.estimate.step.points import Point
 from tonnage.estimate.step.predictions import with_predictions
 from tonnage.estimate.step.rank import Stage, first_of
@@ -25,9 +25,9 @@ from tonnage.kernel.term import Term
 from tonnage.numerics.precisions import TRAINING_RECIPES
 from tonnage.ops import LatentAttention, MoE, Op
 from tonnage.runtimes import training_runtime
-from tonnage.runtimes._megatron import buffers, ends, pipeline, prediction
-from tonnage.runtimes._megatron.layers import MegatronLayers
-from tonnage.runtimes._megatron.offload import offloadable
+from tonnage.runtimes.parts.megatron import buffers, ends, pipeline, prediction
+from tonnage.runtimes.parts.megatron.layers import MegatronLayers
+from tonnage.runtimes.parts.megatron.offload import offloadable
 from tonnage.spec import TrainingPlan
 from tonnage.tape import TOKEN, Account, Extent, Layer, Types, layer
 from tonnage.tape.megatron import Shape

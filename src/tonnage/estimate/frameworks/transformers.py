@@ -20,7 +20,7 @@ from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number
 from tonnage.kernel.term import Term
 from tonnage.numerics.precisions import TRAINING_RECIPES
-from tonnage.runtimes._fused import LIGER
+from tonnage.runtimes.parts.fused import LIGER
 from tonnage.spec import TrainingPlan
 from tonnage.tape import Extent, Layer, Setting
 

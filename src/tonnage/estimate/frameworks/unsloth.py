@@ -13,7 +13,7 @@ from tonnage.estimate.step.views import RankView
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import GIB, counted
 from tonnage.numerics.precisions import precision
-from tonnage.runtimes._fused import Unsloth as Layers
+from tonnage.runtimes.parts.fused import Unsloth as Layers
 from tonnage.tape import TOKEN, Code, Extent, Held, Layer, Setting, Tensor
 
 NEWEST: Release = (2026, 10)

@@ -4,8 +4,8 @@ from typing import Any
 
 from tonnage.architectures import Model
 from tonnage.estimate.frameworks.base import framework_of
+from tonnage.estimate.frameworks.plan_request import PlanRequest
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.options.plan_request import PlanRequest
 from tonnage.estimate.plan.nearest import near_divisors
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidPlan, NotApplicable

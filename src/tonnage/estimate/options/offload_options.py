@@ -9,7 +9,7 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
 from tonnage.kernel.registry import unknown
 from tonnage.runtimes import PLACES, TrainingRuntime, training_runtime, training_runtimes
-from tonnage.runtimes._megatron.offload import MODULES
+from tonnage.runtimes.parts.megatron.offload import MODULES
 
 OFFLOADS = ("offload_optimizer", "offload_parameters", "offload_activations")
 

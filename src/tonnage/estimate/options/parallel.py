@@ -14,9 +14,9 @@ from tonnage.estimate.plan.checks import (
     shares_heads,
 )
 from tonnage.estimate.plan.nearest import divisors, near, near_sizes
-from tonnage.estimate.plan.pipeline_layout import takes_unequal_chunks
 from tonnage.estimate.plan.schedule import check_stages, default_chunks
 from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.step.pipeline_layout import takes_unequal_chunks
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
 from tonnage.kernel.units import counted
 from tonnage.runtimes import TrainingRuntime, training_runtime, training_runtimes

@@ -1,21 +1,21 @@
 """From what the user said to a complete plan: defaults with their reasons, and checks that name the nearest valid choice."""
 
 from tonnage.architectures import ATTENTION_DROPOUT, HIDDEN_DROPOUT, Model
+from tonnage.estimate.frameworks.plan_request import PlanRequest
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.layers.trl_losses import KINDS, LOGITS, TOKENS
 from tonnage.estimate.options.framework_options import framework_options, own_options, own_sharding_options
 from tonnage.estimate.options.machine import warn_of_machine
 from tonnage.estimate.options.offload_options import offload_options
 from tonnage.estimate.options.parallel import check_parallel, parallel_sizes
-from tonnage.estimate.options.plan_request import PlanRequest
 from tonnage.estimate.options.training_method import check_base, training_method, usual_precision
 from tonnage.estimate.options.uneven import uneven_ranks
 from tonnage.estimate.plan.checks import check_positions, check_size
 from tonnage.estimate.plan.nearest import divisors, near, near_multiples
-from tonnage.estimate.plan.pipeline_layout import said_chunks
 from tonnage.estimate.plan.schedule import pipeline_schedule
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step.objective import objective_of
+from tonnage.estimate.step.pipeline_layout import said_chunks
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.registry import unknown
 from tonnage.numerics.optimizers import optimizer

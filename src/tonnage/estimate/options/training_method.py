@@ -11,7 +11,7 @@ from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import counted
 from tonnage.numerics.precisions import Recipe, precision
 from tonnage.runtimes import TrainingRuntime, training_runtime, training_runtimes
-from tonnage.runtimes._base import METHODS
+from tonnage.runtimes.parts.base import METHODS
 
 BASES = ("nf4", "nf4-double", "fp4", "fp4-double", "int8")
 ALL_LINEAR = "all-linear"

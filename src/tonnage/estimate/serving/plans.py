@@ -52,7 +52,7 @@ from tonnage.runtimes import (
     serving_runtime,
     serving_runtimes,
 )
-from tonnage.runtimes._versions import number_of
+from tonnage.runtimes.parts.versions import number_of
 from tonnage.spec import Accelerator, Cluster, ServingPlan
 
 GPU_VENDORS = frozenset({"NVIDIA", "AMD", "Intel", "Google", "AWS", "Huawei"})

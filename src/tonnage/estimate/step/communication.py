@@ -14,7 +14,7 @@ from tonnage.kernel.term import Term
 from tonnage.numerics.precisions import Recipe
 from tonnage.ops import Op
 from tonnage.runtimes import TrainingRuntime
-from tonnage.runtimes._base import Bucket, Copy, Moment
+from tonnage.runtimes.parts.base import Bucket, Copy, Moment
 from tonnage.spec import TrainingPlan
 
 NOTHING = Term.sum("nothing", unit="parameters")

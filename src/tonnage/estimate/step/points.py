@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Block
 from tonnage.estimate.step.rank import Stage
-from tonnage.runtimes._base import Moment
+from tonnage.runtimes.parts.base import Moment
 from tonnage.tape import Account, Extent, Key, Layer, without
 
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.estimate.step.rank import Stage
 from tonnage.ops import Embedding
-from tonnage.runtimes._megatron.prediction import FinalNorm, final_norm, prediction
+from tonnage.runtimes.parts.megatron.prediction import FinalNorm, final_norm, prediction
 
 
 @lru_cache(maxsize=256)

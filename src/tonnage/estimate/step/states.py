@@ -17,7 +17,7 @@ from tonnage.kernel.formula import Number
 from tonnage.kernel.term import Term
 from tonnage.numerics.optimizers import optimizer
 from tonnage.ops import Embedding
-from tonnage.runtimes._base import Moment, State
+from tonnage.runtimes.parts.base import Moment, State
 
 if TYPE_CHECKING:
     from tonnage.estimate.memory import Step

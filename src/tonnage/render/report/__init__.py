@@ -15,7 +15,7 @@ LONGEST = 300  # letters of a path in an error
 
 def report_of(document: Mapping[str, Any], *, command: str = "", date: str = "") -> Report:
     """The report of a document of train, serve, plan, compare or max. `command`: what asks it again; `date`: today, where none is said."""
-    from tonnage import __version__
+    from tonnage.kernel.version import __version__
 
     about = {"command": command, "version": __version__, "date": date or _today()}
     if "verdict" in document and "memory" in document:

@@ -8,9 +8,9 @@ from msgspec import Struct
 from tonnage.architectures import Model
 from tonnage.estimate.answer import answers
 from tonnage.estimate.answer.answers import Answer
+from tonnage.estimate.answer.companions import ask_applicable
 from tonnage.estimate.load.options import LoadOptions
 from tonnage.estimate.money.bill import BillOptions
-from tonnage.estimate.options.companions import ask_applicable
 from tonnage.estimate.options.run_options import RunOptions
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.serving.options import ServingOptions

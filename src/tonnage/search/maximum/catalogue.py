@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.catalogue import cluster as cluster_named
+from tonnage.estimate.answer.companions import serving_without_companions, training_without_companions
 from tonnage.estimate.answer.my_machine import CONTEXT, PRECISIONS
 from tonnage.estimate.load.options import LoadOptions
 from tonnage.estimate.money.bill import BillOptions
-from tonnage.estimate.options.companions import serving_without_companions, training_without_companions
 from tonnage.estimate.options.plans import DEFAULT_SEQUENCE_LENGTH
 from tonnage.estimate.options.run_options import RunOptions
 from tonnage.estimate.plan.training_options import TrainingOptions

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tonnage.architectures import Model
-from tonnage.estimate.options.companions import ask_applicable
+from tonnage.estimate.answer.companions import ask_applicable
 from tonnage.estimate.plan.checks import expert_counts
 from tonnage.search.removed import Tally
 from tonnage.search.sweep.spec import Spec

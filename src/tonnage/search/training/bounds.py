@@ -17,8 +17,8 @@ from tonnage.estimate.bands import training_band
 from tonnage.estimate.hardware.rates import rates
 from tonnage.estimate.memory import Step
 from tonnage.estimate.plan.microbatches import microbatches_per_round
-from tonnage.estimate.plan.pipeline_layout import chunk_layers
 from tonnage.estimate.step.communication import width_of
+from tonnage.estimate.step.pipeline_layout import chunk_layers
 from tonnage.estimate.step.rank import Shares, block_parameters, stages
 from tonnage.estimate.step.stage import StageMemory
 from tonnage.estimate.step_time.step import StepTime

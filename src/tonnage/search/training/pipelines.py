@@ -7,13 +7,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.estimate.plan.pipeline_layout import ACCOUNTS
 from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.step.pipeline_layout import ACCOUNTS
 from tonnage.estimate.step.rank import split_layers
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.formula import ceil_div
 from tonnage.runtimes import TrainingRuntime
-from tonnage.runtimes._megatron.pipeline import even_layout, parsed_layout
+from tonnage.runtimes.parts.megatron.pipeline import even_layout, parsed_layout
 
 ENDS = ("first_stage_layers", "last_stage_layers")
 LAYOUTS = ("pipeline_layout", *ENDS, *ACCOUNTS)  # options that deal out layers

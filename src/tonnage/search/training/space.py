@@ -16,8 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
+from tonnage.estimate.answer.companions import Refusals, ask_applicable
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.options.companions import Refusals, ask_applicable
 from tonnage.estimate.options.plans import DEFAULT_SEQUENCE_LENGTH, training_plan
 from tonnage.estimate.plan.checks import check_size, expert_counts
 from tonnage.estimate.plan.training_options import TrainingOptions

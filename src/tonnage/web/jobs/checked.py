@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tonnage.cli._compare import axes
+from tonnage.cli.forms.compare import axes
 from tonnage.kernel.errors import TonnageError, UnknownName
 from tonnage.question.given import required, values
 from tonnage.question.looked_up import check_model

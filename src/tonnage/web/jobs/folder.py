@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tonnage import __version__
+from tonnage.kernel.version import __version__
 from tonnage.web.jobs.limits import JobLimits
 
 PREFIX = "tonnage-web-"

@@ -15,11 +15,11 @@ from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.reach import limited
 from tonnage.kernel.registry import unknown
 from tonnage.web.answer import Refusal
-from tonnage.web.body import question_of, read
 from tonnage.web.jobs.board import CANCELLED, DONE, Board, FullError, Job, Step
 from tonnage.web.jobs.checked import check
 from tonnage.web.jobs.documents import SEARCHES, JobDocument, ReasonDocument, ResultDocument, StepDocument
 from tonnage.web.jobs.processes import end_process
+from tonnage.web.wire.body import question_of, read
 
 LOOK = 0.1  # seconds between two looks at a job that is followed
 STILL_HERE = 15.0  # seconds after which something is sent, so that nobody in between hangs up

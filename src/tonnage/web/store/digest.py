@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tonnage import __version__
+from tonnage.kernel.version import __version__
 
 SAVED_VERBS = ("train", "serve", "plan", "max", "compare")
 WORDS = {0: "fits", 2: "tight", 3: "does not fit", 4: "not known"}  # the exit status of the command line

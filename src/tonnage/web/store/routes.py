@@ -15,7 +15,6 @@ from litestar.params import FromPath
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.registry import nearest, unknown
 from tonnage.web.answer import Refusal
-from tonnage.web.body import question_of, read
 from tonnage.web.jobs.board import DONE, Board
 from tonnage.web.questions import answer_at_once
 from tonnage.web.store.check import checked_command
@@ -31,6 +30,7 @@ from tonnage.web.store.documents import (
 )
 from tonnage.web.store.figures import BUSY, digest_of
 from tonnage.web.store.names import ANY, check_name
+from tonnage.web.wire.body import question_of, read
 
 if TYPE_CHECKING:  # SQLAlchemy is read when something is saved
     from tonnage.web.store.saved import Store

@@ -1,0 +1,214 @@
+"""The parser of a verb, built from the options that are declared for it."""
+
+import argparse
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from tonnage.cli.common.help import Formatter
+from tonnage.cli.common.print import write
+from tonnage.cli.common.report import add_reports, parted
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.language import say, sentence, speaking
+from tonnage.question.form import ALONE, UNGROUPED, Form, Group
+from tonnage.question.given import Given
+from tonnage.question.option import Option, names_in
+from tonnage.spelling.flags import assignment, ours
+
+LONGEST = 200  # characters of a wrong word that are shown
+NEGATIVE = re.compile(r"-[.\d]")  # begins as a negative amount does
+Switch = type[argparse.Action]
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, but wrong usage is status 64 (2 means "tight" here), and a wrong option is answered with the nearest one. `reads_as`: the
+    verb whose options it has, where it is not its own."""
+
+    reads_as = ""
+    mixes = False
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        kwargs.setdefault("allow_abbrev", False)
+        kwargs.setdefault("formatter_class", Formatter)
+        super().__init__(*args, **kwargs)
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Options of other tools that mean the same are read as ours, and underscores as dashes. `typed`: option -> as it was written."""
+        given = parted(args)
+        words = ours(given, self._option_string_actions, self._verb)
+        typed = self._typed(given, words)
+        # two positional words, with options between them
+        parse = self.parse_known_intermixed_args if self.mixes else self.parse_known_args
+        found, extra = parse(self._with_negatives(words), Given() if namespace is None else namespace)
+        if extra:
+            self.error(f"unrecognized arguments: {' '.join(extra)[:LONGEST]}.{self._nearest(extra[0])}")
+        found.typed = typed
+        return found
+
+    def _with_negatives(self, words: list[str]) -> list[str]:
+        """Joined by `=`, an option and a value such as -1s, which argparse would take for an option: the option's own check refuses it."""
+        joined: list[str] = []
+        left = iter(words)
+        for word in left:
+            action = self._option_string_actions.get(word)
+            takes_value = action is not None and action.nargs is None and not isinstance(action, argparse._HelpAction)
+            value = next(left, None) if takes_value else None
+            if value is None:
+                joined.append(word)
+            elif NEGATIVE.match(value) and value not in self._option_string_actions and word.startswith("--"):
+                joined.append(f"{word}={value}")
+            else:
+                joined += [word, value]
+            if word == "--":
+                return joined + list(left)
+        return joined
+
+    def _typed(self, given: list[str], words: list[str]) -> dict[str, str]:
+        """Option -> how it was spelled. What argparse would take silently, or refuse in words of its own, is refused here."""
+        found: dict[str, str] = {}
+        for at, word in enumerate(words):
+            flag, equals, value = word.partition("=")
+            if word == "--":
+                break
+            action = self._option_string_actions.get(flag)
+            if word.startswith("-") and word.endswith("=--"):  # Python 3.11's argparse reads it as an empty list
+                self.error(f"argument {word.removesuffix('=--')}: expected one argument")
+            if action is None:
+                continue
+            if action.nargs == 0 and equals:
+                off = next((each for each in action.option_strings if each.startswith("--no-")), "")
+                if off:
+                    self.error(f"{flag} takes no value: write {flag} or {off}. Got {shown(value)}")
+                self.error(f"{flag} takes no value: write it alone, or leave it out. Got {shown(value)}")
+            if action.nargs is not None or isinstance(action, argparse._AppendAction):
+                continue
+            found[action.dest] = given[at].partition("=")[0].replace("_", "-")
+        return found
+
+    def near(self, name: str) -> list[str]:
+        """Options that may be meant by a name that is none."""
+        from tonnage.spelling import meant
+
+        return meant(name, (action.dest for action in self._actions if action.dest not in ("help", "lang")))
+
+    def format_usage(self) -> str:
+        """In English, since argparse itself cuts the first word off it."""
+        with speaking("en"):
+            return super().format_usage()
+
+    def error(self, message: str) -> Any:
+        end = "" if message.endswith("?") else "."
+        raise InvalidInput(f"{message.removesuffix('.')}{end} See `{self.prog} --help`.")
+
+    @property
+    def _verb(self) -> str:
+        """Whose options these are, as other tools spell them."""
+        return self.reads_as or self.prog.rpartition(" ")[2]
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """argparse hides that help cannot be written; here it has its status."""
+        write(message)
+
+    def _nearest(self, word: str) -> str:
+        if not word.startswith("--"):
+            return assignment(word, self._verb)
+        near = self.near(word.removeprefix("--").partition("=")[0])
+        flags = [f"--{name.replace('_', '-')}" if f"--{name.replace('_', '-')}" in self._option_string_actions else name.upper() for name in near]  # fmt: skip
+        return f" Did you mean {' or '.join(flags)}?" if flags else ""
+
+
+def add_form(parser: argparse.ArgumentParser, form: Form, switch: Switch = argparse.BooleanOptionalAction) -> None:
+    """Add the options of a form of a verb, group by group. `switch`: what an option without a value does."""
+    if isinstance(parser, Parser):
+        parser.reads_as, parser.mixes = form.reads_as, len([each for each in form.options.values() if each.alone]) > 1
+    add_groups(parser, form.groups, form.required, switch)
+
+
+def add_groups(
+    parser: argparse.ArgumentParser,
+    groups: Iterable[Group],
+    required: Iterable[str] = (),
+    switch: Switch = argparse.BooleanOptionalAction,
+) -> None:
+    """Add options group by group. `required`: those of what stands alone that cannot be left out."""
+    for group in groups:
+        if group.exclusive:
+            _add_all(parser.add_mutually_exclusive_group(), group.options, required, switch)
+        elif group.title in (ALONE, UNGROUPED):
+            _add_all(parser, group.options, required, switch)
+        else:
+            add(parser, group.options, group.title, switch)
+
+
+def add(
+    parser: argparse.ArgumentParser,
+    options: Iterable[Option],
+    title: str,
+    switch: Switch = argparse.BooleanOptionalAction,
+) -> None:
+    """Add options as a group; each help line ends with unit and default."""
+    _add_all(parser.add_argument_group(title), options, (), switch)
+
+
+def _add_all(group: Any, options: Iterable[Option], required: Iterable[str], switch: Switch) -> None:
+    for option in options:
+        if option.alone:
+            nargs = "*" if option.many else None if option.name in required else "?"
+            action = group.add_argument(option.name, nargs=nargs, metavar=option.metavar, help=_about(option))
+        else:
+            action = group.add_argument(
+                option.flag, *option.short, dest=option.name, help=_about(option), **_how(option, switch)
+            )
+        action.__dict__["option"] = option
+
+
+def _how(option: Option, switch: Switch) -> dict[str, Any]:
+    """How argparse takes an option: a switch, or a value that it keeps as it was written."""
+    if option.read is None:
+        return {"action": switch if option.negatable else "store_true", "default": None}
+    unit = option.unit.upper().replace(" ", "_") if option.unit and " " not in option.unit else "VALUE"
+    kept: dict[str, Any] = {"action": "append", "default": []} if option.repeated else {}
+    return {"metavar": option.metavar or unit} | kept
+
+
+def _about(option: Option) -> str:
+    about = sentence(option.help) if option.help else ", ".join(names_in(option.choices))
+    if option.unit:
+        about += f" [{say(option.unit)}]"
+    if option.default:
+        about += say(" (default: {what})", what=sentence(option.default))
+    return about.replace("%", "%%")
+
+
+def add_output(parser: argparse.ArgumentParser, *, reports: bool = False) -> Any:
+    """--json and --formulas, and of verbs that have them --html and --markdown; the group, for a verb that has more."""
+    group = parser.add_argument_group("output")
+    group.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/1)")
+    group.add_argument(
+        "--formulas", action="store_true", help="open the breakdown down to formulas with the numbers put in"
+    )
+    if reports:
+        add_reports(group)
+    return group
+
+
+def add_named_values(parser: argparse.ArgumentParser) -> None:
+    """--argument, of a program FILE.py:callable."""
+    parser.add_argument("--argument", "-a", action="append", default=[], metavar="NAME=VALUE",
+                        help="an argument of the callable; can be given again")  # fmt: skip
+
+
+def named_values(pairs: list[str]) -> dict[str, Any]:
+    """NAME=VALUE, a value as Python writes numbers, truth and texts; what is none of these is a text."""
+    import ast
+
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.isidentifier():
+            raise InvalidInput(f"--argument is written NAME=VALUE. Got {pair[:80]!r}.")
+        try:
+            found[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            found[name] = value
+    return found

@@ -1,0 +1,20 @@
+"""tonnage compare: answers of `serve` beside each other."""
+
+import argparse
+
+from tonnage.cli.forms import compare
+from tonnage.question.given import Given
+from tonnage.question.verbs import form_of
+
+OPTIONS = compare.compared(form_of("compare", "serve"))
+HELP = f"""which machine, precision and context for a served model, at what price? (`tonnage compare --train --help`: for training)
+
+{compare.lists(OPTIONS, "enforce-eager")}"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    compare.add_arguments(parser, "serve")
+
+
+def run(arguments: Given) -> int:
+    return compare.run(arguments, "serve", OPTIONS)

@@ -1,0 +1,20 @@
+"""tonnage compare --train: answers of `train` beside each other."""
+
+import argparse
+
+from tonnage.cli.forms import compare
+from tonnage.question.given import Given
+from tonnage.question.verbs import form_of
+
+OPTIONS = compare.compared(form_of("compare", "train"))
+HELP = f"""which machine, precision and sequence length for a training run, at what price?
+
+{compare.lists(OPTIONS, "compile")}"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    compare.add_arguments(parser, "train")
+
+
+def run(arguments: Given) -> int:
+    return compare.run(arguments, "train", OPTIONS)

@@ -1,0 +1,20 @@
+"""From a maximum to stdout."""
+
+from typing import Any
+
+from tonnage.cli.common.print import print_json, print_lines
+from tonnage.cli.common.report import prints_report, reported
+from tonnage.question.given import Given
+
+
+def print_maximum(arguments: Given, found: Any) -> int:
+    """The status of the command."""
+    if prints_report(arguments, found):
+        pass
+    elif arguments.json:
+        print_json(found.to_dict())
+    else:
+        from tonnage.render.maximum import maximum_lines
+
+        print_lines(maximum_lines(found.summary(), found.answer.memory, formulas=arguments.formulas))
+    return reported(arguments, found, found.status)

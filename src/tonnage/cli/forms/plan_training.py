@@ -1,0 +1,91 @@
+"""tonnage plan --train: the best plans of a machine, or the best machines."""
+
+import argparse
+from typing import Any
+
+from tonnage.cli.common.parser import add_form, add_output
+from tonnage.kernel.errors import InvalidInput
+from tonnage.question.given import Given, values
+from tonnage.question.looked_up import read_model
+from tonnage.question.option import options_of
+from tonnage.question.subjects.machine import RESERVE, TO_TRAIN_ON
+from tonnage.question.subjects.money import MONEY
+from tonnage.question.subjects.plan_training import SearchOptions
+from tonnage.question.subjects.run import RunOptions
+from tonnage.question.subjects.training import TrainingOptions
+from tonnage.question.verbs import form_of
+
+HELP = (
+    "the best plans of a training run on a machine, or the best machines for it: parallel sizes, micro-batch, ZeRO stage, recomputation and runtime. "
+    "`tonnage plan --serve --help` is of machines for users, `tonnage plan --inventory --help` of a pool of unlike machines"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_form(parser, form_of("plan", "train"))
+    add_output(parser, reports=True)
+
+
+def varied(pairs: list[str]) -> dict[str, tuple[Any, ...]]:
+    """Of --vary: the values, read as the option of `train` reads them."""
+    known = {option.name: option for option in options_of(TrainingOptions)}
+    found: dict[str, tuple[Any, ...]] = {}
+    for pair in pairs:
+        name, equals, values = pair.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or not values.strip():
+            raise InvalidInput(
+                f"--vary is written OPTION=VALUE,VALUE, such as precision=bf16-mixed,fp8-te. Got {pair[:80]!r}."
+            )
+        if name not in known:
+            from tonnage.kernel.registry import unknown
+
+            raise unknown("option to vary", name, known)
+        if name in found:
+            raise InvalidInput(f"--vary {name} is given twice: write all its values in one.")
+        read = known[name].read
+        texts = [text.strip() for text in values.split(",") if text.strip()]
+        found[name] = tuple(_switch(text, name) if read is None else read(text, f"--vary {name}") for text in texts)
+    return found
+
+
+def _switch(text: str, name: str) -> bool:
+    if text not in ("on", "off"):
+        raise InvalidInput(f"--vary {name} takes on and off. Got {text!r}.")
+    return text == "on"
+
+
+def machines_named(text: str | None) -> tuple[str, ...]:
+    """The names in a list that is parted by commas; none where nothing is said."""
+    if text is None:
+        return ()
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names:
+        raise InvalidInput(f"--on names machines, such as h100,8xa100. Got {text!r}.")
+    return names
+
+
+def run(arguments: Given) -> int:
+    from tonnage.api.planning import plan_training
+    from tonnage.cli.common.print import print_json, print_lines
+    from tonnage.cli.common.report import prints_report, reported
+
+    common = values(arguments, (TO_TRAIN_ON, RESERVE))
+    declared = [each for form in (SearchOptions, TrainingOptions, RunOptions) for each in options_of(form)]
+    given = values(arguments, (*declared, *MONEY))
+    found = plan_training(
+        read_model(arguments),
+        on=machines_named(common.get("on")),
+        vary=varied(arguments.vary),
+        reserve_bytes=common.get("reserve", 0),
+        **given,
+    )
+    if prints_report(arguments, found):
+        pass
+    elif arguments.json:
+        print_json(found.to_dict())
+    else:
+        from tonnage.render.plans.training import plan_lines
+
+        print_lines(plan_lines(found.to_dict(), found.plans[0].answer.memory if found.plans else None))
+    return reported(arguments, found, found.status)

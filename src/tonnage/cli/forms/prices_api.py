@@ -1,0 +1,147 @@
+"""tonnage prices --api: what a million tokens of hosted models cost, each price with its source and age; and what given requests cost."""
+
+import argparse
+from datetime import date
+from typing import Any
+
+from tonnage.catalogue import toml_files
+from tonnage.catalogue.api_prices import api_prices, of_model
+from tonnage.catalogue.models import find
+from tonnage.catalogue.prices import STALE_DAYS
+from tonnage.cli.common.parser import add_form, add_output
+from tonnage.cli.common.print import print_json, print_lines
+from tonnage.documents.schema import SCHEMA
+from tonnage.estimate.money.hosted import offer
+from tonnage.formulas import service as h
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.registry import unknown
+from tonnage.kernel.term import Term
+from tonnage.kernel.units import human
+from tonnage.language import say, sentence
+from tonnage.question.given import Given, values
+from tonnage.question.subjects.prices import API_PRICES
+from tonnage.question.texts import word
+from tonnage.question.verbs import form_of
+
+HELP = "what a million tokens of hosted models cost (USD), each price with its source and date; and what requests of a length cost there"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_form(parser, form_of("prices", "api"))
+    add_output(parser)
+
+
+def run(arguments: Given) -> int:
+    given = values(arguments, API_PRICES)
+    today = given.get("as_of", date.today())  # noqa: DTZ011 - prices have a day, no zone
+    name = word(arguments.model, "MODEL") if arguments.model is not None else ""
+    if name and find(name) is None:
+        raise toml_files.missing("models", "model", name)
+    request = _request(given)
+    found = [
+        price for price in (of_model(name) if name else api_prices()) if _is_of(price.provider, given.get("provider"))
+    ]
+    if (
+        given.get("provider")
+        and not found
+        and not [price for price in api_prices() if _is_of(price.provider, given["provider"])]
+    ):
+        raise unknown(
+            "provider of hosted models", given["provider"], sorted({price.provider for price in api_prices()})
+        )
+    prompt, answer = (request or {}).get("input_tokens", 1), (request or {}).get("output_tokens", 1)
+    rows = [offer(price, prompt, answer, (request or {}).get("cached_tokens", 0), today) for price in found]
+    rows.sort(key=lambda row: (row["model"], row["request"].value))
+    for row in rows:
+        _costs(row, request)
+    document = {"schema": SCHEMA, "as_of": today.isoformat(), "stale_after_days": STALE_DAYS, "model": name or None, "request": request,
+                "prices": rows, "warnings": _warnings(rows)}  # fmt: skip
+    if arguments.json:
+        print_json(document)
+    else:
+        print_lines(_lines(document))
+    return 0
+
+
+def _is_of(provider: str, asked: str | None) -> bool:
+    return asked is None or toml_files.key(provider) == toml_files.key(asked)
+
+
+def _request(given: dict[str, Any]) -> dict[str, Any] | None:
+    """The requests that were said; None where none were."""
+    names = ("input_tokens", "output_tokens", "cached_tokens", "requests_per_day")
+    said = {name: given[name] for name in names if name in given}
+    if not said:
+        return None
+    missing = [name for name in names[:2] if name not in said]
+    if missing:
+        raise InvalidInput(
+            f"what a request costs needs --input-tokens and --output-tokens: --{missing[0].replace('_', '-')} is missing."
+        )
+    if said.get("cached_tokens", 0) > said["input_tokens"]:
+        raise InvalidInput(f"--cached-tokens must be at most the {said['input_tokens']:,} of --input-tokens. Got {said['cached_tokens']:,}.")  # fmt: skip
+    for each in ("input_tokens", "output_tokens", "requests_per_day"):
+        if said.get(each) == 0:
+            raise InvalidInput(f"--{each.replace('_', '-')} must be at least 1. Got 0.")
+    return {"cached_tokens": 0, "requests_per_day": None, **said}
+
+
+def _costs(row: dict[str, Any], request: dict[str, Any] | None) -> None:
+    """Figures of the requests; without any no request has a price."""
+    if request is None:
+        del row["request"], row["cost_per_million_tokens"]
+        return
+    if request["requests_per_day"]:
+        price: Term = row["request"]
+        row["usd_per_day"] = Term.of("such requests of a day", h.requests_usd, source=price.source, USD_req=price.value, n_req=request["requests_per_day"]).to_dict()  # fmt: skip
+    row["request"], row["cost_per_million_tokens"] = row["request"].to_dict(), row["cost_per_million_tokens"].to_dict()
+
+
+def _warnings(rows: list[dict[str, Any]]) -> list[str]:
+    stale = sum(row["stale"] for row in rows)
+    return [f"{stale} of {len(rows)} prices {'is' if stale == 1 else 'are'} older than {STALE_DAYS} days: they may have moved."] if stale else []  # fmt: skip
+
+
+def _lines(document: dict[str, Any]) -> list[str]:
+    from tonnage.render.text import table_lines
+
+    rows, request, name = document["prices"], document["request"], document["model"]
+    if not rows:
+        if name:
+            return [
+                say("no price of {name} by the token is known. Yours go in <config directory>/api_prices/.", name=name)
+            ]
+        return [say("no price by the token is known. Yours go in <config directory>/api_prices/.")]
+    header = ["model", "provider", "input", "cached", "output", *([say('a request'), say('a million tokens')] if request else ()),
+              *([say('a day')] if request and request["requests_per_day"] else ()), say('as of'), "age"]  # fmt: skip
+    lines = [
+        say("{rows_count} prices of {name} by the token, USD a million", rows_count=len(rows), name=name)
+        if name
+        else say("{rows_count} prices by the token, USD a million", rows_count=len(rows))
+    ]
+    if request:
+        lines.append(say('a request: {input_tokens} tokens, {cached_tokens} of them cached, and an answer of {output_tokens}', input_tokens=f"{request['input_tokens']:,}", cached_tokens=f"{request['cached_tokens']:,}", output_tokens=f"{request['output_tokens']:,}"))  # fmt: skip
+    lines += ["", *table_lines([_cells(row, request) for row in rows], header), ""]
+    lines += [say("note: {what}", what=sentence(warning)) for warning in document["warnings"]]
+    if name:
+        notes = {row["note"]: row["provider"] for row in rows if row["note"]}
+        lines += [
+            say("note: {provider}: {note}", provider=provider, note=sentence(note)) for note, provider in notes.items()
+        ]
+        lines += [say("source: {what}", what=source) for source in dict.fromkeys(row["source"] for row in rows)]
+        lines.append(
+            say(
+                "beside own machines: tonnage serve {name} --on CLUSTER --input-tokens N --output-tokens N --users N",
+                name=name,
+            )
+        )
+    return lines if lines[-1] else lines[:-1]
+
+
+def _cells(row: dict[str, Any], request: dict[str, Any] | None) -> list[str]:
+    made = [row["model"], row["provider"], *("-" if row[f"{each}_usd"] is None else f"{row[f'{each}_usd']:.3f}" for each in ("input", "cached_input", "output"))]  # fmt: skip
+    if request:
+        made += [f"{row['request']['value']:.6f} USD", human(row["cost_per_million_tokens"]["value"], "USD")]
+    if request and request["requests_per_day"]:
+        made.append(human(row["usd_per_day"]["value"], "USD"))
+    return [*made, row["as_of"], f"{row['age_days']} d{(say(', stale') if row['stale'] else '')}"]

@@ -1,0 +1,175 @@
+"""A training run and changes of it that hold its global batch: the plan of each, and what it needs and takes."""
+
+from collections.abc import Callable
+from functools import cached_property
+from math import ceil
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.estimate.advice.moves import Changes, Settled, bare, ordered
+from tonnage.estimate.bands import highest
+from tonnage.estimate.host.memory import host_memory
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.memory import Step
+from tonnage.estimate.money.bill import Rent
+from tonnage.estimate.options.offload_options import OFFLOADS
+from tonnage.estimate.options.plans import training_plan
+from tonnage.estimate.plan.schedule import schedule_takes_microbatches
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.run.larger_machines import Machines
+from tonnage.estimate.step_time.time import Timing, timing_of
+from tonnage.formulas.time import tokens_per_second
+from tonnage.kernel.errors import TonnageError
+from tonnage.runtimes import PEFT_CODE, USUAL_ON_SEVERAL, training_runtime
+from tonnage.spec import Cluster, TrainingPlan
+
+# What follows from other choices unless it is said: a move says it wherever it moves.
+DERIVED = ("data_parallel_size", "num_microbatches")
+FIELDS = tuple(name for name in TrainingOptions.__struct_fields__ if name in TrainingPlan.__struct_fields__)
+
+
+RentOf = Callable[[Cluster], Rent | None]  # what a cluster costs an hour; None where no price is known
+
+
+class Planned(Struct, frozen=True, eq=False, dict=True):
+    """A change, and the plan that it leads to. What its step takes is asked before what it needs: that takes longer to find."""
+
+    change: dict[str, Any]
+    machine: Cluster
+    plan: TrainingPlan
+    step: Step
+
+    @cached_property
+    def timing(self) -> Timing | None:
+        return timing_of(self.step, self.machine)
+
+    @cached_property
+    def seconds(self) -> float | None:
+        """Of a step."""
+        return float(self.timing.seconds) if self.timing else None
+
+    @property
+    def seconds_a_sequence(self) -> float | None:
+        return None if self.seconds is None else self.seconds / self.plan.global_batch_size
+
+    @property
+    def pace(self) -> float | None:
+        """Tokens a second."""
+        if not self.seconds:
+            return None
+        return float(tokens_per_second.evaluate(D=self.plan.global_batch_size * self.plan.sequence_length, tau=self.seconds))  # fmt: skip
+
+
+class Run:
+    """The user's run, and changes of it that hold its global batch. `widest`: of its groups, if more than the machine has; 0: it is not."""
+
+    def __init__(
+        self, model: Model, cluster: Cluster, options: TrainingOptions, now: Planned, widest: int, rent: RentOf
+    ):
+        self.model, self.cluster, self.options, self.now, self.widest, self.rent = model, cluster, options, now, widest, rent  # fmt: skip
+        self.plan = now.plan
+        self.machines = Machines(cluster)
+        self.become = must_become(self.plan, options, widest)
+        self.runtime = training_runtime(USUAL_ON_SEVERAL if self.become else self.plan.runtime)  # which it may become
+
+    def ask(self, change: dict[str, Any]) -> Settled | None:
+        """The change with every option that it moves, and its bytes; None if it is no plan."""
+        planned = self.planned(change)
+        return self.settled(planned) if planned else None
+
+    def planned(self, change: dict[str, Any]) -> Planned | None:
+        """The plan of a change; None if it is none."""
+        machine = self.machines.of(change.get("on"))
+        try:
+            plan = self._held(machine, {name: value for name, value in change.items() if name != "on"})
+            return Planned(change, machine, plan, Step(self.model, plan, machine)) if plan else None
+        except TonnageError:
+            return None
+
+    def settled(self, planned: Planned) -> Settled | None:
+        """What it needs, and every option that it moves; None if it cannot be."""
+        machine, plan = planned.machine, planned.plan
+        try:
+            said = self._said(planned)
+            made = planned.step.walk()
+            if any(getattr(plan, name) != "none" for name in OFFLOADS) and self._overfills(plan, machine, made):
+                return None
+            needed = ceil(made.needed)
+        except TonnageError:
+            return None
+        grown: Changes = "nothing" if plan.global_batch_size == self.plan.global_batch_size else "workload"
+        said = bare(said, self.plan, lambda rest: self._plan(machine, rest))
+        said |= {} if planned.change.get("on") is None else {"on": machine.name}
+        made_of = ordered(said, TrainingOptions)
+        return Settled(
+            made_of, needed, grown, highest(plan, machine, needed), lambda: planned.seconds, plan.global_batch_size,
+            lambda: planned.pace, lambda: self.rent(machine),
+        )  # fmt: skip
+
+    def _said(self, planned: Planned) -> dict[str, Any]:
+        """Every option that the user has to give for this plan."""
+        change, plan = planned.change, planned.plan
+        fields = [name for name in FIELDS if name != "runtime_version" or "runtime" not in change]
+        said = {name: getattr(plan, name) for name in fields if getattr(plan, name) != getattr(self.plan, name)}
+        said |= {name: value for name, value in change.items() if name != "on"}  # qlora, say, is lora on another base
+        again = self._plan(planned.machine, said)
+        return said | {
+            name: getattr(plan, name)
+            for name in fields
+            if getattr(plan, name) != getattr(again, name) and name not in change
+        }
+
+    def _plan(self, machine: Cluster, said: dict[str, Any]) -> TrainingPlan:
+        return training_plan(self.model, machine, replace(self.options, **said), Question())
+
+    def fits_on(self, machine: Cluster, reserve: int) -> bool:
+        """Whether the run as it was asked about fits other accelerators."""
+        try:
+            plan = training_plan(self.model, machine, self.options, Question())
+            needed = ceil(Step(self.model, plan, machine).walk().needed)
+        except TonnageError:
+            return False
+        return highest(plan, machine, needed) <= machine.accelerator.memory.usable_bytes - reserve
+
+    def _overfills(self, plan: TrainingPlan, machine: Cluster, made: Any) -> bool:
+        """Does what is offloaded need more host memory than a node has?"""
+        host = host_memory(self.model, plan, machine, made)
+        return host.capacity is not None and host.memory.value > host.capacity
+
+    def _held(self, machine: Cluster, change: dict[str, Any]) -> TrainingPlan | None:
+        """The changed plan with the same global batch, or with more replicas' share of it where that cannot be."""
+        freed: dict[str, Any] = dict.fromkeys(DERIVED)
+        if "runtime" in change:
+            freed["zero_stage"] = None
+        plan = training_plan(self.model, machine, replace(self.options, **{**freed, **change}), Question())
+        if "num_microbatches" in change:
+            return plan
+        count, rest = divmod(self.plan.global_batch_size, plan.micro_batch_size * plan.data_parallel_size)
+        if rest and self.options.global_batch_size is not None:
+            return None
+        held = replace(plan, num_microbatches=self.plan.num_microbatches if rest else count)
+        if schedule_takes_microbatches(held):
+            return held
+        # the schedule takes another number: the one of the runtime's own batch, unless the user gave the batch
+        return plan if self.options.global_batch_size is None and self.options.num_microbatches is None else None
+
+
+def must_become(plan: TrainingPlan, options: TrainingOptions, widest: int) -> dict[str, Any]:
+    """What a run changes to so that more accelerators hold less each: of a runtime that copies everything, or that is estimated on one
+    alone; and where nothing else fits, of one that cuts no matrices. Recomputation, method and precision stay as they are, where they were a runtime's own."""
+    runtime = training_runtime(plan.runtime)
+    uncut = runtime.one_accelerator or (widest and not runtime.tensor_parallel)
+    copies_everything = runtime.zero_stages == (0,)
+    if not copies_everything and not uncut:
+        return {}
+    become: dict[str, Any] = {"runtime": USUAL_ON_SEVERAL, "model_code": PEFT_CODE}
+    if plan.recompute == "full":
+        become["recompute"] = "full"
+    if options.method is None and plan.method != "full":
+        become["method"] = plan.method
+    if options.precision is None and plan.precision != training_runtime(USUAL_ON_SEVERAL).default_precision:
+        become["precision"] = plan.precision
+    return become

@@ -1,0 +1,60 @@
+"""Error bands of memory: how far published measurements lie from estimates of runs of the same kind.
+
+The figures are in `measured.py`, which `scripts/fit_bands.py` writes from the measurements in validation/; a band is a pair of factors of
+the estimate. A band is of rows of the same runtime, method and objective (training), or of the same engine and hardware family (serving).
+Other runs have none.
+"""
+
+from math import ceil
+
+from tonnage.estimate.bands.forms import Band as Band
+from tonnage.estimate.bands.forms import Table as Table
+from tonnage.spec import Accelerator, Cluster, TrainingPlan
+
+
+def method_of(plan: TrainingPlan) -> str:
+    """The method that measurements are told apart by: LoRA on a 4-bit base is QLoRA."""
+    return "qlora" if plan.method == "lora" and plan.base_weights.startswith(("nf4", "fp4")) else plan.method
+
+
+def kind_of(plan: TrainingPlan) -> str:
+    """The method, with the objective where that is another than sft, whose memory is that of pre-training: DPO holds a reference model too,
+    PPO a critic, and GRPO generates."""
+    return method_of(plan) if plan.objective == "sft" else f"{method_of(plan)} {plan.objective}"
+
+
+def training_band(plan: TrainingPlan, cluster: Cluster) -> Band | None:
+    """The band of a training run's memory: of its runtime, method and objective, or None."""
+    from tonnage.estimate.bands import measured
+
+    return measured.TRAIN_MEMORY.find(plan.runtime, kind_of(plan), cluster.accelerator.vendor)
+
+
+def family_of(accelerator: Accelerator) -> str:
+    """The hardware family: the first word of the generation, such as Hopper or Ada."""
+    return accelerator.generation.partition(" ")[0]
+
+
+def serving_band(engine: str, accelerator: Accelerator) -> Band | None:
+    """The band of what a served model takes: of its engine and the accelerator's family, or None."""
+    from tonnage.estimate.bands import measured
+
+    return measured.SERVE_MEMORY.find(engine, family_of(accelerator), accelerator.vendor)
+
+
+def highest(plan: TrainingPlan, cluster: Cluster, needed: float) -> int:
+    """The bytes that must be usable for the run to fit for sure: the band's high end, or what is needed where there is none."""
+    band = training_band(plan, cluster)
+    return band.around(needed)[1] if band else ceil(needed)
+
+
+def serving_highest(engine: str, accelerator: Accelerator, needed: float) -> int:
+    """The same for a model that is served."""
+    band = serving_band(engine, accelerator)
+    return band.around(needed)[1] if band else ceil(needed)
+
+
+def safe_bytes(engine: str, accelerator: Accelerator, usable: float) -> float:
+    """The largest estimate with which a served model still fits at the band's high end."""
+    band = serving_band(engine, accelerator)
+    return usable / band.high if band else usable

@@ -1,0 +1,49 @@
+"""What an error band is, and tables of them."""
+
+from collections.abc import Mapping
+from math import ceil, floor
+
+from msgspec import Struct
+
+
+class Band(Struct, frozen=True, kw_only=True):
+    """Low and high as factors of an estimate, between which eight of ten measurements lie, each judged by those of other sources.
+
+    `runtime`: runtime or engine of the runs it is about; `kind`: their method and objective, or the hardware family; `rows`, `sources`: how many measurements made it, from how many publishers; `only`: the publisher, where
+    there is one. `held`: the share of measurements inside a band that their own publisher had no part in; None where there is one publisher.
+    """
+
+    runtime: str
+    kind: str
+    low: float
+    high: float
+    rows: int
+    sources: int
+    only: str = ""
+    held: float | None = None
+
+    @property
+    def what(self) -> str:
+        """Whose measurements these are."""
+        sources = (
+            f"{self.sources} sources"
+            if self.sources > 1
+            else f"one source ({self.only})"
+            if self.only
+            else "one source"
+        )
+        return f"of {self.rows} published runs with {self.runtime} and {self.kind}, from {sources}, eight in ten lie inside"
+
+    def around(self, needed: float) -> tuple[int, int]:
+        """The band in bytes."""
+        return floor(needed * self.low), ceil(needed * self.high)
+
+
+class Table(Struct, frozen=True, kw_only=True):
+    """All bands of one quantity by the two words that tell the kind of run, and the vendors of the machines that were measured."""
+
+    bands: Mapping[tuple[str, str], Band]
+    vendors: tuple[str, ...]
+
+    def find(self, first: str, second: str, vendor: str) -> Band | None:
+        return self.bands.get((first, second)) if vendor in self.vendors else None

@@ -1,0 +1,136 @@
+"""Layers of the chunks of a pipeline: those that are said, and those of the runtime's own split."""
+
+from tonnage.architectures import Model
+from tonnage.estimate.plan.nearest import divisors, near, near_sizes
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.step.rank import split_layers
+from tonnage.kernel.errors import InvalidPlan, NotApplicable, shown
+from tonnage.runtimes import TrainingRuntime, runtimes_with
+from tonnage.runtimes.parts.megatron.pipeline import Chunk, even_layout, parsed_layout
+from tonnage.spec import TrainingPlan
+
+ACCOUNTS = ("account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split")
+LONGEST = 4096  # characters of a layout
+MOST = 4096  # chunks
+
+
+def takes_unequal_chunks(runtime: TrainingRuntime, layers: int, chunks: int, o: TrainingOptions) -> bool:
+    """Whether what is said, or the runtime's own split, gives each chunk a number of layers that need not be the same."""
+    if "pipeline_layout" in runtime.options:
+        return o.pipeline_layout is not None or any(getattr(o, name) for name in ACCOUNTS) or _says_ends(o)
+    return runtime.splits_chunks and layers >= chunks
+
+
+def said_chunks(model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o: TrainingOptions) -> tuple[int, ...]:
+    """Layers of each virtual stage, in the order in which a token passes them; empty where the runtime splits by itself.
+
+    Sources: Megatron-core, transformer_block.py: get_num_layers_to_build; pipeline_parallel_layer_layout.py.
+    """
+    p, v = sizes["pipeline_parallel_size"], sizes["virtual_pipeline_size"]
+    said = {name: getattr(o, name) for name in ("pipeline_layout", *ACCOUNTS) if getattr(o, name)}
+    name, value = next(((name, value) for name, value in said.items() if name not in runtime.options), ("", None))
+    if name:
+        raise NotApplicable(
+            f"runtime {runtime.name} has no {name}: leave it out. {runtimes_with(name)} has it. Got {shown(value)}.",
+            name,
+            ("runtime",),
+        )
+    if said and p == 1:
+        name = next(iter(said))
+        raise NotApplicable(
+            f"{name} is of a pipeline: pipeline_parallel_size must be above 1. Got 1.",
+            name,
+            ("pipeline_parallel_size",),
+        )
+    if o.pipeline_layout:
+        return _of_layout(model, p, v, o)
+    if said or (v > 1 and runtime.split == "even" and _says_ends(o)):
+        return _in_order(_even(model, sizes, o))
+    return ()
+
+
+def chunk_layers(model: Model, runtime: TrainingRuntime, plan: TrainingPlan) -> tuple[int, ...]:
+    """Layers of each virtual stage of a plan: as it says, or as the runtime splits ranks or, where it deals them out, chunks.
+
+    The chunks of a rank are alike in an even split, as Megatron-core has it (transformer_block.py: get_num_layers_to_build).
+    """
+    if plan.chunk_layers:
+        return plan.chunk_layers
+    p, v = plan.pipeline_parallel_size, plan.virtual_pipeline_size
+    ends = plan.first_stage_layers, plan.last_stage_layers
+    if runtime.splits_chunks:
+        return split_layers(model, p * v, runtime.split, *ends)
+    per_rank = split_layers(model, p, runtime.split, *ends)
+    return tuple(size // v for size in per_rank) * v if runtime.split == "even" else per_rank
+
+
+def _says_ends(o: "TrainingOptions") -> bool:
+    return o.first_stage_layers is not None or o.last_stage_layers is not None
+
+
+def _even(model: Model, sizes: dict[str, int], o: TrainingOptions) -> tuple[tuple[Chunk, ...], ...]:
+    """As Megatron splits what the ends leave; the error says which size to change, and the nearest that can be split."""
+    p, v = sizes["pipeline_parallel_size"], sizes["virtual_pipeline_size"]
+    with_embedding, with_loss = (bool(getattr(o, name)) for name in ACCOUNTS)
+    said = {"first": o.first_stage_layers, "last": o.last_stage_layers}
+
+    def rows(stages: int, **ends: int | None) -> tuple[tuple[Chunk, ...], ...]:
+        return even_layout(
+            model.num_layers, stages, v, **said | ends, with_embedding=with_embedding, with_loss=with_loss
+        )
+
+    def splits(stages: int, **ends: int | None) -> bool:
+        try:
+            return all(chunk.layers >= 0 for row in rows(stages, **ends) for chunk in row)
+        except InvalidPlan:
+            return False
+
+    try:
+        return rows(p)
+    except InvalidPlan as error:
+        ends = {end: size for end, size in said.items() if size is not None}
+        of_ends = range(1, model.num_layers + 1)
+        for asked in [*({end: size} for end, size in ends.items()), *([ends] if len(ends) > 1 else [])]:
+            if nearest := near_sizes(asked, of_ends, lambda some: splits(p, **some)):
+                names = " x ".join(f"{end}_stage_layers" for end in asked)
+                values = " x ".join(map(str, asked.values()))
+                raise InvalidPlan(f"{names} {values}: {error} Nearest: {nearest}.") from None
+        stages = [n for n in divisors(p * sizes["data_parallel_size"]) if 1 < n <= model.num_layers and splits(n)]
+        nearest = near(p, stages) if stages else "a number of accelerators that such stages divide"
+        raise InvalidPlan(f"pipeline_parallel_size {p}: {error} Nearest: {nearest}.") from None
+
+
+def _of_layout(model: Model, p: int, v: int, o: TrainingOptions) -> tuple[int, ...]:
+    text = str(o.pipeline_layout)
+    if _says_ends(o) or any(getattr(o, name) for name in ACCOUNTS):
+        raise InvalidPlan(
+            "pipeline_layout says all: leave out first_stage_layers, last_stage_layers and account_for_*."
+        )
+    if len(text) > LONGEST or any(int(number) > MOST for number in _numbers(text)):
+        raise InvalidPlan(f"pipeline_layout has at most {LONGEST:,} characters and {MOST:,} chunks. Got {shown(text)}.")
+    rows = parsed_layout(text, p)
+    made = _in_order(rows)
+    if len(rows[0]) != v:
+        raise InvalidPlan(
+            f"virtual_pipeline_size must be {len(rows[0])} for the {len(made)} stages of pipeline_layout over {p} ranks. Got {v}."
+        )
+    if sum(made) != model.num_layers:
+        raise InvalidPlan(
+            f"pipeline_layout must have the {model.num_layers} layers of {model.name}, a t for each. Got {sum(made)}."
+        )
+    drafts = sum(chunk.draft_layers for row in rows for chunk in row)
+    if drafts != (o.mtp_layers or 0):
+        raise InvalidPlan(f"pipeline_layout must have an m for each of mtp_layers, {o.mtp_layers or 0}. Got {drafts}.")
+    if not rows[0][0].embedding or not rows[-1][-1].loss:
+        raise InvalidPlan(
+            f"pipeline_layout must begin with the embedding E and end with the loss L. Got {shown(text)}."
+        )
+    return made
+
+
+def _in_order(rows: tuple[tuple[Chunk, ...], ...]) -> tuple[int, ...]:
+    return tuple(row[index].layers for index in range(len(rows[0])) for row in rows)
+
+
+def _numbers(text: str) -> list[str]:
+    return "".join(letter if letter.isascii() and letter.isdigit() else " " for letter in text).split()

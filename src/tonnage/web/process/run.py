@@ -1,0 +1,108 @@
+"""Starting the server."""
+
+import os
+import signal
+import socket
+import sys
+from importlib.util import find_spec
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from tonnage.kernel.errors import InvalidInput
+from tonnage.web.settings import Settings
+
+NEEDED = ("litestar", "uvicorn", "httptools")
+BACKLOG = 1024
+
+
+def check_extra() -> None:
+    """InvalidInput with what to install."""
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise InvalidInput(
+            f"the page and the API need {' and '.join(missing)}, which is not installed: pip install 'tonnage[web]'."
+        )
+
+
+def serve(settings: Settings, browse: bool = False) -> int:
+    """Answer until interrupted."""
+    check_extra()
+    from tonnage.web.jobs.folder import shared_folder
+    from tonnage.web.jobs.taken_over import end_lost_jobs
+    from tonnage.web.process.open_files import with_room_for_connections
+    from tonnage.web.store.opened import Opened
+
+    backup = Opened(settings.store, own=settings.loopback).prepare()
+    if backup is not None:
+        print(f"saved plans were brought to this version of tonnage; as they were before: {backup}", file=sys.stderr)
+    listening = bound(settings)  # first: who cannot have the port takes nothing over
+    signal.signal(signal.SIGTERM, _end)
+    with listening, shared_folder(url(settings)) as folder:
+        end_lost_jobs(folder, settings.jobs)
+        limits = with_room_for_connections(settings.limits)
+        return _serve(replace(settings, folder=str(folder), limits=limits), listening, browse)
+
+
+def _end(*_: Any) -> None:
+    """uvicorn raises the signal that ended it again when it is done: the folder has to go first."""
+    raise SystemExit(128 + signal.SIGTERM)
+
+
+def _serve(settings: Settings, listening: socket.socket, browse: bool) -> int:
+    from uvicorn import Config, Server
+    from uvicorn.supervisors import Multiprocess
+
+    from tonnage.web.app import ENVIRONMENT
+
+    os.environ[ENVIRONMENT] = msgspec.json.encode(settings).decode()
+    config = Config("tonnage.web.process.start:application", factory=True, workers=settings.workers, **lines(settings))
+    _greet(settings, browse)
+    if settings.workers > 1:
+        Multiprocess(config, sockets=[listening]).run()
+    else:
+        Server(config).run(sockets=[listening])
+    return 0
+
+
+def lines(settings: Settings) -> dict[str, Any]:
+    """How uvicorn keeps its lines to clients."""
+    from tonnage.web.wire.protocol import protocol
+
+    return {
+        "http": protocol(settings.limits), "ws": "none", "log_level": "warning", "access_log": False, "server_header": False,
+        "proxy_headers": False, "limit_concurrency": settings.limits.connections, "timeout_keep_alive": 15,
+        "timeout_graceful_shutdown": 3, "backlog": BACKLOG,
+    }  # fmt: skip
+
+
+def bound(settings: Settings) -> socket.socket:
+    """The socket that the server listens at; InvalidInput where it cannot."""
+    try:
+        (family, _, _, _, address), *_ = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise InvalidInput(f"--host {settings.host!r} is no address of this machine.") from None
+    listening = socket.socket(family)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind(address)
+        listening.listen(BACKLOG)
+    except OSError as error:
+        listening.close()
+        raise InvalidInput(f"cannot answer at {url(settings)}: {error.strerror}. Give another --port, or end what answers there.") from None  # fmt: skip
+    return listening
+
+
+def url(settings: Settings) -> str:
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"http://{host}:{settings.port}/"
+
+
+def _greet(settings: Settings, browse: bool) -> None:
+    hubs = "asks model hubs for models that it does not know" if settings.reach.hubs else "asks no network"
+    print(f"tonnage answers at {url(settings)} and {hubs}; Ctrl-C ends it.", file=sys.stderr, flush=True)
+    if browse:
+        import webbrowser
+
+        webbrowser.open(url(settings))

@@ -1,0 +1,59 @@
+"""Every answer that is none: an ErrorDocument with its status."""
+
+import logging
+from typing import Any
+
+from litestar import MediaType, Request, Response
+from litestar.exceptions import HTTPException
+
+from tonnage.kernel.errors import TonnageError, shown
+from tonnage.kernel.registry import nearest
+from tonnage.web.answer import Refusal, error_body, refusal
+from tonnage.web.store.routes import HANDLERS as STORE
+from tonnage.web.wire.methods import allow, asked_method, methods_of, taken_methods
+
+_log = logging.getLogger("tonnage.web")
+KINDS = {404: "NotFound", 405: "NotAllowed", 413: "TooLarge"}
+Asking = Request[Any, Any, Any]
+
+
+def refused(_: Asking, error: Refusal) -> Response[bytes]:
+    return Response(error.body, status_code=error.code, media_type=MediaType.JSON, headers=error.headers)
+
+
+def wrong(request: Asking, error: TonnageError) -> Response[bytes]:
+    return refused(request, refusal(error))
+
+
+def http(request: Asking, error: HTTPException) -> Response[bytes]:
+    """What the framework refuses: a path or a method that is not there, a header that is none."""
+    code, headers = error.status_code, dict(error.headers or {})
+    if code >= 500:
+        _log.error("a request failed", exc_info=error)
+    taken = taken_methods(request) if code == 405 else []
+    if code == 405 and not taken:  # the page's route takes any path, and there is no such file
+        code, headers = 404, {}
+    said = str(error.detail)
+    if code == 404:
+        said = nowhere(request)
+    if code == 405:
+        said = f"{shown(request.scope['path'])} takes {' and '.join(taken)}. Got {asked_method(request)}."
+        headers = {"Allow": allow(taken)}
+    body = error_body(KINDS.get(code, "NotUnderstood" if code < 500 else "Internal"), said)
+    return Response(body, status_code=code, media_type=MediaType.JSON, headers=headers)
+
+
+def nowhere(request: Asking) -> str:
+    """Of a path that is none."""
+    path = request.scope["path"]
+    near = nearest(path, (each for each in methods_of(request) if "{" not in each))[:1]
+    hint = f"Did you mean {near[0]}?" if near else "/schema/openapi.json lists every path."
+    return f"nothing is at {shown(path)}. {hint}"
+
+
+def failed(_: Asking, error: Exception) -> Response[bytes]:
+    _log.error("a request failed", exc_info=error)
+    return Response(error_body("Internal", "the server failed; its log says why."), status_code=500, media_type=MediaType.JSON)  # fmt: skip
+
+
+HANDLERS = {Refusal: refused, **STORE, TonnageError: wrong, HTTPException: http, Exception: failed}
