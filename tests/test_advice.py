@@ -133,8 +133,24 @@ def _tokens(document):
 
 
 def _says_what_it_moves(verb, move, before, after):
-    """Flags are the change, in the order of the command line, and no plan's choice moves without its flag."""
-    options = ("on", *(TrainingOptions if verb == "train" else ServingOptions).__struct_fields__)
+    """Flags are the change, in the order of the command line but for the runtime, and no plan's choice moves without its flag."""
+    form = TrainingOptions if verb == "train" else ServingOptions
+    options = list(form.__struct_fields__)
+    if verb == "train":  # the runtime and its own options stand before what trains
+        runtime = (
+            "runtime",
+            "replicate_size",
+            "compile",
+            "float8",
+            "liger",
+            "packing",
+            "expandable_segments",
+            "model_code",
+        )
+        rest = [name for name in options if name not in runtime]
+        at = rest.index("objective")
+        options = [*rest[:at], *runtime, *rest[at:]]
+    options = ["on", *options]
     names = [flag[2:].removeprefix("no-").replace("-", "_") for flag in move["text"].split() if flag.startswith("--")]
     assert names == list(move["change"]) == [name for name in options if name in names]
     for name in names:

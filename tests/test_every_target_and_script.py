@@ -32,6 +32,7 @@ RUN_BY = {
     "scripts/golden.py": "tests/test_golden.py",
     "scripts/golden_questions.py": "tests/test_golden.py",
     "scripts/house.py": "tests/test_house.py",
+    "scripts/option_types.py": "tests/test_option_types.py",
     "scripts/published_plans.py": "tests/search/test_published_plans.py",
     "scripts/record_e5.py": "tests/trace/test_scripts_that_trace.py",
     "scripts/vllm_overheads.py": "tests/test_constants.py",

@@ -123,6 +123,8 @@ def _row(item: Any, path: Path, index: int) -> Row:
         raise InvalidInput(f"{where}: {str(error)[:300]}") from None
     if not row.id.strip() or not row.kind.strip():
         raise InvalidInput(f"{where}: id and kind must not be empty.")
+    if len(row.kind) > LONGEST_ID:
+        raise InvalidInput(f"{where}: kind has at most {LONGEST_ID} characters. Got {len(row.kind):,}.")
     if len(row.id) > LONGEST_ID:
         raise InvalidInput(f"{where}: id has at most {LONGEST_ID} characters. Got {len(row.id):,}.")
     words = [[each.metric, each.unit] for each in (row.measured, *row.also)]

@@ -59,7 +59,7 @@ def times(answer: Answer) -> dict[str, float]:
     """Every time of an answer that hardware decides."""
     found = {} if answer.step_time is None else {"step_time": float(answer.step_time.value)}
     for name in ("ttft_seconds", "tpot_seconds"):
-        if name in (answer.serving or {}):
+        if (answer.serving or {}).get(name) is not None:  # a load that no replica bears has no time
             found[name] = float(answer.serving[name].value)
     return found
 
@@ -110,10 +110,13 @@ def more_bandwidth_is_no_slower(ask: Ask, name: str, on: str, options: Options, 
 
 
 def quantised_needs_no_more(name: str, on: str, options: Options, weights: str) -> Iterator[str]:
-    """Weights of fewer bits: the memory that is needed must not rise above that of 16 bits."""
-    wide = serve(name, cluster(on), {**options, "weights": "bf16"})
+    """Weights of fewer bits: the memory that is needed must not rise above that of 16 bits, cut over as many accelerators."""
     narrow = serve(name, cluster(on), {**options, "weights": weights})
-    if wide and narrow and needs(narrow) > needs(wide) * (1 + ROOM):
+    if narrow is None:
+        return
+    ranks = narrow.question["tensor_parallel_size"]["value"]  # formats of blocks allow fewer: blocks are not cut
+    wide = serve(name, cluster(on), {**options, "tensor_parallel_size": ranks, "weights": "bf16"})
+    if wide and needs(narrow) > needs(wide) * (1 + ROOM):
         yield f"{name} on {on}, {dict(options)}: {weights} needs {needs(narrow):,.0f} bytes, more than {needs(wide):,.0f} in bf16"  # fmt: skip
 
 
@@ -141,7 +144,10 @@ def maximum_holds(what: str, verb: str, name: str, on: str, options: Options) ->
 
 def plans_are_the_same_asked_again(words: tuple[str, ...]) -> Iterator[str]:
     """Each plan of a training run, and the best of serving, names the command that asks for it: its answer has the same figures."""
-    document = run_case((*words, "--json")).document
+    made = run_case((*words, "--json"))
+    if made.status == 64:  # gpt2 has no room for as many tokens as a request has where nobody says
+        return
+    document = made.document
     if not document or "plans" not in document:
         yield f"tonnage {shlex.join(words)} has no document of plans"
         return
