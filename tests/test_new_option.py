@@ -29,7 +29,7 @@ from tonnage.mcp_server import tools
 from tonnage.question.given import values
 from tonnage.question.option import options_of
 from tonnage.question.read import read
-from tonnage.web import openapi, options_table
+from tonnage.web.schema import openapi, options_table
 
 scripts = Path(sys.argv[1])
 sys.path.insert(0, str(scripts))

@@ -168,7 +168,7 @@ for name in ("rich", "litestar"):
     sys.modules[name] = None
 import tonnage, yaml
 assert tonnage.__file__.startswith(folder) and yaml.__file__.startswith(folder), (tonnage.__file__, yaml.__file__)
-from tonnage.web import browser
+from tonnage.web.static import browser
 class First(browser.Absent): pass
 sys.meta_path.insert(0, First)  # here numpy is installed, and in a browser it is not
 browser.begin()

@@ -22,7 +22,7 @@ from tonnage.kernel.errors import InvalidPlan, MissingDatum, NotApplicable, Tonn
 from tonnage.models import read
 from tonnage.search.removed import Tally
 from tonnage.search.sweep import serving, training
-from tonnage.search.sweep.spec import parse
+from tonnage.search.sweep.spec import Axis, Spec, parse
 from tonnage.search.sweep.tasks import Tasks
 from tonnage.search.training import walk
 from tonnage.search.training.space import Space
@@ -113,6 +113,17 @@ def sweeps(draw):
     if draw(st.booleans()) and "num_microbatches" not in names:
         fields["vary"]["global_batch_size"] = draw(some(6, 8, 16))
     return parse(fields)
+
+
+def test_a_schedule_of_two_chunks_is_left_out_where_a_sweep_has_one_stage():
+    """Its two chunks were kept, so that the plan of one stage had no row."""
+    axis = Axis(name="pipeline_parallel_size", values=(1, 2))
+    spec = Spec(
+        kind="train", models=("llama-3.1-8b",), clusters=("h100",), outer=(axis,), inner=(), options={"pipeline_schedule": "zbv"},
+        keep="all", best=10, money={}, points=24, chunk_plans=65536, left_out=(),
+    )  # fmt: skip
+    rows, _ = rows_of(spec)
+    assert [plan for plan, _ in rows] == [0]
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])

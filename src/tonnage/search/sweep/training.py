@@ -119,8 +119,10 @@ def complete(
         return np.broadcast_to(np.asarray(default if found is None else found, dtype=np.int64), (count,))
 
     defaults = _defaults(model, given)
-    made = {"pipeline_parallel_size": size("pipeline_parallel_size", 1),
-            "virtual_pipeline_size": size("virtual_pipeline_size", defaults["virtual_pipeline_size"])}  # fmt: skip
+    made = {"pipeline_parallel_size": size("pipeline_parallel_size", 1)}
+    # A schedule that has two chunks on each rank does not apply to one stage, and is left out there.
+    chunks = np.where(made["pipeline_parallel_size"] == 1, 1, defaults["virtual_pipeline_size"])
+    made["virtual_pipeline_size"] = size("virtual_pipeline_size", chunks)
     for name in ("tensor_parallel_size", "context_parallel_size", "expert_parallel_size"):
         made[name] = size(name, 1)
     used = made["tensor_parallel_size"] * made["pipeline_parallel_size"] * made["context_parallel_size"]
