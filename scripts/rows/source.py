@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.reach import is_folder
 from tonnage.kernel.units import LARGEST
+from tonnage.validation.rows import files_of, id_or_place, items_of
 
 # indicative: a recommendation, or a run whose lengths nobody controlled. It is shown, and counts in no error and no band.
 COMPLETENESS = ("full", "partial", "indicative")
@@ -66,8 +66,8 @@ def read(paths: Iterable[str], malformed: list[Malformed] | None = None) -> list
     rows: list[Row] = []
     seen: dict[str, str] = {}
     for path in paths:
-        for file in _files(Path(path)):
-            for index, item in enumerate(_items(file)):
+        for file in files_of(Path(path)):
+            for index, item in enumerate(items_of(file)):
                 try:
                     row = _row(item, file, index)
                     if row.id in seen:
@@ -77,37 +77,11 @@ def read(paths: Iterable[str], malformed: list[Malformed] | None = None) -> list
                 except InvalidInput as error:
                     if malformed is None:
                         raise
-                    malformed.append(Malformed(_called(item, index), str(error)))
+                    malformed.append(Malformed(id_or_place(item, index), str(error)))
                     continue
                 seen[row.id] = row.file
                 rows.append(row)
     return rows
-
-
-def _called(item: Any, index: int) -> str:
-    """The id of a row, or its number in the file."""
-    said = item.get("id") if isinstance(item, Mapping) else None
-    return said[:LONGEST_ID] if isinstance(said, str) and said.strip() else f"row {index + 1}"
-
-
-def _files(path: Path) -> list[Path]:
-    if not is_folder(path):
-        return [path]
-    found = sorted(path.glob("*.yaml"))
-    if not found:
-        raise InvalidInput(f"{path} holds no *.yaml.")
-    return found
-
-
-def _items(path: Path) -> list[Any]:
-    from tonnage.user_files.yaml_text import load
-
-    listed = load(path)
-    if not isinstance(listed, list):
-        raise InvalidInput(f"{path} must hold a list of rows. Got {type(listed).__name__}.")
-    if not listed:
-        raise InvalidInput(f"{path} holds no rows.")
-    return listed
 
 
 def _row(item: Any, path: Path, index: int) -> Row:

@@ -145,9 +145,9 @@ def maximum_holds(what: str, verb: str, name: str, on: str, options: Options) ->
 def plans_are_the_same_asked_again(words: tuple[str, ...]) -> Iterator[str]:
     """Each plan of a training run, and the best of serving, names the command that asks for it: its answer has the same figures."""
     made = run_case((*words, "--json"))
-    if made.status == 64:  # gpt2 has no room for as many tokens as a request has where nobody says
-        return
     document = made.document
+    if made.status in (4, 64) and document.get("error", {}).get("kind") in ("InvalidPlan", "MissingDatum"):
+        return  # the model is not served so: an encoder, or one with fewer positions than the default request has tokens
     if not document or "plans" not in document:
         yield f"tonnage {shlex.join(words)} has no document of plans"
         return

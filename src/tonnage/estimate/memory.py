@@ -65,7 +65,7 @@ class TrainingMemory(Struct, frozen=True, eq=False):
 def training_memory(model: Model, plan: TrainingPlan, cluster: Cluster | None = None) -> TrainingMemory:
     """Peak bytes of one training step, by pipeline stage and phase.
 
-    The plan must have been checked (estimate.plans); its sizes may be arrays with one entry per plan.
+    The plan must have been checked (estimate.options.plans); its sizes may be arrays with one entry per plan.
     """
     return Step(model, plan, cluster).walk()
 

@@ -27,7 +27,7 @@ def needed_bytes(model: Model, columns: Mapping[str, Any], cluster: Cluster | No
     """Peak bytes of the fullest rank of each plan: shape (plans,), float64.
 
     `columns` has sizes, each a number or an array of shape (plans,); `names` the choices that hold for all plans
-    (recompute, zero_stage, optimizer, ...). Plans are taken as valid: check them before (estimate.plans).
+    (recompute, zero_stage, optimizer, ...). Plans are taken as valid: check them before (estimate.options.plans).
     """
     needed = np.empty(0)
     for part, plan, count in _walked(model, columns, names):
@@ -41,7 +41,7 @@ def bytes_and_seconds(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Peak bytes of the fullest rank, and seconds of a step, of each plan: two of shape (plans,), float64; arguments as above.
 
-    MissingDatum where no time of such plans is known (estimate.time).
+    MissingDatum where no time of such plans is known (estimate.step_time.time).
     """
     needed = seconds = np.empty(0)
     for part, plan, count in _walked(model, columns, names):

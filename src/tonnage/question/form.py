@@ -90,7 +90,7 @@ def without(options: Iterable[Option], names: Container[str]) -> tuple[Option, .
 
 
 def not_taken(options: Iterable[Option], taken: set[str]) -> tuple[Option, ...]:
-    """The options whose names nobody has yet, with the short names that nobody has; `taken` grows by theirs."""
+    """The options whose names are not in `taken`, without short names that are; their names are added to `taken`."""
     found = []
     for each in options:
         if each.name in taken:

@@ -2,7 +2,7 @@
 its settings: estimate.frameworks.deepspeed."""
 
 from tonnage.ops import Kernels
-from tonnage.runtimes.parts.base import METHODS, PLACES, TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.runtimes.parts.base import METHODS, OF_SHARDING, PLACES, TRAINING_RUNTIMES, State, TrainingRuntime
 
 TRAINING_RUNTIMES.add(
     "deepspeed",
@@ -21,22 +21,7 @@ TRAINING_RUNTIMES.add(
         gradients_persist=True,
         framework="deepspeed",
         listed=5,
-        options=(
-            "reduce_bucket_size",
-            "allgather_bucket_size",
-            "sub_group_size",
-            "stage3_prefetch_bucket_size",
-            "stage3_max_live_parameters",
-            "stage3_max_reuse_distance",
-            "stage3_param_persistence_threshold",
-            "zero_hpz_partition_size",
-            "contiguous_gradients",
-            "stage3_gather_16bit_weights_on_model_save",
-            "zero_quantized_weights",
-            "zero_quantized_nontrainable_weights",
-            "zero_quantized_gradients",
-            "overlap_comm",
-        ),
+        options=OF_SHARDING,
         takes_objectives=True,
         # stands for the stages below 2, which are said: there is no file of 0, and zero1 has one micro-batch a step, which no other number can stand beside
         trl_config="zero2",

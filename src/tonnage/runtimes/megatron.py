@@ -1,7 +1,7 @@
 """Megatron-LM with its distributed optimizer: 16-bit weights, fp32 main gradients, fp32 master and moments sharded."""
 
 from tonnage.ops import Kernels
-from tonnage.runtimes.parts.base import NEVER, PLACES, TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.runtimes.parts.base import NEVER, OF_STEP, PLACES, TRAINING_RUNTIMES, State, TrainingRuntime
 from tonnage.runtimes.parts.megatron.layers import MegatronLayers
 from tonnage.tape import CODES
 
@@ -27,14 +27,7 @@ TRAINING_RUNTIMES.add(
         framework="megatron",
         listed=2,
         options=(
-            "recompute_modules",
-            "context_parallel_method",
-            "expert_capacity_factor",
-            "mtp_layers",
-            "cuda_graph",
-            "tp_comm_overlap",
-            "overlap_moe_expert_parallel_comm",
-            "moe_token_dispatcher_type",
+            *OF_STEP,
             "pipeline_layout",
             "account_for_embedding_in_pipeline_split",
             "account_for_loss_in_pipeline_split",

@@ -131,8 +131,8 @@ def read(paths: Iterable[str], malformed: list[Malformed] | None = None) -> list
     rows: list[Row] = []
     seen: dict[str, str] = {}
     for path in paths:
-        for file in _files(Path(path)):
-            for index, item in enumerate(_items(file)):
+        for file in files_of(Path(path)):
+            for index, item in enumerate(items_of(file)):
                 try:
                     row = row_of(item, str(file), index)
                     if row.id in seen:
@@ -142,7 +142,7 @@ def read(paths: Iterable[str], malformed: list[Malformed] | None = None) -> list
                 except InvalidInput as error:
                     if malformed is None:
                         raise
-                    malformed.append(Malformed(_id_or_place(item, index), str(error)))
+                    malformed.append(Malformed(id_or_place(item, index), str(error)))
                     continue
                 seen[row.id] = row.file
                 rows.append(row)
@@ -215,13 +215,14 @@ def _check_fields(item: Mapping[str, Any], form: type[msgspec.Struct], where: st
             raise InvalidInput(f"{where}: {shown(str(name))} is no field of a row. {hint}")
 
 
-def _id_or_place(item: Any, index: int) -> str:
+def id_or_place(item: Any, index: int) -> str:
     """The id of a row, or its number in the file."""
     identity = item.get("id") if isinstance(item, Mapping) else None
     return identity[:MAX_ID_LENGTH] if isinstance(identity, str) and identity.strip() else f"row {index + 1}"
 
 
-def _files(path: Path) -> list[Path]:
+def files_of(path: Path) -> list[Path]:
+    """The file, or the *.yaml of the folder; InvalidInput where it holds none."""
     if not is_folder(path):
         return [path]
     found = sorted(path.glob("*.yaml"))
@@ -230,7 +231,8 @@ def _files(path: Path) -> list[Path]:
     return found
 
 
-def _items(path: Path) -> list[Any]:
+def items_of(path: Path) -> list[Any]:
+    """What the file lists, nothing checked; InvalidInput where it is no list or empty."""
     from tonnage.user_files.yaml_text import load
 
     listed = load(path)

@@ -56,7 +56,7 @@ def _switch(text: str, name: str) -> bool:
 
 
 def machines_named(text: str | None) -> tuple[str, ...]:
-    """The names in a list that is parted by commas; none where nothing is said."""
+    """The names in a comma-separated list; none where the option is not given."""
     if text is None:
         return ()
     names = tuple(name.strip() for name in text.split(",") if name.strip())

@@ -180,7 +180,7 @@ class Fsdp2(Compiled):
 
 
 def _many(size: Number) -> bool:
-    """Whether there is more than one rank; plans in an array agree in that (estimate.batch)."""
+    """Whether there is more than one rank; plans in an array agree in that (estimate.plan_columns)."""
     return bool(first_of(size) > 1)
 
 

@@ -11,6 +11,7 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
 from tonnage.kernel.registry import unknown
 from tonnage.runtimes import TrainingRuntime, runtimes_with, training_runtime, training_runtimes
+from tonnage.runtimes.parts.base import OF_SHARDING, OF_STEP
 
 # Switch -> the options that decide whether a run can have it.
 OWNERS: dict[str, tuple[str, ...]] = {
@@ -18,35 +19,6 @@ OWNERS: dict[str, tuple[str, ...]] = {
     "async_tensor_parallel": ("runtime", "model_code", "compile", "tensor_parallel_size"), "optimizer_in_backward": ("runtime",),
     "keep_outputs": ("runtime",),
 }  # fmt: skip
-
-
-# Options that only some runtimes have: of the layers and their parallelism, and of how states are sharded.
-OF_STEP = (
-    "recompute_modules",
-    "context_parallel_method",
-    "expert_capacity_factor",
-    "mtp_layers",
-    "cuda_graph",
-    "tp_comm_overlap",
-    "overlap_moe_expert_parallel_comm",
-    "moe_token_dispatcher_type",
-)
-OF_SHARDING = (
-    "reduce_bucket_size",
-    "allgather_bucket_size",
-    "sub_group_size",
-    "stage3_prefetch_bucket_size",
-    "stage3_max_live_parameters",
-    "stage3_max_reuse_distance",
-    "stage3_param_persistence_threshold",
-    "zero_hpz_partition_size",
-    "contiguous_gradients",
-    "stage3_gather_16bit_weights_on_model_save",
-    "zero_quantized_weights",
-    "zero_quantized_nontrainable_weights",
-    "zero_quantized_gradients",
-    "overlap_comm",
-)
 
 
 def own_options(request: PlanRequest) -> dict[str, Any]:

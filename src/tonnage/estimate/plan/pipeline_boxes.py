@@ -1,6 +1,6 @@
 """When each stage of a pipeline works on which micro-batch: 1F1B, interleaved by chunks, in the order of Megatron-LM.
 
-A pure function from seconds to boxes. With stages of equal time it ends when the closed form of `estimate.time` says
+A pure function from seconds to boxes. With stages of equal time it ends when the closed form of `estimate.step_time.time` says
 (Narayanan2021, sec. 2.2); with uneven ones a little later or earlier, which `PipelineBoxes` says beside it.
 """
 

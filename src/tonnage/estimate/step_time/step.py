@@ -1,6 +1,6 @@
 """Seconds of one training step: kernels of each stage, what ranks send each other, the pipeline, the optimizer.
 
-The numbers are for searching and may be arrays; `estimate.time` makes trees of them.
+The numbers are for searching and may be arrays; `estimate.step_time.time` makes trees of them.
 """
 
 from collections import Counter

@@ -27,6 +27,33 @@ BACKWARD: tuple[Moment, ...] = ("first layer of backward", *LAST)
 STEP_ALONE: tuple[Moment, ...] = ("optimizer step",)
 METHODS = ("full", "lora", "dora", "qlora", "freeze")  # what trains; all but the first with peft
 ALWAYS: tuple[Moment, ...] = ("loss", *BACKWARD, *STEP_ALONE)
+# Options that only some runtimes have: of the layers and their parallelism, and of how states are sharded.
+OF_STEP = (
+    "recompute_modules",
+    "context_parallel_method",
+    "expert_capacity_factor",
+    "mtp_layers",
+    "cuda_graph",
+    "tp_comm_overlap",
+    "overlap_moe_expert_parallel_comm",
+    "moe_token_dispatcher_type",
+)
+OF_SHARDING = (
+    "reduce_bucket_size",
+    "allgather_bucket_size",
+    "sub_group_size",
+    "stage3_prefetch_bucket_size",
+    "stage3_max_live_parameters",
+    "stage3_max_reuse_distance",
+    "stage3_param_persistence_threshold",
+    "zero_hpz_partition_size",
+    "contiguous_gradients",
+    "stage3_gather_16bit_weights_on_model_save",
+    "zero_quantized_weights",
+    "zero_quantized_nontrainable_weights",
+    "zero_quantized_gradients",
+    "overlap_comm",
+)
 
 
 class State(Struct, frozen=True):
@@ -157,7 +184,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     flavours: Mapping[str, str] = {}
     """Whose model code it runs besides its own, and how the tape writes that: one of tape.CODES."""
     packs: tuple[str, ...] = (PEFT_CODE,)
-    """Model codes of which it is known what keeps packed sequences apart."""
+    """Model codes whose attention is known to keep packed sequences apart."""
     takes_objectives: bool = False
     """TRL's trainers run on it, so that other models may stand beside the trained one."""
     selective_op: bool = False

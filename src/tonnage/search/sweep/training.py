@@ -112,7 +112,7 @@ def rows(spec: Spec, tasks: Tasks, part: Part, tally: Tally) -> Columns:
 def complete(
     model: Model, cluster: Cluster, given: Mapping[str, Any], columns: Mapping[str, np.ndarray], count: int
 ) -> Columns:
-    """All sizes of `count` plans, with the defaults of estimate.plans where nobody said any."""
+    """All sizes of `count` plans, with the defaults of estimate.options.plans where nobody said any."""
 
     def size(name: str, default: Any) -> np.ndarray:
         found = columns.get(name, given.get(name))
@@ -162,7 +162,7 @@ def _laid_out(
     tally: Tally,
     companions: Companions,
 ) -> Iterator[tuple[np.ndarray, dict[str, Any], frozenset[str]]]:
-    """Plans that agree in all that is no size, these choices, and the options that do not apply to them: each layout is asked of estimate.plans,
+    """Plans that agree in all that is no size, these choices, and the options that do not apply to them: each layout is asked of estimate.options.plans,
     as a single answer asks it."""
     rows = np.flatnonzero(left)
     if not len(rows):

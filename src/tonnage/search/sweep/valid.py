@@ -1,5 +1,5 @@
 """Which plans of an array can be: what must divide what, as arrays; `tonnage plan` holds its plans to the same (search.training.validity).
-What else a runtime asks of its sizes is asked by estimate.plans."""
+What else a runtime asks of its sizes is asked by estimate.options.plans."""
 
 from collections.abc import Mapping
 

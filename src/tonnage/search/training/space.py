@@ -241,7 +241,7 @@ class Space:
         return chain.from_iterable(self.windows())
 
     def _blocks(self, runtime: TrainingRuntime) -> Iterator[dict[str, np.ndarray]]:
-        """Columns of all sizes that a runtime can have inside of a stage, parted by how they write layers (estimate.batch.alike)."""
+        """Columns of all sizes that a runtime can have inside of a stage, parted by how they write layers (estimate.plan_columns.alike)."""
         held: dict[int, np.ndarray] = {}
         most = max(CHUNK // len(self.machines), FEWEST_ROWS)
         for rows in self._rows(runtime):

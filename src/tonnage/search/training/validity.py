@@ -1,4 +1,4 @@
-"""What a plan of training must hold, as sentences and as arrays: the checks of estimate.plans for many plans at once.
+"""What a plan of training must hold, as sentences and as arrays: the checks of estimate.options.plans for many plans at once.
 
 A test asks both about the same plans (tests/search/test_training_space.py).
 """

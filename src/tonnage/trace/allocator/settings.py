@@ -75,7 +75,7 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
         found = re.match(r"(\w+):(\[[^\]]*\]|[^,\[\]]+)(?:,|$)", rest)
         if not found:
             raise InvalidInput(
-                f"PYTORCH_CUDA_ALLOC_CONF is a list of option:value, parted by commas. Got {rest[:80]!r}."
+                f"PYTORCH_CUDA_ALLOC_CONF is a list of option:value, separated by commas. Got {rest[:80]!r}."
             )
         yield found[1], found[2]
         rest = rest[found.end() :]
