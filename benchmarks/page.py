@@ -1,10 +1,11 @@
-"""How long the page takes from an input to its redrawn answer, in Debian's Chromium against `tonnage web` on loopback. Writes results_page.json.
+"""How long the page takes from an input to its redrawn answer, in Debian's Chromium against `tonnage web` on loopback.
+Writes results_page.json.
 
     make bench-page
 
-An input is typed (a sequence length that was not asked before, so that the server estimates), and the time runs until the newest answer is drawn
-and the browser has painted it; a second row until the next best moves, which are asked for after it, are drawn too. Tables that the page asks for
-later still are not counted: they never hold the answer up.
+An input is typed (a sequence length that was not asked before, so that the server estimates), and the time runs until
+the newest answer is drawn and the browser has painted it; a second row until the next best moves, which are asked for
+after it, are drawn too. Tables that the page asks for later still are not counted: they never hold the answer up.
 """
 
 import argparse
@@ -19,9 +20,15 @@ WRITTEN = Path(__file__).with_name("results_page.json")
 CHROMIUM = ("/usr/bin/chromium", ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"])
 QUESTIONS = {
     "training on 8 accelerators": ("tab=train&model=llama-3.1-8b&on=8xH100-SXM-80GB", "sequence_length"),
-    "training on 64, four stages": ("tab=train&model=llama-3.1-70b&on=8x8xH100-SXM-80GB&tensor_parallel_size=8&pipeline_parallel_size=4", "sequence_length"),
-    "serving": ("tab=serve&model=llama-3.1-70b&on=4xH100-SXM-80GB&weights=fp8&concurrency=16&output_tokens=512", "input_tokens"),
-}  # fmt: skip
+    "training on 64, four stages": (
+        "tab=train&model=llama-3.1-70b&on=8x8xH100-SXM-80GB&tensor_parallel_size=8&pipeline_parallel_size=4",
+        "sequence_length",
+    ),
+    "serving": (
+        "tab=serve&model=llama-3.1-70b&on=4xH100-SXM-80GB&weights=fp8&concurrency=16&output_tokens=512",
+        "input_tokens",
+    ),
+}
 PACE = 200  # ms between an answer and the next input: a fast typist's
 TYPED = """async ([name, value]) => {
     const field = document.querySelector(`[name="${name}"], #${name}`);

@@ -1,4 +1,5 @@
-"""Takes the pictures of docs/page.md, in Debian's Chromium against `tonnage web` on loopback. Pillow makes them small where it is installed.
+"""Takes the pictures of docs/page.md, in Debian's Chromium against `tonnage web` on loopback. Pillow makes them small
+where it is installed.
 
 make page-pictures
 python benchmarks/page_pictures.py --only page_phone --out FOLDER

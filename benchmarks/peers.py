@@ -1,4 +1,5 @@
-"""Other tools beside us on the same questions, in one run: memory and time of training and of serving. Writes docs/peers.md.
+"""Other tools beside us on the same questions, in one run: memory and time of training and of serving. Writes
+docs/peers.md.
 
 python benchmarks/peers.py               # asks them; the first time makes .venv-peers and installs them from PyPI
 python benchmarks/peers.py --recorded    # their answers of the last time, ours of today; no network

@@ -1,9 +1,11 @@
-"""What an answer costs: whole process, in-process, and plans as arrays. Writes results.json: a list of {name, value, unit}.
+"""What an answer costs: whole process, in-process, and plans as arrays. Writes results.json: a list of {name, value,
+unit}.
 
     make bench
     python benchmarks/run.py --small --out FILE        every benchmark at a small size, as the tests run it
 
-Absolute times on a shared machine are noise; the ratio to a bare start of Python with numpy and msgspec is the figure to watch.
+Absolute times on a shared machine are noise; the ratio to a bare start of Python with numpy and msgspec is the figure
+to watch.
 """
 
 import argparse

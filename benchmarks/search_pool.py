@@ -1,4 +1,5 @@
-"""How long it takes to place models, replicas and jobs on a pool of 40 accelerators of three types, to a proven gap of 0.
+"""How long it takes to place models, replicas and jobs on a pool of 40 accelerators of three types, to a proven gap of
+0.
 
 python benchmarks/search_pool.py
 """
@@ -13,11 +14,16 @@ POOL = Path(__file__).parents[1] / "docs" / "examples" / "pool.yaml"
 CASES: dict[str, dict[str, Any]] = {
     "pipeline of llama-3.1-405b, served": {"model": "llama-3.1-405b", "concurrency": 64, "context": 8192},
     "pipeline of deepseek-v3, served": {"model": "deepseek-v3", "concurrency": 64, "context": 8192},
-    "pipeline of llama-3.1-70b, trained": {"model": "llama-3.1-70b", "kind": "train", "runtime": "megatron", "recompute": "full"},
+    "pipeline of llama-3.1-70b, trained": {
+        "model": "llama-3.1-70b",
+        "kind": "train",
+        "runtime": "megatron",
+        "recompute": "full",
+    },
     "replicas of llama-3.1-8b": {"model": "llama-3.1-8b", "request_rate": 40.0, "ttft": "500ms", "tpot": "30ms"},
     "four jobs": {},
     "four jobs, a node leaves": {"leave": ("a100-1",)},
-}  # fmt: skip
+}
 
 
 def pool_rows(cases: int = len(CASES)) -> list[dict[str, Any]]:

@@ -1,4 +1,6 @@
-"""Serving plans a second: (replica configuration, users of a replica, replicas), each with memory, times, throughput and cost."""
+"""Serving plans a second: (replica configuration, users of a replica, replicas), each with memory, times, throughput
+and cost.
+"""
 
 import time
 import tracemalloc

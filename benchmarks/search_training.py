@@ -1,7 +1,9 @@
 """How many complete plans of training (memory, time and cost) a search sees in a second on one core; called by run.py.
 
-A plan counts when it is valid: invalid ones cost next to nothing and are left out. `unpruned`: every valid plan is walked whole. `bounds
-first`: the same answer with cheap bounds first, which turn most plans away. Memory is what a process of its own has at its peak.
+A plan counts when it is valid: invalid ones cost next to nothing and are left out. `unpruned`: every valid plan is
+walked whole. `bounds
+first`: the same answer with cheap bounds first, which turn most plans away. Memory is what a process of its own has at
+its peak.
 """
 
 import subprocess
@@ -26,7 +28,9 @@ INVALID = ("divide", "interleaving needs", "must")
 
 
 def space_of(name: str, accelerator: str, sizes: Sizes, times: int = 1, **options: str) -> Space:
-    """All layouts of one model on `sizes.nodes` nodes, for four lengths of sequences and four batches, or so many `times` of both."""
+    """All layouts of one model on `sizes.nodes` nodes, for four lengths of sequences and four batches, or so many
+    `times` of both.
+    """
     machines = [cluster(f"{nodes}x8x{accelerator}" if nodes > 1 else f"8x{accelerator}") for nodes in sizes.nodes]
     lengths = [length * (at + 1) for length in SEQUENCES for at in range(times)]
     batches = [batch * (at + 1) for batch in BATCHES for at in range(times)]

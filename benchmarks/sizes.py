@@ -1,10 +1,13 @@
-"""How much the benchmarks run: the full sizes, whose figures are published, and small ones with which tests run every benchmark in seconds."""
+"""How much the benchmarks run: the full sizes, whose figures are published, and small ones with which tests run
+every benchmark in seconds.
+"""
 
 from msgspec import Struct
 
 
 class Sizes(Struct, frozen=True, kw_only=True):
-    """`repeats`: at most so many runs of one figure; `cases`: questions of each benchmark; `models`: of the catalogue; `nodes`: machines of a search of training plans;
+    """`repeats`: at most so many runs of one figure; `cases`: questions of each benchmark; `models`: of the catalogue;
+    `nodes`: machines of a search of training plans;
     `accelerators`: of searches of serving plans, for their speed and, two of them, for their memory."""
 
     repeats: int = 1000

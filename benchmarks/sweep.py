@@ -1,11 +1,12 @@
-"""What sweeps cost: one process, two, and Ray with two, over the same chunks. Writes results_sweep.json: a list of {name, value, unit}.
+"""What sweeps cost: one process, two, and Ray with two, over the same chunks. Writes results_sweep.json: a list of
+{name, value, unit}.
 
     make bench-sweep PLANS=1e7
     python benchmarks/sweep.py --small --results FILE      a few plans, without Ray, as the tests run it
 
-Each case runs in a process of its own, so that its memory is its own. Time is that of all chunks; what it takes to start workers (their
-imports, a Ray) is apart: the time until the first chunk is back, less the chunk's own. Where others use the machine, workers get less than a core each, and only
-processor time and shares of time travel.
+Each case runs in a process of its own, so that its memory is its own. Time is that of all chunks; what it takes to
+start workers (their imports, a Ray) is apart: the time until the first chunk is back, less the chunk's own. Where
+others use the machine, workers get less than a core each, and only processor time and shares of time travel.
 """
 
 import argparse
@@ -27,12 +28,20 @@ def fields(plans: float) -> dict[str, Any]:
     """A sweep of at least so many plans, all of which can be: each cluster has twelve blocks, each a chunk."""
     clusters = max(math.ceil(plans / (12 * CHUNK)), 1)
     return {
-        "models": ["llama-3.1-8b"], "on": [f"{16 * (number + 1)}x8xH100-SXM-80GB" for number in range(clusters)], "options": {"runtime": "megatron"},
-        "vary": {"recompute": ["none", "selective", "full"], "pipeline_parallel_size": [1, 2, 4, 8], "tensor_parallel_size": [1, 2, 4, 8],
-                 "context_parallel_size": [1, 2], "micro_batch_size": [1, 2, 4, 8], "sequence_length": {"from": 4096, "to": 32768, "step": 4096},
-                 "num_microbatches": {"from": 1, "to": 256}},
+        "models": ["llama-3.1-8b"],
+        "on": [f"{16 * (number + 1)}x8xH100-SXM-80GB" for number in range(clusters)],
+        "options": {"runtime": "megatron"},
+        "vary": {
+            "recompute": ["none", "selective", "full"],
+            "pipeline_parallel_size": [1, 2, 4, 8],
+            "tensor_parallel_size": [1, 2, 4, 8],
+            "context_parallel_size": [1, 2],
+            "micro_batch_size": [1, 2, 4, 8],
+            "sequence_length": {"from": 4096, "to": 32768, "step": 4096},
+            "num_microbatches": {"from": 1, "to": 256},
+        },
         "chunk_plans": CHUNK,
-    }  # fmt: skip
+    }
 
 
 def few_fields() -> dict[str, Any]:
@@ -61,9 +70,19 @@ def case(name: str, plans: float, directory: Path, *, small: bool) -> dict[str, 
     if done.failed or done.summary.missing:
         raise SystemExit(f"{name}: {done.failed or 'parts are missing'}")
     start = done.first_seconds - done.first_chunk_seconds
-    return {"plans": done.plans_made, "rows": done.summary.rows, "bytes": done.summary.size, "start": start, "seconds": done.seconds - start,
-            "inside": done.seconds_in_chunks, "processor": done.processor_seconds, "summary": done.summary_seconds,
-            "worker_rss": done.worker_rss, "driver_rss": done.driver_rss, "chunks": done.chunks}  # fmt: skip
+    return {
+        "plans": done.plans_made,
+        "rows": done.summary.rows,
+        "bytes": done.summary.size,
+        "start": start,
+        "seconds": done.seconds - start,
+        "inside": done.seconds_in_chunks,
+        "processor": done.processor_seconds,
+        "summary": done.summary_seconds,
+        "worker_rss": done.worker_rss,
+        "driver_rss": done.driver_rss,
+        "chunks": done.chunks,
+    }
 
 
 def measured(name: str, plans: float, repeats: int, *, small: bool) -> dict[str, float]:

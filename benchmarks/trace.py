@@ -1,4 +1,5 @@
-"""What a trace costs: time after imports and resident memory, each case in a process of its own; events a second of the allocator.
+"""What a trace costs: time after imports and resident memory, each case in a process of its own; events a second of the
+allocator.
 
     python benchmarks/trace.py [WORD ...]       only the cases whose names hold all words
     python benchmarks/trace.py --small          one case, once, against no target, as the tests run it
@@ -22,7 +23,9 @@ TARGETS = {"s": "at most", "GB": "at most", "events/s": "at least"}
 
 
 class Case(Struct, frozen=True):
-    """Two steps of a model in bf16 with AdamW, sequence length 4096. `limit`: seconds that it may take; None: for comparison."""
+    """Two steps of a model in bf16 with AdamW, sequence length 4096. `limit`: seconds that it may take; None: for
+    comparison.
+    """
 
     model: str
     recompute: str
@@ -48,7 +51,9 @@ EVENTS = 400_000  # a second, through the allocator
 
 
 def run(case: Case) -> dict[str, float]:
-    """One trace in this process: seconds after imports, gigabytes resident, events a second of the allocator's model."""
+    """One trace in this process: seconds after imports, gigabytes resident, events a second of the allocator's
+    model.
+    """
     import torch
     import transformers
     from transformers import AutoModelForCausalLM, LlamaForCausalLM  # noqa: F401  it imports a model at its first use

@@ -1,12 +1,14 @@
-"""What the web server bears: the real one, `tonnage web --workers 2`, on loopback, asked by wrk (Debian). Writes results_web.json.
+"""What the web server bears: the real one, `tonnage web --workers 2`, on loopback, asked by wrk (Debian). Writes
+results_web.json.
 
     make bench-web
     python benchmarks/web.py --soak 600
 
-Each question is POST /v1/train. "the same": one question again and again, as a page that many look at; "distinct": no question comes twice in a
-run, so that each is estimated. Latency is measured at a rate that is held, 80 % of the throughput: wrk alone measures how long requests wait for each
-other. So connections are few enough that their rate, by Little's law, is that: a connection sends the next request when it has its answer, after a pause.
-Figures of a machine that others use are noise.
+Each question is POST /v1/train. "the same": one question again and again, as a page that many look at; "distinct": no
+question comes twice in a run, so that each is estimated. Latency is measured at a rate that is held, 80 % of the
+throughput: wrk alone measures how long requests wait for each other. So connections are few enough that their rate, by
+Little's law, is that: a connection sends the next request when it has its answer, after a pause. Figures of a machine
+that others use are noise.
 """
 
 import argparse
@@ -31,7 +33,8 @@ WRITTEN = HERE / "results_web.json"
 WORKERS, PORT = 2, 8177
 LOAD = 0.8  # of the throughput
 SAME, DISTINCT = "the same question", "distinct questions"
-# Sums of all threads, at the end; `delay` holds a rate: milliseconds between an answer and the next question of a connection.
+# Sums of all threads, at the end; `delay` holds a rate: milliseconds between an answer and the next question of a
+# connection.
 SCRIPT = """
 wrk.method = "POST"
 wrk.headers["Content-Type"] = "application/json"
@@ -86,7 +89,11 @@ class Server:
 
     def load(self, *, distinct: bool, connections: int, seconds: float, pause: float = 0.0) -> Run:
         """So many connections, each waiting `pause` seconds between an answer and its next question."""
-        script = SCRIPT % {"start": self.asked, "distinct": "true" if distinct else "false", "pause": f"{pause * 1000:.3f}" if pause else "0"}  # fmt: skip
+        script = SCRIPT % {
+            "start": self.asked,
+            "distinct": "true" if distinct else "false",
+            "pause": f"{pause * 1000:.3f}" if pause else "0",
+        }
         if not pause:
             script = re.sub(
                 r"function delay\(\).*?end\n", "", script, flags=re.S
@@ -94,7 +101,20 @@ class Server:
         with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
             file.write(script)
             file.flush()
-            command = ["wrk", "-t", "1", "-c", str(connections), "-d", f"{max(round(seconds), 1)}s", "--timeout", "30s", "-s", file.name, f"http://127.0.0.1:{PORT}"]  # fmt: skip
+            command = [
+                "wrk",
+                "-t",
+                "1",
+                "-c",
+                str(connections),
+                "-d",
+                f"{max(round(seconds), 1)}s",
+                "--timeout",
+                "30s",
+                "-s",
+                file.name,
+                f"http://127.0.0.1:{PORT}",
+            ]
             done = subprocess.run(command, check=True, capture_output=True, text=True)
         found = json.loads(re.search(r"^RESULT (.*)$", done.stdout, re.M)[1])  # type: ignore[index]
         self.asked += int(found["requests"]) + 1000 if distinct else 0
@@ -181,16 +201,21 @@ def measured(server: Server, *, distinct: bool, seconds: float, small: bool = Fa
             break
         pause = max(connections / goal - part.mean, 0.0005) if part.rate else pause / 2
     rows = [
-        (f"POST /v1/train, {what}: throughput", full.rate, "requests/s"), (f"POST /v1/train, {what}: p99 at full load", full.p99, "s"),
-        (f"POST /v1/train, {what}: rate that was held", part.rate, "requests/s"), (f"POST /v1/train, {what}: p50 at {LOAD:.0%} load", part.p50, "s"),
-        (f"POST /v1/train, {what}: p95 at {LOAD:.0%} load", part.p95, "s"), (f"POST /v1/train, {what}: p99 at {LOAD:.0%} load", part.p99, "s"),
+        (f"POST /v1/train, {what}: throughput", full.rate, "requests/s"),
+        (f"POST /v1/train, {what}: p99 at full load", full.p99, "s"),
+        (f"POST /v1/train, {what}: rate that was held", part.rate, "requests/s"),
+        (f"POST /v1/train, {what}: p50 at {LOAD:.0%} load", part.p50, "s"),
+        (f"POST /v1/train, {what}: p95 at {LOAD:.0%} load", part.p95, "s"),
+        (f"POST /v1/train, {what}: p99 at {LOAD:.0%} load", part.p99, "s"),
         (f"POST /v1/train, {what}: failed requests", full.failed + part.failed, "requests"),
-    ]  # fmt: skip
+    ]
     return [{"name": name, "value": value, "unit": unit} for name, value, unit in rows]
 
 
 def soaked(server: Server, seconds: float, part: float = 20.0) -> list[dict[str, object]]:
-    """Distinct questions for so long: errors, and how memory grows from the second fifth, when all is warm, to the last."""
+    """Distinct questions for so long: errors, and how memory grows from the second fifth, when all is warm, to the
+    last.
+    """
     ends, sizes, failed, asked = time.monotonic() + seconds, [], 0, 0.0
     while (left := ends - time.monotonic()) > 0:
         took = min(part, max(left, 1))
@@ -205,8 +230,13 @@ def soaked(server: Server, seconds: float, part: float = 20.0) -> list[dict[str,
     fifth = max(len(sizes) // 5, 1)
     warm, last = sorted(sizes[fifth : 2 * fifth] or sizes[:1]), sorted(sizes[-fifth:])
     growth = last[len(last) // 2] - warm[len(warm) // 2]
-    rows = [("soak: length", seconds, "s"), ("soak: requests", round(asked), "requests"), ("soak: failed requests", failed, "requests"),
-            ("soak: memory of all processes at the end", sizes[-1], "bytes"), ("soak: growth of memory", growth, "bytes")]  # fmt: skip
+    rows = [
+        ("soak: length", seconds, "s"),
+        ("soak: requests", round(asked), "requests"),
+        ("soak: failed requests", failed, "requests"),
+        ("soak: memory of all processes at the end", sizes[-1], "bytes"),
+        ("soak: growth of memory", growth, "bytes"),
+    ]
     return [{"name": name, "value": value, "unit": unit} for name, value, unit in rows]
 
 
@@ -234,15 +264,26 @@ def saved_under_load(seconds: float, clients: int = 200) -> list[dict[str, objec
             times.append(time.monotonic() - start)
         asking.join()
     times.sort()
-    rows = [(f"POST /v1/saved under {clients} clients: saves", len(times), "saves"), (f"POST /v1/saved under {clients} clients: refused", refused, "saves"),
-            (f"POST /v1/saved under {clients} clients: p50", times[len(times) // 2], "s"), (f"POST /v1/saved under {clients} clients: p99", times[int(len(times) * 0.99)], "s")]  # fmt: skip
+    rows = [
+        (f"POST /v1/saved under {clients} clients: saves", len(times), "saves"),
+        (f"POST /v1/saved under {clients} clients: refused", refused, "saves"),
+        (f"POST /v1/saved under {clients} clients: p50", times[len(times) // 2], "s"),
+        (f"POST /v1/saved under {clients} clients: p99", times[int(len(times) * 0.99)], "s"),
+    ]
     return [{"name": name, "value": value, "unit": unit} for name, value, unit in rows]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=10, help="of each measurement")
-    parser.add_argument("--soak", type=float, nargs="?", const=600, default=0, help="also ask for so many seconds on end, and watch memory and errors (600)")  # fmt: skip
+    parser.add_argument(
+        "--soak",
+        type=float,
+        nargs="?",
+        const=600,
+        default=0,
+        help="also ask for so many seconds on end, and watch memory and errors (600)",
+    )
     parser.add_argument(
         "--small", action="store_true", help="three seconds of each, fewer of them: its values mean nothing"
     )

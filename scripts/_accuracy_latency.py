@@ -1,5 +1,7 @@
-"""The section of docs/accuracy.md on TTFT, TPOT and throughput of served models: errors by source, engine, generation and model, errors of rows that the fit
-has not seen (from the header of rates.toml), and the rows that lie farthest."""
+"""The section of docs/accuracy.md on TTFT, TPOT and throughput of served models: errors by source, engine,
+generation and model, errors of rows that the fit has not seen (from the header of rates.toml), and the rows that lie
+farthest.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -49,8 +51,14 @@ def serving_speed() -> list[str]:
     return [
         "## Latency and throughput of served models",
         "",
-        "Predicted over measured, less one, by the rates that ship; the fit saw the rows of vLLM, SGLang and TensorRT-LLM whose load is said, and the rows of other engines in a second step",
-        f"(scripts/fit_serving.py; {serving_rates().fitted}). {sum(row.id not in found.skipped for row in mains)} of {len(mains)} full rows are predicted.",
+        (
+            "Predicted over measured, less one, by the rates that ship; the fit saw the rows of vLLM, SGLang and "
+            "TensorRT-LLM whose load is said, and the rows of other engines in a second step"
+        ),
+        (
+            f"(scripts/fit_serving.py; {serving_rates().fitted}). "
+            f"{sum(row.id not in found.skipped for row in mains)} of {len(mains)} full rows are predicted."
+        ),
         "",
         "### Rows that the fit has not seen",
         "",
@@ -134,6 +142,10 @@ def _worst(lines: Iterable[Line], found: Found) -> list[str]:
     far = sorted(lines, key=lambda line: -abs(line["relative_error"]))[:WORST]
     out = ["| row | figure | measured | predicted | error |", "|---|---|---|---|---|"]
     out += [
-        f"| {line['id']} | {found.figure(line)} | {line['measured']:.4g} {line['unit']} | {line['predicted']:.4g} | {100 * line['relative_error']:+.0f} % |" for line in far
-    ]  # fmt: skip
+        (
+            f"| {line['id']} | {found.figure(line)} | {line['measured']:.4g} {line['unit']} | "
+            f"{line['predicted']:.4g} | {100 * line['relative_error']:+.0f} % |"
+        )
+        for line in far
+    ]
     return [*out, ""]

@@ -27,7 +27,9 @@ SAME = {
 }
 
 
-def serving_memory(table: Table, worst: Callable[[Sequence[Line]], list[str]], skipped: Callable[[Sequence[Line]], list[str]]) -> list[str]:  # fmt: skip
+def serving_memory(
+    table: Table, worst: Callable[[Sequence[Line]], list[str]], skipped: Callable[[Sequence[Line]], list[str]]
+) -> list[str]:
     """Tables by source and by figure, the worst rows, and what was skipped."""
     lines: list[Line] = validate(read([str(CORPUS)]))["rows"]
     main = [line for line in lines if line["main"]]
@@ -35,8 +37,14 @@ def serving_memory(table: Table, worst: Callable[[Sequence[Line]], list[str]], s
     return [
         "## Memory of serving",
         "",
-        "From [validation/infer_memory.yaml](../validation/infer_memory.yaml), by the rules of the version that ran. What vLLM's libraries hold beside",
-        "PyTorch, and its captured graphs, are fitted to the rows of vLLM 0.19 (`scripts/vllm_overheads.py` prints their errors with runs and models left out); all",
+        (
+            "From [validation/infer_memory.yaml](../validation/infer_memory.yaml), by the rules of the version "
+            "that ran. What vLLM's libraries hold beside"
+        ),
+        (
+            "PyTorch, and its captured graphs, are fitted to the rows of vLLM 0.19 (`scripts/vllm_overheads.py` "
+            "prints their errors with runs and models left out); all"
+        ),
         "else is counted from sizes.",
         "",
         *table("completeness", _grouped(main, lambda line: line["completeness"].partition(":")[0])),

@@ -1,5 +1,7 @@
-"""The section of docs/accuracy.md on the time of a step: errors by source, precision, generation and kind, errors of rows that the fit has
-not seen (from the header of rates.toml), and the rows that lie farthest, with why where it is known."""
+"""The section of docs/accuracy.md on the time of a step: errors by source, precision, generation and kind, errors of
+rows that the fit has not seen (from the header of rates.toml), and the rows that lie farthest, with why where it is
+known.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -14,11 +16,23 @@ WORST = 25
 HEADER = ("rows", "mean", "median", "p90", "bias", "in band")
 # Why rows of a kind lie far, where that is known: words of an id, and the cause.
 CAUSES = (
-    (r"gpt-oss-120b-gb300-g64-mxfp8-gbs1280", "the same layout is published with 2.47 s and, in the container between, with 4.04 s"),
-    (r"qwen3-30b-a3b-h100-g16-fp8.*gbs(512|1024)", "the same layout is published with 51.3 s in 26.02 and with 28.9 s in 26.02.01"),
-    (r"qwen3-235b-a22b-b300", "as slow with half the tokens in the container before: the host, or an overlap that is on"),
+    (
+        r"gpt-oss-120b-gb300-g64-mxfp8-gbs1280",
+        "the same layout is published with 2.47 s and, in the container between, with 4.04 s",
+    ),
+    (
+        r"qwen3-30b-a3b-h100-g16-fp8.*gbs(512|1024)",
+        "the same layout is published with 51.3 s in 26.02 and with 28.9 s in 26.02.01",
+    ),
+    (
+        r"qwen3-235b-a22b-b300",
+        "as slow with half the tokens in the container before: the host, or an overlap that is on",
+    ),
     (r"mlm-h100", "micro-batch, interleaving and recomputation are not on the page"),
-    (r"llama3-70b-gb300-g64-(mxfp8|nvfp4)", "the page's layout needs more memory than the GPU has: it cannot be what ran"),
+    (
+        r"llama3-70b-gb300-g64-(mxfp8|nvfp4)",
+        "the page's layout needs more memory than the GPU has: it cannot be what ran",
+    ),
     (r"run-llama3", "interleaving and the real sharding are not published"),
     (r"run-opt", "wall clock of 34 days, restarts among it; its logbook says 56"),
     (r"run-mpt-7b", "on 40 GB, in a run whose batch is not said"),
@@ -26,7 +40,7 @@ CAUSES = (
     (r"mt-nlg|mtnlg", "micro-batch and interleaving are not published"),
     (r"megascale", "micro-batch, recomputation and precision are not in the table"),
     (r"fp8-default|ampfp8", "Transformer Engine of 2023"),
-)  # fmt: skip
+)
 
 
 def speed() -> list[str]:
@@ -38,7 +52,10 @@ def speed() -> list[str]:
     return [
         "## Time of a step",
         "",
-        "Rows that say all (`full`), by the rates that ship, which were fitted on them; predicted over measured seconds of a step, less one. How far",
+        (
+            "Rows that say all (`full`), by the rates that ship, which were fitted on them; predicted over "
+            "measured seconds of a step, less one. How far"
+        ),
         "rows lie that the fit has not seen comes after. Left out of both: "
         + "; ".join(f"{name} ({why})" for name, why in LEFT_OUT.items())
         + f"; nanotron's runs on more than {SHARED} accelerators of a cluster that others use too.",
@@ -65,8 +82,14 @@ def speed() -> list[str]:
         *_uncounted(every, {case.id for case in found}),
         "### Whole published runs",
         "",
-        "Hours or days, of which layouts, batches and sometimes the number of accelerators are guessed as such runs were laid out",
-        "(scripts/rows/speed/published.py, whose rules were written with these rows in sight). Nothing but steps is counted: no failures, no evaluation, no checkpoints.",
+        (
+            "Hours or days, of which layouts, batches and sometimes the number of accelerators are guessed as "
+            "such runs were laid out"
+        ),
+        (
+            "(scripts/rows/speed/published.py, whose rules were written with these rows in sight). Nothing but "
+            "steps is counted: no failures, no evaluation, no checkpoints."
+        ),
         "",
         *_whole_runs(),
         "### The rows that lie farthest",
@@ -80,7 +103,10 @@ def _covered() -> str:
     full = [line for line in lines if line["completeness"] == "full"]
     covered = sum(line["relative_error"] is not None for line in full)
     reasons = sorted({re.sub(r"\. (Got|Nearest).*", "", str(line["skipped"])) for line in full if line["skipped"]})
-    return f"Of {len(full)} rows that say all, {covered} are predicted ({100 * covered / len(full):.1f} %). Of the others: {'; '.join(reasons)}."
+    return (
+        f"Of {len(full)} rows that say all, {covered} are predicted ({100 * covered / len(full):.1f} %). Of the "
+        f"others: {'; '.join(reasons)}."
+    )
 
 
 def _seen() -> list[str]:
@@ -105,8 +131,14 @@ def _table(what: str, found: Sequence[Case], errors: dict[str, float], of: Calla
 def _figures(found: Sequence[Case], errors: dict[str, float]) -> list[str]:
     signed = [errors[case.id] for case in found]
     sizes = sorted(map(abs, signed))
-    return [str(len(sizes)), _percent(mean(sizes)), _percent(median(sizes)), _percent(sizes[-(-9 * len(sizes) // 10) - 1]),
-            f"{100 * median(signed):+.1f} %", f"{sum(_inside(case, errors[case.id]) for case in found)}"]  # fmt: skip
+    return [
+        str(len(sizes)),
+        _percent(mean(sizes)),
+        _percent(median(sizes)),
+        _percent(sizes[-(-9 * len(sizes) // 10) - 1]),
+        f"{100 * median(signed):+.1f} %",
+        f"{sum(_inside(case, errors[case.id]) for case in found)}",
+    ]
 
 
 def _inside(case: Case, error: float) -> bool:
@@ -136,7 +168,8 @@ def _whole_runs() -> list[str]:
         inside = "yes" if band.low <= 1 / ratio <= band.high else "no"
         measured = case.row.measured
         rows.append(
-            f"| {case.id} | {_plain(measured.value)} | {_plain(measured.value * ratio)} | {measured.unit} | {100 * (ratio - 1):+.0f} % | {inside} | {_cause(case.id)} |"
+            f"| {case.id} | {_plain(measured.value)} | {_plain(measured.value * ratio)} | {measured.unit} | "
+            f"{100 * (ratio - 1):+.0f} % | {inside} | {_cause(case.id)} |"
         )
     return [
         "| run | published | predicted | unit | error | in the band of rows that say all | cause, where known |",
@@ -153,7 +186,10 @@ def _plain(value: float) -> str:
 def _worst(found: Iterable[Case], errors: dict[str, float]) -> list[str]:
     ordered = sorted(found, key=lambda case: -abs(errors[case.id]))[:WORST]
     rows = [
-        f"| {case.id} | {case.measured:.2f} | {case.measured * (1 + errors[case.id]):.2f} | {100 * errors[case.id]:+.0f} % | {_cause(case.id)} |"
+        (
+            f"| {case.id} | {case.measured:.2f} | {case.measured * (1 + errors[case.id]):.2f} | "
+            f"{100 * errors[case.id]:+.0f} % | {_cause(case.id)} |"
+        )
         for case in ordered
     ]
     return ["| row | measured, s | predicted, s | error | cause, where known |", "|---|---:|---:|---:|---|", *rows, ""]

@@ -1,4 +1,6 @@
-"""Rows of measured serving as questions with their answers, and passes of those that differ in their load alone side by side."""
+"""Rows of measured serving as questions with their answers, and passes of those that differ in their load alone side
+by side.
+"""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -57,7 +59,9 @@ def predicted(case: Case, rates: ServingRates) -> ServingTimes:
 
 
 class Side(Struct, eq=False):
-    """Cases of one plan but for lengths and users; arrays with one entry each. `share` of prompt passes in a TPOT, `passes` in a TTFT."""
+    """Cases of one plan but for lengths and users; arrays with one entry each. `share` of prompt passes in a TPOT,
+    `passes` in a TTFT.
+    """
 
     cases: list[Case]
     users: np.ndarray
@@ -96,8 +100,12 @@ class Side(Struct, eq=False):
         tpot = decode + self.share * more
         ttft = made.engine.arrive + (self.cases[0].plan.poll_passes - 1) / 2 * tpot + self.passes * alone
         whole = ttft + tpot * (self.output - 1)
-        return {"tpot_seconds": tpot, "ttft_seconds": ttft, "end_to_end_seconds": whole,
-                "output_tokens_per_second": self.running * self.output / whole}  # fmt: skip
+        return {
+            "tpot_seconds": tpot,
+            "ttft_seconds": ttft,
+            "end_to_end_seconds": whole,
+            "output_tokens_per_second": self.running * self.output / whole,
+        }
 
 
 def sides(found: Sequence[Case]) -> list[Side]:
@@ -116,5 +124,13 @@ def _side(group: list[Case]) -> Side:
 
     half = each(lambda load: 1 - load.spread / 2)
     ones = np.ones(len(group))
-    return Side(group, each(lambda load: load.concurrency or 1), each(lambda l: l.input_tokens) * half, each(lambda l: l.output_tokens) * half,
-                each(lambda l: l.cached_tokens), each(lambda load: load.concurrency or 1), 1 * ones, 1 * ones)  # fmt: skip
+    return Side(
+        group,
+        each(lambda load: load.concurrency or 1),
+        each(lambda l: l.input_tokens) * half,
+        each(lambda l: l.output_tokens) * half,
+        each(lambda l: l.cached_tokens),
+        each(lambda load: load.concurrency or 1),
+        1 * ones,
+        1 * ones,
+    )

@@ -1,4 +1,6 @@
-"""Rows of measured speed as the fit of rates takes them: what is predicted, what was measured, and which rows belong together."""
+"""Rows of measured speed as the fit of rates takes them: what is predicted, what was measured, and which rows belong
+together.
+"""
 
 import zlib
 from pathlib import Path

@@ -24,7 +24,15 @@ class Node(NamedTuple):
 
 
 # AWS counts threads: 96 vCPU are 48 cores.
-NODE = Node("c5.24xlarge", 48, 4.08, "AWS, EC2 Auto Scaling User Guide, Spot price per unit hour example: On-Demand, US East (N. Virginia); an example, not an offer")  # fmt: skip
+NODE = Node(
+    "c5.24xlarge",
+    48,
+    4.08,
+    (
+        "AWS, EC2 Auto Scaling User Guide, Spot price per unit hour example: On-Demand, US East (N. Virginia); "
+        "an example, not an offer"
+    ),
+)
 
 
 class Cost(NamedTuple):
@@ -43,7 +51,9 @@ def cost(plans: float, nodes: int, node: Node, rates: Mapping[str, float]) -> Co
 
 
 def rate(rates: Mapping[str, float]) -> float:
-    """Plans a second of one core: those of its processor time in chunks, for the share of the time that it is in one."""
+    """Plans a second of one core: those of its processor time in chunks, for the share of the time that it is in
+    one.
+    """
     outside = rates["Ray, two workers: time outside of chunks, of all workers' time"]
     return rates["Ray, two workers: plans a second of processor time in chunks"] * (1 - outside)
 
@@ -67,12 +77,16 @@ def cost_lines(plans: int = PLANS, node: Node = NODE, path: Path = RESULTS) -> l
     one = cost(plans, 1, node, rates)
     head = (
         f"At {rate(rates):,.0f} plans a second and core: {counted(round(one.core_hours), 'core-hours')}, "
-        f"{human(one.bytes, 'bytes')} of Parquet in {chunks:,} parts if every plan is kept (`keep: {{best: N}}` keeps a small share)."
+        f"{human(one.bytes, 'bytes')} of Parquet in {chunks:,} parts if every plan is kept (`keep: {{best: "
+        f"N}}` keeps a small share)."
     )
     summary = chunks * rates["summary of a chunk, by the driver"]
     lines = [
         head,
-        f"Then the driver alone goes over all parts for counts and best rows: {human(summary, 'seconds')}, whatever the number of nodes; less where `keep` leaves few rows.",
+        (
+            f"Then the driver alone goes over all parts for counts and best rows: {human(summary, 'seconds')}, "
+            "whatever the number of nodes; less where `keep` leaves few rows."
+        ),
         f"The node: {node.name}, {node.cores} cores, {node.usd_per_hour:g} USD an hour ({node.source}).",
         "",
         "| nodes | wall time | USD | written by all nodes |",
@@ -80,7 +94,10 @@ def cost_lines(plans: int = PLANS, node: Node = NODE, path: Path = RESULTS) -> l
     ]
     for nodes in NODES:
         found = cost(plans, nodes, node, rates)
-        lines.append(f"| {nodes} | {human(found.wall_seconds, 'seconds')} | {found.usd:,.2f} | {human(found.bytes / found.wall_seconds, 'bytes/s')} |")  # fmt: skip
+        lines.append(
+            f"| {nodes} | {human(found.wall_seconds, 'seconds')} | {found.usd:,.2f} | "
+            f"{human(found.bytes / found.wall_seconds, 'bytes/s')} |"
+        )
     return lines
 
 

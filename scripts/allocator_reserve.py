@@ -20,7 +20,8 @@ def main() -> None:
     found = shares()
     errors = [abs(share - median(found[:i] + found[i + 1 :])) / (1 + share) for i, share in enumerate(found)]
     print(
-        f"reserved beyond allocated: median {median(found):.1%} of {len(found)} runs, {min(found):.1%} to {max(found):.1%}; "
+        f"reserved beyond allocated: median {median(found):.1%} of {len(found)} runs, {min(found):.1%} to "
+        f"{max(found):.1%}; "
         f"mean error of the reserved peak with each run left out {sum(errors) / len(errors):.1%}"
     )
 

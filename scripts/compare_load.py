@@ -51,20 +51,35 @@ def main(each: bool) -> None:
                 for spread in (0, 0.2, 0.9):
                     for loop in (closed, open_):
                         for name, found, form in loop(machine, policy, prompt, answer, spread):
-                            off = (form.ttft / found.ttft.mean - 1, form.tpot / found.tpot.mean - 1,
-                                   form.output_tokens_per_second / found.output_tokens_per_second - 1)  # fmt: skip
+                            off = (
+                                form.ttft / found.ttft.mean - 1,
+                                form.tpot / found.tpot.mean - 1,
+                                form.output_tokens_per_second / found.output_tokens_per_second - 1,
+                            )
                             if each:
-                                print(f"{machine_name:6} {policy_name:13} {prompt:6} {answer:5} {spread:4} {name:10} "
-                                      f"ttft {found.ttft.mean:9.4f} {form.ttft:9.4f} {off[0]:+7.1%}  tpot {found.tpot.mean:8.5f} {form.tpot:8.5f} {off[1]:+7.1%}  "
-                                      f"rate {off[2]:+7.1%}  batch {found.mean_batch:6.1f} {form.running:6.1f} back {found.preemptions}")  # fmt: skip
-                            for key in ((loop.__name__.strip("_"), policy_name), (loop.__name__.strip("_"), f"spread {spread}"),
-                                        (loop.__name__.strip("_"), name), (loop.__name__.strip("_"), "all")):  # fmt: skip
+                                print(
+                                    f"{machine_name:6} {policy_name:13} {prompt:6} {answer:5} {spread:4} {name:10} "
+                                    f"ttft {found.ttft.mean:9.4f} {form.ttft:9.4f} {off[0]:+7.1%}  tpot "
+                                    f"{found.tpot.mean:8.5f} {form.tpot:8.5f} {off[1]:+7.1%}  "
+                                    f"rate {off[2]:+7.1%}  batch {found.mean_batch:6.1f} {form.running:6.1f} "
+                                    f"back {found.preemptions}"
+                                )
+                            for key in (
+                                (loop.__name__.strip("_"), policy_name),
+                                (loop.__name__.strip("_"), f"spread {spread}"),
+                                (loop.__name__.strip("_"), name),
+                                (loop.__name__.strip("_"), "all"),
+                            ):
                                 errors[key].append(off)
     print(f"{'':28} {'loads':>6}   mean |error|: TTFT, TPOT, throughput      90th percentile")
     for (loop_name, key), rows in sorted(errors.items()):
         size = np.abs(np.array(rows))
-        print(f"{loop_name:7} {key:20} {len(rows):6}   " + "  ".join(f"{value:7.1%}" for value in size.mean(0)) + "      "
-              + "  ".join(f"{value:7.1%}" for value in np.percentile(size, 90, axis=0)))  # fmt: skip
+        print(
+            f"{loop_name:7} {key:20} {len(rows):6}   "
+            + "  ".join(f"{value:7.1%}" for value in size.mean(0))
+            + "      "
+            + "  ".join(f"{value:7.1%}" for value in np.percentile(size, 90, axis=0))
+        )
 
 
 if __name__ == "__main__":

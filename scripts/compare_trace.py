@@ -33,7 +33,9 @@ CASES = {
 
 
 def compared(name: str, options: TraceOptions) -> Comparison:
-    """AdamW is fused, as the Trainer of transformers and torchtitan run it; a plain script under DDP has PyTorch's default, foreach."""
+    """AdamW is fused, as the Trainer of transformers and torchtitan run it; a plain script under DDP has PyTorch's
+    default, foreach.
+    """
     model = read(name, offline=True)
     fused = options.optimizer == "adamw" and options.runtime != "ddp"
     chosen = checked(model, replace(options, optimizer_implementation="fused") if fused else options)
@@ -59,14 +61,16 @@ def main(chosen: list[str]) -> None:
         start = time.perf_counter()
         made = compared(name, options)
         print(
-            f"| {number} | {name} | {said(options)} | {made.traced_bytes / GIB:.2f} | {made.analytic_bytes / GIB:.2f} | "
+            f"| {number} | {name} | {said(options)} | {made.traced_bytes / GIB:.2f} | "
+            f"{made.analytic_bytes / GIB:.2f} | "
             f"{100 * made.relative_error:+.1f} % |",
             flush=True,
         )
         print(f"{number}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
         for row in made.rows:
             details.append(
-                f"| {number} | {row.stage} | {row.part} | {row.traced_bytes / GIB:.2f} | {row.analytic_bytes / GIB:.2f} | {row.difference / GIB:+.2f} |"
+                f"| {number} | {row.stage} | {row.part} | {row.traced_bytes / GIB:.2f} | "
+                f"{row.analytic_bytes / GIB:.2f} | {row.difference / GIB:+.2f} |"
             )
     print("\n| | peak of | part | traced | analytic | difference |\n|---|---|---|---|---|---|")
     print("\n".join(details))

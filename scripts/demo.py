@@ -1,4 +1,5 @@
-"""Ask tonnage three questions on the shipped catalogue and print the heads of its answers: core install, no GPU, no torch, no network.
+"""Ask tonnage three questions on the shipped catalogue and print the heads of its answers: core install, no GPU, no
+torch, no network.
 
 make demo
 """

@@ -1,10 +1,12 @@
-"""Collects every English sentence that Python makes and a face shows, and keeps the catalogues of its Chinese up to date.
+"""Collects every English sentence that Python makes and a face shows, and keeps the catalogues of its Chinese up to
+date.
 
     python scripts/extract_messages.py            # writes messages.po and help.po, keeps what is translated
     python scripts/extract_messages.py --check    # says what is missing or gone, status 1 if anything is
 
-The estimators know nothing of languages: they make English, and a face translates the finished sentence by its template. So a
-template is read off the code here, as the text around the values: f"no {kind} is called {name}" is "no {0} is called {1}".
+The estimators know nothing of languages: they make English, and a face translates the finished sentence by its
+template. So a template is read off the code here, as the text around the values: f"no {kind} is called {name}" is "no
+{0} is called {1}".
 """
 
 import argparse
@@ -28,17 +30,52 @@ HOLE = "\0"  # a value's place, until the holes are numbered
 MOST = 4  # alternatives of one f-string that are written out; of more, the values become places
 # What only developers see, what a face says in words of its own, and what is copied to a shell.
 LEFT_OUT = (
-    "render", "language", "mcp_server", "report", "kernel/references.py", "kernel/term_checks.py", "cli/common/completion.py",
-    "estimate/answer/launch.py", "estimate/answer/launch_model.py", "search/training/launch/trl.py", "question/option.py", "documents/schema.py", "formulas/__init__.py", "catalogue/skypilot",
+    "render",
+    "language",
+    "mcp_server",
+    "report",
+    "kernel/references.py",
+    "kernel/term_checks.py",
+    "cli/common/completion.py",
+    "estimate/answer/launch.py",
+    "estimate/answer/launch_model.py",
+    "search/training/launch/trl.py",
+    "question/option.py",
+    "documents/schema.py",
+    "formulas/__init__.py",
+    "catalogue/skypilot",
     # of OpenAPI, whose language is English, of data bases, and headers
-    "web/schema/openapi.py", "web/schema/described.py", "web/schema/options.py", "web/schema/documents.py", "web/jobs/documents.py", "web/jobs/routes.py", "web/store/documents.py", "web/store/routes.py",
-    "web/jobs/board.py", "web/store/tables.py", "web/store/migrations.py", "web/store/backup.py", "web/store/figures.py", "web/listings.py", "web/questions.py", "web/timeline.py", "web/metrics.py", "web/counted.py",
-    "web/app.py", "web/static/page.py", "web/static/browser.py", "web/process/run.py",
+    "web/schema/openapi.py",
+    "web/schema/described.py",
+    "web/schema/options.py",
+    "web/schema/documents.py",
+    "web/jobs/documents.py",
+    "web/jobs/routes.py",
+    "web/store/documents.py",
+    "web/store/routes.py",
+    "web/jobs/board.py",
+    "web/store/tables.py",
+    "web/store/migrations.py",
+    "web/store/backup.py",
+    "web/store/figures.py",
+    "web/listings.py",
+    "web/questions.py",
+    "web/timeline.py",
+    "web/metrics.py",
+    "web/counted.py",
+    "web/app.py",
+    "web/static/page.py",
+    "web/static/browser.py",
+    "web/process/run.py",
     # why a published row is not compared, which its readers follow to the row
-    *(f"validation/{name}.py" for name in ("collectives", "models", "predictions", "quantities", "serving", "training")),
+    *(
+        f"validation/{name}.py"
+        for name in ("collectives", "models", "predictions", "quantities", "serving", "training")
+    ),
     # a program that asks what PyTorch can do, and what PyTorch says itself
-    "trace/record/fake/guard.py", "trace/allocator/_message.py",
-)  # fmt: skip
+    "trace/record/fake/guard.py",
+    "trace/allocator/_message.py",
+)
 UNIT = re.compile(r"[a-z][a-z -]+")  # of an option, that is a word
 # Texts of the command line.
 HELP = (
@@ -53,7 +90,19 @@ HELP = (
 WITH_ERRORS = ("render/", "web/")  # of these, what is left out has errors that a person reads
 SOURCES = frozenset({"source", "sources", "as_of", "version", "url", "prog", "metavar", "dest", "action"})
 SAID = frozenset({"say", "sentence", "_", "formatted", "add_parser"})  # texts of the program, which words.po has
-INSIDE = frozenset({"TypeError", "KeyError", "AssertionError", "NotImplementedError", "RuntimeError", "compile", "re.compile", "re.sub", "warn_explicit"})  # fmt: skip
+INSIDE = frozenset(
+    {
+        "TypeError",
+        "KeyError",
+        "AssertionError",
+        "NotImplementedError",
+        "RuntimeError",
+        "compile",
+        "re.compile",
+        "re.sub",
+        "warn_explicit",
+    }
+)
 # The first argument of these is the name of a term; the second of the last ones is a unit.
 NAMING = re.compile(
     r"(^|\.)(of|sum|max|product|ratio|by|named|by_rule|term|copies|_unit|_narrow|_swap)$|^[a-z_]*(term|copies)$"
@@ -63,43 +112,130 @@ FACTS = frozenset({"note", "what", "counts", "topology"})  # of the catalogue
 # What no call shows to be said: words that are put together, and names of one word that pass through a variable.
 # Reasons of the catalogue that differ in their figures alone.
 REASONS = (
-    "the lowest of those seen: {0} and {1}", "one sighting: {0}", "{0} in all of several sightings", "{0} in both of two sightings", "drivers before 510 showed {0}", "drivers before 510 showed {0} or {1}",
-    "computed as NVIDIA does: {0} SMs at a boost clock of {1} MHz, times the rate per SM and clock that the whitepaper's {2} figures give",
-    ("from NVIDIA's {0} AI TOPS (fp4, sparse) by the ratios of the RTX 5090's table, 3352 to 1676 fp4, 838 int8, 419 fp8 and 209.5 bf16; "
-     "the RTX 5080's 112.6 in the same whitepaper confirms them"),
-    "half of the {0} that AWS gives without a direction", "half of the {0} in both directions that Google publishes",
-    "AWS prints {0} GiB/s; here in units of 10^9 bytes", "{0} channels x {1} MT/s x 8 bytes",
+    "the lowest of those seen: {0} and {1}",
+    "one sighting: {0}",
+    "{0} in all of several sightings",
+    "{0} in both of two sightings",
+    "drivers before 510 showed {0}",
+    "drivers before 510 showed {0} or {1}",
+    (
+        "computed as NVIDIA does: {0} SMs at a boost clock of {1} MHz, times the rate per SM and clock that the "
+        "whitepaper's {2} figures give"
+    ),
+    (
+        "from NVIDIA's {0} AI TOPS (fp4, sparse) by the ratios of the RTX 5090's table, 3352 to 1676 fp4, "
+        "838 int8, 419 fp8 and 209.5 bf16; "
+        "the RTX 5080's 112.6 in the same whitepaper confirms them"
+    ),
+    "half of the {0} that AWS gives without a direction",
+    "half of the {0} in both directions that Google publishes",
+    "AWS prints {0} GiB/s; here in units of 10^9 bytes",
+    "{0} channels x {1} MT/s x 8 bytes",
     "one of the two dies of the package, which the runtime shows as two devices: half of the package's {0}",
     "one of the two dies of the package, which the runtime shows as two devices: half of the package's {0} and {1}",
     "drivers before 510 took their own reserve off the total and showed {0} or {1}",
     "nvidia-smi calls the card of 8 GB by the same name, and shows {0} MiB for it",
-)  # fmt: skip
+)
 FIGURES = re.compile(r"(?:[\d., ()x/*]|GiB|MiB|GB|TB|/s|GB/s|TB/s|RTX|MHz|\b(?:and|or)\b)+")
 VALUES = frozenset({"none", "full", "auto"})  # of options: they are written as they are in every language
-NOBODY = "so that no number of users is served within the limits: more tensor ranks, narrower weights or a faster accelerator are needed."
+NOBODY = (
+    "so that no number of users is served within the limits: more tensor ranks, narrower weights or a faster "
+    "accelerator are needed."
+)
 PUT_TOGETHER = (
-    "{0}: {1} Nearest: {2}.", "{0} x {1} or {2} x {3}", "{0} x {1} x {2} or {3} x {4} x {5}",
-    "catalogue entry {0}", "catalogue entry {0}, variant {1}", "for parameters", "for pairs of tokens", "at experts",
-    "for a tile of tokens", "for {0} x {1}", "loss", "embedding", "load", "attention", "backward", "biases", "matrices",
-    "kernels", "products", "fixed", "engine", "exchanges", "gate", "memory", "compute", "communication", "machine", "workload", "numerics",
-    "usual", "Initial", "After forward", "After loss", "After backward", "After optimizer step", "as measured", "today's defaults",
-    "today's defaults on {0}", "in {0} bits", "{0} an hour", "rank {0}",
-    "{0} need {1} more{2} than the {3} that are usable{4}", "{0} needs {1} more{2} than the {3} that are usable{4}",
+    "{0}: {1} Nearest: {2}.",
+    "{0} x {1} or {2} x {3}",
+    "{0} x {1} x {2} or {3} x {4} x {5}",
+    "catalogue entry {0}",
+    "catalogue entry {0}, variant {1}",
+    "for parameters",
+    "for pairs of tokens",
+    "at experts",
+    "for a tile of tokens",
+    "for {0} x {1}",
+    "loss",
+    "embedding",
+    "load",
+    "attention",
+    "backward",
+    "biases",
+    "matrices",
+    "kernels",
+    "products",
+    "fixed",
+    "engine",
+    "exchanges",
+    "gate",
+    "memory",
+    "compute",
+    "communication",
+    "machine",
+    "workload",
+    "numerics",
+    "usual",
+    "Initial",
+    "After forward",
+    "After loss",
+    "After backward",
+    "After optimizer step",
+    "as measured",
+    "today's defaults",
+    "today's defaults on {0}",
+    "in {0} bits",
+    "{0} an hour",
+    "rank {0}",
+    "{0} need {1} more{2} than the {3} that are usable{4}",
+    "{0} needs {1} more{2} than the {3} that are usable{4}",
     "{0}; it counts gradients of weights that do not train",
-    "{0} for training memory of {1}, exact", "{0} for serving memory of {1}, exact",
-    "optimal parameters for the same compute", "optimal tokens for the same compute", "{0} unrounded", "decoder layers", "encoder layers", "the layer at work, in", "{0} x {1} at {2}%",
-    *(f"--{{0}} {{1}} is not met: the {{2}} ({{3}}) {how}{rest}" for how, i in (("is {4}.", 5), ("grows without end.", 4)) for rest in (
-        f" {{{i}}} are served within the limits.", f" With one request at a time it is {{{i}}} for the {{{i + 1}}}, {NOBODY}",
-    )),
-    *(f"{which} known{where}, {each}" for which, each in (
-        ("the cheapest of {0} {1} offers", "{2} {3} an accelerator and hour"), ("the only {0} offer", "{1} {2} an accelerator and hour"),
-    ) for where in (
-        " of machines with as many accelerators as are used", " of machines with as many accelerators as a node",
-        " priced by the accelerator: none of machines as large as a node could be compared",
-        " of smaller machines: none of those as large as a node could be compared",
-    )), "No such file or directory", "Permission denied", "Is a directory", "Not a directory", "language", "Address already in use", "Cannot assign requested address", "Known: {0}.", "See `{0} --help`.", "each token {0} times as soon", "decoder", "encoder", "tower", "draft",
-    *(f"{{0}} stands for a checkpoint of which only the config is known: put its path there{where}." for where in ("", ", or its id on a hub")),
-)  # fmt: skip
+    "{0} for training memory of {1}, exact",
+    "{0} for serving memory of {1}, exact",
+    "optimal parameters for the same compute",
+    "optimal tokens for the same compute",
+    "{0} unrounded",
+    "decoder layers",
+    "encoder layers",
+    "the layer at work, in",
+    "{0} x {1} at {2}%",
+    *(
+        f"--{{0}} {{1}} is not met: the {{2}} ({{3}}) {how}{rest}"
+        for how, i in (("is {4}.", 5), ("grows without end.", 4))
+        for rest in (
+            f" {{{i}}} are served within the limits.",
+            f" With one request at a time it is {{{i}}} for the {{{i + 1}}}, {NOBODY}",
+        )
+    ),
+    *(
+        f"{which} known{where}, {each}"
+        for which, each in (
+            ("the cheapest of {0} {1} offers", "{2} {3} an accelerator and hour"),
+            ("the only {0} offer", "{1} {2} an accelerator and hour"),
+        )
+        for where in (
+            " of machines with as many accelerators as are used",
+            " of machines with as many accelerators as a node",
+            " priced by the accelerator: none of machines as large as a node could be compared",
+            " of smaller machines: none of those as large as a node could be compared",
+        )
+    ),
+    "No such file or directory",
+    "Permission denied",
+    "Is a directory",
+    "Not a directory",
+    "language",
+    "Address already in use",
+    "Cannot assign requested address",
+    "Known: {0}.",
+    "See `{0} --help`.",
+    "each token {0} times as soon",
+    "decoder",
+    "encoder",
+    "tower",
+    "draft",
+    *(
+        f"{{0}} stands for a checkpoint of which only the config is known: put its path there{where}."
+        for where in ("", ", or its id on a hub")
+    ),
+)
 COPIED = frozenset({"launch"})  # functions that write what is copied to a shell
 STORED = frozenset(
     {"Saved", "norm_saved", "inner_saved", "Core", "TokenCache", "StateCache", "Exchange", "Scale"}
@@ -107,10 +243,12 @@ STORED = frozenset(
 COUNTING = frozenset({"counted", "human"})
 # `Formula, page 3`, `vLLM, vllm/config.py: x`: a citation is not translated.
 CITATION = re.compile(
-    r"[\w)]/[\w.-]+\.(py|cpp|cu|cuh|h|hpp|md|csv|rst|json|ts|go|yaml|txt|html)\b|https?://|^[A-Z][\w.-]+ ?[\w.-]*, [\w./-]+/[\w./-]+|^[A-Z]\w*\d{4}\w*[,;]|^[\w-]+, \w+\.py"
+    r"[\w)]/[\w.-]+\.(py|cpp|cu|cuh|h|hpp|md|csv|rst|json|ts|go|yaml|txt|html)\b|https?://|^[A-Z][\w.-]+ "
+    r"?[\w.-]*, [\w./-]+/[\w./-]+|^[A-Z]\w*\d{4}\w*[,;]|^[\w-]+, \w+\.py"
 )
 COMMAND = re.compile(
-    r"^(-|srun |torchrun |python |vllm |export |cat |FROM |SELECT |PARAMETER |ADAPTER |transformers serve|#)|[=|]\{|\\[dwsb]|\(\?|^aliases = |^bold \w+$|^<\w+ "
+    r"^(-|srun |torchrun |python |vllm |export |cat |FROM |SELECT |PARAMETER |ADAPTER |transformers "
+    r"serve|#)|[=|]\{|\\[dwsb]|\(\?|^aliases = |^bold \w+$|^<\w+ "
 )
 PROSE = re.compile(r"^-.* [a-z]+ [a-z]+( [a-z]+)*[.: ]")
 NAMES = re.compile(r"(?=(.*_){3})(\w+ ){9,}\w+")  # a table of names, with blanks between
@@ -126,7 +264,9 @@ def holes(text: str) -> str:
 
 
 def alternatives(node: ast.AST) -> list[str]:
-    """The texts that an expression may be, with HOLE for what is known at run time alone; [HOLE] where nothing is known."""
+    """The texts that an expression may be, with HOLE for what is known at run time alone; [HOLE] where nothing is
+    known.
+    """
     if isinstance(node, ast.Constant):
         return [re.sub(r"\{\}", HOLE, node.value) if isinstance(node.value, str) else HOLE]
     if isinstance(node, ast.FormattedValue):
@@ -173,7 +313,9 @@ def is_said(text: str) -> bool:
 
 
 class Reader(ast.NodeVisitor):
-    """What one file says. `said` gets whole sentences and names; programming errors, docstrings and citations are passed over."""
+    """What one file says. `said` gets whole sentences and names; programming errors, docstrings and citations are
+    passed over.
+    """
 
     def __init__(self) -> None:
         self.said: list[str] = []
@@ -289,7 +431,9 @@ class Reader(ast.NodeVisitor):
 
 
 class HelpReader(Reader):
-    """What the command line says of itself: help, units and defaults of options, verbs, statuses, and its errors; not what it prints."""
+    """What the command line says of itself: help, units and defaults of options, verbs, statuses, and its errors;
+    not what it prints.
+    """
 
     def visit_Call(self, node: ast.Call) -> None:
         called = ast.unparse(node.func)
@@ -306,7 +450,9 @@ class HelpReader(Reader):
 
 
 class RaisedReader(ast.NodeVisitor):
-    """Errors alone, of code whose other texts are in a language of their own: what stands behind `raise`, or is named NEEDS_... for it."""
+    """Errors alone, of code whose other texts are in a language of their own: what stands behind `raise`, or is
+    named NEEDS_... for it.
+    """
 
     def __init__(self) -> None:
         self.said: list[str] = []

@@ -1,11 +1,12 @@
-"""Write src/tonnage/estimate/bands/measured.py: how far measured memory lies from the estimate, by runtime and method (training), and by engine
-and hardware family (serving).
+"""Write src/tonnage/estimate/bands/measured.py: how far measured memory lies from the estimate, by runtime and method
+(training), and by engine and hardware family (serving).
 
-Of each kind of run, the factors measured / predicted are taken, of the figure of a row that leaves least out, and a band from their 10 % to
-their 90 % quantile. It is judged by leaving out: each publisher's rows by the band of the other publishers' rows (each row by that of all
-others, where the other publishers have too few). Where fewer than eight of ten lie inside, both ends move outwards by as much as brings
-them in (conformalised quantiles, Romano et al. 2019). A band always holds the estimate itself. Rows that leave something out are used where
-those that say all are too few. A kind of run with too few rows has no band: rows of other runtimes, methods or engines make none for it.
+Of each kind of run, the factors measured / predicted are taken, of the figure of a row that leaves least out, and a
+band from their 10 % to their 90 % quantile. It is judged by leaving out: each publisher's rows by the band of the other
+publishers' rows (each row by that of all others, where the other publishers have too few). Where fewer than eight of
+ten lie inside, both ends move outwards by as much as brings them in (conformalised quantiles, Romano et al. 2019). A
+band always holds the estimate itself. Rows that leave something out are used where those that say all are too few. A
+kind of run with too few rows has no band: rows of other runtimes, methods or engines make none for it.
 
 PYTHONPATH=src python scripts/fit_bands.py [ROWS.yaml ...]
 """
@@ -117,7 +118,9 @@ def _held(found: Sequence[Factor]) -> float | None:
 
 
 def _others(left_out: Factor, found: Sequence[Factor]) -> list[float]:
-    """What judges a measurement: the other publishers', or all other rows where the other publishers have too few to judge by."""
+    """What judges a measurement: the other publishers', or all other rows where the other publishers have too few to
+    judge by.
+    """
     elsewhere = [each.log for each in found if each.source != left_out.source]
     return elsewhere if len(elsewhere) >= FEWEST else [each.log for each in found if each is not left_out]
 
@@ -141,7 +144,9 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 
 def own_rows(kind: Kind, found: Sequence[Factor]) -> list[Factor]:
-    """The rows of this kind of run that say everything; all of its rows, whose errors are of what they leave out too, where those are too few."""
+    """The rows of this kind of run that say everything; all of its rows, whose errors are of what they leave out
+    too, where those are too few.
+    """
     own = [each for each in found if each.kind == kind]
     full = [each for each in own if each.is_full]
     return full if len(full) >= FEWEST else own
@@ -150,11 +155,13 @@ def own_rows(kind: Kind, found: Sequence[Factor]) -> list[Factor]:
 def text(found: Sequence[Factor]) -> str:
     """The module."""
     lines = [
-        '"""Written by scripts/fit_bands.py from validation/train_memory.yaml and infer_memory.yaml: do not edit."""', "",
-        "from tonnage.estimate.bands.forms import Band, Table", "",
+        '"""Written by scripts/fit_bands.py from validation/train_memory.yaml and infer_memory.yaml: do not edit."""',
+        "",
+        "from tonnage.estimate.bands.forms import Band, Table",
+        "",
         *_table("TRAIN_MEMORY", [each for each in found if each.verb == "train"]),
         *_table("SERVE_MEMORY", [each for each in found if each.verb == "serve"]),
-    ]  # fmt: skip
+    ]
     return "\n".join([*lines[:-1], lines[-1], ""])
 
 
@@ -176,7 +183,8 @@ def _names(words: Iterable[str]) -> str:
 
 def _shown(made: Band) -> str:
     return (
-        f'Band(runtime="{made.runtime}", kind="{made.kind}", low={made.low}, high={made.high}, rows={made.rows}, sources={made.sources}, '
+        f'Band(runtime="{made.runtime}", kind="{made.kind}", low={made.low}, high={made.high}, '
+        f"rows={made.rows}, sources={made.sources}, "
         f'only="{made.only}", held={made.held})'
     )
 

@@ -1,8 +1,11 @@
-"""Write src/tonnage/estimate/hardware/links.toml: what links reach of their datasheets, and what starting a collective takes.
+"""Write src/tonnage/estimate/hardware/links.toml: what links reach of their datasheets, and what starting a collective
+takes.
 
-Fitted to validation/collectives.yaml: the absolute logarithm of predicted over measured, softened near zero, every machine counting by the
-root of its rows, and rows that leave something out by half. Each constant is drawn a little to where it starts (CENTRES: NCCL's own tables, or a generic share), which decides what no row knows. Shares of one
-copy over one link are the medians of the rows that measured them. Judged by leaving out: the rows of each source by the constants of the others'.
+Fitted to validation/collectives.yaml: the absolute logarithm of predicted over measured, softened near zero, every
+machine counting by the root of its rows, and rows that leave something out by half. Each constant is drawn a little to
+where it starts (CENTRES: NCCL's own tables, or a generic share), which decides what no row knows. Shares of one copy
+over one link are the medians of the rows that measured them. Judged by leaving out: the rows of each source by the
+constants of the others'.
 
 PYTHONPATH=src python scripts/fit_links.py [--check]      (needs scipy; --check prints errors and writes nothing)
 """
@@ -31,14 +34,29 @@ PULL, PULL_SHARE = (
     2.0,
 )  # of a constant that is off its centre by a factor of e, against an error of that size; of shares
 
-# Where each constant starts, and is drawn to. Seconds are NCCL's (src/graph/tuning.cc): 6.6 us to start, a step of a ring from 0.6 to 3.4 us
+# Where each constant starts, and is drawn to. Seconds are NCCL's (src/graph/tuning.cc): 6.6 us to start, a step of a
+# ring from 0.6 to 3.4 us
 # over NVLink and from 1 to 5.7 over PCIe, of a tree over a network from 5 to 14.
 CENTRES = {
-    "start": 6.6e-6, "peer": 0.5e-6, "pipelining": 0.25, "copy": 1.5,
-    "NVLink 3.share": 0.8, "NVLink 3.step": 1e-6, "NVLink 4.share": 0.8, "NVLink 4.step": 1e-6, "NVLink 4.in_network": 0.65,
-    "NVLink 5.share": 0.8, "NVLink 5.step": 1e-6, "NVLink 5.in_network": 0.65, "Infinity Fabric.share": 0.8,
-    "PCIe.share": 0.6, "PCIe.step": 1e-6, "network.share": 0.92, "network.step": 1e-5, "EFA.gap": 1e-5,
-}  # fmt: skip
+    "start": 6.6e-6,
+    "peer": 0.5e-6,
+    "pipelining": 0.25,
+    "copy": 1.5,
+    "NVLink 3.share": 0.8,
+    "NVLink 3.step": 1e-6,
+    "NVLink 4.share": 0.8,
+    "NVLink 4.step": 1e-6,
+    "NVLink 4.in_network": 0.65,
+    "NVLink 5.share": 0.8,
+    "NVLink 5.step": 1e-6,
+    "NVLink 5.in_network": 0.65,
+    "Infinity Fabric.share": 0.8,
+    "PCIe.share": 0.6,
+    "PCIe.step": 1e-6,
+    "network.share": 0.92,
+    "network.step": 1e-5,
+    "EFA.gap": 1e-5,
+}
 NETWORKS = ("InfiniBand", "RoCE", "EFA", "ConnectX", "Slingshot", "Ethernet")
 DIRECT = 0.88  # of one copy over one link, where nobody measured it
 
@@ -63,9 +81,15 @@ def constants(values: Mapping[str, float], direct: Mapping[str, float], local: f
     shares = [kinds[f"NVLink {i}"].share for i in (3, 4, 5)]
     inside = LinkKind(share=sum(shares) / 3, direct=DIRECT, step=1e-6, is_measured=False)
     return Links(
-        start=values["start"], peer=values["peer"], pipelining=values["pipelining"], copy=values["copy"], local=local,
-        kinds=kinds, inside=inside, outside=replace(between, is_measured=False),
-    )  # fmt: skip
+        start=values["start"],
+        peer=values["peer"],
+        pipelining=values["pipelining"],
+        copy=values["copy"],
+        local=local,
+        kinds=kinds,
+        inside=inside,
+        outside=replace(between, is_measured=False),
+    )
 
 
 def errors(rows: Sequence[Row], made: Links) -> np.ndarray:
@@ -138,7 +162,8 @@ def _print(name: str, wrong: np.ndarray) -> None:
     sizes = 100 * np.abs(np.expm1(wrong))
     if len(sizes):
         print(
-            f"{name[:70]:70s} {len(sizes):4d} rows, median {np.median(sizes):5.1f} %, p90 {np.quantile(sizes, 0.9):6.1f} %, "
+            f"{name[:70]:70s} {len(sizes):4d} rows, median {np.median(sizes):5.1f} %, p90 "
+            f"{np.quantile(sizes, 0.9):6.1f} %, "
             f"bias {100 * np.expm1(np.median(wrong)):+5.1f} %",
             flush=True,
         )
@@ -147,7 +172,11 @@ def _print(name: str, wrong: np.ndarray) -> None:
 def text(made: Links, note: str) -> str:
     """The file, each number to four digits."""
     lines = [f"# Made by scripts/fit_links.py from validation/collectives.yaml: {note}", *_fields(made)]
-    for title, kind in (("inside", made.inside), ("outside", made.outside), *((f'kinds."{name}"', kind) for name, kind in made.kinds.items())):  # fmt: skip
+    for title, kind in (
+        ("inside", made.inside),
+        ("outside", made.outside),
+        *((f'kinds."{name}"', kind) for name, kind in made.kinds.items()),
+    ):
         lines += ["", f"[{title}]", *_fields(kind)]
     return "\n".join(lines) + "\n"
 

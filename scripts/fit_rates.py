@@ -1,9 +1,11 @@
-"""Write src/tonnage/estimate/hardware/rates.toml: what kernels, links and hosts reach of their datasheets, from published speeds of training.
+"""Write src/tonnage/estimate/hardware/rates.toml: what kernels, links and hosts reach of their datasheets, from
+published speeds of training.
 
-Each rate lies between physical bounds; those that measured kernels or collectives give are fixed and name their source. Rows that say
-all are used, with a robust loss (soft L1 of the logarithm of predicted over measured) and a weak pull to the middle of each bound.
-Errors are of rows that the fit has not seen: left out by cells (source x model x accelerator), by source, by generation, and by source
-with one factor fitted on a quarter of its rows. Needs scipy, for development alone.
+Each rate lies between physical bounds; those that measured kernels or collectives give are fixed and name their source.
+Rows that say all are used, with a robust loss (soft L1 of the logarithm of predicted over measured) and a weak pull to
+the middle of each bound. Errors are of rows that the fit has not seen: left out by cells (source x model x
+accelerator), by source, by generation, and by source with one factor fitted on a quarter of its rows. Needs scipy, for
+development alone.
 
 PYTHONPATH=src python scripts/fit_rates.py [--no-validation | --bands]
 
@@ -47,7 +49,7 @@ AICONF = "aiconfigurator-core 0.12.0, systems/data"
 FIXED = (
     Fixed("bf16.Ampere", 0.834, f"{AICONF}/a100_sxm gemm_perf: share of peak of large bf16 products"),
     Fixed("launch", 2e-6, f"{AICONF}, gemm_perf: bf16 products take 1.8 to 2.9 us at the least"),
-)  # fmt: skip
+)
 FITTED = (
     Fitted("bf16.Hopper", 0.70, 0.1, 0.45, 0.80, "large bf16 products on Hopper"),
     Fitted("bf16.Blackwell", 0.68, 0.05, 0.40, 0.75, "large bf16 products on Blackwell"),
@@ -78,7 +80,8 @@ FITTED = (
     Fitted("frameworks.deepspeed", 1.0, 0.35, 0.6, 2.2, "step time over that of Megatron"),
 )  # fmt: skip
 NAMES = [each.name for each in FITTED]
-# Shares of the peak of large products, in 16 and in 8 bit: aiconfigurator-core 0.12.0, gemm_perf; the last of all Blackwells.
+# Shares of the peak of large products, in 16 and in 8 bit: aiconfigurator-core 0.12.0, gemm_perf; the last of all
+# Blackwells.
 BLACKWELLS = {
     "B200-SXM-180GB": (0.693, 0.711),
     "B300-SXM-288GB": (0.738, 0.758),
@@ -86,7 +89,8 @@ BLACKWELLS = {
     "GB300-288GB": (0.769, 0.779),
 }
 ALL = (0.718, 0.725)
-# Of one accelerator over those of its generation; 4-bit products as 8-bit ones: their table has the cast of the operands in it.
+# Of one accelerator over those of its generation; 4-bit products as 8-bit ones: their table has the cast of the
+# operands in it.
 CHIPS = {
     name: {"bf16": wide / ALL[0], "fp8": narrow / ALL[1], "fp4": narrow / ALL[1]}
     for name, (wide, narrow) in BLACKWELLS.items()
@@ -111,7 +115,12 @@ def rates_of(values: Sequence[float]) -> Rates:
                 made[kind] = value
             else:
                 made["matrix"][kind] = value
-    return Rates(generations={name: Generation(**made) for name, made in generations.items()}, frameworks=frameworks, chips=CHIPS, **plain)  # fmt: skip
+    return Rates(
+        generations={name: Generation(**made) for name, made in generations.items()},
+        frameworks=frameworks,
+        chips=CHIPS,
+        **plain,
+    )
 
 
 def logs(found: Sequence[Case], values: Sequence[float]) -> np.ndarray:
@@ -189,7 +198,9 @@ def left_out(
 
 
 def with_one_factor(found: Sequence[Case], errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of sources left out: what is left after the median error of a quarter of each source's rows is taken off, on its other rows."""
+    """Of sources left out: what is left after the median error of a quarter of each source's rows is taken off, on
+    its other rows.
+    """
     made, counted = errors.copy(), np.zeros(len(found), bool)
     for source in {case.source for case in found}:
         rows = np.array([index for index, case in enumerate(found) if case.source == source])
@@ -204,8 +215,10 @@ def summary(errors: np.ndarray) -> str:
     """Median, mean and 90th percentile of sizes, and the median with its sign, in percent."""
     relative = np.expm1(errors)
     sizes = np.abs(relative)
-    return (f"n {len(sizes)} median {100 * np.median(sizes):.1f} mean {100 * np.mean(sizes):.1f} "
-            f"p90 {100 * np.percentile(sizes, 90):.1f} bias {100 * np.median(relative):+.1f}")  # fmt: skip
+    return (
+        f"n {len(sizes)} median {100 * np.median(sizes):.1f} mean {100 * np.mean(sizes):.1f} "
+        f"p90 {100 * np.percentile(sizes, 90):.1f} bias {100 * np.median(relative):+.1f}"
+    )
 
 
 def validation(found: Sequence[Case], x: np.ndarray) -> tuple[list[str], dict[str, np.ndarray]]:
@@ -230,9 +243,11 @@ def validation(found: Sequence[Case], x: np.ndarray) -> tuple[list[str], dict[st
 
 
 def bands(found: Sequence[Case], made: dict[str, np.ndarray]) -> dict[str, tuple[float, float, int]]:
-    """5th and 95th percentile of measured over predicted of rows whose source was left out; a band holds the estimate itself.
+    """5th and 95th percentile of measured over predicted of rows whose source was left out; a band holds the estimate
+    itself.
 
-    A user's machine is a source of its own: cells left out share the harness, the cluster and the software with rows that the fit has seen.
+    A user's machine is a source of its own: cells left out share the harness, the cluster and the software with rows
+    that the fit has seen.
     """
     mixtures = np.array([case.kind == "moe" for case in found])
     kinds = {"dense": made["sources"][~mixtures], "moe": made["sources"][mixtures]}
@@ -271,10 +286,16 @@ def with_bands(toml: str, around: dict[str, tuple[float, float, int]]) -> str:
 def text(x: np.ndarray, lines: Sequence[str], around: dict[str, tuple[float, float, int]], count: int) -> str:
     """The file."""
     rates = rates_of(np.exp(x))
-    made = ["# Made by scripts/fit_rates.py from validation/train_speed.yaml. Errors in percent of the measured step time:",
-            *(f"# {line}" for line in lines), "#", "# Fixed:", *(f"# {each.name}: {each.source}" for each in FIXED),
-            "# At a bound, so that rows alone would go further: " + (", ".join(_at_bound(x)) or "none"), "",
-            f'fitted = "{len(FITTED)} rates on {count} rows"']  # fmt: skip
+    made = [
+        "# Made by scripts/fit_rates.py from validation/train_speed.yaml. Errors in percent of the measured step time:",
+        *(f"# {line}" for line in lines),
+        "#",
+        "# Fixed:",
+        *(f"# {each.name}: {each.source}" for each in FIXED),
+        "# At a bound, so that rows alone would go further: " + (", ".join(_at_bound(x)) or "none"),
+        "",
+        f'fitted = "{len(FITTED)} rates on {count} rows"',
+    ]
     notes = {each.name: each.what for each in FITTED}
     for name in rates.__struct_fields__:
         value = getattr(rates, name)

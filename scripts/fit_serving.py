@@ -1,9 +1,11 @@
-"""Fits the rates of serving to published TTFT and TPOT (validation/infer_speed.yaml) and writes src/tonnage/estimate/serving_time/rates.toml.
+"""Fits the rates of serving to published TTFT and TPOT (validation/infer_speed.yaml) and writes
+src/tonnage/estimate/serving_time/rates.toml.
 
 python scripts/fit_serving.py [--quick]    needs scipy (pip install scipy); with --quick without the errors of what is left out.
 
-A row's TPOT is a decoding pass and a share of the passes of prompts, its TTFT some passes of prompts: how many, the steady state of its load says,
-and it is asked again after each fit. So a fit is least squares over seconds of passes. Errors are those of the steady state itself.
+A row's TPOT is a decoding pass and a share of the passes of prompts, its TTFT some passes of prompts: how many, the
+steady state of its load says, and it is asked again after each fit. So a fit is least squares over seconds of passes.
+Errors are those of the steady state itself.
 """
 
 import argparse
@@ -26,10 +28,17 @@ WHERE = Path(__file__).parents[1] / "src" / "tonnage" / "estimate" / "serving_ti
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
 # (least, first guess, most): physical limits, not what a row would like
 CORE = {
-    "weights": (0.6, 0.85, 0.95), "cache": (0.6, 0.85, 0.92), "cast": (0.5e-6, 3e-6, 12e-6), "mixture": (2e-6, 10e-6, 80e-6), "mixture_launches": (2, 15, 100), "latent_launches": (2, 15, 100),
-    "other": (0.3e-6, 1.5e-6, 5e-6), "products": (0.5, 0.8, 1.3), "experts": (0.15, 0.5, 1.2),
+    "weights": (0.6, 0.85, 0.95),
+    "cache": (0.6, 0.85, 0.92),
+    "cast": (0.5e-6, 3e-6, 12e-6),
+    "mixture": (2e-6, 10e-6, 80e-6),
+    "mixture_launches": (2, 15, 100),
+    "latent_launches": (2, 15, 100),
+    "other": (0.3e-6, 1.5e-6, 5e-6),
+    "products": (0.5, 0.8, 1.3),
+    "experts": (0.15, 0.5, 1.2),
     "packed": (0.5, 0.85, 1.0),
-}  # fmt: skip
+}
 OF_ENGINE = {
     "step": (5e-5, 5e-4, 5e-3),
     "request": (1e-7, 3e-6, 5e-5),
@@ -40,15 +49,41 @@ OF_ENGINE = {
 # Engines with rows of their own kind: what differs from the three above. The rest is theirs, on average.
 ALONE = {"prompt": (1e-7, 2e-6, 1e-4), "arrive": (1e-6, 5e-4, 5e-3)}
 OTHERS = {
-    "transformers": {"kernel": (5e-6, 30e-6, 200e-6), "quantised": (1e-6, 50e-6, 1e-3), "packed": (0.05, 0.5, 1.3), "products": (0.2, 1.0, 1.5), "caches": (0.01, 0.1, 1.0)},
-    "llama.cpp": {"reads": (0.4, 0.9, 1.05), "packed": (0.4, 1.0, 1.5), "products": (0.1, 0.5, 1.5), "integers": (0.05, 0.3, 1.2), "floors": (0.1, 0.7, 4.0), **ALONE},
+    "transformers": {
+        "kernel": (5e-6, 30e-6, 200e-6),
+        "quantised": (1e-6, 50e-6, 1e-3),
+        "packed": (0.05, 0.5, 1.3),
+        "products": (0.2, 1.0, 1.5),
+        "caches": (0.01, 0.1, 1.0),
+    },
+    "llama.cpp": {
+        "reads": (0.4, 0.9, 1.05),
+        "packed": (0.4, 1.0, 1.5),
+        "products": (0.1, 0.5, 1.5),
+        "integers": (0.05, 0.3, 1.2),
+        "floors": (0.1, 0.7, 4.0),
+        **ALONE,
+    },
     "gpt-fast": {"reads": (0.5, 0.95, 1.1), "packed": (0.3, 0.9, 1.5), "floors": (0.1, 0.7, 3.0)},
-    "neuron": {"reads": (0.2, 0.8, 1.05), "products": (0.1, 0.5, 1.5), "step": (1e-5, 1e-3, 2e-2), "floors": (0.1, 1.0, 10.0), **ALONE},
-}  # fmt: skip
+    "neuron": {
+        "reads": (0.2, 0.8, 1.05),
+        "products": (0.1, 0.5, 1.5),
+        "step": (1e-5, 1e-3, 2e-2),
+        "floors": (0.1, 1.0, 10.0),
+        **ALONE,
+    },
+}
 EAGER = ("transformers",)
 FIXED = (
-    "product: aiconfigurator-core 0.12.0, systems/data, gemm_perf: 16-bit products of few rows take 4 to 5 us beyond the reading of their weights",
-    "unpack: the same, A100, TensorRT-LLM 1.0: products with weights of 8 or 4 bits alone start 7.2 and 9.0 us later than 16-bit ones, and 8-bit weights are then read as fast (78 % of the memory's bandwidth beside 77)",
+    (
+        "product: aiconfigurator-core 0.12.0, systems/data, gemm_perf: 16-bit products of few rows take 4 to 5 "
+        "us beyond the reading of their weights"
+    ),
+    (
+        "unpack: the same, A100, TensorRT-LLM 1.0: products with weights of 8 or 4 bits alone start 7.2 and 9.0 "
+        "us later than 16-bit ones, and 8-bit weights are then read as fast (78 % of the memory's bandwidth "
+        "beside 77)"
+    ),
     "attention: the same, generation_attention_perf: 8 to 15 us of one request with 1 024 tokens",
     "reduce: the same, custom_allreduce_perf: 4 to 7 us of 128 bytes over 2 to 8 accelerators, in graphs",
 )
@@ -102,8 +137,13 @@ class Fit:
             for side in self.sides:
                 side.settle(self.rates(x))
             x = least_squares(
-                self.residuals, x, bounds=(self.low, self.high), loss="soft_l1", f_scale=SCALE, max_nfev=STEPS if near is None else STEPS_NEAR
-            ).x  # fmt: skip
+                self.residuals,
+                x,
+                bounds=(self.low, self.high),
+                loss="soft_l1",
+                f_scale=SCALE,
+                max_nfev=STEPS if near is None else STEPS_NEAR,
+            ).x
         return self.rates(x)
 
 
@@ -119,8 +159,13 @@ def fit_engine(engine: str, found: list[Case], rates: ServingRates, near: Servin
 
     def residuals(x):
         tried = replace(rates, engines={**rates.engines, engine: made(x)})
-        away = [VOTES.get(name, 1) * np.log(getattr(says, name) / value) for case in found for says in [predicted(case, tried)]
-                for name, value in case.measured.items() if getattr(says, name)]  # fmt: skip
+        away = [
+            VOTES.get(name, 1) * np.log(getattr(says, name) / value)
+            for case in found
+            for says in [predicted(case, tried)]
+            for name, value in case.measured.items()
+            if getattr(says, name)
+        ]
         return np.concatenate([away, 0.02 * np.sqrt(len(away) / 50) * (x - bounds[:, 1])])
 
     begin = bounds[:, 1]
@@ -164,8 +209,11 @@ def errors(found: list[Case], rates: ServingRates) -> dict[str, list[tuple[Case,
 
 def line(what: str, found: list[float]) -> str:
     size = sorted(abs(each) for each in found)
-    return (f"{what}: n {len(size)} mean {100 * mean(size):.1f} median {100 * median(size):.1f} p90 {100 * size[int(0.9 * (len(size) - 1))]:.1f} "
-            f"bias {100 * mean(found):+.1f}")  # fmt: skip
+    return (
+        f"{what}: n {len(size)} mean {100 * mean(size):.1f} median {100 * median(size):.1f} p90 "
+        f"{100 * size[int(0.9 * (len(size) - 1))]:.1f} "
+        f"bias {100 * mean(found):+.1f}"
+    )
 
 
 def left_out(
@@ -257,8 +305,15 @@ def written(
         + len(OF_ENGINE) * len(ENGINES)
         + sum(len(OTHERS[engine]) for engine in OTHERS if engine in rates.engines)
     )
-    out = ["# Made by scripts/fit_serving.py from validation/infer_speed.yaml. Errors in percent of what was measured:", *(f"# {each}" for each in lines), "#",
-           "# Fixed:", *(f"# {each}" for each in FIXED), "", f'fitted = "{count} rates on {len(rows)} rows"']  # fmt: skip
+    out = [
+        "# Made by scripts/fit_serving.py from validation/infer_speed.yaml. Errors in percent of what was measured:",
+        *(f"# {each}" for each in lines),
+        "#",
+        "# Fixed:",
+        *(f"# {each}" for each in FIXED),
+        "",
+        f'fitted = "{count} rates on {len(rows)} rows"',
+    ]
     out += [f"generations = {json.dumps(sorted({each.asked.cluster.accelerator.generation for each in rows}))}"]
     out += [f"{name} = {getattr(rates, name):.4g}" for name in (*CORE, "product", "unpack", "attention", "reduce")]
     for engine, own in rates.engines.items():

@@ -7,9 +7,9 @@ A file of tests/golden is a group of questions. A question is a line after "> ";
     > http POST /v1/train {"model": "qwen3-8b"}          a request to the HTTP API
     > mcp train {"model": "qwen3-8b"}                    a call of a tool, or tools/list
 
-Short values stand whole. A longer one is its leading numbers, to all digits, and "#NUMBERS.TEXTS": a hash of all numbers in it and one of all its
-keys and texts, so that a difference says which of the two changed. `--show QUESTION` prints a record before it is shortened: run it before and after
-a change, and compare the two outputs.
+Short values stand whole. A longer one is its leading numbers, to all digits, and "#NUMBERS.TEXTS": a hash of all
+numbers in it and one of all its keys and texts, so that a difference says which of the two changed. `--show QUESTION`
+prints a record before it is shortened: run it before and after a change, and compare the two outputs.
 
 To add a question: write its line into a group, and run `scripts/golden.py --write --group GROUP`.
 """
@@ -218,7 +218,11 @@ def ask_mcp(rest: str, _place: Path) -> dict[str, Any]:
         return {tool.name: tool.model_dump(mode="json", exclude_none=True) for tool in tools(within)}
     name, arguments = rest.split(" ", 1)
     made = answer(name, json.loads(arguments), Settings(within))
-    return {"error": made.is_error, "text": "\n".join(each.text for each in made.content), "document": made.structured_content}  # fmt: skip
+    return {
+        "error": made.is_error,
+        "text": "\n".join(each.text for each in made.content),
+        "document": made.structured_content,
+    }
 
 
 FACES: dict[str, Callable[[str, Path], dict[str, Any]]] = {
@@ -384,12 +388,16 @@ def differences(question: str, recorded: Lines, place: Path) -> Lines:
     present = short_record(ask(question, place))
     if present == recorded:
         return []
-    lines = [line for line in difflib.unified_diff(recorded, present, lineterm="", n=0) if line[:2] not in ("--", "++", "@@")]  # fmt: skip
+    lines = [
+        line for line in difflib.unified_diff(recorded, present, lineterm="", n=0) if line[:2] not in ("--", "++", "@@")
+    ]
     return [f"{question}", *(f"    {line[:1]} {line[1:]}" for line in lines)]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="golden.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser = argparse.ArgumentParser(
+        prog="golden.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--write", action="store_true", help="record the answers of today")
     parser.add_argument(
         "--group", action="append", choices=list(groups()), metavar="NAME", help="these groups alone (default: all)"

@@ -1,4 +1,5 @@
-"""The best plans that a search finds beside plans that were published: writes docs/plans.md from validation/published_plans.yaml.
+"""The best plans that a search finds beside plans that were published: writes docs/plans.md from
+validation/published_plans.yaml.
 
 .venv/bin/python scripts/published_plans.py
 """
@@ -17,8 +18,16 @@ from tonnage.search.training.search import faster, search
 from tonnage.search.training.space import Space
 
 ROOT = Path(__file__).parents[1]
-SHORT = {"tensor_parallel_size": "tp", "pipeline_parallel_size": "pp", "virtual_pipeline_size": "vpp", "context_parallel_size": "cp",
-         "expert_parallel_size": "ep", "expert_tensor_parallel_size": "etp", "zero_stage": "zero", "micro_batch_size": "mbs"}  # fmt: skip
+SHORT = {
+    "tensor_parallel_size": "tp",
+    "pipeline_parallel_size": "pp",
+    "virtual_pipeline_size": "vpp",
+    "context_parallel_size": "cp",
+    "expert_parallel_size": "ep",
+    "expert_tensor_parallel_size": "etp",
+    "zero_stage": "zero",
+    "micro_batch_size": "mbs",
+}
 HEAD = """# Best plans beside published ones
 
 Written by `scripts/published_plans.py` from `validation/published_plans.yaml`, where each published plan has its source. Both sides are
@@ -46,9 +55,15 @@ def compared(row: dict[str, Any]) -> dict[str, Any]:
     said = {name: value for name in chosen.__struct_fields__ if (value := getattr(chosen, name)) is not None}
     each = published.step_time.value / (options.sequence_length * options.global_batch_size)
     return {
-        "published": published, "best": tonnage.train(row["model"], machine, **said), "options": said, "considered": found.tally.considered,
-        "fits": published.fits, "rank": 1 + faster(space, usable, each), "gain": published.run["tokens_per_second"].value, "machine": machine,
-    }  # fmt: skip
+        "published": published,
+        "best": tonnage.train(row["model"], machine, **said),
+        "options": said,
+        "considered": found.tally.considered,
+        "fits": published.fits,
+        "rank": 1 + faster(space, usable, each),
+        "gain": published.run["tokens_per_second"].value,
+        "machine": machine,
+    }
 
 
 def shown(options: dict[str, Any]) -> str:
@@ -78,7 +93,10 @@ def measured(row: dict[str, Any], machine: Any) -> str:
 
 def line(name: str, plan: str, answer: Any, rank: str, last: str) -> str:
     rate, mfu = answer.run["tokens_per_second"].value, answer.run["mfu"].value
-    return f"| {name} | {plan} | {rate:,.0f} | {100 * mfu:.1f} % | {human(answer.needed_bytes, 'bytes')} | {rank} | {last} |"
+    return (
+        f"| {name} | {plan} | {rate:,.0f} | {100 * mfu:.1f} % | {human(answer.needed_bytes, 'bytes')} | {rank} | "
+        f"{last} |"
+    )
 
 
 def page(rows: list[dict[str, Any]]) -> str:
@@ -98,7 +116,8 @@ def page(rows: list[dict[str, Any]]) -> str:
         lines.append(line("", f"best of {made['considered']:,}: {shown(made['options'])}", made["best"], "1", ""))
         ratio = made["best"].run["tokens_per_second"].value / made["published"].run["tokens_per_second"].value
         notes.append(
-            f"- {row['name']}: the best plan is predicted {ratio:.2f} times as fast as the published one. Source of the plan: {row['source']} ({row['as_of']})."
+            f"- {row['name']}: the best plan is predicted {ratio:.2f} times as fast as the published one. "
+            f"Source of the plan: {row['source']} ({row['as_of']})."
         )
     return HEAD + "\n".join(lines) + "\n\n" + "\n".join(notes) + "\n"
 

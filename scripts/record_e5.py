@@ -1,4 +1,5 @@
-"""Records the program of rule E5 under the profiles that the rule shows, into src/tonnage/trace/data/. Needs the extra `trace`.
+"""Records the program of rule E5 under the profiles that the rule shows, into src/tonnage/trace/data/. Needs the extra
+`trace`.
 
 python scripts/record_e5.py
 """

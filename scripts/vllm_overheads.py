@@ -1,7 +1,8 @@
-"""Fixed amounts of vLLM on an H100, which runtimes/vllm.py uses, from the logs in validation/infer_memory.yaml, with their errors.
+"""Fixed amounts of vLLM on an H100, which runtimes/vllm.py uses, from the logs in validation/infer_memory.yaml, with
+their errors.
 
-What libraries and communicators hold outside of PyTorch: medians by tensor ranks. Captured graphs: a sum for the process, each layer, and each layer with
-experts, by least squares of the relative error, whole models left out.
+What libraries and communicators hold outside of PyTorch: medians by tensor ranks. Captured graphs: a sum for the
+process, each layer, and each layer with experts, by least squares of the relative error, whole models left out.
 
 python scripts/vllm_overheads.py
 """
@@ -26,13 +27,17 @@ def main() -> None:
     for ranks, values in sorted(found.items()):
         errors = [abs(value - median(values[:i] + values[i + 1 :])) for i, value in enumerate(values)]
         print(
-            f"non-torch, {ranks} tensor ranks: {median(values):.2f} GiB, {min(values):.2f} to {max(values):.2f} in {len(values)} runs; "
+            f"non-torch, {ranks} tensor ranks: {median(values):.2f} GiB, {min(values):.2f} to "
+            f"{max(values):.2f} in {len(values)} runs; "
             f"mean error with each run left out {mean(errors):.3f} GiB"
         )
     examples = graphs()
     fixed, layer, mixture = fitted(examples)
-    print(f"captured graphs: {fixed:.2f} GiB, {layer:.4f} each layer, {mixture:.4f} more with experts, from {len(examples)} runs; "
-          f"mean relative error with whole models left out {mean(left_out(examples)):.1%}")  # fmt: skip
+    print(
+        f"captured graphs: {fixed:.2f} GiB, {layer:.4f} each layer, {mixture:.4f} more with experts, from "
+        f"{len(examples)} runs; "
+        f"mean relative error with whole models left out {mean(left_out(examples)):.1%}"
+    )
 
 
 def logged() -> list[Row]:
@@ -57,10 +62,7 @@ def graphs() -> list[Example]:
             continue
         mixed = sum(any(isinstance(op, MoE) for op in model.decoder.blocks[kind].ops) for kind in model.decoder.layers)
         for value in _figure(row, "CUDA graphs"):
-            made.setdefault(
-                (model.name, _ranks(row)),
-                (model.name, (model.num_layers, mixed), value),
-            )
+            made.setdefault((model.name, _ranks(row)), (model.name, (model.num_layers, mixed), value))
     return list(made.values())
 
 

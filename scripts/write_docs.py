@@ -1,5 +1,5 @@
-"""Write what the documentation takes from the code: docs/formulas.md, and in README.md and docs/commands/*.md the tables of
-options and what the commands print.
+"""Write what the documentation takes from the code: docs/formulas.md, and in README.md and docs/commands/*.md the
+tables of options and what the commands print.
 
 make docs
 """
@@ -148,7 +148,9 @@ def _block(block: str) -> str:
 
 
 def _abridged(lines: list[str], shown: list[str]) -> list[str]:
-    """As many lines from the start as were shown, and after a line "..." all from the one that began the rest; all without "..."."""
+    """As many lines from the start as were shown, and after a line "..." all from the one that began the rest; all
+    without "...".
+    """
     if "..." not in shown:
         return lines
     cut = shown.index("...")
@@ -175,7 +177,10 @@ def _options(name: str) -> list[str]:
     """The options of a verb, or those that verbs share."""
     options: tuple[Option, ...] = TABLES.get(name) or import_module(f"tonnage.cli.{name}").OPTIONS
     rows = [
-        f"| {' '.join(f'`{flag}`' for flag in (option.flag, *option.short))} | {option.unit or 'switch'} | {option.help} | {option.default or '-'} |"
+        (
+            f"| {' '.join(f'`{flag}`' for flag in (option.flag, *option.short))} | {option.unit or 'switch'} | "
+            f"{option.help} | {option.default or '-'} |"
+        )
         for option in options
     ]
     return ["| option | unit | meaning | default |", "|---|---|---|---|", *rows]
@@ -184,7 +189,10 @@ def _options(name: str) -> list[str]:
 def _quantities() -> list[str]:
     """What `max` looks for."""
     rows = [
-        f"| `{what.name}` | {what.verb} | {what.about} | {what.unit} | {', '.join(f'`{name}`' for name in what.also) or '-'} |"
+        (
+            f"| `{what.name}` | {what.verb} | {what.about} | {what.unit} | "
+            f"{', '.join(f'`{name}`' for name in what.also) or '-'} |"
+        )
         for what in WHATS
     ]
     return ["| WHAT | of | meaning | unit | also |", "|---|---|---|---|---|", *rows]

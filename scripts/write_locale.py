@@ -1,4 +1,5 @@
-"""Compile the catalogues of src/tonnage/language: each .po is sorted and laid out in one way, and its .mo written beside it.
+"""Compile the catalogues of src/tonnage/language: each .po is sorted and laid out in one way, and its .mo written
+beside it.
 
 make locale
 """

@@ -1,16 +1,25 @@
 """Errors as the command line says them in Chinese: what can be typed is as it is typed, and every sentence is whole."""
 
 ERRORS = {
-    "max foo llama-3.1-8b --on h100": "没有叫 'foo' 的最大值。已知的有 adapters、context、expert-layers、input、layers、lora-rank、micro-batch、model、sequence、users。",
+    "max foo llama-3.1-8b --on h100": (
+        "没有叫 'foo' 的最大值。已知的有 "
+        "adapters、context、expert-layers、input、layers、lora-rank、micro-batch、model、sequence、users。"
+    ),
     "max": "需要 WHAT，第一个词可以是 context、input、users、layers、expert-layers、adapters、model、sequence、micro-batch、lora-rank。",
-    "foo": "没有叫 'foo' 的动词。已知的有 accelerators、compare、explain、max、mcp、measure、models、plan、prices、rules、serve、sweep、trace、train、validate、web。",
+    "foo": (
+        "没有叫 'foo' 的动词。已知的有 "
+        "accelerators、compare、explain、max、mcp、measure、models、plan、prices、rules、serve、sweep、trace、train、validate、web。"
+    ),
     "plan llama-3.1-8b --on 8xh100 --goal foo": "没有叫 'foo' 的目标。已知的有 cheapest、fastest、fewest。",
     "serve llama-3.1-8b --on h100 --price-kind foo": "没有叫 'foo' 的 --price-kind。已知的有 on-demand、reserved、spot。",
     "train llama-3.1-8b --on h100 --recompute foo": "没有叫 'foo' 的重计算策略。已知的有 full、none、selective、selective-op。",
     "train llama-3.1-8b --on h10": "--on：没有叫 'h10' 的加速卡或节点。是否指 'h100'、'h20'、'a10'、'z100'、'v100'？",
     "rules ZZ": "没有叫 'ZZ' 的法则。已知 49 个名称。",
     "train llama-3.1-8b --on h100 --optimizer foo": "没有叫 'foo' 的优化器。已知 51 个名称。",
-    "serve llama-3.1-8b --on h100 --max-num-batched-token 8": "无法识别的参数：--max-num-batched-token 8。是否指 --max-num-batched-tokens 或 --max-num-seqs？参见 `tonnage serve --help`。",
+    "serve llama-3.1-8b --on h100 --max-num-batched-token 8": (
+        "无法识别的参数：--max-num-batched-token 8。是否指 --max-num-batched-tokens 或 --max-num-seqs？参见 `tonnage serve "
+        "--help`。"
+    ),
     "train llama-3.1-8b --on h100 --lora-rank": "参数 --lora-rank：需要一个值。参见 `tonnage train --help`。",
     "train llama-3.1-8b --on 8xh100 --tensor-parallel-size 3": "--tensor-parallel-size 必须整除集群的 8 张加速卡，现为 3。最接近的取值是 2 或 4。",
     "serve llama-3.1-8b --on h100 --attention-data-parallel-size 3": "--attention-data-parallel-size 必须整除集群的 1 张加速卡，现为 3。最接近的取值是 1。",
@@ -36,7 +45,7 @@ ERRORS = {
     "measure": "写出模型的名称，或给出尺寸：--hidden-size、--num-hidden-layers 等。",
     "train llama-3.1-8b --on 8xh100 --lang": "--lang 接受的语言是 en 或 zh。",
     "train --hidden-size 4096 --on h100": "给出的尺寸缺少 --num-hidden-layers，而它决定模型的大小。",
-}  # fmt: skip
+}
 # Errors whose numbers grow with the catalogue.
 ENDS = {
     "prices foo": r"没有叫 'foo' 的加速卡。已知 \d+ 个名称和 \d+ 个别名。",

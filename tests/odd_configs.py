@@ -10,9 +10,34 @@ from tonnage.catalogue import model_names
 from tonnage.models import read
 
 ODD: tuple[Any, ...] = (
-    0, -1, 1, 3, 0.5, -0.5, 1e-300, 1e30, 1e308, -1e308, 2**31, 2**53 + 1, 2**63, 10**30, 10**308, float("nan"), float("inf"), float("-inf"), "x", "1", "", None, True,
-    [], [1e308], {}, {"a": 1},
-)  # fmt: skip
+    0,
+    -1,
+    1,
+    3,
+    0.5,
+    -0.5,
+    1e-300,
+    1e30,
+    1e308,
+    -1e308,
+    2**31,
+    2**53 + 1,
+    2**63,
+    10**30,
+    10**308,
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+    "x",
+    "1",
+    "",
+    None,
+    True,
+    [],
+    [1e308],
+    {},
+    {"a": 1},
+)
 
 
 @cache
@@ -38,10 +63,21 @@ def numbers_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ..
 
 # Numbers that estimates read and many configs leave out.
 ADDED = (
-    ("partial_rotary_factor",), ("rotary_pct",), ("rotary_dim",), ("rope_scaling", "factor"), ("rope_scaling", "original_max_position_embeddings"),
-    ("rope_parameters", "partial_rotary_factor"), ("rope_theta",), ("head_dim",), ("sliding_window",), ("attention_dropout",), ("num_nextn_predict_layers",),
-    ("tie_word_embeddings",), ("n_group",), ("residual_multiplier",),
-)  # fmt: skip
+    ("partial_rotary_factor",),
+    ("rotary_pct",),
+    ("rotary_dim",),
+    ("rope_scaling", "factor"),
+    ("rope_scaling", "original_max_position_embeddings"),
+    ("rope_parameters", "partial_rotary_factor"),
+    ("rope_theta",),
+    ("head_dim",),
+    ("sliding_window",),
+    ("attention_dropout",),
+    ("num_nextn_predict_layers",),
+    ("tie_word_embeddings",),
+    ("n_group",),
+    ("residual_multiplier",),
+)
 
 
 def changed(config: Mapping[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
@@ -59,8 +95,9 @@ def changed(config: Mapping[str, Any], path: tuple[Any, ...], value: Any) -> dic
 def odd_configs(
     seed: int, values: int, most: int | None = None, only: str | None = None
 ) -> Iterator[tuple[str, tuple[Any, ...], Any, dict[str, Any]]]:
-    """Name, path, value and config: each number of each config, or of the one called `only`, with `values` odd values; `most` of them, drawn by the
-    seed."""
+    """Name, path, value and config: each number of each config, or of the one called `only`, with `values` odd
+    values; `most` of them, drawn by the seed.
+    """
     draw = random.Random(seed)
     cases = [
         (name, path, value, config)

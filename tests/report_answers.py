@@ -10,14 +10,28 @@ import tonnage
 ROOT = Path(__file__).parents[1]
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 ASKED = {
-    "train": lambda: tonnage.train("llama-3.1-8b", on="8xH100-SXM-80GB", tokens="15B", machine_usd=250_000, electricity_usd_per_kwh=0.1, network_share=0.1, staff_usd_per_month=1000),
-    "train in stages": lambda: tonnage.train("llama-3.1-8b", on="4xH100-SXM-80GB", pipeline_parallel_size=4, runtime="megatron"),
+    "train": lambda: tonnage.train(
+        "llama-3.1-8b",
+        on="8xH100-SXM-80GB",
+        tokens="15B",
+        machine_usd=250_000,
+        electricity_usd_per_kwh=0.1,
+        network_share=0.1,
+        staff_usd_per_month=1000,
+    ),
+    "train in stages": lambda: tonnage.train(
+        "llama-3.1-8b", on="4xH100-SXM-80GB", pipeline_parallel_size=4, runtime="megatron"
+    ),
     "train too large": lambda: tonnage.train("llama-3.1-70b", on="H100-SXM-80GB"),
-    "serve": lambda: tonnage.serve("qwen3-32b", on="2xH100-SXM-80GB", concurrency=16, input_tokens=1000, output_tokens=200, ttft=1.0),
+    "serve": lambda: tonnage.serve(
+        "qwen3-32b", on="2xH100-SXM-80GB", concurrency=16, input_tokens=1000, output_tokens=200, ttft=1.0
+    ),
     "serve too large": lambda: tonnage.serve("llama-3.1-70b", on="RTX-4090"),
     "plan train": lambda: tonnage.plan_training("llama-3.1-8b", on="8xH100-SXM-80GB", tokens=1_000_000_000),
     "plan train none": lambda: tonnage.plan_training("llama-3.1-8b", on="8xH100-SXM-80GB", tokens="15T", deadline="1d"),
-    "plan serve": lambda: tonnage.plan_serving("llama-3.1-8b", on="H100-SXM-80GB,L40S", concurrency=64, ttft=1.0, tpot=0.05),
+    "plan serve": lambda: tonnage.plan_serving(
+        "llama-3.1-8b", on="H100-SXM-80GB,L40S", concurrency=64, ttft=1.0, tpot=0.05
+    ),
     "plan serve none": lambda: tonnage.plan_serving("llama-3.1-8b", on="H100-SXM-80GB", concurrency=64, tpot=0.0001),
     "plan pool": lambda: tonnage.place(ROOT / "docs" / "examples" / "pool.yaml"),
     "compare": lambda: tonnage.compare(["qwen3-32b", "llama-3.1-8b"], ["H100-SXM-80GB", "L40S"], weights=[None, "fp8"]),
@@ -25,7 +39,7 @@ ASKED = {
     "max": lambda: tonnage.maximum("users", "qwen3-32b", on="2xH100-SXM-80GB", context=8192),
     "max none": lambda: tonnage.maximum("context", "llama-3.1-70b", on="RTX-4090"),
     "frontier": lambda: tonnage.frontier("qwen3-32b", on="2xH100-SXM-80GB", points=4),
-}  # fmt: skip
+}
 
 
 @cache
@@ -35,7 +49,9 @@ def answer(kind: str) -> Any:
 
 
 class Page(HTMLParser):
-    """Tags, their attributes and the text of each element with an id; an AssertionError where tags do not close as they open."""
+    """Tags, their attributes and the text of each element with an id; an AssertionError where tags do not close as
+    they open.
+    """
 
     def __init__(self, text: str):
         super().__init__(convert_charrefs=True)

@@ -1,4 +1,6 @@
-"""Advice can be followed to the letter: a move's flags, added to one's own command line, give exactly the move's figure."""
+"""Advice can be followed to the letter: a move's flags, added to one's own command line, give exactly the move's
+figure.
+"""
 
 import json
 import re
@@ -50,24 +52,35 @@ LIMITED = [
     "llama-3.1-70b --on 2xH100-SXM-80GB --concurrency 64 --context 32k --tpot 30ms",
     "llama-3.1-70b --on 2xH100-SXM-80GB --request-rate 2 --input 1000 --output 500",
     "llama-3.1-70b --on 8xA100-SXM-80GB --tensor-parallel-size 1 --request-rate 2 --input 1000 --output 500",
-]  # fmt: skip
+]
 LATE = [
     "llama-3.1-70b --on 8xH100-SXM-80GB --weights fp8 --input 2000 --output 400 --ttft 1s --tpot 15ms --concurrency 64",
     "llama-3.1-8b --on H100-SXM-80GB --request-rate 10 --input 1000 --output 500 --ttft 500ms --tpot 10ms",
     "llama-3.1-8b --on H100-SXM-80GB --request-rate 10 --input 1000 --output 500 --tpot 5ms",
     "llama-3.1-8b --on H100-SXM-80GB --request-rate 30 --input 1000 --output 500",
     "llama-3.1-8b --on 8xH100-SXM-80GB --tensor-parallel-size 1 --concurrency 64 --input 1000 --output 500 --tpot 4ms",
-    "llama-3.1-8b --on H100-SXM-80GB --request-rate 5 --input 1000 --output 500 --tpot 10ms --percentile p99 --num-requests 300",
-]  # fmt: skip
+    (
+        "llama-3.1-8b --on H100-SXM-80GB --request-rate 5 --input 1000 --output 500 --tpot 10ms --percentile p99 "
+        "--num-requests 300"
+    ),
+]
 SERVE = [
-    "llama-3.1-8b --on rtx-4090", "llama-3.1-70b --on 8xH100-SXM-80GB --concurrency 512 --context 32k", "llama-3.1-70b --on H100-SXM-80GB --context 8k",
-    "deepseek-v3 --on 8xH100-SXM-80GB --context 32k", "llama-3.1-405b --on 2xrtx-4090 --context 4k", "mixtral-8x7b --on 2xA100-SXM-80GB --context 32k --concurrency 64",
-    "llama-3.1-8b --on 4xrtx-4090 --tp 1 --context 900 --concurrency 900", "llama-3.1-70b --on 4xA100-SXM-80GB --tp 2 --pp 1 --context 16k --concurrency 16",
-    "qwen3-32b --on Apple-M3-Max-64GB --context 32k", "llama-3.1-8b --on rtx-4090 --batched-tokens 65536 --context 16k",
-    "llama-3.1-8b --on 8xH100-SXM-80GB --users 16 --input 500 --output 200", "llama-3.1-70b --on H100-SXM-80GB --rate 2 --input 500 --output 200",
+    "llama-3.1-8b --on rtx-4090",
+    "llama-3.1-70b --on 8xH100-SXM-80GB --concurrency 512 --context 32k",
+    "llama-3.1-70b --on H100-SXM-80GB --context 8k",
+    "deepseek-v3 --on 8xH100-SXM-80GB --context 32k",
+    "llama-3.1-405b --on 2xrtx-4090 --context 4k",
+    "mixtral-8x7b --on 2xA100-SXM-80GB --context 32k --concurrency 64",
+    "llama-3.1-8b --on 4xrtx-4090 --tp 1 --context 900 --concurrency 900",
+    "llama-3.1-70b --on 4xA100-SXM-80GB --tp 2 --pp 1 --context 16k --concurrency 16",
+    "qwen3-32b --on Apple-M3-Max-64GB --context 32k",
+    "llama-3.1-8b --on rtx-4090 --batched-tokens 65536 --context 16k",
+    "llama-3.1-8b --on 8xH100-SXM-80GB --users 16 --input 500 --output 200",
+    "llama-3.1-70b --on H100-SXM-80GB --rate 2 --input 500 --output 200",
     "llama-3.1-8b --on rtx-4090 --users 40 --input 3000 --output 1000 --price-per-accelerator-hour 0.4",
-    *LIMITED, *LATE,
-]  # fmt: skip
+    *LIMITED,
+    *LATE,
+]
 EVERY = [("train", line) for line in TRAIN] + [("serve", line) for line in SERVE]
 
 
@@ -102,7 +115,9 @@ def test_a_move_can_be_followed_to_the_letter_and_says_what_it_changes(ask, verb
 
 
 def _says_what_it_costs(verb, move, before, after):
-    """USD of a million tokens as the answer to the changed question has them, and beside those of the run as it was asked about."""
+    """USD of a million tokens as the answer to the changed question has them, and beside those of the run as it was
+    asked about.
+    """
     then, now = _usd(verb, after), _usd(verb, before)
     assert move["usd_per_million_tokens"] == (None if then is None else pytest.approx(then)), move["text"]
     if then is not None and now is not None:
@@ -133,7 +148,9 @@ def _tokens(document):
 
 
 def _says_what_it_moves(verb, move, before, after):
-    """Flags are the change, in the order of the command line but for the runtime, and no plan's choice moves without its flag."""
+    """Flags are the change, in the order of the command line but for the runtime, and no plan's choice moves without
+    its flag.
+    """
     form = TrainingOptions if verb == "train" else ServingOptions
     options = list(form.__struct_fields__)
     if verb == "train":  # the runtime and its own options stand before what trains
@@ -202,17 +219,24 @@ def test_serving_grows_replicas_or_their_number_whichever_takes_fewer_accelerato
         return next(move["change"] for move in tonnage.serve(**question).advice if "on" in move["change"])
 
     assert machine(model="mixtral-8x7b", on="2xA100-SXM-80GB", context=32768, concurrency=64) == {
-        "on": "8xA100-SXM-80GB", "tensor_parallel_size": 8
-    }  # fmt: skip
+        "on": "8xA100-SXM-80GB",
+        "tensor_parallel_size": 8,
+    }
     assert machine(model="llama-3.1-8b", on="rtx-4090", context=4096, concurrency=20) == {
-        "on": "2xRTX-4090", "tensor_parallel_size": 2
-    }  # fmt: skip
+        "on": "2xRTX-4090",
+        "tensor_parallel_size": 2,
+    }
 
 
-@pytest.mark.parametrize(("verb", "line"), [
-    ("serve", "llama-3.1-8b --on 8xH100-SXM-80GB --concurrency 64"), ("serve", "deepseek-v3 --on 8xH100-SXM-80GB --context 32k"),
-    ("serve", "llama-3.1-70b --on 4xA100-SXM-80GB --tp 2 --pp 1 --context 16k --concurrency 16"), ("train", "llama-3.1-8b --on H100-SXM-80GB --runtime transformers"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("verb", "line"),
+    [
+        ("serve", "llama-3.1-8b --on 8xH100-SXM-80GB --concurrency 64"),
+        ("serve", "deepseek-v3 --on 8xH100-SXM-80GB --context 32k"),
+        ("serve", "llama-3.1-70b --on 4xA100-SXM-80GB --tp 2 --pp 1 --context 16k --concurrency 16"),
+        ("train", "llama-3.1-8b --on H100-SXM-80GB --runtime transformers"),
+    ],
+)
 def test_a_move_says_what_stays_as_it_is_only_where_it_would_not_stay_by_itself(ask, verb, line):
     before = ask(verb, line)
     on_more = [move for move in before["advice"] if "on" in move["change"]]
@@ -327,7 +351,10 @@ def test_experts_that_send_while_they_compute_are_offered_as_megatron_runs_them(
     """Megatron-core, transformer_config.py: not with recompute full; under a pipeline only in chunks."""
     for line, chunked in (
         (
-            "mixtral-8x7b --on 8x8xH200 --runtime megatron --ep 8 --pp 4 --num-microbatches 32 --seq 4k --recompute full",
+            (
+                "mixtral-8x7b --on 8x8xH200 --runtime megatron --ep 8 --pp 4 --num-microbatches 32 --seq 4k "
+                "--recompute full"
+            ),
             True,
         ),
         ("qwen3-30b-a3b --on 4x8xH200 --runtime megatron --ep 32 --seq 4k", False),
@@ -353,7 +380,9 @@ def test_who_asks_for_no_advice_gets_all_else(ask, line):
     assert whole["advice"] and not bare["advice"] and "nearest_miss" not in bare
     assert bare["question"].pop("advice") == {"value": False, "from": "given"}
     theirs = ("advice", "slopes", "nearest_miss")
-    assert {name: value for name, value in bare.items() if name not in theirs} == {name: value for name, value in whole.items() if name not in theirs}  # fmt: skip
+    assert {name: value for name, value in bare.items() if name not in theirs} == {
+        name: value for name, value in whole.items() if name not in theirs
+    }
 
 
 def test_the_text_says_what_a_move_changes(capsys):
@@ -473,7 +502,9 @@ CLUSTERS = (
 
 
 def test_changing_the_cluster_changes_the_advice(ask):
-    """Nothing is canned: of clusters on which it does not fit no two are told the same, and on one that is large enough it fits."""
+    """Nothing is canned: of clusters on which it does not fit no two are told the same, and on one that is large
+    enough it fits.
+    """
     advice = {on: ask("train", f"llama-3.1-8b --on {on} --seq 32k --mbs 2") for on in CLUSTERS}
     told = [tuple(move["text"] for move in each["advice"]) for each in advice.values() if not each["verdict"]["fits"]]
     assert len(told) >= 5 and len(set(told)) == len(told)
@@ -586,10 +617,14 @@ def test_of_two_moves_that_change_nothing_the_cheaper_is_proposed_first_and_an_u
 
 @pytest.mark.parametrize(
     ("verb", "line"),
-    [("serve", "llama-3.1-8b --on h100 --concurrency 1000000000 --context 4k"), ("serve", "llama-3.1-8b --on h100 --context 1000000000"),
-     ("train", "llama-3.1-8b --on 100000x8xh100 --seq 1M --mbs 1M"), ("train", "llama-3.1-8b --on h100 --mbs 1048575")],
+    [
+        ("serve", "llama-3.1-8b --on h100 --concurrency 1000000000 --context 4k"),
+        ("serve", "llama-3.1-8b --on h100 --context 1000000000"),
+        ("train", "llama-3.1-8b --on 100000x8xh100 --seq 1M --mbs 1M"),
+        ("train", "llama-3.1-8b --on h100 --mbs 1048575"),
+    ],
     ids=lambda value: value,
-)  # fmt: skip
+)
 def test_questions_of_any_size_are_answered_at_once(ask, verb, line):
     """A list of every count of requests or nodes would never end."""
     assert ask(verb, line)["verdict"]["fits"] is False

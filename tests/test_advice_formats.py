@@ -1,4 +1,6 @@
-"""Suggestions name only formats that can be had and that the engine loads: walked over models x engines, and the pairs that were wrong."""
+"""Suggestions name only formats that can be had and that the engine loads: walked over models x engines, and the
+pairs that were wrong.
+"""
 
 import pytest
 
@@ -22,7 +24,9 @@ def test_a_checkpoint_of_four_bits_has_no_narrower_format(model, engine):
 
 
 def test_every_format_is_loaded_by_its_engine_and_saves_bytes():
-    """Each model of the catalogue, under each engine: what is offered is accepted by `serve`'s own check and is smaller."""
+    """Each model of the catalogue, under each engine: what is offered is accepted by `serve`'s own check and is
+    smaller.
+    """
     from tonnage.estimate.serving.engine_checks import check_format
 
     chip, offered = cluster("H100-SXM-80GB").accelerator, 0
@@ -41,10 +45,15 @@ def test_every_format_is_loaded_by_its_engine_and_saves_bytes():
     assert offered > 500
 
 
-@pytest.mark.parametrize(("model", "on", "more"), [
-    ("gpt-oss-20b", "rtx-4090", {}), ("gpt-oss-120b", "H100-SXM-80GB", {"concurrency": 32, "context": 131072}),
-    ("gpt-oss-120b", "2xH100-SXM-80GB", {"engine": "sglang", "concurrency": 64}), ("gpt-oss-20b", "Apple-M3-Max-64GB", {"context": 131072, "concurrency": 64}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("model", "on", "more"),
+    [
+        ("gpt-oss-20b", "rtx-4090", {}),
+        ("gpt-oss-120b", "H100-SXM-80GB", {"concurrency": 32, "context": 131072}),
+        ("gpt-oss-120b", "2xH100-SXM-80GB", {"engine": "sglang", "concurrency": 64}),
+        ("gpt-oss-20b", "Apple-M3-Max-64GB", {"context": 131072, "concurrency": 64}),
+    ],
+)
 def test_no_answer_suggests_other_weights_of_a_four_bit_checkpoint(model, on, more):
     answer = tonnage.serve(model, on=on, **more)
     assert not [move["text"] for move in answer.advice if "weights" in move["change"]]

@@ -1,4 +1,6 @@
-"""Whose prices the advice has: a move to another machine is compared at the same provider, or the other provider is named."""
+"""Whose prices the advice has: a move to another machine is compared at the same provider, or the other provider is
+named.
+"""
 
 import pytest
 

@@ -17,15 +17,25 @@ ON = "8xH100-SXM-80GB"
     ("options", "message"),
     [
         ({"micro_batch_size": "4"}, r"micro_batch_size takes a whole number, or None for its default. Got '4' \(str\)"),
-        ({"micro_batch_size": 1.5}, r"Got 1.5 \(float\)"), ({"micro_batch_size": 4.0}, r"Got 4.0 \(float\)"), ({"micro_batch_size": True}, r"Got True \(bool\)"),
-        ({"micro_batch_size": [1]}, r"Got \[1\] \(list\)"), ({"sequence_parallel": 1}, "sequence_parallel takes True or False"),
-        ({"sequence_parallel": "yes"}, "sequence_parallel takes True or False"), ({"recompute": 1}, "recompute takes a name"),
-        ({"reserve_bytes": float("nan")}, "reserve_bytes takes a finite number"), ({"reserve_bytes": float("inf")}, "reserve_bytes takes a finite"),
-        ({"reserve_bytes": -1}, "at least 0. Got -1"), ({"reserve_bytes": "1GB"}, r"Got '1GB' \(str\)"), ({"reserve_bytes": True}, "reserve_bytes takes"),
-        ({"reserve_bytes": 80 * 2**30}, "reserve must leave some of the 79.* GiB that H100-SXM-80GB has. Got 80.00 GiB"),
+        ({"micro_batch_size": 1.5}, r"Got 1.5 \(float\)"),
+        ({"micro_batch_size": 4.0}, r"Got 4.0 \(float\)"),
+        ({"micro_batch_size": True}, r"Got True \(bool\)"),
+        ({"micro_batch_size": [1]}, r"Got \[1\] \(list\)"),
+        ({"sequence_parallel": 1}, "sequence_parallel takes True or False"),
+        ({"sequence_parallel": "yes"}, "sequence_parallel takes True or False"),
+        ({"recompute": 1}, "recompute takes a name"),
+        ({"reserve_bytes": float("nan")}, "reserve_bytes takes a finite number"),
+        ({"reserve_bytes": float("inf")}, "reserve_bytes takes a finite"),
+        ({"reserve_bytes": -1}, "at least 0. Got -1"),
+        ({"reserve_bytes": "1GB"}, r"Got '1GB' \(str\)"),
+        ({"reserve_bytes": True}, "reserve_bytes takes"),
+        (
+            {"reserve_bytes": 80 * 2**30},
+            "reserve must leave some of the 79.* GiB that H100-SXM-80GB has. Got 80.00 GiB",
+        ),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_an_option_of_the_wrong_type_is_named_with_its_value_and_what_it_takes(options, message):
     with pytest.raises(InvalidInput, match=message):
         tonnage.train("llama-3.1-8b", on=ON, **options)
@@ -93,7 +103,7 @@ def test_amounts_are_taken_as_the_command_line_takes_them(capsys):
         lambda on: tonnage.plan_training("llama-3.2-1b", on, sequence_length=2048, runtime="fsdp2"),
     ],
     ids=["compare", "plan_serving", "plan_training"],
-)  # fmt: skip
+)
 def test_machines_are_a_list_or_names_with_commas_between_as_on_the_command_line(ask):
     parted, listed = ask("1xh100, 1xa100"), ask(["1xh100", "1xa100"])
     assert parted.rows and json.dumps(parted.to_dict()) == json.dumps(listed.to_dict())
@@ -114,13 +124,21 @@ def test_models_of_a_comparison_are_named_with_commas_too_unless_they_are_one_fi
 @pytest.mark.parametrize(
     ("words", "options"),
     [
-        (["--context", "8k,32k"], {"context": [8192, 32768]}), (["--context", "8192,32768"], {"context": [8192, 32768]}),
-        (["--gpu-memory-utilization", "0.90,.8"], {"gpu_memory_utilization": [0.9, 0.8]}), (["--count", "1,2"], {"count": [1, 2]}),
-        (["--train", "--tokens", "1T,1500B", "--seq", "4k"], {"train": True, "tokens": ["1T", 1.5e12], "sequence_length": 4096}),
-        (["--train", "--tokens", "1T", "--checkpoint-interval", "30min,1h", "--seq", "4k"], {"train": True, "tokens": 1e12, "checkpoint_interval": [1800, "60min"], "sequence_length": 4096}),
+        (["--context", "8k,32k"], {"context": [8192, 32768]}),
+        (["--context", "8192,32768"], {"context": [8192, 32768]}),
+        (["--gpu-memory-utilization", "0.90,.8"], {"gpu_memory_utilization": [0.9, 0.8]}),
+        (["--count", "1,2"], {"count": [1, 2]}),
+        (
+            ["--train", "--tokens", "1T,1500B", "--seq", "4k"],
+            {"train": True, "tokens": ["1T", 1.5e12], "sequence_length": 4096},
+        ),
+        (
+            ["--train", "--tokens", "1T", "--checkpoint-interval", "30min,1h", "--seq", "4k"],
+            {"train": True, "tokens": 1e12, "checkpoint_interval": [1800, "60min"], "sequence_length": 4096},
+        ),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_number_of_a_comparison_is_written_in_one_way_however_it_was_typed(words, options, capsys):
     machine = "h100" if "count" in options else "8xh100"
     main(["compare", "llama-3.2-1b", "--on", machine, *words, "--json"])
@@ -165,8 +183,14 @@ def test_an_answer_looks_short_and_prints_what_the_command_line_prints(capsys):
 
 @pytest.mark.parametrize(
     ("verb", "name", "meant"),
-    [(tonnage.train, "gpus", "on"), (tonnage.serve, "user", "concurrency"), (tonnage.compare, "user", "concurrency"), (tonnage.train, "reserve", "reserve_bytes"), (tonnage.serve, "isl", "input_tokens")],
-)  # fmt: skip
+    [
+        (tonnage.train, "gpus", "on"),
+        (tonnage.serve, "user", "concurrency"),
+        (tonnage.compare, "user", "concurrency"),
+        (tonnage.train, "reserve", "reserve_bytes"),
+        (tonnage.serve, "isl", "input_tokens"),
+    ],
+)
 def test_an_option_that_there_is_not_suggests_what_is_meant(verb, name, meant):
     with pytest.raises(UnknownName, match=f"no option is called '{name}'. Did you mean '{meant}'"):
         verb("llama-3.1-8b", on="8xh100", **{name: 3})

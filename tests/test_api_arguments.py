@@ -1,4 +1,6 @@
-"""Arguments of the public functions: whatever their names and values, an error is one of ours and names the argument."""
+"""Arguments of the public functions: whatever their names and values, an error is one of ours and names the
+argument.
+"""
 
 import inspect
 import itertools
@@ -11,12 +13,19 @@ from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName
 
 POOL = str(Path(__file__).parent.parent / "docs" / "examples" / "pool.yaml")
 GIVEN = {
-    "train": {"model": "gpt2", "on": "h100"}, "serve": {"model": "gpt2", "on": "h100"}, "frontier": {"model": "gpt2", "on": "h100", "points": 2},
-    "maximum": {"what": "context", "model": "gpt2", "on": "h100"}, "compare": {"models": "gpt2", "on": "h100"},
-    "plan_training": {"model": "gpt2", "on": "1xh100"}, "plan_serving": {"model": "gpt2", "on": "1xh100"},
-    "place": {"inventory": POOL, "model": "gpt2", "split": "replicas"}, "for_my_machine": {"on": "h100"},
-    "read": {"text": "gpt2"}, "cluster": {"text": "h100"}, "accelerator": {"name": "h100"},
-}  # fmt: skip
+    "train": {"model": "gpt2", "on": "h100"},
+    "serve": {"model": "gpt2", "on": "h100"},
+    "frontier": {"model": "gpt2", "on": "h100", "points": 2},
+    "maximum": {"what": "context", "model": "gpt2", "on": "h100"},
+    "compare": {"models": "gpt2", "on": "h100"},
+    "plan_training": {"model": "gpt2", "on": "1xh100"},
+    "plan_serving": {"model": "gpt2", "on": "1xh100"},
+    "place": {"inventory": POOL, "model": "gpt2", "split": "replicas"},
+    "for_my_machine": {"on": "h100"},
+    "read": {"text": "gpt2"},
+    "cluster": {"text": "h100"},
+    "accelerator": {"name": "h100"},
+}
 WITH_OPTIONS = [name for name in GIVEN if name not in ("read", "cluster", "accelerator")]
 # Names that a function on the way of an answer has for something else, and names that nobody knows.
 NAMES = (
@@ -92,12 +101,19 @@ def test_a_reserve_of_several_values_is_an_axis_with_its_command():
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: tonnage.train("llama-3.1-8b", on="h100", model="x"), lambda: tonnage.read(verb=1), tonnage.train,
-        lambda: tonnage.serve("llama-3.1-8b", "h100", 3), lambda: tonnage.plan_training("x", model="y"), tonnage.place,
-        lambda: tonnage.maximum("users", "llama-3.1-8b", on="h100", what="x"), tonnage.compare, tonnage.plan_serving,
-        tonnage.frontier, lambda: tonnage.for_my_machine(verb=1),
+        lambda: tonnage.train("llama-3.1-8b", on="h100", model="x"),
+        lambda: tonnage.read(verb=1),
+        tonnage.train,
+        lambda: tonnage.serve("llama-3.1-8b", "h100", 3),
+        lambda: tonnage.plan_training("x", model="y"),
+        tonnage.place,
+        lambda: tonnage.maximum("users", "llama-3.1-8b", on="h100", what="x"),
+        tonnage.compare,
+        tonnage.plan_serving,
+        tonnage.frontier,
+        lambda: tonnage.for_my_machine(verb=1),
     ],
-)  # fmt: skip
+)
 def test_arguments_that_a_function_cannot_take_are_bad_input_and_no_type_error(call):
     with pytest.raises(tonnage.TonnageError):
         call()

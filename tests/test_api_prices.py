@@ -1,4 +1,6 @@
-"""Build or buy: prices of hosted models by the token, sourced and dated, and the load from which own machines are cheaper."""
+"""Build or buy: prices of hosted models by the token, sourced and dated, and the load from which own machines are
+cheaper.
+"""
 
 import json
 from datetime import date
@@ -99,12 +101,16 @@ def test_a_model_is_found_by_its_aliases_and_one_without_prices_has_none(config)
 @pytest.mark.parametrize(
     ("before", "after", "says"),
     [
-        ("input_usd = 1.0", "input_usd = 0.0", "input_usd must be above 0"), ("output_usd = 4.0", "output_usd = nan", "output_usd must be above 0"),
-        ("cached_input_usd = 0.25", "cached_input_usd = -1.0", "cached_input_usd"), ("output_usd = 4.0", "output_usd = 4000.0", "at most 1,000 USD"),
-        ('source = "here"', 'source = ""', "must not be empty"), ("2026-11-21", "2026-02-30", "must be a day of the calendar"),
-        ('called = "llama-8b"', 'called = "llama-8b"\nzone = 1', "unknown field `zone`"), ('model = "llama-3.1-8b"', 'model = "Llama 3.1"', "model must be"),
+        ("input_usd = 1.0", "input_usd = 0.0", "input_usd must be above 0"),
+        ("output_usd = 4.0", "output_usd = nan", "output_usd must be above 0"),
+        ("cached_input_usd = 0.25", "cached_input_usd = -1.0", "cached_input_usd"),
+        ("output_usd = 4.0", "output_usd = 4000.0", "at most 1,000 USD"),
+        ('source = "here"', 'source = ""', "must not be empty"),
+        ("2026-11-21", "2026-02-30", "must be a day of the calendar"),
+        ('called = "llama-8b"', 'called = "llama-8b"\nzone = 1', "unknown field `zone`"),
+        ('model = "llama-3.1-8b"', 'model = "Llama 3.1"', "model must be"),
     ],
-)  # fmt: skip
+)
 def test_a_row_that_cannot_be_names_its_file_number_and_key(config, before, after, says):
     path = own(config, ROW.replace(before, after))
     with pytest.raises(InvalidInput, match=r"mine\.toml") as error:
@@ -166,11 +172,14 @@ def test_the_list_shows_every_model_the_cheapest_first_and_what_is_stale(config,
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("gptx",), "no model is called 'gptx'"), (("--input", "1000"), "--output-tokens is missing"), (("--provider", "Grok"), "Did you mean 'Groq'"),
-        (("--input", "10", "--output", "10", "--cached", "11"), "--cached-tokens must be at most the 10"), (("--input", "1", "--output", "1", "--requests-per-day", "0"), "--requests-per-day"),
+        (("gptx",), "no model is called 'gptx'"),
+        (("--input", "1000"), "--output-tokens is missing"),
+        (("--provider", "Grok"), "Did you mean 'Groq'"),
+        (("--input", "10", "--output", "10", "--cached", "11"), "--cached-tokens must be at most the 10"),
+        (("--input", "1", "--output", "1", "--requests-per-day", "0"), "--requests-per-day"),
         (("--as-of", "now"), "must be a date"),
     ],
-)  # fmt: skip
+)
 def test_wrong_words_are_answered_with_what_would_be_right(config, run, arguments, says):
     status, _, err = run(*arguments)
     assert status == 64 and says in err

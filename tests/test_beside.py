@@ -59,8 +59,11 @@ def test_categories_that_the_file_distinguishes_stand_alone_and_the_others_toget
         told=("parameter", "optimizer"),
     )
     assert figures(made.categories) == {
-        "parameter": (20 * MIB, 20 * MIB), "optimizer": (0, 0), "not told": (24 * MIB + 1, 26 * MIB), "rounding": (511, 0),
-    }  # fmt: skip
+        "parameter": (20 * MIB, 20 * MIB),
+        "optimizer": (0, 0),
+        "not told": (24 * MIB + 1, 26 * MIB),
+        "rounding": (511, 0),
+    }
 
 
 def test_a_file_that_distinguishes_nothing_is_compared_in_one_row():
@@ -90,9 +93,12 @@ def test_json_has_bytes_and_relative_errors():
     made = against(allocated_peak=40 * MIB, notes=("late",)).to_dict()
     assert json.loads(json.dumps(made)) == made
     assert made["totals"][0] == {
-        "name": "peak allocated", "predicted_bytes": 44 * MIB + 512, "real_bytes": 40 * MIB, "difference_bytes": 4 * MIB + 512,
+        "name": "peak allocated",
+        "predicted_bytes": 44 * MIB + 512,
+        "real_bytes": 40 * MIB,
+        "difference_bytes": 4 * MIB + 512,
         "relative_error": (4 * MIB + 512) / (40 * MIB),
-    }  # fmt: skip
+    }
     assert made["notes"] == ["late"]
 
 

@@ -87,10 +87,14 @@ def test_what_cannot_be_billed_is_refused(wrong, error):
 @pytest.mark.parametrize(
     ("option", "wrong", "span"),
     [
-        ("network_share", -1.0, "from 0 to 5"), ("electricity_usd_per_kwh", -0.1, "from 0 to 100"), ("staff_usd_per_month", 1e10, "from 0 to 1e+09"),
-        ("used_share", 3.0, "from 0 to 1"), ("pue", 0.5, "from 1 to 10"), ("power_share", 2.0, "from 0 to 1"),
+        ("network_share", -1.0, "from 0 to 5"),
+        ("electricity_usd_per_kwh", -0.1, "from 0 to 100"),
+        ("staff_usd_per_month", 1e10, "from 0 to 1e+09"),
+        ("used_share", 3.0, "from 0 to 1"),
+        ("pue", 0.5, "from 1 to 10"),
+        ("power_share", 2.0, "from 0 to 1"),
     ],
-)  # fmt: skip
+)
 def test_a_figure_out_of_its_range_is_refused_before_what_is_missing(option, wrong, span, capsys):
     """Status 64, not 4: nothing that the user could add would make it right."""
     flag = f"--{option.replace('_', '-')}"
@@ -129,7 +133,9 @@ def test_disks_hold_the_checkpoints_that_are_kept_and_the_data():
     [("megatron", 1, 14), ("deepspeed", 2, 14), ("deepspeed", 3, 12), ("fsdp2", 3, 12)],
 )
 def test_disks_and_their_time_are_of_what_the_runtime_writes(runtime, zero, bytes_each):
-    """Megatron-core and DeepSpeed below ZeRO-3 write the weights twice: as the model has them, and as the optimizer updates them."""
+    """Megatron-core and DeepSpeed below ZeRO-3 write the weights twice: as the model has them, and as the optimizer
+    updates them.
+    """
     made = tonnage.train(
         "llama-3.1-8b", "8xH100-SXM-80GB", runtime=runtime, zero_stage=zero, storage_bandwidth=20e9, keep_checkpoints=2
     )

@@ -51,11 +51,30 @@ def test_a_tree_of_arrays_holds_the_tree_of_each_plan():
 def test_the_document_of_a_term_says_everything_that_made_it():
     document = Term.sum("all", leaf()).to_dict()
     assert document == {
-        "name": "all", "value": 20, "unit": "bytes", "combine": "sum", "basis": "analytic", "formula": None, "text": "weights",
-        "source": "", "inputs": {}, "children": [{
-            "name": "weights", "value": 20, "unit": "bytes", "combine": "leaf", "basis": "analytic", "formula": "state_bytes",
-            "text": "N * w", "source": "Rajbhandari2020, sec. 3.1", "inputs": {"N": 10, "w": 2}, "children": []}],
-    }  # fmt: skip
+        "name": "all",
+        "value": 20,
+        "unit": "bytes",
+        "combine": "sum",
+        "basis": "analytic",
+        "formula": None,
+        "text": "weights",
+        "source": "",
+        "inputs": {},
+        "children": [
+            {
+                "name": "weights",
+                "value": 20,
+                "unit": "bytes",
+                "combine": "leaf",
+                "basis": "analytic",
+                "formula": "state_bytes",
+                "text": "N * w",
+                "source": "Rajbhandari2020, sec. 3.1",
+                "inputs": {"N": 10, "w": 2},
+                "children": [],
+            }
+        ],
+    }
 
 
 def test_a_figure_of_a_procedure_names_it():

@@ -169,8 +169,27 @@ def with_runtime() -> list[Path]:
 
 def test_what_programs_get_is_known_for_most_accelerators_that_people_use():
     assert len(with_runtime()) >= 70
-    for name in ("v100-sxm2-32gb", "t4", "a10g", "a100-sxm-80gb", "l4", "l40s", "h100", "h200", "b200", "gh200", "gb200",
-                 "rtx 3090", "rtx 4090", "rtx 5090", "rtx a6000", "mi300x", "rx 7900 xtx", "agx orin", "tpu-v5e"):  # fmt: skip
+    for name in (
+        "v100-sxm2-32gb",
+        "t4",
+        "a10g",
+        "a100-sxm-80gb",
+        "l4",
+        "l40s",
+        "h100",
+        "h200",
+        "b200",
+        "gh200",
+        "gb200",
+        "rtx 3090",
+        "rtx 4090",
+        "rtx 5090",
+        "rtx a6000",
+        "mi300x",
+        "rx 7900 xtx",
+        "agx orin",
+        "tpu-v5e",
+    ):
         assert accelerator(name).memory.usable_from == "runtime", name
 
 
@@ -264,23 +283,47 @@ def test_a_fact_is_the_published_one(name, fact, value, source):
 @pytest.mark.parametrize(
     ("written", "name"),
     [
-        ("h100", "H100-SXM-80GB"), ("H100", "H100-SXM-80GB"), ("NVIDIA H100 80GB HBM3", "H100-SXM-80GB"),
-        ("nvidia-h100-80gb-hbm3", "H100-SXM-80GB"), ("NVIDIA H100 PCIe", "H100-PCIe-80GB"),
-        ("NVIDIA H200", "H200-SXM-141GB"), ("NVIDIA A100-SXM4-40GB", "A100-SXM-40GB"),
-        ("NVIDIA A100-SXM4-80GB", "A100-SXM-80GB"), ("NVIDIA A100 80GB PCIe", "A100-PCIe-80GB"),
-        ("Tesla T4", "T4"), ("Tesla V100-SXM2-32GB", "V100-SXM2-32GB"), ("NVIDIA B200", "B200-SXM-180GB"),
-        ("NVIDIA GH200 480GB", "GH200-96GB"), ("NVIDIA L40S", "L40S"), ("NVIDIA GB10", "GB10-128GB"),
-        ("4090", "RTX-4090"), ("rtx 4090", "RTX-4090"), ("RTX_4090", "RTX-4090"),
-        ("NVIDIA GeForce RTX 4090", "RTX-4090"), ("NVIDIA GeForce RTX 4090 D", "RTX-4090-D"),
-        ("NVIDIA RTX 6000 Ada Generation", "RTX-6000-Ada"), ("NVIDIA RTX A6000", "RTX-A6000"),
-        ("m4 max 128gb", "Apple-M4-Max-128GB"), ("M1 8GB", "Apple-M1-8GB"), ("M2 Ultra 192GB", "Apple-M2-Ultra-192GB"),
-        ("mi300x", "MI300X"), ("AMD Instinct MI300X", "MI300X"), ("AMD Instinct MI250X", "MI250X-GCD"),
-        ("Radeon RX 7900 XTX", "RX-7900-XTX"), ("tpu-v5p", "TPU-v5p"), ("TPU v5 lite", "TPU-v5e"),
-        ("TPU v6 lite", "TPU-v6e"), ("trillium", "TPU-v6e"), ("昇腾910b", "Ascend-910B-64GB"),
-        ("Ascend910B2", "Ascend-910B-64GB"), ("gaudi3", "Gaudi3"), ("trn2", "Trainium2"),
-        ("Ryzen AI Max+ 395", "Strix-Halo-128GB"), ("strix halo", "Strix-Halo-128GB"),
+        ("h100", "H100-SXM-80GB"),
+        ("H100", "H100-SXM-80GB"),
+        ("NVIDIA H100 80GB HBM3", "H100-SXM-80GB"),
+        ("nvidia-h100-80gb-hbm3", "H100-SXM-80GB"),
+        ("NVIDIA H100 PCIe", "H100-PCIe-80GB"),
+        ("NVIDIA H200", "H200-SXM-141GB"),
+        ("NVIDIA A100-SXM4-40GB", "A100-SXM-40GB"),
+        ("NVIDIA A100-SXM4-80GB", "A100-SXM-80GB"),
+        ("NVIDIA A100 80GB PCIe", "A100-PCIe-80GB"),
+        ("Tesla T4", "T4"),
+        ("Tesla V100-SXM2-32GB", "V100-SXM2-32GB"),
+        ("NVIDIA B200", "B200-SXM-180GB"),
+        ("NVIDIA GH200 480GB", "GH200-96GB"),
+        ("NVIDIA L40S", "L40S"),
+        ("NVIDIA GB10", "GB10-128GB"),
+        ("4090", "RTX-4090"),
+        ("rtx 4090", "RTX-4090"),
+        ("RTX_4090", "RTX-4090"),
+        ("NVIDIA GeForce RTX 4090", "RTX-4090"),
+        ("NVIDIA GeForce RTX 4090 D", "RTX-4090-D"),
+        ("NVIDIA RTX 6000 Ada Generation", "RTX-6000-Ada"),
+        ("NVIDIA RTX A6000", "RTX-A6000"),
+        ("m4 max 128gb", "Apple-M4-Max-128GB"),
+        ("M1 8GB", "Apple-M1-8GB"),
+        ("M2 Ultra 192GB", "Apple-M2-Ultra-192GB"),
+        ("mi300x", "MI300X"),
+        ("AMD Instinct MI300X", "MI300X"),
+        ("AMD Instinct MI250X", "MI250X-GCD"),
+        ("Radeon RX 7900 XTX", "RX-7900-XTX"),
+        ("tpu-v5p", "TPU-v5p"),
+        ("TPU v5 lite", "TPU-v5e"),
+        ("TPU v6 lite", "TPU-v6e"),
+        ("trillium", "TPU-v6e"),
+        ("昇腾910b", "Ascend-910B-64GB"),
+        ("Ascend910B2", "Ascend-910B-64GB"),
+        ("gaudi3", "Gaudi3"),
+        ("trn2", "Trainium2"),
+        ("Ryzen AI Max+ 395", "Strix-Halo-128GB"),
+        ("strix halo", "Strix-Halo-128GB"),
     ],
-)  # fmt: skip
+)
 def test_people_and_drivers_find_an_accelerator_by_the_name_they_use(written, name):
     assert accelerator(written).name == name
 
@@ -407,7 +450,11 @@ def test_an_accelerator_of_ones_own_is_found_by_its_file_name(tmp_path, monkeypa
         ("nominal_gib = 12", "nominal_gib = 12\nruntime_mib = 12289", "variants.half.runtime_mib"),
         ("bandwidth_gb_per_s = 900", "bandwidth_gb_per_s = 900e9", "bandwidth_gb_per_s must be above 0 and at most"),
         ("gb_per_s = 50", "gb_per_s = -50", r"scale_up.gb_per_s must be above 0"),
-        ("gb_per_s = 50", "gb_per_s = 50\njoins = 1", r"scale_up.joins must be at least 2, or 0 for all of a node. Got 1"),
+        (
+            "gb_per_s = 50",
+            "gb_per_s = 50\njoins = 1",
+            r"scale_up.joins must be at least 2, or 0 for all of a node. Got 1",
+        ),
         ("bf16 = 100", "bf16 = 100e12", r"dense_tflops.bf16 must be above 0 and at most"),
         ("bf16 = 100", "bf16 = nan", r"dense_tflops.bf16 must be above 0"),
         ("bf16 = 100", "bf17 = 100", "bf16"),
@@ -415,8 +462,11 @@ def test_an_accelerator_of_ones_own_is_found_by_its_file_name(tmp_path, monkeypa
         ('kind = "gpu"', 'kind = "card"', "kind must be one of gpu, tpu, npu, cpu, apple. Got 'card'"),
         ('tdp_watts = { source = "here", as_of = "2026-11-21" }', "", "tdp_watts has no source"),
         ('memory = { source = "here", as_of = "2026-11-21" }', "", "memory.nominal_gib has no source"),
-        ('scale_up = { source = "here", as_of = "2026-11-21" }',
-         'scale_up = { source = "here", as_of = "last year" }', "must be a date such as"),
+        (
+            'scale_up = { source = "here", as_of = "2026-11-21" }',
+            'scale_up = { source = "here", as_of = "last year" }',
+            "must be a date such as",
+        ),
         ('scale_up = { source = "here",', 'scale_up = { source = " ",', r"sources.scale_up.source is empty"),
         ("compute_fraction = 0.5", "compute_fraction = 50", "compute_fraction must be above 0 and at most 1"),
         ("[variants.half]", "[variants.Half]", "must be written 'half'"),
@@ -424,7 +474,7 @@ def test_an_accelerator_of_ones_own_is_found_by_its_file_name(tmp_path, monkeypa
         ('name = "Chip"', 'name = "Chip', "is not TOML"),
         ('vendor = "Someone"\n', "", "missing required field `vendor`"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_in_a_file_is_a_clear_invalid_input(tmp_path, old, new, message):
     assert old in GOOD
     with pytest.raises(InvalidInput, match=message) as caught:

@@ -27,10 +27,14 @@ def test_a_grid_that_no_source_describes_is_missing_and_the_others_are_listed():
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("= 12", "= 0", "grams_co2e_per_kwh must be above 0"), ("= 12", "= nan", "grams_co2e_per_kwh"), ('"our turbines"', '" "', "source is empty"),
-        ("2026-11-21", "soon", "must be a date"), ("year = 2025", 'year = "last"', "year"), ("name =", "nom =", "nom|name"),
+        ("= 12", "= 0", "grams_co2e_per_kwh must be above 0"),
+        ("= 12", "= nan", "grams_co2e_per_kwh"),
+        ('"our turbines"', '" "', "source is empty"),
+        ("2026-11-21", "soon", "must be a date"),
+        ("year = 2025", 'year = "last"', "year"),
+        ("name =", "nom =", "nom|name"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_in_a_file_is_a_clear_invalid_input(tmp_path, old, new, message):
     path = tmp_path / "mine.toml"
     path.write_text(ROW.replace(old, new, 1), encoding="utf-8")

@@ -15,9 +15,20 @@ GUIDE = Path(__file__).parents[1] / "docs" / "catalogue.md"
 TEXT = GUIDE.read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
 FORMS = [
-    accelerators.AcceleratorFile, accelerators.MemoryForm, accelerators.VariantForm, LinkForm, nodes.NodeFile,
-    prices.Price, prices.Purchase, api_prices.ApiPrice, skypilot.Name, grids.Grid, models.ModelFile, models.Published, models.Variant,
-]  # fmt: skip
+    accelerators.AcceleratorFile,
+    accelerators.MemoryForm,
+    accelerators.VariantForm,
+    LinkForm,
+    nodes.NodeFile,
+    prices.Price,
+    prices.Purchase,
+    api_prices.ApiPrice,
+    skypilot.Name,
+    grids.Grid,
+    models.ModelFile,
+    models.Published,
+    models.Variant,
+]
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
@@ -99,13 +110,18 @@ def test_the_examples_of_the_guide_are_found_by_name_and_before_the_shipped_ones
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ('counts = "model"', 'counts = "some"', "counts must be one of all"), ('parameters = "1.24B"', 'parameters = "lots"', "such as 8.03B. Got 'lots'"),
-        ('parameters = "1.24B"', "parameters = -3", "Got -3"), ('as_of = "2026-11-21"', 'as_of = "today"', "must be a date"),
-        ('source = "https://example.com/model-card"', 'source = " "', "published 1: source is empty"), ("[config]", "[konfig]", "konfig|config"),
-        ('name = "example-1b"', "name = 3", "name"), ("hidden_size = 2048", "hidden_size = nan", "hidden_size must be a whole number"),
-        ("hidden_size = 2048", f"hidden_size = {'9' * 5000}", "not TOML"), ("hidden_size = 2048", "hiden_size = 2048", "lacks hidden_size"),
+        ('counts = "model"', 'counts = "some"', "counts must be one of all"),
+        ('parameters = "1.24B"', 'parameters = "lots"', "such as 8.03B. Got 'lots'"),
+        ('parameters = "1.24B"', "parameters = -3", "Got -3"),
+        ('as_of = "2026-11-21"', 'as_of = "today"', "must be a date"),
+        ('source = "https://example.com/model-card"', 'source = " "', "published 1: source is empty"),
+        ("[config]", "[konfig]", "konfig|config"),
+        ('name = "example-1b"', "name = 3", "name"),
+        ("hidden_size = 2048", "hidden_size = nan", "hidden_size must be a whole number"),
+        ("hidden_size = 2048", f"hidden_size = {'9' * 5000}", "not TOML"),
+        ("hidden_size = 2048", "hiden_size = 2048", "lacks hidden_size"),
     ],
-)  # fmt: skip
+)
 def test_a_model_of_ones_own_is_checked_strictly_and_named_with_its_file(directory, old, new, says):
     path = directory / "models" / "example-1b.toml"
     path.write_text(path.read_text().replace(old, new))

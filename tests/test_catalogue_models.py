@@ -143,12 +143,23 @@ def test_no_alias_is_given_twice_or_hides_a_file():
 
 def test_the_names_that_people_type_are_known():
     typed = {
-        "llama3.1:8b": "llama-3.1-8b", "meta-llama/Meta-Llama-3.1-8B": "llama-3.1-8b", "Llama 3.1 8B": "llama-3.1-8b",
-        "qwen2.5:72b": "qwen2.5-72b", "通义千问2.5-7b": "qwen2.5-7b", "LLM-Research/Meta-Llama-3-8B": "meta-llama-3-8b",
-        "deepseek-r1:671b": "deepseek-r1", "deepseek-v3": "deepseek-v3", "gpt-oss:20b": "gpt-oss-20b",
-        "mixtral": "mixtral-8x7b-v0.1", "ZhipuAI/chatglm3-6b": "chatglm3-6b", "llama-2-7b": "llama-2-7b-hf",
-        "gpt-3": "gpt3-175b", "kimi-k2": "kimi-k2-instruct", "百川2-7b": "baichuan2-7b-base", "qwen3": "qwen3-8b",
-    }  # fmt: skip
+        "llama3.1:8b": "llama-3.1-8b",
+        "meta-llama/Meta-Llama-3.1-8B": "llama-3.1-8b",
+        "Llama 3.1 8B": "llama-3.1-8b",
+        "qwen2.5:72b": "qwen2.5-72b",
+        "通义千问2.5-7b": "qwen2.5-7b",
+        "LLM-Research/Meta-Llama-3-8B": "meta-llama-3-8b",
+        "deepseek-r1:671b": "deepseek-r1",
+        "deepseek-v3": "deepseek-v3",
+        "gpt-oss:20b": "gpt-oss-20b",
+        "mixtral": "mixtral-8x7b-v0.1",
+        "ZhipuAI/chatglm3-6b": "chatglm3-6b",
+        "llama-2-7b": "llama-2-7b-hf",
+        "gpt-3": "gpt3-175b",
+        "kimi-k2": "kimi-k2-instruct",
+        "百川2-7b": "baichuan2-7b-base",
+        "qwen3": "qwen3-8b",
+    }
     for given, name in typed.items():
         assert find(given) == FOLDER / f"{name}.toml", given
 
@@ -187,14 +198,24 @@ def test_an_entry_that_add_model_writes_reads_back_as_it_was(name):
 
 def test_add_model_keeps_sizes_dropout_and_unknown_keys_and_drops_noise_and_nulls():
     given = {
-        "hidden_size": 8, "eos_token_id": 2, "head_dim": None, "attention_dropout": 0.1, "new_kind_of_width": 3,
-        "hidden_dropout": 0.0, "classifier_dropout": 0.1,
-        "output_proj_dims": 4, "output_attentions": False, "vision_config": {"depth": 2, "initializer_range": 0.02},
-    }  # fmt: skip
+        "hidden_size": 8,
+        "eos_token_id": 2,
+        "head_dim": None,
+        "attention_dropout": 0.1,
+        "new_kind_of_width": 3,
+        "hidden_dropout": 0.0,
+        "classifier_dropout": 0.1,
+        "output_proj_dims": 4,
+        "output_attentions": False,
+        "vision_config": {"depth": 2, "initializer_range": 0.02},
+    }
     kept = {
-        "hidden_size": 8, "attention_dropout": 0.1, "new_kind_of_width": 3, "output_proj_dims": 4,
+        "hidden_size": 8,
+        "attention_dropout": 0.1,
+        "new_kind_of_width": 3,
+        "output_proj_dims": 4,
         "vision_config": {"depth": 2},
-    }  # fmt: skip
+    }
     assert add_model().kept(given) == kept
 
 
@@ -232,8 +253,11 @@ def test_add_model_takes_digits_as_an_exact_count_and_anything_else_as_printed()
     read = add_model().published
     assert read("8030261248;card;all", "2026-11-21")["parameters"] == 8_030_261_248
     assert read("8.03B;card", "2026-11-21") == {
-        "parameters": "8.03B", "source": "card", "as_of": "2026-11-21", "counts": "model",
-    }  # fmt: skip
+        "parameters": "8.03B",
+        "source": "card",
+        "as_of": "2026-11-21",
+        "counts": "model",
+    }
 
 
 def test_add_model_writes_an_entry_that_the_catalogue_reads(tmp_path: Path, monkeypatch, capsys):

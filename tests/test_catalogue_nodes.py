@@ -1,4 +1,6 @@
-"""The catalogue of nodes: every file is strict, sourced, named once, and agrees with its accelerator and its network."""
+"""The catalogue of nodes: every file is strict, sourced, named once, and agrees with its accelerator and its
+network.
+"""
 
 import tomllib
 from pathlib import Path

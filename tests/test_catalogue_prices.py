@@ -75,7 +75,7 @@ def test_the_large_clouds_the_gpu_clouds_and_chinese_ones_are_there_in_every_kin
         "阿里云 (Alibaba Cloud)",
     } <= set(providers())
     assert {price.kind for price in prices()} == {"on-demand", "spot", "reserved"}
-    assert {price.currency for price in prices()} == {"USD", "CNY"}  # fmt: skip
+    assert {price.currency for price in prices()} == {"USD", "CNY"}
 
 
 def test_every_priced_accelerator_is_in_the_catalogue_by_its_own_name(config):
@@ -250,15 +250,39 @@ def test_a_region_is_one_that_a_price_is_of(config):
         ("usd_per_hour = 20", "usd_per_hour = 20\nprice_per_hour = 21", "usd_per_hour 20 and price_per_hour 21 differ"),
         ("usd_per_hour = 20", 'usd_per_hour = 20\ncurrency = "CNY"', "written as price_per_hour"),
         ("usd_per_hour = 20", 'currency = "CNY"', "price_per_hour must be above 0"),
-        ("usd_per_hour = 20", 'price_per_hour = 20\ncurrency = "yuan"', "three capital letters such as USD or CNY. Got 'yuan'"),
-        ('kind = "on-demand"', 'kind = "preemptible"', "kind must be one of on-demand, spot, reserved. Got 'preemptible'"),
+        (
+            "usd_per_hour = 20",
+            'price_per_hour = 20\ncurrency = "yuan"',
+            "three capital letters such as USD or CNY. Got 'yuan'",
+        ),
+        (
+            'kind = "on-demand"',
+            'kind = "preemptible"',
+            "kind must be one of on-demand, spot, reserved. Got 'preemptible'",
+        ),
         ('kind = "on-demand"', 'kind = "reserved"', "a reserved price needs term_months"),
         ('kind = "on-demand"', 'kind = "reserved"\nterm_months = 0', "term_months must be from 1 to 60. Got 0"),
-        ('kind = "on-demand"', 'kind = "spot"\nterm_months = 12', "term_months belongs to kind reserved. Got kind 'spot'"),
+        (
+            'kind = "on-demand"',
+            'kind = "spot"\nterm_months = 12',
+            "term_months belongs to kind reserved. Got kind 'spot'",
+        ),
         ("accelerators = 8", "accelerators = 0", "accelerators must be at least 1"),
-        ("accelerators = 8", 'accelerators = 8\nsizes = [8]\nsizes_source = "here"', "sizes belong to a price of 1 accelerator. Got accelerators 8"),
-        ("accelerators = 8", 'accelerators = 1\nsizes = [4, 2]\nsizes_source = "here"', r"sizes must be whole numbers from 1, the smallest first. Got \[4, 2\]"),
-        ("accelerators = 8", 'accelerators = 1\nsizes = [0, 2]\nsizes_source = "here"', "sizes must be whole numbers from 1"),
+        (
+            "accelerators = 8",
+            'accelerators = 8\nsizes = [8]\nsizes_source = "here"',
+            "sizes belong to a price of 1 accelerator. Got accelerators 8",
+        ),
+        (
+            "accelerators = 8",
+            'accelerators = 1\nsizes = [4, 2]\nsizes_source = "here"',
+            r"sizes must be whole numbers from 1, the smallest first. Got \[4, 2\]",
+        ),
+        (
+            "accelerators = 8",
+            'accelerators = 1\nsizes = [0, 2]\nsizes_source = "here"',
+            "sizes must be whole numbers from 1",
+        ),
         ("accelerators = 8", "accelerators = 1\nsizes = [1, 2]", "sizes need sizes_source: where they are listed"),
         ('as_of = "2026-11-21"', 'as_of = "2026"', "must be a date such as"),
         ('as_of = "2026-11-21"', 'as_of = "2026-02-30"', "must be a day of the calendar. Got '2026-02-30'"),
@@ -267,7 +291,7 @@ def test_a_region_is_one_that_a_price_is_of(config):
         ("power_watts = 10200", "power_watts = 10200e9", "power_watts must be above 0 and at most"),
         ('provider = "Somewhere"\n', "", "missing required field `provider`"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_in_a_file_is_a_clear_invalid_input(tmp_path, old, new, message):
     assert old in ROW
     with pytest.raises(InvalidInput, match=message) as caught:

@@ -72,12 +72,24 @@ def test_a_variant_has_a_source_and_a_date_and_counts_what_was_published_for_it(
 
 def test_an_instruct_model_has_the_context_of_its_own_config_and_the_base_model_keeps_its_own():
     contexts = {
-        "qwen2.5-7b": 131_072, "qwen2.5-7b-instruct": 32_768, "Qwen/Qwen2.5-7B-Instruct": 32_768, "qwen2.5:7b": 32_768,
-        "qwen2.5-coder-32b-instruct": 32_768, "qwen2.5-math-7b": 4096, "qwen2-72b-instruct": 32_768,
-        "qwen3-8b": 40_960, "qwen3-8b-base": 32_768, "Qwen/Qwen3-30B-A3B-Base": 32_768, "qwq-32b-preview": 32_768,
-        "deepseek-r1-0528-qwen3-8b": 131_072, "nemotron-h-8b-reasoning-128k": 131_072, "glm-4-9b": 8192,
-        "mistral-7b-instruct-v0.1": 32_768, "phi-3-mini-128k-instruct": 131_072, "llama-3-8b-instruct": 8192,
-    }  # fmt: skip
+        "qwen2.5-7b": 131_072,
+        "qwen2.5-7b-instruct": 32_768,
+        "Qwen/Qwen2.5-7B-Instruct": 32_768,
+        "qwen2.5:7b": 32_768,
+        "qwen2.5-coder-32b-instruct": 32_768,
+        "qwen2.5-math-7b": 4096,
+        "qwen2-72b-instruct": 32_768,
+        "qwen3-8b": 40_960,
+        "qwen3-8b-base": 32_768,
+        "Qwen/Qwen3-30B-A3B-Base": 32_768,
+        "qwq-32b-preview": 32_768,
+        "deepseek-r1-0528-qwen3-8b": 131_072,
+        "nemotron-h-8b-reasoning-128k": 131_072,
+        "glm-4-9b": 8192,
+        "mistral-7b-instruct-v0.1": 32_768,
+        "phi-3-mini-128k-instruct": 131_072,
+        "llama-3-8b-instruct": 8192,
+    }
     assert {name: read(name, offline=True).context for name in contexts} == contexts
 
 
@@ -96,11 +108,17 @@ def test_the_pattern_of_precisions_finds_them_in_names():
 
 def test_a_checkpoint_that_was_released_quantised_is_answered_with_its_own_layout_and_its_sibling_with_another():
     stored = {
-        "moonshotai/Kimi-K2-Thinking": "int4-32g", "moonshotai/Kimi-K2-Instruct-0905": "fp8-block",
-        "ministral-3-8b": "fp8-e4m3", "ministral-3-8b-base-2512": "bf16", "ministral-3-14b-reasoning-2512": "bf16",
-        "mistralai/Ministral-3-3B-Instruct-2512": "fp8-e4m3", "ministral-3-3b-base-2512": "bf16",
-        "deepseek-v4-flash": "fp8-block+mxfp4", "deepseek-ai/DeepSeek-V4-Flash-Base": "fp8-block", "gpt-oss-20b": "mxfp4",
-    }  # fmt: skip
+        "moonshotai/Kimi-K2-Thinking": "int4-32g",
+        "moonshotai/Kimi-K2-Instruct-0905": "fp8-block",
+        "ministral-3-8b": "fp8-e4m3",
+        "ministral-3-8b-base-2512": "bf16",
+        "ministral-3-14b-reasoning-2512": "bf16",
+        "mistralai/Ministral-3-3B-Instruct-2512": "fp8-e4m3",
+        "ministral-3-3b-base-2512": "bf16",
+        "deepseek-v4-flash": "fp8-block+mxfp4",
+        "deepseek-ai/DeepSeek-V4-Flash-Base": "fp8-block",
+        "gpt-oss-20b": "mxfp4",
+    }
     assert {name: storage(read(name, offline=True), None).name for name in stored} == stored
 
 
@@ -126,8 +144,10 @@ def test_the_names_of_a_variant_are_not_shown_as_names_of_its_file(capsys):
     base, instruct = shown.values()
     assert (base["name"], base["hub"], base["context"]) == ("qwen2.5-7b", "Qwen/Qwen2.5-7B", 131_072)
     assert (instruct["name"], instruct["hub"], instruct["context"]) == (
-        "qwen2.5-7b-instruct", "Qwen/Qwen2.5-7B-Instruct", 32_768,
-    )  # fmt: skip
+        "qwen2.5-7b-instruct",
+        "Qwen/Qwen2.5-7B-Instruct",
+        32_768,
+    )
     assert "qwen2.5:7b" in instruct["aliases"] and not set(base["aliases"]) & set(instruct["aliases"])
     assert "llmfit" in instruct["sources"]["variant"]["source"]
 

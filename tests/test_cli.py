@@ -35,13 +35,21 @@ def run(capsys):
 @pytest.mark.parametrize(
     "arguments",
     [
-        TRAIN, SERVE, [*TRAIN, "--recompute", "full", "--seq", "8k"], ["train", "deepseek-v3", "--on", "32x8xH800-SXM-80GB"],
-        ["train", "t5-small", "--on", "rtx-4090"], ["train", "bert-base-uncased", "--on", "rtx-4090"], ["serve", "mamba-2.8b", "--on", "rtx-4090", "--context", "4k"],
-        ["serve", "qwen2.5-vl-7b-instruct", "--on", "a100", "--context", "32k"], ["rules"], ["rules", "A6"], ["rules", "--model", "qwen3-32b"],
+        TRAIN,
+        SERVE,
+        [*TRAIN, "--recompute", "full", "--seq", "8k"],
+        ["train", "deepseek-v3", "--on", "32x8xH800-SXM-80GB"],
+        ["train", "t5-small", "--on", "rtx-4090"],
+        ["train", "bert-base-uncased", "--on", "rtx-4090"],
+        ["serve", "mamba-2.8b", "--on", "rtx-4090", "--context", "4k"],
+        ["serve", "qwen2.5-vl-7b-instruct", "--on", "a100", "--context", "32k"],
+        ["rules"],
+        ["rules", "A6"],
+        ["rules", "--model", "qwen3-32b"],
         ["validate", "validation/params.yaml"],
     ],
     ids=" ".join,
-)  # fmt: skip
+)
 def test_json_is_one_document_of_the_schema(run, arguments):
     status, out, err = run(*arguments, "--json")
     assert status in (0, 3) and not err
@@ -121,8 +129,20 @@ def test_a_reserve_is_kept_free(run):
 
 
 def test_dimensions_make_a_model_without_a_name(run):
-    sizes = ["--hidden-size", "4096", "--num-layers", "32", "--num-attention-heads", "32", "--num-key-value-heads", "8",
-             "--intermediate-size", "14336", "--vocab-size", "128256"]  # fmt: skip
+    sizes = [
+        "--hidden-size",
+        "4096",
+        "--num-layers",
+        "32",
+        "--num-attention-heads",
+        "32",
+        "--num-key-value-heads",
+        "8",
+        "--intermediate-size",
+        "14336",
+        "--vocab-size",
+        "128256",
+    ]
     document = json.loads(run("train", *sizes, "--on", "h100", "--json")[1])
     assert document["question"]["parameters"]["value"] == 8_030_261_248
 
@@ -150,27 +170,52 @@ def test_no_arguments_say_what_to_try_first(run):
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["trian", "x"], 64, "Did you mean 'train'"), (["train"], 64, "--on"), (["train", "--on", "h100"], 64, "dimensions"),
-        (["train", "llama-3.1-8c", "--on", "h100"], 64, "Did you mean"), (["train", "llama-3.1-8b", "--on", "h1000"], 64, "Did you mean"),
-        ([*TRAIN, "--tp", "3"], 64, "Nearest"), ([*TRAIN, "--pp", "64"], 64, "divide"), ([*TRAIN, "--mbs", "0"], 64, "--mbs must be from 1 to 1,099,511,627,776. Got 0"),
-        ([*TRAIN, "--mbs", "-1"], 64, "--mbs must be from 1 to 1,099,511,627,776. Got '-1'"), ([*TRAIN, "--seq", "nan"], 64, "--seq must be"), ([*TRAIN, "--gbs", "7"], 64, "Nearest: 8"),
-        ([*TRAIN, "--ep", "2"], 64, "no experts"), ([*TRAIN, "--optimizer", "adamm"], 64, "Did you mean"), ([*TRAIN, "--recompute", "some"], 64, "recompute"),
-        ([*TRAIN, "--precision", "fp7"], 64, "fp"), ([*TRAIN, "--runtime", "megatronn"], 64, "Did you mean 'megatron'"), ([*TRAIN, "--zero", "1"], 64, "Runtimes that have it: megatron, deepspeed"),
-        ([*TRAIN, "--zero", "9"], 64, "No runtime has it"), ([*TRAIN, "--attention", "falsh"], 64, "no attention kernel is called 'falsh'. Did you mean 'flash'?"),
+        (["trian", "x"], 64, "Did you mean 'train'"),
+        (["train"], 64, "--on"),
+        (["train", "--on", "h100"], 64, "dimensions"),
+        (["train", "llama-3.1-8c", "--on", "h100"], 64, "Did you mean"),
+        (["train", "llama-3.1-8b", "--on", "h1000"], 64, "Did you mean"),
+        ([*TRAIN, "--tp", "3"], 64, "Nearest"),
+        ([*TRAIN, "--pp", "64"], 64, "divide"),
+        ([*TRAIN, "--mbs", "0"], 64, "--mbs must be from 1 to 1,099,511,627,776. Got 0"),
+        ([*TRAIN, "--mbs", "-1"], 64, "--mbs must be from 1 to 1,099,511,627,776. Got '-1'"),
+        ([*TRAIN, "--seq", "nan"], 64, "--seq must be"),
+        ([*TRAIN, "--gbs", "7"], 64, "Nearest: 8"),
+        ([*TRAIN, "--ep", "2"], 64, "no experts"),
+        ([*TRAIN, "--optimizer", "adamm"], 64, "Did you mean"),
+        ([*TRAIN, "--recompute", "some"], 64, "recompute"),
+        ([*TRAIN, "--precision", "fp7"], 64, "fp"),
+        ([*TRAIN, "--runtime", "megatronn"], 64, "Did you mean 'megatron'"),
+        ([*TRAIN, "--zero", "1"], 64, "Runtimes that have it: megatron, deepspeed"),
+        ([*TRAIN, "--zero", "9"], 64, "No runtime has it"),
+        ([*TRAIN, "--attention", "falsh"], 64, "no attention kernel is called 'falsh'. Did you mean 'flash'?"),
         ([*TRAIN, "--recompute", "selectiv"], 64, "no recompute policy is called 'selectiv'. Did you mean 'selective'"),
-        ([*TRAIN, "--recompute", "x"], 64, "Known: full, none, selective"), ([*TRAIN, "--mbs", "1e15"], 64, "from 1 to 1,099,511,627,776. Got 1,000,000,000,000,000"),
-        ([*TRAIN, "--reserve", "80GiB"], 64, "must leave some of the 79."), ([*SERVE, "--reserve", "1000GB"], 64, "Got 931.32 GiB"),
-        ([*TRAIN, "--seq", "1e31"], 64, "--seq must be from 1 to 1,099,511,627,776. Got '1e31'"), (["train", "llama-3.1-8b", "--on", "h100", "--tp", "2"], 64, "the cluster's 1 accelerator."),
-        ([*SERVE, "--tp", "2"], 64, "the cluster's 1 accelerator."), ([*SERVE, "--context", "1e18"], 64, "context must be from 1 to 1,099,511,627,776"),
+        ([*TRAIN, "--recompute", "x"], 64, "Known: full, none, selective"),
+        ([*TRAIN, "--mbs", "1e15"], 64, "from 1 to 1,099,511,627,776. Got 1,000,000,000,000,000"),
+        ([*TRAIN, "--reserve", "80GiB"], 64, "must leave some of the 79."),
+        ([*SERVE, "--reserve", "1000GB"], 64, "Got 931.32 GiB"),
+        ([*TRAIN, "--seq", "1e31"], 64, "--seq must be from 1 to 1,099,511,627,776. Got '1e31'"),
+        (["train", "llama-3.1-8b", "--on", "h100", "--tp", "2"], 64, "the cluster's 1 accelerator."),
+        ([*SERVE, "--tp", "2"], 64, "the cluster's 1 accelerator."),
+        ([*SERVE, "--context", "1e18"], 64, "context must be from 1 to 1,099,511,627,776"),
         (["train", "llama-3.1-8b", "--on", "./nothere.toml"], 64, "there is no file './nothere.toml'"),
-        ([*TRAIN, "--runtime", "ddp", "--tp", "2"], 64, "has no --tp"), ([*TRAIN, "--micro", "2"], 64, "Did you mean --micro-batch-size?"),
-        (["train", "llama-3.1-8b", "--on", "0xh100"], 64, "at least one"), ([*TRAIN, "--reserve", "lots"], 64, "--reserve"), ([*TRAIN, "--vpp", "7", "--pp", "2", "--runtime", "megatron"], 64, "--vpp x --pp must divide the 32 layers"),
-        (["rules", "Z9"], 64, "Did you mean"), (["rules", "Z"], 64, "Known: A, B, C, D, E"), (["rules", "--like", "zzzz"], 64, "speaks of 'zzzz'"),
-        (["rules", "--like", " "], 64, "needs words"), (["explain", "kv_cash_bytes"], 64, "kv_cache_bytes"), (["validate", "nowhere.yaml"], 64, "nowhere.yaml"),
-        (["accelerators", "h1000"], 64, "Did you mean"), (["models", "lama"], 64, "Did you mean"), (["serve", "llama-3.1-8b", "--on", "h100", "--context", "0"], 64, "context"),
+        ([*TRAIN, "--runtime", "ddp", "--tp", "2"], 64, "has no --tp"),
+        ([*TRAIN, "--micro", "2"], 64, "Did you mean --micro-batch-size?"),
+        (["train", "llama-3.1-8b", "--on", "0xh100"], 64, "at least one"),
+        ([*TRAIN, "--reserve", "lots"], 64, "--reserve"),
+        ([*TRAIN, "--vpp", "7", "--pp", "2", "--runtime", "megatron"], 64, "--vpp x --pp must divide the 32 layers"),
+        (["rules", "Z9"], 64, "Did you mean"),
+        (["rules", "Z"], 64, "Known: A, B, C, D, E"),
+        (["rules", "--like", "zzzz"], 64, "speaks of 'zzzz'"),
+        (["rules", "--like", " "], 64, "needs words"),
+        (["explain", "kv_cash_bytes"], 64, "kv_cache_bytes"),
+        (["validate", "nowhere.yaml"], 64, "nowhere.yaml"),
+        (["accelerators", "h1000"], 64, "Did you mean"),
+        (["models", "lama"], 64, "Did you mean"),
+        (["serve", "llama-3.1-8b", "--on", "h100", "--context", "0"], 64, "context"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
-)  # fmt: skip
+)
 def test_wrong_usage_names_the_value_and_the_nearest_choice(run, arguments, status, message):
     got, out, err = run(*arguments)
     assert got == status
@@ -210,10 +255,16 @@ def test_a_word_of_the_answers_is_explained_with_what_makes_its_figure(run):
 @pytest.mark.parametrize(
     ("typed", "formula"),
     [
-        ("MFU", "flops_utilization"), ("mfu", "flops_utilization"), ("HFU", "flops_utilization"), ("TFLOPS per GPU", "flops_utilization"),
-        ("bubble", "bubble_seconds"), ("pipeline bubble", "zbv_bubble_seconds"), ("Goodput", "goodput"), ("tokens per second", "tokens_per_second"),
+        ("MFU", "flops_utilization"),
+        ("mfu", "flops_utilization"),
+        ("HFU", "flops_utilization"),
+        ("TFLOPS per GPU", "flops_utilization"),
+        ("bubble", "bubble_seconds"),
+        ("pipeline bubble", "zbv_bubble_seconds"),
+        ("Goodput", "goodput"),
+        ("tokens per second", "tokens_per_second"),
     ],
-)  # fmt: skip
+)
 def test_a_number_is_explained_by_the_name_that_answers_print(run, typed, formula):
     """MFU and HFU stand behind the time of a step, a bubble in the tree of it."""
     load_formulas()
@@ -224,10 +275,12 @@ def test_a_number_is_explained_by_the_name_that_answers_print(run, typed, formul
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("power_share", "of the machines' rated power that is drawn (default: 0.82)"), ("--checkpoint-interval", "training between two checkpoints"),
-        ("engine", "option --engine of serve"), ("runtime", "option --runtime of train"),
+        ("power_share", "of the machines' rated power that is drawn (default: 0.82)"),
+        ("--checkpoint-interval", "training between two checkpoints"),
+        ("engine", "option --engine of serve"),
+        ("runtime", "option --runtime of train"),
     ],
-)  # fmt: skip
+)
 def test_an_option_is_explained_by_its_help(run, name, says):
     status, out, _ = run("explain", *(["--"] if name.startswith("-") else []), name)
     assert status == 0 and says in " ".join(out.split())
@@ -240,7 +293,22 @@ def test_every_name_that_train_prints_as_a_default_is_explained(run):
     assert [name for name in taken if run("explain", name)[0] != 0] == []
 
 
-@pytest.mark.parametrize("name", ["TTFT", "tpot_seconds", "itl", "products", "kernels", "exchanges", "captured graphs", "usable_memory", "goodput_share", "frontier", "simulate"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "TTFT",
+        "tpot_seconds",
+        "itl",
+        "products",
+        "kernels",
+        "exchanges",
+        "captured graphs",
+        "usable_memory",
+        "goodput_share",
+        "frontier",
+        "simulate",
+    ],
+)
 def test_the_words_of_an_answer_of_serving_are_explained(run, name):
     status, out, _ = run("explain", name)
     assert status == 0 and "(word)" in out
@@ -318,14 +386,20 @@ def test_the_module_runs_as_a_program_and_survives_a_closed_pipe():
 
 
 RANGES = [
-    ("--micro-batch-size", "", "from 1 to 1,099,511,627,776"), ("--sequence-length", "", "from 1 to 1,099,511,627,776"),
-    ("--lora-rank", "--method lora", "from 1 to 1,099,511,627,776"), ("--mtp-layers", "--runtime megatron", "from 0 to 1,099,511,627,776"),
-    ("--data-loader-workers", "", "from 0 to 4,096"), ("--hidden-size", "", "a whole number from 1 to 17179869184"),
-    ("--num-hidden-layers", "", "a whole number from 1 to 20000"), ("--vocab-size", "", "a whole number from 2 to 17179869184"),
-    ("--max-position-embeddings", "", "a whole number from 1 to 17179869184"), ("--reduce-bucket-size", "--runtime deepspeed", "from 1 to 1,099,511,627,776"),
-    ("--expert-capacity-factor", "--runtime megatron", "above 0 and below 1,000,000"), ("--engine-memory-share", "--objective grpo", "from 0 to below 1"),
+    ("--micro-batch-size", "", "from 1 to 1,099,511,627,776"),
+    ("--sequence-length", "", "from 1 to 1,099,511,627,776"),
+    ("--lora-rank", "--method lora", "from 1 to 1,099,511,627,776"),
+    ("--mtp-layers", "--runtime megatron", "from 0 to 1,099,511,627,776"),
+    ("--data-loader-workers", "", "from 0 to 4,096"),
+    ("--hidden-size", "", "a whole number from 1 to 17179869184"),
+    ("--num-hidden-layers", "", "a whole number from 1 to 20000"),
+    ("--vocab-size", "", "a whole number from 2 to 17179869184"),
+    ("--max-position-embeddings", "", "a whole number from 1 to 17179869184"),
+    ("--reduce-bucket-size", "--runtime deepspeed", "from 1 to 1,099,511,627,776"),
+    ("--expert-capacity-factor", "--runtime megatron", "above 0 and below 1,000,000"),
+    ("--engine-memory-share", "--objective grpo", "from 0 to below 1"),
     ("--optimizer-offload-fraction", "--runtime megatron --offload-optimizer cpu", "from 0 to 1"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("flag", "beside", "span"), RANGES, ids=lambda value: value)
@@ -341,10 +415,25 @@ def test_a_vocabulary_of_one_word_is_refused(run):
 
 def test_the_same_question_has_the_same_answer_in_every_process():
     """Sets of Python are in another order in each."""
-    asked = ["train", "deepseek-v3", "--on", "32x8xH800-SXM-80GB", "--runtime", "megatron", "--tensor-parallel-size", "2", "--json"]  # fmt: skip
+    asked = [
+        "train",
+        "deepseek-v3",
+        "--on",
+        "32x8xH800-SXM-80GB",
+        "--runtime",
+        "megatron",
+        "--tensor-parallel-size",
+        "2",
+        "--json",
+    ]
     one, two = (
-        subprocess.run([sys.executable, "-m", "tonnage", *asked], capture_output=True, text=True, check=False,
-                       env={**os.environ, "PYTHONHASHSEED": seed}).stdout
+        subprocess.run(
+            [sys.executable, "-m", "tonnage", *asked],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stdout
         for seed in ("1", "2")
-    )  # fmt: skip
+    )
     assert one == two and json.loads(one)["memory"]["value"] > 0

@@ -105,19 +105,38 @@ def test_a_refused_option_is_answered_with_its_own_row(run, tool, flag):
 @pytest.mark.parametrize(
     ("verb", "typed", "said"),
     [
-        ("train", "--per_device_train_batch_size 4", None), ("train", "--tensor-model-parallel-size 8", None), ("train", "--seq-length 8192", None),
-        ("train", "--gradient_accumulation_steps 8", None), ("train", "--zero_stage 3", None), ("train", "--micro_batch_size=2", None),
-        ("train", "--no_sequence_parallel", None), ("serve", "--kv_cache_dtype fp8", None), ("serve", "-tp 4", None), ("serve", "--max_num_seqs 256", None),
+        ("train", "--per_device_train_batch_size 4", None),
+        ("train", "--tensor-model-parallel-size 8", None),
+        ("train", "--seq-length 8192", None),
+        ("train", "--gradient_accumulation_steps 8", None),
+        ("train", "--zero_stage 3", None),
+        ("train", "--micro_batch_size=2", None),
+        ("train", "--no_sequence_parallel", None),
+        ("serve", "--kv_cache_dtype fp8", None),
+        ("serve", "-tp 4", None),
+        ("serve", "--max_num_seqs 256", None),
         ("serve", "--gpu_memory_utilization 0.9", None),
-        ("train", "--bf16", "--precision bf16-mixed"), ("train", "--use-flash-attn", "--attention flash"), ("train", "--gradient_checkpointing", "--recompute full"),
-        ("train", "--num-layers-per-virtual-pipeline-stage 2", "--virtual-pipeline-size"), ("train", "batch_size=4", "--micro-batch-size"),
-        ("train", "gradient_accumulation_steps=8", "--num-microbatches"), ("train", "--nproc_per_node 8", "--on"),
-        ("serve", "--max-model-len 32k", "--context"), ("serve", "--ctx-size 32768", "--context"),
-        ("train", "--lora-alpha 32", "does not change memory"), ("train", "--learning_rate 1e-4", "does not change memory"),
-        ("train", "--mikro_batch_sise 2", "Did you mean --micro-batch-size?"), ("train", "--gpus 8", "Did you mean --on?"), ("serve", "--seq 8k", "Did you mean --context or --input-tokens?"),
-        ("serve", "--dp 2", "-dp is an option of vLLM"), ("serve", "--num-gpus=8", "Did you mean --on?"), ("serve", "--model-name x", "Did you mean MODEL?"), ("train", "foo=3", "unrecognized"), ("train", "-x 3", "unrecognized"),
+        ("train", "--bf16", "--precision bf16-mixed"),
+        ("train", "--use-flash-attn", "--attention flash"),
+        ("train", "--gradient_checkpointing", "--recompute full"),
+        ("train", "--num-layers-per-virtual-pipeline-stage 2", "--virtual-pipeline-size"),
+        ("train", "batch_size=4", "--micro-batch-size"),
+        ("train", "gradient_accumulation_steps=8", "--num-microbatches"),
+        ("train", "--nproc_per_node 8", "--on"),
+        ("serve", "--max-model-len 32k", "--context"),
+        ("serve", "--ctx-size 32768", "--context"),
+        ("train", "--lora-alpha 32", "does not change memory"),
+        ("train", "--learning_rate 1e-4", "does not change memory"),
+        ("train", "--mikro_batch_sise 2", "Did you mean --micro-batch-size?"),
+        ("train", "--gpus 8", "Did you mean --on?"),
+        ("serve", "--seq 8k", "Did you mean --context or --input-tokens?"),
+        ("serve", "--dp 2", "-dp is an option of vLLM"),
+        ("serve", "--num-gpus=8", "Did you mean --on?"),
+        ("serve", "--model-name x", "Did you mean MODEL?"),
+        ("train", "foo=3", "unrecognized"),
+        ("train", "-x 3", "unrecognized"),
     ],
-)  # fmt: skip
+)
 def test_what_users_of_other_tools_type(run, verb, typed, said):
     status, _, err = run(verb, *MACHINE[verb], *typed.split())
     if said is None:
@@ -171,12 +190,19 @@ def test_words_for_an_option_name_none_that_there_is():
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ("--users banana", "--users must be a number such as 8, 256 or 2k. Got 'banana'."), ("--max_concurrency x", "--max-concurrency must be a number"),
-        ("--enforce-eager=yes", "--enforce-eager takes no value: write --enforce-eager or --no-enforce-eager. Got 'yes'."),
+        ("--users banana", "--users must be a number such as 8, 256 or 2k. Got 'banana'."),
+        ("--max_concurrency x", "--max-concurrency must be a number"),
+        (
+            "--enforce-eager=yes",
+            "--enforce-eager takes no value: write --enforce-eager or --no-enforce-eager. Got 'yes'.",
+        ),
         ("--offline=1", "--offline takes no value: write it alone, or leave it out. Got '1'."),
-        ("--concurrency 2000 --users 2k", None), ("--concurrency 2 --concurrency 3", None), ("--concurrency 2 --users 3", None), ("--simulate --no-simulate", None),
+        ("--concurrency 2000 --users 2k", None),
+        ("--concurrency 2 --concurrency 3", None),
+        ("--concurrency 2 --users 3", None),
+        ("--simulate --no-simulate", None),
     ],
-)  # fmt: skip
+)
 def test_an_error_names_the_option_as_it_was_typed(run, typed, said):
     status, _, err = run("serve", *MACHINE["serve"], *typed.split())
     assert said in err if said else status in (0, 2, 3) and not err
@@ -195,15 +221,22 @@ def test_a_name_of_no_model_is_said_with_the_machine_that_is_missing(run):
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ("serve gpt2 --on h100 --price-kind spott", "no --price-kind is called 'spott'"), ("serve gpt2 --on h100 --gpu-memory-utilization 92", "--gpu-memory-utilization must be above 0"),
-        ("train llama-3.1-8b --on h100 --method lora --lora-rank 0", "--lora-rank must be from 1"), ("train gpt2 --on h100 --zero-stage 4", "--zero-stage must be one of"),
-        ("serve gpt2 --on h100 --price-per-accelerator-hour=-1", "--price-per-accelerator-hour must be above 0"), ("serve gpt2 --on h100 --weights fp9", "--weights: no precision"),
-        ("serve gpt2 --on 8xh1000", "--on: no accelerator or node is called 'h1000'"), ("serve gpt2 --on h100 --grid Narnia", "--grid: no source says"),
-        ("serve gpt2 --on h100 --context 8,32 --users 1,2", "--context takes one value"), ("serve gpt2 --on h100 --users 1,2", "--users takes one value"),
-        ("train --hidden-size 4096 --on h100", "the dimensions given lack --num-hidden-layers, which"), ("plan gpt2 --train --serve", "--train and --serve are two questions"),
-        ("train gpt2 --on h100 --tokens 1T --epochs 3", "one of --tokens, --epochs and --max-steps says"), ("serve gpt9 --on h100", "no model is called 'gpt9'"),
+        ("serve gpt2 --on h100 --price-kind spott", "no --price-kind is called 'spott'"),
+        ("serve gpt2 --on h100 --gpu-memory-utilization 92", "--gpu-memory-utilization must be above 0"),
+        ("train llama-3.1-8b --on h100 --method lora --lora-rank 0", "--lora-rank must be from 1"),
+        ("train gpt2 --on h100 --zero-stage 4", "--zero-stage must be one of"),
+        ("serve gpt2 --on h100 --price-per-accelerator-hour=-1", "--price-per-accelerator-hour must be above 0"),
+        ("serve gpt2 --on h100 --weights fp9", "--weights: no precision"),
+        ("serve gpt2 --on 8xh1000", "--on: no accelerator or node is called 'h1000'"),
+        ("serve gpt2 --on h100 --grid Narnia", "--grid: no source says"),
+        ("serve gpt2 --on h100 --context 8,32 --users 1,2", "--context takes one value"),
+        ("serve gpt2 --on h100 --users 1,2", "--users takes one value"),
+        ("train --hidden-size 4096 --on h100", "the dimensions given lack --num-hidden-layers, which"),
+        ("plan gpt2 --train --serve", "--train and --serve are two questions"),
+        ("train gpt2 --on h100 --tokens 1T --epochs 3", "one of --tokens, --epochs and --max-steps says"),
+        ("serve gpt9 --on h100", "no model is called 'gpt9'"),
     ],
-)  # fmt: skip
+)
 def test_an_error_names_options_as_they_are_typed(run, typed, said):
     status, _, error = run(*typed.split())
     assert status in (4, 64) and error.startswith("error: ") and said in error

@@ -29,25 +29,131 @@ MACHINES = [
     "3 a100",
     "h100x7",
 ]
-NUMBERS = ["0", "1", "2", "3", "7", "8", "16", "64", "-1", "1e3", "4096", "32k", "1M", "1e9", "1e30", "1e31", "1e400", "nan", "inf", "-inf", "0.5", "1.5k",
-           "亿", "7亿", "0x10", "1_000", "1,000", "٣", "１２", "²", "1e-5", "--", "9" * 400, "1e" + "9" * 30]  # fmt: skip
-WORDS = ["", " ", "none", "full", "selective", "flash", "eager", "bf16", "fp8", "fp8-te", "q4_k_m", "awq", "adamw", "adamw-8bit", "muon", "sgd", "megatron",
-         "fsdp2", "ddp", "deepspeed", "transformers", "vllm", "A6", "B", "kv cache", "k", "kv_cache_bytes", "Pope2023", "../..", "/dev/null",
-         ".", "nothing.toml", "\0", "a\nb", "通义", "\ud800", "{}", "[]", "%s%n", "-", "'", "x" * 3000]  # fmt: skip
-ANY_VALUE = st.one_of(st.sampled_from(NUMBERS), st.sampled_from(WORDS), st.sampled_from(MODELS), st.sampled_from(MACHINES), st.integers().map(str),
-                      st.floats().map(str), st.text(max_size=20))  # fmt: skip
+NUMBERS = [
+    "0",
+    "1",
+    "2",
+    "3",
+    "7",
+    "8",
+    "16",
+    "64",
+    "-1",
+    "1e3",
+    "4096",
+    "32k",
+    "1M",
+    "1e9",
+    "1e30",
+    "1e31",
+    "1e400",
+    "nan",
+    "inf",
+    "-inf",
+    "0.5",
+    "1.5k",
+    "亿",
+    "7亿",
+    "0x10",
+    "1_000",
+    "1,000",
+    "٣",
+    "１２",
+    "²",
+    "1e-5",
+    "--",
+    "9" * 400,
+    "1e" + "9" * 30,
+]
+WORDS = [
+    "",
+    " ",
+    "none",
+    "full",
+    "selective",
+    "flash",
+    "eager",
+    "bf16",
+    "fp8",
+    "fp8-te",
+    "q4_k_m",
+    "awq",
+    "adamw",
+    "adamw-8bit",
+    "muon",
+    "sgd",
+    "megatron",
+    "fsdp2",
+    "ddp",
+    "deepspeed",
+    "transformers",
+    "vllm",
+    "A6",
+    "B",
+    "kv cache",
+    "k",
+    "kv_cache_bytes",
+    "Pope2023",
+    "../..",
+    "/dev/null",
+    ".",
+    "nothing.toml",
+    "\0",
+    "a\nb",
+    "通义",
+    "\ud800",
+    "{}",
+    "[]",
+    "%s%n",
+    "-",
+    "'",
+    "x" * 3000,
+]
+ANY_VALUE = st.one_of(
+    st.sampled_from(NUMBERS),
+    st.sampled_from(WORDS),
+    st.sampled_from(MODELS),
+    st.sampled_from(MACHINES),
+    st.integers().map(str),
+    st.floats().map(str),
+    st.text(max_size=20),
+)
 
 
 VERBS = [verb for verb in ALL_VERBS if verb not in SERVERS]
-SWITCHES = {"--json", "--formulas", "--sequence-parallel", "--no-sequence-parallel", "--enforce-eager", "--no-enforce-eager",
-            "--dropout", "--no-dropout", "--tie-word-embeddings", "--no-tie-word-embeddings"}  # fmt: skip
+SWITCHES = {
+    "--json",
+    "--formulas",
+    "--sequence-parallel",
+    "--no-sequence-parallel",
+    "--enforce-eager",
+    "--no-enforce-eager",
+    "--dropout",
+    "--no-dropout",
+    "--tie-word-embeddings",
+    "--no-tie-word-embeddings",
+}
 LIKELY = {
-    "--recompute": ["none", "selective", "full"], "--attention": ["flash", "sdpa", "eager"], "--runtime": ["fsdp2", "megatron", "ddp", "deepspeed"],
-    "--precision": ["bf16-mixed", "bf16", "fp32", "fp8-te"], "--optimizer": ["adamw", "adamw-8bit", "muon", "galore-adamw", "soap"],
-    "--weights": ["fp8", "awq", "q4_k_m", "nf4"], "--quantization": ["int8"], "--kv-cache": ["fp8", "bf16", "int8"], "--engine": ["vllm", "transformers"],
-    "--loss": ["full", "chunked"], "--context": ["1", "8k", "1M"], "--sequence-length": ["1", "8k", "1M", "4097"], "--seq": ["64k"], "--reserve": ["10GiB", "0"],
-    "--gpu-memory-utilization": ["0.5", "1", "0.0001"], "--family": ["llama"], "--on": MACHINES, "--model": MODELS, "--like": ["cache"],
-}  # fmt: skip
+    "--recompute": ["none", "selective", "full"],
+    "--attention": ["flash", "sdpa", "eager"],
+    "--runtime": ["fsdp2", "megatron", "ddp", "deepspeed"],
+    "--precision": ["bf16-mixed", "bf16", "fp32", "fp8-te"],
+    "--optimizer": ["adamw", "adamw-8bit", "muon", "galore-adamw", "soap"],
+    "--weights": ["fp8", "awq", "q4_k_m", "nf4"],
+    "--quantization": ["int8"],
+    "--kv-cache": ["fp8", "bf16", "int8"],
+    "--engine": ["vllm", "transformers"],
+    "--loss": ["full", "chunked"],
+    "--context": ["1", "8k", "1M"],
+    "--sequence-length": ["1", "8k", "1M", "4097"],
+    "--seq": ["64k"],
+    "--reserve": ["10GiB", "0"],
+    "--gpu-memory-utilization": ["0.5", "1", "0.0001"],
+    "--family": ["llama"],
+    "--on": MACHINES,
+    "--model": MODELS,
+    "--like": ["cache"],
+}
 
 
 def _flags(verb):
@@ -59,7 +165,9 @@ def _flags(verb):
 
 @st.composite
 def command_lines(draw):
-    """A verb, mostly with what it needs, and a few of its options with values that people and their scripts have sent."""
+    """A verb, mostly with what it needs, and a few of its options with values that people and their scripts have
+    sent.
+    """
     verb = draw(st.sampled_from(sorted(VERBS)))
     words = [verb]
     if verb in ("train", "serve", "compare"):
@@ -132,14 +240,37 @@ def test_no_words_at_all_end_in_a_traceback(words):
     assert "Traceback" not in out + err
 
 
-@pytest.mark.parametrize("words", [["models", "a\0b"], ["train", "\ud800", "--on", "h100"], ["train", "gpt2", "--on", "\0"], ["train", "gpt2", "--on", "\ud800.toml"],
-                                   ["validate", "\0"], ["validate", "/"], ["rules", "\0", "--model", "\0"], ["explain", "\ud800", "--json"], ["models", "gpt2", ""], ["accelerators", "x" * 3000], ["train", "gpt2", "--on", "x" * 3000 + ".toml"]], ids=lambda words: repr(words)[:40])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["models", "a\0b"],
+        ["train", "\ud800", "--on", "h100"],
+        ["train", "gpt2", "--on", "\0"],
+        ["train", "gpt2", "--on", "\ud800.toml"],
+        ["validate", "\0"],
+        ["validate", "/"],
+        ["rules", "\0", "--model", "\0"],
+        ["explain", "\ud800", "--json"],
+        ["models", "gpt2", ""],
+        ["accelerators", "x" * 3000],
+        ["train", "gpt2", "--on", "x" * 3000 + ".toml"],
+    ],
+    ids=lambda words: repr(words)[:40],
+)
 def test_words_that_no_file_can_be_called_are_refused(words):
     status, _, err = _run(words)
     assert status == 64 and err.startswith("error: ")
 
 
-@pytest.mark.parametrize("words", [["measure", "--attention=--"], ["train", "gpt2", "--on", "h100", "--tokens=--"], ["rules", "--like=--"], ["explain", "A1", "-a=--"]])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["measure", "--attention=--"],
+        ["train", "gpt2", "--on", "h100", "--tokens=--"],
+        ["rules", "--like=--"],
+        ["explain", "A1", "-a=--"],
+    ],
+)
 def test_two_dashes_are_no_value(words):
     status, _, err = _run(words)
     assert status == 64 and err.startswith("error: argument -") and "expected one argument" in err

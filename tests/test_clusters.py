@@ -31,16 +31,35 @@ dense_tflops = {source = "my own clock", as_of = "2026-11-21"}
 @pytest.mark.parametrize(
     ("text", "nodes", "each", "name"),
     [
-        ("H100-SXM-80GB", 1, 1, "H100-SXM-80GB"), ("h100", 1, 1, "H100-SXM-80GB"), ("8xH100-SXM-80GB", 1, 8, "H100-SXM-80GB"),
-        ("16x8xH100-SXM-80GB", 16, 8, "H100-SXM-80GB"), ("8 x h100", 1, 8, "H100-SXM-80GB"), ("h100:8", 1, 8, "H100-SXM-80GB"),
-        ("64xh100", 8, 8, "H100-SXM-80GB"), ("4090", 1, 1, "RTX-4090"), ("2x4090", 1, 2, "RTX-4090"), ("RTX 4090", 1, 1, "RTX-4090"),
-        ("dgx-h100", 1, 8, "H100-SXM-80GB"), ("4xdgx-h100", 4, 8, "H100-SXM-80GB"), ("32x8xH800", 32, 8, "H800-SXM-80GB"),
-        ("H100x8", 1, 8, "H100-SXM-80GB"), ("8 H100", 1, 8, "H100-SXM-80GB"), ("8*H100", 1, 8, "H100-SXM-80GB"), ("H100 x 8", 1, 8, "H100-SXM-80GB"),
-        ("H100×16", 2, 8, "H100-SXM-80GB"), ("2 RTX 4090", 1, 2, "RTX-4090"), ("RTX 4090x2", 1, 2, "RTX-4090"), ("dgx-h100x4", 4, 8, "H100-SXM-80GB"),
-        ("8xH100-NVL-94GB", 1, 8, "H100-NVL-94GB"), ("4x2xH100-NVL-94GB", 4, 2, "H100-NVL-94GB"), ("2xH100-NVL-94GB", 1, 2, "H100-NVL-94GB"),
-        ("16xH100-NVL-94GB", 2, 8, "H100-NVL-94GB"), ("8xA100-PCIe-80GB", 1, 8, "A100-PCIe-80GB"), ("8xtpu-v5p", 2, 4, "TPU-v5p"),
+        ("H100-SXM-80GB", 1, 1, "H100-SXM-80GB"),
+        ("h100", 1, 1, "H100-SXM-80GB"),
+        ("8xH100-SXM-80GB", 1, 8, "H100-SXM-80GB"),
+        ("16x8xH100-SXM-80GB", 16, 8, "H100-SXM-80GB"),
+        ("8 x h100", 1, 8, "H100-SXM-80GB"),
+        ("h100:8", 1, 8, "H100-SXM-80GB"),
+        ("64xh100", 8, 8, "H100-SXM-80GB"),
+        ("4090", 1, 1, "RTX-4090"),
+        ("2x4090", 1, 2, "RTX-4090"),
+        ("RTX 4090", 1, 1, "RTX-4090"),
+        ("dgx-h100", 1, 8, "H100-SXM-80GB"),
+        ("4xdgx-h100", 4, 8, "H100-SXM-80GB"),
+        ("32x8xH800", 32, 8, "H800-SXM-80GB"),
+        ("H100x8", 1, 8, "H100-SXM-80GB"),
+        ("8 H100", 1, 8, "H100-SXM-80GB"),
+        ("8*H100", 1, 8, "H100-SXM-80GB"),
+        ("H100 x 8", 1, 8, "H100-SXM-80GB"),
+        ("H100×16", 2, 8, "H100-SXM-80GB"),
+        ("2 RTX 4090", 1, 2, "RTX-4090"),
+        ("RTX 4090x2", 1, 2, "RTX-4090"),
+        ("dgx-h100x4", 4, 8, "H100-SXM-80GB"),
+        ("8xH100-NVL-94GB", 1, 8, "H100-NVL-94GB"),
+        ("4x2xH100-NVL-94GB", 4, 2, "H100-NVL-94GB"),
+        ("2xH100-NVL-94GB", 1, 2, "H100-NVL-94GB"),
+        ("16xH100-NVL-94GB", 2, 8, "H100-NVL-94GB"),
+        ("8xA100-PCIe-80GB", 1, 8, "A100-PCIe-80GB"),
+        ("8xtpu-v5p", 2, 4, "TPU-v5p"),
     ],
-)  # fmt: skip
+)
 def test_a_cluster_is_nodes_times_accelerators_times_name(text, nodes, each, name):
     found = cluster(text)
     assert (found.num_nodes, found.accelerators_per_node, found.accelerator.name) == (nodes, each, name)
@@ -100,11 +119,15 @@ def test_a_users_own_file_is_found_by_its_aliases_and_read_again_when_it_changes
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (MINE.replace("nominal_gib = 24", "nominal_gib = -3"), "nominal_gib"), (MINE.replace("bf16 = 100", "bf17 = 100"), "bf17"),
-        (MINE.replace("nominal_gib = 24", 'nominal_gib = "24"'), "nominal_gib"), ("extra = 1" + MINE, "extra"), ("not toml at all [", "TOML"),
-        (MINE.replace('kind = "gpu"', 'kind = "toaster"'), "toaster"), (MINE.replace("nominal_gib = 24", "nominal_gib = nan"), "nominal_gib"),
+        (MINE.replace("nominal_gib = 24", "nominal_gib = -3"), "nominal_gib"),
+        (MINE.replace("bf16 = 100", "bf17 = 100"), "bf17"),
+        (MINE.replace("nominal_gib = 24", 'nominal_gib = "24"'), "nominal_gib"),
+        ("extra = 1" + MINE, "extra"),
+        ("not toml at all [", "TOML"),
+        (MINE.replace('kind = "gpu"', 'kind = "toaster"'), "toaster"),
+        (MINE.replace("nominal_gib = 24", "nominal_gib = nan"), "nominal_gib"),
     ],
-)  # fmt: skip
+)
 def test_a_users_own_file_is_checked_as_strictly(tmp_path, wrong, message):
     path = tmp_path / "mine.toml"
     path.write_text(wrong)
@@ -226,8 +249,12 @@ def test_unlike_or_unknown_accelerators_are_named(monkeypatch):
 
 @pytest.mark.parametrize(
     ("text", "other", "taken"),
-    [("8xa100", "a100-sxm-40gb", "A100-SXM-80GB"), ("m3-max", "apple-m3-max-48gb", "Apple-M3-Max-128GB"), ("3080", "rtx-3080-12gb", "RTX-3080-10GB")],
-)  # fmt: skip
+    [
+        ("8xa100", "a100-sxm-40gb", "A100-SXM-80GB"),
+        ("m3-max", "apple-m3-max-48gb", "Apple-M3-Max-128GB"),
+        ("3080", "rtx-3080-12gb", "RTX-3080-10GB"),
+    ],
+)
 def test_a_name_that_leaves_the_memory_open_says_which_is_taken(text, other, taken):
     assert other in cluster(text).note and f"{taken} is taken" in cluster(text).note
     assert cluster(taken).note == cluster("rtx-4090").note == ""

@@ -1,4 +1,6 @@
-"""`tonnage validate` for collectives: machines as sources write them, metrics of nccl-tests, and reasons for what is skipped."""
+"""`tonnage validate` for collectives: machines as sources write them, metrics of nccl-tests, and reasons for what is
+skipped.
+"""
 
 from pathlib import Path
 from statistics import median

@@ -16,17 +16,24 @@ S = 8192
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("kaplan", 6 * N), ("kaplan recomputed", 8 * N), ("palm", 6 * (N - NORMS) + 12 * LAYERS * HEADS * WIDTH * S),
-     ("torchtitan", 6 * (N - TABLE - NORMS) + 12 * LAYERS * HEADS * WIDTH * S), ("megatron", 6 * (N - TABLE - NORMS) + 6 * LAYERS * HEADS * WIDTH * (S + 1)),
-     ("mosaicml", 3 * (2 * (N - NORMS) * S + 4 * LAYERS * 4096 * S**2) / S)],
-)  # fmt: skip
+    [
+        ("kaplan", 6 * N),
+        ("kaplan recomputed", 8 * N),
+        ("palm", 6 * (N - NORMS) + 12 * LAYERS * HEADS * WIDTH * S),
+        ("torchtitan", 6 * (N - TABLE - NORMS) + 12 * LAYERS * HEADS * WIDTH * S),
+        ("megatron", 6 * (N - TABLE - NORMS) + 6 * LAYERS * HEADS * WIDTH * (S + 1)),
+        ("mosaicml", 3 * (2 * (N - NORMS) * S + 4 * LAYERS * 4096 * S**2) / S),
+    ],
+)
 def test_each_convention_is_its_formula(name, expected):
     """Of parameters those that multiply: norms are 6 FLOP in 200,000."""
     assert flops_per_token(read("llama-3.1-8b", offline=True), S, name) == pytest.approx(expected)
 
 
 def test_gpt3_is_counted_alike_by_all_who_know_its_layers():
-    """Narayanan2021, eq. 3 and 4: 96 B s l h^2 (1 + s / 6h + V / 16lh) with recomputation is 8N and attention's part."""
+    """Narayanan2021, eq. 3 and 4: 96 B s l h^2 (1 + s / 6h + V / 16lh) with recomputation is 8N and attention's
+    part.
+    """
     model = read("gpt3-175b", offline=True)
     own, recomputed, whole = (
         flops_per_token(model, 2048, name) for name in ("narayanan", "narayanan hardware", "torchtitan")
@@ -37,7 +44,9 @@ def test_gpt3_is_counted_alike_by_all_who_know_its_layers():
 
 
 def test_the_formula_of_gpts_training_is_as_its_paper_prints_it():
-    """Narayanan2021, eq. 3; its 1T model, table 1: 128 layers, 25,600 wide, 51,200 tokens of vocabulary, 3,072 sequences of 2,048."""
+    """Narayanan2021, eq. 3; its 1T model, table 1: 128 layers, 25,600 wide, 51,200 tokens of vocabulary, 3,072
+    sequences of 2,048.
+    """
     L, h, V, s, B = 128, 25600, 51200, 2048, 3072
     printed = 96 * B * s * L * h**2 * (1 + s / (6 * h) + V / (16 * L * h))
     assert gpt_training_flops(x=4, T=B * s, L=L, h=h, s=s, V=V) == pytest.approx(printed)

@@ -13,16 +13,24 @@ from tonnage.trace.distributed import Distributed, World, world_of
         ({"world_size": 8, "rank": -1}, InvalidPlan, "rank must be from 0 to 7"),
         ({"world_size": 0}, InvalidPlan, "world_size must be at least 1. Got 0"),
         ({"kind": "zero3"}, InvalidInput, "kind must be one of fsdp2, ddp, tp, tp\\+fsdp2. Got 'zero3'"),
-        ({"kind": "tp+fsdp2", "world_size": 8, "tensor_parallel_size": 3}, InvalidPlan, "must divide world_size 8. Got 3"),
+        (
+            {"kind": "tp+fsdp2", "world_size": 8, "tensor_parallel_size": 3},
+            InvalidPlan,
+            "must divide world_size 8. Got 3",
+        ),
         ({"kind": "ddp", "tensor_parallel_size": 2}, InvalidPlan, "needs kind tp or tp\\+fsdp2"),
         ({"kind": "tp", "world_size": 8, "tensor_parallel_size": 4}, InvalidPlan, "tp\\+fsdp2 shards the rest"),
         ({"kind": "fsdp2", "sequence_parallel": True}, InvalidPlan, "sequence_parallel needs kind tp"),
-        ({"kind": "tp", "sequence_parallel": True, "sequence_length": 100}, InvalidPlan, "multiple of tensor_parallel_size 8"),
+        (
+            {"kind": "tp", "sequence_parallel": True, "sequence_length": 100},
+            InvalidPlan,
+            "multiple of tensor_parallel_size 8",
+        ),
         ({"sequence_length": 0}, InvalidInput, "sequence_length must be at least 1"),
         ({"param_dtype": "fp8"}, InvalidInput, "param_dtype must be one of fp32, bf16, fp16. Got 'fp8'"),
         ({"recompute": "selective"}, InvalidInput, "what is traced is none or full. Got 'selective'"),
     ],
-)  # fmt: skip
+)
 def test_a_plan_that_cannot_be_is_refused_with_its_field_and_value(asked, error, said):
     with pytest.raises(error, match=said):
         Distributed(**asked)

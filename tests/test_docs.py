@@ -47,10 +47,15 @@ def test_the_readme_counts_what_there_is():
     families = list((Path(tonnage.__file__).parent / "architectures").glob("[!_]*.py"))
     named = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
     for claim in (
-        f"{len(model_names())} in the catalogue", f"{len(families)} files of families", f"{len(accelerator_names())} accelerators and {len(node_names())} nodes",
-        f"{len(TRAINING_RECIPES)} precision recipes", f"{len(OPTIMIZERS)} optimizers", f"{named[len(training_runtimes())]} runtimes",
-        f"weights in {len(PRECISIONS)} formats and {len(FILE_TYPES)} GGUF mixtures", f"the {len(rules.RULES)} rules of thumb",
-    ):  # fmt: skip
+        f"{len(model_names())} in the catalogue",
+        f"{len(families)} files of families",
+        f"{len(accelerator_names())} accelerators and {len(node_names())} nodes",
+        f"{len(TRAINING_RECIPES)} precision recipes",
+        f"{len(OPTIMIZERS)} optimizers",
+        f"{named[len(training_runtimes())]} runtimes",
+        f"weights in {len(PRECISIONS)} formats and {len(FILE_TYPES)} GGUF mixtures",
+        f"the {len(rules.RULES)} rules of thumb",
+    ):
         assert claim in README, claim
 
 

@@ -52,7 +52,9 @@ def test_nvfp4_under_vllm_on_amd_is_said_to_be_emulated():
     assert not any("emulates" in text for text in plain.warnings)
 
 
-@pytest.mark.parametrize(("machine", "holds"), [("h100", False), ("a100", False), ("mi355x", False), ("b200", True), ("rtx-5090", True)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("machine", "holds"), [("h100", False), ("a100", False), ("mi355x", False), ("b200", True), ("rtx-5090", True)]
+)
 def test_sglang_holds_its_cache_in_nvfp4_on_blackwell_alone(machine, holds):
     def ask():
         return tonnage.serve("llama-3.1-8b", on=f"1x{machine}", engine="sglang", kv_cache="nvfp4", context=1024)

@@ -29,9 +29,21 @@ def memory(name, engine_version="", card=H100, **sizes):
 
 @pytest.mark.parametrize(
     ("asked", "rules"),
-    [("", "0.33"), ("0.33.0", "0.33"), ("0.40", "0.33"), ("1.0", "0.33"), ("0.21", "0.21"), ("v0.20.1", "0.17"), ("0.19", "0.17"), ("0.16", "0.11"),
-     ("0.10.2", "0.8"), ("V1 0.8.x", "0.8"), ("0.6.4.post1", "0.6"), ("0.7", "0.6")],
-)  # fmt: skip
+    [
+        ("", "0.33"),
+        ("0.33.0", "0.33"),
+        ("0.40", "0.33"),
+        ("1.0", "0.33"),
+        ("0.21", "0.21"),
+        ("v0.20.1", "0.17"),
+        ("0.19", "0.17"),
+        ("0.16", "0.11"),
+        ("0.10.2", "0.8"),
+        ("V1 0.8.x", "0.8"),
+        ("0.6.4.post1", "0.6"),
+        ("0.7", "0.6"),
+    ],
+)
 def test_a_version_takes_the_newest_rules_that_are_not_newer_than_it(asked, rules):
     assert serving_runtime("vllm", asked).version == f"vLLM {rules}"
 
@@ -115,10 +127,19 @@ def test_images_of_a_batch_stay_while_the_model_is_profiled():
 
 @pytest.mark.parametrize(
     ("name", "tables"),
-    # positions by numbers: of gemma-3's full layers eight times as long, of its windows its own; of YaRN the original length times the factor
-    [("gemma-3-4b-it", [(8 * 131_072, 256), (131_072, 256)]), ("llama-3.1-8b", [(131_072, 128)]), ("deepseek-v3", [(163_840, 64)]), ("phi-2", [(2048, 32)]),
-     ("gpt-oss-20b", [(131_072, 64)]), ("gpt2", []), ("mamba-2.8b", []), ("bloom-7b1", [])],
-)  # fmt: skip
+    # positions by numbers: of gemma-3's full layers eight times as long, of its windows its own; of YaRN the original
+    # length times the factor
+    [
+        ("gemma-3-4b-it", [(8 * 131_072, 256), (131_072, 256)]),
+        ("llama-3.1-8b", [(131_072, 128)]),
+        ("deepseek-v3", [(163_840, 64)]),
+        ("phi-2", [(2048, 32)]),
+        ("gpt-oss-20b", [(131_072, 64)]),
+        ("gpt2", []),
+        ("mamba-2.8b", []),
+        ("bloom-7b1", []),
+    ],
+)
 def test_tables_of_positions_are_as_long_as_what_is_scaled_to(name, tables):
     assert rotary_tables(read(name)) == tables
 
@@ -132,7 +153,9 @@ def test_the_allocator_gives_multiples_of_two_mebibytes_and_keeps_rests_up_to_on
 
 
 def test_weights_of_one_input_are_one_tensor_to_vllm_and_not_to_transformers():
-    """qwen2.5-7b: gate and up together are 259 MiB, which is one more; each alone 129.5, half of one more, as are table and head."""
+    """qwen2.5-7b: gate and up together are 259 MiB, which is one more; each alone 129.5, half of one more, as are
+    table and head.
+    """
     rounded = {
         engine: memory("qwen2.5-7b", version, engine=engine)
         .memory.child("weights")
@@ -169,21 +192,39 @@ def test_prompts_are_computed_before_the_cache_of_their_answers_is_there():
 
 @pytest.mark.parametrize(
     ("engine", "asked", "rules"),
-    [("sglang", "0.5.9", "SGLang 0.5.9"), ("sglang", "v0.5.12", "SGLang 0.5.9"), ("sglang", "0.5.23.post1", "SGLang 0.5.23"), ("sglang", "0.4.5", "SGLang 0.4.1"),
-     ("sglang", "0.5", "SGLang 0.5.23"), ("sglang", "0.4.x", "SGLang 0.4.6"), ("trtllm", "1.3.0rc5", "TensorRT-LLM 1.3"), ("trtllm", "0.21", "TensorRT-LLM 0.12"),
-     ("ollama", "0.12.3", "Ollama 0.11"), ("ollama", "Ollama 0.33.2", "Ollama 0.33.2"), ("llama.cpp", "b4000", "llama.cpp b4000"),
-     ("llama.cpp", "b10481", "llama.cpp b10481"), ("llama.cpp", "b12000", "llama.cpp b10481"), ("gpt-fast", "1.0", "gpt-fast")],
-)  # fmt: skip
+    [
+        ("sglang", "0.5.9", "SGLang 0.5.9"),
+        ("sglang", "v0.5.12", "SGLang 0.5.9"),
+        ("sglang", "0.5.23.post1", "SGLang 0.5.23"),
+        ("sglang", "0.4.5", "SGLang 0.4.1"),
+        ("sglang", "0.5", "SGLang 0.5.23"),
+        ("sglang", "0.4.x", "SGLang 0.4.6"),
+        ("trtllm", "1.3.0rc5", "TensorRT-LLM 1.3"),
+        ("trtllm", "0.21", "TensorRT-LLM 0.12"),
+        ("ollama", "0.12.3", "Ollama 0.11"),
+        ("ollama", "Ollama 0.33.2", "Ollama 0.33.2"),
+        ("llama.cpp", "b4000", "llama.cpp b4000"),
+        ("llama.cpp", "b10481", "llama.cpp b10481"),
+        ("llama.cpp", "b12000", "llama.cpp b10481"),
+        ("gpt-fast", "1.0", "gpt-fast"),
+    ],
+)
 def test_every_engine_takes_its_version_in_the_same_way(engine, asked, rules):
     assert serving_runtime(engine, asked).version == rules
 
 
 @pytest.mark.parametrize(
     ("engine", "asked", "said"),
-    [("sglang", "nightly-dev", r"version of sglang: a number is needed, such as 0\.5\.23\. Got 'nightly-dev'"), ("sglang", "0.3.2", "nothing is known of older ones"),
-     ("llama.cpp", "b9000", r"rules known are those of b10481, b4000; nothing is known of others\. Got 'b9000'"), ("llama.cpp", "b3600", "nothing is known of others"),
-     ("llama.cpp", "0.5", r"rules known are those of b10481, b4000\. Got '0\.5'"), ("vllm", "b4000", r"rules known are those of 0\.33"), ("gpt-fast", "latest", "a number is needed")],
-)  # fmt: skip
+    [
+        ("sglang", "nightly-dev", r"version of sglang: a number is needed, such as 0\.5\.23\. Got 'nightly-dev'"),
+        ("sglang", "0.3.2", "nothing is known of older ones"),
+        ("llama.cpp", "b9000", r"rules known are those of b10481, b4000; nothing is known of others\. Got 'b9000'"),
+        ("llama.cpp", "b3600", "nothing is known of others"),
+        ("llama.cpp", "0.5", r"rules known are those of b10481, b4000\. Got '0\.5'"),
+        ("vllm", "b4000", r"rules known are those of 0\.33"),
+        ("gpt-fast", "latest", "a number is needed"),
+    ],
+)
 def test_words_and_builds_that_nobody_read_are_refused(engine, asked, said):
     with pytest.raises(UnknownName, match=said):
         serving_runtime(engine, asked)
@@ -226,7 +267,9 @@ def test_whoever_asks_for_the_engine_of_a_plan_asks_for_its_version():
 
 
 def test_states_of_sglang_have_the_slots_of_its_version():
-    """Three slots a request, and two for tracking where the newest takes extra_buffer; one where prefixes are not cached."""
+    """Three slots a request, and two for tracking where the newest takes extra_buffer; one where prefixes are not
+    cached.
+    """
     name = "qwen3-next-80b-a3b-instruct"
     sizes = {"engine": "sglang", "tensor_parallel_size": 4, "concurrency": 1, "context": 2048}
 
@@ -277,8 +320,16 @@ def test_rows_of_hybrids_are_capped_as_an_answer_is():
     for engine, version in (("sglang", ""), ("sglang", "0.5.9"), ("vllm", ""), ("vllm", "0.11")):
         plan = ServingPlan(context=2048, concurrency=1, engine=engine, engine_version=version, tensor_parallel_size=4)
         made = serving_memory(model, plan, machine.accelerator)
-        question = {"model": "qwen3-next-80b-a3b-instruct", "on": "4xH100-SXM-80GB", "engine": engine, "engine_version": version,
-                    "input_tokens": 1024, "output_tokens": 1024, "concurrency": 4096, "tensor_parallel_size": 4}  # fmt: skip
+        question = {
+            "model": "qwen3-next-80b-a3b-instruct",
+            "on": "4xH100-SXM-80GB",
+            "engine": engine,
+            "engine_version": version,
+            "input_tokens": 1024,
+            "output_tokens": 1024,
+            "concurrency": 4096,
+            "tensor_parallel_size": 4,
+        }
         asked = {
             "id": "x",
             "verb": "serve",

@@ -1,4 +1,6 @@
-"""Engines besides vLLM: lines that they logged, rules of their sources by version, what they refuse, and how they are started."""
+"""Engines besides vLLM: lines that they logged, rules of their sources by version, what they refuse, and how they
+are started.
+"""
 
 import pytest
 from hypothesis import given
@@ -39,18 +41,30 @@ def answered(model, machine, **options):
 
 
 def test_gemma_3_4b_at_32k_has_the_buffers_that_llama_fit_params_prints():
-    """llama.cpp, pull request 22171: device 7401 model, 814 context, 517 compute [MiB]; the projector's file is not in them."""
+    """llama.cpp, pull request 22171: device 7401 model, 814 context, 517 compute [MiB]; the projector's file is not
+    in them.
+    """
     model = read("gemma-3-4b-pt")
     found = made("gemma-3-4b-pt", context=32768, weights="F16")
-    tower = sum(weight.num_parameters * count for branch in model.branches if branch.kind != "decoder"
-                for weight, count in branch.weighted()) * 2 / MIB  # fmt: skip
+    tower = (
+        sum(
+            weight.num_parameters * count
+            for branch in model.branches
+            if branch.kind != "decoder"
+            for weight, count in branch.weighted()
+        )
+        * 2
+        / MIB
+    )
     assert mib(found, "weights") - tower == pytest.approx(7401, abs=1)
     assert mib(found, "kv cache") == 814
     assert mib(found, "activations") == pytest.approx(517, abs=0.5)
 
 
 def test_llama_3_8b_of_2024_has_the_buffers_that_ollama_logged():
-    """Q4_0, four slots of 2048 tokens, b3600: CPU 281.81, CUDA0 4156.00, KV 1024.00, compute 560.00, host compute 24.01, output 2.02 MiB."""
+    """Q4_0, four slots of 2048 tokens, b3600: CPU 281.81, CUDA0 4156.00, KV 1024.00, compute 560.00, host compute
+    24.01, output 2.02 MiB.
+    """
     found = made("meta-llama-3-8b", engine_version="b4000", context=2048, concurrency=4, weights="Q4_0")
     assert mib(found, "weights") == pytest.approx(4156.00, abs=0.02)
     assert (mib(found, "kv cache"), mib(found, "activations")) == (1024, 560)
@@ -92,7 +106,12 @@ def test_several_accelerators_share_layers_and_the_head_counts_as_one():
     """llama.cpp, src/llama-model.cpp, load_tensors: 81 slots over four: 21, 20, 20 layers, and 19 with the head."""
     found = made("llama-3.1-70b", weights="Q4_K_M", pipeline_parallel_size=4, context=8192)
     assert [rank.per_token.value / (2 * 8 * 128 * 2) for rank in found.ranks] == [21, 20, 20, 19]
-    assert answered("llama-3.1-70b", "4xrtx-4090", weights="q4_k_m", context=8192).question["pipeline_parallel_size"]["value"] == 4  # fmt: skip
+    assert (
+        answered("llama-3.1-70b", "4xrtx-4090", weights="q4_k_m", context=8192).question["pipeline_parallel_size"][
+            "value"
+        ]
+        == 4
+    )
 
 
 @pytest.mark.parametrize(("word", "bits"), [("q8_0", 8.5), ("q4_0", 4.5), ("f16", 16), ("f32", 32), ("iq4_nl", 4.5)])
@@ -111,8 +130,14 @@ def test_on_a_processor_all_is_in_one_memory():
 
 @pytest.mark.parametrize(
     ("machine", "version", "tokens"),
-    [("rtx-4070", None, 4096), ("rtx-4090", None, 32_768), ("2xrtx-4090", None, 40_960), ("rtx-4090", "0.11", 4096), ("rtx-4090", "0.5", 2048)],
-)  # fmt: skip
+    [
+        ("rtx-4070", None, 4096),
+        ("rtx-4090", None, 32_768),
+        ("2xrtx-4090", None, 40_960),
+        ("rtx-4090", "0.11", 4096),
+        ("rtx-4090", "0.5", 2048),
+    ],
+)
 def test_ollamas_context_follows_the_memory_and_was_short_before(machine, version, tokens):
     answer = answered("qwen3-8b", machine, engine="ollama", engine_version=version, weights="q4_k_m")
     assert answer.question["context"]["value"] == tokens  # of 256k at most the model's own 40,960
@@ -129,10 +154,15 @@ def share(version="", machine=H100, model="llama-3.1-8b", **plan):
 @pytest.mark.parametrize(
     ("version", "plan", "expected"),
     # sglang/srt/server_args.py of each version
-    [("0.4.1", {}, 0.88), ("0.4.1", {"tensor_parallel_size": 8}, 0.81), ("0.4.6", {"tensor_parallel_size": 2}, 0.87),
-     ("0.5.5", {}, 1 - (512 + 12288 + 512 + 128) / 81559), ("0.5.5", {"tensor_parallel_size": 8}, 1 - (512 + 12288 + 1024 + 1024) / 81559),
-     ("", {}, 1 - (512 + 12288 + 512 + 128 + 8 * 58) / 81559)],
-)  # fmt: skip
+    [
+        ("0.4.1", {}, 0.88),
+        ("0.4.1", {"tensor_parallel_size": 8}, 0.81),
+        ("0.4.6", {"tensor_parallel_size": 2}, 0.87),
+        ("0.5.5", {}, 1 - (512 + 12288 + 512 + 128) / 81559),
+        ("0.5.5", {"tensor_parallel_size": 8}, 1 - (512 + 12288 + 1024 + 1024) / 81559),
+        ("", {}, 1 - (512 + 12288 + 512 + 128 + 8 * 58) / 81559),
+    ],
+)
 def test_the_static_share_is_that_of_the_version(version, plan, expected):
     assert accelerator(H100).memory.reported_bytes == 81559 * MIB and len(captured(8192)) == 58
     assert share(version, **plan) == pytest.approx(round(expected, 3))
@@ -144,7 +174,9 @@ def test_sglang_0_4_6_leaves_13_gib_of_a_large_accelerator():
 
 
 def test_a_pool_of_sglang_is_its_static_part_less_the_weights():
-    """A log of four 24 GB accelerators: 15.54 GB of weights, 6.09 free, 0.85 of what was free before: 46,611 tokens of 64 KiB."""
+    """A log of four 24 GB accelerators: 15.54 GB of weights, 6.09 free, 0.85 of what was free before: 46,611 tokens
+    of 64 KiB.
+    """
     pool = (15.54 + 6.09) * GIB - 15.54 * GIB - e.dynamic_bytes(U=(15.54 + 6.09) * GIB, u=0.85)
     assert pool / 65536 == pytest.approx(46_611, rel=0.001)
     found = made("qwen2.5-32b-instruct", RTX, "sglang", engine_version="0.4.1", tensor_parallel_size=4)
@@ -195,7 +227,10 @@ def test_tensorrt_llm_gives_nine_tenths_of_what_is_free_to_the_cache():
 
 
 def test_blocks_of_tensorrt_llm_hold_32_tokens_and_held_64():
-    now, before = (made("llama-3.1-8b", H100, "tensorrt-llm", context=8200, engine_version=v).fullest.per_request.value for v in ("", "0.12"))  # fmt: skip
+    now, before = (
+        made("llama-3.1-8b", H100, "tensorrt-llm", context=8200, engine_version=v).fullest.per_request.value
+        for v in ("", "0.12")
+    )
     assert (now, before) == (8224 * 131072, 8256 * 131072)
 
 
@@ -206,7 +241,9 @@ def test_a_draft_model_brings_its_weights_and_its_cache():
     alone, drafted = (
         made("llama-3.1-8b", H100, "sglang", draft_tokens=3, draft_model=name) for name in ("", "llama-3.2-1b")
     )
-    assert mib(drafted, "weights") - mib(alone, "weights") == pytest.approx(read("llama-3.2-1b").num_parameters() * 2 / MIB)  # fmt: skip
+    assert mib(drafted, "weights") - mib(alone, "weights") == pytest.approx(
+        read("llama-3.2-1b").num_parameters() * 2 / MIB
+    )
     assert drafted.fullest.per_token.value - alone.fullest.per_token.value == 16 * 8 * 64 * 2 * 2
 
 
@@ -234,21 +271,83 @@ def test_weights_in_host_memory_free_as_much_of_each_rank():
 
 @pytest.mark.parametrize(
     ("model", "machine", "options", "said"),
-    [("llama-3.1-8b", "a100", {"engine": "tensorrt-llm", "weights": "fp8"}, "needs an accelerator with fp8 arithmetic.* Nearest: awq"),
-     ("llama-3.1-8b", "h100", {"engine": "trtllm", "weights": "nvfp4"}, "needs an accelerator with fp4 arithmetic.* Nearest: fp8"),
-     ("llama-3.1-8b", "h100", {"engine": "tensorrt-llm", "weights": "q4_k_m"}, "loads bf16.* Engines that load it: .*llama.cpp"),
-     ("llama-3.1-8b", "h100", {"engine": "llama.cpp", "weights": "awq"}, "loads bf16.* Got awq-4bit-128g. Engines that load it: vllm, sglang"),
-     ("llama-3.1-8b", "h100", {"engine": "sglang", "engine_version": "0.4.1", "weights": "nvfp4"}, "SGLang 0.4.1 loads"),
-     ("llama-3.1-8b", "3xh100", {"engine": "sglang", "tensor_parallel_size": 3}, r"must divide num_attention_heads.*total_num_heads % tp_size == 0"),
-     ("qwen2.5-7b", "8xh100", {"engine": "vllm", "tensor_parallel_size": 8}, r"must divide num_attention_heads of qwen2.5-7b \(28\).*Nearest: 4\."),
-     ("llama-3.1-8b", "h100", {"engine": "vllm", "layers_on_accelerator": 20}, "layers_on_accelerator is a setting of llama.cpp"),
-     ("llama-3.1-8b", "h100", {"engine": "llama.cpp", "weights_on_host": GIB}, "weights_on_host is a setting of vllm, sglang"),
-     ("llama-3.1-8b", "h100", {"engine": "llama.cpp", "expert_layers_on_host": 2}, "has no experts"),
-     ("llama-3.1-8b", "mi300x", {"engine": "tensorrt-llm"}, "runs on accelerators of NVIDIA. Got MI300X of AMD. Nearest: vllm, sglang"),
-     ("llama-3.1-8b", "h100", {"lora_rank": 8}, "lora_rank is that of lora_adapters"),
-     ("llama-3.1-8b", "h100", {"draft_tokens": 2, "acceptance": 1.5}, "acceptance must be at least 0 and less than 1"),
-     ("llama-3.1-8b", "h100", {"engine": "ollama", "gpu_memory_utilization": 0.9}, "gpu_memory_utilization is a setting of vllm")],
-)  # fmt: skip
+    [
+        (
+            "llama-3.1-8b",
+            "a100",
+            {"engine": "tensorrt-llm", "weights": "fp8"},
+            "needs an accelerator with fp8 arithmetic.* Nearest: awq",
+        ),
+        (
+            "llama-3.1-8b",
+            "h100",
+            {"engine": "trtllm", "weights": "nvfp4"},
+            "needs an accelerator with fp4 arithmetic.* Nearest: fp8",
+        ),
+        (
+            "llama-3.1-8b",
+            "h100",
+            {"engine": "tensorrt-llm", "weights": "q4_k_m"},
+            "loads bf16.* Engines that load it: .*llama.cpp",
+        ),
+        (
+            "llama-3.1-8b",
+            "h100",
+            {"engine": "llama.cpp", "weights": "awq"},
+            "loads bf16.* Got awq-4bit-128g. Engines that load it: vllm, sglang",
+        ),
+        (
+            "llama-3.1-8b",
+            "h100",
+            {"engine": "sglang", "engine_version": "0.4.1", "weights": "nvfp4"},
+            "SGLang 0.4.1 loads",
+        ),
+        (
+            "llama-3.1-8b",
+            "3xh100",
+            {"engine": "sglang", "tensor_parallel_size": 3},
+            r"must divide num_attention_heads.*total_num_heads % tp_size == 0",
+        ),
+        (
+            "qwen2.5-7b",
+            "8xh100",
+            {"engine": "vllm", "tensor_parallel_size": 8},
+            r"must divide num_attention_heads of qwen2.5-7b \(28\).*Nearest: 4\.",
+        ),
+        (
+            "llama-3.1-8b",
+            "h100",
+            {"engine": "vllm", "layers_on_accelerator": 20},
+            "layers_on_accelerator is a setting of llama.cpp",
+        ),
+        (
+            "llama-3.1-8b",
+            "h100",
+            {"engine": "llama.cpp", "weights_on_host": GIB},
+            "weights_on_host is a setting of vllm, sglang",
+        ),
+        ("llama-3.1-8b", "h100", {"engine": "llama.cpp", "expert_layers_on_host": 2}, "has no experts"),
+        (
+            "llama-3.1-8b",
+            "mi300x",
+            {"engine": "tensorrt-llm"},
+            "runs on accelerators of NVIDIA. Got MI300X of AMD. Nearest: vllm, sglang",
+        ),
+        ("llama-3.1-8b", "h100", {"lora_rank": 8}, "lora_rank is that of lora_adapters"),
+        (
+            "llama-3.1-8b",
+            "h100",
+            {"draft_tokens": 2, "acceptance": 1.5},
+            "acceptance must be at least 0 and less than 1",
+        ),
+        (
+            "llama-3.1-8b",
+            "h100",
+            {"engine": "ollama", "gpu_memory_utilization": 0.9},
+            "gpu_memory_utilization is a setting of vllm",
+        ),
+    ],
+)
 def test_what_an_engine_refuses_names_its_rule_and_the_nearest_choice(model, machine, options, said):
     with pytest.raises(InvalidPlan, match=said):
         answered(model, machine, **options)
@@ -288,24 +387,46 @@ def test_every_engine_answers_and_is_started_by_a_command(engine):
 
 @pytest.mark.parametrize(
     ("options", "command"),
-    [({"engine": "vllm", "tensor_parallel_size": 8, "kv_cache": "fp8", "max_num_seqs": 64},
-      "vllm serve meta-llama/Llama-3.1-8B --tensor-parallel-size 8 --max-model-len 8192 --kv-cache-dtype fp8_e4m3 --max-num-seqs 64"),
-     ({"engine": "sglang", "gpu_memory_utilization": 0.85},
-      "python -m sglang.launch_server --model-path meta-llama/Llama-3.1-8B --context-length 8192 --tp-size 8 --mem-fraction-static 0.85"),
-     ({"engine": "tensorrt-llm", "max_num_seqs": 32}, "trtllm-serve meta-llama/Llama-3.1-8B --max_seq_len 8192 --tp_size 8 --max_batch_size 32"),
-     ({"engine": "llama.cpp", "kv_cache": "q8_0", "concurrency": 4, "layers_on_accelerator": 20},
-      "llama-server -m Llama-3.1-8B-BF16.gguf -c 32768 -np 4 -ngl 20 -ctk q8_0 -ctv q8_0")],
-)  # fmt: skip
+    [
+        (
+            {"engine": "vllm", "tensor_parallel_size": 8, "kv_cache": "fp8", "max_num_seqs": 64},
+            (
+                "vllm serve meta-llama/Llama-3.1-8B --tensor-parallel-size 8 --max-model-len 8192 "
+                "--kv-cache-dtype fp8_e4m3 --max-num-seqs 64"
+            ),
+        ),
+        (
+            {"engine": "sglang", "gpu_memory_utilization": 0.85},
+            (
+                "python -m sglang.launch_server --model-path meta-llama/Llama-3.1-8B --context-length 8192 "
+                "--tp-size 8 --mem-fraction-static 0.85"
+            ),
+        ),
+        (
+            {"engine": "tensorrt-llm", "max_num_seqs": 32},
+            "trtllm-serve meta-llama/Llama-3.1-8B --max_seq_len 8192 --tp_size 8 --max_batch_size 32",
+        ),
+        (
+            {"engine": "llama.cpp", "kv_cache": "q8_0", "concurrency": 4, "layers_on_accelerator": 20},
+            "llama-server -m Llama-3.1-8B-BF16.gguf -c 32768 -np 4 -ngl 20 -ctk q8_0 -ctv q8_0",
+        ),
+    ],
+)
 def test_a_command_says_what_the_plan_says_and_no_defaults(options, command):
     model, machine = read("llama-3.1-8b"), cluster("8xh100")
     plan = serving_plan(model, machine, ServingOptions(context=8192, **options), Question())
     assert launch_command(model, plan, machine) == command
 
 
-SIZES = st.fixed_dictionaries({
-    "context": st.sampled_from([500, 8192, 131_072]), "concurrency": st.integers(1, 40), "tensor_parallel_size": st.sampled_from([1, 2, 4]),
-    "weights": st.sampled_from([None, "bf16"]), "kv_cache": st.sampled_from(["bf16", "fp8"]),
-})  # fmt: skip
+SIZES = st.fixed_dictionaries(
+    {
+        "context": st.sampled_from([500, 8192, 131_072]),
+        "concurrency": st.integers(1, 40),
+        "tensor_parallel_size": st.sampled_from([1, 2, 4]),
+        "weights": st.sampled_from([None, "bf16"]),
+        "kv_cache": st.sampled_from(["bf16", "fp8"]),
+    }
+)
 MODELS = ("llama-3.1-8b", "deepseek-v3", "gemma-3-27b-it", "qwen3.5-27b", "gpt-oss-120b", "nemotron-3-nano-30b-a3b")
 
 
@@ -340,7 +461,10 @@ def test_a_card_that_is_too_small_is_told_how_many_layers_it_holds():
     answer = answered("llama-3.1-70b", RTX, weights="Q4_K_M", context=8192)
     best = next(move for move in answer.advice if "layers_on_accelerator" in move["change"])
     layers = best["change"]["layers_on_accelerator"]
-    assert best["fits"] and answered("llama-3.1-70b", RTX, weights="Q4_K_M", context=8192, layers_on_accelerator=layers).fits  # fmt: skip
+    assert (
+        best["fits"]
+        and answered("llama-3.1-70b", RTX, weights="Q4_K_M", context=8192, layers_on_accelerator=layers).fits
+    )
     assert not answered("llama-3.1-70b", RTX, weights="Q4_K_M", context=8192, layers_on_accelerator=layers + 1).fits
 
 

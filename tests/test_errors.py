@@ -15,10 +15,20 @@ HUGE = "x" * 2_000_000
 
 
 @pytest.mark.parametrize(
-    "value", ["a" * 10**6, b"\xff" * 10**6, "\0" * 10**6, list(range(10**6)), {"k": "v" * 10**6}, {HUGE: 1}, 10**5000, [10**5000],
-              [[[[[[[[[["deep"] * 9] * 9] * 9] * 9] * 9] * 9] * 9] * 9] * 9]],
+    "value",
+    [
+        "a" * 10**6,
+        b"\xff" * 10**6,
+        "\0" * 10**6,
+        list(range(10**6)),
+        {"k": "v" * 10**6},
+        {HUGE: 1},
+        10**5000,
+        [10**5000],
+        [[[[[[[[[["deep"] * 9] * 9] * 9] * 9] * 9] * 9] * 9] * 9] * 9],
+    ],
     ids=["text", "bytes", "escapes", "list", "dict", "key", "digits", "digits inside", "nest"],
-)  # fmt: skip
+)
 def test_a_huge_value_is_shown_in_80_characters(value: object):
     assert 0 < len(shown(value)) <= 80
 
@@ -36,16 +46,31 @@ def test_what_is_cut_ends_with_dots():
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda: units.parse_count(HUGE, "x"), lambda: units.parse_bytes("9" * 10**6, "x"), lambda: units.parse_length("1" + HUGE, "x"),
-        lambda: units.parse_seconds(f"3.{'1' * 10**6} parsecs", "x"), lambda: catalogue.cluster(HUGE), lambda: catalogue.cluster(HUGE[:300]),
-        lambda: catalogue.cluster(f"{HUGE[:300]}.toml"), lambda: catalogue.cluster("9" * 4000 + "xh100"), lambda: catalogue.cluster("h100:" + "9" * 4090),
-        lambda: catalogue.cluster("h100:" + "y" * 4000), lambda: read(HUGE), lambda: read("./" + HUGE[:4000]), lambda: read(HUGE[:300]),
-        lambda: read("gpt2", revision=HUGE), lambda: read("hf:a/b", revision=HUGE), lambda: read("hf:" + "/" * 4000), lambda: read("gpt2", overrides={HUGE: 1}),
-        lambda: read("gpt2", overrides={"n_layer": HUGE}), lambda: read("gpt2", overrides={"n_layer": 10**5000}),
-        lambda: build({"model_type": HUGE}, "x"), lambda: build({"architectures": [[HUGE]]}, "x"), lambda: build({"model_type": "llama", "torch_dtype": HUGE}, "x"),
+        lambda: units.parse_count(HUGE, "x"),
+        lambda: units.parse_bytes("9" * 10**6, "x"),
+        lambda: units.parse_length("1" + HUGE, "x"),
+        lambda: units.parse_seconds(f"3.{'1' * 10**6} parsecs", "x"),
+        lambda: catalogue.cluster(HUGE),
+        lambda: catalogue.cluster(HUGE[:300]),
+        lambda: catalogue.cluster(f"{HUGE[:300]}.toml"),
+        lambda: catalogue.cluster("9" * 4000 + "xh100"),
+        lambda: catalogue.cluster("h100:" + "9" * 4090),
+        lambda: catalogue.cluster("h100:" + "y" * 4000),
+        lambda: read(HUGE),
+        lambda: read("./" + HUGE[:4000]),
+        lambda: read(HUGE[:300]),
+        lambda: read("gpt2", revision=HUGE),
+        lambda: read("hf:a/b", revision=HUGE),
+        lambda: read("hf:" + "/" * 4000),
+        lambda: read("gpt2", overrides={HUGE: 1}),
+        lambda: read("gpt2", overrides={"n_layer": HUGE}),
+        lambda: read("gpt2", overrides={"n_layer": 10**5000}),
+        lambda: build({"model_type": HUGE}, "x"),
+        lambda: build({"architectures": [[HUGE]]}, "x"),
+        lambda: build({"model_type": "llama", "torch_dtype": HUGE}, "x"),
         lambda: catalogue.model_file(HUGE),
     ],
-)  # fmt: skip
+)
 def test_an_error_never_prints_all_of_a_huge_value(ask):
     with pytest.raises(TonnageError) as error:
         ask()
@@ -59,8 +84,17 @@ def test_an_empty_word_is_refused_with_the_name_of_the_option(given: str):
         word(given, "--weights")
 
 
-@pytest.mark.parametrize("command", ["train gpt2 --on=", "train gpt2 --on h100 --precision=", "serve gpt2 --on h100 --weights=",
-                                     "models gpt2 --family=", "models gpt2 --revision=", "train gpt2 --on h100 --optimizer="])  # fmt: skip
+@pytest.mark.parametrize(
+    "command",
+    [
+        "train gpt2 --on=",
+        "train gpt2 --on h100 --precision=",
+        "serve gpt2 --on h100 --weights=",
+        "models gpt2 --family=",
+        "models gpt2 --revision=",
+        "train gpt2 --on h100 --optimizer=",
+    ],
+)
 def test_an_empty_option_is_wrong_usage(command: str, capsys: pytest.CaptureFixture[str]):
     assert main(command.split()) == 64
     option = command.rpartition(" ")[2].strip("-=")

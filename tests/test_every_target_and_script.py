@@ -1,4 +1,6 @@
-"""Every target of the Makefile, every script and every benchmark is run by a test at a small size, so that none stops working unseen."""
+"""Every target of the Makefile, every script and every benchmark is run by a test at a small size, so that none
+stops working unseen.
+"""
 
 import json
 import os
@@ -56,7 +58,9 @@ TOOLS = {"pytest", "ruff", "mypy"}  # which the tests themselves, and every comm
 def _run(*words, status=0):
     """What a script prints; it writes nothing to this tree."""
     environment = {**os.environ, "TONNAGE_LANG": "en"}
-    done = subprocess.run([sys.executable, *map(str, words)], capture_output=True, text=True, cwd=ROOT, env=environment, check=False)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, *map(str, words)], capture_output=True, text=True, cwd=ROOT, env=environment, check=False
+    )
     assert done.returncode == status, done.stderr[-2000:]
     return done.stdout
 
@@ -68,8 +72,12 @@ def _rows(path):
 
 
 def test_every_script_is_run_by_a_test():
-    there = {str(path.relative_to(ROOT)) for folder in ("scripts", "benchmarks") for path in (ROOT / folder).glob("[a-z]*.*")
-             if path.suffix in (".py", ".sh")}  # fmt: skip
+    there = {
+        str(path.relative_to(ROOT))
+        for folder in ("scripts", "benchmarks")
+        for path in (ROOT / folder).glob("[a-z]*.*")
+        if path.suffix in (".py", ".sh")
+    }
     assert there == set(RUN_BY)
     for script, test in RUN_BY.items():
         if test != "here":
@@ -77,10 +85,14 @@ def test_every_script_is_run_by_a_test():
 
 
 def test_every_target_runs_commands_that_tests_run():
-    """`make -n` prints what a target would do: scripts of the table above, verbs of tonnage on files that are there, and known tools."""
+    """`make -n` prints what a target would do: scripts of the table above, verbs of tonnage on files that are there,
+    and known tools.
+    """
     targets = re.search(r"^\.PHONY: (.*)$", MAKEFILE, flags=re.M)[1].split()
     assert {"demo", "test", "bench", "validate", "docs"} <= set(targets)
-    done = subprocess.run(["make", "--no-print-directory", "-n", *targets], capture_output=True, text=True, cwd=ROOT, check=False)  # fmt: skip
+    done = subprocess.run(
+        ["make", "--no-print-directory", "-n", *targets], capture_output=True, text=True, cwd=ROOT, check=False
+    )
     assert done.returncode == 0, done.stderr
     commands = re.findall(r"^(?:\w+=\S+ )?\.venv/bin/(\S+) ?(.*)$", done.stdout, flags=re.M)
     seen = {script for name, words in commands if name == "python" for script in re.findall(r"\S+\.py", words)}

@@ -23,7 +23,9 @@ def test_youngs_interval_is_the_root_of_twice_checkpoint_times_mtbf():
 @pytest.mark.parametrize(("hours", "minutes"), [(24, 117), (6, 57), (0.25, 9.1)])
 def test_dalys_interval_is_what_the_captions_of_his_figures_say(hours, minutes):
     """Figures 3, 4 and 5: checkpoints of five minutes."""
-    assert f.daly_interval(delta=5 * MINUTE, MTBF=hours * HOUR) / MINUTE == pytest.approx(minutes, abs=0.5 if minutes > 10 else 0.05)  # fmt: skip
+    assert f.daly_interval(delta=5 * MINUTE, MTBF=hours * HOUR) / MINUTE == pytest.approx(
+        minutes, abs=0.5 if minutes > 10 else 0.05
+    )
 
 
 def test_young_and_daly_agree_where_checkpoints_are_short():

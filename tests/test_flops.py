@@ -88,10 +88,27 @@ def test_adapters_take_two_thirds_of_full_training_and_their_own_arithmetic():
     assert with_some - without == pytest.approx(6 * 10**8 * tokens)
 
 
-@pytest.mark.parametrize("more", [{"method": "lora"}, {"method": "lora", "lora_rank": 256, "lora_targets": "q_proj,v_proj"}, {"method": "dora"}, {"method": "qlora"},
-                                  {"method": "freeze", "trainable_layers": 2}, {"method": "freeze", "trainable_layers": 16}, {"method": "full"}])  # fmt: skip
-@pytest.mark.parametrize(("runtime", "machine"), [("transformers", "H200-SXM-141GB"), ("ddp", "8xH200-SXM-141GB"), ("deepspeed", "8xH200-SXM-141GB"),
-                                                  ("fsdp2", "8xH100-SXM-80GB")])  # fmt: skip
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"method": "lora"},
+        {"method": "lora", "lora_rank": 256, "lora_targets": "q_proj,v_proj"},
+        {"method": "dora"},
+        {"method": "qlora"},
+        {"method": "freeze", "trainable_layers": 2},
+        {"method": "freeze", "trainable_layers": 16},
+        {"method": "full"},
+    ],
+)
+@pytest.mark.parametrize(
+    ("runtime", "machine"),
+    [
+        ("transformers", "H200-SXM-141GB"),
+        ("ddp", "8xH200-SXM-141GB"),
+        ("deepspeed", "8xH200-SXM-141GB"),
+        ("fsdp2", "8xH100-SXM-80GB"),
+    ],
+)
 @pytest.mark.parametrize("recompute", ["none", "full"])
 def test_hardware_does_at_least_what_every_method_needs(more, runtime, machine, recompute):
     if runtime == "fsdp2" and more["method"] == "qlora":

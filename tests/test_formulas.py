@@ -12,9 +12,35 @@ load_formulas()
 NAMES = list(FORMULAS)
 PLANS = 200
 # What a letter may be where integers up to 4096 make no sense of the formula.
-BETWEEN = {"alpha": (0.1, 0.9), "beta": (0.1, 0.9), "u": (0.1, 0.95), "rho": (0.05, 0.9), "USD_buy": (1e4, 1e6), "USD_rent": (1.0, 9.0), "USD_run": (0.01, 0.9), "fx": (0.5, 9.0), "share_net": (0.01, 0.9), "years": (1.0, 9.0),
-           "pw": (100.0, 900.0), "pue": (1.0, 2.0), "USD_kwh": (0.01, 0.9), "C": (1e15, 1e25), "P": (1e12, 1e16), "eta": (0.1, 1.0), "q_slow": (0.0, 0.9), "kappa": (1.0, 3.0),
-           "p_take": (0.0, 0.95), "n_draft": (1.0, 8.0), "load": (0.05, 0.95), "share_m": (0.01, 0.9), "share_w": (0.01, 0.9), "spread": (0.05, 0.9), "cv2": (0.0, 2.0), "scv": (0.0, 9.0), "z_free": (0.0, 6.0)}  # fmt: skip
+BETWEEN = {
+    "alpha": (0.1, 0.9),
+    "beta": (0.1, 0.9),
+    "u": (0.1, 0.95),
+    "rho": (0.05, 0.9),
+    "USD_buy": (1e4, 1e6),
+    "USD_rent": (1.0, 9.0),
+    "USD_run": (0.01, 0.9),
+    "fx": (0.5, 9.0),
+    "share_net": (0.01, 0.9),
+    "years": (1.0, 9.0),
+    "pw": (100.0, 900.0),
+    "pue": (1.0, 2.0),
+    "USD_kwh": (0.01, 0.9),
+    "C": (1e15, 1e25),
+    "P": (1e12, 1e16),
+    "eta": (0.1, 1.0),
+    "q_slow": (0.0, 0.9),
+    "kappa": (1.0, 3.0),
+    "p_take": (0.0, 0.95),
+    "n_draft": (1.0, 8.0),
+    "load": (0.05, 0.95),
+    "share_m": (0.01, 0.9),
+    "share_w": (0.01, 0.9),
+    "spread": (0.05, 0.9),
+    "cv2": (0.0, 2.0),
+    "scv": (0.0, 9.0),
+    "z_free": (0.0, 6.0),
+}
 
 
 def _columns(chosen):

@@ -1,7 +1,7 @@
 """The decoder from neutral dimensions, against published counts of models of every kind that it can express.
 
-Dimensions are those of the sources beside the counts, mostly Lightning-AI/litgpt litgpt/config.py (commit 26857050), which links
-each model's config.json.
+Dimensions are those of the sources beside the counts, mostly Lightning-AI/litgpt litgpt/config.py (commit 26857050),
+which links each model's config.json.
 """
 
 from typing import Any
@@ -21,8 +21,14 @@ PYTHIA = "Biderman2023, table 1, with both tables"
 def sizes(
     hidden: int, layers: int, heads: int, inner: int, vocabulary: int, groups: int | None = None, **more: Any
 ) -> dict[str, Any]:
-    fields = {"hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": heads, "intermediate_size": inner,
-              "vocab_size": vocabulary, **more}  # fmt: skip
+    fields = {
+        "hidden_size": hidden,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "intermediate_size": inner,
+        "vocab_size": vocabulary,
+        **more,
+    }
     return fields if groups is None else fields | {"num_key_value_heads": groups}
 
 
@@ -46,15 +52,35 @@ ROWS: dict[str, tuple[dict[str, Any], int, str]] = {
     "llama-3.2-1b": (sizes(2048, 16, 32, 8192, 128256, 8, **TIED), 1_235_814_400, HUB),
     "mistral-7b-v0.1": (sizes(4096, 32, 32, 14336, 32000, 8, sliding_window=4096), 7_241_732_096, KERAS),
     "mixtral-8x7b": (
-        sizes(4096, 32, 32, 14336, 32000, 8, num_experts=8, num_experts_per_tok=2, moe_intermediate_size=14336), 46_702_792_704, KERAS),
+        sizes(4096, 32, 32, 14336, 32000, 8, num_experts=8, num_experts_per_tok=2, moe_intermediate_size=14336),
+        46_702_792_704,
+        KERAS,
+    ),
     "gemma-7b": (sizes(3072, 28, 16, 24576, 256000, 16, head_dim=256, **TIED), 8_537_680_896, KERAS),
     "gemma-3-1b": (
-        sizes(1152, 26, 4, 6912, 262144, 1, sliding_window=512, sliding_layers=22, **SANDWICH), 999_885_952, KERAS),
+        sizes(1152, 26, 4, 6912, 262144, 1, sliding_window=512, sliding_layers=22, **SANDWICH),
+        999_885_952,
+        KERAS,
+    ),
     "phi-4-mini": (sizes(3072, 32, 24, 8192, 200064, 8, **TIED), 3_836_021_760, HUB),
     "qwen2.5-7b": (sizes(3584, 28, 28, 18944, 152064, 4, attention_bias=True), 7_615_616_512, HUB),
     "qwen3-30b-a3b": (
-        sizes(2048, 48, 32, 6144, 151936, 4, head_dim=128, qk_norm="head", num_experts=128, num_experts_per_tok=8,
-              moe_intermediate_size=768), 30_532_122_624, KERAS),
+        sizes(
+            2048,
+            48,
+            32,
+            6144,
+            151936,
+            4,
+            head_dim=128,
+            qk_norm="head",
+            num_experts=128,
+            num_experts_per_tok=8,
+            moe_intermediate_size=768,
+        ),
+        30_532_122_624,
+        KERAS,
+    ),
     "olmo-2-13b": (sizes(5120, 40, 40, 13824, 100352, 40, **AFTER), 13_716_198_400, HUB),
     "olmo-2-32b": (sizes(5120, 64, 40, 27648, 100352, 8, **AFTER), 32_234_279_936, "public list"),
     "pythia-160m": (sizes(768, 12, 12, 3072, 50304, **PLAIN), 162_322_944, "public list of Hub counts"),
@@ -63,27 +89,80 @@ ROWS: dict[str, tuple[dict[str, Any], int, str]] = {
     "gpt2-xl": (sizes(1600, 48, 25, 6400, 50257, max_position_embeddings=1024, **LEARNED), 1_557_611_200, KERAS),
     "opt-1.3b": (sizes(2048, 24, 32, 8192, 50272, max_position_embeddings=2048, **LEARNED), 1_315_753_984, KERAS),
     "bloom-3b": (
-        sizes(2560, 30, 32, 10240, 250880, position_embeddings="alibi", embedding_norm=True, **PLAIN, **TIED), 3_002_557_440, KERAS),
+        sizes(2560, 30, 32, 10240, 250880, position_embeddings="alibi", embedding_norm=True, **PLAIN, **TIED),
+        3_002_557_440,
+        KERAS,
+    ),
     "chatglm-6b": (sizes(4096, 28, 32, 16384, 130528, **PLAIN, **TIED), 6_173_286_400, CALFLOPS),
     "baichuan-7b": (sizes(4096, 32, 32, 11008, 64000), 7_000_559_616, CALFLOPS),
     "mpt-30b": (sizes(7168, 48, 56, 28672, 50368, max_position_embeddings=2048, **LEARNED), 29_975_214_080, FOUNDRY),
     "mamba-130m": (
-        {"hidden_size": 768, "num_hidden_layers": 24, "vocab_size": 50280, "time_step_rank": 48, **STATE}, 129_135_360,
-        "public list of Hub counts"),
-    "mamba-790m": ({"hidden_size": 1536, "num_hidden_layers": 48, "vocab_size": 50280, **STATE}, 793_204_224, "public list of Hub counts"),
+        {"hidden_size": 768, "num_hidden_layers": 24, "vocab_size": 50280, "time_step_rank": 48, **STATE},
+        129_135_360,
+        "public list of Hub counts",
+    ),
+    "mamba-790m": (
+        {"hidden_size": 1536, "num_hidden_layers": 48, "vocab_size": 50280, **STATE},
+        793_204_224,
+        "public list of Hub counts",
+    ),
     "deepseek-v2": (
-        sizes(5120, 60, 128, 12288, 102400, q_lora_rank=1536, num_experts=160, num_experts_per_tok=6, moe_intermediate_size=1536,
-              n_shared_experts=2, first_k_dense_replace=1, **LATENT), 235_741_434_880, HUB),
+        sizes(
+            5120,
+            60,
+            128,
+            12288,
+            102400,
+            q_lora_rank=1536,
+            num_experts=160,
+            num_experts_per_tok=6,
+            moe_intermediate_size=1536,
+            n_shared_experts=2,
+            first_k_dense_replace=1,
+            **LATENT,
+        ),
+        235_741_434_880,
+        HUB,
+    ),
     "deepseek-v2-lite": (
-        sizes(2048, 27, 16, 10944, 102400, num_experts=64, num_experts_per_tok=6, moe_intermediate_size=1408, n_shared_experts=2,
-              first_k_dense_replace=1, **LATENT), 15_706_484_224, HUB),
+        sizes(
+            2048,
+            27,
+            16,
+            10944,
+            102400,
+            num_experts=64,
+            num_experts_per_tok=6,
+            moe_intermediate_size=1408,
+            n_shared_experts=2,
+            first_k_dense_replace=1,
+            **LATENT,
+        ),
+        15_706_484_224,
+        HUB,
+    ),
     "minimax-m2": (
-        sizes(3072, 62, 48, 1536, 200064, 8, head_dim=128, qk_norm="full", num_experts=256, num_experts_per_tok=8,
-              moe_intermediate_size=1536, router_correction_bias=True), 228_689_764_864, HUB),
+        sizes(
+            3072,
+            62,
+            48,
+            1536,
+            200064,
+            8,
+            head_dim=128,
+            qk_norm="full",
+            num_experts=256,
+            num_experts_per_tok=8,
+            moe_intermediate_size=1536,
+            router_correction_bias=True,
+        ),
+        228_689_764_864,
+        HUB,
+    ),
     "granite-4.0-micro": (sizes(2560, 40, 40, 8192, 100352, 8, head_dim=64, **TIED), 3_402_836_480, HUB),
     "smollm3-3b": (sizes(2048, 36, 16, 11008, 128256, 4, head_dim=128, **TIED), 3_075_098_624, HUB),
     "ministral-8b-2410": (sizes(4096, 36, 32, 12288, 131072, 8, head_dim=128), 8_019_808_256, HUB),
-}  # fmt: skip
+}
 
 
 def generic(**fields: Any) -> Model:

@@ -1,4 +1,6 @@
-"""Answers are those recorded in tests/golden: a sample of every group, another each day (`make golden` compares all of them)."""
+"""Answers are those recorded in tests/golden: a sample of every group, another each day (`make golden` compares all
+of them).
+"""
 
 import os
 from datetime import UTC, datetime

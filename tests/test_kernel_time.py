@@ -21,23 +21,52 @@ from tonnage.spec import TrainingPlan
 from tonnage.tape import Extent, Work
 
 TOKEN, PARAMETER = Extent("token", "whole"), Extent("parameter", "replicated")
-# SimuMax's machine of eight B200, bf16, shares of 2250 TFLOP/s: MooreThreads/SimuMax, configs/system/b200_bf16_ceperm.json, read 2026-11-22.
+# SimuMax's machine of eight B200, bf16, shares of 2250 TFLOP/s: MooreThreads/SimuMax,
+# configs/system/b200_bf16_ceperm.json, read 2026-11-22.
 DENSE = [  # rows, depth, columns
-    (4096, 8192, 8192, 0.463), (4096, 8192, 57344, 0.487), (4096, 28672, 8192, 0.485), (4096, 7168, 129280, 0.489), (4096, 512, 32768, 0.319),
-    (16384, 512, 32768, 0.421), (65536, 512, 32768, 0.378), (4096, 5120, 576, 0.322), (4096, 5120, 160, 0.184), (16384, 5120, 160, 0.326),
-    (4096, 7168, 256, 0.232), (65536, 5120, 24576, 0.500), (32768, 2048, 7168, 0.483),
-]  # fmt: skip
+    (4096, 8192, 8192, 0.463),
+    (4096, 8192, 57344, 0.487),
+    (4096, 28672, 8192, 0.485),
+    (4096, 7168, 129280, 0.489),
+    (4096, 512, 32768, 0.319),
+    (16384, 512, 32768, 0.421),
+    (65536, 512, 32768, 0.378),
+    (4096, 5120, 576, 0.322),
+    (4096, 5120, 160, 0.184),
+    (16384, 5120, 160, 0.326),
+    (4096, 7168, 256, 0.232),
+    (65536, 5120, 24576, 0.500),
+    (32768, 2048, 7168, 0.483),
+]
 GROUPED = [  # experts, rows of each, depth, columns: forward
-    (256, 128, 7168, 4096, 0.208), (256, 128, 2048, 7168, 0.178), (128, 256, 7168, 4096, 0.271), (128, 256, 2048, 7168, 0.303),
-    (64, 512, 7168, 4096, 0.367), (64, 512, 2048, 7168, 0.427), (32, 1024, 7168, 4096, 0.457), (32, 1024, 2048, 7168, 0.384),
-    (160, 154, 5120, 3072, 0.200), (160, 154, 1536, 5120, 0.116), (80, 308, 5120, 3072, 0.387), (40, 616, 5120, 3072, 0.462),
-    (20, 1232, 5120, 3072, 0.513), (40, 9832, 5120, 3072, 0.475),
-]  # fmt: skip
+    (256, 128, 7168, 4096, 0.208),
+    (256, 128, 2048, 7168, 0.178),
+    (128, 256, 7168, 4096, 0.271),
+    (128, 256, 2048, 7168, 0.303),
+    (64, 512, 7168, 4096, 0.367),
+    (64, 512, 2048, 7168, 0.427),
+    (32, 1024, 7168, 4096, 0.457),
+    (32, 1024, 2048, 7168, 0.384),
+    (160, 154, 5120, 3072, 0.200),
+    (160, 154, 1536, 5120, 0.116),
+    (80, 308, 5120, 3072, 0.387),
+    (40, 616, 5120, 3072, 0.462),
+    (20, 1232, 5120, 3072, 0.513),
+    (40, 9832, 5120, 3072, 0.475),
+]
 GRADIENTS = [  # the same, gradients of weights added to fp32 main gradients
-    (256, 128, 7168, 4096, 0.0775), (256, 128, 2048, 7168, 0.0801), (128, 256, 7168, 4096, 0.1473), (128, 256, 2048, 7168, 0.1409),
-    (64, 512, 7168, 4096, 0.219), (64, 512, 2048, 7168, 0.2145), (32, 1024, 7168, 4096, 0.289), (32, 1024, 2048, 7168, 0.274),
-    (160, 154, 5120, 3072, 0.0937), (160, 154, 1536, 5120, 0.0828), (40, 9832, 5120, 3072, 0.4186),
-]  # fmt: skip
+    (256, 128, 7168, 4096, 0.0775),
+    (256, 128, 2048, 7168, 0.0801),
+    (128, 256, 7168, 4096, 0.1473),
+    (128, 256, 2048, 7168, 0.1409),
+    (64, 512, 7168, 4096, 0.219),
+    (64, 512, 2048, 7168, 0.2145),
+    (32, 1024, 7168, 4096, 0.289),
+    (32, 1024, 2048, 7168, 0.274),
+    (160, 154, 5120, 3072, 0.0937),
+    (160, 154, 1536, 5120, 0.0828),
+    (40, 9832, 5120, 3072, 0.4186),
+]
 
 
 def share(rows, inner, outer, experts=1, gradient=False):
@@ -45,12 +74,26 @@ def share(rows, inner, outer, experts=1, gradient=False):
     plan = TrainingPlan(sequence_length=rows * experts, micro_batch_size=1, runtime="megatron", product_share=0.488)
     kernels = KernelTime(Step(read("llama-3.1-8b", offline=True), plan, cluster("1xB200-SXM-180GB")), rates())
     moved = {TOKEN: 2 * (inner + outer), PARAMETER: 2 * inner * outer * experts}
-    work = Work("a product", "product", "backward" if gradient else "forward", 2 * inner * outer, TOKEN, moved, inner, outer, wgrad=gradient)  # fmt: skip
+    work = Work(
+        "a product",
+        "product",
+        "backward" if gradient else "forward",
+        2 * inner * outer,
+        TOKEN,
+        moved,
+        inner,
+        outer,
+        wgrad=gradient,
+    )
     seconds, flops, _ = kernels.seconds(work, None)
     return flops / seconds / 2250e12
 
 
-@pytest.mark.parametrize(("measured", "usual", "most"), [(DENSE, 0.14, 0.5), (GROUPED, 0.2, 1), (GRADIENTS, 0.06, 0.2)], ids=["dense", "grouped", "gradients of weights"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("measured", "usual", "most"),
+    [(DENSE, 0.14, 0.5), (GROUPED, 0.2, 1), (GRADIENTS, 0.06, 0.2)],
+    ids=["dense", "grouped", "gradients of weights"],
+)
 def test_products_take_their_arithmetic_and_their_bytes_one_after_the_other_as_measured(measured, usual, most):
     errors = []
     for *experts, rows, inner, outer, known in measured:
@@ -110,7 +153,9 @@ def test_a_part_that_no_graph_replays_is_refused():
 
 
 def test_biases_of_experts_are_added_apart_in_megatron():
-    """gpt-oss: TEGroupedMLP adds the second product's bias in operations of its own, in fp32: 28 bytes a number of a row forward."""
+    """gpt-oss: TEGroupedMLP adds the second product's bias in operations of its own, in fp32: 28 bytes a number of a
+    row forward.
+    """
     step = timing("gpt-oss-120b", "64xB200-SXM-180GB", runtime="megatron", expert_parallel_size=64).walk.step
     block = next(iter(step.layers))
     plain = replace(block, ops=tuple(replace(op, bias=False) if isinstance(op, MoE) else op for op in block.ops))

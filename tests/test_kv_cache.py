@@ -24,9 +24,18 @@ def cache(word, engine="vllm", dtype="bfloat16", context=8192):
 
 @pytest.mark.parametrize(
     ("word", "name", "bits"),
-    [("fp8", "fp8-e4m3", 8), ("FP8_E4M3", "fp8-e4m3", 8), ("fp8_e5m2", "fp8-e5m2", 8), ("fp8-e5m2", "fp8-e5m2", 8), ("bfloat16", "bf16", 16),
-     ("torch.float16", "fp16", 16), ("half", "fp16", 16), ("auto", "bf16", 16), (None, "bf16", 16)],
-)  # fmt: skip
+    [
+        ("fp8", "fp8-e4m3", 8),
+        ("FP8_E4M3", "fp8-e4m3", 8),
+        ("fp8_e5m2", "fp8-e5m2", 8),
+        ("fp8-e5m2", "fp8-e5m2", 8),
+        ("bfloat16", "bf16", 16),
+        ("torch.float16", "fp16", 16),
+        ("half", "fp16", 16),
+        ("auto", "bf16", 16),
+        (None, "bf16", 16),
+    ],
+)
 def test_vllm_holds_keys_and_values_in_the_types_that_its_option_lists(word, name, bits):
     answer = cache(word)
     assert answer.question["kv_cache"]["value"] == name

@@ -1,4 +1,6 @@
-"""An assistant, with the client of the official package, lists and calls every tool; what it gets is the document of --json, or a part of it."""
+"""An assistant, with the client of the official package, lists and calls every tool; what it gets is the document of
+--json, or a part of it.
+"""
 
 import json
 import os
@@ -73,7 +75,9 @@ def _printed(verb, question, capsys):
 
 @pytest.fixture(scope="module")
 def told():
-    """The tools as the client is told of them, and what it gets from each: the short and the whole answer, over stdio."""
+    """The tools as the client is told of them, and what it gets from each: the short and the whole answer, over
+    stdio.
+    """
 
     async def act(client):
         found = {}
@@ -198,19 +202,51 @@ def test_what_an_assistant_is_told_of_all_tools_is_short():
 @pytest.mark.parametrize(
     ("name", "question", "said"),
     [
-        ("train", {"model": "llama-3.1-8c", "on": "8xh100"}, "error: no model is called 'llama-3.1-8c'. Did you mean 'llama-3.1-8b'"),
-        ("train", {"model": "llama-3.1-8b"}, "error: on is needed"), ("train", {"model": "llama-3.1-8b", "on": "8xh100", "sequence_lenght": "8k"}, "Did you mean 'sequence_length'"),
-        ("train", {"model": "llama-3.1-8b", "on": "8xh100", "json": True}, "says how an answer is shown"), ("max", {"what": "contxt", "on": "h100"}, "Did you mean 'context'"),
-        ("serve", {"model": "llama-3.1-8b", "on": "8xh100", "detail": "short"}, "error: detail is summary or full. Got 'short'."),
-        ("trian", {}, "error: no tool is called 'trian'. Did you mean 'train'?"), ("train", {"model": "nobody/nothing-7b", "on": "h100"}, "model hubs are not asked here"),
-        ("train", {"model": "/etc/passwd", "on": "h100"}, "files of the machine that answers are not read"), ("plan", {"inventory": "docs/examples/pool.yaml"}, "files of the machine that answers are not read"),
-        ("serve", {"model": "llama-3.1-8b", "on": "h100", "trace": "/etc/passwd"}, "files of the machine that answers are not read"),
-        ("train", {"model": "llama-3.1-8b", "on": "/etc/machine.toml"}, "files of the machine that answers are not read"),
-        ("train", {"model": {"a": [{}]}, "on": "h100"}, "error: "), ("train", {"model": 5, "on": "h100"}, "error: "), ("explain", {"name": "kv_cache_bites"}, "Did you mean 'kv_cache_bytes'"),
-        ("explain", {"what": "kv_cache_bytes"}, "error: a question to explain has no field 'what'. Did you mean 'name'?"), ("max", {"model": "llama-3.1-8b", "on": "h100"}, "error: what is needed"),
-        ("serve", {"model": "llama-3.1-8b", "on": "h100", "enforce_eager": "yes"}, "error: enforce_eager is true or false. Got 'yes'."), ("explain", {"depth": "full"}, "Known: name."),
+        (
+            "train",
+            {"model": "llama-3.1-8c", "on": "8xh100"},
+            "error: no model is called 'llama-3.1-8c'. Did you mean 'llama-3.1-8b'",
+        ),
+        ("train", {"model": "llama-3.1-8b"}, "error: on is needed"),
+        ("train", {"model": "llama-3.1-8b", "on": "8xh100", "sequence_lenght": "8k"}, "Did you mean 'sequence_length'"),
+        ("train", {"model": "llama-3.1-8b", "on": "8xh100", "json": True}, "says how an answer is shown"),
+        ("max", {"what": "contxt", "on": "h100"}, "Did you mean 'context'"),
+        (
+            "serve",
+            {"model": "llama-3.1-8b", "on": "8xh100", "detail": "short"},
+            "error: detail is summary or full. Got 'short'.",
+        ),
+        ("trian", {}, "error: no tool is called 'trian'. Did you mean 'train'?"),
+        ("train", {"model": "nobody/nothing-7b", "on": "h100"}, "model hubs are not asked here"),
+        ("train", {"model": "/etc/passwd", "on": "h100"}, "files of the machine that answers are not read"),
+        ("plan", {"inventory": "docs/examples/pool.yaml"}, "files of the machine that answers are not read"),
+        (
+            "serve",
+            {"model": "llama-3.1-8b", "on": "h100", "trace": "/etc/passwd"},
+            "files of the machine that answers are not read",
+        ),
+        (
+            "train",
+            {"model": "llama-3.1-8b", "on": "/etc/machine.toml"},
+            "files of the machine that answers are not read",
+        ),
+        ("train", {"model": {"a": [{}]}, "on": "h100"}, "error: "),
+        ("train", {"model": 5, "on": "h100"}, "error: "),
+        ("explain", {"name": "kv_cache_bites"}, "Did you mean 'kv_cache_bytes'"),
+        (
+            "explain",
+            {"what": "kv_cache_bytes"},
+            "error: a question to explain has no field 'what'. Did you mean 'name'?",
+        ),
+        ("max", {"model": "llama-3.1-8b", "on": "h100"}, "error: what is needed"),
+        (
+            "serve",
+            {"model": "llama-3.1-8b", "on": "h100", "enforce_eager": "yes"},
+            "error: enforce_eager is true or false. Got 'yes'.",
+        ),
+        ("explain", {"depth": "full"}, "Known: name."),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_with_a_question_is_an_error_of_the_tool_in_the_words_of_the_command_line(name, question, said):
     found = answer(name, question, NO_FILES)
     assert found.is_error and said in found.content[0].text

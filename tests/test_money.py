@@ -22,10 +22,30 @@ from tonnage.estimate.money.money import (
 )
 from tonnage.kernel.errors import InvalidInput, MissingDatum
 
-EIGHT = Price(provider="Somewhere", instance="8x", accelerator="H100-SXM-80GB", accelerators=8, region="all", kind="on-demand", usd_per_hour=24.0,
-              price_per_hour=24.0, source="here", as_of="2026-11-21")  # fmt: skip
-YUAN = Price(provider="某处", instance="1x", accelerator="RTX-4090", accelerators=1, region="all", kind="on-demand", currency="CNY", price_per_hour=14.0,
-             source="there", as_of="2026-11-21")  # fmt: skip
+EIGHT = Price(
+    provider="Somewhere",
+    instance="8x",
+    accelerator="H100-SXM-80GB",
+    accelerators=8,
+    region="all",
+    kind="on-demand",
+    usd_per_hour=24.0,
+    price_per_hour=24.0,
+    source="here",
+    as_of="2026-11-21",
+)
+YUAN = Price(
+    provider="某处",
+    instance="1x",
+    accelerator="RTX-4090",
+    accelerators=1,
+    region="all",
+    kind="on-demand",
+    currency="CNY",
+    price_per_hour=14.0,
+    source="there",
+    as_of="2026-11-21",
+)
 HOURS = st.floats(0.0, 1e6)
 DAY = 86400
 
@@ -96,8 +116,16 @@ def test_what_the_price_leaves_open_is_said():
     assert "ask whether those of a node share its fast links" in " ".join(run_cost(8, 3600, single).warnings)
 
 
-@pytest.mark.parametrize(("size", "seconds", "message"), [(0, 1, "num_accelerators must be above 0"), (1, -1, "seconds must be a finite number"),
-                         (1, float("nan"), "seconds"), (1, float("inf"), "seconds"), (float("nan"), 1, "num_accelerators")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("size", "seconds", "message"),
+    [
+        (0, 1, "num_accelerators must be above 0"),
+        (1, -1, "seconds must be a finite number"),
+        (1, float("nan"), "seconds"),
+        (1, float("inf"), "seconds"),
+        (float("nan"), 1, "num_accelerators"),
+    ],
+)
 def test_what_cannot_be_is_named(size, seconds, message):
     with pytest.raises(InvalidInput, match=message):
         run_cost(size, seconds, EIGHT)
@@ -254,8 +282,14 @@ def test_energy_grows_with_time_and_with_the_building(hours, pue):
     assert run_energy(machine, 2 * hours * 3600, pue=pue).energy.value == pytest.approx(2 * made)
 
 
-@pytest.mark.parametrize(("inputs", "message"), [({"pue": 0.9}, "pue must be from 1 to 10. Got 0.9"), ({"power_share": 1.5}, "power_share must be from 0 to 1"),
-                         ({"pue": float("nan")}, "pue")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({"pue": 0.9}, "pue must be from 1 to 10. Got 0.9"),
+        ({"power_share": 1.5}, "power_share must be from 0 to 1"),
+        ({"pue": float("nan")}, "pue"),
+    ],
+)
 def test_a_building_that_cannot_be_is_named(inputs, message):
     with pytest.raises(InvalidInput, match=message):
         run_energy(cluster("h100"), 3600, **inputs)

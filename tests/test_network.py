@@ -177,9 +177,14 @@ def test_beyond_a_pod_chips_talk_over_the_network_of_the_data_centre():
 
 @pytest.mark.parametrize(
     ("host", "pod"),
-    [("tpu-v4-host", "tpu-v4-pod"), ("tpu-v5e-8", "tpu-v5e-pod"), ("tpu-v5p-host", "tpu-v5p-pod"), ("tpu-v6e-8", "tpu-v6e-pod"),
-     ("tpu-v7-host", "tpu-v7-pod")],
-)  # fmt: skip
+    [
+        ("tpu-v4-host", "tpu-v4-pod"),
+        ("tpu-v5e-8", "tpu-v5e-pod"),
+        ("tpu-v5p-host", "tpu-v5p-pod"),
+        ("tpu-v6e-8", "tpu-v6e-pod"),
+        ("tpu-v7-host", "tpu-v7-pod"),
+    ],
+)
 def test_a_hosts_torus_joins_as_many_chips_as_its_pod_has(host, pod):
     assert node(host).inside.joins == node(pod).accelerators
 
@@ -208,9 +213,16 @@ def test_cards_in_pairs_in_machines_of_two_have_their_bridge_and_the_network():
 
 @pytest.mark.parametrize(
     ("name", "shares"),
-    [("8xMI300X", {2: 1 / 7, 4: 3 / 7, 8: 1}), ("mi355x-platform", {2: 1 / 7, 8: 1}), ("gaudi3-server", {2: 1 / 7, 8: 1}), ("hgx-a100-4", {2: 1 / 3, 4: 1}),
-     ("hgx-h100-4", {2: 1 / 3, 4: 1}), ("dgx-1", {2: 1 / 3, 4: 2 / 3, 8: 1}), ("8xH100-SXM-80GB", {2: 1, 4: 1, 8: 1})],
-)  # fmt: skip
+    [
+        ("8xMI300X", {2: 1 / 7, 4: 3 / 7, 8: 1}),
+        ("mi355x-platform", {2: 1 / 7, 8: 1}),
+        ("gaudi3-server", {2: 1 / 7, 8: 1}),
+        ("hgx-a100-4", {2: 1 / 3, 4: 1}),
+        ("hgx-h100-4", {2: 1 / 3, 4: 1}),
+        ("dgx-1", {2: 1 / 3, 4: 2 / 3, 8: 1}),
+        ("8xH100-SXM-80GB", {2: 1, 4: 1, 8: 1}),
+    ],
+)
 def test_ranks_of_a_mesh_use_the_links_between_them_alone(name, shares):
     network = Network(cluster(name))
     most = max(shares)

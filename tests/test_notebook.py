@@ -20,8 +20,35 @@ COLUMNS = ["path", "name", "value", "unit", "basis", "formula", "text", "source"
 def test_every_answer_shows_itself_in_a_notebook(kind):
     shown = answer(kind)._repr_html_()
     page = Page(shown)
-    assert {tag for tag, _ in page.tags} <= {"div", "style", "svg", "defs", "pattern", "rect", "g", "path", "circle", "h1", "h2", "section", "table", "thead", "tbody", "tr",
-                                             "th", "td", "p", "ul", "li", "pre", "figure", "text", "title", "span", "polyline"}  # fmt: skip
+    assert {tag for tag, _ in page.tags} <= {
+        "div",
+        "style",
+        "svg",
+        "defs",
+        "pattern",
+        "rect",
+        "g",
+        "path",
+        "circle",
+        "h1",
+        "h2",
+        "section",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "p",
+        "ul",
+        "li",
+        "pre",
+        "figure",
+        "text",
+        "title",
+        "span",
+        "polyline",
+    }
     style = re.search(r"<style>(.*?)</style>", shown, re.DOTALL)[1]
     assert len(shown) < 60_000 and "url(" not in style
     selectors = re.findall(r"(?:^|[}{])\s*([^@{}]+)\{", style)
@@ -48,7 +75,14 @@ def test_rows_of_a_term_are_its_nodes_with_formula_and_source():
     rows, nodes = memory.to_rows(), [node for _, node in memory.walk()]
     assert [list(row) for row in rows] == [COLUMNS] * len(nodes)
     for row, node in zip(rows, nodes, strict=True):
-        assert (row["name"], row["value"], row["unit"], row["basis"], row["text"], row["source"]) == (node.name, node.value, node.unit, node.basis, node.text, node.source)  # fmt: skip
+        assert (row["name"], row["value"], row["unit"], row["basis"], row["text"], row["source"]) == (
+            node.name,
+            node.value,
+            node.unit,
+            node.basis,
+            node.text,
+            node.source,
+        )
         assert row["formula"] == (node.formula.name if node.formula else None)
         assert row["path"] == memory.name or row["path"].endswith(f"/{node.name}")
 
@@ -99,8 +133,15 @@ def test_frames_hold_the_rows(kind):
     assert made.to_polars("memory").height == len(made.rows("memory"))
 
 
-@pytest.mark.parametrize(("kind", "column", "dtype"), [("plan train", "needed_bytes", "Int64"), ("plan serve", "usd_per_hour", "float64"), ("plan pool", "shares", "boolean"),
-                                                       ("frontier", "concurrency", "Int64")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "column", "dtype"),
+    [
+        ("plan train", "needed_bytes", "Int64"),
+        ("plan serve", "usd_per_hour", "float64"),
+        ("plan pool", "shares", "boolean"),
+        ("frontier", "concurrency", "Int64"),
+    ],
+)
 def test_plans_and_frontiers_are_frames_of_their_entries(kind, column, dtype):
     pytest.importorskip("polars")
     pytest.importorskip("pandas")

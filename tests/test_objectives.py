@@ -51,11 +51,16 @@ def test_an_engine_that_generates_takes_its_share_of_the_memory():
     assert made["runtime overhead"].value - without["runtime overhead"].value == pytest.approx(0.3 * usable)
 
 
-@pytest.mark.parametrize(("said", "words"), [
-    ({"objective": "distillation"}, "needs a teacher"), ({"objective": "dpo", "teacher": "llama-3.1-8b"}, "belongs to objective distillation"),
-    ({"engine_memory_share": 0.3}, "objectives that generate"), ({"objective": "grpo", "engine_memory_share": 1.5}, "below 1"),
-    ({"objective": "distillation", "teacher": "no-such-model"}, "teacher: "),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"objective": "distillation"}, "needs a teacher"),
+        ({"objective": "dpo", "teacher": "llama-3.1-8b"}, "belongs to objective distillation"),
+        ({"engine_memory_share": 0.3}, "objectives that generate"),
+        ({"objective": "grpo", "engine_memory_share": 1.5}, "below 1"),
+        ({"objective": "distillation", "teacher": "no-such-model"}, "teacher: "),
+    ],
+)
 def test_what_does_not_go_together_is_refused(said, words):
     with pytest.raises(InvalidPlan, match=words):
         parts(**said)
@@ -72,17 +77,27 @@ def test_only_a_language_model_of_decoders_has_an_objective_of_its_own(objective
 
 
 def test_a_model_without_a_head_has_no_next_token(tmp_path):
-    config = {"model_type": "llama", "architectures": ["LlamaModel"], "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
-              "num_attention_heads": 4, "vocab_size": 1000}  # fmt: skip
+    config = {
+        "model_type": "llama",
+        "architectures": ["LlamaModel"],
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "vocab_size": 1000,
+    }
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(InvalidPlan, match=r"objective grpo .* no head over its vocabulary"):
         tonnage.train(str(tmp_path), on="H200-SXM-141GB", objective="grpo", sequence_length=512)
 
 
-@pytest.mark.parametrize(("teacher", "words"), [
-    ("qwen2.5-0.5b", "teacher qwen2.5-0.5b has 151,936 tokens, llama-3.2-1b has 128,256"),
-    ("bert-base-uncased", "which only encodes, with a vocabulary of 30,522 beside the 128,256 of llama-3.2-1b"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("teacher", "words"),
+    [
+        ("qwen2.5-0.5b", "teacher qwen2.5-0.5b has 151,936 tokens, llama-3.2-1b has 128,256"),
+        ("bert-base-uncased", "which only encodes, with a vocabulary of 30,522 beside the 128,256 of llama-3.2-1b"),
+    ],
+)
 def test_a_teacher_speaks_the_student_s_vocabulary(teacher, words):
     with pytest.raises(InvalidPlan, match=words):
         parts(objective="distillation", teacher=teacher)

@@ -1,4 +1,6 @@
-"""Nothing that a row of `tonnage validate` contains ends the run: a row that cannot be predicted is skipped with its reason."""
+"""Nothing that a row of `tonnage validate` contains ends the run: a row that cannot be predicted is skipped with its
+reason.
+"""
 
 import json
 import math
@@ -104,17 +106,25 @@ def test_thousands_of_odd_rows_of_sources_are_read_or_skipped_with_their_reason(
 def speed(**config: object) -> dict:
     given_ = {"gpu": "A100 80GB", "gpus": 8, "micro_batch": 1, "seq_len": 2048, "framework": "DeepSpeed"}
     return {
-        "id": "odd", "kind": "train_speed", "model": {"name": "llama-2-7b"}, "config": {**given_, **config},
-        "measured": {"metric": "iteration time", "value": 1, "unit": "s"}, "source": "DeepSpeed",
-    }  # fmt: skip
+        "id": "odd",
+        "kind": "train_speed",
+        "model": {"name": "llama-2-7b"},
+        "config": {**given_, **config},
+        "measured": {"metric": "iteration time", "value": 1, "unit": "s"},
+        "source": "DeepSpeed",
+    }
 
 
 def served(kind: str, **config: object) -> dict:
     given_ = {"gpu": "A100-SXM4-40GB", "gpus": 1, "batch": 1, "dtype": "bf16-true", "framework": "LitGPT 8641822"}
     return {
-        "id": "odd", "kind": kind, "model": {"name": "phi-1.5"}, "config": {**given_, **config},
-        "measured": {"metric": "torch.cuda.max_memory_allocated", "value": 2.86, "unit": "GB (1e9)"}, "source": "Lightning-AI/litgpt",
-    }  # fmt: skip
+        "id": "odd",
+        "kind": kind,
+        "model": {"name": "phi-1.5"},
+        "config": {**given_, **config},
+        "measured": {"metric": "torch.cuda.max_memory_allocated", "value": 2.86, "unit": "GB (1e9)"},
+        "source": "Lightning-AI/litgpt",
+    }
 
 
 @pytest.mark.parametrize(

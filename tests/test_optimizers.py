@@ -10,12 +10,29 @@ from tonnage.numerics.optimizers import ALIASES, OPTIMIZERS, optimizer, role_of
 @pytest.mark.parametrize(
     ("name", "width"),
     [
-        ("sgd", 0), ("sgd-momentum", 4), ("adam", 8), ("adamw", 8), ("adamw-fp32", 8), ("adamw-bf16", 4), ("amsgrad", 12),
-        ("paged-adamw", 8), ("lion", 4), ("muon", 4), ("sophia", 8), ("adagrad", 4), ("lamb", 8), ("ademamix", 12),
-        ("adafactor", 0), ("adafactor-momentum", 4), ("adam-mini", 4), ("came", 4),
-        ("adamw-8bit", 2 + 8 / 256), ("lion-8bit", 1 + 4 / 256), ("adamw-4bit-torchao", 1 + 8 / 128),
+        ("sgd", 0),
+        ("sgd-momentum", 4),
+        ("adam", 8),
+        ("adamw", 8),
+        ("adamw-fp32", 8),
+        ("adamw-bf16", 4),
+        ("amsgrad", 12),
+        ("paged-adamw", 8),
+        ("lion", 4),
+        ("muon", 4),
+        ("sophia", 8),
+        ("adagrad", 4),
+        ("lamb", 8),
+        ("ademamix", 12),
+        ("adafactor", 0),
+        ("adafactor-momentum", 4),
+        ("adam-mini", 4),
+        ("came", 4),
+        ("adamw-8bit", 2 + 8 / 256),
+        ("lion-8bit", 1 + 4 / 256),
+        ("adamw-4bit-torchao", 1 + 8 / 128),
     ],
-)  # fmt: skip
+)
 def test_bytes_per_parameter_of_a_large_matrix(name, width):
     assert OPTIMIZERS[name].bytes_per_parameter() == width
     assert OPTIMIZERS[name].total_bytes(65536, 65536, rank=128) / 65536**2 == pytest.approx(width, abs=5e-4)
@@ -26,19 +43,36 @@ def test_bytes_per_parameter_of_a_large_matrix(name, width):
 @pytest.mark.parametrize(
     ("name", "shape", "how", "size"),
     [
-        ("adamw-8bit", (512, 256), {}, 266_240), ("adamw-8bit", (96, 200), {}, 39_000), ("adamw-8bit", (64, 64), {}, 8_320),
-        ("adamw-8bit", (300,), {}, 2_400), ("lion-8bit", (512, 256), {}, 133_120), ("lion-8bit", (300,), {}, 1_200),
-        ("paged-adamw", (512, 256), {"update_bytes": 2}, 1_048_576), ("paged-adamw", (300,), {"update_bytes": 2}, 2_400),
-        ("adamw-8bit-torchao", (96, 200), {}, 39_000), ("adamw-8bit-torchao", (300,), {}, 2_400),
-        ("adamw-4bit-torchao", (512, 256), {}, 139_264), ("adamw-4bit-torchao", (300,), {}, 2_400),
-        ("adamw-fp8-torchao", (512, 256), {}, 266_240), ("galore-adamw", (512, 256), {"rank": 32}, 163_840),
-        ("galore-adamw", (96, 200), {"rank": 32}, 63_488), ("galore-adamw", (512, 256), {"rank": 32, "update_bytes": 2}, 81_920),
-        ("apollo", (96, 200), {"rank": 32}, 63_488), ("apollo-mini", (512, 256), {}, 5_120), ("apollo-mini", (96, 200), {}, 1_984),
-        ("adam-mini", (512, 256), {}, 526_336), ("adam-mini", (256, 256), {"heads": 8}, 262_176), ("adam-mini", (300,), {}, 1_204),
-        ("lion", (512, 256), {}, 524_288), ("ademamix", (96, 200), {}, 230_400), ("soap", (512, 256), {}, 3_670_016),
-        ("soap", (96, 200), {}, 547_328), ("soap", (300,), {}, 2_400), ("came", (96, 200), {}, 79_168),
+        ("adamw-8bit", (512, 256), {}, 266_240),
+        ("adamw-8bit", (96, 200), {}, 39_000),
+        ("adamw-8bit", (64, 64), {}, 8_320),
+        ("adamw-8bit", (300,), {}, 2_400),
+        ("lion-8bit", (512, 256), {}, 133_120),
+        ("lion-8bit", (300,), {}, 1_200),
+        ("paged-adamw", (512, 256), {"update_bytes": 2}, 1_048_576),
+        ("paged-adamw", (300,), {"update_bytes": 2}, 2_400),
+        ("adamw-8bit-torchao", (96, 200), {}, 39_000),
+        ("adamw-8bit-torchao", (300,), {}, 2_400),
+        ("adamw-4bit-torchao", (512, 256), {}, 139_264),
+        ("adamw-4bit-torchao", (300,), {}, 2_400),
+        ("adamw-fp8-torchao", (512, 256), {}, 266_240),
+        ("galore-adamw", (512, 256), {"rank": 32}, 163_840),
+        ("galore-adamw", (96, 200), {"rank": 32}, 63_488),
+        ("galore-adamw", (512, 256), {"rank": 32, "update_bytes": 2}, 81_920),
+        ("apollo", (96, 200), {"rank": 32}, 63_488),
+        ("apollo-mini", (512, 256), {}, 5_120),
+        ("apollo-mini", (96, 200), {}, 1_984),
+        ("adam-mini", (512, 256), {}, 526_336),
+        ("adam-mini", (256, 256), {"heads": 8}, 262_176),
+        ("adam-mini", (300,), {}, 1_204),
+        ("lion", (512, 256), {}, 524_288),
+        ("ademamix", (96, 200), {}, 230_400),
+        ("soap", (512, 256), {}, 3_670_016),
+        ("soap", (96, 200), {}, 547_328),
+        ("soap", (300,), {}, 2_400),
+        ("came", (96, 200), {}, 79_168),
     ],
-)  # fmt: skip
+)
 def test_states_have_the_bytes_that_the_library_allocates(name, shape, how, size):
     assert OPTIMIZERS[name].total_bytes(*shape, **how) == size
 
@@ -129,8 +163,11 @@ def test_only_uniform_optimizers_are_elementwise():
 
 def test_paged_optimizers_are_marked():
     assert {name for name, kept in OPTIMIZERS.items() if kept.paged} == {
-        "paged-adamw", "paged-adamw-8bit", "paged-lion", "paged-lion-8bit",
-    }  # fmt: skip
+        "paged-adamw",
+        "paged-adamw-8bit",
+        "paged-lion",
+        "paged-lion-8bit",
+    }
 
 
 def test_names_are_found_as_frameworks_spell_them():

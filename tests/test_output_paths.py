@@ -31,10 +31,15 @@ def test_a_path_that_cannot_be_written_is_bad_input_before_anything_is_computed(
 
 @pytest.mark.parametrize(
     "words",
-    [["trace", "e5", "--save", "/nonexistent/a"], ["trace", "e5", "--snapshot", "/nonexistent/a"], ["trace", "e5", "--plot", "/nonexistent/a.svg"],
-     ["measure", "llama-3.1-8b", "--out", "/nonexistent/a.yaml"], ["train", "llama-3.1-8b", "--on", "h100", "--plot", "/nonexistent/a.svg"]],
+    [
+        ["trace", "e5", "--save", "/nonexistent/a"],
+        ["trace", "e5", "--snapshot", "/nonexistent/a"],
+        ["trace", "e5", "--plot", "/nonexistent/a.svg"],
+        ["measure", "llama-3.1-8b", "--out", "/nonexistent/a.yaml"],
+        ["train", "llama-3.1-8b", "--on", "h100", "--plot", "/nonexistent/a.svg"],
+    ],
     ids=" ".join,
-)  # fmt: skip
+)
 def test_other_files_of_output_are_checked_too(words, capsys):
     assert main(words) == 64
     printed = capsys.readouterr()

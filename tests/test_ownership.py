@@ -23,10 +23,32 @@ from tonnage.estimate.money.places import at_the_edge, in_cloud, on_own_servers
 from tonnage.kernel.errors import InvalidInput, MissingDatum
 from tonnage.kernel.units import MONTH
 
-BOX = Ownership(machine_usd=250_000, machine_watts=10_000, accelerators=8, source="a box: an offer", machines=1, depreciation_years=5, pue=1.5, power_share=0.8,
-                electricity_usd_per_kwh=0.10, colocation_usd_per_kw_month=0, network_share=0, staff_usd_per_month=0)  # fmt: skip
-RENT = Price(provider="Somewhere", instance="8x", accelerator="H100-SXM-80GB", accelerators=8, region="all", kind="on-demand", usd_per_hour=24.0,
-             price_per_hour=24.0, source="here", as_of="2026-11-21")  # fmt: skip
+BOX = Ownership(
+    machine_usd=250_000,
+    machine_watts=10_000,
+    accelerators=8,
+    source="a box: an offer",
+    machines=1,
+    depreciation_years=5,
+    pue=1.5,
+    power_share=0.8,
+    electricity_usd_per_kwh=0.10,
+    colocation_usd_per_kw_month=0,
+    network_share=0,
+    staff_usd_per_month=0,
+)
+RENT = Price(
+    provider="Somewhere",
+    instance="8x",
+    accelerator="H100-SXM-80GB",
+    accelerators=8,
+    region="all",
+    kind="on-demand",
+    usd_per_hour=24.0,
+    price_per_hour=24.0,
+    source="here",
+    as_of="2026-11-21",
+)
 TODAY = date(2026, 11, 22)
 PRICE = st.floats(1.0, 500.0)
 
@@ -62,7 +84,10 @@ def test_idle_hours_make_those_in_use_dearer_and_rent_cheaper():
 
 def test_electricity_is_paid_for_the_hours_in_use_and_room_and_staff_for_all():
     own = replace(BOX, colocation_usd_per_kw_month=100, staff_usd_per_month=7)
-    paid, full = ({child.name: child.value for child in operation(replace(own, used_share=share), MONTH).children} for share in (0.5, 1))  # fmt: skip
+    paid, full = (
+        {child.name: child.value for child in operation(replace(own, used_share=share), MONTH).children}
+        for share in (0.5, 1)
+    )
     assert paid == pytest.approx({**full, "electricity": full["electricity"] / 2})
 
 
@@ -125,11 +150,16 @@ def test_defaults_are_named_with_their_sources():
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("pue", 0.5, "pue must be from 1 to 10. Got 0.5"), ("depreciation_years", 0, "depreciation_years must be from 0.1"), ("used_share", 0, "used_share must be above 0"),
-        ("used_share", 1.5, "used_share must be from 0 to 1"), ("electricity_usd_per_kwh", float("nan"), "electricity_usd_per_kwh"), ("machines", 0, "machines must be from 1"),
-        ("network_share", -0.1, "network_share"), ("staff_usd_per_month", float("inf"), "staff_usd_per_month"),
+        ("pue", 0.5, "pue must be from 1 to 10. Got 0.5"),
+        ("depreciation_years", 0, "depreciation_years must be from 0.1"),
+        ("used_share", 0, "used_share must be above 0"),
+        ("used_share", 1.5, "used_share must be from 0 to 1"),
+        ("electricity_usd_per_kwh", float("nan"), "electricity_usd_per_kwh"),
+        ("machines", 0, "machines must be from 1"),
+        ("network_share", -0.1, "network_share"),
+        ("staff_usd_per_month", float("inf"), "staff_usd_per_month"),
     ],
-)  # fmt: skip
+)
 def test_an_input_that_cannot_be_is_named(field, value, message):
     with pytest.raises(InvalidInput, match=message):
         buy_or_rent(replace(BOX, **{field: value}), RENT)

@@ -129,9 +129,17 @@ def plan(**sizes):
 @pytest.mark.parametrize(
     ("card", "tokens", "requests"),
     # vllm/engine/arg_utils.py of vLLM 0.33, get_batch_defaults of an API server
-    [("B200-180GB", 16384, 1024), ("H100-SXM-80GB", 8192, 1024), ("A100-SXM-80GB", 2048, 256), ("RTX-4090", 2048, 256),
-     ("TPU-v6e", 1024, 256), ("TPU-v5e", 512, 256), ("TPU-v5p", 256, 256), ("GB10-128GB", 2048, 256)],
-)  # fmt: skip
+    [
+        ("B200-180GB", 16384, 1024),
+        ("H100-SXM-80GB", 8192, 1024),
+        ("A100-SXM-80GB", 2048, 256),
+        ("RTX-4090", 2048, 256),
+        ("TPU-v6e", 1024, 256),
+        ("TPU-v5e", 512, 256),
+        ("TPU-v5p", 256, 256),
+        ("GB10-128GB", 2048, 256),
+    ],
+)
 def test_vllm_takes_on_as_much_at_once_as_it_does_by_default_on_this_accelerator(card, tokens, requests):
     limits = batch_limits(serving_runtime("vllm"), plan(), accelerator(card))
     assert (limits.tokens, limits.requests) == (tokens, requests)

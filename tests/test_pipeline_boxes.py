@@ -61,11 +61,7 @@ def test_what_is_left_out_changes_no_box_that_is_shown(stages, chunks, count):
     assert len(starts) == len(shown.boxes) * count / (count - shown.skipped)
 
 
-@given(
-    seconds=st.lists(st.floats(0.5, 2), min_size=2, max_size=8),
-    chunks=st.integers(1, 3),
-    count=st.integers(1, 60),
-)
+@given(seconds=st.lists(st.floats(0.5, 2), min_size=2, max_size=8), chunks=st.integers(1, 3), count=st.integers(1, 60))
 def test_a_stage_does_one_thing_at_a_time_and_every_micro_batch_once(seconds, chunks, count):
     assume(takes(len(seconds), chunks, count))
     stages = tuple(StageSeconds(each, 0.0, 2 * each) for each in seconds)
@@ -121,14 +117,36 @@ def test_a_long_step_shows_few_boxes_and_keeps_its_time():
     [
         ("llama-3.1-8b", "8xH100-SXM-80GB", {"recompute": "full", "global_batch_size": 32}),
         ("llama-3.1-8b", "8xH100-SXM-80GB", {"runtime": "deepspeed"}),
-        ("llama-3.1-8b", "8xH100-SXM-80GB", {"runtime": "deepspeed", "offload_optimizer": "cpu", "host_update_bandwidth": 30e9}),
+        (
+            "llama-3.1-8b",
+            "8xH100-SXM-80GB",
+            {"runtime": "deepspeed", "offload_optimizer": "cpu", "host_update_bandwidth": 30e9},
+        ),
         ("llama-3.1-8b", "8xH100-SXM-80GB", {"offload_activations": "cpu", "sequence_length": 8192}),
-        ("llama-3.1-8b", "4x8xH100-SXM-80GB", {"runtime": "megatron", "pipeline_parallel_size": 4, "global_batch_size": 64}),
-        ("mixtral-8x7b", "4x8xH100-SXM-80GB", {"runtime": "megatron", "pipeline_parallel_size": 2, "expert_parallel_size": 4, "virtual_pipeline_size": 2, "global_batch_size": 128}),
-        ("llama-3.1-8b", "8xH100-SXM-80GB", {"sequence_length": 8192, "offload_activations": "cpu", "straggler_slowdown": 1.25, "straggler_share": 0.5}),
+        (
+            "llama-3.1-8b",
+            "4x8xH100-SXM-80GB",
+            {"runtime": "megatron", "pipeline_parallel_size": 4, "global_batch_size": 64},
+        ),
+        (
+            "mixtral-8x7b",
+            "4x8xH100-SXM-80GB",
+            {
+                "runtime": "megatron",
+                "pipeline_parallel_size": 2,
+                "expert_parallel_size": 4,
+                "virtual_pipeline_size": 2,
+                "global_batch_size": 128,
+            },
+        ),
+        (
+            "llama-3.1-8b",
+            "8xH100-SXM-80GB",
+            {"sequence_length": 8192, "offload_activations": "cpu", "straggler_slowdown": 1.25, "straggler_share": 0.5},
+        ),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_the_pieces_of_an_answer_add_up_to_its_time(model, on, options):
     answer = tonnage.train(model, on=on, **options)
     seconds = answer.step_time.value

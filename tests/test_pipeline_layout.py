@@ -57,7 +57,9 @@ def kinds(model: str, on: str, **options: object) -> list[dict[str, int]]:
 
 
 def test_chunks_of_an_even_split_are_dealt_round_so_that_first_layers_of_another_kind_stand_on_several_ranks():
-    """Megatron-core, transformer_layer.py, get_transformer_layer_offset: chunk c of rank r begins at (c p + r) layers of a chunk."""
+    """Megatron-core, transformer_layer.py, get_transformer_layer_offset: chunk c of rank r begins at (c p + r)
+    layers of a chunk.
+    """
     # of 92 layers the first three are dense
     found = kinds("glm-4.5", "4x8xh100", pipeline_parallel_size=4, virtual_pipeline_size=23, expert_parallel_size=8)
     assert found == [{"dense layer": 1, "sparse layer": 22}] * 3 + [{"sparse layer": 23}]
@@ -82,8 +84,13 @@ def test_an_even_split_takes_the_memory_and_the_time_of_the_layout_that_says_the
 def test_columns_of_plans_deal_chunks_as_one_plan_does(model):
     where = tonnage.catalogue.cluster("4x8xh100")
     virtual = {"glm-4.5": 23, "jamba-1.5-mini": 8}[model]
-    columns = {"virtual_pipeline_size": np.array([1, virtual]), "pipeline_parallel_size": 4, "data_parallel_size": 8,
-               "num_microbatches": 8, "sequence_length": 4096}  # fmt: skip
+    columns = {
+        "virtual_pipeline_size": np.array([1, virtual]),
+        "pipeline_parallel_size": 4,
+        "data_parallel_size": 8,
+        "num_microbatches": 8,
+        "sequence_length": 4096,
+    }
     names = {"runtime": "megatron", "zero_stage": 1}
     needed, taken = bytes_and_seconds(read(model, offline=True), columns, where, **names)
     for index, chunks in enumerate((1, virtual)):
@@ -142,7 +149,10 @@ def test_what_a_stage_needs_is_that_of_the_sum_of_its_chunks():
     ("options", "message"),
     [
         ({"pipeline_layout": "Et|tL", "pipeline_parallel_size": 2}, "must have the 32 layers"),
-        ({"pipeline_layout": "E(tttttttt|)*3ttttttttL", "pipeline_parallel_size": 2}, "virtual_pipeline_size must be 2"),
+        (
+            {"pipeline_layout": "E(tttttttt|)*3ttttttttL", "pipeline_parallel_size": 2},
+            "virtual_pipeline_size must be 2",
+        ),
         ({"pipeline_layout": "Et*16|t*16L"}, "pipeline_parallel_size must be above 1"),
         ({"pipeline_layout": "t*16|t*16L", "pipeline_parallel_size": 2}, "begin with the embedding"),
         ({"pipeline_layout": "Et*16m|t*16L", "pipeline_parallel_size": 2}, "an m for each"),
@@ -150,10 +160,16 @@ def test_what_a_stage_needs_is_that_of_the_sum_of_its_chunks():
         ({"pipeline_layout": "Et*999999999|t*16L", "pipeline_parallel_size": 2}, "at most"),
         ({"virtual_pipeline_size": 3, "pipeline_parallel_size": 4}, "must divide"),
         ({"account_for_loss_in_pipeline_split": True, "pipeline_parallel_size": 2}, "cannot be split"),
-        ({"first_stage_layers": 7, "virtual_pipeline_size": 2, "pipeline_parallel_size": 4}, "25 layers cannot be split evenly over 3"),
-        ({"first_stage_layers": 5, "last_stage_layers": 3, "virtual_pipeline_size": 2, "pipeline_parallel_size": 4}, "a multiple of virtual_pipeline_size 2"),
+        (
+            {"first_stage_layers": 7, "virtual_pipeline_size": 2, "pipeline_parallel_size": 4},
+            "25 layers cannot be split evenly over 3",
+        ),
+        (
+            {"first_stage_layers": 5, "last_stage_layers": 3, "virtual_pipeline_size": 2, "pipeline_parallel_size": 4},
+            "a multiple of virtual_pipeline_size 2",
+        ),
     ],
-)  # fmt: skip
+)
 def test_layouts_that_cannot_be_say_why(options: dict, message: str):
     with pytest.raises(InvalidPlan, match=message):
         planned("llama-3.1-8b", "8xh100", **options)

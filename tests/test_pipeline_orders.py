@@ -30,7 +30,9 @@ def test_the_order_of_gpipe_is_pytorchs(stages, rounds):
 def test_the_order_of_interleaved_zero_bubble_is_pytorchs(stages, rounds, chunks):
     count = stages * rounds
     for rank, theirs in enumerate(torch_order("InterleavedZeroBubble", stages, count, chunks)):
-        assert [(LETTERS[kind], part, number) for kind, part, number in interleaved_zero_bubble(rank, stages, chunks, count)] == theirs  # fmt: skip
+        assert [
+            (LETTERS[kind], part, number) for kind, part, number in interleaved_zero_bubble(rank, stages, chunks, count)
+        ] == theirs
 
 
 @settings(deadline=None, max_examples=40)
@@ -53,7 +55,10 @@ def lettered(order):
 
 
 def torch_order(name, stages, count, chunks):
-    return [[each for together in row for each in together if each[0]] for row in torch_together(name, stages, count, chunks)]  # fmt: skip
+    return [
+        [each for together in row for each in together if each[0]]
+        for row in torch_together(name, stages, count, chunks)
+    ]
 
 
 def torch_together(name, stages, count, chunks):
@@ -62,8 +67,17 @@ def torch_together(name, stages, count, chunks):
         "torch.distributed.pipelining._schedule_visualizer", reason="the orders are compared with PyTorch's"
     )
     ranks = visualizer.get_schedule_ops(name, stages, count, chunks)
-    made = [[[(TORCH.get(part.computation_type.name), part.stage_index, part.microbatch_index) for part in each.sub_actions or (each,)]
-             for each in row if each is not None] for row in ranks]  # fmt: skip
+    made = [
+        [
+            [
+                (TORCH.get(part.computation_type.name), part.stage_index, part.microbatch_index)
+                for part in each.sub_actions or (each,)
+            ]
+            for each in row
+            if each is not None
+        ]
+        for row in ranks
+    ]
     return [[together for together in row if all(each[0] for each in together)] for row in made]
 
 
@@ -120,7 +134,9 @@ def test_every_stage_does_all_its_work_and_one_thing_at_a_time(stages, rounds, n
         row = sorted((box for box in made.boxes if box.stage == rank), key=lambda box: box.start)
         assert all(box.end <= after.start + 1e-9 for box, after in itertools.pairwise(row))
         assert sum(box.seconds for box in row) == pytest.approx(3.0 * shown)
-        assert {(box.microbatch, box.chunk) for box in row if box.kind == FORWARD} >= {(0, each) for each in range(chunks)}  # fmt: skip
+        assert {(box.microbatch, box.chunk) for box in row if box.kind == FORWARD} >= {
+            (0, each) for each in range(chunks)
+        }
 
 
 def test_every_schedule_that_a_runtime_has_is_played_out():

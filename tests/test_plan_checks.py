@@ -45,9 +45,12 @@ def test_rotary_positions_go_beyond_the_context_with_a_warning():
 
 @pytest.mark.parametrize(
     ("on", "precision", "names"),
-    [("A100-SXM-80GB", "fp8-te", ("no source gives a fp8 peak of A100-SXM-80GB", "bf16")), ("V100-SXM2-32GB", "bf16-mixed", ("bf16 peak of V100-SXM2-32GB: bf16 may be slow", "fp16")),
-     ("T4", None, ("bf16 peak of T4: bf16 may be slow", "fp16"))],
-)  # fmt: skip
+    [
+        ("A100-SXM-80GB", "fp8-te", ("no source gives a fp8 peak of A100-SXM-80GB", "bf16")),
+        ("V100-SXM2-32GB", "bf16-mixed", ("bf16 peak of V100-SXM2-32GB: bf16 may be slow", "fp16")),
+        ("T4", None, ("bf16 peak of T4: bf16 may be slow", "fp16")),
+    ],
+)
 def test_a_precision_that_the_accelerator_does_not_have_is_warned_of(on, precision, names):
     said = " ".join(warnings("qwen3-0.6b", on, precision=precision))
     assert all(name in said for name in names)
@@ -85,7 +88,10 @@ def test_a_size_beyond_reason_is_refused_by_its_limit():
 def test_the_runtime_that_an_error_names_is_the_one_that_was_written():
     with pytest.raises(
         InvalidPlan,
-        match=r"runtime transformers \(its Trainer.* has no pipeline_parallel_size.* Those that have it: fsdp2, megatron, nanotron",
+        match=(
+            r"runtime transformers \(its Trainer.* has no pipeline_parallel_size.* Those that have it: fsdp2, "
+            r"megatron, nanotron"
+        ),
     ):
         tonnage.train("llama-3.1-8b", on="8xH100-SXM-80GB", runtime="transformers", pipeline_parallel_size=2)
     with pytest.raises(InvalidPlan, match="those of runtime transformers"):

@@ -1,4 +1,6 @@
-"""Steps of uneven ranks under schedules that split the backward pass: what PyTorch's own orders take, run by themselves."""
+"""Steps of uneven ranks under schedules that split the backward pass: what PyTorch's own orders take, run by
+themselves.
+"""
 
 import itertools
 
@@ -22,7 +24,8 @@ from tonnage.estimate.plan.pipeline_orders import (
 )
 from tonnage.estimate.plan.schedule import Times
 
-# interleaved 1F1B over uneven ranks has the closed form of even ones, as Megatron's authors give it; only its remainders are played out
+# interleaved 1F1B over uneven ranks has the closed form of even ones, as Megatron's authors give it; only its
+# remainders are played out
 NAMES = sorted(set(PERIODIC) - {"interleaved-1f1b"})
 SECONDS = st.floats(0.2, 3)
 RANK = st.tuples(SECONDS, SECONDS, SECONDS)
@@ -36,7 +39,9 @@ def fitting(name, stages, count):
 
 
 def halves(times, which, stages):
-    """By stage of the model what its rank takes for one of two chunks; a V's second chunks come in the opposite order."""
+    """By stage of the model what its rank takes for one of two chunks; a V's second chunks come in the opposite
+    order.
+    """
     back = range(stages) if which == "interleaved-zero-bubble" else range(stages - 1, -1, -1)
     return [[each[kind] / 2 for each in (*times, *(times[rank] for rank in back))] for kind in range(3)]
 
@@ -126,7 +131,11 @@ def test_arrays_of_plans_of_uneven_ranks_give_what_each_plan_gives(name, seed):
 
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=40)
-@given(st.integers(2, 6), st.integers(1, 60), st.sampled_from([(1, 1, 1), (1, 1.6, 0.9), (1, 2.2, 0.3), (1, 1.3, 0), (1, 0.8, 1.5)]))  # fmt: skip
+@given(
+    st.integers(2, 6),
+    st.integers(1, 60),
+    st.sampled_from([(1, 1, 1), (1, 1.6, 0.9), (1, 2.2, 0.3), (1, 1.3, 0), (1, 0.8, 1.5)]),
+)
 def test_what_is_left_out_of_the_picture_changes_no_box_that_is_shown(name, stages, count, times):
     count, stage = fitting(name, stages, count), StageSeconds(times[0], 0.0, times[1] + times[2], weights=times[2])
     asked = StepSeconds(stages=(stage,) * stages, num_microbatches=count, chunks=2, schedule=name)
@@ -145,7 +154,9 @@ def test_what_is_left_out_of_the_picture_changes_no_box_that_is_shown(name, stag
 @pytest.mark.parametrize("name", NAMES)
 def test_the_picture_of_a_model_with_both_ends_on_one_rank_ends_with_the_step(name, count):
     """Handing on is in the passes of the picture, and beside them in the step: a thousandth."""
-    answer = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", pipeline_parallel_size=4, num_microbatches=count, pipeline_schedule=name)  # fmt: skip
+    answer = tonnage.train(
+        "llama-3.1-8b", "8xH100-SXM-80GB", pipeline_parallel_size=4, num_microbatches=count, pipeline_schedule=name
+    )
     made, fewer = played(answer.pieces)
     assert not fewer and made.seconds == pytest.approx(answer.step_time.value, rel=0.002)
     assert count - made.skipped == min(count, 12)

@@ -91,8 +91,13 @@ def test_a_pipeline_has_a_row_a_stage_and_says_what_it_leaves_out():
 def test_boxes_of_a_row_lie_beside_each_other_on_the_paper_too():
     panel = of(piped())["pipeline"]
     for rank in range(4):
-        row = sorted((base, base + length) for trace in panel.traces if trace["name"] != "waiting (bubble)"
-                     for name, base, length in zip(trace["y"], trace["base"], trace["x"], strict=True) if name == f"stage {rank}")  # fmt: skip
+        row = sorted(
+            (base, base + length)
+            for trace in panel.traces
+            if trace["name"] != "waiting (bubble)"
+            for name, base, length in zip(trace["y"], trace["base"], trace["x"], strict=True)
+            if name == f"stage {rank}"
+        )
         assert all(end <= start + 1e-9 for (_, end), (start, _) in pairwise(row))
 
 

@@ -15,23 +15,37 @@ LLAMA_8B = {
     "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 131072,
 }  # fmt: skip
 LLAMA_70B = LLAMA_8B | {
-    "hidden_size": 8192, "intermediate_size": 28672, "num_hidden_layers": 80, "num_attention_heads": 64,
-}  # fmt: skip
+    "hidden_size": 8192,
+    "intermediate_size": 28672,
+    "num_hidden_layers": 80,
+    "num_attention_heads": 64,
+}
 GEMMA_12B = {
-    "architectures": ["Gemma3ForCausalLM"], "model_type": "gemma3_text", "hidden_size": 3840, "intermediate_size": 15360,
-    "num_hidden_layers": 48, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 256, "vocab_size": 262208,
-    "max_position_embeddings": 131072, "sliding_window": 1024, "sliding_window_pattern": 6,
-}  # fmt: skip
+    "architectures": ["Gemma3ForCausalLM"],
+    "model_type": "gemma3_text",
+    "hidden_size": 3840,
+    "intermediate_size": 15360,
+    "num_hidden_layers": 48,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 8,
+    "head_dim": 256,
+    "vocab_size": 262208,
+    "max_position_embeddings": 131072,
+    "sliding_window": 1024,
+    "sliding_window_pattern": 6,
+}
 PEAKS = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "nvfp4", "int8")
 
-# llama.cpp, tools/quantize/README.md at 311c2c9, Llama-3.1-8B: bits per weight (F32 norms included, one rope table of 64).
+# llama.cpp, tools/quantize/README.md at 311c2c9, Llama-3.1-8B: bits per weight (F32 norms included, one rope table of
+# 64).
 PUBLISHED_8B = {
     "IQ1_S": 2.0042, "IQ1_M": 2.1460, "IQ2_XXS": 2.3824, "IQ2_XS": 2.5882, "IQ2_S": 2.7403, "IQ2_M": 2.9294,
     "IQ3_XXS": 3.2548, "IQ3_XS": 3.4977, "IQ3_S": 3.6606, "IQ3_M": 3.7628, "IQ4_XS": 4.4597, "IQ4_NL": 4.6818,
     "Q2_K_S": 2.9697, "Q2_K": 3.1593, "Q3_K_S": 3.6429, "Q3_K_L": 4.2979, "Q4_K_S": 4.6672, "Q4_K_M": 4.8944,
     "Q5_K_S": 5.5704, "Q5_K_M": 5.7036, "Q6_K": 6.5633, "Q8_0": 8.5008, "F16": 16.0005,
 }  # fmt: skip
-# Llama-3.1-70B files quantised with an importance matrix (https://ozeki.chat/p_8590-understanding-ai-model-files.html), GB.
+# Llama-3.1-70B files quantised with an importance matrix (https://ozeki.chat/p_8590-understanding-ai-model-files.html),
+# GB.
 PUBLISHED_70B = {
     "Q8_0": 74.98, "Q6_K": 57.89, "Q5_K_L": 50.60, "Q5_K_M": 49.95, "Q5_K_S": 48.66, "Q4_K_L": 43.30, "Q4_K_M": 42.52,
     "Q4_K_S": 40.35, "Q4_0": 40.12, "Q3_K_XL": 38.06, "IQ4_XS": 37.90, "Q3_K_L": 37.14, "Q3_K_M": 34.27, "IQ3_M": 31.94,
@@ -107,12 +121,26 @@ def test_more_bits_go_to_the_outer_layers_and_to_every_third_between():
 @pytest.mark.parametrize(
     ("name", "bits"),
     [
-        ("bf16", 16), ("fp8-e4m3", 8), ("fp8-block", 8 + 32 / 128**2), ("mxfp8", 8.25), ("mxfp6", 6.25), ("mxfp4", 4.25),
-        ("nvfp4", 4.5), ("nf4", 4.5), ("nf4-double", 4 + 8 / 64 + 32 / (64 * 256)), ("int4", 4.125),
-        ("gptq-4bit-128g", 4 + (16 + 4) / 128), ("gptq-3bit-32g", 3 + (16 + 3) / 32), ("awq-4bit-64g", 4 + (16 + 4) / 64),
-        ("gptq-8bit-channel", 8), ("int8", 8), ("q4_k", 4.5), ("q6_k", 6.5625), ("iq4_xs", 4.25),
+        ("bf16", 16),
+        ("fp8-e4m3", 8),
+        ("fp8-block", 8 + 32 / 128**2),
+        ("mxfp8", 8.25),
+        ("mxfp6", 6.25),
+        ("mxfp4", 4.25),
+        ("nvfp4", 4.5),
+        ("nf4", 4.5),
+        ("nf4-double", 4 + 8 / 64 + 32 / (64 * 256)),
+        ("int4", 4.125),
+        ("gptq-4bit-128g", 4 + (16 + 4) / 128),
+        ("gptq-3bit-32g", 3 + (16 + 3) / 32),
+        ("awq-4bit-64g", 4 + (16 + 4) / 64),
+        ("gptq-8bit-channel", 8),
+        ("int8", 8),
+        ("q4_k", 4.5),
+        ("q6_k", 6.5625),
+        ("iq4_xs", 4.25),
     ],
-)  # fmt: skip
+)
 def test_bits_per_weight_are_exact(name, bits):
     assert PRECISIONS[name].bits_per_weight == bits
 
@@ -179,19 +207,38 @@ def test_names_are_found_as_frameworks_spell_them():
         ({"quant_method": "gptq", "bits": 8, "group_size": -1}, "gptq-8bit-channel"),
         ({"quant_method": "awq", "bits": 4, "group_size": 64}, "awq-4bit-64g"),
         ({"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}, "nf4"),
-        ({"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True},
-         "nf4-double"),
+        (
+            {
+                "quant_method": "bitsandbytes",
+                "load_in_4bit": True,
+                "bnb_4bit_quant_type": "nf4",
+                "bnb_4bit_use_double_quant": True,
+            },
+            "nf4-double",
+        ),
         ({"quant_method": "bitsandbytes", "load_in_8bit": True}, "int8"),
         ({"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8-block"),
         ({"quant_method": "fp8"}, "fp8-e4m3"),
         ({"quant_method": "mxfp4"}, "mxfp4"),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "nvfp4"),
-        ({"quant_method": "compressed-tensors",
-          "config_groups": {"0": {"weights": {"type": "int", "num_bits": 4, "strategy": "group", "group_size": 32}}}}, "int4-32g"),
-        ({"quant_method": "compressed-tensors",
-          "config_groups": {"0": {"weights": {"type": "float", "num_bits": 8, "strategy": "channel"}}}}, "fp8-channel"),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {
+                    "0": {"weights": {"type": "int", "num_bits": 4, "strategy": "group", "group_size": 32}}
+                },
+            },
+            "int4-32g",
+        ),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {"0": {"weights": {"type": "float", "num_bits": 8, "strategy": "channel"}}},
+            },
+            "fp8-channel",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_checkpoints_config_says_how_its_matrices_are_stored(config, name):
     (used,) = layout(config).used
     assert used.name == name
@@ -210,13 +257,23 @@ def adam(recipe):
 @pytest.mark.parametrize(
     ("name", "how", "total"),
     [
-        # Rajbhandari2020, sec. 3.1: 2 + 2 + 12; Megatron-LM, dist_optimizer.md: 18, 20 and 16; FSDP2 and autocast: master alone
-        ("bf16-mixed-16bit-gradients", {}, 16), ("bf16-mixed", {}, 18), ("bf16-mixed", {"both_gradients": True}, 20),
-        ("fp32", {}, 16), ("bf16-mixed", {"separate_compute_copy": False}, 16), ("bf16", {}, 8), ("bf16-master", {}, 10),
+        # Rajbhandari2020, sec. 3.1: 2 + 2 + 12; Megatron-LM, dist_optimizer.md: 18, 20 and 16; FSDP2 and autocast:
+        # master alone
+        ("bf16-mixed-16bit-gradients", {}, 16),
+        ("bf16-mixed", {}, 18),
+        ("bf16-mixed", {"both_gradients": True}, 20),
+        ("fp32", {}, 16),
+        ("bf16-mixed", {"separate_compute_copy": False}, 16),
+        ("bf16", {}, 8),
+        ("bf16-master", {}, 10),
         # DeepSeek2024V3, sec. 3.3.3; MS-AMP's table: O2 6 bytes, O3 one more for the fp8 weights
-        ("fp8-deepseek", {}, 13), ("msamp-o1", {}, 11), ("msamp-o2", {}, 6), ("msamp-o3", {}, 7), ("fp8-torchao", {}, 18),
+        ("fp8-deepseek", {}, 13),
+        ("msamp-o1", {}, 11),
+        ("msamp-o2", {}, 6),
+        ("msamp-o3", {}, 7),
+        ("fp8-torchao", {}, 18),
     ],
-)  # fmt: skip
+)
 def test_a_recipe_with_adam_takes_the_published_bytes_per_parameter(name, how, total):
     recipe = TRAINING_RECIPES[name]
     assert recipe.resident_bytes(**how) + adam(recipe) == total

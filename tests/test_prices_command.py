@@ -84,12 +84,19 @@ def test_sources_and_notes_are_shown_for_one_accelerator(run):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("h1000",), "Did you mean"), (("--provider", "Lamda"), "Lambda"), (("--kind", "preemptible"), "kind must be one of"), (("--rate", "7"), "CNY=7.2"),
-        (("--region", "mars"), "no region is called 'mars'. Known: all, ap-northeast-1, "), (("--region", "us-east1"), "Did you mean 'us-east-1'"),
-        (("--exchange-rate", "XYZ=3"), "no currency of --exchange-rate is called 'XYZ'. Known: CNY."), (("--currency", "XYZ"), "Known: CNY, USD"),
-        (("--as-of", "today"), "--as-of must be a date such as 2026-11-22. Got 'today'"), (("",), "ACCELERATOR is empty"), (("--term", "x"), "--term must be a number"),
+        (("h1000",), "Did you mean"),
+        (("--provider", "Lamda"), "Lambda"),
+        (("--kind", "preemptible"), "kind must be one of"),
+        (("--rate", "7"), "CNY=7.2"),
+        (("--region", "mars"), "no region is called 'mars'. Known: all, ap-northeast-1, "),
+        (("--region", "us-east1"), "Did you mean 'us-east-1'"),
+        (("--exchange-rate", "XYZ=3"), "no currency of --exchange-rate is called 'XYZ'. Known: CNY."),
+        (("--currency", "XYZ"), "Known: CNY, USD"),
+        (("--as-of", "today"), "--as-of must be a date such as 2026-11-22. Got 'today'"),
+        (("",), "ACCELERATOR is empty"),
+        (("--term", "x"), "--term must be a number"),
     ],
-)  # fmt: skip
+)
 def test_wrong_words_are_answered_with_what_would_be_right(run, arguments, says):
     status, out, err = run(*arguments)
     assert status == 64 and not out

@@ -1,4 +1,6 @@
-"""`tonnage prices refresh`: SkyPilot's lists of machines become dated prices; what cannot be one is named, and nothing old is lost."""
+"""`tonnage prices refresh`: SkyPilot's lists of machines become dated prices; what cannot be one is named, and
+nothing old is lost.
+"""
 
 import json
 import os
@@ -99,8 +101,9 @@ def test_a_row_becomes_an_on_demand_and_a_spot_price_with_its_region_source_and_
     assert status == 0 and report(document)["prices"] == 2
     found = of("AWS", accelerator="H100-SXM-80GB", as_of="2026-11-20")
     assert {(row.kind, row.usd_per_hour, row.accelerators, row.region) for row in found} == {
-        ("on-demand", 55.04, 8, "us-east-1"), ("spot", 21.5, 8, "us-east-1")
-    }  # fmt: skip
+        ("on-demand", 55.04, 8, "us-east-1"),
+        ("spot", 21.5, 8, "us-east-1"),
+    }
     assert {row.source for row in found} == {str(path)} and {row.currency for row in found} == {"USD"}
     assert {origin(row) for row in found} == {"refreshed"}
 
@@ -120,8 +123,11 @@ def test_the_memory_in_gpu_info_tells_forty_from_eighty_gigabytes(config, lists,
     )
     refresh()
     assert {(row.instance, row.accelerator) for row in prices() if origin(row) == "refreshed"} == {
-        ("p4d.24xlarge", "A100-SXM-40GB"), ("p4de.24xlarge", "A100-SXM-80GB"), ("gpu_1x_a100_sxm4", "A100-SXM-80GB"), ("gpu_1x_a100", "A100-PCIe-40GB")
-    }  # fmt: skip
+        ("p4d.24xlarge", "A100-SXM-40GB"),
+        ("p4de.24xlarge", "A100-SXM-80GB"),
+        ("gpu_1x_a100_sxm4", "A100-SXM-80GB"),
+        ("gpu_1x_a100", "A100-PCIe-40GB"),
+    }
 
 
 def test_what_the_table_does_not_name_or_cannot_tell_apart_is_reported_and_not_guessed(config, lists, refresh):
@@ -159,12 +165,18 @@ def test_what_costs_the_same_in_every_region_holds_everywhere(config, lists, ref
 
 def test_google_clouds_accelerators_are_paid_with_the_machine_that_holds_them(config, lists, refresh):
     machine = gcp("a2-highgpu-8g", price="5.9", spot="2.9")
-    lists("gcp", GCP + machine + gcp(name="A100", count="8", price="23.5", spot="9.3") + gcp(name="T4", count="1", price="0.35")
-          + gcp(name="H100", count="8", price="80"))  # fmt: skip
+    lists(
+        "gcp",
+        GCP
+        + machine
+        + gcp(name="A100", count="8", price="23.5", spot="9.3")
+        + gcp(name="T4", count="1", price="0.35")
+        + gcp(name="H100", count="8", price="80"),
+    )
     _, document, _ = refresh()
-    assert {(row.kind, row.usd_per_hour) for row in of("Google Cloud", instance="a2-highgpu-8g", as_of="2026-11-20")} == {
-        ("on-demand", 29.4), ("spot", 12.2)
-    }  # fmt: skip
+    assert {
+        (row.kind, row.usd_per_hour) for row in of("Google Cloud", instance="a2-highgpu-8g", as_of="2026-11-20")
+    } == {("on-demand", 29.4), ("spot", 12.2)}
     assert report(document, "gcp")["left_out"] == {"have no price of the machine that holds the accelerators": 2}
 
 
@@ -211,7 +223,8 @@ def test_prices_of_the_users_own_files_come_before_refreshed_ones(config, lists,
     lists("aws", AWS + aws(price="8"))
     refresh()
     (config / "prices" / "mine.toml").write_text(
-        '[[price]]\nprovider = "Us"\ninstance = "box"\naccelerator = "H100-SXM-80GB"\naccelerators = 8\nregion = "all"\nkind = "on-demand"\n'
+        '[[price]]\nprovider = "Us"\ninstance = "box"\naccelerator = "H100-SXM-80GB"\naccelerators = '
+        '8\nregion = "all"\nkind = "on-demand"\n'
         'usd_per_hour = 90\nsource = "here"\nas_of = "2026-11-21"\n'
     )
     forget()
@@ -238,14 +251,22 @@ def test_the_list_of_prices_says_where_each_comes_from_and_what_is_stale(config,
     ("row", "says"),
     [
         (aws(price="-3"), "line 3: Price must be above 0 and at most 8,000 USD an hour for 8. Got '-3'"),
-        (aws(price="nan"), "line 3: Price must be above 0"), (aws(price="inf"), "Price must be above 0"), (aws(price="0"), "Price must be above 0"),
-        (aws(price="cheap"), "Got 'cheap'"), (aws(price="1e9"), "Got '1e9'"), (aws(spot="-1"), "line 3: SpotPrice must be above 0"),
+        (aws(price="nan"), "line 3: Price must be above 0"),
+        (aws(price="inf"), "Price must be above 0"),
+        (aws(price="0"), "Price must be above 0"),
+        (aws(price="cheap"), "Got 'cheap'"),
+        (aws(price="1e9"), "Got '1e9'"),
+        (aws(spot="-1"), "line 3: SpotPrice must be above 0"),
         (aws(count="1000000"), "line 3: AcceleratorCount must be a whole number from 1 to 1024. Got '1000000'"),
-        (aws(count="2.5"), "AcceleratorCount must be a whole number"), (aws(count=""), "AcceleratorCount"), (aws(count="-8"), "AcceleratorCount"),
-        (aws(count="nan"), "AcceleratorCount"), (aws(region=""), "line 3: Region is empty"), ("p5,H100\n", "line 3: the row has 2 fields, the header 11"),
+        (aws(count="2.5"), "AcceleratorCount must be a whole number"),
+        (aws(count=""), "AcceleratorCount"),
+        (aws(count="-8"), "AcceleratorCount"),
+        (aws(count="nan"), "AcceleratorCount"),
+        (aws(region=""), "line 3: Region is empty"),
+        ("p5,H100\n", "line 3: the row has 2 fields, the header 11"),
         (aws().strip() + ",one more\n", "the row has 12 fields, the header 11"),
     ],
-)  # fmt: skip
+)
 def test_a_row_that_cannot_be_is_named_by_file_line_and_field_and_the_others_are_read(
     config, lists, refresh, row, says
 ):
@@ -259,14 +280,20 @@ def test_a_row_that_cannot_be_is_named_by_file_line_and_field_and_the_others_are
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"InstanceType,Price\nx,1\n", "has no column AcceleratorName, AcceleratorCount, Region. It has 'InstanceType, Price'"),
-        (b"", "has no column InstanceType"), (b"<html>no list</html>", "is no vms.csv of SkyPilot's catalogue"),
-        (b"\xff\xfe\x00", "is not UTF-8 text: invalid start byte at byte 0"), (AWS.encode(), "has no price of an accelerator of our catalogue"),
-        ((AWS + aws(price="-1")).encode(), "has no price of an accelerator of our catalogue. "), (AWS.encode() + b'"' + b"x" * 200_000, "field larger than field limit"),
+        (
+            b"InstanceType,Price\nx,1\n",
+            "has no column AcceleratorName, AcceleratorCount, Region. It has 'InstanceType, Price'",
+        ),
+        (b"", "has no column InstanceType"),
+        (b"<html>no list</html>", "is no vms.csv of SkyPilot's catalogue"),
+        (b"\xff\xfe\x00", "is not UTF-8 text: invalid start byte at byte 0"),
+        (AWS.encode(), "has no price of an accelerator of our catalogue"),
+        ((AWS + aws(price="-1")).encode(), "has no price of an accelerator of our catalogue. "),
+        (AWS.encode() + b'"' + b"x" * 200_000, "field larger than field limit"),
         (AWS.encode() + aws().encode() + b"a,\0b\n", "line 3"),
     ],
     ids=range(8),
-)  # fmt: skip
+)
 def test_a_file_that_is_no_list_leaves_the_old_prices_as_they_were(config, lists, refresh, content, says):
     path = lists("aws", AWS + aws(price="16"))
     refresh()
@@ -337,7 +364,15 @@ def test_a_file_that_is_not_ours_is_not_written_over(config, lists, refresh, tmp
     assert status == 64 and "Move it away or delete it" in err and other.read_text() == '{"mine": 1}'
 
 
-@pytest.mark.parametrize("text", ["{", '{"clouds": 1}', '{"schema": "other"}', '{"clouds":[{"cloud":"aws","provider":"AWS","source":"x","price":[{"instance":"a","accelerator":"L4","accelerators":0,"region":"r","kind":"spot","usd_per_hour":1,"as_of":"2026-01-01"}]}]}'])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        '{"clouds": 1}',
+        '{"schema": "other"}',
+        '{"clouds":[{"cloud":"aws","provider":"AWS","source":"x","price":[{"instance":"a","accelerator":"L4","accelerators":0,"region":"r","kind":"spot","usd_per_hour":1,"as_of":"2026-01-01"}]}]}',
+    ],
+)
 def test_a_broken_file_is_named_by_every_answer_that_needs_prices(config, text, capsys):
     (config / "prices").mkdir()
     (config / "prices" / "refreshed.json").write_text(text)
@@ -377,10 +412,13 @@ def test_the_day_of_a_file_is_that_on_which_it_was_changed(config, lists, capsys
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--cloud", "asw"), "Did you mean 'aws'"), (("--cloud", ","), "--cloud is empty"), (("--as-of", "today"), "must be a date such as"),
-        (("--from", "/nowhere/at/all"), "must be an address, a folder or a file that there is"), (("--from", "ftp://x/y"), "must be an http or https address"),
+        (("--cloud", "asw"), "Did you mean 'aws'"),
+        (("--cloud", ","), "--cloud is empty"),
+        (("--as-of", "today"), "must be a date such as"),
+        (("--from", "/nowhere/at/all"), "must be an address, a folder or a file that there is"),
+        (("--from", "ftp://x/y"), "must be an http or https address"),
     ],
-)  # fmt: skip
+)
 def test_wrong_words_are_answered_with_what_would_be_right(config, lists, capsys, arguments, says):
     lists("aws", AWS + aws())
     assert main(["prices", "refresh", "--from", str(lists.root), *arguments]) == 64

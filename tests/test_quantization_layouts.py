@@ -28,8 +28,16 @@ def bits(model, name, layer=0, kind="layer"):
     return 8 * storage(model, None).bytes_of(found, place) / found.num_parameters
 
 
-GPTQ = {"bits": 4, "group_size": 128, "damp_percent": 0.01, "desc_act": True, "sym": True, "true_sequential": True,
-        "quant_method": "gptq", "model_file_base_name": "model"}  # fmt: skip
+GPTQ = {
+    "bits": 4,
+    "group_size": 128,
+    "damp_percent": 0.01,
+    "desc_act": True,
+    "sym": True,
+    "true_sequential": True,
+    "quant_method": "gptq",
+    "model_file_base_name": "model",
+}
 
 
 def test_gptq_stores_scale_and_zero_of_each_group_and_the_group_of_each_column():
@@ -63,8 +71,16 @@ def test_gptq_may_quantise_the_head_and_some_modules_alone():
     assert bits(model, "mlp.up_proj") < 5 and bits(model, "lm_head") < 5 and bits(model, "mlp.down_proj") == 16
 
 
-AWQ = {"backend": "autoawq", "bits": 4, "do_fuse": False, "group_size": 128, "modules_to_not_convert": None,
-       "quant_method": "awq", "version": "gemm", "zero_point": True}  # fmt: skip
+AWQ = {
+    "backend": "autoawq",
+    "bits": 4,
+    "do_fuse": False,
+    "group_size": 128,
+    "modules_to_not_convert": None,
+    "quant_method": "awq",
+    "version": "gemm",
+    "zero_point": True,
+}
 
 
 def test_awq_of_llama_8b_has_the_size_of_its_published_files():
@@ -81,19 +97,43 @@ def test_awq_leaves_modules_whose_names_contain_a_word():
 
 def compressed(weights, form="pack-quantized", activations=None, **more):
     group = {"input_activations": activations, "output_activations": None, "targets": ["Linear"], "weights": weights}
-    return {"quant_method": "compressed-tensors", "format": form, "config_groups": {"group_0": group}, "ignore": ["lm_head"],
-            "kv_cache_scheme": None, "quantization_status": "compressed"} | more  # fmt: skip
+    return {
+        "quant_method": "compressed-tensors",
+        "format": form,
+        "config_groups": {"group_0": group},
+        "ignore": ["lm_head"],
+        "kv_cache_scheme": None,
+        "quantization_status": "compressed",
+    } | more
 
 
 PER_TOKEN = {"dynamic": True, "num_bits": 8, "strategy": "token", "symmetric": True, "type": "float"}
-FP8_DYNAMIC = compressed({"dynamic": False, "num_bits": 8, "strategy": "channel", "symmetric": True, "type": "float"},
-                         "float-quantized", PER_TOKEN)  # fmt: skip
-W4A16 = compressed({"actorder": "weight", "dynamic": False, "group_size": 128, "num_bits": 4, "strategy": "group",
-                    "symmetric": True, "type": "int"})  # fmt: skip
-W8A8 = compressed({"dynamic": False, "num_bits": 8, "strategy": "channel", "symmetric": True, "type": "int"}, "int-quantized",
-                  PER_TOKEN | {"type": "int"})  # fmt: skip
-NVFP4 = compressed({"dynamic": False, "group_size": 16, "num_bits": 4, "strategy": "tensor_group", "symmetric": True, "type": "float"},
-                   "nvfp4-pack-quantized", {"dynamic": "local", "group_size": 16, "num_bits": 4, "type": "float"})  # fmt: skip
+FP8_DYNAMIC = compressed(
+    {"dynamic": False, "num_bits": 8, "strategy": "channel", "symmetric": True, "type": "float"},
+    "float-quantized",
+    PER_TOKEN,
+)
+W4A16 = compressed(
+    {
+        "actorder": "weight",
+        "dynamic": False,
+        "group_size": 128,
+        "num_bits": 4,
+        "strategy": "group",
+        "symmetric": True,
+        "type": "int",
+    }
+)
+W8A8 = compressed(
+    {"dynamic": False, "num_bits": 8, "strategy": "channel", "symmetric": True, "type": "int"},
+    "int-quantized",
+    PER_TOKEN | {"type": "int"},
+)
+NVFP4 = compressed(
+    {"dynamic": False, "group_size": 16, "num_bits": 4, "strategy": "tensor_group", "symmetric": True, "type": "float"},
+    "nvfp4-pack-quantized",
+    {"dynamic": "local", "group_size": 16, "num_bits": 4, "type": "float"},
+)
 
 
 def test_compressed_tensors_scales_are_as_wide_as_the_model():
@@ -121,8 +161,11 @@ def test_quantised_weights_are_near_what_vllm_logged(name, config, ranks, gib):
 
 
 def test_groups_of_compressed_tensors_may_name_modules_and_ignore_may_hold_expressions():
-    eight = {"weights": {"num_bits": 8, "type": "float", "strategy": "tensor"}, "targets": ["re:.*self_attn.*", "lm_head"],
-             "format": "float-quantized"}  # fmt: skip
+    eight = {
+        "weights": {"num_bits": 8, "type": "float", "strategy": "tensor"},
+        "targets": ["re:.*self_attn.*", "lm_head"],
+        "format": "float-quantized",
+    }
     groups = W4A16["config_groups"] | {"group_1": eight}
     model = quantised(
         LLAMA, W4A16 | {"config_groups": groups, "ignore": ["re:.*layers\\.0\\..*"], "format": "mixed-precision"}
@@ -145,11 +188,23 @@ def test_integers_that_are_not_packed_take_a_byte_each():
     assert bits(quantised(LLAMA, compressed(weights)), "mlp.up_proj") < 5
 
 
-HF_QUANT_CONFIG = {  # nvidia/DeepSeek-R1-0528-NVFP4, hf_quant_config.json, read 2026-11-21; its 61 layers shortened to three
+# nvidia/DeepSeek-R1-0528-NVFP4, hf_quant_config.json, read 2026-11-21; its 61 layers shortened to three
+HF_QUANT_CONFIG = {
     "producer": {"name": "modelopt", "version": "0.31.0"},
-    "quantization": {"quant_algo": "NVFP4", "kv_cache_quant_algo": "FP8", "group_size": 16, "has_zero_point": False, "pre_quant_scale": True,
-                     "exclude_modules": ["lm_head", "model.layers.0.self_attn*", "model.layers.1.self_attn*", "model.layers.10.self_attn*"]},
-}  # fmt: skip
+    "quantization": {
+        "quant_algo": "NVFP4",
+        "kv_cache_quant_algo": "FP8",
+        "group_size": 16,
+        "has_zero_point": False,
+        "pre_quant_scale": True,
+        "exclude_modules": [
+            "lm_head",
+            "model.layers.0.self_attn*",
+            "model.layers.1.self_attn*",
+            "model.layers.10.self_attn*",
+        ],
+    },
+}
 
 
 def test_modelopts_own_file_wraps_its_config_and_leaves_layers_by_number():
@@ -162,8 +217,11 @@ def test_modelopts_own_file_wraps_its_config_and_leaves_layers_by_number():
 
 def test_modelopts_mixtures_give_each_module_its_own_algorithm():
     # apandacoding/Step-3.5-Flash-NVFP4, hf_quant_config.json, read 2026-11-21, shortened
-    layers = {"model.layers.0.mlp.up_proj": {"quant_algo": "W8A8_SQ_PER_CHANNEL"}, "model.layers.3.moe.up_proj": {"quant_algo": "NVFP4", "group_size": 16},
-              "model.layers.4.moe.up_proj": {"quant_algo": "FP8"}}  # fmt: skip
+    layers = {
+        "model.layers.0.mlp.up_proj": {"quant_algo": "W8A8_SQ_PER_CHANNEL"},
+        "model.layers.3.moe.up_proj": {"quant_algo": "NVFP4", "group_size": 16},
+        "model.layers.4.moe.up_proj": {"quant_algo": "FP8"},
+    }
     config = {
         "quantization": {"quant_algo": "MIXED_PRECISION", "kv_cache_quant_algo": None, "quantized_layers": layers}
     }
@@ -198,9 +256,17 @@ def test_mlxs_config_is_found_in_the_place_where_mlx_writes_it():
     assert bits(model, "embed_tokens") == 4.5
 
 
-NF4 = {"_load_in_8bit": False, "_load_in_4bit": True, "bnb_4bit_compute_dtype": "bfloat16", "bnb_4bit_quant_type": "nf4",
-       "bnb_4bit_use_double_quant": True, "llm_int8_skip_modules": None, "load_in_4bit": True, "load_in_8bit": False,
-       "quant_method": "bitsandbytes"}  # fmt: skip
+NF4 = {
+    "_load_in_8bit": False,
+    "_load_in_4bit": True,
+    "bnb_4bit_compute_dtype": "bfloat16",
+    "bnb_4bit_quant_type": "nf4",
+    "bnb_4bit_use_double_quant": True,
+    "llm_int8_skip_modules": None,
+    "load_in_4bit": True,
+    "load_in_8bit": False,
+    "quant_method": "bitsandbytes",
+}
 
 
 def test_bitsandbytes_keeps_scales_of_64_weights_quantised_once_more_and_its_tables():
@@ -241,8 +307,15 @@ def test_fp8_of_whole_tensors_has_one_scale_and_one_more_for_static_activations(
         assert bits(model, "self_attn.q_proj") == 8 + 32 * scalars / 4096**2
 
 
-MXFP4 = {"modules_to_not_convert": ["model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"],
-         "quant_method": "mxfp4"}  # fmt: skip
+MXFP4 = {
+    "modules_to_not_convert": [
+        "model.layers.*.self_attn",
+        "model.layers.*.mlp.router",
+        "model.embed_tokens",
+        "lm_head",
+    ],
+    "quant_method": "mxfp4",
+}
 
 
 def test_gpt_oss_keeps_its_experts_in_mxfp4_and_all_else_in_16_bits():
@@ -252,9 +325,19 @@ def test_gpt_oss_keeps_its_experts_in_mxfp4_and_all_else_in_16_bits():
 
 
 def test_auto_round_packs_like_gptq_without_the_group_of_each_column():
-    config = {"autoround_version": "0.6.0", "bits": 4, "data_type": "int", "group_size": 128, "packing_format": "auto_round:auto_gptq",
-              "quant_method": "auto-round", "sym": True,
-              "extra_config": {"model.layers.0.self_attn.q_proj": {"bits": 16, "data_type": "float"}, r".*\.v_proj$": {"bits": 8}}}  # fmt: skip
+    config = {
+        "autoround_version": "0.6.0",
+        "bits": 4,
+        "data_type": "int",
+        "group_size": 128,
+        "packing_format": "auto_round:auto_gptq",
+        "quant_method": "auto-round",
+        "sym": True,
+        "extra_config": {
+            "model.layers.0.self_attn.q_proj": {"bits": 16, "data_type": "float"},
+            r".*\.v_proj$": {"bits": 8},
+        },
+    }
     model = quantised(LLAMA, config)
     assert storage(model, None).name.startswith("auto-round-4bit-128g")
     assert bits(model, "self_attn.q_proj", 0) == 16 and bits(model, "self_attn.q_proj", 1) == 4 + 20 / 128
@@ -282,20 +365,28 @@ def test_quark_reads_its_global_scheme_and_that_of_each_layer():
 
 # What a config may not say: each with the field and the value in the message.
 WRONG = [
-    (GPTQ | {"bits": 5}, "bits must be one of 2, 3, 4, 8. Got 5"), (GPTQ | {"bits": True}, "bits must be a whole number. Got True"),
-    (GPTQ | {"bits": float("nan")}, "bits must be a whole number. Got nan"), (GPTQ | {"bits": "4"}, "whole number. Got '4'"),
-    (GPTQ | {"bits": None}, "bits must be one of"), (AWQ | {"bits": 10**5000}, "bits must be .* Got <int>"),
-    (AWQ | {"group_size": 0}, "group_size must be -1 .* Got 0"), (AWQ | {"group_size": -2}, "Got -2"),
-    (AWQ | {"group_size": 10**9}, "from 1 to 1048576. Got 1000000000"), (AWQ | {"group_size": [128]}, r"whole number. Got \[128\]"),
+    (GPTQ | {"bits": 5}, "bits must be one of 2, 3, 4, 8. Got 5"),
+    (GPTQ | {"bits": True}, "bits must be a whole number. Got True"),
+    (GPTQ | {"bits": float("nan")}, "bits must be a whole number. Got nan"),
+    (GPTQ | {"bits": "4"}, "whole number. Got '4'"),
+    (GPTQ | {"bits": None}, "bits must be one of"),
+    (AWQ | {"bits": 10**5000}, "bits must be .* Got <int>"),
+    (AWQ | {"group_size": 0}, "group_size must be -1 .* Got 0"),
+    (AWQ | {"group_size": -2}, "Got -2"),
+    (AWQ | {"group_size": 10**9}, "from 1 to 1048576. Got 1000000000"),
+    (AWQ | {"group_size": [128]}, r"whole number. Got \[128\]"),
     ({"quant_method": "auto-round", "bits": 4, "group_size": False}, "group_size must be a whole number. Got False"),
-    (GPTQ | {"dynamic": {"+:.*": {"bits": 7}}}, "bits must be one of"), (GPTQ | {"dynamic": {"(": {}}}, "no regular expression"),
-    (GPTQ | {"dynamic": {r"-:(\w+)+$": {}}}, "repeats too much"), ({"bits": 4, "group_size": -1}, "group_size must be positive"),
+    (GPTQ | {"dynamic": {"+:.*": {"bits": 7}}}, "bits must be one of"),
+    (GPTQ | {"dynamic": {"(": {}}}, "no regular expression"),
+    (GPTQ | {"dynamic": {r"-:(\w+)+$": {}}}, "repeats too much"),
+    ({"bits": 4, "group_size": -1}, "group_size must be positive"),
     ({"bits": 1, "group_size": 64}, "bits must be one of 2, 3, 4, 5, 6, 8"),
     (BLOCK_FP8 | {"weight_block_size": [128]}, "weight_block_size must hold two sizes"),
-    (BLOCK_FP8 | {"weight_block_size": [128, 0]}, "Got .128, 0."), (BLOCK_FP8 | {"weight_block_size": True}, "Got True"),
+    (BLOCK_FP8 | {"weight_block_size": [128, 0]}, "Got .128, 0."),
+    (BLOCK_FP8 | {"weight_block_size": True}, "Got True"),
     (compressed({"num_bits": 99, "type": "int"}), "num_bits must be one of 1, 2, 3, 4, 5, 6, 7, 8. Got 99"),
     (NF4 | {"bnb_4bit_quant_type": "bf16"}, "bnb_4bit_quant_type must be nf4 or fp4. Got 'bf16'"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("config", "message"), WRONG, ids=[message for _, message in WRONG])
@@ -307,40 +398,143 @@ def test_a_field_that_cannot_be_is_named_with_its_value(config, message):
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"quant_method": "aqlm"}, "quant_method 'aqlm'"), (compressed({"num_bits": 4, "type": "float", "group_size": 64}), "floats of 4 bits"),
-        (compressed({"num_bits": 4, "type": "int"}, "marlin-24"), "marlin-24"), (compressed(None), "a group with weights None"),
-        ({"quant_method": "modelopt", "quant_algo": "W1"}, "quant_algo 'W1'"), ({"bits": 4, "group_size": 64, "mode": "new"}, "mode 'new'"),
+        ({"quant_method": "aqlm"}, "quant_method 'aqlm'"),
+        (compressed({"num_bits": 4, "type": "float", "group_size": 64}), "floats of 4 bits"),
+        (compressed({"num_bits": 4, "type": "int"}, "marlin-24"), "marlin-24"),
+        (compressed(None), "a group with weights None"),
+        ({"quant_method": "modelopt", "quant_algo": "W1"}, "quant_algo 'W1'"),
+        ({"bits": 4, "group_size": 64, "mode": "new"}, "mode 'new'"),
         ({"quant_method": "modelopt", "quantized_layers": {}}, "lists no module"),
         ({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "int3"}}}, "dtype 'int3'"),
     ],
-)  # fmt: skip
+)
 def test_a_format_that_nobody_described_is_a_missing_datum(config, message):
     with pytest.raises(MissingDatum, match=message):
         layout(config)
 
 
-NAMES = st.sampled_from([
-    "model.layers.0.mlp", "lm_head", "re:.*mlp.*", "re:(a+)+$", "re:(((a*)b*)c*)*", "re:[", "*.mlp", "*", "", "layers.", "re:" + "(" * 2000, "x" * 600,
-    "re:" + "a{99999999999}", "model.layers.99999999999999999999.mlp", "?" * 100, "gate", "visual", "re:" + ".*" * 40 + "X",
-])  # fmt: skip
+NAMES = st.sampled_from(
+    [
+        "model.layers.0.mlp",
+        "lm_head",
+        "re:.*mlp.*",
+        "re:(a+)+$",
+        "re:(((a*)b*)c*)*",
+        "re:[",
+        "*.mlp",
+        "*",
+        "",
+        "layers.",
+        "re:" + "(" * 2000,
+        "x" * 600,
+        "re:" + "a{99999999999}",
+        "model.layers.99999999999999999999.mlp",
+        "?" * 100,
+        "gate",
+        "visual",
+        "re:" + ".*" * 40 + "X",
+    ]
+)
 LEAF = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), NAMES,
-    st.sampled_from([2, 3, 4, 8, 16, 32, 64, 128, -1, 10**400, "int", "float", "group", "channel", "block", "128x128", "nf4", "mxfp4", "NVFP4", "FP8"]),
-)  # fmt: skip
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=8),
+    NAMES,
+    st.sampled_from(
+        [
+            2,
+            3,
+            4,
+            8,
+            16,
+            32,
+            64,
+            128,
+            -1,
+            10**400,
+            "int",
+            "float",
+            "group",
+            "channel",
+            "block",
+            "128x128",
+            "nf4",
+            "mxfp4",
+            "NVFP4",
+            "FP8",
+        ]
+    ),
+)
 JSON = st.recursive(
     LEAF, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3), max_leaves=8
 )
-FIELDS = st.sampled_from([
-    "bits", "group_size", "w_bit", "q_group_size", "quant_algo", "quantized_layers", "quantization", "config_groups", "format", "ignore",
-    "modules_to_not_convert", "exclude", "dynamic", "extra_config", "weight_block_size", "load_in_4bit", "bnb_4bit_quant_type", "targets", "weights",
-    "num_bits", "type", "strategy", "block_structure", "symmetric", "actorder", "input_activations", "sparsity_config", "global_quant_config",
-    "layer_quant_config", "weight", "dtype", "qscheme", "mode", "modules_in_block_to_quantize", "lm_head", "data_type", "llm_int8_skip_modules", "file_type",
-])  # fmt: skip
-BASES = st.sampled_from([
-    {}, GPTQ, AWQ, W4A16, W8A8, FP8_DYNAMIC, NVFP4, NF4, BLOCK_FP8, MXFP4, HF_QUANT_CONFIG, {"quant_method": "gguf", "file_type": "Q4_K_M"},
-    {"quant_method": 3}, {"quant_method": "quark"}, {"quant_method": "fbgemm_fp8"}, {"quant_method": "auto-round", "bits": 4},
-    {"quant_method": "modelopt"}, {"quant_method": "compressed-tensors"}, {"bits": 4, "group_size": 64},
-])  # fmt: skip
+FIELDS = st.sampled_from(
+    [
+        "bits",
+        "group_size",
+        "w_bit",
+        "q_group_size",
+        "quant_algo",
+        "quantized_layers",
+        "quantization",
+        "config_groups",
+        "format",
+        "ignore",
+        "modules_to_not_convert",
+        "exclude",
+        "dynamic",
+        "extra_config",
+        "weight_block_size",
+        "load_in_4bit",
+        "bnb_4bit_quant_type",
+        "targets",
+        "weights",
+        "num_bits",
+        "type",
+        "strategy",
+        "block_structure",
+        "symmetric",
+        "actorder",
+        "input_activations",
+        "sparsity_config",
+        "global_quant_config",
+        "layer_quant_config",
+        "weight",
+        "dtype",
+        "qscheme",
+        "mode",
+        "modules_in_block_to_quantize",
+        "lm_head",
+        "data_type",
+        "llm_int8_skip_modules",
+        "file_type",
+    ]
+)
+BASES = st.sampled_from(
+    [
+        {},
+        GPTQ,
+        AWQ,
+        W4A16,
+        W8A8,
+        FP8_DYNAMIC,
+        NVFP4,
+        NF4,
+        BLOCK_FP8,
+        MXFP4,
+        HF_QUANT_CONFIG,
+        {"quant_method": "gguf", "file_type": "Q4_K_M"},
+        {"quant_method": 3},
+        {"quant_method": "quark"},
+        {"quant_method": "fbgemm_fp8"},
+        {"quant_method": "auto-round", "bits": 4},
+        {"quant_method": "modelopt"},
+        {"quant_method": "compressed-tensors"},
+        {"bits": 4, "group_size": 64},
+    ]
+)
 WHOLE = st.dictionaries(FIELDS, st.one_of(JSON, st.dictionaries(FIELDS, JSON, max_size=6)), max_size=8)
 
 

@@ -18,14 +18,37 @@ MODELS = (*model_names(), *toml_files.aliases("models"))
 MACHINES = (*accelerator_names(), *node_names(), *toml_files.aliases("accelerators"), *toml_files.aliases("nodes"))
 # What people type -> what is meant by it.
 MEANT = {
-    "lama-3.1-8b": "llama-3.1-8b", "llama-3.1-8c": "llama-3.1-8b", "llama 3.1 8b": "llama-3.1-8b", "llama3": "llama3", "deepseekv3": "deepseek-v3",
-    "deepseek_v3": "deepseek-v3", "deepseek-r2": "deepseek-r1", "mistral7b": "mistral-7b", "mixtral": "mixtral", "gema-2-9b": "gemma-2-9b",
-    "qwen3-32": "qwen3-32b", "Qwen3-33B": "qwen3-32b", "phi3": "phi3", "falcon40": "falcon-40b", "Qwen/Qwen3-33B": "qwen/qwen3-32b",
-    "bert": "bert-base", "gpt-os": "gpt-oss",
-    "h1000": "h100", "rtx4091": "rtx4090", "4090ti": "4090", "h100sxm": "h100-sxm", "v10032gb": "v100-32gb", "gb200nvl": "gb200-nvl-72",
-    "tpuv5": "tpu-v5", "a100-80": "a100-80g",
-    "trian": "train", "adam-w": "adamw", "bf16mixed": "bf16-mixed", "fp8_e4m": "fp8-e4m3", "kv_cash_bytes": "kv_cache_bytes",
-}  # fmt: skip
+    "lama-3.1-8b": "llama-3.1-8b",
+    "llama-3.1-8c": "llama-3.1-8b",
+    "llama 3.1 8b": "llama-3.1-8b",
+    "llama3": "llama3",
+    "deepseekv3": "deepseek-v3",
+    "deepseek_v3": "deepseek-v3",
+    "deepseek-r2": "deepseek-r1",
+    "mistral7b": "mistral-7b",
+    "mixtral": "mixtral",
+    "gema-2-9b": "gemma-2-9b",
+    "qwen3-32": "qwen3-32b",
+    "Qwen3-33B": "qwen3-32b",
+    "phi3": "phi3",
+    "falcon40": "falcon-40b",
+    "Qwen/Qwen3-33B": "qwen/qwen3-32b",
+    "bert": "bert-base",
+    "gpt-os": "gpt-oss",
+    "h1000": "h100",
+    "rtx4091": "rtx4090",
+    "4090ti": "4090",
+    "h100sxm": "h100-sxm",
+    "v10032gb": "v100-32gb",
+    "gb200nvl": "gb200-nvl-72",
+    "tpuv5": "tpu-v5",
+    "a100-80": "a100-80g",
+    "trian": "train",
+    "adam-w": "adamw",
+    "bf16mixed": "bf16-mixed",
+    "fp8_e4m": "fp8-e4m3",
+    "kv_cash_bytes": "kv_cache_bytes",
+}
 
 
 def test_a_name_is_registered_once():

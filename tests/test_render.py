@@ -15,17 +15,25 @@ def _leaf(name, value):
     return Term.of(name, fixed_bytes, M=value)
 
 
-TREE = Term.sum("all", Term.max("peak", _leaf("one phase", 10), _leaf("another", 7)),
-                Term.product("three of them", "bytes", _leaf("count", 3), _leaf("one", 5)),
-                Term.sum("nothing", _leaf("no bytes", 0)))  # fmt: skip
+TREE = Term.sum(
+    "all",
+    Term.max("peak", _leaf("one phase", 10), _leaf("another", 7)),
+    Term.product("three of them", "bytes", _leaf("count", 3), _leaf("one", 5)),
+    Term.sum("nothing", _leaf("no bytes", 0)),
+)
 
 
 def test_children_that_do_not_add_up_are_marked_at_their_parent():
     lines = tree_lines(TREE, depth=9)
     assert [line.split() for line in lines] == [
-        ["all", "25", "B"], ["peak", "10", "B", "the", "largest", "of", "these:"], ["one", "phase", "10", "B"], ["another", "7", "B"],
-        ["three", "of", "them", "15", "B", "the", "product", "of", "these:"], ["count", "3", "B"], ["one", "5", "B"],
-    ]  # fmt: skip
+        ["all", "25", "B"],
+        ["peak", "10", "B", "the", "largest", "of", "these:"],
+        ["one", "phase", "10", "B"],
+        ["another", "7", "B"],
+        ["three", "of", "them", "15", "B", "the", "product", "of", "these:"],
+        ["count", "3", "B"],
+        ["one", "5", "B"],
+    ]
 
 
 def test_a_mark_stands_only_where_the_children_are_seen():
@@ -34,7 +42,9 @@ def test_a_mark_stands_only_where_the_children_are_seen():
 
 
 def test_the_children_that_a_reader_sees_add_up_unless_their_parent_says_otherwise():
-    """On real answers, from the printed lines alone: what is printed under a line adds up to it, or the line says how not."""
+    """On real answers, from the printed lines alone: what is printed under a line adds up to it, or the line says
+    how not.
+    """
     serving = tonnage.serve("qwen3-32b", on="8xh100", context=8192, tensor_parallel_size=4, pipeline_parallel_size=2)
     training = tonnage.train(
         "deepseek-v3", on="32x8xh800", runtime="megatron", pipeline_parallel_size=16, recompute="full"
@@ -89,9 +99,15 @@ def test_inputs_that_are_times_or_rates_have_their_unit_and_are_rounded(way):
         text = answer.text() if way == "text" else answer.to_markdown().replace("|", " ").replace("\\_", "_")
         lines |= {found[1]: found[2].strip() for found in re.finditer(r"(?m)^ +([a-z_]+)  +(.+?)(?:  |$)", text)}
     said = {
-        "accelerator_mtbf": "2111.54 d", "checkpoint_seconds": "98.68 s", "restart_seconds": "698.68 s", "checkpoint_interval": "18.62 h",
-        "storage_bandwidth": "976.56 MB/s", "ttft": "1.00 s", "tpot": "25.00 ms", "request_rate": "2.5 requests/s",
-    }  # fmt: skip
+        "accelerator_mtbf": "2111.54 d",
+        "checkpoint_seconds": "98.68 s",
+        "restart_seconds": "698.68 s",
+        "checkpoint_interval": "18.62 h",
+        "storage_bandwidth": "976.56 MB/s",
+        "ttft": "1.00 s",
+        "tpot": "25.00 ms",
+        "request_rate": "2.5 requests/s",
+    }
     assert {name: lines[name] for name in said} == said
     assert run.question["accelerator_mtbf"]["value"] == pytest.approx(182437208.59, rel=1e-9), (
         "the document keeps the number"

@@ -1,4 +1,6 @@
-"""Reports: one file that needs nothing but itself, whose first page decides, and whose figures are those of the document."""
+"""Reports: one file that needs nothing but itself, whose first page decides, and whose figures are those of the
+document.
+"""
 
 import ast
 import json
@@ -100,8 +102,15 @@ def test_the_first_page_has_memory_with_its_band_time_money_and_the_price_with_i
     document, text = answer("train").to_dict(), page_of("train")
     page = Page(text[text.index('<section class="brief">') : text.index("</section></section>") + 20])
     low, high = document["verdict"]["band"]
-    for shown in (human(document["verdict"]["needed_bytes"], "bytes"), human(low, "bytes"), human(high, "bytes"), human(document["step_time"]["value"], "seconds"),
-                  human(document["cost"]["value"], "USD"), document["question"]["price"]["value"], document["question"]["price"]["why"][-11:-1]):  # fmt: skip
+    for shown in (
+        human(document["verdict"]["needed_bytes"], "bytes"),
+        human(low, "bytes"),
+        human(high, "bytes"),
+        human(document["step_time"]["value"], "seconds"),
+        human(document["cost"]["value"], "USD"),
+        document["question"]["price"]["value"],
+        document["question"]["price"]["why"][-11:-1],
+    ):
         assert shown in page.text, shown
     assert re.search(r"\(20\d\d-\d\d-\d\d\)", document["question"]["price"]["why"])
 
@@ -344,10 +353,19 @@ def test_markdown_without_a_file_is_printed_instead_of_the_text(capsys):
     assert capsys.readouterr().out.startswith("# ✅ fits: ")
 
 
-@pytest.mark.parametrize("words", [["serve", "qwen3-32b", "--on", "2xH100-SXM-80GB"], ["serve", "qwen3-32b", "--on", "2xH100-SXM-80GB", "--frontier", "--points", "3"],
-                                   ["plan", "llama-3.1-8b", "--on", "8xH100-SXM-80GB"], ["plan", "--serve", "llama-3.1-8b", "--on", "H100-SXM-80GB", "--users", "8"],
-                                   ["max", "context", "qwen3-32b", "--on", "2xH100-SXM-80GB"], ["compare", "llama-3.1-8b", "--on", "H100-SXM-80GB,L40S"],
-                                   ["plan", "--inventory", "docs/examples/pool.yaml"]], ids=lambda words: " ".join(words[:2]))  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["serve", "qwen3-32b", "--on", "2xH100-SXM-80GB"],
+        ["serve", "qwen3-32b", "--on", "2xH100-SXM-80GB", "--frontier", "--points", "3"],
+        ["plan", "llama-3.1-8b", "--on", "8xH100-SXM-80GB"],
+        ["plan", "--serve", "llama-3.1-8b", "--on", "H100-SXM-80GB", "--users", "8"],
+        ["max", "context", "qwen3-32b", "--on", "2xH100-SXM-80GB"],
+        ["compare", "llama-3.1-8b", "--on", "H100-SXM-80GB,L40S"],
+        ["plan", "--inventory", "docs/examples/pool.yaml"],
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
 def test_every_verb_with_a_report_writes_both_forms(words, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(Path(__file__).parents[1])
     assert main([*words, "--html", str(tmp_path / "a.html"), f"--markdown={tmp_path / 'a.md'}"]) == 0
@@ -356,12 +374,18 @@ def test_every_verb_with_a_report_writes_both_forms(words, tmp_path, capsys, mon
     assert (tmp_path / "a.md").read_text().startswith("# ")
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    (["--html", "a.pdf"], "--html: a report in HTML is a file that ends in .html or .htm. Got 'a.pdf'."),
-    (["--html", "none/a.html"], "--html: 'none/a.html' cannot be written: 'none' is no folder."),
-    (["--markdown=a.txt"], "--markdown: a report in Markdown is a file that ends in .md or .markdown. Got 'a.txt'."),
-    (["--html", "a\0b.html"], "cannot be written"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--html", "a.pdf"], "--html: a report in HTML is a file that ends in .html or .htm. Got 'a.pdf'."),
+        (["--html", "none/a.html"], "--html: 'none/a.html' cannot be written: 'none' is no folder."),
+        (
+            ["--markdown=a.txt"],
+            "--markdown: a report in Markdown is a file that ends in .md or .markdown. Got 'a.txt'.",
+        ),
+        (["--html", "a\0b.html"], "cannot be written"),
+    ],
+)
 def test_a_wrong_path_is_bad_input_before_anything_is_computed(words, said, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main([*TRAIN, *words]) == 64
@@ -426,9 +450,22 @@ def test_a_chinese_report_says_so_and_has_the_same_figures(kind):
     assert english and len(english & chinese) / len(english) > 0.9
 
 
-@pytest.mark.parametrize(("language", "said"), [("en", "There are none: nothing is written down here of how nanotron is started."), ("zh", "没有设置：这里没有记录 nanotron 如何启动。")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [
+        ("en", "There are none: nothing is written down here of how nanotron is started."),
+        ("zh", "没有设置：这里没有记录 nanotron 如何启动。"),
+    ],
+)
 def test_a_report_of_plans_says_why_it_has_no_settings_of_the_runtime(language, said):
-    found = json.loads(msgspec.json.encode(ask("plan", {"model": "llama-3.1-8b", "train": True, "on": "8xH100-SXM-80GB", "runtime": "nanotron", "top": 1}).document))  # fmt: skip
+    found = json.loads(
+        msgspec.json.encode(
+            ask(
+                "plan",
+                {"model": "llama-3.1-8b", "train": True, "on": "8xH100-SXM-80GB", "runtime": "nanotron", "top": 1},
+            ).document
+        )
+    )
     assert not found["plans"][0]["launch"]
     with speaking(language):
         assert said in html_of(found, command="tonnage plan", date="2026-11-22")

@@ -20,8 +20,21 @@ A4 = (595, 842)  # points
 def printed(text: str, folder) -> list[tuple[float, float]]:
     """The pages of the PDF that the browser prints, as their sizes."""
     (folder / "a.html").write_text(text, encoding="utf-8")
-    subprocess.run([CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer", f"--user-data-dir={folder / 'profile'}",
-                    f"--print-to-pdf={folder / 'a.pdf'}", (folder / "a.html").as_uri()], check=True, capture_output=True, timeout=120)  # fmt: skip
+    subprocess.run(
+        [
+            CHROMIUM,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-pdf-header-footer",
+            f"--user-data-dir={folder / 'profile'}",
+            f"--print-to-pdf={folder / 'a.pdf'}",
+            (folder / "a.html").as_uri(),
+        ],
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
     pdf = (folder / "a.pdf").read_bytes()
     boxes = re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", pdf)
     assert len(boxes) == len(re.findall(rb"/Type /Page\b(?!s)", pdf))
@@ -47,7 +60,9 @@ def test_the_details_begin_on_the_second_page(tmp_path):
 
 
 def test_the_longest_texts_still_fit_on_the_page_in_both_languages(tmp_path):
-    """Many long notes and reasons, a long command, a long name: what is too long is cut there, and whole in the details."""
+    """Many long notes and reasons, a long command, a long name: what is too long is cut there, and whole in the
+    details.
+    """
     document = answer("plan serve").to_dict()
     long = "a note that is long and goes on " * 20
     document = {**document, "warnings": [f"{at}: {long}" for at in range(12)]}

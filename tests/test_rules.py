@@ -12,40 +12,108 @@ from tonnage.rules import GIVEN
 rules.load()
 GIB, MIB, YEAR = 2**30, 2**20, 365 * 86400
 # The rows in the documents' order, and those whose print is a mistake.
-ROWS = [*(f"A{i}" for i in range(1, 11)), "B1", "B1b", "B1c", *(f"B{i}" for i in range(2, 11)), "C1", "C1b", *(f"C{i}" for i in range(2, 10)),
-        *(f"D{i}" for i in range(1, 12)), *(f"E{i}" for i in range(6))]  # fmt: skip
+ROWS = [
+    *(f"A{i}" for i in range(1, 11)),
+    "B1",
+    "B1b",
+    "B1c",
+    *(f"B{i}" for i in range(2, 11)),
+    "C1",
+    "C1b",
+    *(f"C{i}" for i in range(2, 10)),
+    *(f"D{i}" for i in range(1, 12)),
+    *(f"E{i}" for i in range(6)),
+]
 ERRATA = {"A4", "A6", "A9", "A10", "B7", "B10", "C1", "C1b", "C3", "C8", "D2", "D5", "D6", "D8", "E3", "E5"}
 SBHL = 2048 * 4096 * 28
 # The unrounded figure of each row on its own example, from the documents' numbers alone.
 VALUES = {
-    "A1": 12e9, "A2": 14.4e9, "A3": 12e9, "A4": 72e9, "A5": 12e9, "A6": SBHL * 114, "A7": SBHL * 34, "A8": SBHL * 2,
-    "A9": 96e9 + SBHL * 34, "A10": 1024e9,
-    "B1": 12 * 96 * 12288**2, "B1b": 12 * 32 * 4096**2, "B1c": 0.45 * 312e12, "B2": 3.1428e23, "B3": 8 * 175e9 * 300e9 / (1024 * 312e12 * 0.45),
-    "B4": 1155, "B5": 840e9, "B6": 3500e9, "B7": 3.5e12, "B8": 3.1428e23 / 312e12, "B9": 44, "B10": 20,
-    "C1": 168e9, "C1b": 3, "C2": 2, "C3": 70e9, "C4": 1120e9, "C5": 2 * 80 * 8 * 128 * 1024 * 2, "C6": 2 * 80 * 8 * 128 * 512 * 2, "C7": 80e9,
-    "C8": 112e9, "C9": 168e9,
-    "D1": 28e9, "D2": 12 * 96 * 12288**2 + 50257 * 12288, "D3": 28e9, "D4": 56e9, "D5": 48 * 32 * 2048 * 4096 * 4,
-    "D6": 112e9 + 48 * 32 * 2048 * 4096 * 4, "D7": 84e9, "D8": 14e9 + 2048 * 4096 * 2 + 32 * 2 * 2048 * 32 * 128 * 2 + 2e9, "D9": 14e9, "D10": 8,
-    "E0": 112e9, "E1": 112e9, "E2": 112e9, "E3": 88.44e6 * 16, "E4": 4 * 2048 * 4096,
+    "A1": 12e9,
+    "A2": 14.4e9,
+    "A3": 12e9,
+    "A4": 72e9,
+    "A5": 12e9,
+    "A6": SBHL * 114,
+    "A7": SBHL * 34,
+    "A8": SBHL * 2,
+    "A9": 96e9 + SBHL * 34,
+    "A10": 1024e9,
+    "B1": 12 * 96 * 12288**2,
+    "B1b": 12 * 32 * 4096**2,
+    "B1c": 0.45 * 312e12,
+    "B2": 3.1428e23,
+    "B3": 8 * 175e9 * 300e9 / (1024 * 312e12 * 0.45),
+    "B4": 1155,
+    "B5": 840e9,
+    "B6": 3500e9,
+    "B7": 3.5e12,
+    "B8": 3.1428e23 / 312e12,
+    "B9": 44,
+    "B10": 20,
+    "C1": 168e9,
+    "C1b": 3,
+    "C2": 2,
+    "C3": 70e9,
+    "C4": 1120e9,
+    "C5": 2 * 80 * 8 * 128 * 1024 * 2,
+    "C6": 2 * 80 * 8 * 128 * 512 * 2,
+    "C7": 80e9,
+    "C8": 112e9,
+    "C9": 168e9,
+    "D1": 28e9,
+    "D2": 12 * 96 * 12288**2 + 50257 * 12288,
+    "D3": 28e9,
+    "D4": 56e9,
+    "D5": 48 * 32 * 2048 * 4096 * 4,
+    "D6": 112e9 + 48 * 32 * 2048 * 4096 * 4,
+    "D7": 84e9,
+    "D8": 14e9 + 2048 * 4096 * 2 + 32 * 2 * 2048 * 32 * 128 * 2 + 2e9,
+    "D9": 14e9,
+    "D10": 8,
+    "E0": 112e9,
+    "E1": 112e9,
+    "E2": 112e9,
+    "E3": 88.44e6 * 16,
+    "E4": 4 * 2048 * 4096,
     "E5": 4 * 4 * 12 * (1024**2 + 1024) + 12 * 32 * 1024 * 4,
-}  # fmt: skip
+}
 # Further figures of a row, by label.
 LABELLED = {
-    "A1": {"int8": 6e9, "fp16, bf16": 12e9, "fp32": 24e9}, "A2": {"1.2 x weights": 14.4e9, "20 % of the total": 15e9},
-    "A3": {"fp32": 24e9, "fp16": 12e9, "mixed": 12e9}, "A4": {"AdamW": 72e9, "8-bit Adam": 36e9, "SGD with momentum": 48e9},
-    "A5": {"fp32": 24e9, "fp16": 12e9}, "A10": {"one board": 128e9, "eight boards": 1024e9},
+    "A1": {"int8": 6e9, "fp16, bf16": 12e9, "fp32": 24e9},
+    "A2": {"1.2 x weights": 14.4e9, "20 % of the total": 15e9},
+    "A3": {"fp32": 24e9, "fp16": 12e9, "mixed": 12e9},
+    "A4": {"AdamW": 72e9, "8-bit Adam": 36e9, "SGD with momentum": 48e9},
+    "A5": {"fp32": 24e9, "fp16": 12e9},
+    "A10": {"one board": 128e9, "eight boards": 1024e9},
     "B1": {"L (12 h^2 + 13 h) + V h": 96 * (12 * 12288**2 + 13 * 12288) + 50257 * 12288},
-    "B1b": {"7B": 6.44e9, "13B": 12.58e9, "33B": 31.90e9, "65B": 64.42e9}, "B1c": {"A100 peak": 312e12, "H100 peak": 989.5e12, "B100 peak": 1750e12},
-    "B2": {"8 N D, with recomputation": 4.1904e23}, "B3": {"days": 33.8}, "B4": {"before rounding": 1154.1}, "B5": {"16 bit": 420e9},
-    "B6": {"accelerators of 80 GB": 44}, "B8": {"years": 31.9, "A100 for 30 days": 389}, "B10": {"NVLink 4": 1.11, "share of the iteration": 0.0194},
-    "B7": {"loss of 200B on 100B tokens": 2.090, "loss of 100B on 200B tokens": 2.045, "tokens a parameter that GPT-3 saw": 1.714},
-    "C1": {"32 bit": 336e9, "16 bit": 168e9}, "C8": {"states, fp32": 112e9, "states, mixed precision": 112e9},
-    "D1": {"GB (10^9)": 28.0, "GiB (2^30)": 26.08}, "D2": {"bytes in fp16": 349.1e9}, "D8": {"keys and values": 1.074e9},
-    "E0": {"16: 2 weights, 2 gradients, 12 master and moments": 112e9, "18: 2 weights, 4 gradients, 12 master and moments": 126e9,
-           "20: 2+4 weights, 2+4 gradients, 8 moments": 140e9},
-    "E1": {"fp32": 112e9, "fp16": 56e9, "int8": 28e9}, "E2": {"weights": 42e9, "gradients": 14e9, "states": 56e9},
+    "B1b": {"7B": 6.44e9, "13B": 12.58e9, "33B": 31.90e9, "65B": 64.42e9},
+    "B1c": {"A100 peak": 312e12, "H100 peak": 989.5e12, "B100 peak": 1750e12},
+    "B2": {"8 N D, with recomputation": 4.1904e23},
+    "B3": {"days": 33.8},
+    "B4": {"before rounding": 1154.1},
+    "B5": {"16 bit": 420e9},
+    "B6": {"accelerators of 80 GB": 44},
+    "B8": {"years": 31.9, "A100 for 30 days": 389},
+    "B10": {"NVLink 4": 1.11, "share of the iteration": 0.0194},
+    "B7": {
+        "loss of 200B on 100B tokens": 2.090,
+        "loss of 100B on 200B tokens": 2.045,
+        "tokens a parameter that GPT-3 saw": 1.714,
+    },
+    "C1": {"32 bit": 336e9, "16 bit": 168e9},
+    "C8": {"states, fp32": 112e9, "states, mixed precision": 112e9},
+    "D1": {"GB (10^9)": 28.0, "GiB (2^30)": 26.08},
+    "D2": {"bytes in fp16": 349.1e9},
+    "D8": {"keys and values": 1.074e9},
+    "E0": {
+        "16: 2 weights, 2 gradients, 12 master and moments": 112e9,
+        "18: 2 weights, 4 gradients, 12 master and moments": 126e9,
+        "20: 2+4 weights, 2+4 gradients, 8 moments": 140e9,
+    },
+    "E1": {"fp32": 112e9, "fp16": 56e9, "int8": 28e9},
+    "E2": {"weights": 42e9, "gradients": 14e9, "states": 56e9},
     "E5": {"weights, MiB": 48.05, "gradients, MiB": 48.05, "states, MiB": 96.09, "activations, MiB": 1.50},
-}  # fmt: skip
+}
 
 
 def test_every_row_of_the_documents_is_a_rule():
@@ -121,9 +189,11 @@ def test_compute_of_a_mixture_is_that_of_the_parameters_that_a_token_passes_thro
     active, tokens = mixtral.num_active_parameters(), 300e9
     assert active < 13e9 < mixtral.num_parameters()
     expected = {
-        "B2": 6 * active * tokens, "B3": 8 * active * tokens / (1024 * 312e12 * 0.45),
-        "B4": math.ceil(8 * active * tokens / (30 * day * 312e12 * 0.45)), "B8": 6 * active * tokens / 312e12,
-    }  # fmt: skip
+        "B2": 6 * active * tokens,
+        "B3": 8 * active * tokens / (1024 * 312e12 * 0.45),
+        "B4": math.ceil(8 * active * tokens / (30 * day * 312e12 * 0.45)),
+        "B8": 6 * active * tokens / 312e12,
+    }
     for name, value in expected.items():
         worked = rules.RULES[name].worked(mixtral)
         assert worked.value.value == pytest.approx(value, rel=1e-12), name
@@ -153,11 +223,19 @@ def test_the_exact_compute_of_a_mixture_is_near_the_rule_on_active_parameters():
 @pytest.mark.parametrize(
     ("name", "of_document", "of_model"),
     [
-        ("B3", {"D", "n", "P", "u"}, {"N", "days"}), ("A6", {"s", "b", "t"}, {"L", "h", "a"}), ("B1b", {"7B", "65B"}, {"L", "h"}),
-        ("B10", {"value", "M", "W", "NVLink 4"}, set()), ("C1b", {"U"}, {"M"}), ("B1c", {"value", "P", "u", "A100 peak"}, set()),
-        ("B7", {"loss of 200B on 100B tokens", "tokens a parameter that GPT-3 saw"}, {"N", "optimal tokens for the same compute"}),
+        ("B3", {"D", "n", "P", "u"}, {"N", "days"}),
+        ("A6", {"s", "b", "t"}, {"L", "h", "a"}),
+        ("B1b", {"7B", "65B"}, {"L", "h"}),
+        ("B10", {"value", "M", "W", "NVLink 4"}, set()),
+        ("C1b", {"U"}, {"M"}),
+        ("B1c", {"value", "P", "u", "A100 peak"}, set()),
+        (
+            "B7",
+            {"loss of 200B on 100B tokens", "tokens a parameter that GPT-3 saw"},
+            {"N", "optimal tokens for the same compute"},
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_rule_on_a_model_tells_the_documents_numbers_from_the_models(name, of_document, of_model):
     own = rules.RULES[name].of_document(read("mixtral-8x7b"))
     assert of_document <= own and not of_model & own
@@ -191,8 +269,16 @@ def test_a_rule_and_its_exact_figure_follow_the_same_batch():
 
 @pytest.mark.parametrize(
     "words",
-    ["--num-accelerators 0", "--tokens 0", "--sequence-length 0", "--micro-batch-size 0", "--num-hidden-layers 0", "--utilization 0", "--utilization 1e-300"],
-)  # fmt: skip
+    [
+        "--num-accelerators 0",
+        "--tokens 0",
+        "--sequence-length 0",
+        "--micro-batch-size 0",
+        "--num-hidden-layers 0",
+        "--utilization 0",
+        "--utilization 1e-300",
+    ],
+)
 def test_a_number_of_nothing_is_refused_by_its_name(words, capsys):
     option, value = words.split()
     assert main(["rules", *words.split()]) == 64

@@ -34,9 +34,13 @@ SAFE = {"accelerator_mtbf": 1e17, "checkpoint_seconds": 1e-6}  # nothing fails: 
 # Document B's GPT-3: 1024 A100 as tensor 8 x pipeline 16 x data 8, 1536 sequences of 2048 tokens.
 A100 = cluster("128x8xA100-SXM-40GB")
 GPT3 = TrainingPlan(
-    sequence_length=2048, num_microbatches=192, tensor_parallel_size=8, pipeline_parallel_size=16, data_parallel_size=8,
+    sequence_length=2048,
+    num_microbatches=192,
+    tensor_parallel_size=8,
+    pipeline_parallel_size=16,
+    data_parallel_size=8,
     runtime="megatron",
-)  # fmt: skip
+)
 CHECKPOINT = Term.of("checkpoint", state_bytes, N=175e9, w=14)
 
 
@@ -104,12 +108,7 @@ def test_every_default_is_noted_with_its_reason():
     question = Question()
     asked(tokens="300B", question=question)
     noted = question.to_dict()
-    for name in (
-        "accelerator_mtbf",
-        "checkpoint_seconds",
-        "restart_seconds",
-        "checkpoint_interval",
-    ):
+    for name in ("accelerator_mtbf", "checkpoint_seconds", "restart_seconds", "checkpoint_interval"):
         assert noted[name]["from"] != "given" and noted[name]["why"], name
     assert "assumption" in noted["restart_seconds"]["why"]
     assert "Grattafiori2024" in noted["accelerator_mtbf"]["why"]
@@ -260,7 +259,7 @@ def test_a_deadline_that_no_number_of_accelerators_makes_names_the_fastest():
         ({"deadline": "1d", "budget": "5"}, r"misses the deadline: .* of 1\.00 d, and the budget: .* USD of 5\.00 USD"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_run_that_fits_and_misses_its_deadline_or_budget_has_status_3_and_says_so_first(options, said):
     found = tonnage.train("llama-3.1-8b", on="8xh100", tokens="1T", **options)
     assert found.fits and found.status == 3
@@ -286,11 +285,19 @@ def test_a_deadline_is_read_as_people_write_it():
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("2026-11-20", "must not be in the past: today is 2026-11-21"), ("2026-02-30", "no day of the calendar"), ("30", "needs a unit"),
-        ("0d", "more than 0"), ("-3", "needs a unit"), ("-3d", "deadline must be"), ("soon", "deadline must be a number"), ("", "deadline"),
-        ("nand", "deadline"), ("3 parsecs", "unknown unit 'parsecs'"), ("1e20d", "at most"),
+        ("2026-11-20", "must not be in the past: today is 2026-11-21"),
+        ("2026-02-30", "no day of the calendar"),
+        ("30", "needs a unit"),
+        ("0d", "more than 0"),
+        ("-3", "needs a unit"),
+        ("-3d", "deadline must be"),
+        ("soon", "deadline must be a number"),
+        ("", "deadline"),
+        ("nand", "deadline"),
+        ("3 parsecs", "unknown unit 'parsecs'"),
+        ("1e20d", "at most"),
     ],
-)  # fmt: skip
+)
 def test_a_deadline_that_cannot_be_is_refused(text, says):
     with pytest.raises(InvalidInput, match=says):
         deadline_seconds(text, TODAY)
@@ -299,22 +306,39 @@ def test_a_deadline_that_cannot_be_is_refused(text, says):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({}, "needs one of tokens"), ({"tokens": "1B", "max_steps": 5}, "one of tokens, epochs and max_steps says. Got tokens 1e"),
-        ({"tokens": 0}, "tokens must be more than 0"), ({"tokens": "-5"}, "tokens must be more than 0 and at most 1e.18"), ({"tokens": nan}, "finite"),
-        ({"tokens": inf}, "finite"), ({"tokens": "2e18"}, "tokens must be more than 0 and at most 1e.18"), ({"tokens": 1.5}, "whole number"),
-        ({"tokens": True}, "finite number. Got True"), ({"tokens": [1]}, "tokens must be a number"), ({"tokens": "many"}, "tokens must be a number"),
-        ({"epochs": 2.0}, "epochs 2 needs dataset_tokens"), ({"epochs": nan, "dataset_tokens": 5}, "epochs must be a finite"),
-        ({"epochs": 1e9, "dataset_tokens": "1000T"}, "epochs x dataset_tokens"), ({"max_steps": 0}, "max_steps must be more than 0"),
-        ({"budget": 0, "price_per_accelerator_hour": 1.0}, "budget must be more than 0"), ({"budget": "free"}, "budget must be a number"),
-        ({"budget": nan}, "budget must be a finite"), ({"budget": "1e19"}, "budget must be more"),
-        ({"budget": 5, "budget_accelerator_hours": 5}, "give one of them"), ({"budget": 5, "price_per_accelerator_hour": 0.0}, "price_per_accelerator_hour must"),
-        ({"budget": 5, "price_per_accelerator_hour": -1.0}, "price_per"), ({"budget": "1", "price_per_accelerator_hour": 2.0}, "at least one step, which takes"),
+        ({}, "needs one of tokens"),
+        ({"tokens": "1B", "max_steps": 5}, "one of tokens, epochs and max_steps says. Got tokens 1e"),
+        ({"tokens": 0}, "tokens must be more than 0"),
+        ({"tokens": "-5"}, "tokens must be more than 0 and at most 1e.18"),
+        ({"tokens": nan}, "finite"),
+        ({"tokens": inf}, "finite"),
+        ({"tokens": "2e18"}, "tokens must be more than 0 and at most 1e.18"),
+        ({"tokens": 1.5}, "whole number"),
+        ({"tokens": True}, "finite number. Got True"),
+        ({"tokens": [1]}, "tokens must be a number"),
+        ({"tokens": "many"}, "tokens must be a number"),
+        ({"epochs": 2.0}, "epochs 2 needs dataset_tokens"),
+        ({"epochs": nan, "dataset_tokens": 5}, "epochs must be a finite"),
+        ({"epochs": 1e9, "dataset_tokens": "1000T"}, "epochs x dataset_tokens"),
+        ({"max_steps": 0}, "max_steps must be more than 0"),
+        ({"budget": 0, "price_per_accelerator_hour": 1.0}, "budget must be more than 0"),
+        ({"budget": "free"}, "budget must be a number"),
+        ({"budget": nan}, "budget must be a finite"),
+        ({"budget": "1e19"}, "budget must be more"),
+        ({"budget": 5, "budget_accelerator_hours": 5}, "give one of them"),
+        ({"budget": 5, "price_per_accelerator_hour": 0.0}, "price_per_accelerator_hour must"),
+        ({"budget": 5, "price_per_accelerator_hour": -1.0}, "price_per"),
+        ({"budget": "1", "price_per_accelerator_hour": 2.0}, "at least one step, which takes"),
         ({"budget_accelerator_hours": 1}, "budget_accelerator_hours must buy at least one step"),
-        ({"tokens": 1, "checkpoint_seconds": 0.0}, "checkpoint_seconds must"), ({"tokens": 1, "checkpoint_interval": nan}, "checkpoint_interval must"),
-        ({"tokens": 1, "restart_seconds": -1.0}, "restart_seconds must"), ({"tokens": 1, "accelerator_mtbf": 0.0}, "accelerator_mtbf must"),
-        ({"tokens": 1, "storage_bandwidth": 0.0}, "storage_bandwidth must"), ({"tokens": 1, "storage_read_bandwidth": inf}, "storage_read_bandwidth must"), ({"tokens": 1, "accelerator_mtbf": 1.0}, "leave a goodput of"),
+        ({"tokens": 1, "checkpoint_seconds": 0.0}, "checkpoint_seconds must"),
+        ({"tokens": 1, "checkpoint_interval": nan}, "checkpoint_interval must"),
+        ({"tokens": 1, "restart_seconds": -1.0}, "restart_seconds must"),
+        ({"tokens": 1, "accelerator_mtbf": 0.0}, "accelerator_mtbf must"),
+        ({"tokens": 1, "storage_bandwidth": 0.0}, "storage_bandwidth must"),
+        ({"tokens": 1, "storage_read_bandwidth": inf}, "storage_read_bandwidth must"),
+        ({"tokens": 1, "accelerator_mtbf": 1.0}, "leave a goodput of"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_refused_by_name(options, says):
     with pytest.raises(InvalidInput, match=says):
         asked(**options)
@@ -345,11 +369,14 @@ def test_a_range_is_said_in_one_text_whichever_way_it_is_missed(option, capsys):
 @pytest.mark.parametrize(
     ("option", "text", "bytes_a_second"),
     [
-        *(("storage_bandwidth", *each) for each in (("20GB/s", 20e9), ("20 GiB/s", 20 * 2**30), ("500MB/s", 5e8), ("20GB", 20e9), ("2e10", 2e10))),
+        *(
+            ("storage_bandwidth", *each)
+            for each in (("20GB/s", 20e9), ("20 GiB/s", 20 * 2**30), ("500MB/s", 5e8), ("20GB", 20e9), ("2e10", 2e10))
+        ),
         ("storage_read_bandwidth", "40GB/s", 40e9),
         ("host_update_bandwidth", "30GB/s", 30e9),
     ],
-)  # fmt: skip
+)
 def test_a_bandwidth_has_the_units_that_people_write(option, text, bytes_a_second, capsys):
     """On the command line and in Python; a plain number is bytes a second."""
     words = [
@@ -438,9 +465,17 @@ def test_the_command_line_has_every_option_of_a_run_and_python_can_take_it():
 
 def test_what_the_command_line_reads_is_what_a_run_takes():
     said = {
-        "tokens": "15T", "deadline": "2w", "budget": "100k", "price_per_accelerator_hour": "2.5", "checkpoint_seconds": "30s",
-        "checkpoint_interval": "30min", "storage_bandwidth": "20GB", "storage_read_bandwidth": "40GB", "restart_seconds": "10min", "accelerator_mtbf": "5y",
-    }  # fmt: skip
+        "tokens": "15T",
+        "deadline": "2w",
+        "budget": "100k",
+        "price_per_accelerator_hour": "2.5",
+        "checkpoint_seconds": "30s",
+        "checkpoint_interval": "30min",
+        "storage_bandwidth": "20GB",
+        "storage_read_bandwidth": "40GB",
+        "restart_seconds": "10min",
+        "accelerator_mtbf": "5y",
+    }
     readers = {option.name: option.read for option in options_of(RunOptions)}
     made = asked(**{name: readers[name](text, f"--{name}") for name, text in said.items()})
     assert (

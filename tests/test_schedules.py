@@ -1,4 +1,6 @@
-"""Schedules of a pipeline: closed forms against the papers' figures and against the orders themselves, run with times of their own."""
+"""Schedules of a pipeline: closed forms against the papers' figures and against the orders themselves, run with
+times of their own.
+"""
 
 import numpy as np
 import pytest
@@ -22,8 +24,12 @@ from tonnage.ops import Embedding, Head
 from tonnage.spec import TrainingPlan
 
 H100 = "8xH100-SXM-80GB"
-TORCH = {"interleaved-1f1b": "Interleaved1F1B", "interleaved-zero-bubble": "InterleavedZeroBubble", "zbv": "ZBVZeroBubble",
-         "dualpipev": "DualPipeV"}  # fmt: skip
+TORCH = {
+    "interleaved-1f1b": "Interleaved1F1B",
+    "interleaved-zero-bubble": "InterleavedZeroBubble",
+    "zbv": "ZBVZeroBubble",
+    "dualpipev": "DualPipeV",
+}
 PASSES = {"FORWARD": "F", "BACKWARD_INPUT": "I", "BACKWARD_WEIGHT": "W", "FULL_BACKWARD": "B"}
 
 
@@ -51,8 +57,17 @@ def orders_of_torch(name, stages, count, chunks):
     """What torch.distributed.pipelining makes: F forward, I and W the halves of backward, B both."""
     visualizer = pytest.importorskip("torch.distributed.pipelining._schedule_visualizer")
     ranks = visualizer.get_schedule_ops(TORCH[name], stages, count, chunks)
-    return [[[(PASSES.get(part.computation_type.name, ""), part.stage_index, part.microbatch_index) for part in action.sub_actions or (action,)]
-             for action in rank if action is not None] for rank in ranks]  # fmt: skip
+    return [
+        [
+            [
+                (PASSES.get(part.computation_type.name, ""), part.stage_index, part.microbatch_index)
+                for part in action.sub_actions or (action,)
+            ]
+            for action in rank
+            if action is not None
+        ]
+        for rank in ranks
+    ]
 
 
 def run(orders, forward, inputs, weights):
@@ -65,7 +80,9 @@ def run(orders, forward, inputs, weights):
             while at[rank] < len(row):
                 now, made = clock[rank], []
                 for what, stage, number in row[at[rank]]:
-                    needs = {"F": ("F", stage - 1, number) if stage else None, "W": None}.get(what, ("I", stage + 1, number) if stage < last else None)  # fmt: skip
+                    needs = {"F": ("F", stage - 1, number) if stage else None, "W": None}.get(
+                        what, ("I", stage + 1, number) if stage < last else None
+                    )
                     if needs is not None and needs not in ended:
                         break
                     took = {
@@ -97,7 +114,13 @@ def most_held(orders, rank):
 
 
 def plan_of(name, stages, count, chunks):
-    return TrainingPlan(sequence_length=1, pipeline_parallel_size=stages, virtual_pipeline_size=chunks, num_microbatches=count, pipeline_schedule=name)  # fmt: skip
+    return TrainingPlan(
+        sequence_length=1,
+        pipeline_parallel_size=stages,
+        virtual_pipeline_size=chunks,
+        num_microbatches=count,
+        pipeline_schedule=name,
+    )
 
 
 def step(name, times, count, chunks=1):
@@ -127,7 +150,8 @@ def test_1f1b_of_uneven_stages_takes_what_its_order_takes(forward, count, ratio)
     )
     found = step("1f1b", times, count)
     assert 0.9 * taken <= found <= taken * (1 + 1e-9)
-    # the sum of all stages and m - 1 times the slowest one is a bound, which stages with a slow first one stay far below
+    # the sum of all stages and m - 1 times the slowest one is a bound, which stages with a slow first one stay far
+    # below
     assert found <= sum(each.all for each in times) + (count - 1) * max(each.all for each in times) + 1e-9
 
 
@@ -142,8 +166,17 @@ def test_1f1b_with_a_slow_first_or_last_stage_is_exact(stages, count, more, whic
 
 
 @pytest.mark.parametrize("stages", [2, 4, 8])
-@pytest.mark.parametrize(("name", "chunks"), [("interleaved-1f1b", 2), ("interleaved-1f1b", 4), ("interleaved-zero-bubble", 2),
-                                              ("interleaved-zero-bubble", 3), ("zbv", 2), ("dualpipev", 2)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "chunks"),
+    [
+        ("interleaved-1f1b", 2),
+        ("interleaved-1f1b", 4),
+        ("interleaved-zero-bubble", 2),
+        ("interleaved-zero-bubble", 3),
+        ("zbv", 2),
+        ("dualpipev", 2),
+    ],
+)
 @pytest.mark.parametrize(
     "times",
     [(1, 1, 1), (1, 1.2, 0.8), (1, 1, 0.8), (1, 1.6, 0.9), (1, 2, 1), (1, 1.3, 0), (1, 2.2, 0.3), (1, 1.5, 1.2)],
@@ -153,12 +186,22 @@ def test_torchs_orders_of_even_stages_take_what_the_closed_forms_say(name, chunk
     parts = [[each / chunks] * (chunks * stages) for each in times]
     taken = run(orders_of_torch(name, stages, count, chunks), *parts)
     found = step(name, [Times(*times)] * stages, count, chunks)
-    # DualPipeV's own formula leaves out that the first pair of passes is not overlapped: half a forward pass of a rank at most
+    # DualPipeV's own formula leaves out that the first pair of passes is not overlapped: half a forward pass of a rank
+    # at most
     assert taken - 1e-9 <= found <= taken + (times[0] / 2 if name == "dualpipev" else 0) + 1e-9
 
 
 @pytest.mark.parametrize("stages", [2, 4, 8])
-@pytest.mark.parametrize(("name", "chunks"), [("interleaved-1f1b", 2), ("interleaved-zero-bubble", 2), ("interleaved-zero-bubble", 3), ("zbv", 2), ("dualpipev", 2)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "chunks"),
+    [
+        ("interleaved-1f1b", 2),
+        ("interleaved-zero-bubble", 2),
+        ("interleaved-zero-bubble", 3),
+        ("zbv", 2),
+        ("dualpipev", 2),
+    ],
+)
 def test_torchs_orders_hold_as_many_micro_batches_as_the_closed_forms_say(name, chunks, stages):
     count = 3 * stages
     orders, plan = orders_of_torch(name, stages, count, chunks), plan_of(name, stages, count, chunks)
@@ -264,13 +307,22 @@ def test_several_chunks_are_interleaved_and_schedules_of_several_have_two():
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"runtime": "megatron", "pipeline_schedule": "zbv"}, "fsdp2"), ({"pipeline_schedule": "dualpipe"}, "No runtime"),
-     ({"pipeline_schedule": "zbv", "virtual_pipeline_size": 4}, "must be 2"), ({"pipeline_schedule": "gpipe", "virtual_pipeline_size": 2}, "must be 1"),
-     ({"pipeline_schedule": "dualpipev", "num_microbatches": 7}, "Nearest: 8"), ({"pipeline_schedule": "zbv", "compile": True}, "compile"),
-     ({"pipeline_schedule": "gpipe", "pipeline_parallel_size": 1}, "above 1"), ({"pipeline_schedule": "interleaved-zero-bubble", "num_microbatches": 11}, "10 or 12"),
-     ({"num_microbatches": 3}, "Nearest: 4"), ({"runtime": "nanotron", "num_microbatches": 2}, "Nearest: 3"), ({"runtime": "nanotron", "virtual_pipeline_size": 2}, "no pipeline_schedule"),
-     ({"runtime": "megatron", "virtual_pipeline_size": 2, "num_microbatches": 1}, "Nearest: 4"), ({"runtime": "megatron", "virtual_pipeline_size": 2, "num_microbatches": 6}, "4 or 8")],
-)  # fmt: skip
+    [
+        ({"runtime": "megatron", "pipeline_schedule": "zbv"}, "fsdp2"),
+        ({"pipeline_schedule": "dualpipe"}, "No runtime"),
+        ({"pipeline_schedule": "zbv", "virtual_pipeline_size": 4}, "must be 2"),
+        ({"pipeline_schedule": "gpipe", "virtual_pipeline_size": 2}, "must be 1"),
+        ({"pipeline_schedule": "dualpipev", "num_microbatches": 7}, "Nearest: 8"),
+        ({"pipeline_schedule": "zbv", "compile": True}, "compile"),
+        ({"pipeline_schedule": "gpipe", "pipeline_parallel_size": 1}, "above 1"),
+        ({"pipeline_schedule": "interleaved-zero-bubble", "num_microbatches": 11}, "10 or 12"),
+        ({"num_microbatches": 3}, "Nearest: 4"),
+        ({"runtime": "nanotron", "num_microbatches": 2}, "Nearest: 3"),
+        ({"runtime": "nanotron", "virtual_pipeline_size": 2}, "no pipeline_schedule"),
+        ({"runtime": "megatron", "virtual_pipeline_size": 2, "num_microbatches": 1}, "Nearest: 4"),
+        ({"runtime": "megatron", "virtual_pipeline_size": 2, "num_microbatches": 6}, "4 or 8"),
+    ],
+)
 def test_what_a_schedule_cannot_do_is_refused_with_what_can(options, words):
     with pytest.raises(InvalidPlan, match=words):
         of(**options)
@@ -342,7 +394,9 @@ def test_zero_bubbles_wait_less_than_interleaving_and_that_less_than_1f1b():
 @pytest.mark.parametrize("name", ["1f1b", "gpipe", "interleaved-1f1b", "interleaved-zero-bubble", "zbv", "dualpipev"])
 @pytest.mark.parametrize("stages", [2, 4, 8])
 def test_the_fullest_rank_needs_no_less_than_any_other(name, stages):
-    """Ranks that are alike are not all looked at: under a split backward the last of them holds most, else the first."""
+    """Ranks that are alike are not all looked at: under a split backward the last of them holds most, else the
+    first.
+    """
     made = training_memory(*of(pipeline_schedule=name, pipeline_parallel_size=stages))
     assert made.needed == made.fullest.needed == max(rank.needed for rank in made.ranks)
 

@@ -38,9 +38,17 @@ def part_bits(model, word, part, layer=-1):
 
 @pytest.mark.parametrize(
     ("word", "name", "table", "head"),
-    [("Q8_0", "q8_0", 8.5, 8.5), ("q4_k_m", "q4_k_m", 4.5, 6.5625), ("Q4_K", "q4_k_m", 4.5, 6.5625), ("MOSTLY_Q4_K_M", "q4_k_m", 4.5, 6.5625),
-     ("q4-k-m", "q4_k_m", 4.5, 6.5625), ("Q4_K_L", "q4_k_l", 8.5, 8.5), ("IQ4_XS", "iq4_xs", 4.25, 6.5625), ("mxfp4_moe", "mxfp4_moe", 8.5, 8.5)],
-)  # fmt: skip
+    [
+        ("Q8_0", "q8_0", 8.5, 8.5),
+        ("q4_k_m", "q4_k_m", 4.5, 6.5625),
+        ("Q4_K", "q4_k_m", 4.5, 6.5625),
+        ("MOSTLY_Q4_K_M", "q4_k_m", 4.5, 6.5625),
+        ("q4-k-m", "q4_k_m", 4.5, 6.5625),
+        ("Q4_K_L", "q4_k_l", 8.5, 8.5),
+        ("IQ4_XS", "iq4_xs", 4.25, 6.5625),
+        ("mxfp4_moe", "mxfp4_moe", 8.5, 8.5),
+    ],
+)
 def test_a_gguf_word_means_the_file_with_its_table_and_head_quantised_too(word, name, table, head):
     model = read("llama-3.1-8b")
     assert storage(model, word).name == name

@@ -36,10 +36,17 @@ def memory(model, **sizes):
 # GiB of one request of 131,072 tokens with 16-bit keys and values: from the configs, as vLLM counts them
 # (research on peers, section 4); the second figure is state or window that comes on top.
 KV_TABLE = {
-    "llama-3.1-8b": (16.0, 0), "deepseek-v3": (8.58, 0), "kimi-k2-instruct": (8.58, 0), "gpt-oss-120b": (4.50, 0.005),
-    "gemma-4-26b-a4b": (2.5, 0.2), "qwen3.5-27b": (8.0, 0.14), "nemotron-3-nano-30b-a3b": (0.75, 0.046), "mimo-v2-flash": (2.81, 0.03),
-    "llama-4-scout-17b-16e": (6.0, 1.125), "glm-5": (10.97, 1.26),
-}  # fmt: skip
+    "llama-3.1-8b": (16.0, 0),
+    "deepseek-v3": (8.58, 0),
+    "kimi-k2-instruct": (8.58, 0),
+    "gpt-oss-120b": (4.50, 0.005),
+    "gemma-4-26b-a4b": (2.5, 0.2),
+    "qwen3.5-27b": (8.0, 0.14),
+    "nemotron-3-nano-30b-a3b": (0.75, 0.046),
+    "mimo-v2-flash": (2.81, 0.03),
+    "llama-4-scout-17b-16e": (6.0, 1.125),
+    "glm-5": (10.97, 1.26),
+}
 
 
 @pytest.mark.parametrize("name", KV_TABLE)
@@ -104,11 +111,16 @@ def test_a_gguf_file_type_is_a_mixture():
     assert as_stored(memory("llama-3.1-8b", weights="Q4_K_M")) / GIB == pytest.approx(4.58, abs=0.005)
 
 
-SIZES = st.fixed_dictionaries({
-    "context": st.sampled_from([512, 8192, 131_072]), "concurrency": st.integers(1, 64), "tensor_parallel_size": st.sampled_from([1, 2, 4]),
-    "pipeline_parallel_size": st.sampled_from([1, 2, 4]), "weights": st.sampled_from([None, "fp8", "awq"]),
-    "kv_cache": st.sampled_from([None, "fp8"]),
-})  # fmt: skip
+SIZES = st.fixed_dictionaries(
+    {
+        "context": st.sampled_from([512, 8192, 131_072]),
+        "concurrency": st.integers(1, 64),
+        "tensor_parallel_size": st.sampled_from([1, 2, 4]),
+        "pipeline_parallel_size": st.sampled_from([1, 2, 4]),
+        "weights": st.sampled_from([None, "fp8", "awq"]),
+        "kv_cache": st.sampled_from([None, "fp8"]),
+    }
+)
 
 
 @given(st.sampled_from(MODELS), SIZES)
@@ -251,9 +263,15 @@ def test_cache_set_aside_beyond_what_is_kept_is_explained():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"gpu_memory_utilization": 0}, {"gpu_memory_utilization": 1.2}, {"max_num_seqs": 0}, {"max_num_batched_tokens": -1},
-     {"engine": "transformers", "enforce_eager": True}, {"engine": "transformers", "gpu_memory_utilization": 0.9}],
-)  # fmt: skip
+    [
+        {"gpu_memory_utilization": 0},
+        {"gpu_memory_utilization": 1.2},
+        {"max_num_seqs": 0},
+        {"max_num_batched_tokens": -1},
+        {"engine": "transformers", "enforce_eager": True},
+        {"engine": "transformers", "gpu_memory_utilization": 0.9},
+    ],
+)
 def test_settings_of_an_engine_out_of_their_range_are_refused(wrong):
     with pytest.raises(InvalidPlan, match=next(name for name in wrong if name != "engine")):
         serve(read("llama-3.1-8b"), cluster(H100), ServingOptions(**wrong))

@@ -1,4 +1,6 @@
-"""The command that starts an engine: what it calls the model, how weights are loaded, who drafts, and on which nodes it runs."""
+"""The command that starts an engine: what it calls the model, how weights are loaded, who drafts, and on which nodes
+it runs.
+"""
 
 from json import dumps
 
@@ -25,10 +27,16 @@ def launched(name, on, **options):
 
 @pytest.mark.parametrize(
     ("said", "called"),
-    [("llama-3.1-8b", "meta-llama/Llama-3.1-8B"), ("llama3.1", "meta-llama/Llama-3.1-8B"), ("meta-llama/llama-3.1-8b", "meta-llama/Llama-3.1-8B"),
-     ("llama-3.1-8b-instruct", "meta-llama/llama-3.1-8b-instruct"), ("meta-llama/Llama-3.1-8B-Instruct", "meta-llama/Llama-3.1-8B-Instruct"),
-     ("LLM-Research/Meta-Llama-3.1-8B-Instruct", "meta-llama/meta-llama-3.1-8b-instruct"), ("deepseek-r1", "deepseek-ai/DeepSeek-R1")],
-)  # fmt: skip
+    [
+        ("llama-3.1-8b", "meta-llama/Llama-3.1-8B"),
+        ("llama3.1", "meta-llama/Llama-3.1-8B"),
+        ("meta-llama/llama-3.1-8b", "meta-llama/Llama-3.1-8B"),
+        ("llama-3.1-8b-instruct", "meta-llama/llama-3.1-8b-instruct"),
+        ("meta-llama/Llama-3.1-8B-Instruct", "meta-llama/Llama-3.1-8B-Instruct"),
+        ("LLM-Research/Meta-Llama-3.1-8B-Instruct", "meta-llama/meta-llama-3.1-8b-instruct"),
+        ("deepseek-r1", "deepseek-ai/DeepSeek-R1"),
+    ],
+)
 def test_a_model_is_called_by_the_id_that_loaders_know(said, called):
     assert launched(said, "8xh200").startswith(f"vllm serve {called} ")
 
@@ -44,8 +52,16 @@ def test_a_folder_is_called_by_its_path(tmp_path):
 BARE = {
     name: value for name, value in read("llama-3.1-8b").config.items() if name not in ("_name_or_path", "quantization")
 }
-ENGINES = {"vllm": "vllm serve MODEL ", "sglang": "--model-path MODEL ", "tensorrt-llm": "trtllm-serve MODEL ", "transformers": "transformers serve MODEL",
-           "generic": "--model-id MODEL ", "llama.cpp": "-m MODEL-BF16.gguf ", "ollama": "FROM ./MODEL-BF16.gguf", "gpt-fast": " checkpoints/MODEL/model.pth"}  # fmt: skip
+ENGINES = {
+    "vllm": "vllm serve MODEL ",
+    "sglang": "--model-path MODEL ",
+    "tensorrt-llm": "trtllm-serve MODEL ",
+    "transformers": "transformers serve MODEL",
+    "generic": "--model-id MODEL ",
+    "llama.cpp": "-m MODEL-BF16.gguf ",
+    "ollama": "FROM ./MODEL-BF16.gguf",
+    "gpt-fast": " checkpoints/MODEL/model.pth",
+}
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -67,8 +83,14 @@ def test_a_config_saved_by_itself_says_nothing_of_where_its_weights_are(tmp_path
 
 @pytest.mark.parametrize(
     ("said", "called"),
-    [("meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-8B"), ("gpt2", "gpt2"), ("/home/somebody/out", "MODEL"), ("./out", "MODEL"), ("C:/out", "MODEL")],
-)  # fmt: skip
+    [
+        ("meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-8B"),
+        ("gpt2", "gpt2"),
+        ("/home/somebody/out", "MODEL"),
+        ("./out", "MODEL"),
+        ("C:/out", "MODEL"),
+    ],
+)
 def test_a_config_that_says_an_id_is_called_by_it_and_not_by_a_path_of_another_machine(said, called):
     assert launched({**BARE, "_name_or_path": said}, "h100").startswith(f"vllm serve {called} ")
 
@@ -91,10 +113,17 @@ def test_a_draft_model_is_called_so_too():
 
 @pytest.mark.parametrize(
     ("name", "on", "engine", "weights"),
-    [("llama-3.1-70b", "4xh100", "vllm", "nvfp4"), ("deepseek-v3", "8xb200", "vllm", "nvfp4"), ("llama-3.1-8b", "h100", "sglang", "q4_k_m"),
-     ("llama-3.1-8b", "h100", "vllm", "awq"), ("llama-3.1-8b", "h100", "vllm", "gptq"), ("gpt-oss-20b", "h100", "vllm", "bf16"),
-     ("llama-3.1-8b", "h100", "vllm", "int8"), ("llama-3.1-8b", "h100", "tensorrt-llm", "fp8")],
-)  # fmt: skip
+    [
+        ("llama-3.1-70b", "4xh100", "vllm", "nvfp4"),
+        ("deepseek-v3", "8xb200", "vllm", "nvfp4"),
+        ("llama-3.1-8b", "h100", "sglang", "q4_k_m"),
+        ("llama-3.1-8b", "h100", "vllm", "awq"),
+        ("llama-3.1-8b", "h100", "vllm", "gptq"),
+        ("gpt-oss-20b", "h100", "vllm", "bf16"),
+        ("llama-3.1-8b", "h100", "vllm", "int8"),
+        ("llama-3.1-8b", "h100", "tensorrt-llm", "fp8"),
+    ],
+)
 def test_what_an_engine_does_not_make_itself_is_asked_for_by_name(name, on, engine, weights):
     command, note = launched(name, on, engine=engine, weights=weights).splitlines()
     assert f"PATH-OR-ID-OF-A-{weights}-CHECKPOINT" in command and "--quantization" not in command
@@ -103,9 +132,13 @@ def test_what_an_engine_does_not_make_itself_is_asked_for_by_name(name, on, engi
 
 @pytest.mark.parametrize(
     ("name", "engine", "weights", "words"),
-    [("llama-3.1-8b", "vllm", "fp8", "--quantization fp8"), ("llama-3.1-8b", "sglang", "nf4", "--load-format bitsandbytes --quantization bitsandbytes"),
-     ("llama-3.1-8b", "transformers", "nf4", "--quantization bnb-4bit"), ("llama-3.1-8b", "vllm", "fp16", "--dtype half")],
-)  # fmt: skip
+    [
+        ("llama-3.1-8b", "vllm", "fp8", "--quantization fp8"),
+        ("llama-3.1-8b", "sglang", "nf4", "--load-format bitsandbytes --quantization bitsandbytes"),
+        ("llama-3.1-8b", "transformers", "nf4", "--quantization bnb-4bit"),
+        ("llama-3.1-8b", "vllm", "fp16", "--dtype half"),
+    ],
+)
 def test_what_an_engine_makes_while_it_loads_it_is_told(name, engine, weights, words):
     command = launched(name, "h100", engine=engine, weights=weights)
     assert words in command and "meta-llama/Llama-3.1-8B" in command and "#" not in command
@@ -171,7 +204,9 @@ def test_replicas_over_nodes_say_how_many_each_node_has():
 
 
 def test_replicas_of_a_mixture_are_servers_of_their_own_in_vllm():
-    """docs/serving/data_parallel_deployment.md: data-parallel ranks of a mixture would divide its experts among them."""
+    """docs/serving/data_parallel_deployment.md: data-parallel ranks of a mixture would divide its experts among
+    them.
+    """
     for machine, servers in (("8xh200", 2), ("2x8xh200", 4), ("GB200-NVL72", 18)):
         command = launched("qwen3-235b-a22b", machine, tensor_parallel_size=4)
         assert "--data-parallel-size" not in command and "--nnodes" not in command, machine

@@ -1,4 +1,6 @@
-"""Counts and lengths that `serve`, `serve --for-my-machine` and `max` give for the same limit are one number, which holds while one more does not."""
+"""Counts and lengths that `serve`, `serve --for-my-machine` and `max` give for the same limit are one number, which
+holds while one more does not.
+"""
 
 import shlex
 
@@ -47,7 +49,10 @@ def ask(model, on, options, requests):
 def test_the_concurrent_requests_of_serve_fit_and_one_more_does_not(model, on, options):
     answer = tonnage.serve(model, on=on, **options)
     count = int(answer.serving["concurrency"].value)
-    replicas = answer.question["replicas"]["value"] * answer.question.get("attention_data_parallel_size", {"value": 1})["value"]  # fmt: skip
+    replicas = (
+        answer.question["replicas"]["value"]
+        * answer.question.get("attention_data_parallel_size", {"value": 1})["value"]
+    )
     if count:
         assert ask(model, on, options, count).needed_bytes <= answer.usable_bytes
         assert ask(model, on, options, count).serving["concurrency"].value == count
@@ -76,7 +81,15 @@ def test_serve_and_max_say_the_same_longest_context(model, on, options):
     assert int(serving["longest_context"].value) == (found["value"] or 0)
 
 
-@pytest.mark.parametrize(("model", "on", "context"), [("qwen3-32b", "rtx-4090", 16384), ("gemma-4-26b-a4b-it", "rtx-4090", 16384), ("llama-3.1-8b", "h100", 8192), ("gemma-3-12b-it", "m3-max-64gb", 8192)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("model", "on", "context"),
+    [
+        ("qwen3-32b", "rtx-4090", 16384),
+        ("gemma-4-26b-a4b-it", "rtx-4090", 16384),
+        ("llama-3.1-8b", "h100", 8192),
+        ("gemma-3-12b-it", "m3-max-64gb", 8192),
+    ],
+)
 def test_the_longest_context_on_my_machine_is_that_of_max(model, on, context):
     rows = my_machine(cluster(on), [(model, "", read(model))], ServingOptions(context=context)).runs
     assert rows
@@ -113,11 +126,14 @@ def test_no_precision_on_my_machine_is_larger_than_a_checkpoint_that_runs_there(
         assert not own or max(row.download_bytes for row in rows) == own[0]
 
 
-@pytest.mark.parametrize("line", [
-    "gpt-oss-20b --on rtx-3060 --engine ollama",
-    "qwen3-32b --on rtx-3060 --engine ollama --weights q4_k_m",
-    "llama-3.1-8b --on 2xrtx-3060 --engine ollama --weights q8_0 --users 4",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        "gpt-oss-20b --on rtx-3060 --engine ollama",
+        "qwen3-32b --on rtx-3060 --engine ollama --weights q4_k_m",
+        "llama-3.1-8b --on 2xrtx-3060 --engine ollama --weights q8_0 --users 4",
+    ],
+)
 def test_the_figures_of_a_suggestion_are_those_of_its_own_command_line(line, capsys):
     import json
 

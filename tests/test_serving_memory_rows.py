@@ -29,8 +29,14 @@ def errors(metric, beginning="", only_full=True):
 
 
 def row(config=None, metric="KV cache memory", unit="GiB", model="qwen2.5-7b-instruct", source="a log"):
-    return Row(id="row", kind="infer_memory", model={"name": model}, config={**LOG, **(config or {})},
-               measured=Measured(metric, 1.0, unit), source=source)  # fmt: skip
+    return Row(
+        id="row",
+        kind="infer_memory",
+        model={"name": model},
+        config={**LOG, **(config or {})},
+        measured=Measured(metric, 1.0, unit),
+        source=source,
+    )
 
 
 def value(**said):
@@ -72,10 +78,18 @@ def test_what_is_not_predicted_says_why():
 
 @pytest.mark.parametrize(
     ("framework", "form", "name", "version"),
-    [("vLLM 0.19", "", "vllm", "0.19"), ("vLLM V1 0.8.x", "", "vllm", "0.8.x"), ("vLLM (PR)", "", "vllm", ""), ("SGLang", "", "sglang", ""),
-     ("transformers 4.46.0, torch 2.3.1, FA 2.5.8", "", "transformers", "4.46.0"), ("ROCm blog, transformers", "", "transformers", ""),
-     ("llama.cpp", "", "llama.cpp", ""), ("", "GGUF", "llama.cpp", ""), ("LitGPT 8641822, torch 2.1.0", "", "litgpt", "")],
-)  # fmt: skip
+    [
+        ("vLLM 0.19", "", "vllm", "0.19"),
+        ("vLLM V1 0.8.x", "", "vllm", "0.8.x"),
+        ("vLLM (PR)", "", "vllm", ""),
+        ("SGLang", "", "sglang", ""),
+        ("transformers 4.46.0, torch 2.3.1, FA 2.5.8", "", "transformers", "4.46.0"),
+        ("ROCm blog, transformers", "", "transformers", ""),
+        ("llama.cpp", "", "llama.cpp", ""),
+        ("", "GGUF", "llama.cpp", ""),
+        ("LitGPT 8641822, torch 2.1.0", "", "litgpt", ""),
+    ],
+)
 def test_an_engine_and_its_version_are_read_from_the_words_of_the_source(framework, form, name, version):
     found = engine_of(framework.lower(), form.lower())
     assert (found, version_of(framework.lower(), found)) == (name, version)
@@ -90,18 +104,32 @@ def test_an_engine_that_nobody_knows_is_refused_by_name():
 
 @pytest.mark.parametrize(
     ("name", "model"),
-    [("RedHatAI/Llama-3.3-70B-Instruct-fp8-dynamic", "Llama-3.3-70B-Instruct"), ("x/Meta-Llama-3.1-8B-Instruct-quantized.w4a16", "Meta-Llama-3.1-8B-Instruct"),
-     ("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int8", "Qwen2.5-7B-Instruct"), ("openai/gpt-oss-20b", "gpt-oss-20b"), ("mistral-7b-awq", "mistral-7b")],
-)  # fmt: skip
+    [
+        ("RedHatAI/Llama-3.3-70B-Instruct-fp8-dynamic", "Llama-3.3-70B-Instruct"),
+        ("x/Meta-Llama-3.1-8B-Instruct-quantized.w4a16", "Meta-Llama-3.1-8B-Instruct"),
+        ("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int8", "Qwen2.5-7B-Instruct"),
+        ("openai/gpt-oss-20b", "gpt-oss-20b"),
+        ("mistral-7b-awq", "mistral-7b"),
+    ],
+)
 def test_a_checkpoint_that_others_quantised_is_the_model_that_they_started_from(name, model):
     assert without_format(name) == model
 
 
 @pytest.mark.parametrize(
     ("text", "weights"),
-    [("gptq_marlin w4a16", "gptq"), ("gptq-int8", "gptq-int8"), ("awq 4-bit", "awq"), ("compressed-tensors w8a8", "int8"), ("nf4-dq", "nf4-double"),
-     ("fp8", "fp8"), ("mxfp4", "mxfp4"), ("bf16", "bf16"), ("something", None)],
-)  # fmt: skip
+    [
+        ("gptq_marlin w4a16", "gptq"),
+        ("gptq-int8", "gptq-int8"),
+        ("awq 4-bit", "awq"),
+        ("compressed-tensors w8a8", "int8"),
+        ("nf4-dq", "nf4-double"),
+        ("fp8", "fp8"),
+        ("mxfp4", "mxfp4"),
+        ("bf16", "bf16"),
+        ("something", None),
+    ],
+)
 def test_what_weights_are_stored_in_is_read_from_words(text, weights):
     assert weights_of(text) == weights
 
@@ -145,7 +173,9 @@ def test_captured_graphs_are_in_the_share_from_vllm_0_21_on_and_beside_it_before
 
 
 def test_a_sampler_that_sorts_takes_as_much_as_vllm_before_0_17_did():
-    """Since 0.17 the peak is 60 % less (llm-d-planner's constants of 0.16 against its runs of 0.19: 5.5 GiB, and 2.2)."""
+    """Since 0.17 the peak is 60 % less (llm-d-planner's constants of 0.16 against its runs of 0.19: 5.5 GiB, and
+    2.2).
+    """
     before, since = (
         value(config={"framework": f"vLLM {version}"}, metric="activation peak") for version in ("0.16", "0.19")
     )
@@ -179,16 +209,26 @@ def test_a_model_that_nobody_knows_is_skipped_with_the_reason():
 
 
 def test_first_ranks_of_a_pipeline_sample_nothing():
-    """What a log prints first is of the first rank: its peak falls with pipeline parallelism, not with tensor parallelism."""
+    """What a log prints first is of the first rank: its peak falls with pipeline parallelism, not with tensor
+    parallelism.
+    """
     whole, cut, piped = (value(config=said, metric="activation peak") for said in ({}, {"tp": 2}, {"pp": 2}))
     assert cut == pytest.approx(whole) and piped < 0.6 * whole
 
 
 @pytest.mark.parametrize(
     ("unit", "binary", "size"),
-    [("GiB per GPU", True, 2**30), ("GB", True, 2**30), ("GB (1e9)", True, 1e9), ("GB", False, 1e9), ("MB", True, 2**20), ("tokens", True, 1),
-     ("bytes", True, 1), ("GiB (log prints GB)", True, 2**30)],
-)  # fmt: skip
+    [
+        ("GiB per GPU", True, 2**30),
+        ("GB", True, 2**30),
+        ("GB (1e9)", True, 1e9),
+        ("GB", False, 1e9),
+        ("MB", True, 2**20),
+        ("tokens", True, 1),
+        ("bytes", True, 1),
+        ("GiB (log prints GB)", True, 2**30),
+    ],
+)
 def test_gigabytes_are_binary_except_where_the_unit_or_the_source_says_otherwise(unit, binary, size):
     assert unit_of(unit, binary) == size
 

@@ -38,8 +38,18 @@ def figure(name: str, metric: str, unit: str) -> TimeFigure:
 
 def sample(identity: str, **config: object) -> Row:
     """A row of silicon_sample.csv."""
-    base = {"framework": "sglang", "gpu": "b200_sxm", "hf_model": "deepseek-ai/DeepSeek-R1", "gemm_quant": "fp8", "isl": 1024, "osl": 1024,
-            "concurrency": 64, "batch_size": 64, "tp": 8, "attention_dp": 1}  # fmt: skip
+    base = {
+        "framework": "sglang",
+        "gpu": "b200_sxm",
+        "hf_model": "deepseek-ai/DeepSeek-R1",
+        "gemm_quant": "fp8",
+        "isl": 1024,
+        "osl": 1024,
+        "concurrency": 64,
+        "batch_size": 64,
+        "tp": 8,
+        "attention_dp": 1,
+    }
     return Row(
         id=f"aic-{identity}",
         kind="infer_speed",
@@ -183,23 +193,91 @@ def test_racks_of_prefill_and_decode_together_are_no_question():
 @pytest.mark.parametrize(
     ("name", "model", "accelerator", "engine", "precision", "expected"),
     [
-        ("aic-2026_04_06_deepseek_r1_b200_sxm_sglang_fp4_agg_1024x1024_c4_tp8_ep8_1015", "deepseek-v3", "B200-SXM-180GB", "sglang", "nvfp4",
-         (8, 1, 8, 1, None, "fp8")),
-        ("aic-dsr1_h200_sglang_fp8_agg_1024x1024_c4_cfg81", "deepseek-v3", "H200-SXM-141GB", "sglang", "fp8", (8, 1, 1, 1, None, "bf16")),
-        ("aic-2026_04_06_gpt_oss_120b_h100_sxm_vllm_fp4_agg_1024x1024_c4_tp2_ep1_312", "gpt-oss-120b", "H100-SXM-80GB", "vllm", "mxfp4",
-         (2, 1, 1, 1, None, "bf16")),
-        ("qwen3doc-4b-sg-in1-awq-int4", "qwen3-4b", "H20-96GB", "sglang", "int4", (1, 1, 1, 1, "awq-4bit-128g", "bf16")),
-        ("qwen25doc-7b-tr-in1-gptq-int8", "qwen2.5-7b", "A100-SXM-80GB", "transformers", "int8", (1, 1, 1, 1, "gptq-8bit-128g", "bf16")),
-        ("gptfast-l2-70b-tp8-int4", "llama-2-70b", "A100-SXM-80GB", "gpt-fast", "int4", (8, 1, 1, 1, "int4-32g", "bf16")),
-        ("xd-3090-24gb-2-8b-q4_k_m-tg512", "llama-3-8b", "RTX-3090", "llama.cpp", "q4_k_m", (1, 1, 1, 2, "Q4_K_M", "fp16")),
-        ("litgpt-inf-llama-2-7b-nf4-dq-tps", "llama-2-7b", "A100-SXM-40GB", "transformers", "nf4-dq", (1, 1, 1, 1, "nf4-double", "bf16")),
+        (
+            "aic-2026_04_06_deepseek_r1_b200_sxm_sglang_fp4_agg_1024x1024_c4_tp8_ep8_1015",
+            "deepseek-v3",
+            "B200-SXM-180GB",
+            "sglang",
+            "nvfp4",
+            (8, 1, 8, 1, None, "fp8"),
+        ),
+        (
+            "aic-dsr1_h200_sglang_fp8_agg_1024x1024_c4_cfg81",
+            "deepseek-v3",
+            "H200-SXM-141GB",
+            "sglang",
+            "fp8",
+            (8, 1, 1, 1, None, "bf16"),
+        ),
+        (
+            "aic-2026_04_06_gpt_oss_120b_h100_sxm_vllm_fp4_agg_1024x1024_c4_tp2_ep1_312",
+            "gpt-oss-120b",
+            "H100-SXM-80GB",
+            "vllm",
+            "mxfp4",
+            (2, 1, 1, 1, None, "bf16"),
+        ),
+        (
+            "qwen3doc-4b-sg-in1-awq-int4",
+            "qwen3-4b",
+            "H20-96GB",
+            "sglang",
+            "int4",
+            (1, 1, 1, 1, "awq-4bit-128g", "bf16"),
+        ),
+        (
+            "qwen25doc-7b-tr-in1-gptq-int8",
+            "qwen2.5-7b",
+            "A100-SXM-80GB",
+            "transformers",
+            "int8",
+            (1, 1, 1, 1, "gptq-8bit-128g", "bf16"),
+        ),
+        (
+            "gptfast-l2-70b-tp8-int4",
+            "llama-2-70b",
+            "A100-SXM-80GB",
+            "gpt-fast",
+            "int4",
+            (8, 1, 1, 1, "int4-32g", "bf16"),
+        ),
+        (
+            "xd-3090-24gb-2-8b-q4_k_m-tg512",
+            "llama-3-8b",
+            "RTX-3090",
+            "llama.cpp",
+            "q4_k_m",
+            (1, 1, 1, 2, "Q4_K_M", "fp16"),
+        ),
+        (
+            "litgpt-inf-llama-2-7b-nf4-dq-tps",
+            "llama-2-7b",
+            "A100-SXM-40GB",
+            "transformers",
+            "nf4-dq",
+            (1, 1, 1, 1, "nf4-double", "bf16"),
+        ),
         ("neuron-inf2-thr-00-llama-3-8b", "llama-3-8b", "Inferentia2", "neuron", "int8", (12, 1, 1, 1, "int8", "fp16")),
         ("neuron-trn1-thr-00-llama-3-8b", "llama-3-8b", "Trainium1", "neuron", "int8", (16, 1, 1, 1, "int8", "fp16")),
-        ("trtllm10-llama-3.3-70b-h100-tp2-128-128", "llama-3.3-70b", "H100-SXM-80GB", "tensorrt-llm", "fp8", (2, 1, 1, 1, None, "fp8")),
-        ("nim-l33-70b-180-5000-500-c5", "llama-3.3-70b", "H100-SXM-80GB", "tensorrt-llm", "fp8", (2, 1, 1, 1, None, "fp8")),
+        (
+            "trtllm10-llama-3.3-70b-h100-tp2-128-128",
+            "llama-3.3-70b",
+            "H100-SXM-80GB",
+            "tensorrt-llm",
+            "fp8",
+            (2, 1, 1, 1, None, "fp8"),
+        ),
+        (
+            "nim-l33-70b-180-5000-500-c5",
+            "llama-3.3-70b",
+            "H100-SXM-80GB",
+            "tensorrt-llm",
+            "fp8",
+            (2, 1, 1, 1, None, "fp8"),
+        ),
         ("is-sglang-ep-dsv3-2k", "deepseek-v3", "H100-SXM-80GB", "sglang", "fp8", (1, 72, 72, 1, None, "bf16")),
     ],
-)  # fmt: skip
+)
 def test_a_row_of_each_source_is_the_run_that_it_was(
     name: str, model: str, accelerator: str, engine: str, precision: str, expected: tuple
 ):
@@ -220,7 +298,9 @@ def test_loads_are_lengths_of_the_source_and_its_range():
 
 
 def test_what_a_checkpoint_leaves_in_16_bits_is_left_so():
-    """NVIDIA's NVFP4 checkpoint of DeepSeek keeps the projections of attention but the last; the user's own nvfp4 would not."""
+    """NVIDIA's NVFP4 checkpoint of DeepSeek keeps the projections of attention but the last; the user's own nvfp4
+    would not.
+    """
     model = question("aic-2026_04_06_deepseek_r1_b200_sxm_sglang_fp4_agg_1024x1024_c4_tp8_ep8_1015").model
     stored = storage(model, None)
     sizes = {

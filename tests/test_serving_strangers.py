@@ -88,7 +88,9 @@ def test_replicas_of_prompts_that_cannot_be_are_refused(options, words):
 
 
 def test_a_move_to_other_replicas_keeps_the_requests_that_are_held():
-    """Two replicas have a default of two requests, four of four: what is faster with more of them is another workload."""
+    """Two replicas have a default of two requests, four of four: what is faster with more of them is another
+    workload.
+    """
     answer = tonnage.serve("qwen2-7b", on="8xH100-SXM-80GB")
     held = answer.question["concurrency"]["value"]
     for move in answer.advice:

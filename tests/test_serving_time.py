@@ -1,4 +1,6 @@
-"""The time of passes and of serving: bounds that physics sets, arrays against single plans, and what each setting must do."""
+"""The time of passes and of serving: bounds that physics sets, arrays against single plans, and what each setting
+must do.
+"""
 
 import numpy as np
 import pytest
@@ -50,9 +52,14 @@ def test_a_pass_never_takes_less_than_reading_the_weights_that_it_touches(name, 
     for requests in (1, 8, 64):
         dense = sum(each.bytes for work in works for each in (*work.products, *work.head))
         touched = sum(
-            each.layers * each.bytes * each.num_experts * (1 - (1 - each.top_k / each.num_experts) ** requests) / made.expert_parallel_size
-            for work in works for each in work.experts
-        )  # fmt: skip
+            each.layers
+            * each.bytes
+            * each.num_experts
+            * (1 - (1 - each.top_k / each.num_experts) ** requests)
+            / made.expert_parallel_size
+            for work in works
+            for each in work.experts
+        )
         assert passes.seconds(0, 0, requests, requests * 1024) > (dense + touched) / bandwidth
 
 
@@ -119,8 +126,9 @@ def test_drafts_that_are_always_taken_give_every_token_of_a_pass_and_such_as_nev
 def test_drafts_that_are_taken_shorten_the_time_of_a_token_and_such_as_are_not_lengthen_it():
     said = {"tensor_parallel_size": 8, "expert_parallel_size": 8, "engine": "sglang"}
     without, good, bad = (
-        times("deepseek-v3", "8xh200", replace(LOAD, concurrency=4), draft_tokens=n, acceptance=p, **said).tpot_seconds for n, p in ((0, 0), (1, 0.9), (1, 0))
-    )  # fmt: skip
+        times("deepseek-v3", "8xh200", replace(LOAD, concurrency=4), draft_tokens=n, acceptance=p, **said).tpot_seconds
+        for n, p in ((0, 0), (1, 0.9), (1, 0))
+    )
     assert good < without < bad
 
 
@@ -296,7 +304,9 @@ def test_more_tokens_and_more_requests_never_shorten_a_pass_of_a_pipeline(engine
 
 
 def test_prompts_beside_requests_that_decode_never_shorten_a_pass_of_llama_cpp():
-    """Requests that decode stay in as few micro-batches as they fill: tokens of prompts do not spread them over more."""
+    """Requests that decode stay in as few micro-batches as they fill: tokens of prompts do not spread them over
+    more.
+    """
     passes = pass_time(MODELS["llama-3.1-8b"], plan(engine="llama.cpp", pipeline_parallel_size=4), cluster("4xh100"))
     tokens = np.array([0, 1, 64, 256, 511, 512, 513, 1024, 4096, 32768])
     for requests in (1, 256, 512, 700):

@@ -243,8 +243,13 @@ def test_what_the_times_leave_out_is_said():
 @pytest.mark.parametrize("written", [80e9, 80_000_000_000, "80GB/s"])
 def test_a_rate_of_bytes_is_a_number_or_a_text_as_on_the_command_line(written):
     host = {"engine": "llama.cpp", "weights": "q4_k_m", "layers_on_accelerator": 20}
-    assert ask(on="h100", host_bandwidth=written, **host).serving["tpot_seconds"].value == ask(on="h100", host_bandwidth=80e9, **host).serving["tpot_seconds"].value  # fmt: skip
-    assert value(ask(storage_read_bandwidth=written), "load_seconds") == value(ask(storage_read_bandwidth=80e9), "load_seconds")  # fmt: skip
+    assert (
+        ask(on="h100", host_bandwidth=written, **host).serving["tpot_seconds"].value
+        == ask(on="h100", host_bandwidth=80e9, **host).serving["tpot_seconds"].value
+    )
+    assert value(ask(storage_read_bandwidth=written), "load_seconds") == value(
+        ask(storage_read_bandwidth=80e9), "load_seconds"
+    )
     with pytest.raises(InvalidInput, match="host_bandwidth must be more than 0"):
         ask(host_bandwidth=-1.0)
 
@@ -400,15 +405,20 @@ def test_the_rules_of_serving_have_the_documents_figure_the_right_one_and_the_ex
         ({"output_tokens": 0}, "output_tokens must be from 1 to .* Got 0"),
         ({"context": 600}, r"500 \+ 200 = 700 tokens. Got 600"),
         ({"cached_tokens": 500}, "fewer than the 500 input_tokens. Got 500"),
-        ({"spread": 1.0}, "spread must be at least 0 and less than 1"), ({"spread": -0.5}, "spread must be from 0 to 1"),
-        ({"burstiness": 2.0}, "add request_rate"), ({"request_rate": 0.0}, "request_rate must be from"),
-        ({"percentile": "p99"}, "percentile is of the limits ttft and tpot"), ({"num_requests": 10}, "num_requests is of a simulation"),
-        ({"seed": 3}, "seed is of a simulation"), ({"ttft": "soon"}, "ttft must be"), ({"tpot": 0.0}, "tpot must be more than 0"),
+        ({"spread": 1.0}, "spread must be at least 0 and less than 1"),
+        ({"spread": -0.5}, "spread must be from 0 to 1"),
+        ({"burstiness": 2.0}, "add request_rate"),
+        ({"request_rate": 0.0}, "request_rate must be from"),
+        ({"percentile": "p99"}, "percentile is of the limits ttft and tpot"),
+        ({"num_requests": 10}, "num_requests is of a simulation"),
+        ({"seed": 3}, "seed is of a simulation"),
+        ({"ttft": "soon"}, "ttft must be"),
+        ({"tpot": 0.0}, "tpot must be more than 0"),
         ({"keep_checkpoints": 3}, "keep_checkpoints is of a training run"),
         ({"trace": "/no/such/file.csv"}, "trace has lengths and arrivals of its own"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_what_contradicts_itself_is_refused_with_its_numbers(options, message):
     with pytest.raises(InvalidInput, match=message):
         ask(**options)
@@ -531,16 +541,35 @@ def negative(found, path=""):
     ("model", "on", "options"),
     [
         ("apertus-8b-2509", ON, {"engine": "vllm", "draft_tokens": 3, "acceptance": 0.7}),
-        ("apertus-8b-2509", ON, {"engine": "sglang", "draft_tokens": 3, "acceptance": 0.95, "max_num_batched_tokens": 512, "input_tokens": 10_000, "output_tokens": 1}),
-        ("gemma-3-27b-pt", ON, {"engine": "sglang", "draft_tokens": 5, "acceptance": 0.0, "input_tokens": 10_000, "output_tokens": 1}),
-        ("mixtral-8x7b", "DGX-2", {"engine": "tensorrt-llm", "input_tokens": 10_000, "output_tokens": 1, "spread": 0.2}),
+        (
+            "apertus-8b-2509",
+            ON,
+            {
+                "engine": "sglang",
+                "draft_tokens": 3,
+                "acceptance": 0.95,
+                "max_num_batched_tokens": 512,
+                "input_tokens": 10_000,
+                "output_tokens": 1,
+            },
+        ),
+        (
+            "gemma-3-27b-pt",
+            ON,
+            {"engine": "sglang", "draft_tokens": 5, "acceptance": 0.0, "input_tokens": 10_000, "output_tokens": 1},
+        ),
+        (
+            "mixtral-8x7b",
+            "DGX-2",
+            {"engine": "tensorrt-llm", "input_tokens": 10_000, "output_tokens": 1, "spread": 0.2},
+        ),
         ("t5-large", ON, {"context": 1 << 31}),
         ("t5-3b", ON, {"context": 1 << 33}),
         ("llama-3.1-8b", "DGX-2", {"weights_on_host": 1 << 30}),
         ("llama-3.1-8b", "DGX-2", {"weights_on_host": 200 << 30}),
         ("qwen3-8b", "rtx-4090", {"weights_on_host": 10 << 30, "concurrency": 7}),
     ],
-)  # fmt: skip
+)
 def test_no_part_of_a_time_or_of_bytes_is_below_zero(model, on, options):
     answer = ask(model, on, **options)
     assert "tpot_seconds" in answer.serving or not answer.fits
@@ -571,5 +600,8 @@ def test_a_draft_of_every_token_holds_the_cache_of_every_token():
         "weights": "awq",
         "context": 8192,
     }
-    plain, drafts = (value(ask(draft_tokens=tokens, acceptance=share, **said), "running") for tokens, share in ((None, None), (3, 0.9)))  # fmt: skip
+    plain, drafts = (
+        value(ask(draft_tokens=tokens, acceptance=share, **said), "running")
+        for tokens, share in ((None, None), (3, 0.9))
+    )
     assert drafts <= plain

@@ -1,4 +1,6 @@
-"""Rows of sources become rows of our own form: what is committed is what the readers give, and what cannot be read is named."""
+"""Rows of sources become rows of our own form: what is committed is what the readers give, and what cannot be read
+is named.
+"""
 
 import subprocess
 import sys

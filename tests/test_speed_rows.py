@@ -1,4 +1,6 @@
-"""`tonnage validate` for rows of measured speed: each source's words become the step that it ran, each metric its seconds."""
+"""`tonnage validate` for rows of measured speed: each source's words become the step that it ran, each metric its
+seconds.
+"""
 
 from pathlib import Path
 
@@ -62,35 +64,107 @@ def test_every_source_of_the_rows_is_one_that_is_known():
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("mb26.08-pre-training-deepseekv3-gb300-g256-mxfp8-gbs4096",
-         {"precision": "mxfp8-te-primary-16bit-gradients", "pipeline_layout": "E" + "tttt|" * 15 + "tmL", "mtp_layers": 1, "zero_stage": 1,
-          "virtual_pipeline_size": 8, "expert_parallel_size": 32, "cuda_graph": "full", "moe_token_dispatcher_type": "flex",
-          "overlap_moe_expert_parallel_comm": True, "recompute": "none", "micro_batch_size": 1, "global_batch_size": 4096}),
-        ("mb26.04.01-pre-training-llama3-70b-gb300-g64-fp8-gbs256",
-         {"precision": "fp8-te-primary-16bit-gradients", "zero_stage": 3, "tensor_parallel_size": 1}),
-        ("simumax-llama3_70b_l12_tp1_pp2_dp4_mbc4_cef-ms",
-         {"runtime": "megatron", "pipeline_parallel_size": 2, "data_parallel_size": 4, "num_microbatches": 4, "zero_stage": 1, "loss": "fused",
-          "recompute": "none", "precision": "bf16-mixed"}),
-        ("mpt-70b-h10080gb-s2048-g512-mb8-ga1-ampbf16-default-ac",
-         {"runtime": "fsdp2", "precision": "bf16-mixed", "recompute": "full", "micro_batch_size": 8, "num_microbatches": 1, "compile": False}),
-        ("nanotron-8B-n1-dp2-tp1-pp4-mbs1-ga128-z1-tps",
-         {"runtime": "nanotron", "zero_stage": 1, "pipeline_parallel_size": 4, "num_microbatches": 128, "recompute": "none"}),
-        ("tt-l31-8b-8g-fsdp-tps",
-         {"runtime": "fsdp2", "recompute": "selective-op", "compile": False, "micro_batch_size": 2, "runtime_version": "2024"}),
+        (
+            "mb26.08-pre-training-deepseekv3-gb300-g256-mxfp8-gbs4096",
+            {
+                "precision": "mxfp8-te-primary-16bit-gradients",
+                "pipeline_layout": "E" + "tttt|" * 15 + "tmL",
+                "mtp_layers": 1,
+                "zero_stage": 1,
+                "virtual_pipeline_size": 8,
+                "expert_parallel_size": 32,
+                "cuda_graph": "full",
+                "moe_token_dispatcher_type": "flex",
+                "overlap_moe_expert_parallel_comm": True,
+                "recompute": "none",
+                "micro_batch_size": 1,
+                "global_batch_size": 4096,
+            },
+        ),
+        (
+            "mb26.04.01-pre-training-llama3-70b-gb300-g64-fp8-gbs256",
+            {"precision": "fp8-te-primary-16bit-gradients", "zero_stage": 3, "tensor_parallel_size": 1},
+        ),
+        (
+            "simumax-llama3_70b_l12_tp1_pp2_dp4_mbc4_cef-ms",
+            {
+                "runtime": "megatron",
+                "pipeline_parallel_size": 2,
+                "data_parallel_size": 4,
+                "num_microbatches": 4,
+                "zero_stage": 1,
+                "loss": "fused",
+                "recompute": "none",
+                "precision": "bf16-mixed",
+            },
+        ),
+        (
+            "mpt-70b-h10080gb-s2048-g512-mb8-ga1-ampbf16-default-ac",
+            {
+                "runtime": "fsdp2",
+                "precision": "bf16-mixed",
+                "recompute": "full",
+                "micro_batch_size": 8,
+                "num_microbatches": 1,
+                "compile": False,
+            },
+        ),
+        (
+            "nanotron-8B-n1-dp2-tp1-pp4-mbs1-ga128-z1-tps",
+            {
+                "runtime": "nanotron",
+                "zero_stage": 1,
+                "pipeline_parallel_size": 4,
+                "num_microbatches": 128,
+                "recompute": "none",
+            },
+        ),
+        (
+            "tt-l31-8b-8g-fsdp-tps",
+            {
+                "runtime": "fsdp2",
+                "recompute": "selective-op",
+                "compile": False,
+                "micro_batch_size": 2,
+                "runtime_version": "2024",
+            },
+        ),
         ("tt-a100-llama-3-8b-selective-layer", {"recompute": "selective", "compile": False}),
-        ("korthikanti-t5-22B-full",
-         {"runtime": "megatron", "precision": "fp16-mixed", "attention": "eager", "recompute": "full", "sequence_parallel": False, "zero_stage": 0}),
-        ("mlm-sc21-1.7B", {"attention": "eager", "zero_stage": 0, "precision": "fp16-mixed", "dropout": True, "recompute": "full"}),
+        (
+            "korthikanti-t5-22B-full",
+            {
+                "runtime": "megatron",
+                "precision": "fp16-mixed",
+                "attention": "eager",
+                "recompute": "full",
+                "sequence_parallel": False,
+                "zero_stage": 0,
+            },
+        ),
+        (
+            "mlm-sc21-1.7B",
+            {"attention": "eager", "zero_stage": 0, "precision": "fp16-mixed", "dropout": True, "recompute": "full"},
+        ),
         ("mlm-h100-1.7B", {"attention": "flash", "zero_stage": 1, "micro_batch_size": 4, "recompute": "none"}),
-        ("megascale-175b-megatron-lm-b768-g256", {"virtual_pipeline_size": 6, "recompute": "selective", "tensor_parallel_size": 8}),
+        (
+            "megascale-175b-megatron-lm-b768-g256",
+            {"virtual_pipeline_size": 6, "recompute": "selective", "tensor_parallel_size": 8},
+        ),
         ("nemo2407-gpt3-5b-g64", {"precision": "fp8-te-16bit-gradients", "zero_stage": 1, "recompute": "none"}),
-        ("run-llama3-405b-8192-cp1",
-         {"pipeline_parallel_size": 16, "global_batch_size": 2048, "account_for_embedding_in_pipeline_split": True, "zero_stage": 1}),
+        (
+            "run-llama3-405b-8192-cp1",
+            {
+                "pipeline_parallel_size": 16,
+                "global_batch_size": 2048,
+                "account_for_embedding_in_pipeline_split": True,
+                "zero_stage": 1,
+            },
+        ),
         ("run-pythia-70m", {"runtime": "deepspeed", "global_batch_size": 1024, "micro_batch_size": 32}),
         ("torchtune-l31-8b-full-4090-tps", {"runtime": "torchtune", "compile": True, "optimizer": "paged-adamw-8bit"}),
         ("fsdp-gpt175b-b1", {"runtime": "fsdp2", "zero_stage": 3, "recompute": "full", "micro_batch_size": 1}),
     ],
-)  # fmt: skip
+)
 def test_a_row_of_each_source_is_the_run_that_it_was(name: str, expected: dict):
     found = options_of(BY_ID[name], KNOWN)
     assert {key: found.get(key) for key in expected} == expected
@@ -101,8 +175,16 @@ def test_a_row_of_each_source_is_the_run_that_it_was(name: str, expected: dict):
     [("DGX-GB300", 256, 64), ("DGX-GB200", 8, 8), ("DGX-H100", 256, 8), ("DGX-B200", 4, 4), ("H100 80GB SXM", 512, 8)],
 )
 def test_racks_are_one_domain_of_the_fast_link_and_every_machine_has_links(gpu: str, gpus: int, domain: int):
-    config = {"gpu": gpu, "gpus": gpus, "parallelism": {"tp": 1, "pp": 1}, "micro_batch": 1, "global_batch": gpus, "seq_len": 4096,
-              "precision": "BF16", "framework": "Megatron-Bridge NeMo container 26.08"}  # fmt: skip
+    config = {
+        "gpu": gpu,
+        "gpus": gpus,
+        "parallelism": {"tp": 1, "pp": 1},
+        "micro_batch": 1,
+        "global_batch": gpus,
+        "seq_len": 4096,
+        "precision": "BF16",
+        "framework": "Megatron-Bridge NeMo container 26.08",
+    }
     cluster = training_question(row(config, source=BRIDGE), {}).cluster
     assert (cluster.accelerators_per_node, cluster.size) == (domain, gpus)
     assert cluster.node is not None and cluster.node.inside is not None
@@ -111,9 +193,14 @@ def test_racks_are_one_domain_of_the_fast_link_and_every_machine_has_links(gpu: 
 
 @pytest.mark.parametrize(
     ("text", "bits"),
-    [("NVLink, 400 Gb/s RDMA per GPU", 400e9), ("400Gb/s CX-7 per GPU", 400e9), ("8x200G NIC per node", 200e9), ("2 Tb/s RoCE per node", 250e9),
-     ("A100 80GB", 0)],
-)  # fmt: skip
+    [
+        ("NVLink, 400 Gb/s RDMA per GPU", 400e9),
+        ("400Gb/s CX-7 per GPU", 400e9),
+        ("8x200G NIC per node", 200e9),
+        ("2 Tb/s RoCE per node", 250e9),
+        ("A100 80GB", 0),
+    ],
+)
 def test_the_network_that_a_row_names_is_that_of_one_accelerator(text: str, bits: float):
     assert network_bits(text) == bits
 
@@ -126,8 +213,17 @@ def test_layouts_of_deepseeks_recipes():
 
 # ---- metrics ----
 
-CONFIG = {"gpu": "H100 80GB SXM", "gpus": 16, "framework": "Megatron-LM core 0.14", "parallelism": {"tp": 2, "pp": 1}, "micro_batch": 1,
-          "global_batch": 64, "seq_len": 4096, "precision": "bf16", "tokens": 262144e6}  # fmt: skip
+CONFIG = {
+    "gpu": "H100 80GB SXM",
+    "gpus": 16,
+    "framework": "Megatron-LM core 0.14",
+    "parallelism": {"tp": 2, "pp": 1},
+    "micro_batch": 1,
+    "global_batch": 64,
+    "seq_len": 4096,
+    "precision": "bf16",
+    "tokens": 262144e6,
+}
 
 
 @pytest.mark.parametrize(
@@ -205,7 +301,9 @@ HOURS = (
 
 @pytest.mark.parametrize("name", HOURS)
 def test_hours_of_published_runs_are_near_whoever_guesses_their_layouts(name):
-    """No source gives layouts: what is guessed is said, and the hours of six runs lie within a fifth, though nothing but steps is counted."""
+    """No source gives layouts: what is guessed is said, and the hours of six runs lie within a fifth, though nothing
+    but steps is counted.
+    """
     (line,) = (line for line in LINES if line["id"] == name)
     assert abs(line["relative_error"]) < 0.2
     question = training_question(BY_ID[name], KNOWN)
@@ -213,11 +311,22 @@ def test_hours_of_published_runs_are_near_whoever_guesses_their_layouts(name):
 
 
 def test_deepseek_v3_takes_the_hours_that_were_published():
-    """2.664 M H800-hours for 14.8 T tokens (arXiv 2412.19437, table 1): 16 stages, 64 expert ranks, exchanges beside compute."""
+    """2.664 M H800-hours for 14.8 T tokens (arXiv 2412.19437, table 1): 16 stages, 64 expert ranks, exchanges beside
+    compute.
+    """
     answer = tonnage.train(
-        "deepseek-v3", "256x8xH800-SXM-80GB", runtime="megatron", pipeline_parallel_size=16, expert_parallel_size=64, precision="fp8-te",
-        global_batch_size=15360, sequence_length=4096, overlap_moe_expert_parallel_comm=True, moe_token_dispatcher_type="flex", tokens=14.8e12,
-    )  # fmt: skip
+        "deepseek-v3",
+        "256x8xH800-SXM-80GB",
+        runtime="megatron",
+        pipeline_parallel_size=16,
+        expert_parallel_size=64,
+        precision="fp8-te",
+        global_batch_size=15360,
+        sequence_length=4096,
+        overlap_moe_expert_parallel_comm=True,
+        moe_token_dispatcher_type="flex",
+        tokens=14.8e12,
+    )
     low, high = (each / answer.step_time.value for each in answer.run["step_time_band"])
     assert low < 2.664e6 / answer.run["accelerator_hours"].value < high
 
@@ -241,7 +350,12 @@ def test_tflops_with_their_share_of_the_peak_beside_them_are_tflops():
     [
         # 72 L h^2 (1 + s/6h + V/12Lh): GPT-3 175B at 2048 with 51,200 tokens is 1.0286e12 + ... by hand
         ("narayanan", "gpt-3-175b", 2048, 72 * 96 * 12288**2 * (1 + 2048 / (6 * 12288) + 50257 / (12 * 96 * 12288))),
-        ("narayanan hardware", "gpt-3-175b", 2048, 96 * 96 * 12288**2 * (1 + 2048 / (6 * 12288) + 50257 / (16 * 96 * 12288))),
+        (
+            "narayanan hardware",
+            "gpt-3-175b",
+            2048,
+            96 * 96 * 12288**2 * (1 + 2048 / (6 * 12288) + 50257 / (16 * 96 * 12288)),
+        ),
         # 6 x (8,030,261,248 - 128,256 x 4096 - 65 norms x 4096) + 12 x 32 x 4096 x 8192
         ("torchtitan", "llama-3.1-8b", 8192, 6 * (8030261248 - 128256 * 4096 - 65 * 4096) + 12 * 32 * 4096 * 8192),
         ("palm", "llama-3.1-8b", 8192, 6 * (8030261248 - 65 * 4096) + 12 * 32 * 4096 * 8192),
@@ -249,7 +363,7 @@ def test_tflops_with_their_share_of_the_peak_beside_them_are_tflops():
         ("megatron", "llama-3.1-8b", 8192, 6 * (8030261248 - 128256 * 4096 - 65 * 4096) + 6 * 32 * 4096 * 8193),
         ("kaplan", "llama-3.1-8b", 8192, 6 * 8030261248),
     ],
-)  # fmt: skip
+)
 def test_flop_conventions_are_their_formulas(name: str, model: str, length: int, expected: float):
     assert flops_per_token(model_named(model, offline=True), length, name) == pytest.approx(expected, rel=1e-9)
 

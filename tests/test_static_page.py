@@ -1,5 +1,6 @@
-"""`tonnage web --static`: the page as files. What a browser runs is run here by another Python process from the archives alone; in a true browser by
-test_static_page_in_browser.py."""
+"""`tonnage web --static`: the page as files. What a browser runs is run here by another Python process from the
+archives alone; in a true browser by test_static_page_in_browser.py.
+"""
 
 import io
 import json

@@ -1,7 +1,9 @@
-"""The page without a server in Debian's Chromium: the same documents as the command line's, number for number, and no request elsewhere.
+"""The page without a server in Debian's Chromium: the same documents as the command line's, number for number, and no
+request elsewhere.
 
-Of the long tier: it needs Pyodide and msgspec for browsers, which npm and PyPI have. TONNAGE_PYODIDE names a folder that holds both files
-(docs/static_page.md)."""
+Of the long tier: it needs Pyodide and msgspec for browsers, which npm and PyPI have. TONNAGE_PYODIDE names a folder
+that holds both files (docs/static_page.md).
+"""
 
 import json
 import math
@@ -42,7 +44,9 @@ LARGEST = 2**53  # whole numbers above it are floats in JavaScript, on every pag
 
 
 def differences(one, other, where="document"):
-    """Where two documents differ. Floats are equal to 12 digits: since Python 3.12 `sum` adds floats with their remainders, and a browser has Python 3.14."""
+    """Where two documents differ. Floats are equal to 12 digits: since Python 3.12 `sum` adds floats with their
+    remainders, and a browser has Python 3.14.
+    """
     if {type(one), type(other)} <= {int, float} and (
         type(one) is not type(other) or type(one) is float or abs(one) > LARGEST
     ):

@@ -38,8 +38,12 @@ def forward_of_tapes(model, runtime):
     walk = Timing(made, plan, where, step).walk
     layers = [(step.layers[block], tapes.window_of(block), count) for block, count in step.stages[0].layers]
     layers.append((step.framework.loss(step.stages[0]), None, 1))
-    return sum(count * walk.kernels.seconds(work, window)[1] for layer, window, count in layers for work in layer.work
-               if work.when == "forward" and work.kind != "exchange")  # fmt: skip
+    return sum(
+        count * walk.kernels.seconds(work, window)[1]
+        for layer, window, count in layers
+        for work in layer.work
+        if work.when == "forward" and work.kind != "exchange"
+    )
 
 
 @pytest.mark.parametrize("runtime", ["megatron", "fsdp2", "transformers"])
@@ -136,8 +140,11 @@ def test_a_pipeline_of_even_stages_waits_for_one_micro_batch_less_than_it_has_st
 
 def test_interleaved_chunks_shorten_the_bubble_by_their_number():
     plain, interleaved = (
-        timing(runtime="megatron", pipeline_parallel_size=4, virtual_pipeline_size=chunks, num_microbatches=8).walk.bubble for chunks in (1, 4)
-    )  # fmt: skip
+        timing(
+            runtime="megatron", pipeline_parallel_size=4, virtual_pipeline_size=chunks, num_microbatches=8
+        ).walk.bubble
+        for chunks in (1, 4)
+    )
     assert interleaved == pytest.approx(plain / 4)
 
 
@@ -164,9 +171,15 @@ def test_what_overlaps_is_mostly_hidden():
     assert overlapped < plain
 
 
-@pytest.mark.parametrize("options", [
-    {}, {"runtime": "deepspeed", "straggler_slowdown": 1.5, "straggler_share": 0.1},
-    {"runtime": "megatron", "pipeline_parallel_size": 4, "tensor_parallel_size": 2, "global_batch_size": 32}], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"runtime": "deepspeed", "straggler_slowdown": 1.5, "straggler_share": 0.1},
+        {"runtime": "megatron", "pipeline_parallel_size": 4, "tensor_parallel_size": 2, "global_batch_size": 32},
+    ],
+    ids=str,
+)
 def test_what_a_step_waits_for_adds_up_to_it(options):
     made = timing(**options)
     assert sum(made.spent.values()) == pytest.approx(made.seconds)
@@ -284,8 +297,13 @@ def test_columns_of_plans_that_offload_give_the_seconds_of_each():
     from tonnage.spec import TrainingPlan
 
     model, where = read("llama-3.1-8b", offline=True), cluster("4x8xH100-SXM-80GB")
-    columns = {"tensor_parallel_size": np.array([1, 2, 2, 1]), "pipeline_parallel_size": np.array([1, 2, 1, 4]), "data_parallel_size": np.array([32, 8, 16, 8]),
-               "num_microbatches": np.array([4, 16, 32, 16]), "sequence_length": np.array([4096, 8192, 8192, 2048])}  # fmt: skip
+    columns = {
+        "tensor_parallel_size": np.array([1, 2, 2, 1]),
+        "pipeline_parallel_size": np.array([1, 2, 1, 4]),
+        "data_parallel_size": np.array([32, 8, 16, 8]),
+        "num_microbatches": np.array([4, 16, 32, 16]),
+        "sequence_length": np.array([4096, 8192, 8192, 2048]),
+    }
     names = {"runtime": "fsdp2", "zero_stage": 3, **OFFLOADED}
     _, taken = bytes_and_seconds(model, columns, where, **names)
     for i in range(4):
@@ -337,9 +355,19 @@ def test_weights_alone_on_the_host_are_updated_on_the_accelerator():
 def test_llama_7b_on_eight_a800_takes_what_was_published_with_its_optimizer_on_the_host_and_without(
     zero, micro, plain, offloaded
 ):
-    """Sequences a second of 64 (gist.github.com/chenyaofo/d4cd6a20ab4b95cb3a49491747e2139a): 12 GB/s of the node explain ZeRO-3, and ZeRO-2 is near."""
-    said = {"model": "llama-7b", "machine": "8xA800-SXM-80GB", "runtime": "deepspeed", "zero_stage": zero, "micro_batch_size": micro,
-            "global_batch_size": 64, "sequence_length": 4096, "recompute": "full"}  # fmt: skip
+    """Sequences a second of 64 (gist.github.com/chenyaofo/d4cd6a20ab4b95cb3a49491747e2139a): 12 GB/s of the node
+    explain ZeRO-3, and ZeRO-2 is near.
+    """
+    said = {
+        "model": "llama-7b",
+        "machine": "8xA800-SXM-80GB",
+        "runtime": "deepspeed",
+        "zero_stage": zero,
+        "micro_batch_size": micro,
+        "global_batch_size": 64,
+        "sequence_length": 4096,
+        "recompute": "full",
+    }
     assert timing(**said).seconds == pytest.approx(64 / plain, rel=0.12)
     assert timing(**said, offload_optimizer="cpu", host_update_bandwidth=12e9).seconds == pytest.approx(
         64 / offloaded, rel=0.15
@@ -378,8 +406,13 @@ def test_columns_of_plans_give_bytes_and_seconds_of_each():
     from tonnage.spec import TrainingPlan
 
     model, where = read("llama-3.1-8b", offline=True), cluster("4x8xH100-SXM-80GB")
-    columns = {"tensor_parallel_size": np.array([1, 2, 8, 1]), "pipeline_parallel_size": np.array([1, 2, 1, 4]), "data_parallel_size": np.array([32, 8, 4, 8]),
-               "num_microbatches": np.array([4, 16, 32, 16]), "sequence_length": 4096}  # fmt: skip
+    columns = {
+        "tensor_parallel_size": np.array([1, 2, 8, 1]),
+        "pipeline_parallel_size": np.array([1, 2, 1, 4]),
+        "data_parallel_size": np.array([32, 8, 4, 8]),
+        "num_microbatches": np.array([4, 16, 32, 16]),
+        "sequence_length": 4096,
+    }
     names = {"runtime": "megatron", "zero_stage": 1}
     needed, taken = bytes_and_seconds(model, columns, where, **names)
     for i in range(4):
@@ -492,8 +525,13 @@ def test_no_product_is_faster_than_the_peak_it_is_multiplied_at_however_large(mo
 
 @pytest.mark.parametrize(
     ("runtime", "machine"),
-    [("transformers", "A100-SXM-80GB"), ("litgpt", "A100-SXM-80GB"), ("torchtune", "A100-SXM-80GB"), ("ddp", "2xA100-SXM-80GB")],
-)  # fmt: skip
+    [
+        ("transformers", "A100-SXM-80GB"),
+        ("litgpt", "A100-SXM-80GB"),
+        ("torchtune", "A100-SXM-80GB"),
+        ("ddp", "2xA100-SXM-80GB"),
+    ],
+)
 @pytest.mark.parametrize("recompute", ["none", "full"])
 def test_a_quantised_base_takes_longer_than_one_in_16_bit(runtime, machine, recompute):
     lora, qlora = (

@@ -68,10 +68,12 @@ def test_a_pause_that_was_given_is_the_time_to_write_unless_the_storages_is_give
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        ({"storage_bandwidth": 0.0}, "storage_bandwidth must be more than 0"), ({"storage_bandwidth": float("nan")}, "storage_bandwidth must be a finite"),
-        ({"storage_read_bandwidth": -1.0}, "storage_read_bandwidth must be more"), ({"checkpoint_seconds": 0.0}, "checkpoint_seconds must be more"),
+        ({"storage_bandwidth": 0.0}, "storage_bandwidth must be more than 0"),
+        ({"storage_bandwidth": float("nan")}, "storage_bandwidth must be a finite"),
+        ({"storage_read_bandwidth": -1.0}, "storage_read_bandwidth must be more"),
+        ({"checkpoint_seconds": 0.0}, "checkpoint_seconds must be more"),
     ],
-)  # fmt: skip
+)
 def test_storage_that_cannot_be_is_named(inputs, message):
     with pytest.raises(InvalidInput, match=message):
         times(**inputs)
@@ -94,8 +96,9 @@ def formats(name, **plan):
 
 
 def test_blooms_checkpoints_were_as_large_as_its_page_says():
-    """bigscience.notion.site, BigScience 176B Model: "only the bf16 weights are 329GB, the full checkpoint with optimizer states is 2.3TB", both in
-    powers of two."""
+    """bigscience.notion.site, BigScience 176B Model: "only the bf16 weights are 329GB, the full checkpoint with
+    optimizer states is 2.3TB", both in powers of two.
+    """
     made = formats("bloom", runtime="deepspeed", zero_stage=1)
     assert made["weights alone in 16 bit"] / 2**30 == pytest.approx(329, rel=0.003)
     assert made["as deepspeed saves it"] / 2**40 == pytest.approx(2.3, abs=0.06)
@@ -106,9 +109,7 @@ def test_weights_are_saved_twice_by_those_who_keep_them_twice():
     for other in ({"runtime": "deepspeed", "zero_stage": 3}, {"runtime": "fsdp2"}):
         assert list(formats("llama-7b", **other)) == ["weights alone in 32 bit", "weights alone in 16 bit"]
     single = checkpoint_formats(
-        model := read("llama-7b"),
-        plan := TrainingPlan(sequence_length=8, precision="fp32"),
-        saved_bytes(model, plan),
+        model := read("llama-7b"), plan := TrainingPlan(sequence_length=8, precision="fp32"), saved_bytes(model, plan)
     )
     assert [(term.name, term.value) for term in single] == [("weights alone in 32 bit", 4 * model.num_parameters())]
 

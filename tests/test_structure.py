@@ -14,17 +14,61 @@ import tonnage
 PACKAGE = Path(tonnage.__file__).parent
 # A module imports only from its own layer or from layers to the left; those in one group see each other.
 LAYERS = (
-    ("version", "units", "errors"), ("reach",), ("registry", "user_files"), ("language",), ("glossary",), ("formula",), ("formulas",), ("term", "term_checks", "frames"), ("references",), ("spec",), ("document_term",), ("document",),
-    ("precisions", "optimizers", "quantization"), ("tape",), ("ops",), ("architectures",), ("catalogue",), ("models",), ("runtimes",), ("question", "spelling"),
-    ("estimate",), ("search",), ("trace", "measure"), ("rules", "validation"), ("render",), ("api",), ("cli",), ("ask",), ("web", "mcp_server", "__main__"),
-)  # fmt: skip
+    ("version", "units", "errors"),
+    ("reach",),
+    ("registry", "user_files"),
+    ("language",),
+    ("glossary",),
+    ("formula",),
+    ("formulas",),
+    ("term", "term_checks", "frames"),
+    ("references",),
+    ("spec",),
+    ("document_term",),
+    ("document",),
+    ("precisions", "optimizers", "quantization"),
+    ("tape",),
+    ("ops",),
+    ("architectures",),
+    ("catalogue",),
+    ("models",),
+    ("runtimes",),
+    ("question", "spelling"),
+    ("estimate",),
+    ("search",),
+    ("trace", "measure"),
+    ("rules", "validation"),
+    ("render",),
+    ("api",),
+    ("cli",),
+    ("ask",),
+    ("web", "mcp_server", "__main__"),
+)
 SPLIT = ("kernel", "numerics")  # rooms whose modules are on several levels
 DEPTH = {name: depth for depth, group in enumerate(LAYERS) for name in group}
 # Rooms of estimate/: each imports from itself and from those before it.
 ROOMS = (
-    "inputs", "identity", "hardware", "plan", "layers", "step", "bands", "frameworks", "options", "memory", "host", "step_time", "plan_columns",
-    "serving", "load", "serving_time", "money", "run", "advice", "answer",
-)  # fmt: skip
+    "inputs",
+    "identity",
+    "hardware",
+    "plan",
+    "layers",
+    "step",
+    "bands",
+    "frameworks",
+    "options",
+    "memory",
+    "host",
+    "step_time",
+    "plan_columns",
+    "serving",
+    "load",
+    "serving_time",
+    "money",
+    "run",
+    "advice",
+    "answer",
+)
 # The walk of a step still knows, under TYPE_CHECKING, the class that starts it: one circle that is left.
 LEFT_CIRCLE = ("tonnage.estimate.step", "tonnage.estimate.memory", "tonnage.estimate.frameworks.base")
 SOURCES = sorted(PACKAGE.rglob("*.py"))

@@ -1,4 +1,6 @@
-"""A text that is looked for among files may be no name of a file at all: too long, with a null byte, of nobody's home."""
+"""A text that is looked for among files may be no name of a file at all: too long, with a null byte, of nobody's
+home.
+"""
 
 import pytest
 
@@ -10,13 +12,22 @@ from tonnage.models import read
 
 LONG = "a" * 300
 COMMANDS = {
-    "compare": ("compare", LONG, "--on", "h100"), "train": ("train", LONG, "--on", "h100"), "a folder's name": ("train", f"{LONG}/", "--on", "h100"),
-    "a path": ("train", f"/{LONG}", "--on", "h100"), "a machine": ("train", "gpt2", "--on", f"{LONG}.toml"), "rows": ("validate", LONG),
-    "a plot": ("train", "gpt2", "--on", "h100", "--plot", f"{LONG}/x.html"), "a report": ("train", "gpt2", "--on", "h100", "--html", f"{LONG}/x.html"),
-    "prices": ("prices", "refresh", "--from", LONG), "a server's folder": ("web", "--models", LONG), "an assistant's folder": ("mcp", "--models", LONG),
-    "a trace of requests": ("serve", "gpt2", "--on", "h100", "--trace", f"{LONG}.jsonl"), "an inventory": ("plan", "--inventory", f"{LONG}.yaml"),
-    "a program": ("trace", f"{LONG}.py:main"), "rows that are measured": ("measure", "gpt2", "--out", LONG),
-}  # fmt: skip
+    "compare": ("compare", LONG, "--on", "h100"),
+    "train": ("train", LONG, "--on", "h100"),
+    "a folder's name": ("train", f"{LONG}/", "--on", "h100"),
+    "a path": ("train", f"/{LONG}", "--on", "h100"),
+    "a machine": ("train", "gpt2", "--on", f"{LONG}.toml"),
+    "rows": ("validate", LONG),
+    "a plot": ("train", "gpt2", "--on", "h100", "--plot", f"{LONG}/x.html"),
+    "a report": ("train", "gpt2", "--on", "h100", "--html", f"{LONG}/x.html"),
+    "prices": ("prices", "refresh", "--from", LONG),
+    "a server's folder": ("web", "--models", LONG),
+    "an assistant's folder": ("mcp", "--models", LONG),
+    "a trace of requests": ("serve", "gpt2", "--on", "h100", "--trace", f"{LONG}.jsonl"),
+    "an inventory": ("plan", "--inventory", f"{LONG}.yaml"),
+    "a program": ("trace", f"{LONG}.py:main"),
+    "rows that are measured": ("measure", "gpt2", "--out", LONG),
+}
 
 
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)

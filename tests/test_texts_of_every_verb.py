@@ -1,4 +1,6 @@
-"""Every verb prints every form of output for answers that fit, do not fit and are not known: no exception, no empty or half-filled text."""
+"""Every verb prints every form of output for answers that fit, do not fit and are not known: no exception, no empty
+or half-filled text.
+"""
 
 import json
 import os
@@ -13,7 +15,8 @@ from tonnage.cli import VERBS, face, main
 
 ROOT = Path(__file__).parents[1]
 POOL = str(ROOT / "docs" / "examples" / "pool.yaml")
-# Verb -> questions, one for each kind of answer that it has. Verbs that serve, run programs or write folders have tests of their own.
+# Verb -> questions, one for each kind of answer that it has. Verbs that serve, run programs or write folders have tests
+# of their own.
 QUESTIONS = {
     "train": {
         "fits": "llama-3.1-8b --on 8xH100-SXM-80GB",
@@ -57,12 +60,18 @@ QUESTIONS = {
     },
     "trace": {"runs": "e5", "runs out of memory": "e5 --capacity 100MiB"},
     "rules": {"all": "", "one": "A6", "of a model": "B --model mixtral-8x7b"},
-    "explain": {"all": "", "a formula": "kv_cache_bytes", "a symbol": "k", "a source": "Pope2023", "a word": "checkpoint"},
+    "explain": {
+        "all": "",
+        "a formula": "kv_cache_bytes",
+        "a symbol": "k",
+        "a source": "Pope2023",
+        "a word": "checkpoint",
+    },
     "models": {"all": "", "one": "deepseek-v3"},
     "accelerators": {"all": "", "one": "h100", "a node": "dgx-h100"},
     "prices": {"all": "", "one": "h100", "of APIs": "--api gpt-oss-120b --input 500 --output 200"},
     "validate": {"rows": str(ROOT / "validation" / "params.yaml")},
-}  # fmt: skip
+}
 ELSEWHERE = {"sweep", "measure", "web", "mcp"}
 FORMS = (
     "", "--json", "--formulas", "--csv", "--no-advice", "--no-advice --formulas", "--no-advice --json", "--markdown",
@@ -125,15 +134,26 @@ def _is_whole(text, form):
     if "--html" not in form:
         assert not re.search(r"\{[a-z_0-9]*\}", text), form
     assert not re.search(
-        r"(?<![\w.])(?:nan|-?inf)(?![\w.])|[:=(] ?None\b|\bNone (?:B|KiB|MiB|GiB|s|ms|USD|tokens)\b|<[a-z_.]+ object at 0x",
+        (
+            r"(?<![\w.])(?:nan|-?inf)(?![\w.])|[:=(] ?None\b|\bNone "
+            r"(?:B|KiB|MiB|GiB|s|ms|USD|tokens)\b|<[a-z_.]+ object at 0x"
+        ),
         text,
     ), form
 
 
 def test_only_the_answer_is_on_stdout(tmp_path):
-    """A library that prints by itself (HiGHS its banner) would end JSON for its readers; C code writes past sys.stdout."""
+    """A library that prints by itself (HiGHS its banner) would end JSON for its readers; C code writes past
+    sys.stdout.
+    """
     for question in (f"plan --inventory {POOL} --json", "train qwen3-0.6b --on h100 --json"):
-        done = subprocess.run([sys.executable, "-m", "tonnage", *question.split()], capture_output=True, check=False, cwd=tmp_path, env=os.environ)  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-m", "tonnage", *question.split()],
+            capture_output=True,
+            check=False,
+            cwd=tmp_path,
+            env=os.environ,
+        )
         assert json.loads(done.stdout)["schema"] == "tonnage/1" and not done.stderr
 
 
@@ -145,7 +165,24 @@ def test_the_docs_say_the_status_of_an_unmet_service_level_and_of_a_missed_deadl
         main(["serve", "llama-3.1-8b", "--on", "H100-SXM-80GB", "--concurrency", "8", "--tpot", "1ms", "--no-advice"])
         == 3
     )
-    assert main(["train", "llama-3.1-8b", "--on", "8xH100-SXM-80GB", "--global-batch-size", "512", "--tokens", "100B", "--deadline", "1d", "--no-advice"]) == 3  # fmt: skip
+    assert (
+        main(
+            [
+                "train",
+                "llama-3.1-8b",
+                "--on",
+                "8xH100-SXM-80GB",
+                "--global-batch-size",
+                "512",
+                "--tokens",
+                "100B",
+                "--deadline",
+                "1d",
+                "--no-advice",
+            ]
+        )
+        == 3
+    )
     capsys.readouterr()
 
 

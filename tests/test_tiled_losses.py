@@ -1,7 +1,8 @@
-"""TRL's losses by tiles: what ChunkedLogProbFunction and ChunkedDivergenceFunction hold, with the arithmetic spelled out.
+"""TRL's losses by tiles: what ChunkedLogProbFunction and ChunkedDivergenceFunction hold, with the arithmetic spelled
+out.
 
-The figures of `MEASURED` are what TRL 1.16's own functions held of CPU tensors, by every operation's storages (its Triton kernels and
-fp32 sums, which allocate nothing on a GPU, left out), beside the weights and what came in.
+The figures of `MEASURED` are what TRL 1.16's own functions held of CPU tensors, by every operation's storages (its
+Triton kernels and fp32 sums, which allocate nothing on a GPU, left out), beside the weights and what came in.
 """
 
 import pytest
@@ -24,7 +25,9 @@ def moments(loss, tokens, width, compute):
     """(forward, kept, backward): bytes of the fullest moments, and of what stays between them."""
     code = Code(Setting(types=Types(width, compute, width != compute)))
     made = layer(code, lambda x: loss(code, x, [Held(V * H, "vocab")], TEACHER), H, width)
-    forward, backward = (max(total(each.live, tokens) for each in made.moments if each.forward is which) for which in (True, False))  # fmt: skip
+    forward, backward = (
+        max(total(each.live, tokens) for each in made.moments if each.forward is which) for which in (True, False)
+    )
     return forward, sum(each.bytes for each in made.kept) * tokens, backward
 
 
@@ -109,10 +112,16 @@ def find(term, words):
     return [*found, *(each for child in term.children for each in find(child, words))]
 
 
-@pytest.mark.parametrize("said", [
-    {"runtime": "transformers"}, {"runtime": "transformers", "liger": True}, {"runtime": "ddp", "on": "2xH200-SXM-141GB"},
-    {"runtime": "deepspeed", "zero_stage": 2, "on": "2xH200-SXM-141GB"}, {"runtime": "fsdp2", "on": "2xH200-SXM-141GB"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"runtime": "transformers"},
+        {"runtime": "transformers", "liger": True},
+        {"runtime": "ddp", "on": "2xH200-SXM-141GB"},
+        {"runtime": "deepspeed", "zero_stage": 2, "on": "2xH200-SXM-141GB"},
+        {"runtime": "fsdp2", "on": "2xH200-SXM-141GB"},
+    ],
+)
 def test_every_runtime_of_trl_takes_its_losses_by_tiles(said):
     made = loss_phase(objective="grpo", sequence_length=1024, **said)
     assert sum(each.value for each in find(made, "for a tile of tokens")) == 1024 * TILE * 2
@@ -120,14 +129,21 @@ def test_every_runtime_of_trl_takes_its_losses_by_tiles(said):
 
 def test_a_wider_teacher_has_wider_states():
     hidden, more = 1024 * 2, read("llama-3.1-8b").hidden_size - read("llama-3.2-1b").hidden_size
-    small, large = (loss_phase(objective="distillation", teacher=name, sequence_length=1024) for name in ("llama-3.2-1b", "llama-3.1-8b"))  # fmt: skip
+    small, large = (
+        loss_phase(objective="distillation", teacher=name, sequence_length=1024)
+        for name in ("llama-3.2-1b", "llama-3.1-8b")
+    )
     assert large.child("activations").value - small.child("activations").value == hidden * more
 
 
-@pytest.mark.parametrize(("said", "words"), [
-    ({"objective": "grpo", "loss": "full"}, "must be tiled. Got full"), ({"loss": "tiled"}, "a tiled loss is TRL's"),
-    ({"objective": "ppo", "loss": "tiled"}, "of objectives dpo, grpo, distillation"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"objective": "grpo", "loss": "full"}, "must be tiled. Got full"),
+        ({"loss": "tiled"}, "a tiled loss is TRL's"),
+        ({"objective": "ppo", "loss": "tiled"}, "of objectives dpo, grpo, distillation"),
+    ],
+)
 def test_a_loss_by_tiles_is_trl_s_alone(said, words):
     with pytest.raises(InvalidPlan, match=words):
         tonnage.train("llama-3.2-1b", on="H200-SXM-141GB", **said)

@@ -44,15 +44,32 @@ def test_megatron_sends_four_all_reduces_a_layer_and_six_where_all_is_recomputed
 
 
 def test_sequence_parallelism_gathers_once_more_in_backward():
-    """Each all-reduce is a reduce-scatter and an all-gather, of which backward makes one in four again for the gradients of weights."""
+    """Each all-reduce is a reduce-scatter and an all-gather, of which backward makes one in four again for the
+    gradients of weights.
+    """
     plain, split = megatron(sequence_parallel=False), megatron(sequence_parallel=True)
     assert sent(split, "tensor parallel") == 1.25 * sent(plain, "tensor parallel")
 
 
-@pytest.mark.parametrize("options", [
-    {"context_parallel_size": 2, "context_parallel_method": method, "sequence_parallel": spread} for method, spread in (("p2p", True), ("a2a", False), ("allgather", True))
-] + [{"model": "mixtral-8x7b", "expert_parallel_size": 4, "expert_tensor_parallel_size": 2, "tensor_parallel_size": 2}, {"attention": "eager"},
-     {"runtime": "fsdp2", "tensor_parallel_size": 4, "zero_stage": 3}, {"runtime": "nanotron", "tensor_parallel_size": 4, "zero_stage": 1}], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"context_parallel_size": 2, "context_parallel_method": method, "sequence_parallel": spread}
+        for method, spread in (("p2p", True), ("a2a", False), ("allgather", True))
+    ]
+    + [
+        {
+            "model": "mixtral-8x7b",
+            "expert_parallel_size": 4,
+            "expert_tensor_parallel_size": 2,
+            "tensor_parallel_size": 2,
+        },
+        {"attention": "eager"},
+        {"runtime": "fsdp2", "tensor_parallel_size": 4, "zero_stage": 3},
+        {"runtime": "nanotron", "tensor_parallel_size": 4, "zero_stage": 1},
+    ],
+    ids=str,
+)
 def test_no_time_and_no_traffic_depends_on_what_work_is_called(options):
     named, nameless = (megatron(**options) for _ in range(2))
     nameless.step.layers = {
@@ -78,10 +95,13 @@ def test_expert_tensor_ranks_gather_whole_rows_and_scatter_whole_sums():
 
 def test_only_a_ring_runs_beside_attention():
     hidden = {
-        method: sum(each.hidden for each in sendings(megatron(context_parallel_size=2, context_parallel_method=method))
-                    if each.group == "context parallel")
+        method: sum(
+            each.hidden
+            for each in sendings(megatron(context_parallel_size=2, context_parallel_method=method))
+            if each.group == "context parallel"
+        )
         for method in ("p2p", "a2a", "allgather")
-    }  # fmt: skip
+    }
     assert hidden["p2p"] > 0 == hidden["a2a"] == hidden["allgather"]
 
 

@@ -49,9 +49,22 @@ def kept(model, **sizes):
 @pytest.mark.parametrize("t", [1, 2, 8])
 @pytest.mark.parametrize("sequence_parallel", [False, True])
 def test_a_gpt_layer_keeps_what_korthikanti_counts(recompute, t, sequence_parallel):
-    """Op by op, with 16 bit, dropout and eager attention, a GPT layer keeps the paper's closed form, and the statistics of norms beside."""
-    made = kept("gpt3-175b", sequence_length=2048, attention="eager", dropout=True, attention_dropout=True, recompute=recompute,
-                tensor_parallel_size=t, sequence_parallel=sequence_parallel) / 96  # fmt: skip
+    """Op by op, with 16 bit, dropout and eager attention, a GPT layer keeps the paper's closed form, and the
+    statistics of norms beside.
+    """
+    made = (
+        kept(
+            "gpt3-175b",
+            sequence_length=2048,
+            attention="eager",
+            dropout=True,
+            attention_dropout=True,
+            recompute=recompute,
+            tensor_parallel_size=t,
+            sequence_parallel=sequence_parallel,
+        )
+        / 96
+    )
     letters = {"L": 1, "s": 2048, "b": 1, "h": 12288}
     scores = 0 if recompute == "selective" else 5 * 96 * 2048**2 / t
     split = sequence_parallel and t > 1
@@ -105,12 +118,20 @@ def test_stages_differ_by_at_most_one_layer(layers, count):
     assert sum(sizes) == layers and max(sizes) - min(sizes) <= 1 and len(sizes) == count
 
 
-SIZES = st.fixed_dictionaries({
-    "sequence_length": st.sampled_from([512, 4096, 32768]), "micro_batch_size": st.integers(1, 8), "num_microbatches": st.integers(1, 16),
-    "tensor_parallel_size": POWERS, "pipeline_parallel_size": POWERS, "context_parallel_size": POWERS, "data_parallel_size": POWERS,
-    "recompute": st.sampled_from(["none", "selective", "full"]), "attention": st.sampled_from(["flash", "sdpa", "eager"]),
-    "optimizer": st.sampled_from(["adamw", "sgd-momentum", "adamw-8bit", "adafactor", "muon"]),
-})  # fmt: skip
+SIZES = st.fixed_dictionaries(
+    {
+        "sequence_length": st.sampled_from([512, 4096, 32768]),
+        "micro_batch_size": st.integers(1, 8),
+        "num_microbatches": st.integers(1, 16),
+        "tensor_parallel_size": POWERS,
+        "pipeline_parallel_size": POWERS,
+        "context_parallel_size": POWERS,
+        "data_parallel_size": POWERS,
+        "recompute": st.sampled_from(["none", "selective", "full"]),
+        "attention": st.sampled_from(["flash", "sdpa", "eager"]),
+        "optimizer": st.sampled_from(["adamw", "sgd-momentum", "adamw-8bit", "adafactor", "muon"]),
+    }
+)
 RUNTIMES = st.sampled_from(
     [("megatron", 0), ("megatron", 1), ("fsdp2", 2), ("fsdp2", 3), ("deepspeed", 2), ("deepspeed", 3)]
 )
@@ -162,8 +183,13 @@ def test_more_zero_never_costs_more_of_what_it_shards(name, sizes):
 @settings(max_examples=25)
 @given(st.sampled_from(["llama-3.1-8b", "deepseek-v3"]), st.lists(SIZES, min_size=1, max_size=8), RUNTIMES)
 def test_plans_as_arrays_need_what_each_plan_needs(name, listed, runtime):
-    names = {"runtime": runtime[0], "zero_stage": runtime[1], "recompute": listed[0]["recompute"], "attention": listed[0]["attention"],
-             "optimizer": listed[0]["optimizer"]}  # fmt: skip
+    names = {
+        "runtime": runtime[0],
+        "zero_stage": runtime[1],
+        "recompute": listed[0]["recompute"],
+        "attention": listed[0]["attention"],
+        "optimizer": listed[0]["optimizer"],
+    }
     columns = {key: np.array([each[key] for each in listed]) for key in listed[0] if key not in names}
     together = needed_bytes(read(name), columns, **names)
     assert list(together) == pytest.approx([needed(name, **{**each, **names}) for each in listed], rel=1e-12)

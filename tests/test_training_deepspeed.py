@@ -27,8 +27,13 @@ def buckets(model, stage, **sizes):
 
 @pytest.mark.parametrize(
     ("stage", "bucket", "copied"),
-    [(0, (0, 0, 0, 0), (0, 0, 1, 0)), (1, (0, 1, 1, 0), (0, 0, 1, 0)), (2, (0, 1, 1, 0), (0, 1, 1, 0)), (3, (1, 1, 1, 1), (0, 1, 1, 0))],
-)  # fmt: skip
+    [
+        (0, (0, 0, 0, 0), (0, 0, 1, 0)),
+        (1, (0, 1, 1, 0), (0, 0, 1, 0)),
+        (2, (0, 1, 1, 0), (0, 1, 1, 0)),
+        (3, (1, 1, 1, 1), (0, 1, 1, 0)),
+    ],
+)
 @pytest.mark.parametrize("name", ["gpt2", "llama-3.1-8b"])
 def test_the_bucket_is_whole_however_small_the_model_and_the_copy_is_what_it_carries(name, stage, bucket, copied):
     carried = 2 * min(read(name).num_parameters(), 500_000_000)
@@ -38,7 +43,9 @@ def test_the_bucket_is_whole_however_small_the_model_and_the_copy_is_what_it_car
 
 
 def test_the_step_of_zero_2_holds_the_18_bytes_of_a_partition_that_deepspeed_documents_and_its_flat_copy():
-    """estimate_zero2_model_states_mem_needs: 2 N + 18 N / n, of which 2 are the gradients; flattening makes 2 more for a moment."""
+    """estimate_zero2_model_states_mem_needs: 2 N + 18 N / n, of which 2 are the gradients; flattening makes 2 more
+    for a moment.
+    """
     model = read("llama-3.1-8b")
     plan = TrainingPlan(sequence_length=1024, runtime="deepspeed", zero_stage=2, data_parallel_size=8)
     step = training_memory(model, plan).ranks[0].phases[-1]
@@ -187,14 +194,18 @@ def test_auto_is_what_the_trainer_fills_in():
 
 @pytest.mark.parametrize(
     ("said", "why"),
-    [({"runtime": "fsdp2", "reduce_bucket_size": 10**6}, "is a setting of deepspeed"),
-     ({"runtime": "megatron", "zero_stage": 1, "overlap_comm": False}, "is a setting of deepspeed"),
-     ({"zero_stage": 2, "stage3_max_live_parameters": 10**6}, "counts in ZeRO stage 3"),
-     ({"zero_stage": 0, "reduce_bucket_size": 10**6}, "counts in ZeRO stage 1, 2, 3"),
-     ({"zero_hpz_partition_size": 3}, "must divide the 8 ranks"), ({"reduce_bucket_size": 0}, "must be from 1"),
-     ({"stage3_max_live_parameters": "auto"}, "has no auto"), ({"zero_quantized_nontrainable_weights": True}, "lora"),
-     ({"zero_stage": 2, "contiguous_gradients": False, "offload_optimizer": "cpu"}, "turns it on itself")],
-)  # fmt: skip
+    [
+        ({"runtime": "fsdp2", "reduce_bucket_size": 10**6}, "is a setting of deepspeed"),
+        ({"runtime": "megatron", "zero_stage": 1, "overlap_comm": False}, "is a setting of deepspeed"),
+        ({"zero_stage": 2, "stage3_max_live_parameters": 10**6}, "counts in ZeRO stage 3"),
+        ({"zero_stage": 0, "reduce_bucket_size": 10**6}, "counts in ZeRO stage 1, 2, 3"),
+        ({"zero_hpz_partition_size": 3}, "must divide the 8 ranks"),
+        ({"reduce_bucket_size": 0}, "must be from 1"),
+        ({"stage3_max_live_parameters": "auto"}, "has no auto"),
+        ({"zero_quantized_nontrainable_weights": True}, "lora"),
+        ({"zero_stage": 2, "contiguous_gradients": False, "offload_optimizer": "cpu"}, "turns it on itself"),
+    ],
+)
 def test_settings_are_refused_where_they_mean_nothing(said, why):
     with pytest.raises(InvalidPlan, match=why):
         asked(**said)

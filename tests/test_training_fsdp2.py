@@ -1,4 +1,6 @@
-"""FSDP2: torchtitan's layers on the tape, what is gathered and reduced at each moment, the allocator's pools, the options."""
+"""FSDP2: torchtitan's layers on the tape, what is gathered and reduced at each moment, the allocator's pools, the
+options.
+"""
 
 import numpy as np
 import pytest
@@ -43,7 +45,9 @@ def kept(recompute="none", attention="flash", **own):
 
 
 def test_a_compiled_layer_keeps_what_the_min_cut_partitioner_saves():
-    """x, the norms' outputs, queries and repeated keys and values, attention's output, its projection, gate, up and their product."""
+    """x, the norms' outputs, queries and repeated keys and values, attention's output, its projection, gate, up and
+    their product.
+    """
     made = kept(compiled=True, **UNTIL_0_2)
     assert sum(made.values()) == 2 * (4 * H + 4 * Q + 3 * F) + 4 * A + 2 * 4
 
@@ -99,7 +103,9 @@ def part(phase, *names):
 
 
 def test_the_root_of_transformers_code_stays_gathered_and_the_next_layer_is_fetched():
-    """As PyTorch's FSDP2 allocates in a trace: 2004 MiB of root, 416 MiB of each layer, 832 MiB for the layer's reduce-scatter."""
+    """As PyTorch's FSDP2 allocates in a trace: 2004 MiB of root, 416 MiB of each layer, 832 MiB for the layer's
+    reduce-scatter.
+    """
     found = phases(model_code="transformers", attention="sdpa")
     root = 2 * (2 * TABLE + H)
     assert part(found["loss"], "gathered:") == root
@@ -170,10 +176,17 @@ def test_a_chunked_loss_holds_an_eighth_of_the_logits_and_sums_the_head_in_fp32(
     assert found.child("activations").value < phases()["loss"].child("activations").value
 
 
-@pytest.mark.parametrize("fields", [
-    {}, {"zero_stage": 2}, {"compile": True, "recompute": "selective-op"}, {"loss": "chunked"}, {"model_code": "transformers"},
-    {"runtime_version": "2024", "recompute": "full"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"zero_stage": 2},
+        {"compile": True, "recompute": "selective-op"},
+        {"loss": "chunked"},
+        {"model_code": "transformers"},
+        {"runtime_version": "2024", "recompute": "full"},
+    ],
+)
 def test_arrays_need_what_each_plan_needs_and_trees_add_up_to_it(fields):
     model = read("qwen3-0.6b")
     names = (
@@ -205,18 +218,21 @@ def planned(machine="8xH100-SXM-80GB", **options):
     return training_plan(read("llama-3.1-8b"), cluster(machine), TrainingOptions(**options), Question())
 
 
-@pytest.mark.parametrize(("options", "words"), [
-    ({"compile": True, "runtime": "megatron"}, "compile needs torch.compile"),
-    ({"compile": True, "model_code": "transformers"}, "compile needs torch.compile"),
-    ({"float8": "tensorwise", "runtime": "ddp"}, "float8 is an option of fsdp2"),
-    ({"float8_all_gather": True}, "float8_all_gather needs float8 tensorwise"),
-    ({"async_tensor_parallel": True, "tensor_parallel_size": 2}, "async_tensor_parallel needs compile"),
-    ({"replicate_size": 3}, "replicate_size must divide data_parallel_size 8"),
-    ({"replicate_size": 2, "runtime": "megatron"}, "replicate_size"),
-    ({"recompute": "selective-op", "model_code": "transformers"}, "selective-op is torchtitan's"),
-    ({"optimizer_in_backward": True}, "optimizer_in_backward needs"),
-    ({"runtime_version": "7"}, "torchtitan 0.3.0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"compile": True, "runtime": "megatron"}, "compile needs torch.compile"),
+        ({"compile": True, "model_code": "transformers"}, "compile needs torch.compile"),
+        ({"float8": "tensorwise", "runtime": "ddp"}, "float8 is an option of fsdp2"),
+        ({"float8_all_gather": True}, "float8_all_gather needs float8 tensorwise"),
+        ({"async_tensor_parallel": True, "tensor_parallel_size": 2}, "async_tensor_parallel needs compile"),
+        ({"replicate_size": 3}, "replicate_size must divide data_parallel_size 8"),
+        ({"replicate_size": 2, "runtime": "megatron"}, "replicate_size"),
+        ({"recompute": "selective-op", "model_code": "transformers"}, "selective-op is torchtitan's"),
+        ({"optimizer_in_backward": True}, "optimizer_in_backward needs"),
+        ({"runtime_version": "7"}, "torchtitan 0.3.0"),
+    ],
+)
 def test_an_option_that_means_nothing_here_is_refused_with_what_has_it(options, words):
     with pytest.raises(TonnageError, match=words):
         planned(**options)

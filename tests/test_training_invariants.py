@@ -1,4 +1,6 @@
-"""What holds for every runtime and method whatever its bytes: less trains, less is needed; more work never needs less."""
+"""What holds for every runtime and method whatever its bytes: less trains, less is needed; more work never needs
+less.
+"""
 
 import itertools
 
@@ -18,10 +20,15 @@ from tonnage.runtimes import training_runtime, training_runtimes
 
 MODELS = ("llama-3.1-8b", "qwen3-0.6b", "gemma-3-1b-pt", "mixtral-8x7b", "gpt2-xl")
 ADAPTED = tuple(name for name in training_runtimes() if "lora" in training_runtime(name).trains)
-WORK = st.fixed_dictionaries({
-    "sequence_length": st.sampled_from([512, 1024]), "micro_batch_size": st.integers(1, 4), "num_microbatches": st.integers(1, 3),
-    "recompute": st.sampled_from(["none", "full"]), "optimizer": st.sampled_from(["adamw", "adamw-8bit", "sgd-momentum"]),
-})  # fmt: skip
+WORK = st.fixed_dictionaries(
+    {
+        "sequence_length": st.sampled_from([512, 1024]),
+        "micro_batch_size": st.integers(1, 4),
+        "num_microbatches": st.integers(1, 3),
+        "recompute": st.sampled_from(["none", "full"]),
+        "optimizer": st.sampled_from(["adamw", "adamw-8bit", "sgd-momentum"]),
+    }
+)
 
 
 def estimated(name: str, runtime: str, **said: object) -> TrainingMemory | None:
@@ -65,8 +72,9 @@ def test_adapters_need_no_more_than_all_weights_where_states_are_whole(runtime, 
 
 @given(st.sampled_from(ADAPTED), WORK)
 def test_a_base_of_four_bits_needs_no_more_where_layers_are_most_of_the_model(runtime, work):
-    """Of a small model with a large vocabulary it may: the head's copy in 16 bits is made while its own are kept. A base that peft prepares
-    has fp32 activations, which may outweigh the weights."""
+    """Of a small model with a large vocabulary it may: the head's copy in 16 bits is made while its own are kept. A
+    base that peft prepares has fp32 activations, which may outweigh the weights.
+    """
     plain = {"upcast_base": False} if runtime in ("transformers", "ddp") else {}
     lora, qlora = (
         needed("llama-3.1-8b", runtime, method=method, **prepared, **work)
@@ -90,7 +98,10 @@ def test_larger_adapters_and_more_work_never_need_less(name, runtime, work, rank
 
 @given(st.sampled_from(MODELS), st.sampled_from(["transformers", "ddp", "deepspeed", "fsdp2"]), WORK, st.integers(1, 8))
 def test_each_layer_that_trains_as_well_never_needs_less(name, runtime, work, layers):
-    found = [needed(name, runtime, method="freeze", trainable_layers=each, model_code="transformers", **work) for each in (layers, layers + 1)]  # fmt: skip
+    found = [
+        needed(name, runtime, method="freeze", trainable_layers=each, model_code="transformers", **work)
+        for each in (layers, layers + 1)
+    ]
     if None not in found:
         assert found[0] <= found[1]
 

@@ -1,4 +1,6 @@
-"""What kernels, dropout and the loss keep: Korthikanti's closed forms through the whole walk, and torchtitan's chunks."""
+"""What kernels, dropout and the loss keep: Korthikanti's closed forms through the whole walk, and torchtitan's
+chunks.
+"""
 
 import json
 
@@ -13,7 +15,8 @@ from tonnage.kernel.errors import InvalidPlan
 from tonnage.models import read as read_model
 from tonnage.spec import TrainingPlan
 
-# Korthikanti2022, tables 3 and figure 1: hidden size, layers, heads, tensor and pipeline ranks, chunks; GiB of activations on the first
+# Korthikanti2022, tables 3 and figure 1: hidden size, layers, heads, tensor and pipeline ranks, chunks; GiB of
+# activations on the first
 # stage with tensor parallelism alone, and with sequence parallelism and selective recomputation.
 PAPER = {
     "22B": (6144, 48, 64, 8, 1, 1, 4),
@@ -21,8 +24,13 @@ PAPER = {
     "530B": (20480, 105, 128, 8, 35, 3, 1),
     "1T": (25600, 128, 160, 8, 64, 1, 1),
 }
-FIGURE_1 = [("22B", False, "none", 59.25), ("175B", True, "selective", 12.3515625), ("530B", False, "none", 114.0234375),
-            ("530B", True, "selective", 23.076171875), ("1T", False, "none", 131.25)]  # fmt: skip
+FIGURE_1 = [
+    ("22B", False, "none", 59.25),
+    ("175B", True, "selective", 12.3515625),
+    ("530B", False, "none", 114.0234375),
+    ("530B", True, "selective", 23.076171875),
+    ("1T", False, "none", 131.25),
+]
 
 
 def layers(size, **choices):
@@ -31,11 +39,22 @@ def layers(size, **choices):
     model = read_model(
         "gpt3-175b", overrides={"hidden_size": h, "num_hidden_layers": num_layers, "num_attention_heads": heads}
     )
-    plan = TrainingPlan(**{
-        "sequence_length": 2048, "micro_batch_size": b, "num_microbatches": 16 * p, "tensor_parallel_size": t, "pipeline_parallel_size": p,
-        "virtual_pipeline_size": v, "runtime": "megatron", "zero_stage": 1, "attention": "eager", "dropout": True, "attention_dropout": True,
-        **choices,
-    })  # fmt: skip
+    plan = TrainingPlan(
+        **{
+            "sequence_length": 2048,
+            "micro_batch_size": b,
+            "num_microbatches": 16 * p,
+            "tensor_parallel_size": t,
+            "pipeline_parallel_size": p,
+            "virtual_pipeline_size": v,
+            "runtime": "megatron",
+            "zero_stage": 1,
+            "attention": "eager",
+            "dropout": True,
+            "attention_dropout": True,
+            **choices,
+        }
+    )
     made = training_memory(model, plan).ranks[0].phases[0].child("activations").child("layers").value
     # beside what the paper counts: mean and deviation of two norms a layer, in fp32
     in_flight = num_layers * (f.interleaved_memory_factor(M=1, p=p, v=v) if v > 1 else 1)
@@ -77,8 +96,17 @@ def test_transformers_upcasts_the_softmax_and_megatron_does_not():
     def scores(name, runtime, stage, **dropout):
         model = read(name)
         heads = model.decoder.blocks[0].ops[1].heads * model.num_layers
-        plans = [TrainingPlan(sequence_length=length, runtime=runtime, zero_stage=stage, attention="eager", precision="bf16", **dropout)
-                 for length in (1024, 2048)]  # fmt: skip
+        plans = [
+            TrainingPlan(
+                sequence_length=length,
+                runtime=runtime,
+                zero_stage=stage,
+                attention="eager",
+                precision="bf16",
+                **dropout,
+            )
+            for length in (1024, 2048)
+        ]
         kept = [
             training_memory(model, each).ranks[0].phases[0].child("activations").child("layers").value for each in plans
         ]
@@ -91,19 +119,25 @@ def test_transformers_upcasts_the_softmax_and_megatron_does_not():
     assert scores("gpt2-xl", "transformers", 0) == pytest.approx(2)
 
 
-@pytest.mark.parametrize(("name", "why", "hidden", "attention"), [
-    ("gpt2-xl", "resid_pdrop 0.1, attn_pdrop 0.1", True, True),
-    ("bert-base-uncased", "hidden_dropout_prob 0.1, attention_probs_dropout_prob 0.1", True, True),
-    ("bge-m3", "hidden_dropout_prob 0.1, attention_probs_dropout_prob 0.1", True, True),
-    ("t5-small", "dropout_rate 0.1", True, True), ("mt5-small", "dropout_rate 0.1", True, True),
-    ("opt-6.7b", "dropout 0.1", True, False), ("starcoder", "resid_pdrop 0.1, attn_pdrop 0.1", True, True),
-    ("starcoder2-3b", "residual_dropout 0.1, attention_dropout 0.1", True, True),
-    ("granite-3.1-8b-instruct", "attention_dropout 0.1", False, True),
-    ("granite-3.2-8b-instruct", "the catalogue's config names none", False, False),
-    ("phi-2", "resid_pdrop 0.1", True, False), ("phi-1", "the catalogue's config names none", False, False),
-    ("seed-oss-36b-instruct", "residual_dropout 0.1, attention_dropout 0.1", True, True),
-    ("llama-3.1-8b", "the catalogue's config names none", False, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "why", "hidden", "attention"),
+    [
+        ("gpt2-xl", "resid_pdrop 0.1, attn_pdrop 0.1", True, True),
+        ("bert-base-uncased", "hidden_dropout_prob 0.1, attention_probs_dropout_prob 0.1", True, True),
+        ("bge-m3", "hidden_dropout_prob 0.1, attention_probs_dropout_prob 0.1", True, True),
+        ("t5-small", "dropout_rate 0.1", True, True),
+        ("mt5-small", "dropout_rate 0.1", True, True),
+        ("opt-6.7b", "dropout 0.1", True, False),
+        ("starcoder", "resid_pdrop 0.1, attn_pdrop 0.1", True, True),
+        ("starcoder2-3b", "residual_dropout 0.1, attention_dropout 0.1", True, True),
+        ("granite-3.1-8b-instruct", "attention_dropout 0.1", False, True),
+        ("granite-3.2-8b-instruct", "the catalogue's config names none", False, False),
+        ("phi-2", "resid_pdrop 0.1", True, False),
+        ("phi-1", "the catalogue's config names none", False, False),
+        ("seed-oss-36b-instruct", "residual_dropout 0.1, attention_dropout 0.1", True, True),
+        ("llama-3.1-8b", "the catalogue's config names none", False, False),
+    ],
+)
 def test_a_model_of_the_catalogue_trains_with_the_dropout_that_its_publisher_used(name, why, hidden, attention):
     asked = tonnage.train(name, on="8xh200", sequence_length=512).question["dropout"]
     assert asked == {"value": hidden or attention, "from": "model", "why": why}
@@ -114,8 +148,14 @@ def test_a_model_of_the_catalogue_trains_with_the_dropout_that_its_publisher_use
 
 def test_a_config_of_ones_own_that_names_no_dropout_is_said_to_name_none(tmp_path):
     path = tmp_path / "config.json"
-    fields = {"architectures": ["LlamaForCausalLM"], "hidden_size": 64, "intermediate_size": 128, "vocab_size": 256,
-              "num_hidden_layers": 2, "num_attention_heads": 4}  # fmt: skip
+    fields = {
+        "architectures": ["LlamaForCausalLM"],
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "vocab_size": 256,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+    }
     path.write_text(json.dumps(fields), encoding="utf-8")
     asked = tonnage.train(str(path), on="rtx-4090", sequence_length=128).question["dropout"]
     assert asked == {"value": False, "from": "model", "why": "its config names none"}

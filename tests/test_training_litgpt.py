@@ -1,4 +1,6 @@
-"""LitGPT: what Fabric's precisions make of a base and its adapters (Lightning, fabric/plugins/precision/{amp,half}.py)."""
+"""LitGPT: what Fabric's precisions make of a base and its adapters (Lightning,
+fabric/plugins/precision/{amp,half}.py).
+"""
 
 import pytest
 
@@ -11,7 +13,9 @@ N, HEAD = MODEL.num_parameters(), MODEL.vocab_size * MODEL.hidden_size
 
 
 def answer(**said):
-    return tonnage.train("llama-3.2-1b", on="H200-SXM-141GB", runtime="litgpt", sequence_length=1024, **{"method": "lora", **said})  # fmt: skip
+    return tonnage.train(
+        "llama-3.2-1b", on="H200-SXM-141GB", runtime="litgpt", sequence_length=1024, **{"method": "lora", **said}
+    )
 
 
 def weights(**said):
@@ -51,7 +55,9 @@ def test_a_quantised_base_is_in_no_mixed_precision():
 @pytest.mark.parametrize("precision", ["bf16", "bf16-mixed", "fp16-mixed", "fp32"])
 @pytest.mark.parametrize("runtime", ["litgpt", "transformers", "torchtune", "unsloth"])
 def test_a_base_that_is_not_quantised_is_called_as_wide_as_it_is_charged(runtime, precision):
-    """32 bit in litgpt's mixed precision: Lightning, fabric/plugins/precision/amp.py makes modules in torch's default type."""
+    """32 bit in litgpt's mixed precision: Lightning, fabric/plugins/precision/amp.py makes modules in torch's
+    default type.
+    """
     answer = tonnage.train("llama-3.1-8b", on="H100-SXM-80GB", runtime=runtime, method="lora", precision=precision)
     bits = 8 * answer.memory.child("weights").child("base weights").value / 8_030_261_248
     assert answer.question["base_weights"]["value"] == f"{bits:g} bit"

@@ -70,6 +70,8 @@ def test_two_buffers_serve_all_gathered_inputs():
 def test_what_sixteen_bit_gradients_leave_is_reserved_less_what_moments_took():
     found = phase("forward", pipeline_parallel_size=4, num_microbatches=16, data_parallel_size=64)
     kept = leaf(found, "layers")
-    grads, moments = (sum(float(found.child(part).value) * share for part, share in parts)
-                      for parts in ([("gradients", 0.5)], [("optimizer", 2 / 3)]))  # fmt: skip
+    grads, moments = (
+        sum(float(found.child(part).value) * share for part, share in parts)
+        for parts in ([("gradients", 0.5)], [("optimizer", 2 / 3)])
+    )
     assert leaf(found, "reserve of freed gradients") == pytest.approx(grads * (1 - moments / (kept + grads)))

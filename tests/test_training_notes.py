@@ -101,8 +101,14 @@ def test_float8_without_compilation_is_said_to_take_longer_than_is_timed():
 
 @pytest.mark.parametrize(
     ("name", "what"),
-    [("muon", "Newton-Schulz"), ("soap", "QR decomposition"), ("galore-adamw", "singular value"), ("galore-8bit", "singular value"), ("apollo", "projector")],
-)  # fmt: skip
+    [
+        ("muon", "Newton-Schulz"),
+        ("soap", "QR decomposition"),
+        ("galore-adamw", "singular value"),
+        ("galore-8bit", "singular value"),
+        ("apollo", "projector"),
+    ],
+)
 def test_an_optimizer_that_multiplies_matrices_is_said_to_be_timed_without_its_products(name, what):
     said = notes("llama-3.1-8b", "8xH100-SXM-80GB", optimizer=name)
     assert f"the products of {name} are not in the time of a step" in said and what in said
@@ -111,9 +117,13 @@ def test_an_optimizer_that_multiplies_matrices_is_said_to_be_timed_without_its_p
 
 @pytest.mark.parametrize(
     ("model", "core"),
-    [("mamba-2.8b-hf", "selective scan"), ("jamba-v0.1", "selective scan"), ("rwkv-4-3b-pile", "weighted sum"),
-     ("qwen3-next-80b-a3b-instruct", "delta rule")],
-)  # fmt: skip
+    [
+        ("mamba-2.8b-hf", "selective scan"),
+        ("jamba-v0.1", "selective scan"),
+        ("rwkv-4-3b-pile", "weighted sum"),
+        ("qwen3-next-80b-a3b-instruct", "delta rule"),
+    ],
+)
 def test_a_recurrence_other_than_that_of_mamba_2_is_said_to_be_timed_at_its_rate(model, core):
     assert f"measured of Mamba-2 alone: the {core} of" in notes(model, "8xH100-SXM-80GB")
 

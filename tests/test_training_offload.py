@@ -17,11 +17,20 @@ from tonnage.spec import TrainingPlan
 
 H100 = "8xH100-SXM-80GB"
 ALL = {"offload_optimizer": "cpu", "offload_parameters": "cpu"}
-KINDS = st.sampled_from([
-    ("deepspeed", 1, ("offload_optimizer",)), ("deepspeed", 2, ("offload_optimizer",)), ("deepspeed", 3, ("offload_optimizer",)),
-    ("deepspeed", 3, tuple(ALL)), ("fsdp2", 3, tuple(ALL)), ("fsdp2", 2, tuple(ALL)), ("megatron", 1, ("offload_optimizer",)),
-    ("transformers", 0, ("offload_activations",)), ("fsdp2", 3, ("offload_activations",)), ("megatron", 1, ("offload_activations",)),
-])  # fmt: skip
+KINDS = st.sampled_from(
+    [
+        ("deepspeed", 1, ("offload_optimizer",)),
+        ("deepspeed", 2, ("offload_optimizer",)),
+        ("deepspeed", 3, ("offload_optimizer",)),
+        ("deepspeed", 3, tuple(ALL)),
+        ("fsdp2", 3, tuple(ALL)),
+        ("fsdp2", 2, tuple(ALL)),
+        ("megatron", 1, ("offload_optimizer",)),
+        ("transformers", 0, ("offload_activations",)),
+        ("fsdp2", 3, ("offload_activations",)),
+        ("megatron", 1, ("offload_activations",)),
+    ]
+)
 
 
 def plan(**said):
@@ -61,7 +70,9 @@ def test_zero_offload_leaves_16_bit_weights_and_the_buffers_on_the_accelerator()
 
 
 def test_zero_offload_puts_eighteen_bytes_of_a_parameter_into_host_memory_and_pinned_blocks_are_powers_of_two():
-    """stage_1_and_2.py: masters and moments, gradients in fp32, the updated weights in 16 bit; master weights are not rounded up here."""
+    """stage_1_and_2.py: masters and moments, gradients in fp32, the updated weights in 16 bit; master weights are
+    not rounded up here.
+    """
     shard = read("llama-3.1-8b").num_parameters() / 8
     found = parts(host(zero_stage=2, offload_optimizer="cpu"))
     assert (
@@ -137,8 +148,14 @@ def test_what_recomputation_keeps_is_what_is_offloaded():
 
 
 @settings(max_examples=60)
-@given(KINDS, st.sampled_from(["llama-3.1-8b", "gpt2-xl", "mixtral-8x7b", "gemma-3-1b-pt"]), st.sampled_from([1, 2, 8]),
-       st.sampled_from([256, 4096]), st.sampled_from(["none", "full"]), st.integers(1, 4))  # fmt: skip
+@given(
+    KINDS,
+    st.sampled_from(["llama-3.1-8b", "gpt2-xl", "mixtral-8x7b", "gemma-3-1b-pt"]),
+    st.sampled_from([1, 2, 8]),
+    st.sampled_from([256, 4096]),
+    st.sampled_from(["none", "full"]),
+    st.integers(1, 4),
+)
 def test_offloading_never_needs_more_on_the_accelerator_and_never_less_on_the_host(
     kind, model, ranks, length, recompute, count
 ):
@@ -162,10 +179,23 @@ def test_offloading_never_needs_more_on_the_accelerator_and_never_less_on_the_ho
 
 
 @settings(max_examples=40)
-@given(st.sampled_from([1, 2, 3]), st.sampled_from(["llama-3.1-8b", "gpt2-xl", "mixtral-8x7b"]), st.booleans(),
-       st.sampled_from(["reduce_bucket_size", "stage3_prefetch_bucket_size", "stage3_max_live_parameters", "stage3_max_reuse_distance",
-                        "stage3_param_persistence_threshold", "sub_group_size", "allgather_bucket_size"]),
-       st.lists(st.integers(1, 10**10), min_size=2, max_size=2))  # fmt: skip
+@given(
+    st.sampled_from([1, 2, 3]),
+    st.sampled_from(["llama-3.1-8b", "gpt2-xl", "mixtral-8x7b"]),
+    st.booleans(),
+    st.sampled_from(
+        [
+            "reduce_bucket_size",
+            "stage3_prefetch_bucket_size",
+            "stage3_max_live_parameters",
+            "stage3_max_reuse_distance",
+            "stage3_param_persistence_threshold",
+            "sub_group_size",
+            "allgather_bucket_size",
+        ]
+    ),
+    st.lists(st.integers(1, 10**10), min_size=2, max_size=2),
+)
 def test_larger_buckets_never_cost_less(stage, model, contiguous, name, sizes):
     made = [
         training_memory(
@@ -235,19 +265,27 @@ def test_the_answer_shows_host_memory_on_one_line_and_in_the_document():
 
 
 REFUSED = [
-    ({"runtime": "transformers", "offload_optimizer": "cpu"}, "h100", "Runtimes that have it: fsdp2, megatron, deepspeed, torchtune"),
+    (
+        {"runtime": "transformers", "offload_optimizer": "cpu"},
+        "h100",
+        "Runtimes that have it: fsdp2, megatron, deepspeed, torchtune",
+    ),
     ({"runtime": "ddp", "offload_parameters": "cpu"}, H100, "Runtimes that have it: fsdp2, deepspeed, torchtune"),
     ({"runtime": "fsdp2", "offload_optimizer": "nvme"}, H100, "must be none or cpu"),
     ({"runtime": "fsdp2", "offload_optimizer": "cpu", "offload_parameters": "none"}, H100, "together"),
     ({"runtime": "deepspeed", "zero_stage": 2, "offload_parameters": "cpu"}, H100, "zero_stage must be 3"),
     ({"runtime": "deepspeed", "zero_stage": 2, "offload_optimizer": "nvme"}, H100, "zero_stage must be 3"),
     ({"runtime": "deepspeed", "zero_stage": 0, "offload_optimizer": "cpu"}, H100, "zero_stage must be 1, 2 or 3"),
-    ({"runtime": "deepspeed", "zero_stage": 2, "offload_optimizer": "cpu", "optimizer_offload_fraction": 0.5}, H100, "ZeRO stage 3"),
+    (
+        {"runtime": "deepspeed", "zero_stage": 2, "offload_optimizer": "cpu", "optimizer_offload_fraction": 0.5},
+        H100,
+        "ZeRO stage 3",
+    ),
     ({"runtime": "megatron", "offload_optimizer": "cpu", "optimizer_offload_fraction": 1.5}, H100, "from 0 to 1"),
     ({"runtime": "fsdp2", "offload_activations": "cpu", "offload_modules": "core_attn"}, H100, "megatron"),
     ({"offload_activations": "disk"}, H100, "offload_activations"),
     ({"data_loader_workers": -1}, H100, "from 0"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("said", "on", "why"), REFUSED)

@@ -1,4 +1,6 @@
-"""Sequences packed into rows: nothing for a kernel that is told where they begin, a mask of the rows joined for one that is not."""
+"""Sequences packed into rows: nothing for a kernel that is told where they begin, a mask of the rows joined for one
+that is not.
+"""
 
 import pytest
 

@@ -46,7 +46,9 @@ def decoder_layer(h, q, kv, f, a, **_):
 
 
 def test_the_module_of_deepseek_v3_has_its_published_eleven_and_a_half_billion_parameters():
-    """README_WEIGHTS.md of deepseek-ai/DeepSeek-V3: 11.5B unique parameters, beside the shared 0.9B of the table and 0.9B of the head."""
+    """README_WEIGHTS.md of deepseek-ai/DeepSeek-V3: 11.5B unique parameters, beside the shared 0.9B of the table and
+    0.9B of the head.
+    """
     model = read("deepseek-v3")
     more = last("deepseek-v3", mtp_layers=1).whole.value - last("deepseek-v3").whole.value
     sparse = sum(weight.num_parameters for weight in model.decoder.blocks[-1].weights())
@@ -152,9 +154,19 @@ def test_more_prediction_never_costs_less_and_the_tree_adds_up(model, sizes, los
 
 @pytest.mark.parametrize("chunks", [1, 2, 4])
 def test_one_micro_batch_of_the_last_chunk_is_in_flight_however_many_chunks_there_are(chunks):
-    """schedules.py, forward_backward_pipelining_with_interleaving: the warm-up of the last stage ends as its last chunk begins."""
-    plain, told = (last("llama-3.1-8b", pipeline_parallel_size=4, virtual_pipeline_size=chunks, num_microbatches=16, mtp_layers=count)
-                   for count in (0, 1))  # fmt: skip
+    """schedules.py, forward_backward_pipelining_with_interleaving: the warm-up of the last stage ends as its last
+    chunk begins.
+    """
+    plain, told = (
+        last(
+            "llama-3.1-8b",
+            pipeline_parallel_size=4,
+            virtual_pipeline_size=chunks,
+            num_microbatches=16,
+            mtp_layers=count,
+        )
+        for count in (0, 1)
+    )
     own = {block.name: told.kept[block].value for block in told.counts}
     assert told._all_kept - plain._all_kept == own[prediction.NAME] + own["norm"]
 
@@ -170,8 +182,12 @@ def test_plans_in_arrays_are_those_of_one():
 
 
 def test_zero_is_what_nothing_said_is():
-    said, unsaid = (train("deepseek-v3", on="128xH100", runtime="megatron", pipeline_parallel_size=4, expert_parallel_size=8, **more)
-                    for more in ({"mtp_layers": 0}, {}))  # fmt: skip
+    said, unsaid = (
+        train(
+            "deepseek-v3", on="128xH100", runtime="megatron", pipeline_parallel_size=4, expert_parallel_size=8, **more
+        )
+        for more in ({"mtp_layers": 0}, {})
+    )
     assert said.memory.value == unsaid.memory.value
     noted = unsaid.question["mtp_layers"]
     assert (noted["value"], noted["why"]) == (0, "--mtp-num-layers is unset; the checkpoint has 1 layer")

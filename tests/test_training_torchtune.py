@@ -23,8 +23,14 @@ def memory(machine="A6000", **options):
 
 def tensors(made):
     """What PyTorch's allocator hands out at the peak, in GiB."""
-    return max(sum(float(child.value) for child in phase.children if child.name != "runtime overhead")
-               for rank in made.ranks for phase in rank.phases) / GIB  # fmt: skip
+    return (
+        max(
+            sum(float(child.value) for child in phase.children if child.name != "runtime overhead")
+            for rank in made.ranks
+            for phase in rank.phases
+        )
+        / GIB
+    )
 
 
 FULL = {"optimizer": "paged-adamw-8bit", "optimizer_in_backward": True, "compile": True}
@@ -63,7 +69,9 @@ def test_adapters_have_the_width_of_the_weights():
 
 
 def test_a_loss_in_parts_takes_lengths_that_its_parts_do_not_divide_and_is_as_large_as_the_largest():
-    """torch.chunk(8) of 513 tokens makes parts of 65, as of 520; torchtitan's own refuses such lengths, as ChunkedLossWrapper does."""
+    """torch.chunk(8) of 513 tokens makes parts of 65, as of 520; torchtitan's own refuses such lengths, as
+    ChunkedLossWrapper does.
+    """
     shorter, between, longer = (
         tensors(memory(recompute="full", sequence_length=length, **FULL)) for length in (512, 513, 520)
     )

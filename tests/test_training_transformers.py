@@ -1,4 +1,6 @@
-"""The Trainer of transformers by release, Liger's kernels, Unsloth and LitGPT: sums written by hand from their sources."""
+"""The Trainer of transformers by release, Liger's kernels, Unsloth and LitGPT: sums written by hand from their
+sources.
+"""
 
 import pytest
 
@@ -74,7 +76,9 @@ def test_a_release_is_read_by_its_name_or_from_a_bare_number(text, release):
     [((4, 45), 12, 12), ((4, 46), 14, 12), ((4, 48), 14, 12), ((4, 49), 10, 12), ((5, 23), 10, 12)],
 )
 def test_the_loss_holds_copies_of_the_logits_by_release(release, forward, backward):
-    """fp32 logits, their shifted copy and logarithms; the 16-bit logits too where the loss casts them; no shifted copy from 4.49 on."""
+    """fp32 logits, their shifted copy and logarithms; the 16-bit logits too where the loss casts them; no shifted
+    copy from 4.49 on.
+    """
     made = loss(loss_kind(release))
     assert fullest(made, forward=True) == forward
     assert fullest(made, forward=False) == backward
@@ -89,7 +93,8 @@ def test_four_bit_layers_keep_their_input_before_bitsandbytes_0_44():
         )
     )
     new = block(setting(types=Types(2, 2, autocast=True), adapters=base))
-    # attention's input is kept by LoRA, and its output by attention; the feed-forward's input and the product before its last matrix are added
+    # attention's input is kept by LoRA, and its output by attention; the feed-forward's input and the product before
+    # its last matrix are added
     assert kept(old) - kept(new) == 2 * H + 2 * FF
 
 
@@ -201,7 +206,9 @@ def test_rows_of_llama_factory_and_litgpt_are_met():
 
 @pytest.mark.parametrize(("method", "parameters"), [("lora", 41_943_040), ("freeze", 436_224_000)])
 def test_a_checkpoint_holds_what_trains(method, parameters):
-    """Adapters of rank 16 on every linear layer of llama-3.1-8b are 42 M parameters, its last two layers 436 M: 12 bytes of each."""
+    """Adapters of rank 16 on every linear layer of llama-3.1-8b are 42 M parameters, its last two layers 436 M: 12
+    bytes of each.
+    """
     answer = tonnage.train("llama-3.1-8b", on="8xH100-SXM-80GB", method=method)
     assert answer.to_dict()["checkpoint"]["value"] == 12 * parameters
 

@@ -38,10 +38,17 @@ def test_the_fullest_rank_takes_longer_and_holds_more():
 
 @pytest.mark.parametrize(
     "options",
-    [{"expert_imbalance": 0.9}, {"expert_imbalance": 9.0}, {"expert_imbalance": 1.2, "expert_parallel_size": 1}, {"expert_imbalance": 1.2, "runtime": "fsdp2"},
-     {"expert_imbalance": 1.2, "expert_capacity_factor": 1.0}, {"straggler_slowdown": 0.5}, {"straggler_share": 0.1},
-     {"straggler_slowdown": 1.1, "straggler_share": 1.5}],
-)  # fmt: skip
+    [
+        {"expert_imbalance": 0.9},
+        {"expert_imbalance": 9.0},
+        {"expert_imbalance": 1.2, "expert_parallel_size": 1},
+        {"expert_imbalance": 1.2, "runtime": "fsdp2"},
+        {"expert_imbalance": 1.2, "expert_capacity_factor": 1.0},
+        {"straggler_slowdown": 0.5},
+        {"straggler_share": 0.1},
+        {"straggler_slowdown": 1.1, "straggler_share": 1.5},
+    ],
+)
 def test_what_cannot_be_is_refused(options):
     with pytest.raises(InvalidPlan, match=r"expert_imbalance|straggler"):
         of(**options)

@@ -9,10 +9,20 @@ from tonnage.kernel.units import GIB, counted, human, parse_bytes, parse_count, 
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("7B", 7_000_000_000), ("1T", 10**12), ("15e12", 15 * 10**12), ("32000", 32000), ("1,000,000", 10**6), ("1_000", 1000),
-        ("0.5b", 500_000_000), ("70亿", 7 * 10**9), ("1.5万亿", 15 * 10**11), ("3千亿", 3 * 10**11), ("百亿", None), ("2万", 20000),
+        ("7B", 7_000_000_000),
+        ("1T", 10**12),
+        ("15e12", 15 * 10**12),
+        ("32000", 32000),
+        ("1,000,000", 10**6),
+        ("1_000", 1000),
+        ("0.5b", 500_000_000),
+        ("70亿", 7 * 10**9),
+        ("1.5万亿", 15 * 10**11),
+        ("3千亿", 3 * 10**11),
+        ("百亿", None),
+        ("2万", 20000),
     ],
-)  # fmt: skip
+)
 def test_counts_are_read_in_english_and_chinese(text, value):
     if value is None:
         with pytest.raises(InvalidInput, match="must be a number"):
@@ -74,14 +84,24 @@ def test_a_count_of_half_a_thing_is_refused():
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [
-        (85_899_345_920, "bytes", "80.00 GiB"), (512, "bytes", "512 B"), (8_030_261_248, "parameters", "8.03 B parameters"),
-        (3.1428e23, "FLOP", "314.28 ZFLOP"), (989.4e12, "FLOP/s", "989.40 TFLOP/s"), (3.35e12, "bytes/s", "3.35 TB/s"),
-        (2_921_340, "seconds", "33.81 d"), (0.004, "seconds", "4.00 ms"), (700, "watts", "700.00 W"), (12.5, "USD", "12.50 USD"),
-        (1_022_362, "accelerator-hours", "1.02 M accelerator-hours"), (12_345.6, "accelerator-hours", "12,346 accelerator-hours"),
-        (0.25, "accelerator-hours", "0.25 accelerator-hours"), (1, "accelerator-hours", "1 accelerator-hour"),
-        (8, "layers", "8 layers"), (0, "bytes", "0 bytes"),
+        (85_899_345_920, "bytes", "80.00 GiB"),
+        (512, "bytes", "512 B"),
+        (8_030_261_248, "parameters", "8.03 B parameters"),
+        (3.1428e23, "FLOP", "314.28 ZFLOP"),
+        (989.4e12, "FLOP/s", "989.40 TFLOP/s"),
+        (3.35e12, "bytes/s", "3.35 TB/s"),
+        (2_921_340, "seconds", "33.81 d"),
+        (0.004, "seconds", "4.00 ms"),
+        (700, "watts", "700.00 W"),
+        (12.5, "USD", "12.50 USD"),
+        (1_022_362, "accelerator-hours", "1.02 M accelerator-hours"),
+        (12_345.6, "accelerator-hours", "12,346 accelerator-hours"),
+        (0.25, "accelerator-hours", "0.25 accelerator-hours"),
+        (1, "accelerator-hours", "1 accelerator-hour"),
+        (8, "layers", "8 layers"),
+        (0, "bytes", "0 bytes"),
     ],
-)  # fmt: skip
+)
 def test_base_units_are_printed_as_engineers_say_them(value, unit, text):
     assert human(value, unit) == text
 
@@ -89,11 +109,20 @@ def test_base_units_are_printed_as_engineers_say_them(value, unit, text):
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [
-        (1, "micro-batches", "1 micro-batch"), (2, "micro-batches", "2 micro-batches"), (1, "layers", "1 layer"), (0, "layers", "0 layers"),
-        (1.0, "requests", "1 request"), (1, "parameters", "1 parameter"), (1, "tokens", "1 token"), (1, "bytes per parameter", "1 byte per parameter"),
-        (2, "bytes per parameter", "2 bytes per parameter"), (1, "accelerators", "1 accelerator"), (1, "", "1"), (1500, "layers", "1,500 layers"),
+        (1, "micro-batches", "1 micro-batch"),
+        (2, "micro-batches", "2 micro-batches"),
+        (1, "layers", "1 layer"),
+        (0, "layers", "0 layers"),
+        (1.0, "requests", "1 request"),
+        (1, "parameters", "1 parameter"),
+        (1, "tokens", "1 token"),
+        (1, "bytes per parameter", "1 byte per parameter"),
+        (2, "bytes per parameter", "2 bytes per parameter"),
+        (1, "accelerators", "1 accelerator"),
+        (1, "", "1"),
+        (1500, "layers", "1,500 layers"),
     ],
-)  # fmt: skip
+)
 def test_one_thing_is_not_a_plural(value, unit, text):
     assert human(value, unit) == counted(value, unit) == text
 

@@ -1,4 +1,6 @@
-"""Files that users name, whatever they are and hold: each verb refuses what it cannot read at once, with the file and what is wrong with it."""
+"""Files that users name, whatever they are and hold: each verb refuses what it cannot read at once, with the file
+and what is wrong with it.
+"""
 
 import gzip
 import json
@@ -96,10 +98,21 @@ def test_a_file_of_a_terabyte_is_refused_unread(verb, tmp_path, capsys):
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize(
     "content",
-    [b"", b"\0", b"\xff\xfe\0\0", b"9" * 5000, b"{" * 100_000, b"[" * 100_000, b"- " * 100_000, b"a" + b".a" * 20_000 + b" = 1", b"x: !!bool y", b"\n" * 100_000,
-     b'{"arrival_seconds": ' + b"9" * 5000 + b', "input_tokens": 1, "output_tokens": 1}'],
+    [
+        b"",
+        b"\0",
+        b"\xff\xfe\0\0",
+        b"9" * 5000,
+        b"{" * 100_000,
+        b"[" * 100_000,
+        b"- " * 100_000,
+        b"a" + b".a" * 20_000 + b" = 1",
+        b"x: !!bool y",
+        b"\n" * 100_000,
+        b'{"arrival_seconds": ' + b"9" * 5000 + b', "input_tokens": 1, "output_tokens": 1}',
+    ],
     ids=range(11),
-)  # fmt: skip
+)
 def test_odd_bytes_are_refused_at_once(verb, content, tmp_path, capsys):
     path = tmp_path / f"odd{VERBS[verb][1]}"
     path.write_bytes(content)
@@ -151,11 +164,23 @@ DEFAULTS = "a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}\nc: {<<: [*a, {z: 9, x: 7}]}\n
 
 
 def test_yaml_means_what_it_always_meant():
-    text = "n: ~\nt: yes\ni: 1_000\no: 010\nh: 0xff\nf: 1.5e+3\nq: '1'\ninf: -.inf\ndate: 2024-05-01\ntime: 1:30\nlist: [1, a, null]\n"
+    text = (
+        "n: ~\nt: yes\ni: 1_000\no: 010\nh: 0xff\nf: 1.5e+3\nq: '1'\ninf: -.inf\ndate: 2024-05-01\ntime: "
+        "1:30\nlist: [1, a, null]\n"
+    )
     assert yaml_text.parse(text, "x") == {
-        "n": None, "t": True, "i": 1000, "o": 8, "h": 255, "f": 1500.0, "q": "1", "inf": float("-inf"), "date": "2024-05-01", "time": "1:30",
+        "n": None,
+        "t": True,
+        "i": 1000,
+        "o": 8,
+        "h": 255,
+        "f": 1500.0,
+        "q": "1",
+        "inf": float("-inf"),
+        "date": "2024-05-01",
+        "time": "1:30",
         "list": [1, "a", None],
-    }  # fmt: skip
+    }
     assert yaml_text.parse(DEFAULTS, "x") == {
         "a": {"x": 1, "y": 2},
         "b": {"x": 1, "y": 3},
@@ -166,15 +191,37 @@ def test_yaml_means_what_it_always_meant():
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("!!bool x", "YAML tags are not read: leave out '!!bool'"), ("a: !!int ''", "leave out '!!int'"), ("- !!timestamp x", "row 1: YAML tags"),
-        ("!!set {a}", "YAML tags"), ("!!binary x", "YAML tags"), ("! x", "YAML tags"), ("!!python/name:os.system x", "YAML tags"), ("%TAG ! x\n---\n!a b", "YAML tags|not YAML"),
-        ("a: 1\na: 2", "'a' is there twice"), ("{1: a, 1: b}", "1 is there twice"), ("{<<: {}, <<: {}}", "'<<' is there twice"), ("<<: 3", "<< takes a mapping"),
-        ("? [1]\n: 2", "a key of a mapping must be a text or a number"), ("*a", "no anchor is called 'a'|not YAML"), ("a: &a [*a]", "'a' refers to itself"),
-        ("a\n---\nb", "several YAML documents"), ("[" * 40 + "]" * 40, "nested more than 32 deep"), ("\x01", "not YAML"),
-        ("a: &a {" + ",".join(f"k{i}: 1" for i in range(1000)) + "}\nb: &b {<<: [" + ",".join(["*a"] * 1000) + "]}\nc: {<<: [" + ",".join(["*b"] * 1000) + "]}", "more than 1,000,000 values"),
+        ("!!bool x", "YAML tags are not read: leave out '!!bool'"),
+        ("a: !!int ''", "leave out '!!int'"),
+        ("- !!timestamp x", "row 1: YAML tags"),
+        ("!!set {a}", "YAML tags"),
+        ("!!binary x", "YAML tags"),
+        ("! x", "YAML tags"),
+        ("!!python/name:os.system x", "YAML tags"),
+        ("%TAG ! x\n---\n!a b", "YAML tags|not YAML"),
+        ("a: 1\na: 2", "'a' is there twice"),
+        ("{1: a, 1: b}", "1 is there twice"),
+        ("{<<: {}, <<: {}}", "'<<' is there twice"),
+        ("<<: 3", "<< takes a mapping"),
+        ("? [1]\n: 2", "a key of a mapping must be a text or a number"),
+        ("*a", "no anchor is called 'a'|not YAML"),
+        ("a: &a [*a]", "'a' refers to itself"),
+        ("a\n---\nb", "several YAML documents"),
+        ("[" * 40 + "]" * 40, "nested more than 32 deep"),
+        ("\x01", "not YAML"),
+        (
+            "a: &a {"
+            + ",".join(f"k{i}: 1" for i in range(1000))
+            + "}\nb: &b {<<: ["
+            + ",".join(["*a"] * 1000)
+            + "]}\nc: {<<: ["
+            + ",".join(["*b"] * 1000)
+            + "]}",
+            "more than 1,000,000 values",
+        ),
     ],
     ids=range(19),
-)  # fmt: skip
+)
 def test_yaml_that_is_no_plain_data_is_refused(text, says):
     with pytest.raises(InvalidInput, match=says):
         yaml_text.parse(text, "x")
@@ -211,12 +258,18 @@ def test_a_number_that_no_float_holds_is_infinite_and_refused_where_it_is_read()
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("a" + ".a" * 20_000 + " = 1", "a key of more than 16 parts"), ("[a" + ". 'a' " * 20_000 + "]", "a key of more than 16 parts"),
-        ("x = {a" + " ." * 1 + "a" + ".a" * 5_000 + " = 1}", "a key of more than 16 parts"), ("a = 2024-01-01", "a is a date or a time"), ("a = 0x" + "f" * 20, "out of range"),
-        ("a = " + "9" * 5000, "not TOML"), ("a = " + "[" * 100_000, "nested"), ("a = " + "[" * 40 + "]" * 40, "nested more than 32"), ("a = 1\na = 2", "not TOML"),
+        ("a" + ".a" * 20_000 + " = 1", "a key of more than 16 parts"),
+        ("[a" + ". 'a' " * 20_000 + "]", "a key of more than 16 parts"),
+        ("x = {a" + " ." * 1 + "a" + ".a" * 5_000 + " = 1}", "a key of more than 16 parts"),
+        ("a = 2024-01-01", "a is a date or a time"),
+        ("a = 0x" + "f" * 20, "out of range"),
+        ("a = " + "9" * 5000, "not TOML"),
+        ("a = " + "[" * 100_000, "nested"),
+        ("a = " + "[" * 40 + "]" * 40, "nested more than 32"),
+        ("a = 1\na = 2", "not TOML"),
     ],
     ids=range(9),
-)  # fmt: skip
+)
 def test_toml_that_would_take_long_or_is_no_plain_data_is_refused(text, says):
     with pytest.raises(InvalidInput, match=says):
         toml_text.parse(text, "x")
@@ -238,16 +291,31 @@ def test_a_column_that_is_there_twice_is_refused():
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('{"arrival_seconds": 1, "input_tokens": ' + "9" * 5000 + ', "output_tokens": 1}', "line 1: input_tokens must be a finite number"),
-        ('{"arrival_seconds": 1, "arrival_seconds": 2, "input_tokens": 1, "output_tokens": 1}', "'arrival_seconds' twice"),
+        (
+            '{"arrival_seconds": 1, "input_tokens": ' + "9" * 5000 + ', "output_tokens": 1}',
+            "line 1: input_tokens must be a finite number",
+        ),
+        (
+            '{"arrival_seconds": 1, "arrival_seconds": 2, "input_tokens": 1, "output_tokens": 1}',
+            "'arrival_seconds' twice",
+        ),
         ('{"arrival_seconds": NaN, "input_tokens": 1, "output_tokens": 1}', "arrival_seconds must be a finite number"),
-        ('{"arrival_seconds": 1, "input_tokens": 1e300, "output_tokens": 1}', "line 1: input_tokens must be a whole number"),
-        ("arrival_seconds,input_tokens,output_tokens\n1," + "9" * 5000 + ",1\n", "line 2: input_tokens must be a whole number"),
-        ("arrival_seconds,input_tokens,output_tokens\n" + "9" * 5000 + ",1,1\n", "line 2: arrival_seconds must be seconds"),
+        (
+            '{"arrival_seconds": 1, "input_tokens": 1e300, "output_tokens": 1}',
+            "line 1: input_tokens must be a whole number",
+        ),
+        (
+            "arrival_seconds,input_tokens,output_tokens\n1," + "9" * 5000 + ",1\n",
+            "line 2: input_tokens must be a whole number",
+        ),
+        (
+            "arrival_seconds,input_tokens,output_tokens\n" + "9" * 5000 + ",1,1\n",
+            "line 2: arrival_seconds must be seconds",
+        ),
         ("arrival_seconds,input_tokens,output_tokens,input_tokens\n1,1,1,1\n", "two columns are called 'input_tokens'"),
     ],
     ids=range(7),
-)  # fmt: skip
+)
 def test_requests_of_absurd_sizes_are_refused_with_line_and_field(tmp_path, text, says):
     path = tmp_path / "trace.txt"
     path.write_text(text)
@@ -307,8 +375,11 @@ def test_what_is_wrong_with_an_inventory_is_said_before_the_solver_is_asked_for(
 def test_what_is_wrong_with_a_question_is_said_before_an_extra_is_asked_for(tmp_path, capsys, monkeypatch):
     for name in ("pyarrow", "plotly"):
         monkeypatch.setitem(sys.modules, name, None)
-    for asked in (["train", "no-such-model-xyz", "--on", "h100", "--plot", "x.html"], ["serve", "no-such-model-xyz", "--on", "h100", "--plot", "x.html"],
-                  ["compare", "train", "no-such-model-xyz", "--on", "h100", "--parquet", str(tmp_path / "x.parquet")]):  # fmt: skip
+    for asked in (
+        ["train", "no-such-model-xyz", "--on", "h100", "--plot", "x.html"],
+        ["serve", "no-such-model-xyz", "--on", "h100", "--plot", "x.html"],
+        ["compare", "train", "no-such-model-xyz", "--on", "h100", "--parquet", str(tmp_path / "x.parquet")],
+    ):
         assert main(asked) == 64
         assert "no-such-model-xyz" in capsys.readouterr().err
 
@@ -319,13 +390,19 @@ def test_what_is_wrong_with_a_question_is_said_before_an_extra_is_asked_for(tmp_
 @pytest.mark.parametrize(
     "words",
     [
-        ["train", *LLAMA, "--micro-batch-size", "9" * 5000], ["train", *LLAMA, "--sequence-length", "9" * 5000 + "k"], ["serve", *LLAMA, "--users", "9" * 5000],
-        ["serve", *LLAMA, "--context", "1e400"], ["serve", *LLAMA, "--request-rate", "9" * 5000], ["train", "llama-3.1-8b", "--on", "9" * 5000 + "xh100"],
-        ["plan", "llama-3.1-8b", "--on", "h100", "--vary", "sequence_length=" + "9" * 5000], ["max", "context", *LLAMA, "--users", "9" * 5000],
-        ["train", *LLAMA, "--reserve", "9" * 5000 + "GB"], ["train", *LLAMA, "--host-update-bandwidth", "9" * 5000 + "GB/s"],
+        ["train", *LLAMA, "--micro-batch-size", "9" * 5000],
+        ["train", *LLAMA, "--sequence-length", "9" * 5000 + "k"],
+        ["serve", *LLAMA, "--users", "9" * 5000],
+        ["serve", *LLAMA, "--context", "1e400"],
+        ["serve", *LLAMA, "--request-rate", "9" * 5000],
+        ["train", "llama-3.1-8b", "--on", "9" * 5000 + "xh100"],
+        ["plan", "llama-3.1-8b", "--on", "h100", "--vary", "sequence_length=" + "9" * 5000],
+        ["max", "context", *LLAMA, "--users", "9" * 5000],
+        ["train", *LLAMA, "--reserve", "9" * 5000 + "GB"],
+        ["train", *LLAMA, "--host-update-bandwidth", "9" * 5000 + "GB/s"],
     ],
     ids=range(10),
-)  # fmt: skip
+)
 def test_numbers_of_thousands_of_digits_are_refused(words, capsys):
     assert main(words) == 64
     assert "Traceback" not in capsys.readouterr().err

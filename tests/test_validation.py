@@ -1,4 +1,6 @@
-"""`tonnage validate`: every published count from the row's own hyper-parameters, files from anyone, and rows that cannot be predicted say why."""
+"""`tonnage validate`: every published count from the row's own hyper-parameters, files from anyone, and rows that
+cannot be predicted say why.
+"""
 
 import json
 from pathlib import Path
@@ -51,12 +53,30 @@ def test_the_summary_counts_rows_coverage_and_error_by_source():
 
 def test_a_row_without_hyper_parameters_takes_those_of_the_row_that_it_names_then_the_catalogues(tmp_path):
     path = tmp_path / "rows.yaml"
-    path.write_text(json.dumps([
-        {"id": "a", "kind": "params", "model": {"ref": "mine"}, "measured": {"metric": "parameters", "value": 1}},
-        {"id": "params-mine", "kind": "params", "model": {"id": "mine", "hparams": {"hidden": 64, "layers": 2, "heads": 4, "vocab": 100}},
-         "measured": {"metric": "parameters", "value": 1}},
-        {"id": "b", "kind": "params", "model": {"name": "meta-llama/Llama-3.1-8B"}, "measured": {"metric": "parameters", "value": 1}},
-    ]))  # fmt: skip
+    path.write_text(
+        json.dumps(
+            [
+                {
+                    "id": "a",
+                    "kind": "params",
+                    "model": {"ref": "mine"},
+                    "measured": {"metric": "parameters", "value": 1},
+                },
+                {
+                    "id": "params-mine",
+                    "kind": "params",
+                    "model": {"id": "mine", "hparams": {"hidden": 64, "layers": 2, "heads": 4, "vocab": 100}},
+                    "measured": {"metric": "parameters", "value": 1},
+                },
+                {
+                    "id": "b",
+                    "kind": "params",
+                    "model": {"name": "meta-llama/Llama-3.1-8B"},
+                    "measured": {"metric": "parameters", "value": 1},
+                },
+            ]
+        )
+    )
     lines = {line["id"]: line["predicted"] for line in validate_sources(read_sources([str(path)]))["rows"]}
     assert lines["a"] == lines["params-mine"] > 0
     assert lines["b"] == 8_030_261_248
@@ -81,12 +101,22 @@ def test_opts_offset_rows_count_unless_the_source_leaves_them_out():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "not YAML"), ("a: b", "must hold a list"), ("- 3", "row 1"), ("- {id: x}", "row 'x'"), ("- {id: x, verb: models, measured: {unit: m}}", "value"),
+        ("{", "not YAML"),
+        ("a: b", "must hold a list"),
+        ("- 3", "row 1"),
+        ("- {id: x}", "row 'x'"),
+        ("- {id: x, verb: models, measured: {unit: m}}", "value"),
         ("- &a [*a]", "row 1"),
-        ("- {id: x, skipped: y, measured: {metric: m, value: 1}}\n- {id: x, skipped: y, measured: {metric: m, value: 1}}", "unique"),
+        (
+            (
+                "- {id: x, skipped: y, measured: {metric: m, value: 1}}\n- {id: x, skipped: y, measured: "
+                "{metric: m, value: 1}}"
+            ),
+            "unique",
+        ),
         ("- !!python/object/apply:os.system ['true']", "row 1: YAML tags are not read"),
     ],
-)  # fmt: skip
+)
 def test_files_of_another_form_are_refused_with_file_and_row(tmp_path, text, message):
     path = tmp_path / "rows.yaml"
     path.write_text(text)
@@ -132,16 +162,31 @@ def trained(**question: object) -> dict:
         (row(verb="trian"), "verb 'trian' is not known for a row. Did you mean 'train'"),
         (row(verb=""), "verb is missing"),
         (row(config={}), "has `config`, as rows in the words of their source have: `python scripts/rows FILE`"),
-        (row(measured={"quantity": "parameter", "value": 1, "unit": "count"}), "measured.quantity 'parameter' is not known for models. Did you mean 'parameters'"),
-        (row(measured={"quantity": "parameters", "value": 1, "unit": "GB"}), "measured.unit 'GB' is not known for parameters. Known: count"),
-        (row(measured={"quantity": "parameters", "valeu": 1, "unit": "count"}), "measured: 'valeu' is no field of a row. Did you mean 'value'"),
-        (row(also=[{"quantity": "weights", "value": 1, "unit": "GiB"}]), r"also\[0\].quantity 'weights' is not known for models"),
-        (trained(sequnce_length=4096), "question 'sequnce_length' is not known for train. Did you mean 'sequence_length'"),
+        (
+            row(measured={"quantity": "parameter", "value": 1, "unit": "count"}),
+            "measured.quantity 'parameter' is not known for models. Did you mean 'parameters'",
+        ),
+        (
+            row(measured={"quantity": "parameters", "value": 1, "unit": "GB"}),
+            "measured.unit 'GB' is not known for parameters. Known: count",
+        ),
+        (
+            row(measured={"quantity": "parameters", "valeu": 1, "unit": "count"}),
+            "measured: 'valeu' is no field of a row. Did you mean 'value'",
+        ),
+        (
+            row(also=[{"quantity": "weights", "value": 1, "unit": "GiB"}]),
+            r"also\[0\].quantity 'weights' is not known for models",
+        ),
+        (
+            trained(sequnce_length=4096),
+            "question 'sequnce_length' is not known for train. Did you mean 'sequence_length'",
+        ),
         (row(completeness="fulll"), "completeness must begin with full, partial or indicative. Got 'fulll'"),
         (row(id=""), "id must have from 1 to 200 characters"),
     ],
     ids=range(11),
-)  # fmt: skip
+)
 def test_a_field_that_is_wrong_is_named_with_its_value_and_the_nearest_that_is_right(tmp_path, given, message):
     with pytest.raises(InvalidInput, match=message) as error:
         read([written(tmp_path, [given])])
@@ -156,12 +201,15 @@ def test_a_field_that_is_wrong_is_named_with_its_value_and_the_nearest_that_is_r
         (trained(sequence_length="long"), "question: Expected `int | null`, got `str` - at `$.sequence_length`"),
         (trained(runtime="fsdp3"), "fsdp2"),
         (trained(on={"accelerator": "H100-SXM-80GB", "gpus": 8}), "question.on has no 'gpus'"),
-        (trained(on={"accelerator": "H100-SXM-80GB", "nodes": 0}), "question.on.nodes must be a whole number from 1 on. Got 0"),
+        (
+            trained(on={"accelerator": "H100-SXM-80GB", "nodes": 0}),
+            "question.on.nodes must be a whole number from 1 on. Got 0",
+        ),
         (trained(model={"config": 3}), "question.model.config must map fields"),
         (trained(unchecked={"no_field": 1}), "question.unchecked must map fields of a plan"),
     ],
     ids=range(8),
-)  # fmt: skip
+)
 def test_a_question_that_cannot_be_answered_says_why_and_the_others_are_compared(tmp_path, given, reason):
     lines = validate(read([written(tmp_path, [row(id="good"), given])]))["rows"]
     assert lines[0]["predicted"] and reason in lines[1]["skipped"], lines[1]["skipped"]
@@ -189,8 +237,10 @@ def test_a_row_of_ones_own_run_is_the_ordinary_answer(tmp_path):
 
 def test_a_bare_on_in_yaml_is_the_name_of_the_input_and_not_true(tmp_path):
     path = tmp_path / "rows.yaml"
-    path.write_text("- id: x\n  verb: train\n  question: {model: llama-3.1-8b, on: 8xh100-sxm-80gb}\n"
-                    "  measured: {quantity: reserved_memory, value: 1, unit: GiB}\n")  # fmt: skip
+    path.write_text(
+        "- id: x\n  verb: train\n  question: {model: llama-3.1-8b, on: 8xh100-sxm-80gb}\n"
+        "  measured: {quantity: reserved_memory, value: 1, unit: GiB}\n"
+    )
     assert read([str(path)])[0].question["on"] == "8xh100-sxm-80gb"
 
 
@@ -214,8 +264,13 @@ def written(tmp_path: Path, rows: object) -> str:
     "value", [float("nan"), float("inf"), -float("inf"), -1, -0.5, 10**400, "7 GB", "oom", [1], None, {"a": 1}]
 )
 def test_a_value_that_no_measurement_has_is_refused_with_file_row_and_field(tmp_path: Path, value: object):
-    for field, changes in (("measured", {"measured": {"quantity": "parameters", "unit": "count", "value": value}}),
-                           ("also", {"also": [{"metric": "m", "value": 1, "skipped": "s"}, {"metric": "m", "value": [value], "skipped": "s"}]})):  # fmt: skip
+    for field, changes in (
+        ("measured", {"measured": {"quantity": "parameters", "unit": "count", "value": value}}),
+        (
+            "also",
+            {"also": [{"metric": "m", "value": 1, "skipped": "s"}, {"metric": "m", "value": [value], "skipped": "s"}]},
+        ),
+    ):
         with pytest.raises(InvalidInput, match=f"rows.yaml, row 'x'.*{field}") as error:
             read([written(tmp_path, [row(**changes)])])
         assert "value" in str(error.value)
@@ -242,7 +297,10 @@ def test_a_metric_of_a_source_with_a_figure_for_each_rank_is_as_many_metrics(tmp
     }
     lines = validate_sources(read_sources([written(tmp_path, [given])]))["rows"]
     assert [(line["metric"], line["measured"], line["unit"]) for line in lines[1:]] == [
-        ("peak [0]", 1.5, "MiB"), ("peak [1]", 2, "MiB"), ("time", 3, "")]  # fmt: skip
+        ("peak [0]", 1.5, "MiB"),
+        ("peak [1]", 2, "MiB"),
+        ("time", 3, ""),
+    ]
 
 
 def test_rows_without_a_source_are_summed_up_once(tmp_path: Path):
@@ -293,18 +351,30 @@ BOMB = ", ".join(["*a{}"] * 10)
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("- &a0 [x]\n" + "".join(f"- &a{i} [{BOMB.replace('{}', str(i - 1))}]\n" for i in range(1, 40)), "more than 1,000,000 values"),
-        ("- &a0 {k: 1}\n" + "".join(f"- &a{i} {{<<: [{BOMB.replace('{}', str(i - 1))}]}}\n" for i in range(1, 40)), "more than 1,000,000 values"),
+        (
+            "- &a0 [x]\n" + "".join(f"- &a{i} [{BOMB.replace('{}', str(i - 1))}]\n" for i in range(1, 40)),
+            "more than 1,000,000 values",
+        ),
+        (
+            "- &a0 {k: 1}\n" + "".join(f"- &a{i} {{<<: [{BOMB.replace('{}', str(i - 1))}]}}\n" for i in range(1, 40)),
+            "more than 1,000,000 values",
+        ),
         ("- {id: x, question: &a {b: *a}}", "row 1: 'a' refers to itself"),
         ("- id: x\n  question: " + "[" * 100_000, "nested more than 32 deep"),
         ("- " * 100_000, "nested more than 32 deep"),
-        ("- 3", "row 1 must be a mapping"), ("- [1, 2]", "row 1 must be a mapping"), ("- {id: a}\n- null", "row 'a'"), ("- null", "row 1 must be a mapping"),
+        ("- 3", "row 1 must be a mapping"),
+        ("- [1, 2]", "row 1 must be a mapping"),
+        ("- {id: a}\n- null", "row 'a'"),
+        ("- null", "row 1 must be a mapping"),
         ("- {id: '', skipped: y, measured: {metric: m, value: 1}}", "id must have from 1 to 200 characters"),
-        ("- {id: x, skipped: y, completeness: fulll, measured: {metric: m, value: 1}}", "must begin with full, partial or indicative. Got 'fulll'"),
+        (
+            "- {id: x, skipped: y, completeness: fulll, measured: {metric: m, value: 1}}",
+            "must begin with full, partial or indicative. Got 'fulll'",
+        ),
         ("- {id: x, skipped: y, measured: {metric: m, value: " + "9" * 5000 + "}}", "must be a finite number"),
         ("a: 1\n---\nb: 2", "several YAML documents"),
     ],
-)  # fmt: skip
+)
 def test_a_file_that_would_unfold_nest_or_hold_no_rows_is_refused_quickly(tmp_path: Path, text: str, says: str):
     path = tmp_path / "rows.yaml"
     path.write_text(text)
@@ -347,9 +417,19 @@ MEASURED = st.fixed_dictionaries(
     },
 )
 ROW = st.fixed_dictionaries(
-    {"id": st.sampled_from("abc"), "verb": st.sampled_from(["models", "train", "x"]), "question": QUESTION, "measured": MEASURED},
-    optional={"source": VALUES, "completeness": st.sampled_from(["full", "partial: x"]) | VALUES, "also": st.lists(MEASURED | VALUES, max_size=2), "note": VALUES},
-)  # fmt: skip
+    {
+        "id": st.sampled_from("abc"),
+        "verb": st.sampled_from(["models", "train", "x"]),
+        "question": QUESTION,
+        "measured": MEASURED,
+    },
+    optional={
+        "source": VALUES,
+        "completeness": st.sampled_from(["full", "partial: x"]) | VALUES,
+        "also": st.lists(MEASURED | VALUES, max_size=2),
+        "note": VALUES,
+    },
+)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -1,4 +1,6 @@
-"""FP8 in blocks of 128 x 128: engines refuse tensor sizes that cut a matrix through a block, so no answer, default or suggestion has one."""
+"""FP8 in blocks of 128 x 128: engines refuse tensor sizes that cut a matrix through a block, so no answer, default
+or suggestion has one.
+"""
 
 import pytest
 
@@ -12,7 +14,10 @@ QWEN = {"on": "8xH100-SXM-80GB", "weights": "fp8-block", "context": 8192}  # exp
 def test_experts_cut_through_a_block_are_refused_with_what_the_engine_takes(engine):
     with pytest.raises(
         InvalidPlan,
-        match=r"into 192 a rank, which is no multiple of its blocks of 128. Got 8. Nearest: 4, or expert_parallel_size 8",
+        match=(
+            r"into 192 a rank, which is no multiple of its blocks of 128. Got 8. Nearest: 4, or "
+            r"expert_parallel_size 8"
+        ),
     ):
         tonnage.serve("qwen3-235b-a22b", engine=engine, tensor_parallel_size=8, **QWEN)
 

@@ -59,7 +59,9 @@ class TrainingCase:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One process. `items`: what its rows' ids end in; `work`: the function that does it; `priority`: lower comes first."""
+    """One process. `items`: what its rows' ids end in; `work`: the function that does it; `priority`: lower comes
+    first.
+    """
 
     name: str
     work: str
@@ -117,18 +119,39 @@ def _first() -> list[Case]:
     """The program of rule E5, and one model with one thing changed at a time."""
     made = [
         TrainingCase(shape="linear-relu", training=_plan(1, 32, optimizer="adam", attention="sdpa", **how))
-        for how in ({"precision": "fp32"}, {"precision": "fp32", "implementation": "loop"},
-                    {"precision": "fp32", "implementation": "fused"}, {"precision": "fp16"}, {"precision": "bf16"})
-    ]  # fmt: skip
+        for how in (
+            {"precision": "fp32"},
+            {"precision": "fp32", "implementation": "loop"},
+            {"precision": "fp32", "implementation": "fused"},
+            {"precision": "fp16"},
+            {"precision": "bf16"},
+        )
+    ]
     changes: list[dict[str, Any]] = [
-        {}, {"recompute": "full"}, {"implementation": "fused"}, {"implementation": "loop"}, {"optimizer": "sgd"}, {"optimizer": "sgd-momentum"},
-        {"attention": "sdpa"}, {"attention": "efficient"}, {"attention": "cudnn"}, {"attention": "math"}, {"precision": "bf16-mixed"},
+        {},
+        {"recompute": "full"},
+        {"implementation": "fused"},
+        {"implementation": "loop"},
+        {"optimizer": "sgd"},
+        {"optimizer": "sgd-momentum"},
+        {"attention": "sdpa"},
+        {"attention": "efficient"},
+        {"attention": "cudnn"},
+        {"attention": "math"},
+        {"precision": "bf16-mixed"},
         {"precision": "fp32", "attention": "efficient"},
-    ]  # fmt: skip
+    ]
     base = SHAPES["llama-1b"]
     made += [TrainingCase(shape=base.name, training=_plan(2048, **change)) for change in changes]
-    made += [TrainingCase(shape=base.name, training=plan) for plan in (
-        _plan(2048, 4), _plan(8192), _plan(8192, recompute="full"), _plan(2048, 4, recompute="full", precision="bf16-mixed"))]  # fmt: skip
+    made += [
+        TrainingCase(shape=base.name, training=plan)
+        for plan in (
+            _plan(2048, 4),
+            _plan(8192),
+            _plan(8192, recompute="full"),
+            _plan(2048, 4, recompute="full", precision="bf16-mixed"),
+        )
+    ]
     made += [TrainingCase(shape="llama-160m", training=plan) for plan in (_plan(1024), _plan(1024, 8))]
     made += [TrainingCase(shape=shape, training=_plan(2048)) for shape in ("qwen2.5-0.5b", "qwen3-1.7b")]
     made += [
@@ -141,32 +164,65 @@ def _second() -> list[Case]:
     """Lengths, batches, other models, what fills the card, what does not fit, transformers' own classes."""
     plans: dict[str, list[Training]] = {
         "llama-1b": [
-            _plan(512), _plan(1024), _plan(4096), _plan(16384), _plan(32768, recompute="full"), _plan(2048, 2), _plan(2048, 8),
-            _plan(2048, 16, recompute="full"), _plan(2048, num_microbatches=4), _plan(2048, clip_grad_norm=1.0),
-            _plan(2048, precision="bf16-mixed", implementation="fused"), _plan(1000), _plan(2047, 3),
+            _plan(512),
+            _plan(1024),
+            _plan(4096),
+            _plan(16384),
+            _plan(32768, recompute="full"),
+            _plan(2048, 2),
+            _plan(2048, 8),
+            _plan(2048, 16, recompute="full"),
+            _plan(2048, num_microbatches=4),
+            _plan(2048, clip_grad_norm=1.0),
+            _plan(2048, precision="bf16-mixed", implementation="fused"),
+            _plan(1000),
+            _plan(2047, 3),
         ],
         "llama-160m": [_plan(4096, 4), _plan(2048, 16, precision="bf16-mixed"), _plan(512, 64, precision="bf16-mixed")],
-        "llama-3b": [_plan(2048), _plan(4096, recompute="full", implementation="fused"), _plan(8192, 2, recompute="full", optimizer="sgd")],
+        "llama-3b": [
+            _plan(2048),
+            _plan(4096, recompute="full", implementation="fused"),
+            _plan(8192, 2, recompute="full", optimizer="sgd"),
+        ],
         "llama-8b-4layers": [_plan(4096), _plan(4096, precision="bf16-mixed", recompute="full")],
         "llama-8b-8layers": [_plan(8192, 2, recompute="full")],
         "llama-8b": [
-            _plan(4096, recompute="full", implementation="fused"), _plan(4096, recompute="full"), _plan(4096), _plan(4096, 2, optimizer="sgd"),
+            _plan(4096, recompute="full", implementation="fused"),
+            _plan(4096, recompute="full"),
+            _plan(4096),
+            _plan(4096, 2, optimizer="sgd"),
             _plan(2048, precision="fp32", attention="efficient", optimizer="sgd"),
         ],
         "qwen2.5-0.5b": [_plan(8192, 2, precision="bf16-mixed"), _plan(4096, 4, recompute="full")],
         "qwen2.5-7b-8layers": [_plan(4096), _plan(4096, 4, recompute="full", precision="bf16-mixed")],
         "qwen3-1.7b": [_plan(4096, 2, recompute="full", precision="bf16-mixed"), _plan(8192)],
         "mixtral-small": [_plan(2048, 4, precision="bf16-mixed")],
-    }  # fmt: skip
+    }
     made = [TrainingCase(shape=shape, training=plan) for shape, listed in plans.items() for plan in listed]
-    made += [TrainingCase(shape=shape, training=plan, experts=experts) for shape in ("mixtral-8x7b-2layers", "qwen3-30b-a3b-4layers")
-             for experts in ("loop", "grouped") for plan in (_plan(4096), _plan(2048, 4, recompute="full"))]  # fmt: skip
-    made += [TrainingCase(shape=shape, training=replace(plan, attention="sdpa"), library="transformers") for shape, plan in (
-        ("llama-160m", _plan(1024)), ("llama-1b", _plan(2048)), ("llama-1b", _plan(2048, 4, recompute="full", precision="bf16-mixed")),
-        ("qwen2.5-0.5b", _plan(2048)), ("qwen3-1.7b", _plan(2048)), ("mixtral-small", _plan(2048)), ("qwen3-30b-a3b-4layers", _plan(2048)))]  # fmt: skip
+    made += [
+        TrainingCase(shape=shape, training=plan, experts=experts)
+        for shape in ("mixtral-8x7b-2layers", "qwen3-30b-a3b-4layers")
+        for experts in ("loop", "grouped")
+        for plan in (_plan(4096), _plan(2048, 4, recompute="full"))
+    ]
+    made += [
+        TrainingCase(shape=shape, training=replace(plan, attention="sdpa"), library="transformers")
+        for shape, plan in (
+            ("llama-160m", _plan(1024)),
+            ("llama-1b", _plan(2048)),
+            ("llama-1b", _plan(2048, 4, recompute="full", precision="bf16-mixed")),
+            ("qwen2.5-0.5b", _plan(2048)),
+            ("qwen3-1.7b", _plan(2048)),
+            ("mixtral-small", _plan(2048)),
+            ("qwen3-30b-a3b-4layers", _plan(2048)),
+        )
+    ]
     made.append(TrainingCase(shape="llama-8b", training=_plan(65536), fits=False))
-    alone = [TrainingCase(shape="llama-1b", training=_plan(2048, 4)), TrainingCase(shape="mixtral-small", training=_plan(2048)),
-             TrainingCase(shape="llama-8b", training=_plan(4096))]  # fmt: skip
+    alone = [
+        TrainingCase(shape="llama-1b", training=_plan(2048, 4)),
+        TrainingCase(shape="mixtral-small", training=_plan(2048)),
+        TrainingCase(shape="llama-8b", training=_plan(4096)),
+    ]
     return [_case(what, 2) for what in made] + [_case(what, 2, EXPANDABLE) for what in alone]
 
 
@@ -200,8 +256,12 @@ def _snapshots() -> list[Case]:
 
 
 def _constants() -> list[Case]:
-    groups = {"constants:context": ("context",), "constants:allocator": ("allocator",), "constants:nccl": ("nccl",),
-              "constants:launch": ("launch",)}  # fmt: skip
+    groups = {
+        "constants:context": ("context",),
+        "constants:allocator": ("allocator",),
+        "constants:nccl": ("nccl",),
+        "constants:launch": ("launch",),
+    }
     return [
         Case(name=name.partition(":")[2], work=name, items=items, seconds=4, priority=0)
         for name, items in groups.items()
@@ -211,14 +271,26 @@ def _constants() -> list[Case]:
 def _rates(each: float = 0.25) -> list[Case]:
     made = []
     for work, priority, items in (
-        ("kernels:run", 1, kernel_items()), ("rates:matmul", 1, matmul_items(first=True)), ("rates:matmul", 2, matmul_items(first=False)),
-        ("rates:attention", 1, attention_items(first=True)), ("rates:attention", 2, attention_items(first=False)),
-        ("rates:copy", 1, copy_items()), ("rates:elementwise", 1, elementwise_items()),
-    ):  # fmt: skip
+        ("kernels:run", 1, kernel_items()),
+        ("rates:matmul", 1, matmul_items(first=True)),
+        ("rates:matmul", 2, matmul_items(first=False)),
+        ("rates:attention", 1, attention_items(first=True)),
+        ("rates:attention", 2, attention_items(first=False)),
+        ("rates:copy", 1, copy_items()),
+        ("rates:elementwise", 1, elementwise_items()),
+    ):
         name = work.partition(":")[2] if work.startswith("rates") else "kernels"
         rest = "-more" if priority == 2 else ""
-        made.append(Case(name=f"{name}{rest}", work=work, items=tuple(item.name for item in items), seconds=START + each * len(items),
-                         priority=priority, what=tuple(items)))  # fmt: skip
+        made.append(
+            Case(
+                name=f"{name}{rest}",
+                work=work,
+                items=tuple(item.name for item in items),
+                seconds=START + each * len(items),
+                priority=priority,
+                what=tuple(items),
+            )
+        )
     return made
 
 
@@ -232,8 +304,13 @@ def _tiny() -> list[Case]:
         TrainingCase(shape="tiny-mixture", training=Training(**plan, num_microbatches=2, clip_grad_norm=1.0)),
     ]
     made = [_case(what, 1) for what in trained]
-    groups = {"rates:matmul": matmul_items, "rates:attention": attention_items, "rates:copy": copy_items,
-              "rates:elementwise": elementwise_items, "kernels:run": kernel_items}  # fmt: skip
+    groups = {
+        "rates:matmul": matmul_items,
+        "rates:attention": attention_items,
+        "rates:copy": copy_items,
+        "rates:elementwise": elementwise_items,
+        "kernels:run": kernel_items,
+    }
     for work, listed in groups.items():
         items = tuple(listed(tiny=True))
         name = work.partition(":")[2] if work.startswith("rates") else "kernels"

@@ -72,17 +72,28 @@ def context(context: Context, items: Sequence[Any] | None) -> None:
             note(name)
     outside = {name: size for name, size, _ in steps if size is not None and size >= 0}
     process = device.process_bytes()
-    figures: list[tuple[str, Any, str]] = [("device in use and not reserved", outside, "bytes"),
-                                           ("allocated", {name: size for name, _, size in steps}, "bytes")]  # fmt: skip
+    figures: list[tuple[str, Any, str]] = [
+        ("device in use and not reserved", outside, "bytes"),
+        ("allocated", {name: size for name, _, size in steps}, "bytes"),
+    ]
     if process is not None:
         reserved = device.figures().reserved
         figures.append(("process, as the driver counts it, and not reserved", max(process - reserved, 0), "bytes"))
     driver = nvidia.used_bytes(device.index)
     if driver is not None:
         figures.append(("memory.used of nvidia-smi", driver, "bytes"))
-    context.figure("context", KIND, {"what": "CUDA context and libraries"},
-                   ("device in use and not reserved, after products and attention", outside.get(TRAINED, max(outside.values(), default=0)), "bytes"), figures,
-                   note="the first steps hold what other processes use of the device too")  # fmt: skip
+    context.figure(
+        "context",
+        KIND,
+        {"what": "CUDA context and libraries"},
+        (
+            "device in use and not reserved, after products and attention",
+            outside.get(TRAINED, max(outside.values(), default=0)),
+            "bytes",
+        ),
+        figures,
+        note="the first steps hold what other processes use of the device too",
+    )
 
 
 def _scaled(x: torch.Tensor) -> Any:
@@ -108,8 +119,13 @@ def allocator(context: Context, items: Sequence[Any] | None) -> None:
         reserved[str(size)], allocated[str(size)] = figures.reserved - base.reserved, figures.allocated - base.allocated
         del tensor
         device.empty_cache()
-    context.figure("allocator", KIND, {"what": "one tensor alone, by its bytes"}, ("reserved for one byte", reserved["1"], "bytes"),
-                   [("reserved", reserved, "bytes"), ("allocated", allocated, "bytes")])  # fmt: skip
+    context.figure(
+        "allocator",
+        KIND,
+        {"what": "one tensor alone, by its bytes"},
+        ("reserved for one byte", reserved["1"], "bytes"),
+        [("reserved", reserved, "bytes"), ("allocated", allocated, "bytes")],
+    )
 
 
 def nccl(context: Context, items: Sequence[Any] | None) -> None:
@@ -135,14 +151,21 @@ def nccl(context: Context, items: Sequence[Any] | None) -> None:
         context.unsupported("nccl", "the driver does not say what is in use")
         return
     grown = device.figures().reserved - reserved
-    context.figure("nccl", KIND, {"what": "NCCL communicator of one rank"}, ("device in use", max(after - before - grown, 0), "bytes"),
-                   [("reserved", grown, "bytes")])  # fmt: skip
+    context.figure(
+        "nccl",
+        KIND,
+        {"what": "NCCL communicator of one rank"},
+        ("device in use", max(after - before - grown, 0), "bytes"),
+        [("reserved", grown, "bytes")],
+    )
     with suppress(RuntimeError):
         dist.destroy_process_group()
 
 
 def launch(context: Context, items: Sequence[Any] | None) -> None:
-    """Time of an operation that computes next to nothing: on the host's side, and on the device's when many follow each other."""
+    """Time of an operation that computes next to nothing: on the host's side, and on the device's when many follow
+    each other.
+    """
     device = context.device
     x = torch.ones(1, device=device.kind)
     small, matrix = torch.ones(64, device=device.kind), torch.ones(64, 64, device=device.kind)
@@ -161,7 +184,16 @@ def launch(context: Context, items: Sequence[Any] | None) -> None:
     for _ in range(100):
         x.item()
     fetched = (time.perf_counter() - start) / 100
-    context.figure("launch", KIND, {"what": "operations on a few numbers"}, ("time of an addition, one after the other", on_device, "s"),
-                   [("least time of an addition", least, "s"), ("time of the host for an addition", on_host, "s"),
-                    ("time of a small product", product, "s"), ("time of one with its backward", both, "s"),
-                    ("time of fetching one number", fetched, "s")])  # fmt: skip
+    context.figure(
+        "launch",
+        KIND,
+        {"what": "operations on a few numbers"},
+        ("time of an addition, one after the other", on_device, "s"),
+        [
+            ("least time of an addition", least, "s"),
+            ("time of the host for an addition", on_host, "s"),
+            ("time of a small product", product, "s"),
+            ("time of one with its backward", both, "s"),
+            ("time of fetching one number", fetched, "s"),
+        ],
+    )

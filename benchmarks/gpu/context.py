@@ -39,8 +39,15 @@ class Context:
     def emit(self, row: Row) -> None:
         self.store.append(row)
 
-    def figure(self, item: str, kind: str, config: dict[str, Any], measured: tuple[str, float, str],
-               also: Iterable[tuple[str, Any, str]] = (), note: str = "") -> None:  # fmt: skip
+    def figure(
+        self,
+        item: str,
+        kind: str,
+        config: dict[str, Any],
+        measured: tuple[str, float, str],
+        also: Iterable[tuple[str, Any, str]] = (),
+        note: str = "",
+    ) -> None:
         """A row of one figure."""
         self.emit(figure_row(self.id(item), kind, config, self.environment, measured, also, TOOL, note))
 

@@ -1,7 +1,7 @@
 """Each case in a process of its own: what fails, hangs or runs out of memory takes nothing with it.
 
-Where it can, the process is a fork of this one, which has imported torch and never touches a GPU: that saves the seconds of the
-import for each case. Cases with an environment of their own, and `fresh`, start an interpreter anew.
+Where it can, the process is a fork of this one, which has imported torch and never touches a GPU: that saves the
+seconds of the import for each case. Cases with an environment of their own, and `fresh`, start an interpreter anew.
 """
 
 import json
@@ -62,14 +62,20 @@ def work(job: Job) -> None:
         torch.set_num_threads(1)  # tiny cases: more threads only wait for each other
     module, _, function = job.case.work.partition(":")
     context = Context(
-        device=open_device(job.device), environment={**job.environment, "allocator": allocator()}, store=Store(job.folder),
-        items=job.items, deadline=time.monotonic() + max(0.85 * job.seconds, job.seconds - 5), name=job.case.name,
-    )  # fmt: skip
+        device=open_device(job.device),
+        environment={**job.environment, "allocator": allocator()},
+        store=Store(job.folder),
+        items=job.items,
+        deadline=time.monotonic() + max(0.85 * job.seconds, job.seconds - 5),
+        name=job.case.name,
+    )
     getattr(import_module(f"gpu.{module}"), function)(context, job.case.what)
 
 
 def probe(device: str, folder: Path, fresh: bool) -> dict[str, Any]:
-    """Device, driver and versions, asked in another process, since this one must not touch the GPU. Raises what that one raised."""
+    """Device, driver and versions, asked in another process, since this one must not touch the GPU. Raises what that
+    one raised.
+    """
     path = folder / "device.json"
     path.unlink(missing_ok=True)
     if fresh or not hasattr(os, "fork"):

@@ -1,4 +1,6 @@
-"""What kernels take for themselves: bytes at the peak of one operation's forward and backward, first and in later calls."""
+"""What kernels take for themselves: bytes at the peak of one operation's forward and backward, first and in later
+calls.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,7 +18,9 @@ BF16 = torch.bfloat16
 
 
 def run(context: Context, items: Sequence[Item]) -> None:
-    """Every item that is not done. A row has the peak of a second call over what was allocated before it, and the first's beside it."""
+    """Every item that is not done. A row has the peak of a second call over what was allocated before it, and the
+    first's beside it.
+    """
     for item in items:
         if item.name not in context.items or context.late():
             continue
@@ -93,7 +97,9 @@ def _on_matrix(operation: str, rows: int, columns: int) -> _Call:
         "mse_loss": lambda: _Call(lambda a: functional.mse_loss(a, fixed), x),
         "cross_entropy": lambda: _Call(lambda a: functional.cross_entropy(a, targets), x),
         "embedding": lambda: _Call(lambda a: functional.embedding(targets, a), _random(32768, columns)),
-        "layer_norm": lambda: _Call(lambda a, w, b: functional.layer_norm(a, (columns,), w, b), x, _random(columns), _random(columns)),
+        "layer_norm": lambda: _Call(
+            lambda a, w, b: functional.layer_norm(a, (columns,), w, b), x, _random(columns), _random(columns)
+        ),
         "rms_norm": lambda: _Call(lambda a, w: functional.rms_norm(a, (columns,), w), x, _random(columns)),
         "softmax": lambda: _Call(lambda a: functional.softmax(a, dim=-1), x),
         "dropout": lambda: _Call(lambda a: functional.dropout(a, 0.1), x),
@@ -106,8 +112,10 @@ def _on_matrix(operation: str, rows: int, columns: int) -> _Call:
         "scaled_mm": lambda: _scaled_mm(rows, columns),
         "grouped_mm": lambda: _grouped_mm(rows, columns),
         "clip_grad_norm": lambda: _clip(x),
-        "conv2d": lambda: _Call(lambda a, w: functional.conv2d(a, w, padding=1), _random(4, 64, 64, 64), _random(64, 64, 3, 3)),
-    }  # fmt: skip
+        "conv2d": lambda: _Call(
+            lambda a, w: functional.conv2d(a, w, padding=1), _random(4, 64, 64, 64), _random(64, 64, 3, 3)
+        ),
+    }
     return table[operation]()
 
 

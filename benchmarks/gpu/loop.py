@@ -43,12 +43,16 @@ def todo(
 
 
 def run(
-    left: Iterable[tuple[Case, tuple[str, ...]]], budget: float, clock: Callable[[], float],
-    start: Callable[[Case, tuple[str, ...], float], Outcome], failed: Callable[[Case, Outcome], Any],
+    left: Iterable[tuple[Case, tuple[str, ...]]],
+    budget: float,
+    clock: Callable[[], float],
+    start: Callable[[Case, tuple[str, ...], float], Outcome],
+    failed: Callable[[Case, Outcome], Any],
     say: Callable[[str], Any] = lambda line: None,
-) -> Summary:  # fmt: skip
-    """`clock`: seconds since the whole began; `start` runs items of a case within so many seconds. What has no time left is skipped,
-    and a cheaper case after it may still run."""
+) -> Summary:
+    """`clock`: seconds since the whole began; `start` runs items of a case within so many seconds. What has no time
+    left is skipped, and a cheaper case after it may still run.
+    """
     pace, summary = Pace(), Summary()
     for case, items in left:
         before = clock()

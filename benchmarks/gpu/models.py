@@ -1,4 +1,6 @@
-"""Decoders as transformers writes them, with torch alone: grouped heads, RMSNorm, rotary positions, SwiGLU, mixtures of experts."""
+"""Decoders as transformers writes them, with torch alone: grouped heads, RMSNorm, rotary positions, SwiGLU, mixtures
+of experts.
+"""
 
 from typing import Any
 
@@ -80,7 +82,9 @@ class FeedForward(nn.Module):
 
 
 class Mixture(nn.Module):
-    """Experts one after the other ("loop"), or all in one product of matrices ("grouped": torch._grouped_mm, tokens sorted by expert)."""
+    """Experts one after the other ("loop"), or all in one product of matrices ("grouped": torch._grouped_mm, tokens
+    sorted by expert).
+    """
 
     def __init__(self, shape: Shape, experts: str):
         super().__init__()

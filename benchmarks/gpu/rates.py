@@ -62,8 +62,11 @@ def _each(context: Context, items: Sequence[Item], make: Callable[..., list[tupl
         name, middle, least, work, unit, also = first
         figures = [(f"time of {name}", middle, "s"), (f"least time of {name}", least, "s")]
         for other, seconds, shortest, done, measure, _ in rest:
-            figures += [(f"rate of {other}", done / seconds, measure), (f"time of {other}", seconds, "s"),
-                        (f"least time of {other}", shortest, "s")]  # fmt: skip
+            figures += [
+                (f"rate of {other}", done / seconds, measure),
+                (f"time of {other}", seconds, "s"),
+                (f"least time of {other}", shortest, "s"),
+            ]
         figures += [(what, value, "bytes") for what, value in also.items()]
         context.figure(
             item.name, KIND, {"operation": item.work, **item.sizes}, (f"rate of {name}", work / middle, unit), figures
@@ -105,8 +108,12 @@ def _scaled_matmul(context: Context, m: int, n: int, k: int) -> list[tuple[str, 
     return [("forward", (calls, 2.0 * m * n * k, "FLOP/s", {"operands and result": size}))]
 
 
-def _attention(context: Context, backend: str, batch: int, heads: int, kv_heads: int, length: int, width: int, decode: bool) -> list[tuple[str, Timed]]:  # fmt: skip
-    """Causal products are counted by half: 2 x 2 x length^2 / 2 x width a head; backward has five products where forward has two."""
+def _attention(
+    context: Context, backend: str, batch: int, heads: int, kv_heads: int, length: int, width: int, decode: bool
+) -> list[tuple[str, Timed]]:
+    """Causal products are counted by half: 2 x 2 x length^2 / 2 x width a head; backward has five products where
+    forward has two.
+    """
     device = context.device.kind
     dtype = torch.bfloat16 if device == "cuda" else torch.float32
     query, key, value = _operands(batch, heads, kv_heads, length, length, width, device, dtype, backend)
@@ -121,7 +128,9 @@ def _attention(context: Context, backend: str, batch: int, heads: int, kv_heads:
     return [("forward", (forward, flops, "FLOP/s", {})), ("backward", (backward, 2.5 * flops, "FLOP/s", {}))]
 
 
-def _decode(context: Context, backend: str, batch: int, heads: int, kv_heads: int, length: int, width: int, decode: bool) -> list[tuple[str, Timed]]:  # fmt: skip
+def _decode(
+    context: Context, backend: str, batch: int, heads: int, kv_heads: int, length: int, width: int, decode: bool
+) -> list[tuple[str, Timed]]:
     """One new token: the rate is of the cache's bytes that are read."""
     device = context.device.kind
     dtype = torch.bfloat16 if device == "cuda" else torch.float32
@@ -149,8 +158,10 @@ def _operands(
 ) -> list[torch.Tensor]:
     """Backends without grouped heads get keys and values for every head."""
     held = kv_heads if backend in ("flash", "cudnn") else heads
-    made = [torch.randn(batch, count, rows, width, device=device, dtype=dtype) for count, rows in
-            ((heads, queries), (held, length), (held, length))]  # fmt: skip
+    made = [
+        torch.randn(batch, count, rows, width, device=device, dtype=dtype)
+        for count, rows in ((heads, queries), (held, length), (held, length))
+    ]
     return [each.requires_grad_() for each in made]
 
 
@@ -219,7 +230,7 @@ def _operation(
         "rotary": (lambda: rotate(x, y, y), 3 * size),
         "dropout": (lambda: functional.dropout(x, 0.1), 2 * size + elements),
         "sum": (x.sum, size),
-    }  # fmt: skip
+    }
     return table[operation]
 
 

@@ -2,8 +2,9 @@
 
     python benchmarks/gpu/run.py --out validation/gpu --budget 520
 
-Runs cases until the time is up, the most telling and cheapest first, each in its own process. A row is written as soon as it is
-measured; what has a row for this device and these versions is not measured again. Needs torch (2.x, built for CUDA), nothing else.
+Runs cases until the time is up, the most telling and cheapest first, each in its own process. A row is written as soon
+as it is measured; what has a row for this device and these versions is not measured again. Needs torch (2.x, built for
+CUDA), nothing else.
 """
 
 import argparse
@@ -112,15 +113,31 @@ def _measure(given: argparse.Namespace, chosen: list[Case], store: Store) -> int
     print(f"{device}: {len(left)} of {len(chosen)} cases to do, {given.budget:.0f} s")
 
     def start(case: Case, items: tuple[str, ...], seconds: float) -> harness.Outcome:
-        return harness.start(harness.Job(case=case, items=items, folder=given.out, device=given.device, environment=environment,
-                                         seconds=seconds, tiny=given.tiny), given.fresh)  # fmt: skip
+        return harness.start(
+            harness.Job(
+                case=case,
+                items=items,
+                folder=given.out,
+                device=given.device,
+                environment=environment,
+                seconds=seconds,
+                tiny=given.tiny,
+            ),
+            given.fresh,
+        )
 
-    done = run(left, given.budget, lambda: time.monotonic() - BEGUN, start,
-               lambda case, outcome: store.failed(f"{device}-{case.name}", outcome.status, outcome.message),
-               lambda line: print(line, flush=True))  # fmt: skip
+    done = run(
+        left,
+        given.budget,
+        lambda: time.monotonic() - BEGUN,
+        start,
+        lambda case, outcome: store.failed(f"{device}-{case.name}", outcome.status, outcome.message),
+        lambda line: print(line, flush=True),
+    )
     (given.out / harness.LOG).unlink(missing_ok=True)
     print(
-        f"{len(store.rows())} rows in {given.out}; {len(done.done)} cases done, {len(done.failed)} failed, {len(done.skipped)} without time"
+        f"{len(store.rows())} rows in {given.out}; {len(done.done)} cases done, {len(done.failed)} failed, "
+        f"{len(done.skipped)} without time"
     )
     for name, outcome in done.failed.items():
         print(f"  {name}: {outcome.status}: {(outcome.message.splitlines() or [''])[-1][:200]}")
@@ -131,13 +148,23 @@ def _work(given: argparse.Namespace, chosen: list[Case]) -> int:
     """Inside the process of one case."""
     asked = json.loads(os.environ["TONNAGE_JOB"])
     (case,) = (each for each in chosen if each.name == given.work)
-    harness.work(harness.Job(case=case, items=tuple(asked["items"]), folder=given.out, device=given.device, seconds=asked["seconds"],
-                             environment=asked["environment"]))  # fmt: skip
+    harness.work(
+        harness.Job(
+            case=case,
+            items=tuple(asked["items"]),
+            folder=given.out,
+            device=given.device,
+            seconds=asked["seconds"],
+            environment=asked["environment"],
+        )
+    )
     return 0
 
 
 def _import_torch() -> bool:
-    """Imports once, before forks, what every case needs. Whether forks will do: a GPU that is in use here is lost to them."""
+    """Imports once, before forks, what every case needs. Whether forks will do: a GPU that is in use here is lost to
+    them.
+    """
     try:
         import torch
     except ImportError:
@@ -162,7 +189,8 @@ def _print_list(chosen: list[Case]) -> None:
     for case in chosen:
         print(f"{case.priority}  {case.seconds:6.1f} s  {len(case.items):4} rows  {case.name}")
     print(
-        f"{len(chosen)} cases, {sum(len(case.items) for case in chosen)} rows, {sum(case.seconds for case in chosen):.0f} s on an H100"
+        f"{len(chosen)} cases, {sum(len(case.items) for case in chosen)} rows, "
+        f"{sum(case.seconds for case in chosen):.0f} s on an H100"
     )
 
 

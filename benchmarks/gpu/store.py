@@ -42,8 +42,13 @@ class Store:
 
     def done(self) -> set[str]:
         """Ids that need not be measured: rows, and what is known not to be possible."""
-        found = {row["id"] for folder in self._folders() for path in sorted(folder.glob("*.jsonl"))
-                 if path.name != FAILURES for row in _lines(path)}  # fmt: skip
+        found = {
+            row["id"]
+            for folder in self._folders()
+            for path in sorted(folder.glob("*.jsonl"))
+            if path.name != FAILURES
+            for row in _lines(path)
+        }
         for folder in self._folders():
             for path in sorted(folder.glob("*.yaml")):
                 found |= set(_YAML_ID.findall(path.read_text(encoding="utf-8")))

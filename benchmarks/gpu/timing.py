@@ -13,7 +13,9 @@ MOST_CALLS = 500
 
 
 def seconds_per_call(device: Device, calls: Sequence[Callable[[], Any]]) -> tuple[float, float]:
-    """Median and least over the batches. Each of `calls` does the same on operands of its own, so that caches stay cold."""
+    """Median and least over the batches. Each of `calls` does the same on operands of its own, so that caches stay
+    cold.
+    """
     for call in calls[:2]:
         call()
     device.synchronize()

@@ -81,9 +81,15 @@ def build(case: TrainingCase, device: str) -> Program:
         initialize(model)
         tokens = torch.randint(0, SHAPES[case.shape].vocab, (plan.micro_batch_size, plan.sequence_length))
     return Program(
-        model=model, inputs=tokens, loss=loss_of(tokens), optimizer=plan.make_optimizer, keeps_output=False, autocast=autocast,
-        clip_grad_norm=plan.clip_grad_norm, num_microbatches=plan.num_microbatches,
-    )  # fmt: skip
+        model=model,
+        inputs=tokens,
+        loss=loss_of(tokens),
+        optimizer=plan.make_optimizer,
+        keeps_output=False,
+        autocast=autocast,
+        clip_grad_norm=plan.clip_grad_norm,
+        num_microbatches=plan.num_microbatches,
+    )
 
 
 def _of_transformers(case: TrainingCase, weights: str, autocast: str | None, device: str) -> Program:
@@ -104,10 +110,16 @@ def _of_transformers(case: TrainingCase, weights: str, autocast: str | None, dev
     initialize(model)
     plan = case.training
     return huggingface.training_program(
-        model, sequence_length=plan.sequence_length, micro_batch_size=plan.micro_batch_size, optimizer=plan.make_optimizer,
-        recompute=plan.recompute, num_microbatches=plan.num_microbatches, clip_grad_norm=plan.clip_grad_norm, autocast=autocast,
+        model,
+        sequence_length=plan.sequence_length,
+        micro_batch_size=plan.micro_batch_size,
+        optimizer=plan.make_optimizer,
+        recompute=plan.recompute,
+        num_microbatches=plan.num_microbatches,
+        clip_grad_norm=plan.clip_grad_norm,
+        autocast=autocast,
         device=device,
-    )  # fmt: skip
+    )
 
 
 def _packed(path: Path) -> Path:

@@ -1,4 +1,5 @@
-"""Runs in the environment of accelerate alone: what its estimate-memory prints as "Training using Adam", of configs instead of names.
+"""Runs in the environment of accelerate alone: what its estimate-memory prints as "Training using Adam", of configs
+instead of names.
 
 estimate-memory takes names on the Hub and asks it. Its other steps are these functions of its own, in its order.
 """

@@ -1,4 +1,6 @@
-"""Runs in the environment of aiconfigurator alone: questions come in as JSON, answers go out as JSON after a line of their own."""
+"""Runs in the environment of aiconfigurator alone: questions come in as JSON, answers go out as JSON after a line of
+their own.
+"""
 
 import contextlib
 import copy
@@ -13,7 +15,8 @@ from typing import Any, Final
 
 import yaml
 
-# It reads some 500 files again for each answer: kept, an answer costs a tenth of a second. Nothing else of it is changed.
+# It reads some 500 files again for each answer: kept, an answer costs a tenth of a second. Nothing else of it is
+# changed.
 READ: Final[Callable] = yaml.load
 FILES: Final[dict[str, Any]] = {}
 os.environ["HF_HUB_OFFLINE"] = "1"  # its own configs are all that is asked of
@@ -36,7 +39,8 @@ from aiconfigurator.cli.api import cli_estimate  # noqa: E402 - after the files 
 def answer(asked: dict) -> dict:
     """Milliseconds of the first token and of one more, and which of its modes said so; or why it cannot.
 
-    Measured kernels first, then those that it fills in; where it has none for the cache's type that was run, with the type that it takes itself.
+    Measured kernels first, then those that it fills in; where it has none for the cache's type that was run, with the
+    type that it takes itself.
     """
     problem = ""
     for given in (asked, {**asked, "kvcache_quant_mode": None}):

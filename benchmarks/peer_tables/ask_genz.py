@@ -1,4 +1,6 @@
-"""Runs in the environment of GenZ alone: questions come in as JSON, answers go out as JSON after a line of their own."""
+"""Runs in the environment of GenZ alone: questions come in as JSON, answers go out as JSON after a line of their
+own.
+"""
 
 import contextlib
 import json
@@ -9,7 +11,9 @@ from GenZ import decode_moddeling, prefill_moddeling
 
 
 def answer(asked: dict) -> list[float]:
-    """Milliseconds of a prompt alone, and of a token of the whole batch halfway through the answers. Its efficiency is left at its own 1."""
+    """Milliseconds of a prompt alone, and of a token of the whole batch halfway through the answers. Its efficiency
+    is left at its own 1.
+    """
     common = {
         "model": asked["model"],
         "system_name": asked["system"],

@@ -1,6 +1,7 @@
 """Runs in the environment of hf-mem alone: bytes of keys and values of one request, of configs instead of names.
 
-hf-mem takes names on the Hub and asks it. What it does with a config is this function of its own, given the part of the config that it takes.
+hf-mem takes names on the Hub and asks it. What it does with a config is this function of its own, given the part of the
+config that it takes.
 """
 
 import json

@@ -1,4 +1,6 @@
-"""Runs in the environment of llm-analysis alone: questions come in as JSON, answers go out as JSON after a line of their own."""
+"""Runs in the environment of llm-analysis alone: questions come in as JSON, answers go out as JSON after a line of
+their own.
+"""
 
 import json
 import sys
@@ -30,10 +32,15 @@ def train(name: str, plan: dict) -> float:
     """Its total in GiB: weights, gradients, optimizer and activations."""
     parallel = ParallelismConfig(tp_size=plan["tp"], pp_size=plan["pp"], dp_size=plan["dp"])
     summary = analysis(name, plan["model"], parallel).training(
-        batch_size_per_gpu=1, gradient_accumulation_steps=plan["micro_batches"], global_batch_size=plan["micro_batches"] * plan["dp"],
-        seq_len=plan["sequence_length"], ds_zero=DSZeRO(plan["zero_stage"]), mlp_gated_linear_units=plan["gated"],
-        activation_recomputation=ActivationRecomputation(RECOMPUTE[plan["recompute"]]), flash_attn=plan["flash"],
-    )  # fmt: skip
+        batch_size_per_gpu=1,
+        gradient_accumulation_steps=plan["micro_batches"],
+        global_batch_size=plan["micro_batches"] * plan["dp"],
+        seq_len=plan["sequence_length"],
+        ds_zero=DSZeRO(plan["zero_stage"]),
+        mlp_gated_linear_units=plan["gated"],
+        activation_recomputation=ActivationRecomputation(RECOMPUTE[plan["recompute"]]),
+        flash_attn=plan["flash"],
+    )
     return summary["(weight+op_state+grad+act)_memory_per_gpu"] / 2**30
 
 
@@ -54,14 +61,24 @@ def step(name: str, asked: dict, share: float) -> float:
         inter_node_bandwidth_in_GB_per_sec=gpu["outside"],
     )
     sizes = {f"{kind}_size": asked[kind] for kind in ("tp", "pp", "dp", "ep")}
-    found = LLMAnalysis(ModelConfig(name=name, **asked["model"]), config, get_dtype_config_by_name("w16a16e16"), ParallelismConfig(**sizes),
-                        flops_efficiency=share, hbm_memory_efficiency=0.9)  # fmt: skip
+    found = LLMAnalysis(
+        ModelConfig(name=name, **asked["model"]),
+        config,
+        get_dtype_config_by_name("w16a16e16"),
+        ParallelismConfig(**sizes),
+        flops_efficiency=share,
+        hbm_memory_efficiency=0.9,
+    )
     summary = found.training(
-        batch_size_per_gpu=asked["micro_batch_size"], gradient_accumulation_steps=asked["micro_batches"],
-        global_batch_size=asked["micro_batch_size"] * asked["micro_batches"] * asked["dp"], seq_len=asked["sequence_length"],
-        ds_zero=DSZeRO(asked["zero_stage"]), activation_recomputation=ActivationRecomputation(RECOMPUTE.get(asked["recompute"], 1)),
-        flash_attn=asked["flash"], mlp_gated_linear_units=asked["gated"],
-    )  # fmt: skip
+        batch_size_per_gpu=asked["micro_batch_size"],
+        gradient_accumulation_steps=asked["micro_batches"],
+        global_batch_size=asked["micro_batch_size"] * asked["micro_batches"] * asked["dp"],
+        seq_len=asked["sequence_length"],
+        ds_zero=DSZeRO(asked["zero_stage"]),
+        activation_recomputation=ActivationRecomputation(RECOMPUTE.get(asked["recompute"], 1)),
+        flash_attn=asked["flash"],
+        mlp_gated_linear_units=asked["gated"],
+    )
     return summary["latency_per_iter"]
 
 

@@ -10,7 +10,8 @@ from tonnage.spec import ServingPlan
 
 TOKENS = 131_072
 FULL, BF16, FP32 = TOKENS, 2, 4
-# Layers x elements of a token x tokens x bytes, summed over kinds of layers: read off each config.json by hand, and not by tonnage.
+# Layers x elements of a token x tokens x bytes, summed over kinds of layers: read off each config.json by hand, and not
+# by tonnage.
 BY_HAND: Mapping[str, Sequence[tuple[int, int, int, int]]] = {
     "llama-3.1-8b": ((32, 2 * 8 * 128, FULL, BF16),),
     "deepseek-v3": ((61, 512 + 64, FULL, BF16),),  # a latent and a rotated key for all heads together
@@ -20,11 +21,19 @@ BY_HAND: Mapping[str, Sequence[tuple[int, int, int, int]]] = {
     "gpt-oss-120b": ((18, 2 * 8 * 64, FULL, BF16), (18, 2 * 8 * 64, 128, BF16)),
     "gemma-4-26b-a4b-it": ((5, 2 * 2 * 512, FULL, BF16), (25, 2 * 8 * 256, 1024, BF16)),
     # of linear attention and Mamba: a state in fp32, and three tokens before the convolution
-    "qwen3.5-27b": ((16, 2 * 4 * 256, FULL, BF16), (48, 48 * 128 * 128, 1, FP32), (48, 2 * 16 * 128 + 48 * 128, 3, BF16)),
-    "nvidia-nemotron-3-nano-30b-a3b-bf16": ((6, 2 * 2 * 128, FULL, BF16), (23, 64 * 64 * 128, 1, FP32), (23, 64 * 64 + 2 * 8 * 128, 3, BF16)),
+    "qwen3.5-27b": (
+        (16, 2 * 4 * 256, FULL, BF16),
+        (48, 48 * 128 * 128, 1, FP32),
+        (48, 2 * 16 * 128 + 48 * 128, 3, BF16),
+    ),
+    "nvidia-nemotron-3-nano-30b-a3b-bf16": (
+        (6, 2 * 2 * 128, FULL, BF16),
+        (23, 64 * 64 * 128, 1, FP32),
+        (23, 64 * 64 + 2 * 8 * 128, 3, BF16),
+    ),
     "mimo-v2-flash": ((9, 4 * (192 + 128), FULL, BF16), (39, 8 * (192 + 128), 128, BF16)),
     "llama-4-scout-17b-16e-instruct": ((12, 2 * 8 * 128, FULL, BF16), (36, 2 * 8 * 128, 8192, BF16)),
-}  # fmt: skip
+}
 TEXT = f"""## Keys, values and states of one request of {TOKENS:,} tokens
 
 GiB in bf16, of the whole model. The first column is arithmetic on the fields of each published config (benchmarks/peer_tables/cache_sizes.py

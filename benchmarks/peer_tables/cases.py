@@ -14,7 +14,9 @@ MEASURED_ROWS = Path(__file__).parents[2] / "validation" / "allocator_reserve.ya
 
 
 class Case(Struct, frozen=True, kw_only=True):
-    """One run. `changed`: fields of the model's config that differ from the catalogue's; `row`: the id of its measured row."""
+    """One run. `changed`: fields of the model's config that differ from the catalogue's; `row`: the id of its
+    measured row.
+    """
 
     name: str
     model: str
@@ -28,7 +30,9 @@ class Case(Struct, frozen=True, kw_only=True):
         return tonnage.read(self.model, overrides=dict(self.changed), offline=True)
 
     def allocated(self) -> float:
-        """What torch.cuda.max_memory_allocated stands for: no context, no communicators, no reserve of the allocator."""
+        """What torch.cuda.max_memory_allocated stands for: no context, no communicators, no reserve of the
+        allocator.
+        """
         memory = tonnage.train(self.read(), on=self.on, **self.options).memory
         return (memory.value - memory.child("runtime overhead").value) / GIB
 
@@ -42,27 +46,44 @@ class Case(Struct, frozen=True, kw_only=True):
 
 def _llamas(runtime: str, zero_stage: int) -> tuple[Case, ...]:
     return tuple(
-        Case(name=f"{setup} {recompute}", model=model, on="8xA100-SXM-80GB", world_size=8,
-             options={"runtime": runtime, "zero_stage": zero_stage, "sequence_length": length, "recompute": recompute})
+        Case(
+            name=f"{setup} {recompute}",
+            model=model,
+            on="8xA100-SXM-80GB",
+            world_size=8,
+            options={"runtime": runtime, "zero_stage": zero_stage, "sequence_length": length, "recompute": recompute},
+        )
         for setup, model, length in (("A", "llama-2-7b", 4096), ("B", "llama-3-8b", 8192))
         for recompute in ("none", "selective", "full")
-    )  # fmt: skip
+    )
 
 
 def _gpt3(name: str, **options: Any) -> Case:
     sizes = {"tensor_parallel_size": 8, "pipeline_parallel_size": 8, "num_microbatches": 64, "sequence_length": 2048}
     # 51,200 rows: the vocabulary as Megatron-LM pads it for eight tensor ranks, and as the paper counts it.
-    return Case(name=name, model="gpt3-175b", on="8x8xA100-SXM-80GB", world_size=64, changed={"vocab_size": 51200},
-                options={"runtime": "megatron", "zero_stage": 1, **sizes, **options})  # fmt: skip
+    return Case(
+        name=name,
+        model="gpt3-175b",
+        on="8x8xA100-SXM-80GB",
+        world_size=64,
+        changed={"vocab_size": 51200},
+        options={"runtime": "megatron", "zero_stage": 1, **sizes, **options},
+    )
 
 
 def _measured(name: str, row: str, **sizes: int) -> Case:
     large = name.startswith("405B")
     # The launcher of the 405B runs has 16 heads of keys and values, not the published 8.
     changed = {"num_hidden_layers": 4, "num_key_value_heads": 16} if large else {"num_hidden_layers": 12}
-    return Case(name=name, model="llama-3.1-405b" if large else "llama-3-70b", on="8xB200-SXM-180GB", world_size=8,
-                changed=changed, row=f"simumax-b200-llama3_{row}",
-                options={"runtime": "megatron", "zero_stage": 1, "sequence_length": 4096, "num_microbatches": 4, **sizes})  # fmt: skip
+    return Case(
+        name=name,
+        model="llama-3.1-405b" if large else "llama-3-70b",
+        on="8xB200-SXM-180GB",
+        world_size=8,
+        changed=changed,
+        row=f"simumax-b200-llama3_{row}",
+        options={"runtime": "megatron", "zero_stage": 1, "sequence_length": 4096, "num_microbatches": 4, **sizes},
+    )
 
 
 ZERO1: tuple[Case, ...] = (

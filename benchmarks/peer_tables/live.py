@@ -1,4 +1,6 @@
-"""Tools that install from PyPI, asked in this run: each in an environment of its own under .venv-peers, as their needs contradict."""
+"""Tools that install from PyPI, asked in this run: each in an environment of its own under .venv-peers, as their
+needs contradict.
+"""
 
 import json
 import subprocess
@@ -28,9 +30,18 @@ INSTALLED = {
     "genz": ("genz-llm==0.0.16",),
 }
 COUNTED = (
-    "llama-2-7b", "llama-3.1-8b", "llama-3.1-70b", "mistral-7b-v0.1", "qwen2.5-7b", "qwen3-32b", "gemma-3-27b-it", "mixtral-8x7b",
-    "gpt2-xl", "deepseek-v3", "gpt-oss-120b",
-)  # fmt: skip
+    "llama-2-7b",
+    "llama-3.1-8b",
+    "llama-3.1-70b",
+    "mistral-7b-v0.1",
+    "qwen2.5-7b",
+    "qwen3-32b",
+    "gemma-3-27b-it",
+    "mixtral-8x7b",
+    "gpt2-xl",
+    "deepseek-v3",
+    "gpt-oss-120b",
+)
 
 
 class NoPeer(Exception):
@@ -106,13 +117,18 @@ def dimensions(model: tonnage.Model) -> dict[str, object]:
     heads = attention.heads if attention else config["num_attention_heads"]
     inner = config.get("moe_intermediate_size") or config.get("intermediate_size") or 4 * model.hidden_size
     return {
-        "num_layers": model.num_layers, "n_head": heads, "hidden_dim": model.hidden_size, "vocab_size": model.vocab_size,
+        "num_layers": model.num_layers,
+        "n_head": heads,
+        "hidden_dim": model.hidden_size,
+        "vocab_size": model.vocab_size,
         "num_key_value_heads": attention.kv_heads if attention else heads,
-        "ffn_embed_dim": inner, "expansion_ratio": inner / model.hidden_size, "model_type": config.get("model_type"),
+        "ffn_embed_dim": inner,
+        "expansion_ratio": inner / model.hidden_size,
+        "model_type": config.get("model_type"),
         "max_seq_len": model.context,
         "moe_num_experts": config.get("num_local_experts") or config.get("n_routed_experts") or 1,
         "moe_top_k": config.get("num_experts_per_tok") or 1,
-    }  # fmt: skip
+    }
 
 
 def _llm_analysis() -> dict[str, Any]:
@@ -131,8 +147,14 @@ def _plan(case: Case) -> dict[str, Any]:
     options = case.options
     tensor, pipeline = options.get("tensor_parallel_size", 1), options.get("pipeline_parallel_size", 1)
     return {
-        "model": dimensions(case.read()), "tp": tensor, "pp": pipeline, "dp": case.world_size // (tensor * pipeline),
-        "micro_batches": options.get("num_microbatches", 1), "sequence_length": options["sequence_length"],
-        "zero_stage": options["zero_stage"], "recompute": options.get("recompute", "none"),
-        "flash": options.get("attention", "flash") == "flash", "gated": case.model != "gpt3-175b",
-    }  # fmt: skip
+        "model": dimensions(case.read()),
+        "tp": tensor,
+        "pp": pipeline,
+        "dp": case.world_size // (tensor * pipeline),
+        "micro_batches": options.get("num_microbatches", 1),
+        "sequence_length": options["sequence_length"],
+        "zero_stage": options["zero_stage"],
+        "recompute": options.get("recompute", "none"),
+        "flash": options.get("attention", "flash") == "flash",
+        "gated": case.model != "gpt3-175b",
+    }

@@ -135,15 +135,25 @@ def _counts(theirs: Mapping[str, Mapping[str, float]]) -> list[Sequence[str]]:
         )
         ours, other = model.num_parameters(all_layers) / published - 1, found["parameters"] / published - 1
         lines.append(
-            (name, f"{published:,}", f"{ours:+.1%}", f"{other:+.1%}", f"{kept:,.0f}", f"{found['kv_bytes_per_token'] / kept:.2f} x")
-        )  # fmt: skip
+            (
+                name,
+                f"{published:,}",
+                f"{ours:+.1%}",
+                f"{other:+.1%}",
+                f"{kept:,.0f}",
+                f"{found['kv_bytes_per_token'] / kept:.2f} x",
+            )
+        )
     return lines
 
 
 def _sources(tools: Mapping[str, Mapping[str, str]], asked: str) -> str:
     installed = {tool.replace("-", "_"): ", ".join(packages) for tool, packages in INSTALLED.items()}
     lines = [SOURCES.format(version=tonnage.__version__, asked=asked, **installed).rstrip()]
-    lines += [f"- **{tool['name']}**, quoted: {tool['how']}. {tool['where']}, {tool['version']}; read on {tool['read']}." for tool in tools.values()]  # fmt: skip
+    lines += [
+        f"- **{tool['name']}**, quoted: {tool['how']}. {tool['where']}, {tool['version']}; read on {tool['read']}."
+        for tool in tools.values()
+    ]
     return "\n".join(lines) + "\n"
 
 

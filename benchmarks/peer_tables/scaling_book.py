@@ -1,8 +1,11 @@
-"""The roofline of "How to Scale Your Model" (jax-ml.github.io/scaling-book, chapter 7, "All About Transformer Inference") as it is published:
+"""The roofline of "How to Scale Your Model" (jax-ml.github.io/scaling-book, chapter 7, "All About Transformer
+Inference") as it is published:
 
-step of a batch = B x cache / bandwidth + max(2 B x parameters / FLOP/s, bytes of parameters / bandwidth); a prompt: 2 x tokens x parameters / FLOP/s
+step of a batch = B x cache / bandwidth + max(2 B x parameters / FLOP/s, bytes of parameters / bandwidth); a prompt: 2 x
+tokens x parameters / FLOP/s
 
-Nothing in it is fitted. It has no links, no experts and no scheduler: of experts the FLOPs here are of those chosen, and the bytes of all.
+Nothing in it is fitted. It has no links, no experts and no scheduler: of experts the FLOPs here are of those chosen,
+and the bytes of all.
 """
 
 from tonnage.estimate.serving.memory import serving_memory

@@ -1,6 +1,8 @@
-"""Measured times of serving, asked of tonnage and of other tools: the rows of validation/infer_speed.yaml that aiconfigurator publishes.
+"""Measured times of serving, asked of tonnage and of other tools: the rows of validation/infer_speed.yaml that
+aiconfigurator publishes.
 
-answers_serving.yaml keeps what the tools said: milliseconds of the first token and of one more by row, and why others have none.
+answers_serving.yaml keeps what the tools said: milliseconds of the first token and of one more by row, and why others
+have none.
 """
 
 import time
@@ -19,10 +21,12 @@ from tonnage.estimate.serving_time.rates import serving_rates
 
 # aiconfigurator's own configs (it asks the Hub for others), where a row's model is one of them by another name.
 BUNDLED = {
-    "meta-llama/Llama-3.1-70B": "meta-llama/Meta-Llama-3.1-70B", "meta-llama/Llama-3.1-8B-Instruct": "meta-llama/Meta-Llama-3.1-8B",
-    "nvidia/Llama-3.1-8B-Instruct-FP8": "meta-llama/Meta-Llama-3.1-8B", "zhipuai/GLM-5": "zai-org/GLM-5",
+    "meta-llama/Llama-3.1-70B": "meta-llama/Meta-Llama-3.1-70B",
+    "meta-llama/Llama-3.1-8B-Instruct": "meta-llama/Meta-Llama-3.1-8B",
+    "nvidia/Llama-3.1-8B-Instruct-FP8": "meta-llama/Meta-Llama-3.1-8B",
+    "zhipuai/GLM-5": "zai-org/GLM-5",
     "nvidia/DeepSeek-R1-NVFP4": "deepseek-ai/DeepSeek-R1",
-}  # fmt: skip
+}
 CACHES = {"bf16": "bfloat16", "fp8": "fp8"}  # types of a cache in its words
 LISTED = {
     "llama-3.1-70b": "meta-llama/Llama-3.1-70B",
@@ -39,7 +43,10 @@ aiconfigurator is asked as its own evaluation asks it (aggregated, measured kern
 cache that were run: the sizes of its table multiply tensor by expert ranks (validation/sources/README.md) and, like the type that it takes itself,
 suit it worse. GenZ has no requests that arrive: its TTFT, like the roofline's, is that of a prompt alone.
 """
-FITTED = "tonnage with {fitted}, these among them (src/tonnage/estimate/serving_time/rates.toml has its errors on cells that a fit has not seen)"
+FITTED = (
+    "tonnage with {fitted}, these among them (src/tonnage/estimate/serving_time/rates.toml has its errors on "
+    "cells that a fit has not seen)"
+)
 FIRST_GUESS = "tonnage on nothing yet (its rates are a first guess)"
 SPEED = """aiconfigurator refuses {refused} rows (memory that does not suffice, kernels that nobody measured), and answers {answered}.
 An answer on {asked}, on one core of one machine: {theirs} ms with the files kept that it would read anew (a second and more without), tonnage {ours} ms.
@@ -63,10 +70,16 @@ def _configured(case: Case, config: Mapping[str, Any]) -> dict[str, Any]:
     plan, load, name = case.plan, case.asked.load, str(config["hf_model"])
     groups, experts = plan.attention_data_parallel_size, plan.expert_parallel_size
     asked: dict[str, Any] = {
-        "model_path": BUNDLED.get(name, name), "system_name": config["gpu"], "backend_name": config["framework"],
-        "isl": load.input_tokens, "osl": load.output_tokens, "batch_size": -(-int(load.concurrency) // groups),
-        "tp_size": plan.tensor_parallel_size, "attention_dp_size": groups, "kvcache_quant_mode": CACHES[str(plan.kv_cache)],
-    }  # fmt: skip
+        "model_path": BUNDLED.get(name, name),
+        "system_name": config["gpu"],
+        "backend_name": config["framework"],
+        "isl": load.input_tokens,
+        "osl": load.output_tokens,
+        "batch_size": -(-int(load.concurrency) // groups),
+        "tp_size": plan.tensor_parallel_size,
+        "attention_dp_size": groups,
+        "kvcache_quant_mode": CACHES[str(plan.kv_cache)],
+    }
     if "moe_ep" in config:
         asked |= {"moe_tp_size": plan.tensor_parallel_size * groups // experts, "moe_ep_size": experts}
     if "gpt-oss" not in name:  # in its own type, whatever the table says
@@ -81,13 +94,22 @@ def genz() -> dict[str, Any]:
 
 def _listed(case: Case) -> dict[str, Any]:
     asked, chip = case.asked, case.asked.cluster.accelerator
-    system = {"Flops": chip.peak("bf16") / 1e12, "Memory_size": 10_000, "Memory_BW": chip.memory.bytes_per_second / 1e9,
-              "ICN": chip.scale_up.bytes_per_second / 1e9, "real_values": True}  # fmt: skip
+    system = {
+        "Flops": chip.peak("bf16") / 1e12,
+        "Memory_size": 10_000,
+        "Memory_BW": chip.memory.bytes_per_second / 1e9,
+        "ICN": chip.scale_up.bytes_per_second / 1e9,
+        "real_values": True,
+    }
     return {
-        "model": LISTED[asked.model.name], "system": system, "bits": {"nvfp4": "fp4"}.get(asked.precision, asked.precision),
-        "tp": asked.plan.tensor_parallel_size, "batch": int(asked.load.concurrency), "input": int(asked.load.input_tokens),
+        "model": LISTED[asked.model.name],
+        "system": system,
+        "bits": {"nvfp4": "fp4"}.get(asked.precision, asked.precision),
+        "tp": asked.plan.tensor_parallel_size,
+        "batch": int(asked.load.concurrency),
+        "input": int(asked.load.input_tokens),
         "output": int(asked.load.output_tokens),
-    }  # fmt: skip
+    }
 
 
 def kept(said: Mapping[str, Any], genz_said: Times) -> tuple[dict[str, Any], dict[str, Times]]:
@@ -135,9 +157,11 @@ def section(answers: Mapping[str, Any]) -> tuple[str, list[Sequence[str]], str]:
     lines: list[Sequence[str]] = [("mean / median / p90", "rows", *columns)]
     able, is_llama = answers["aiconfigurator"], _is_llama
     kinds: tuple[tuple[str, Callable[[Case], bool]], ...] = (
-        ("every row", lambda case: True), ("that aiconfigurator answers", lambda case: case.id in able),
-        ("Llama", is_llama), ("Llama that aiconfigurator answers", lambda case: is_llama(case) and case.id in able),
-    )  # fmt: skip
+        ("every row", lambda case: True),
+        ("that aiconfigurator answers", lambda case: case.id in able),
+        ("Llama", is_llama),
+        ("Llama that aiconfigurator answers", lambda case: is_llama(case) and case.id in able),
+    )
     for quantity in QUANTITIES:
         for name, belongs in kinds:
             chosen = [case for case in told() if belongs(case)]

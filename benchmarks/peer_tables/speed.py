@@ -1,5 +1,6 @@
-"""Measured step times, asked of tonnage and of llm-analysis: rows of validation/train_speed.yaml that say all, as far as llm-analysis
-has words for them."""
+"""Measured step times, asked of tonnage and of llm-analysis: rows of validation/train_speed.yaml that say all, as
+far as llm-analysis has words for them.
+"""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -55,13 +56,24 @@ def _question(case: Case, model: Mapping[str, object]) -> dict[str, Any]:
     narrow = walk.kernels.narrow if walk.kernels.narrow in chip.dense_flops else walk.kernels.wide
     return {
         "model": {**model, "max_seq_len": int(plan.sequence_length)},
-        "gpu": {"peak": chip.peak(narrow) / 1e12, "memory": chip.memory.bytes_per_second / 1e9,  # type: ignore[operator]
-                "inside": _rate(walk.network.inside), "outside": _rate(walk.network.outside)},
-        "tp": plan.tensor_parallel_size, "pp": plan.pipeline_parallel_size, "dp": plan.data_parallel_size, "ep": plan.expert_parallel_size,
-        "micro_batch_size": plan.micro_batch_size, "micro_batches": plan.num_microbatches, "sequence_length": plan.sequence_length,
-        "zero_stage": plan.zero_stage, "recompute": plan.recompute, "flash": plan.attention != "eager",
+        "gpu": {
+            "peak": chip.peak(narrow) / 1e12,
+            "memory": chip.memory.bytes_per_second / 1e9,  # type: ignore[operator]
+            "inside": _rate(walk.network.inside),
+            "outside": _rate(walk.network.outside),
+        },
+        "tp": plan.tensor_parallel_size,
+        "pp": plan.pipeline_parallel_size,
+        "dp": plan.data_parallel_size,
+        "ep": plan.expert_parallel_size,
+        "micro_batch_size": plan.micro_batch_size,
+        "micro_batches": plan.num_microbatches,
+        "sequence_length": plan.sequence_length,
+        "zero_stage": plan.zero_stage,
+        "recompute": plan.recompute,
+        "flash": plan.attention != "eager",
         "gated": any(getattr(op, "gated", False) for block in case.step.layers for op in block.ops),
-    }  # fmt: skip
+    }
 
 
 def _rate(level: Level) -> float:
@@ -70,7 +82,9 @@ def _rate(level: Level) -> float:
 
 
 def kept(theirs: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-    """Of llm-analysis's answers by share of the peak those of the share that it names, and of that whose median error is least."""
+    """Of llm-analysis's answers by share of the peak those of the share that it names, and of that whose median
+    error is least.
+    """
     of = told()
 
     def error(share: str) -> float:
@@ -95,7 +109,9 @@ def milliseconds(of: Sequence[Case]) -> dict[str, float]:
 
 
 def searched() -> dict[str, float]:
-    """A search over all layouts of one model: valid plans, and how many a second, each walked whole and with bounds first."""
+    """A search over all layouts of one model: valid plans, and how many a second, each walked whole and with bounds
+    first.
+    """
     space = space_of(*CASES[0])
     usable, made = space.largest.accelerator.memory.usable_bytes, {}
     for bounded, name in ((False, "walked"), (True, "searched")):
@@ -129,7 +145,9 @@ def _median(call: Callable[[Case], None], of: Sequence[Case]) -> float:
 
 
 def section(answers: Mapping[str, Any]) -> tuple[str, list[Sequence[str]], str]:
-    """The text, the table and the sentence on speed. `answers`: what llm-analysis said, seconds by row and share of the peak."""
+    """The text, the table and the sentence on speed. `answers`: what llm-analysis said, seconds by row and share of
+    the peak.
+    """
     of = told()
     ours, theirs = seconds(of), answers["llm-analysis"]["speed"]
     columns = {
@@ -138,17 +156,27 @@ def section(answers: Mapping[str, Any]) -> tuple[str, list[Sequence[str]], str]:
     }
     lines: list[Sequence[str]] = [("mean / median / p90", "rows", *columns)]
     kinds: tuple[tuple[str, Callable[[Case], bool]], ...] = (
-        ("all", lambda case: True), ("dense", lambda case: case.kind == "dense"), ("mixtures of experts", lambda case: case.kind == "moe"),
-        *((f"{name}", lambda case, name=name: case.generation == name) for name in sorted({case.generation for case in of})),
-    )  # fmt: skip
+        ("all", lambda case: True),
+        ("dense", lambda case: case.kind == "dense"),
+        ("mixtures of experts", lambda case: case.kind == "moe"),
+        *(
+            (f"{name}", lambda case, name=name: case.generation == name)
+            for name in sorted({case.generation for case in of})
+        ),
+    )
     for name, belongs in kinds:
         chosen = [case for case in of if belongs(case)]
         lines.append((name, str(len(chosen)), *(_errors(chosen, found) for found in columns.values())))
     spent = answers["milliseconds"]
-    speed = SPEED.format(asked=answers["asked"], theirs=spent["llm-analysis"], ours=spent["tonnage"]["plain"],
-                         trees=spent["tonnage"]["trees"], ratio=spent["tonnage"]["plain"] / spent["llm-analysis"],
-                         whole=spent["tonnage"]["walked"] * spent["llm-analysis"] / 1000,
-                         **{name: spent["tonnage"][name] for name in ("plans", "walked", "searched")})  # fmt: skip
+    speed = SPEED.format(
+        asked=answers["asked"],
+        theirs=spent["llm-analysis"],
+        ours=spent["tonnage"]["plain"],
+        trees=spent["tonnage"]["trees"],
+        ratio=spent["tonnage"]["plain"] / spent["llm-analysis"],
+        whole=spent["tonnage"]["walked"] * spent["llm-analysis"] / 1000,
+        **{name: spent["tonnage"][name] for name in ("plans", "walked", "searched")},
+    )
     return TEXT.format(told=len(of), rows=len(cases())), lines, speed
 
 

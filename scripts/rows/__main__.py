@@ -1,9 +1,9 @@
 """python scripts/rows FILE... [> rows.yaml]: rows of sources as rows of tonnage's own form (docs/rows.md), on stdout.
 
-Hyper-parameters come from the row, then from rows of kind `params` in the files given and in validation/sources/params.yaml, then from the
-catalogue. Rows that cannot be read are named on stderr, and stay in the output with the reason.
-`python scripts/rows --rebuild` writes validation/*.yaml from validation/sources/*.yaml; `--check` says which of them
-differ.
+Hyper-parameters come from the row, then from rows of kind `params` in the files given and in
+validation/sources/params.yaml, then from the catalogue. Rows that cannot be read are named on stderr, and stay in the
+output with the reason. `python scripts/rows --rebuild` writes validation/*.yaml from validation/sources/*.yaml;
+`--check` says which of them differ.
 """
 
 import sys

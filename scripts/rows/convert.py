@@ -13,9 +13,13 @@ from tonnage.validation import FAILED
 
 # Which package reads a kind of row. Rows of other kinds are kept, and say that nothing predicts them.
 READERS = {
-    "params": "params", "train_memory": "training", "train_speed": "speed", "infer_memory": "serving_memory", "infer_speed": "serving_speed",
+    "params": "params",
+    "train_memory": "training",
+    "train_speed": "speed",
+    "infer_memory": "serving_memory",
+    "infer_speed": "serving_speed",
     "collective": "collectives",
-}  # fmt: skip
+}
 _DAY = re.compile(r"\b(20\d\d-[01]\d(?:-[0-3]\d)?)\b")
 
 

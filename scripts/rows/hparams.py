@@ -1,7 +1,7 @@
 """Hyper-parameters as rows of published counts write them -> the fields of a config.json.
 
-Two dialects: Hugging Face's own names, and a neutral one (hidden, layers, heads, kv_heads, mlp, norm, bias...) that follows
-litgpt's configuration. What a row leaves out is as in a Llama-like decoder.
+Two dialects: Hugging Face's own names, and a neutral one (hidden, layers, heads, kv_heads, mlp, norm, bias...) that
+follows litgpt's configuration. What a row leaves out is as in a Llama-like decoder.
 """
 
 import re
@@ -11,18 +11,43 @@ from typing import Any
 from tonnage.kernel.errors import InvalidInput
 
 _NEUTRAL = {
-    "hidden": "hidden_size", "layers": "num_hidden_layers", "heads": "num_attention_heads", "kv_heads": "num_key_value_heads",
-    "head_dim": "head_dim", "intermediate": "intermediate_size", "vocab": "vocab_size", "context": "max_position_embeddings",
-    "tied_embeddings": "tie_word_embeddings", "experts": "num_experts", "n_routed_experts": "num_experts",
-    "experts_per_token": "num_experts_per_tok", "num_experts_per_tok": "num_experts_per_tok", "topk": "num_experts_per_tok",
-    "top_k": "num_experts_per_tok", "first_dense": "first_k_dense_replace",
-    "moe_intermediate": "moe_intermediate_size", "n_shared_experts": "n_shared_experts", "lm_head_bias": "lm_head_bias",
-    "first_k_dense_replace": "first_k_dense_replace", "kv_lora_rank": "kv_lora_rank", "q_lora_rank": "q_lora_rank",
-    "qk_nope_head_dim": "qk_nope_head_dim", "qk_rope_head_dim": "qk_rope_head_dim", "v_head_dim": "v_head_dim",
-    "post_norms": "post_norms", "shared_attention_norm": "shared_attention_norm", "sliding_layers": "sliding_layers",
-    "router_bias": "router_correction_bias", "d_inner": "inner_size", "expand": "expand", "state_size": "state_size",
-    "d_state": "state_size", "conv_kernel": "conv_kernel", "d_conv": "conv_kernel", "dt_rank": "time_step_rank",
-}  # fmt: skip
+    "hidden": "hidden_size",
+    "layers": "num_hidden_layers",
+    "heads": "num_attention_heads",
+    "kv_heads": "num_key_value_heads",
+    "head_dim": "head_dim",
+    "intermediate": "intermediate_size",
+    "vocab": "vocab_size",
+    "context": "max_position_embeddings",
+    "tied_embeddings": "tie_word_embeddings",
+    "experts": "num_experts",
+    "n_routed_experts": "num_experts",
+    "experts_per_token": "num_experts_per_tok",
+    "num_experts_per_tok": "num_experts_per_tok",
+    "topk": "num_experts_per_tok",
+    "top_k": "num_experts_per_tok",
+    "first_dense": "first_k_dense_replace",
+    "moe_intermediate": "moe_intermediate_size",
+    "n_shared_experts": "n_shared_experts",
+    "lm_head_bias": "lm_head_bias",
+    "first_k_dense_replace": "first_k_dense_replace",
+    "kv_lora_rank": "kv_lora_rank",
+    "q_lora_rank": "q_lora_rank",
+    "qk_nope_head_dim": "qk_nope_head_dim",
+    "qk_rope_head_dim": "qk_rope_head_dim",
+    "v_head_dim": "v_head_dim",
+    "post_norms": "post_norms",
+    "shared_attention_norm": "shared_attention_norm",
+    "sliding_layers": "sliding_layers",
+    "router_bias": "router_correction_bias",
+    "d_inner": "inner_size",
+    "expand": "expand",
+    "state_size": "state_size",
+    "d_state": "state_size",
+    "conv_kernel": "conv_kernel",
+    "d_conv": "conv_kernel",
+    "dt_rank": "time_step_rank",
+}
 _HUGGING_FACE = {
     "interleave_moe_layer_step": "llama4_text",
     "hybrid_override_pattern": "nemotron_h",
@@ -36,7 +61,8 @@ KERAS = "keras-team/keras-hub"
 def config(hparams: Mapping[str, Any], source: str) -> dict[str, Any]:
     """A config.json's fields. `source` says who counted, since conventions of counting differ.
 
-    Raises InvalidInput for a hyper-parameter that this dialect does not have: a wrong count would pass for a measured error.
+    Raises InvalidInput for a hyper-parameter that this dialect does not have: a wrong count would pass for a measured
+    error.
     """
     if "hidden_size" in hparams:
         return _hugging_face(hparams)

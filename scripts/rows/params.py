@@ -26,7 +26,8 @@ def _figure(measured: Measured, row: Row) -> dict[str, Any]:
 def model_of(
     row: Row, references: Mapping[str, Row], unsaid: Mapping[str, Any] = {}, layers: int | None = None
 ) -> Model:
-    """The model that a row is about. `unsaid`: what its source's models have where the row's own hyper-parameters do not say it;
+    """The model that a row is about. `unsaid`: what its source's models have where the row's own hyper-parameters do
+    not say it;
     `layers`: as many of them as the run had, which the row says elsewhere."""
     said = row.model.get("hparams")
     count = layers if layers is not None else row.model.get("layers")

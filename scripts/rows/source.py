@@ -11,7 +11,8 @@ from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.units import LARGEST
 from tonnage.validation.rows import files_of, id_or_place, items_of
 
-# indicative: a recommendation, or a run whose lengths nobody controlled. It is shown, and counts in no error and no band.
+# indicative: a recommendation, or a run whose lengths nobody controlled. It is shown, and counts in no error and no
+# band.
 COMPLETENESS = ("full", "partial", "indicative")
 OUT_OF_MEMORY = "OOM"
 LONGEST_ID, LONGEST_TEXT = 200, 4_000  # characters
@@ -54,15 +55,18 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Malformed(msgspec.Struct, frozen=True):
-    """A row that has not the form of one. `id`: its own, or the place where it stands; `reason`: what is wrong, with its file."""
+    """A row that has not the form of one. `id`: its own, or the place where it stands; `reason`: what is wrong, with
+    its file.
+    """
 
     id: str
     reason: str
 
 
 def read(paths: Iterable[str], malformed: list[Malformed] | None = None) -> list[Row]:
-    """All rows of these YAML files, and of those in folders. A file of another form is an InvalidInput that names it, and so is a row, unless a list
-    `malformed` takes what is wrong with it."""
+    """All rows of these YAML files, and of those in folders. A file of another form is an InvalidInput that names
+    it, and so is a row, unless a list `malformed` takes what is wrong with it.
+    """
     rows: list[Row] = []
     seen: dict[str, str] = {}
     for path in paths:

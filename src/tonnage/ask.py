@@ -1,7 +1,8 @@
 """One question in, one document out: the door for faces that speak JSON (HTTP, the page, MCP).
 
-A question is an object whose names are the options of a verb: `{"model": "llama-3.1-8b", "on": "8xh100", "sequence_length": "8k"}` of
-train. It is answered with the document that `--json` prints (docs/decisions/0017 and 0023).
+A question is an object whose names are the options of a verb: `{"model": "llama-3.1-8b", "on": "8xh100",
+"sequence_length": "8k"}` of train. It is answered with the document that `--json` prints (docs/decisions/0017 and
+0023).
 """
 
 from collections.abc import Mapping
@@ -32,7 +33,9 @@ MODULES = {
 
 
 class Asked(NamedTuple):
-    """`document`: what --json prints. `status`: the exit status. `words`: the command line that asks the same, without `tonnage`."""
+    """`document`: what --json prints. `status`: the exit status. `words`: the command line that asks the same,
+    without `tonnage`.
+    """
 
     document: Any
     status: int
@@ -49,8 +52,9 @@ def ask(verb: str, question: Mapping[str, Any], within: reach.Reach = reach.Reac
 
 
 def training(question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -> tuple[Any, tuple[str, ...]]:  # noqa: B008
-    """The answer of `train` to a question, for what is drawn from it and is no part of its document; and the words of its command line. The next
-    best moves, which take most of the time of an answer, are left out."""
+    """The answer of `train` to a question, for what is drawn from it and is no part of its document; and the words
+    of its command line. The next best moves, which take most of the time of an answer, are left out.
+    """
     with reach.limited(within):
         asked = read("train", question)
         asked.given.advice = False

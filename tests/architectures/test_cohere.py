@@ -39,11 +39,19 @@ def test_a_kind_of_layer_that_cohere_does_not_have_is_refused():
 
 def test_the_windows_of_mixtures_begin_their_pattern_after_the_dense_layers():
     fields = COHERE["CohereForAI/c4ai-command-r7b-12-2024"].fields | {
-        "architectures": ["Cohere2MoeForCausalLM"], "model_type": "cohere2_moe", "num_hidden_layers": 6,
-        "num_experts": 8, "num_experts_per_tok": 2, "first_k_dense_replace": 2,
-    }  # fmt: skip
+        "architectures": ["Cohere2MoeForCausalLM"],
+        "model_type": "cohere2_moe",
+        "num_hidden_layers": 6,
+        "num_experts": 8,
+        "num_experts_per_tok": 2,
+        "first_k_dense_replace": 2,
+    }
     made = build(fields, "cohere2-moe")
     assert [made.decoder.blocks[layer].name for layer in made.decoder.layers] == [
-        "dense full_attention", "dense full_attention",
-        "sliding_attention", "sliding_attention", "sliding_attention", "full_attention",
-    ]  # fmt: skip
+        "dense full_attention",
+        "dense full_attention",
+        "sliding_attention",
+        "sliding_attention",
+        "sliding_attention",
+        "full_attention",
+    ]

@@ -21,10 +21,15 @@ def test_dbrx_keeps_5_gib_of_its_32768_tokens():
 def test_names_are_those_of_the_checkpoint():
     names = {weight.name for op, _ in ops(model(NAME)) for weight in op.weights()}
     assert names == {
-        "norm_attn_norm.norm_1.weight", "norm_attn_norm.attn.Wqkv.weight", "norm_attn_norm.attn.out_proj.weight",
-        "norm_attn_norm.norm_2.weight", "ffn.router.layer.weight", "ffn.experts.mlp.w1.weight",
-        "ffn.experts.mlp.v1.weight", "ffn.experts.mlp.w2.weight",
-    }  # fmt: skip
+        "norm_attn_norm.norm_1.weight",
+        "norm_attn_norm.attn.Wqkv.weight",
+        "norm_attn_norm.attn.out_proj.weight",
+        "norm_attn_norm.norm_2.weight",
+        "ffn.router.layer.weight",
+        "ffn.experts.mlp.w1.weight",
+        "ffn.experts.mlp.v1.weight",
+        "ffn.experts.mlp.w2.weight",
+    }
 
 
 def test_a_config_without_its_section_of_experts_is_refused():

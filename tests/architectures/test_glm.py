@@ -1,5 +1,5 @@
-"""Counts with draft layers: safetensors totals of the Hub as llmfit 1.1.17 records them; without them, and for GLM-5.3-Flash (the
-Hub's total, 321,323,031,390, is that of the whole model), the classes of transformers 5.23.
+"""Counts with draft layers: safetensors totals of the Hub as llmfit 1.1.17 records them; without them, and for
+GLM-5.3-Flash (the Hub's total, 321,323,031,390, is that of the whole model), the classes of transformers 5.23.
 """
 
 import pytest

@@ -66,9 +66,14 @@ def test_the_mixture_without_shared_expert_is_that_of_the_config_without_the_fie
 @pytest.mark.parametrize(("kind", "inner"), [("GraniteSWAForCausalLM", 8192), ("GraniteMoeSWAForCausalLM", 512)])
 def test_three_layers_of_four_slide_and_every_head_has_a_sink(kind: str, inner: int):
     fields = {
-        "architectures": [kind], "hidden_size": 2048, "intermediate_size": inner, "num_hidden_layers": 8,
-        "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 49_152,
-    }  # fmt: skip
+        "architectures": [kind],
+        "hidden_size": 2048,
+        "intermediate_size": inner,
+        "num_hidden_layers": 8,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "vocab_size": 49_152,
+    }
     made = build(fields, "granite")
     caches = [cache for op, count in ops(made) for cache in op.caches() * count]
     assert sorted(cache.window or 0 for cache in caches if isinstance(cache, TokenCache)) == [0, 0] + [128] * 6

@@ -6,8 +6,15 @@ from tonnage.architectures import build
 from tonnage.kernel.errors import InvalidInput, MissingDatum
 from tonnage.ops import Head
 
-LLAMA = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
-         "num_key_value_heads": 2, "vocab_size": 1000}  # fmt: skip
+LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 1000,
+}
 BODY = build(LLAMA | {"architectures": ["LlamaForCausalLM"]}, "llama").num_parameters() - 1000 * 64
 
 

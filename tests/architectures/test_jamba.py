@@ -46,6 +46,4 @@ def test_the_step_has_a_sixteenth_of_the_width_where_the_config_says_auto():
 def test_step_b_and_c_have_norms_with_weights():
     mixer = next(op for op, _ in ops(model(MINI)) if isinstance(op, Mamba))
     norms = {weight.name: weight.num_parameters for weight in mixer.weights() if weight.part == "norm"}
-    assert norms == {
-        "mamba.dt_layernorm.weight": 256, "mamba.b_layernorm.weight": 16, "mamba.c_layernorm.weight": 16,
-    }  # fmt: skip
+    assert norms == {"mamba.dt_layernorm.weight": 256, "mamba.b_layernorm.weight": 16, "mamba.c_layernorm.weight": 16}

@@ -1,7 +1,8 @@
-"""Counts: the Hub's safetensors totals as llmfit 1.1.17 records them, for Kimi-Linear-48B-A3B (and the class of transformers 5.23)
+"""Counts: the Hub's safetensors totals as llmfit 1.1.17 records them, for Kimi-Linear-48B-A3B (and the class of
+transformers 5.23)
 and for Kimi K3: 2,779,931,837,184 weights in all. Of these the vision tower has 401,214,464, as its config says
-(27 layers of 4 * 1024 * 1536 + 2 * 1024 * 4096 + 2 * 1024, patches 3 * 14 * 14 * 1024, positions 64 * 64 * 1024, a last norm), and
-the projector 46,144,512 (4096 * 4096 + 4096 * 7168 and one vector of 7168).
+(27 layers of 4 * 1024 * 1536 + 2 * 1024 * 4096 + 2 * 1024, patches 3 * 14 * 14 * 1024, positions 64 * 64 * 1024, a last
+norm), and the projector 46,144,512 (4096 * 4096 + 4096 * 7168 and one vector of 7168).
 """
 
 import pytest

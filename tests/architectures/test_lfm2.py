@@ -58,11 +58,21 @@ def test_the_width_of_a_feed_forward_is_two_thirds_rounded_up_unless_it_is_not_a
 def test_names_are_those_of_the_checkpoint():
     names = {weight.name for op, _ in ops(model(DENSE)) for weight in op.weights()}
     assert names == {
-        "operator_norm.weight", "conv.in_proj.weight", "conv.conv.weight", "conv.out_proj.weight", "ffn_norm.weight",
-        "feed_forward.w1.weight", "feed_forward.w2.weight", "feed_forward.w3.weight", "self_attn.q_proj.weight",
-        "self_attn.k_proj.weight", "self_attn.v_proj.weight", "self_attn.out_proj.weight",
-        "self_attn.q_layernorm.weight", "self_attn.k_layernorm.weight",
-    }  # fmt: skip
+        "operator_norm.weight",
+        "conv.in_proj.weight",
+        "conv.conv.weight",
+        "conv.out_proj.weight",
+        "ffn_norm.weight",
+        "feed_forward.w1.weight",
+        "feed_forward.w2.weight",
+        "feed_forward.w3.weight",
+        "self_attn.q_proj.weight",
+        "self_attn.k_proj.weight",
+        "self_attn.v_proj.weight",
+        "self_attn.out_proj.weight",
+        "self_attn.q_layernorm.weight",
+        "self_attn.k_layernorm.weight",
+    }
 
 
 def test_a_kind_of_layer_that_the_family_lacks_is_refused():

@@ -12,8 +12,13 @@ SCOUT, SMALL = "meta-llama/Llama-4-Scout-17B-16E-Instruct", "meta-llama/Llama-3.
 
 
 def caches(model):
-    return [cache for block, count in zip(model.decoder.blocks, model.decoder.counts(), strict=True) for _ in range(count)
-            for op in block.ops for cache in op.caches()]  # fmt: skip
+    return [
+        cache
+        for block, count in zip(model.decoder.blocks, model.decoder.counts(), strict=True)
+        for _ in range(count)
+        for op in block.ops
+        for cache in op.caches()
+    ]
 
 
 def test_every_size_has_its_exact_count():

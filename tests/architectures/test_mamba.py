@@ -29,9 +29,17 @@ def test_a_request_keeps_as_much_of_one_token_as_of_a_million():
 def test_names_are_those_of_the_checkpoint():
     names = [weight.name for op, _ in ops(model("state-spaces/mamba-130m-hf")) for weight in op.weights()]
     assert names == [
-        "norm.weight", "mixer.in_proj.weight", "mixer.conv1d.weight", "mixer.conv1d.bias", "mixer.x_proj.weight",
-        "mixer.dt_proj.weight", "mixer.dt_proj.bias", "mixer.A_log", "mixer.D", "mixer.out_proj.weight",
-    ]  # fmt: skip
+        "norm.weight",
+        "mixer.in_proj.weight",
+        "mixer.conv1d.weight",
+        "mixer.conv1d.bias",
+        "mixer.x_proj.weight",
+        "mixer.dt_proj.weight",
+        "mixer.dt_proj.bias",
+        "mixer.A_log",
+        "mixer.D",
+        "mixer.out_proj.weight",
+    ]
 
 
 def test_the_inner_size_of_falcon_mamba_is_intermediate_size_and_not_expand_times_the_width():

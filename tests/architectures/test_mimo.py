@@ -1,5 +1,6 @@
-"""Counts: MiMo-7B: the Hub's 7,833,409,536 with its draft layer, as llmfit 1.1.17 records it; MiMo-V2-Flash: the class of
-transformers 5.23, 309 B with three draft layers on the model card (the Hub's 309,785,318,400 has 18,717,312 more, about one for
+"""Counts: MiMo-7B: the Hub's 7,833,409,536 with its draft layer, as llmfit 1.1.17 records it; MiMo-V2-Flash: the class
+of transformers 5.23, 309 B with three draft layers on the model card (the Hub's 309,785,318,400 has 18,717,312 more,
+about one for
 each 128 x 128 weights: the scales of fp8).
 """
 

@@ -81,9 +81,14 @@ def test_a_feed_forward_may_be_given_by_its_width():
 def test_decilm_says_key_heads_layer_by_layer():
     heads = [4, 4, 2, 1]
     fields = {
-        "architectures": ["DeciLMForCausalLM"], "hidden_size": 4096, "intermediate_size": 14_336,
-        "num_hidden_layers": 4, "num_attention_heads": 32, "num_key_value_heads_per_layer": heads, "vocab_size": 32_000,
-    }  # fmt: skip
+        "architectures": ["DeciLMForCausalLM"],
+        "hidden_size": 4096,
+        "intermediate_size": 14_336,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 32,
+        "num_key_value_heads_per_layer": heads,
+        "vocab_size": 32_000,
+    }
     attention = 4 * 2 * 4096**2 + 2 * 4096 * 128 * sum(heads)
     assert build(fields, "deci").num_parameters() == 2 * 32_000 * 4096 + attention + 4 * 3 * 4096 * 14_336 + 9 * 4096
     with pytest.raises(InvalidInput, match="KV heads must divide num_attention_heads"):

@@ -41,11 +41,7 @@ def test_nemotron_h_has_the_published_parameters(name: str, count: int, drafts: 
 
 @pytest.mark.parametrize(
     ("name", "bf16", "mixtures", "experts"),
-    [
-        (NANO, 31_577_937_344, 23, 128),
-        (LIGHTNING, 32_913_263_168, 24, 128),
-        (SUPER, 123_611_012_096, 41, 512),
-    ],
+    [(NANO, 31_577_937_344, 23, 128), (LIGHTNING, 32_913_263_168, 24, 128), (SUPER, 123_611_012_096, 41, 512)],
 )
 def test_the_hubs_count_is_ours_with_the_draft_layers_less_the_correction_biases(
     name: str, bf16: int, mixtures: int, experts: int
@@ -92,8 +88,9 @@ def test_experts_of_super_work_in_a_latent_width():
     assert shapes["mixer.experts.up_proj.weight"] == (2688, 1024, 512)
     assert shapes["mixer.shared_experts.up_proj.weight"] == (5376, 4096, 1)
     assert {name for name in shapes if "latent" in name} == {
-        "mixer.fc1_latent_proj.weight", "mixer.fc2_latent_proj.weight",
-    }  # fmt: skip
+        "mixer.fc1_latent_proj.weight",
+        "mixer.fc2_latent_proj.weight",
+    }
 
 
 def test_draft_layers_share_table_and_head_and_end_in_a_norm():

@@ -57,9 +57,13 @@ def test_layers_of_olmo_3_may_be_named():
 
 def test_three_layers_of_four_of_olmo_hybrid_are_gated_delta_nets():
     fields = {
-        "architectures": ["OlmoHybridForCausalLM"], "hidden_size": 3840, "intermediate_size": 11_008,
-        "num_hidden_layers": 32, "num_attention_heads": 30, "vocab_size": 100_352,
-    }  # fmt: skip
+        "architectures": ["OlmoHybridForCausalLM"],
+        "hidden_size": 3840,
+        "intermediate_size": 11_008,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 30,
+        "vocab_size": 100_352,
+    }
     made = build(fields, "olmo hybrid")
     assert made.num_parameters() == 7_430_870_688
     kinds = {type(op): count for op, count in ops(made) if isinstance(op, Attention | GatedDeltaNet)}

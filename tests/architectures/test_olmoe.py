@@ -7,10 +7,7 @@ from architectures.reading import billions, model, ops
 
 @pytest.mark.parametrize(
     ("name", "count", "active"),
-    [
-        ("allenai/OLMoE-1B-7B-0924", 6_919_161_856, 1.3),
-        ("allenai/FlexOlmo-7x7B-1T", 33_270_665_216, 33.3),
-    ],
+    [("allenai/OLMoE-1B-7B-0924", 6_919_161_856, 1.3), ("allenai/FlexOlmo-7x7B-1T", 33_270_665_216, 33.3)],
 )
 def test_mixtures_of_olmo_have_the_published_parameters(name: str, count: int, active: float):
     made = model(name)

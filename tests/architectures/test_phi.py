@@ -15,8 +15,16 @@ def test_a_released_phi_counts_exactly(name: str):
 
 def test_the_first_releases_count_the_same_under_the_names_of_today():
     old = PHI["microsoft/phi-1_5"]
-    new = {"architectures": ["PhiForCausalLM"], "model_type": "phi", "hidden_size": 2048, "intermediate_size": 8192,
-           "num_hidden_layers": 24, "num_attention_heads": 32, "num_key_value_heads": None, "vocab_size": 51200}  # fmt: skip
+    new = {
+        "architectures": ["PhiForCausalLM"],
+        "model_type": "phi",
+        "hidden_size": 2048,
+        "intermediate_size": 8192,
+        "num_hidden_layers": 24,
+        "num_attention_heads": 32,
+        "num_key_value_heads": None,
+        "vocab_size": 51200,
+    }
     assert build(new, "phi-1_5").num_parameters() == old.parameters
 
 

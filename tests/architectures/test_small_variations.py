@@ -1,10 +1,10 @@
 """Families that vary another one a little.
 
 Counts, with draft layers where there are some, are safetensors totals of the Hub as llmfit 1.1.17 records them, except:
-ERNIE-4.5-300B-A47B (the totals of its Base-PT, without drafts, and of its Paddle form, with them), AFM-4.5B (of AFM-4.5B-Base;
-its own has 5120 more), K-EXAONE (528,513,280 more, a draft layer that transformers leaves out), Solar-Open-100B (6144 less, the
-correction biases) and MiniCPM3-4B (no total that fits): the classes of transformers 5.23 confirm these. Counts without drafts are
-those of the classes.
+ERNIE-4.5-300B-A47B (the totals of its Base-PT, without drafts, and of its Paddle form, with them), AFM-4.5B (of
+AFM-4.5B-Base; its own has 5120 more), K-EXAONE (528,513,280 more, a draft layer that transformers leaves out),
+Solar-Open-100B (6144 less, the correction biases) and MiniCPM3-4B (no total that fits): the classes of transformers
+5.23 confirm these. Counts without drafts are those of the classes.
 """
 
 import pytest

@@ -15,8 +15,12 @@ def test_a_released_stablelm_or_persimmon_counts_exactly(name: str):
 def test_the_12b_has_one_norm_a_layer_and_a_vector_for_each_head():
     made = build(STABLELM["stabilityai/stablelm-2-12b"].fields, "stablelm-2-12b")
     norms = {weight.name: weight.num_parameters for weight in made.decoder.blocks[0].weights() if weight.part == "norm"}
-    assert norms == {"input_layernorm.weight": 5120, "input_layernorm.bias": 5120,
-                     "self_attn.q_layernorm.norms.weight": 32 * 160, "self_attn.k_layernorm.norms.weight": 8 * 160}  # fmt: skip
+    assert norms == {
+        "input_layernorm.weight": 5120,
+        "input_layernorm.bias": 5120,
+        "self_attn.q_layernorm.norms.weight": 32 * 160,
+        "self_attn.k_layernorm.norms.weight": 8 * 160,
+    }
 
 
 def test_a_token_of_the_12b_keeps_8_heads_of_160():

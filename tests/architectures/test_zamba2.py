@@ -46,11 +46,22 @@ def test_the_model_has_as_many_shared_blocks_as_the_config_says():
 
 def test_zyphras_first_names_of_the_fields_are_read_too():
     fields = {
-        "architectures": ["Zamba2ForCausalLM"], "hidden_size": 3584, "ffn_hidden_size": 14_336, "num_hidden_layers": 81,
-        "num_attention_heads": 32, "num_query_groups": 32, "vocab_size": 32_000, "state_size": 64, "conv_dimension": 4,
-        "expansion_factor": 2, "mamba_headdim": 64, "mamba_ngroups": 2, "num_mem_blocks": 2, "lora_rank": 128,
+        "architectures": ["Zamba2ForCausalLM"],
+        "hidden_size": 3584,
+        "ffn_hidden_size": 14_336,
+        "num_hidden_layers": 81,
+        "num_attention_heads": 32,
+        "num_query_groups": 32,
+        "vocab_size": 32_000,
+        "state_size": 64,
+        "conv_dimension": 4,
+        "expansion_factor": 2,
+        "mamba_headdim": 64,
+        "mamba_ngroups": 2,
+        "num_mem_blocks": 2,
+        "lora_rank": 128,
         "layers_block_type": ["g" if i == 6 or (i >= 11 and (i - 11) % 6 == 0) else "m" for i in range(81)],
-    }  # fmt: skip
+    }
     assert build(fields, "zamba2").num_parameters() == 7_356_749_648
 
 

@@ -1,4 +1,5 @@
-"""Command lines of the brute force. A family is a function from a number to one command line: cases are made when they are run, and a number names one.
+"""Command lines of the brute force. A family is a function from a number to one command line: cases are made when they
+are run, and a number names one.
 
 To add a verb: write a function that draws its words from a `Random`, and put it into RANDOM_VERBS.
 """
@@ -12,14 +13,29 @@ from brute import catalogue
 from brute.values import flags_of, random_options
 
 Words = tuple[str, ...]
-FORMS: tuple[Words, ...] = (("--json",), ("--json", "--no-advice"), (), ("--no-advice",), ("--formulas",), ("--formulas", "--no-advice"), ("-v",),
-                            ("--markdown",), ("--html", "report.html"))  # fmt: skip
+FORMS: tuple[Words, ...] = (
+    ("--json",),
+    ("--json", "--no-advice"),
+    (),
+    ("--no-advice",),
+    ("--formulas",),
+    ("--formulas", "--no-advice"),
+    ("-v",),
+    ("--markdown",),
+    ("--html", "report.html"),
+)
 CHEAP, CHEAPLY = (
     ("--json", "--no-advice"),
     0.6,
 )  # the form of most cases of a grid, which shows every number: suggestions cost ten times as much
-TRAINING_OFFLOADS: tuple[Words, ...] = ((), ("--offload-optimizer", "cpu"), ("--offload-optimizer", "nvme"), ("--offload-activations", "cpu"),
-                                        ("--offload-optimizer", "cpu", "--offload-parameters", "cpu"), ("--offload-optimizer", "nvme", "--offload-parameters", "nvme", "--zero-stage", "3"))  # fmt: skip
+TRAINING_OFFLOADS: tuple[Words, ...] = (
+    (),
+    ("--offload-optimizer", "cpu"),
+    ("--offload-optimizer", "nvme"),
+    ("--offload-activations", "cpu"),
+    ("--offload-optimizer", "cpu", "--offload-parameters", "cpu"),
+    ("--offload-optimizer", "nvme", "--offload-parameters", "nvme", "--zero-stage", "3"),
+)
 SERVING_OFFLOADS: tuple[Words, ...] = ((), ("--weights-on-host", "1GiB"), ("--layers-on-accelerator", "8"))
 
 
@@ -83,7 +99,9 @@ def sizes() -> dict[str, int]:
 
 
 def command(family: str, number: int, seed: str) -> Words:
-    """The command line of one case. What a grid leaves open (the model, the form of the output) is drawn from the seed."""
+    """The command line of one case. What a grid leaves open (the model, the form of the output) is drawn from the
+    seed.
+    """
     random = Random(f"{seed}:{family}:{number}")
     if family == "random":
         return random_command(random)
@@ -158,7 +176,15 @@ def _plan(random: Random) -> Words:
     verb = random.choice(["train", "serve"])
     machine = random.choice(["2xH100-SXM-80GB", "4xA100-SXM-80GB", "rtx-4090", "2x2xH200", "4xMI300X"])
     load = ("--global-batch-size", "16") if verb == "train" else ("--users", random.choice(["1", "16", "200"]))
-    return ("plan", f"--{verb}", random.choice(catalogue.kinds()), "--on", machine, *load, *random_options("plan", random, f"--{verb}", most=3))  # fmt: skip
+    return (
+        "plan",
+        f"--{verb}",
+        random.choice(catalogue.kinds()),
+        "--on",
+        machine,
+        *load,
+        *random_options("plan", random, f"--{verb}", most=3),
+    )
 
 
 def _rules(random: Random) -> Words:
@@ -199,7 +225,9 @@ def form_of(words: Words, random: Random) -> Words:
 
 
 def eased(words: Words, error: str) -> Words | None:
-    """A refused command line without the first option that the error names, so that the rest is tried too; None where it names none."""
+    """A refused command line without the first option that the error names, so that the rest is tried too; None
+    where it names none.
+    """
     for at, word in enumerate(words):
         if (
             word.startswith("--")

@@ -10,9 +10,22 @@ from tonnage.runtimes import serving_runtimes, training_runtimes
 RUNTIMES, ENGINES = training_runtimes(), serving_runtimes()
 RECIPES, WEIGHTS = tuple(TRAINING_RECIPES), tuple(PRECISIONS)
 OPTIMIZER_NAMES = tuple(OPTIMIZERS)
-# One model of each kind: dense, small, mixture, latent attention, windows, states, encoder alone, both sides, images, hybrids.
-KINDS = ("llama-3.1-8b", "qwen3-0.6b", "mixtral-8x7b-v0.1", "deepseek-v3", "gemma-3-4b-pt", "mamba-2.8b-hf", "bert-base-uncased", "t5-large",
-         "qwen2.5-vl-7b-instruct", "gpt-oss-20b", "jamba-v0.1", "qwen3-next-80b-a3b-instruct")  # fmt: skip
+# One model of each kind: dense, small, mixture, latent attention, windows, states, encoder alone, both sides, images,
+# hybrids.
+KINDS = (
+    "llama-3.1-8b",
+    "qwen3-0.6b",
+    "mixtral-8x7b-v0.1",
+    "deepseek-v3",
+    "gemma-3-4b-pt",
+    "mamba-2.8b-hf",
+    "bert-base-uncased",
+    "t5-large",
+    "qwen2.5-vl-7b-instruct",
+    "gpt-oss-20b",
+    "jamba-v0.1",
+    "qwen3-next-80b-a3b-instruct",
+)
 COUNTS = ("", "2x", "8x", "2x8x", "16x8x")  # accelerators, or nodes x accelerators
 PAIR = ("8xH100-SXM-80GB", "rtx-4090")  # the two machines that every model is asked for
 

@@ -104,7 +104,10 @@ def _faults(outcome: Outcome, out: str, files: dict[str, str]) -> Iterator[tuple
     elif outcome.status in (0, 2, 3):
         yield from text_faults(out)
     for name, text in files.items():
-        yield from ((kind, f"{name}: {fault}") for kind, fault in text_faults(re.sub(r"<(style|script|svg).*?</\1>|<[^>]*>", " ", text, flags=re.DOTALL)))  # fmt: skip
+        yield from (
+            (kind, f"{name}: {fault}")
+            for kind, fault in text_faults(re.sub(r"<(style|script|svg).*?</\1>|<[^>]*>", " ", text, flags=re.DOTALL))
+        )
 
 
 def _refuse(text: str) -> float:

@@ -1,4 +1,6 @@
-"""What must hold in every document: numbers are finite, amounts are not negative, nodes equal what their children give."""
+"""What must hold in every document: numbers are finite, amounts are not negative, nodes equal what their children
+give.
+"""
 
 from collections.abc import Iterator, Mapping
 from math import isfinite
@@ -7,7 +9,8 @@ from typing import Any
 from tonnage.kernel.formula import FORMULAS
 from tonnage.kernel.term_checks import combine_fault, is_difference
 
-# Figures beside the breakdowns that may be negative, by key: differences and shares, changes by a suggestion, days of a calendar.
+# Figures beside the breakdowns that may be negative, by key: differences and shares, changes by a suggestion, days of a
+# calendar.
 DIFFERENCE_KEYS = frozenset({"relative_error", "bias", "freed_bytes", "bytes_per_sequence", "bytes_per_token"})
 AMOUNTS = (
     "bytes",

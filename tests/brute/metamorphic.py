@@ -1,6 +1,8 @@
-"""Pairs of questions whose answers must be in an order: more work never needs less memory, more bandwidth never takes longer.
+"""Pairs of questions whose answers must be in an order: more work never needs less memory, more bandwidth never takes
+longer.
 
-A property is a function of a question that yields faults. Where an order does not hold, the mechanism is named in `test_metamorphic.py`.
+A property is a function of a question that yields faults. Where an order does not hold, the mechanism is named in
+`test_metamorphic.py`.
 """
 
 import shlex
@@ -71,7 +73,9 @@ def wider(machine: Cluster, part: str) -> Cluster | None:
         rate = accelerator.memory.bytes_per_second
         if rate is None:
             return None
-        return replace(machine, accelerator=replace(accelerator, memory=replace(accelerator.memory, bytes_per_second=2 * rate)))  # fmt: skip
+        return replace(
+            machine, accelerator=replace(accelerator, memory=replace(accelerator.memory, bytes_per_second=2 * rate))
+        )
     if part in ("scale_up", "host_link"):
         link = getattr(accelerator, part)
         return None if link is None else replace(machine, accelerator=replace(accelerator, **{part: _twice(link)}))
@@ -91,7 +95,10 @@ def more_needs_no_less(ask: Ask, name: str, on: str, options: Options, field: st
     """One number of the question is raised: the memory that is needed must not fall."""
     less, then = ask(name, cluster(on), options), ask(name, cluster(on), {**options, field: more})
     if less and then and needs(then) < needs(less) * (1 - ROOM):
-        yield f"{name} on {on}, {dict(options)}: {field}={more} needs {needs(then):,.0f} bytes, less than {needs(less):,.0f}"  # fmt: skip
+        yield (
+            f"{name} on {on}, {dict(options)}: {field}={more} needs {needs(then):,.0f} bytes, less than "
+            f"{needs(less):,.0f}"
+        )
 
 
 def more_bandwidth_is_no_slower(ask: Ask, name: str, on: str, options: Options, part: str) -> Iterator[str]:
@@ -106,18 +113,26 @@ def more_bandwidth_is_no_slower(ask: Ask, name: str, on: str, options: Options, 
     after = times(fast)
     for what, seconds in times(slow).items():
         if what in after and after[what] > seconds * (1 + ROOM):
-            yield f"{name} on {on}, {dict(options)}: with twice the bandwidth of {part}, {what} is {after[what]} s instead of {seconds} s"  # fmt: skip
+            yield (
+                f"{name} on {on}, {dict(options)}: with twice the bandwidth of {part}, {what} is {after[what]} s "
+                f"instead of {seconds} s"
+            )
 
 
 def quantised_needs_no_more(name: str, on: str, options: Options, weights: str) -> Iterator[str]:
-    """Weights of fewer bits: the memory that is needed must not rise above that of 16 bits, cut over as many accelerators."""
+    """Weights of fewer bits: the memory that is needed must not rise above that of 16 bits, cut over as many
+    accelerators.
+    """
     narrow = serve(name, cluster(on), {**options, "weights": weights})
     if narrow is None:
         return
     ranks = narrow.question["tensor_parallel_size"]["value"]  # formats of blocks allow fewer: blocks are not cut
     wide = serve(name, cluster(on), {**options, "tensor_parallel_size": ranks, "weights": "bf16"})
     if wide and needs(narrow) > needs(wide) * (1 + ROOM):
-        yield f"{name} on {on}, {dict(options)}: {weights} needs {needs(narrow):,.0f} bytes, more than {needs(wide):,.0f} in bf16"  # fmt: skip
+        yield (
+            f"{name} on {on}, {dict(options)}: {weights} needs {needs(narrow):,.0f} bytes, more than "
+            f"{needs(wide):,.0f} in bf16"
+        )
 
 
 def maximum_holds(what: str, verb: str, name: str, on: str, options: Options) -> Iterator[str]:
@@ -137,17 +152,23 @@ def maximum_holds(what: str, verb: str, name: str, on: str, options: Options) ->
         answer = (train if verb == "train" else serve)(name, cluster(on), chosen)
         fits = None if answer is None else answer.fits
         if answer is None or answer.needed_bytes != outcome["needed_bytes"] or (holds and not fits):
-            yield f"max {what} {name} on {on}, {dict(options)}: {place} {outcome}, asked again {fits}, {answer and answer.needed_bytes}"  # fmt: skip
+            yield (
+                f"max {what} {name} on {on}, {dict(options)}: {place} {outcome}, asked again {fits}, "
+                f"{answer and answer.needed_bytes}"
+            )
         if not holds and fits is True:
             yield f"max {what} {name} on {on}, {dict(options)}: {outcome['value']} fits too"
 
 
 def plans_are_the_same_asked_again(words: tuple[str, ...]) -> Iterator[str]:
-    """Each plan of a training run, and the best of serving, names the command that asks for it: its answer has the same figures."""
+    """Each plan of a training run, and the best of serving, names the command that asks for it: its answer has the
+    same figures.
+    """
     made = run_case((*words, "--json"))
     document = made.document
     if made.status in (4, 64) and document.get("error", {}).get("kind") in ("InvalidPlan", "MissingDatum"):
-        return  # the model is not served so: an encoder, or one with fewer positions than the default request has tokens
+        # the model is not served so: an encoder, or one with fewer positions than the default request has tokens
+        return
     if not document or "plans" not in document:
         yield f"tonnage {shlex.join(words)} has no document of plans"
         return
@@ -166,7 +187,8 @@ def plans_are_the_same_asked_again(words: tuple[str, ...]) -> Iterator[str]:
 
 
 def figures_of(document: Mapping[str, Any]) -> dict[str, float]:
-    """The figures of an answer that its plan states too, by the plan's names. Latencies of a plan are of its fullest replica, those of
+    """The figures of an answer that its plan states too, by the plan's names. Latencies of a plan are of its fullest
+    replica, those of
     `serve` of the mean one: tests/search/test_plan_serving.py compares them."""
     found = {"needed_bytes": document["verdict"]["needed_bytes"]}
     if document.get("step_time"):

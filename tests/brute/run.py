@@ -61,7 +61,12 @@ class Report:
     def lines(self) -> list[str]:
         cases = ", ".join(f"{family} {count:,}" for family, count in sorted(self.cases.items()))
         statuses = ", ".join(f"{status}: {count:,}" for status, count in sorted(self.statuses.items(), key=str))
-        found = [f"cases {self.cases.total():,} ({cases})", f"statuses {statuses}", f"exceptions {self.count('exception'):,}", f"violations {self.count('violation'):,}"]  # fmt: skip
+        found = [
+            f"cases {self.cases.total():,} ({cases})",
+            f"statuses {statuses}",
+            f"exceptions {self.count('exception'):,}",
+            f"violations {self.count('violation'):,}",
+        ]
         found += [f"slow: {seconds:.1f} s  {words}" for seconds, words in self.slowest if seconds > 5]
         for (kind, what), times in self.faults.most_common():
             found += [f"{kind} x {times:,}: {what}", f"    {self.reproducers[kind, what]}"]
@@ -107,7 +112,10 @@ def main(arguments: list[str] | None = None) -> int:
         report.add(run_part(families, given.seed, part, parts))
     else:
         with ProcessPoolExecutor(given.processes) as pool:
-            for made in pool.map(run_part, *zip(*[(families, given.seed, part + parts * at, parts * pieces) for at in range(pieces)], strict=True)):  # fmt: skip
+            for made in pool.map(
+                run_part,
+                *zip(*[(families, given.seed, part + parts * at, parts * pieces) for at in range(pieces)], strict=True),
+            ):
                 report.add(made)
                 print(f"{report.cases.total():,} cases, {time.perf_counter() - start:,.0f} s", file=sys.stderr)
     print(f"seed {given.seed}, slice {given.slice}, {time.perf_counter() - start:,.0f} s")

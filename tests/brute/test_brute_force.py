@@ -1,6 +1,8 @@
-"""Command lines over the whole catalogue: no exception but ours, no number that is none, no node that differs from its children.
+"""Command lines over the whole catalogue: no exception but ours, no number that is none, no node that differs from its
+children.
 
-A sample runs with every commit, another one each day; `make brute` runs all of it. A failure prints a command line that reproduces it.
+A sample runs with every commit, another one each day; `make brute` runs all of it. A failure prints a command line that
+reproduces it.
 """
 
 import os
@@ -65,11 +67,36 @@ def test_the_random_cases_have_every_form_of_the_output():
         ({"needed_bytes": -1}, "$.needed_bytes = -1 is negative"),
         ({"run": {"seconds": float("inf")}}, "$.run.seconds = inf is not finite"),
         ({"advice": [{"freed_bytes": -1}]}, None),
-        ({"memory": {"name": "all", "value": -2, "unit": "bytes", "combine": "leaf", "formula": None, "children": []}}, "$.memory/all = -2 bytes is negative"),
-        ({"memory": {"name": "all", "value": 3, "unit": "bytes", "combine": "sum", "formula": None, "children": [
-            {"name": "a", "value": 2, "unit": "bytes", "combine": "leaf", "formula": None, "children": []}]}}, "$.memory/all: its value 3 is not the sum of its children, 2"),
+        (
+            {
+                "memory": {
+                    "name": "all",
+                    "value": -2,
+                    "unit": "bytes",
+                    "combine": "leaf",
+                    "formula": None,
+                    "children": [],
+                }
+            },
+            "$.memory/all = -2 bytes is negative",
+        ),
+        (
+            {
+                "memory": {
+                    "name": "all",
+                    "value": 3,
+                    "unit": "bytes",
+                    "combine": "sum",
+                    "formula": None,
+                    "children": [
+                        {"name": "a", "value": 2, "unit": "bytes", "combine": "leaf", "formula": None, "children": []}
+                    ],
+                }
+            },
+            "$.memory/all: its value 3 is not the sum of its children, 2",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_in_a_document_is_found(document, fault):
     assert list(document_faults(document)) == ([fault] if fault else [])
 

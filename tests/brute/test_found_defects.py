@@ -27,7 +27,14 @@ def test_what_was_found_ends_without_a_fault(line, status):
 def test_a_pass_that_may_take_more_tokens_than_the_context_has_needs_no_less_cache():
     """The answers' part of the cache is nothing then, not less than nothing."""
     for tokens in (512, 2048, 8192):
-        answer = tonnage.serve("llama-3.1-8b", on="H100-SXM-80GB", engine="transformers", context=1024, max_num_batched_tokens=tokens, concurrency=2)  # fmt: skip
+        answer = tonnage.serve(
+            "llama-3.1-8b",
+            on="H100-SXM-80GB",
+            engine="transformers",
+            context=1024,
+            max_num_batched_tokens=tokens,
+            concurrency=2,
+        )
         activations = answer.memory.child("activations").value
         assert activations >= 0
     assert activations > 0

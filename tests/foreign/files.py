@@ -37,8 +37,16 @@ class Trace:
     def add(self, action: str, address: int, size: int, frames: list | None = None, **more) -> "Trace":
         key = "device_free" if action == "oom" else "addr"
         self.entries.append(
-            {"action": action, key: address, "size": size, "stream": 0, "time_us": len(self.entries), "frames": frames or [], **more}
-        )  # fmt: skip
+            {
+                "action": action,
+                key: address,
+                "size": size,
+                "stream": 0,
+                "time_us": len(self.entries),
+                "frames": frames or [],
+                **more,
+            }
+        )
         return self
 
     def alloc(self, address: int, size: int, frames: list | None = None, **more) -> "Trace":
@@ -63,18 +71,31 @@ def block(
 def segment(address: int, blocks: list[dict], **more) -> dict:
     used = sum(each["size"] for each in blocks if each["state"] == "active_allocated")
     return {
-        "device": 0, "address": address, "total_size": sum(each["size"] for each in blocks), "allocated_size": used, "active_size": used,
-        "requested_size": used, "stream": 0, "segment_type": "large", "segment_pool_id": (0, 0), "is_expandable": False, "frames": [],
-        "blocks": blocks, **more,
-    }  # fmt: skip
+        "device": 0,
+        "address": address,
+        "total_size": sum(each["size"] for each in blocks),
+        "allocated_size": used,
+        "active_size": used,
+        "requested_size": used,
+        "stream": 0,
+        "segment_type": "large",
+        "segment_pool_id": (0, 0),
+        "is_expandable": False,
+        "frames": [],
+        "blocks": blocks,
+        **more,
+    }
 
 
 def snapshot(trace: Trace | list[Trace], segments: list[dict] = (), **more) -> dict:
     traces = trace if isinstance(trace, list) else [trace]
     return {
-        "segments": list(segments), "device_traces": [each.entries for each in traces],
-        "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": "", "max_split_size": -1}, "external_annotations": [], **more,
-    }  # fmt: skip
+        "segments": list(segments),
+        "device_traces": [each.entries for each in traces],
+        "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": "", "max_split_size": -1},
+        "external_annotations": [],
+        **more,
+    }
 
 
 def as_pickle(path: Path, data: object, protocol: int = 4) -> Path:

@@ -10,7 +10,8 @@ from tonnage.trace.events import check
 from tonnage.trace.foreign import NOT_TOLD, nsight, read
 
 USAGE = (
-    "start INTEGER, globalPid INTEGER, deviceId INTEGER, contextId INTEGER, address INTEGER, bytes INTEGER, memKind INTEGER, "
+    "start INTEGER, globalPid INTEGER, deviceId INTEGER, contextId INTEGER, address INTEGER, bytes INTEGER, "
+    "memKind INTEGER, "
     "memoryOperationType INTEGER, name TEXT, correlationId INTEGER, streamId INTEGER, localMemoryPoolAddress INTEGER, "
     "localMemoryPoolSize INTEGER, localMemoryPoolUtilizedSize INTEGER"
 )
@@ -93,7 +94,10 @@ def test_exports_without_kinds_and_times_are_read_and_said(tmp_path):
 
 
 def test_records_of_cupti_are_read(tmp_path):
-    spans = "start INTEGER, end INTEGER, address INTEGER, bytes INTEGER, memoryKind INTEGER, deviceId INTEGER, processId INTEGER"
+    spans = (
+        "start INTEGER, end INTEGER, address INTEGER, bytes INTEGER, memoryKind INTEGER, deviceId INTEGER, "
+        "processId INTEGER"
+    )
     one = {
         "CUPTI_ACTIVITY_KIND_MEMORY": (
             spans,
@@ -101,7 +105,10 @@ def test_records_of_cupti_are_read(tmp_path):
         )
     }
     assert read(database(tmp_path / "a.sqlite", one)).reserved_peak == 2 * MIB  # freed before the other begins
-    points = "timestamp INTEGER, memoryOperationType INTEGER, address INTEGER, bytes INTEGER, memoryKind INTEGER, deviceId INTEGER"
+    points = (
+        "timestamp INTEGER, memoryOperationType INTEGER, address INTEGER, bytes INTEGER, memoryKind INTEGER, "
+        "deviceId INTEGER"
+    )
     two = {"CUPTI_ACTIVITY_KIND_MEMORY2": (points, [(1, 1, 1, MIB, 3, 0), (2, 1, 2, MIB, 3, 0), (3, 2, 1, MIB, 3, 0)])}
     found = read(database(tmp_path / "b.sqlite", two))
     assert (found.reserved_peak, found.reserved_end) == (2 * MIB, MIB)
@@ -144,7 +151,8 @@ def test_a_view_that_never_ends_is_not_a_table(tmp_path):
     path = tmp_path / "x.sqlite"
     connection = sqlite3.connect(path)
     connection.execute(
-        "CREATE VIEW CUDA_GPU_MEMORY_USAGE_EVENTS AS WITH RECURSIVE n(start) AS (SELECT 1 UNION ALL SELECT start + 1 FROM n) SELECT start FROM n"
+        "CREATE VIEW CUDA_GPU_MEMORY_USAGE_EVENTS AS WITH RECURSIVE n(start) AS (SELECT 1 UNION ALL SELECT "
+        "start + 1 FROM n) SELECT start FROM n"
     )
     connection.commit()
     connection.close()
@@ -186,7 +194,8 @@ def test_a_name_with_odd_letters_is_opened_as_it_is(tmp_path):
 def _without_names(path, rows, after):
     connection = sqlite3.connect(path)
     connection.execute(
-        f"CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (start INTEGER, bytes INTEGER, address INTEGER, memoryOperationType INTEGER{after[0]})"
+        "CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (start INTEGER, bytes INTEGER, address INTEGER, "
+        f"memoryOperationType INTEGER{after[0]})"
     )
     connection.executemany(
         "INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS (start, bytes, address, memoryOperationType) VALUES (?, ?, ?, 0)",

@@ -69,16 +69,58 @@ def test_files_that_are_too_large_are_refused_packed_or_not(tmp_path, monkeypatc
 
 
 JSON = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(-(2**63), 2**64 - 1), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=5)),
-    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(
-        st.sampled_from(["traceEvents", "segments", "device_traces", "memoryProfilePerAllocator", "args", "name", "ph", "ts", "action", "size",
-                         "addr", "blocks", "address", "total_size", "frames", "Bytes", "profileSummary", "external_annotations"]), inner, max_size=5)),
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-(2**63), 2**64 - 1),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.text(max_size=5),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.dictionaries(
+            st.sampled_from(
+                [
+                    "traceEvents",
+                    "segments",
+                    "device_traces",
+                    "memoryProfilePerAllocator",
+                    "args",
+                    "name",
+                    "ph",
+                    "ts",
+                    "action",
+                    "size",
+                    "addr",
+                    "blocks",
+                    "address",
+                    "total_size",
+                    "frames",
+                    "Bytes",
+                    "profileSummary",
+                    "external_annotations",
+                ]
+            ),
+            inner,
+            max_size=5,
+        ),
+    ),
     max_leaves=25,
-)  # fmt: skip
+)
 ACTION = st.fixed_dictionaries(
-    {"action": st.sampled_from(["alloc", "free_completed", "free_requested", "segment_alloc", "segment_free", "oom", "snapshot", "odd"])},
-    optional={"size": st.integers(0, 2**40), "addr": st.integers(0, 9), "frames": JSON, "category": JSON, "stream": st.integers(-(2**63), 2**63 - 1)},
-)  # fmt: skip
+    {
+        "action": st.sampled_from(
+            ["alloc", "free_completed", "free_requested", "segment_alloc", "segment_free", "oom", "snapshot", "odd"]
+        )
+    },
+    optional={
+        "size": st.integers(0, 2**40),
+        "addr": st.integers(0, 9),
+        "frames": JSON,
+        "category": JSON,
+        "stream": st.integers(-(2**63), 2**63 - 1),
+    },
+)
 
 
 def _gives_memory_or_a_clear_error(data: object) -> None:

@@ -14,16 +14,23 @@ from tonnage.trace.foreign import machine
 from tonnage.trace.foreign.unpickle import loads
 
 SCALARS = st.one_of(
-    st.none(), st.booleans(), st.integers(-(2**300), 2**300), st.floats(allow_nan=False), st.text(max_size=300), st.binary(max_size=300)
-)  # fmt: skip
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**300), 2**300),
+    st.floats(allow_nan=False),
+    st.text(max_size=300),
+    st.binary(max_size=300),
+)
 DATA = st.recursive(
     SCALARS,
     lambda inner: st.one_of(
-        st.lists(inner, max_size=6), st.dictionaries(st.text(max_size=8), inner, max_size=6), st.sets(st.text(max_size=4), max_size=4),
+        st.lists(inner, max_size=6),
+        st.dictionaries(st.text(max_size=8), inner, max_size=6),
+        st.sets(st.text(max_size=4), max_size=4),
         st.tuples(SCALARS, SCALARS),
     ),
     max_leaves=30,
-)  # fmt: skip
+)
 
 
 @given(DATA, st.sampled_from([1, 3, 4, 5]))
@@ -114,10 +121,7 @@ def test_a_name_is_printed_without_what_a_terminal_would_obey():
         (b"", "ends in the middle"),
         (b"\x80\x04]", "ends in the middle"),
         (b"\x80\x04\x8e" + b"\xff" * 8 + b".", "ends in the middle"),  # BINBYTES8 of 2**64 bytes
-        (
-            b"\x80\x05\x96" + b"\xff" * 8 + b".",
-            "ends in the middle",
-        ),  # BYTEARRAY8
+        (b"\x80\x05\x96" + b"\xff" * 8 + b".", "ends in the middle"),  # BYTEARRAY8
         (b"\x80\x04\x95" + b"\xff" * 8 + b".", "ends in the middle"),  # FRAME
         (b"\x80\x04X\xff\xff\xff\xffabc.", "ends in the middle"),
         (b"\x80\x02j\xff\xff\xff\xff.", "never stored"),

@@ -84,8 +84,10 @@ def test_spans_tell_who_asked_and_categories(tmp_path):
     chrome.span("Optimizer.step#AdamW.step", 9, "user_annotation").memory(30, 4 * KIB)
     found = made(tmp_path, chrome.file())
     assert [(each.operation, each.module, each.phase, each.category) for each in found.events.allocations] == [
-        ("aten.mm", "Llama_0.Linear_3", "forward", "activation"), ("aten.mm", "", "backward", "gradient"), ("", "", "optimizer step", "optimizer"),
-    ]  # fmt: skip
+        ("aten.mm", "Llama_0.Linear_3", "forward", "activation"),
+        ("aten.mm", "", "backward", "gradient"),
+        ("", "", "optimizer step", "optimizer"),
+    ]
     assert [stage.name for stage in found.stages] == ["After loss", "After backward", "After optimizer step"]
 
 

@@ -8,8 +8,14 @@ from tonnage.trace.foreign import NOT_TOLD, read
 
 
 def moment(size: int, region: str, op: str = "conv", heap: int = 0) -> dict:
-    activity = {"memoryActivity": "ALLOCATION", "allocationBytes": str(size), "requestedBytes": str(size - 1), "regionType": region,
-                "tfOpName": op, "address": "18446744073709551615"}  # fmt: skip
+    activity = {
+        "memoryActivity": "ALLOCATION",
+        "allocationBytes": str(size),
+        "requestedBytes": str(size - 1),
+        "regionType": region,
+        "tfOpName": op,
+        "address": "18446744073709551615",
+    }
     return {
         "timeOffsetPs": "5",
         "activityMetadata": activity,
@@ -19,15 +25,28 @@ def moment(size: int, region: str, op: str = "conv", heap: int = 0) -> dict:
 
 def profile(**more) -> dict:
     summary = {
-        "peakBytesUsageLifetime": "5000", "memoryCapacity": "16000",
-        "peakStats": {"stackReservedBytes": "100", "heapAllocatedBytes": "3900", "freeMemoryBytes": "12000", "fragmentation": 0.25, "peakBytesInUse": "4000"},
-    }  # fmt: skip
+        "peakBytesUsageLifetime": "5000",
+        "memoryCapacity": "16000",
+        "peakStats": {
+            "stackReservedBytes": "100",
+            "heapAllocatedBytes": "3900",
+            "freeMemoryBytes": "12000",
+            "fragmentation": 0.25,
+            "peakBytesInUse": "4000",
+        },
+    }
     gpu = {
-        "profileSummary": summary, "memoryProfileSnapshots": [moment(1000, "persist"), moment(300, "temp", heap=700)],
-        "activeAllocations": [{"snapshotIndex": "0", "specialIndex": "-1", "numOccurrences": "3"}, {"snapshotIndex": "1", "numOccurrences": "1"},
-                              {"snapshotIndex": "-1", "specialIndex": "0", "numOccurrences": "1"}],
-        "specialAllocations": [{"memoryActivity": "RESERVATION", "allocationBytes": "100", "regionType": "stack", "tfOpName": "stack"}],
-    }  # fmt: skip
+        "profileSummary": summary,
+        "memoryProfileSnapshots": [moment(1000, "persist"), moment(300, "temp", heap=700)],
+        "activeAllocations": [
+            {"snapshotIndex": "0", "specialIndex": "-1", "numOccurrences": "3"},
+            {"snapshotIndex": "1", "numOccurrences": "1"},
+            {"snapshotIndex": "-1", "specialIndex": "0", "numOccurrences": "1"},
+        ],
+        "specialAllocations": [
+            {"memoryActivity": "RESERVATION", "allocationBytes": "100", "regionType": "stack", "tfOpName": "stack"}
+        ],
+    }
     return {
         "memoryProfilePerAllocator": {
             "GPU_0_bfc": gpu | more,
@@ -147,7 +166,10 @@ def test_a_buffer_assignment_tells_what_a_program_takes(tmp_path):
 
 
 def test_a_donated_argument_is_counted_once(tmp_path):
-    line = "allocation 0: size 8, parameter 0, shape |f32[2]| at ShapeIndex {}, output shape is |f32[2]|, maybe-live-out:\n"
+    line = (
+        "allocation 0: size 8, parameter 0, shape |f32[2]| at ShapeIndex {}, output shape is |f32[2]|, "
+        "maybe-live-out:\n"
+    )
     assert text(tmp_path, f"BufferAssignment:\n{line}\nTotal bytes used: 8 (8B)\n").by_category == {"argument": 8}
 
 

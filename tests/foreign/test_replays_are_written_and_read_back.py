@@ -16,14 +16,26 @@ from tonnage.trace.replay import replay
 
 SIZES = st.one_of(st.integers(0, 4096), st.integers(1, 3 * MIB), st.integers(9 * MIB, 40 * MIB))
 MADE = st.builds(
-    Allocation, bytes=SIZES, stream=st.integers(0, 2), operation=st.sampled_from(["", "aten.mm.default", "flash"]),
-    module=st.sampled_from(["", "layers.0.mlp"]), phase=st.sampled_from(["forward", "backward"]), category=st.sampled_from(CATEGORIES),
+    Allocation,
+    bytes=SIZES,
+    stream=st.integers(0, 2),
+    operation=st.sampled_from(["", "aten.mm.default", "flash"]),
+    module=st.sampled_from(["", "layers.0.mlp"]),
+    phase=st.sampled_from(["forward", "backward"]),
+    category=st.sampled_from(CATEGORIES),
     overlay=st.booleans(),
-)  # fmt: skip
-SETTINGS = st.sampled_from([
-    "", "expandable_segments:True", "max_split_size_mb:32", "roundup_power2_divisions:4", "roundup_power2_divisions:[256:1,512:2,>:8]",
-    "garbage_collection_threshold:0.5,per_process_memory_fraction:0.9", "large_segment_size_mb:40,max_non_split_rounding_mb:30",
-])  # fmt: skip
+)
+SETTINGS = st.sampled_from(
+    [
+        "",
+        "expandable_segments:True",
+        "max_split_size_mb:32",
+        "roundup_power2_divisions:4",
+        "roundup_power2_divisions:[256:1,512:2,>:8]",
+        "garbage_collection_threshold:0.5,per_process_memory_fraction:0.9",
+        "large_segment_size_mb:40,max_non_split_rounding_mb:30",
+    ]
+)
 
 
 @st.composite
@@ -111,6 +123,9 @@ def test_a_file_holds_what_is_known_of_each_allocation(tmp_path):
     entry = pickle.loads((tmp_path / "s.pickle").read_bytes())["device_traces"][0][-1]
     assert entry["category"] == "activation"
     assert [(each["filename"], each["name"]) for each in entry["frames"]] == [
-        ("operation", "aten.mm.default"), ("module", "layers.0.mlp"), ("phase", "forward"), ("category", "activation"),
-    ]  # fmt: skip
+        ("operation", "aten.mm.default"),
+        ("module", "layers.0.mlp"),
+        ("phase", "forward"),
+        ("category", "activation"),
+    ]
     assert read(tmp_path / "s.pickle").by_category == {"activation": 5 * MIB}

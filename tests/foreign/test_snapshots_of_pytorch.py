@@ -191,11 +191,21 @@ def training() -> Trace:
 def test_frames_and_lifetimes_tell_categories(tmp_path):
     found = made(tmp_path, snapshot(training()))
     assert [each.category for each in found.events.allocations[:7]] == [
-        "parameter", "activation", "temporary", "gradient", "temporary", "optimizer", "temporary",
-    ]  # fmt: skip
+        "parameter",
+        "activation",
+        "temporary",
+        "gradient",
+        "temporary",
+        "optimizer",
+        "temporary",
+    ]
     assert found.by_category == {  # in backward of the second step
-        "parameter": 100 * KIB, "optimizer": 200 * KIB, "activation": 50 * KIB, "gradient": 100 * KIB, "temporary": 20 * KIB,
-    }  # fmt: skip
+        "parameter": 100 * KIB,
+        "optimizer": 200 * KIB,
+        "activation": 50 * KIB,
+        "gradient": 100 * KIB,
+        "temporary": 20 * KIB,
+    }
     assert found.told == ("activation", "gradient", "optimizer", "parameter", "temporary")
     assert any("phases are told by stack frames" in note for note in found.notes)
 
@@ -209,9 +219,14 @@ def test_frames_tell_operation_module_and_phase(tmp_path):
 def test_stages_have_the_names_of_a_traced_program(tmp_path):
     found = made(tmp_path, snapshot(training()))
     assert [(stage.name, stage.allocated_bytes // KIB) for stage in found.stages] == [
-        ("Initial", 100), ("After loss", 150), ("After backward", 200), ("After optimizer step", 400),
-        ("After loss (step 2)", 350), ("After backward (step 2)", 400), ("After optimizer step (step 2)", 400),
-    ]  # fmt: skip
+        ("Initial", 100),
+        ("After loss", 150),
+        ("After backward", 200),
+        ("After optimizer step", 400),
+        ("After loss (step 2)", 350),
+        ("After backward (step 2)", 400),
+        ("After optimizer step (step 2)", 400),
+    ]
 
 
 def test_a_thread_without_frames_is_the_backward_one(tmp_path):
@@ -254,8 +269,14 @@ def test_categories_of_the_profiler_are_taken_in_our_words(tmp_path):
     for word, size in words.items():
         trace.alloc(BASE + size * MIB, size, category=word)
     assert made(tmp_path, snapshot(trace)).by_category == {
-        "parameter": 1, "optimizer": 2, "buffer": 3, "temporary": 4, "activation": 5, "gradient": 6, NOT_TOLD: 7,
-    }  # fmt: skip
+        "parameter": 1,
+        "optimizer": 2,
+        "buffer": 3,
+        "temporary": 4,
+        "activation": 5,
+        "gradient": 6,
+        NOT_TOLD: 7,
+    }
 
 
 def test_annotations_of_the_program_are_stages(tmp_path):
@@ -294,7 +315,7 @@ def test_blocks_of_old_snapshots_hold_their_history(tmp_path):
         ({"segments": [{"address": 0, "total_size": 2**60, "blocks": []}]}, "a segment has an impossible"),
         ("text", "neither"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_snapshot_is_refused(tmp_path, data, reason):
     with pytest.raises(InvalidInput, match=reason):
         made(tmp_path, data)

@@ -1,4 +1,6 @@
-"""Every verb, asked with --lang zh, leaves no English prose but names, commands, formulas and sources; and English is as it was."""
+"""Every verb, asked with --lang zh, leaves no English prose but names, commands, formulas and sources; and English
+is as it was.
+"""
 
 import re
 import shlex
@@ -21,7 +23,8 @@ FREE = re.compile(
     r"|(?:\[[^\]]*\]|\[.*\])$"  # where a number comes from, behind its formula
     r"|来源[：:].*|的来源：.*|公开数字：.*"
     r"|\b[A-Z]\w+(?:19|20)\d\d\w*[,:].*"  # a citation
-    r"|linear_relu\.py:program, [a-z ]+|recompute selective|narayanan hardware|kaplan recomputed"  # a program, an option with its value
+    # a program, an option with its value
+    r"|linear_relu\.py:program, [a-z ]+|recompute selective|narayanan hardware|kaplan recomputed"
     r"|<config directory>"
     r"|CUDA out of memory\..*"  # PyTorch's own words
     r"|^ +(?:usable_memory|price|power_share|pue|storage_bandwidth) .*"  # inputs whose reason is a source
@@ -70,7 +73,16 @@ train llama-3.1-8b
 train llama-3.1-8b --on h100 --micro-batch-size -3
 """.strip().splitlines()
 NEED_MORE = {"sweep", "measure"}  # a dataset, a GPU: their lines are read by test_said alone
-HELP = [*(f"{verb} --help" for verb in VERBS), "-h", "plan --serve --help", "plan --inventory x --help", "max context --help", "compare --train --help", "prices --api --help", "prices refresh --help"]  # fmt: skip
+HELP = [
+    *(f"{verb} --help" for verb in VERBS),
+    "-h",
+    "plan --serve --help",
+    "plan --inventory x --help",
+    "max context --help",
+    "compare --train --help",
+    "prices --api --help",
+    "prices refresh --help",
+]
 
 
 def _printed(command: str, capsys, *more: str) -> tuple[int, str]:
@@ -191,7 +203,9 @@ def test_the_colour_of_a_verdict_is_that_of_its_meaning(language, command, colou
     assert f"\x1b[1;{colour}m" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", ["compare --train llama-3.1-8b --on h100,a100", "compare llama-3.1-8b --on h100,rtx-4090 --rows"])  # fmt: skip
+@pytest.mark.parametrize(
+    "command", ["compare --train llama-3.1-8b --on h100,a100", "compare llama-3.1-8b --on h100,rtx-4090 --rows"]
+)
 def test_the_legend_of_a_markdown_table_explains_the_headings_that_it_has(command, capsys):
     _, said = _printed(command, capsys, "--markdown", "--lang", "zh")
     header = next(line for line in said.splitlines() if line.startswith("| ")).strip("| ").split(" | ")

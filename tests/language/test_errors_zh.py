@@ -42,7 +42,7 @@ def test_a_time_that_is_none_is_named_as_its_option_is_typed(name, capsys):
         ("plan", "name a model, or give its dimensions: --hidden-size, --num-hidden-layers and so on."),
         ("measure", "name a model, or give its dimensions: --hidden-size, --num-hidden-layers and so on."),
     ],
-)  # fmt: skip
+)
 def test_what_is_to_be_typed_has_its_dashes(command, said, capsys):
     assert _said(command, capsys).startswith(f"error: {said}")
 

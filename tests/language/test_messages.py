@@ -1,4 +1,6 @@
-"""Every sentence that Python makes has its Chinese: the catalogues have what the code says, and real answers come out in Han characters."""
+"""Every sentence that Python makes has its Chinese: the catalogues have what the code says, and real answers come
+out in Han characters.
+"""
 
 import re
 
@@ -20,15 +22,34 @@ CATALOGUES = {
 }
 # Where a part of a sentence names its source, that part is as the source has it.
 CITED = re.compile(
-    r"[\w)]/[\w.-]+|https?:|sec\. |public (repositories|logs)|\.sh: |\b[A-Z]\w+\d{4}\b|Metal's|max (context|expert-layers) "
+    r"[\w)]/[\w.-]+|https?:|sec\. |public (repositories|logs)|\.sh: |\b[A-Z]\w+\d{4}\b|Metal's|max "
+    r"(context|expert-layers) "
 )
 
 QUESTIONS = [
     ("train", {"model": "llama-3.1-8b", "on": "8xh100"}),
     ("train", {"model": "llama-3.1-70b", "on": "8xh100"}),
-    ("train", {"model": "mixtral-8x7b", "on": "4x8xh100", "runtime": "megatron", "tensor_parallel_size": 2, "pipeline_parallel_size": 4}),
+    (
+        "train",
+        {
+            "model": "mixtral-8x7b",
+            "on": "4x8xh100",
+            "runtime": "megatron",
+            "tensor_parallel_size": 2,
+            "pipeline_parallel_size": 4,
+        },
+    ),
     ("train", {"model": "llama-3.1-8b", "on": "rtx-4090", "method": "qlora"}),
-    ("train", {"model": "llama-3.1-8b", "on": "8xa100-sxm-80gb", "runtime": "deepspeed", "zero_stage": 3, "offload_optimizer": "cpu"}),
+    (
+        "train",
+        {
+            "model": "llama-3.1-8b",
+            "on": "8xa100-sxm-80gb",
+            "runtime": "deepspeed",
+            "zero_stage": 3,
+            "offload_optimizer": "cpu",
+        },
+    ),
     ("train", {"model": "qwen3-8b", "on": "h100", "runtime": "unsloth", "method": "qlora"}),
     ("train", {"model": "llama-3.1-8b", "on": "8xmi300x", "tokens": "15T"}),
     ("train", {"model": "llama-3.1-405b", "on": "h100"}),
@@ -59,7 +80,7 @@ QUESTIONS = [
     ("explain", {"name": "adam_rule"}),
     ("models", {"model": "deepseek-v3"}),
     ("prices", {"name": "h100-sxm-80gb"}),
-]  # fmt: skip
+]
 TRAINED = {"model": "llama-3.1-8b", "on": "8xh100"}
 SERVED = {"model": "llama-3.1-8b", "on": "h100"}
 WRONG = [
@@ -109,8 +130,29 @@ WRONG = [
     ("accelerators", {"name": "foo"}),
     ("trian", {}),
 ]  # fmt: skip
-SHOWN = frozenset({"why", "note", "notes", "warnings", "title", "assumes", "meaning", "procedure", "reason", "constraint", "limit", "leaves_out", "printed",
-                   "erratum", "binds", "binding", "beats", "beats_next", "unit"})  # fmt: skip
+SHOWN = frozenset(
+    {
+        "why",
+        "note",
+        "notes",
+        "warnings",
+        "title",
+        "assumes",
+        "meaning",
+        "procedure",
+        "reason",
+        "constraint",
+        "limit",
+        "leaves_out",
+        "printed",
+        "erratum",
+        "binds",
+        "binding",
+        "beats",
+        "beats_next",
+        "unit",
+    }
+)
 
 
 def _terms(part):
@@ -174,8 +216,10 @@ def test_a_translation_is_chinese_unless_all_of_it_is_names(domain):
 @pytest.mark.parametrize("domain", CATALOGUES)
 def test_a_translation_has_each_place_as_often_as_its_text(domain):
     other = [
-        each.id for each in CATALOGUES[domain] if each.id and sorted(PLACES.findall(each.id)) != sorted(PLACES.findall(each.string))
-    ]  # fmt: skip
+        each.id
+        for each in CATALOGUES[domain]
+        if each.id and sorted(PLACES.findall(each.id)) != sorted(PLACES.findall(each.string))
+    ]
     assert other == []
 
 

@@ -1,4 +1,6 @@
-"""Pictures under --lang zh: titles, axes, legends, tables and what a pointer is told are Chinese, and numbers are as in English."""
+"""Pictures under --lang zh: titles, axes, legends, tables and what a pointer is told are Chinese, and numbers are as
+in English.
+"""
 
 import re
 
@@ -10,15 +12,23 @@ from tonnage.language import speaking
 from tonnage.render.plot import image, note_of_plot, title_and_panels
 from tonnage.render.timeline import timeline_svg
 
-PIPED = {"runtime": "megatron", "tensor_parallel_size": 4, "pipeline_parallel_size": 4, "virtual_pipeline_size": 2, "global_batch_size": 64}  # fmt: skip
+PIPED = {
+    "runtime": "megatron",
+    "tensor_parallel_size": 4,
+    "pipeline_parallel_size": 4,
+    "virtual_pipeline_size": 2,
+    "global_batch_size": 64,
+}
 OWNED = {"tokens": "100B", "electricity_usd_per_kwh": 0.1, "network_share": 0.1, "staff_usd_per_month": 10_000.0}
 ANSWERS = {
     "pipeline": lambda: tonnage.train("llama-3.1-70b", on="4x8xH100-SXM-80GB", **PIPED, **OWNED),
     "alone": lambda: tonnage.train("mixtral-8x7b", on="8xH100-SXM-80GB", recompute="full"),
-    "not drawn": lambda: tonnage.train("llama-3.1-8b", on="8xh100", pipeline_parallel_size=4, num_microbatches=16, pipeline_schedule="gpipe"),
+    "not drawn": lambda: tonnage.train(
+        "llama-3.1-8b", on="8xh100", pipeline_parallel_size=4, num_microbatches=16, pipeline_schedule="gpipe"
+    ),
     "served": lambda: tonnage.serve("llama-3.1-8b", on="h100", concurrency=8, context=8192),
     "frontier": lambda: tonnage.frontier("llama-3.1-8b", on="h100"),
-}  # fmt: skip
+}
 HAN = re.compile(r"[\u4e00-\u9fff]")
 WORDS = re.compile(r"(?<![\w./-])[a-z]{3,}(?![\w/-])")
 SHOWN = ("title", "text", "name", "ticktext", "customdata", "hovertemplate", "x", "y")
@@ -38,7 +48,17 @@ def _texts(part, under="title"):
 
 
 def _said(panel):
-    drawn = (panel.traces, panel.x, panel.y, panel.notes, panel.header, panel.rows, panel.tiles, panel.says, panel.title)  # fmt: skip
+    drawn = (
+        panel.traces,
+        panel.x,
+        panel.y,
+        panel.notes,
+        panel.header,
+        panel.rows,
+        panel.tiles,
+        panel.says,
+        panel.title,
+    )
     return [text for part in drawn for text in _texts(part)]
 
 
@@ -60,7 +80,10 @@ def test_the_language_changes_no_number_of_a_picture(name):
     with speaking("zh"):
         (_, chinese) = title_and_panels(answer)
     for one, other in zip(english, chinese, strict=True):
-        numbers = [[value for trace in panel.traces for way in "xy" for value in trace[way] if not isinstance(value, str)] for panel in (one, other)]  # fmt: skip
+        numbers = [
+            [value for trace in panel.traces for way in "xy" for value in trace[way] if not isinstance(value, str)]
+            for panel in (one, other)
+        ]
         assert numbers[0] == numbers[1]
         assert one.name == other.name
         assert [trace.get("marker") for trace in one.traces] == [trace.get("marker") for trace in other.traces]
@@ -84,8 +107,13 @@ def test_a_timeline_is_chinese():
 
 @pytest.mark.parametrize(
     ("language", "file", "fonts", "noted"),
-    [("zh", "a.png", b"", True), ("zh", "a.png", b"Noto\n", False), ("zh", "a.html", b"", False), ("en", "a.png", b"", False)],
-)  # fmt: skip
+    [
+        ("zh", "a.png", b"", True),
+        ("zh", "a.png", b"Noto\n", False),
+        ("zh", "a.html", b"", False),
+        ("en", "a.png", b"", False),
+    ],
+)
 def test_a_png_without_a_font_for_its_letters_is_said_to_be_one(language, file, fonts, noted, monkeypatch, capsys):
     class Listed:
         stdout = fonts

@@ -1,4 +1,6 @@
-"""README.zh.md says what README.md says: the same headings, commands, links and numbers, and what the commands print in Chinese."""
+"""README.zh.md says what README.md says: the same headings, commands, links and numbers, and what the commands print
+in Chinese.
+"""
 
 import re
 import runpy

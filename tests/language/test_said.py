@@ -1,4 +1,6 @@
-"""What the command line shows to people goes through say(), sentence() or a table that does so; and all of it has its Chinese."""
+"""What the command line shows to people goes through say(), sentence() or a table that does so; and all of it has
+its Chinese.
+"""
 
 import argparse
 import ast
@@ -21,11 +23,61 @@ CLI = sorted((PACKAGE / "cli").rglob("*.py"))
 PROSE = re.compile(r"[A-Za-z]{2,}[,:;]? [A-Za-z]{2,}")
 WORD = re.compile(r"[A-Za-z]{3,}")
 LETTERS = re.compile(r"[A-Za-z]{3,}|\b[a-z]{2}\b")
-SAYING = frozenset({"say", "sentence", "in_error", "Option", "InvalidInput", "MissingDatum", "Unreachable", "Unwritable", "unknown", "table_lines",
-                    "add_argument", "add_argument_group", "add", "human", "counted", "_cut", "import_module", "getattr", "named"})  # fmt: skip
+SAYING = frozenset(
+    {
+        "say",
+        "sentence",
+        "in_error",
+        "Option",
+        "InvalidInput",
+        "MissingDatum",
+        "Unreachable",
+        "Unwritable",
+        "unknown",
+        "table_lines",
+        "add_argument",
+        "add_argument_group",
+        "add",
+        "human",
+        "counted",
+        "_cut",
+        "import_module",
+        "getattr",
+        "named",
+    }
+)
 # Functions that make English sentences of a document or an error: they are shown through sentence().
-ENGLISH = frozenset({"lists", "_document", "_option", "_text", "_nearest", "assignment", "_sentence", "error", "parse_args", "_later", "_none", "_warnings",
-                     "_one", "_costs", "_traced", "_recorded", "varied", "_typed", "_needed", "_read", "_axes", "_models", "add_arguments", "_quoted", "describe", "spoken", "unwritable"})  # fmt: skip
+ENGLISH = frozenset(
+    {
+        "lists",
+        "_document",
+        "_option",
+        "_text",
+        "_nearest",
+        "assignment",
+        "_sentence",
+        "error",
+        "parse_args",
+        "_later",
+        "_none",
+        "_warnings",
+        "_one",
+        "_costs",
+        "_traced",
+        "_recorded",
+        "varied",
+        "_typed",
+        "_needed",
+        "_read",
+        "_axes",
+        "_models",
+        "add_arguments",
+        "_quoted",
+        "describe",
+        "spoken",
+        "unwritable",
+    }
+)
 # Text that is the same in every language.
 FREE = frozenset(
     {
@@ -124,10 +176,20 @@ def test_every_word_of_a_table_of_the_renderers_has_its_chinese():
     from tonnage.render.plans import serving as plan_serving
 
     words = {
-        *text.TOGETHER.values(), text.SUM, *SAID.values(), *maximum.BINDS.values(), *(name for _, name in maximum.SPEEDS), *plan_serving.HEADER,
-        *training.BEST.values(), *training.WORDS.values(), *(label for label, _ in pool.NAMES.values()), *(name for name, _, _ in serving.TIMES),
-        *serving.NAMES.values(), *serving.WAYS, *(head for table in sweep.COLUMNS.values() for head in table.values()),
-    }  # fmt: skip
+        *text.TOGETHER.values(),
+        text.SUM,
+        *SAID.values(),
+        *maximum.BINDS.values(),
+        *(name for _, name in maximum.SPEEDS),
+        *plan_serving.HEADER,
+        *training.BEST.values(),
+        *training.WORDS.values(),
+        *(label for label, _ in pool.NAMES.values()),
+        *(name for name, _, _ in serving.TIMES),
+        *serving.NAMES.values(),
+        *serving.WAYS,
+        *(head for table in sweep.COLUMNS.values() for head in table.values()),
+    }
     short = {"", "tp", "pp", "cp", "ep", "dp", "mbs", "recompute", "ttft"}
     assert words - set(texts("zh")) - short == set()
 
@@ -151,8 +213,14 @@ def test_the_first_page_of_help_has_its_chinese():
 
 
 FACES = [(verb, ()) for verb in VERBS] + [
-    ("plan", ("--serve",)), ("plan", ("--inventory", "x")), ("max", ("context",)), ("max", ("sequence",)), ("compare", ("--train",)), ("prices", ("--api",)), ("prices", ("refresh",)),
-]  # fmt: skip
+    ("plan", ("--serve",)),
+    ("plan", ("--inventory", "x")),
+    ("max", ("context",)),
+    ("max", ("sequence",)),
+    ("compare", ("--train",)),
+    ("prices", ("--api",)),
+    ("prices", ("refresh",)),
+]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""Replicas for the tests: a roofline with the figures of an 8B model on one large accelerator, and a walk from pass to pass."""
+"""Replicas for the tests: a roofline with the figures of an 8B model on one large accelerator, and a walk from pass
+to pass.
+"""
 
 import numpy as np
 

@@ -31,20 +31,31 @@ def many(prompt, answer, **more):
 
 
 def drawn(seed):
-    """A small, hard case: a pool that is too small, budgets that cut, blocks of any size, and requests of every length."""
+    """A small, hard case: a pool that is too small, budgets that cut, blocks of any size, and requests of every
+    length.
+    """
     generator = np.random.default_rng(seed)
     prompts = generator.integers(1, generator.choice([20, 300, 900]), 40)
     answers = generator.integers(1, generator.choice([3, 60, 300]), 40)
     users = int(generator.integers(1, 30)) if seed % 2 else None
     gaps = np.zeros(40) if users else generator.exponential(generator.choice([0.01, 0.1, 0.5]), 40)
-    requests = Requests(arrival=np.cumsum(gaps), input_tokens=prompts, output_tokens=answers,
-                        cached=np.minimum(prompts - 1, generator.integers(0, 100)), users=users)  # fmt: skip
+    requests = Requests(
+        arrival=np.cumsum(gaps),
+        input_tokens=prompts,
+        output_tokens=answers,
+        cached=np.minimum(prompts - 1, generator.integers(0, 100)),
+        users=users,
+    )
     block = int(generator.choice([1, 7, 16, 64]))
     policy = Policy(
-        mixed=bool(generator.integers(2)), chunked_prefill=bool(generator.integers(2)), reserves_answer=bool(generator.integers(2)),
-        max_num_seqs=int(generator.integers(1, 20)), max_num_batched_tokens=int(generator.choice([20, 128, 1000])), block_size=block,
+        mixed=bool(generator.integers(2)),
+        chunked_prefill=bool(generator.integers(2)),
+        reserves_answer=bool(generator.integers(2)),
+        max_num_seqs=int(generator.integers(1, 20)),
+        max_num_batched_tokens=int(generator.choice([20, 128, 1000])),
+        block_size=block,
         pool_tokens=int((prompts + answers).max() * generator.uniform(1, 4)) + block if generator.integers(4) else None,
-    )  # fmt: skip
+    )
     return policy, requests
 
 
@@ -96,9 +107,15 @@ def test_tokens_of_a_prompt_that_are_cached_are_read_and_not_computed():
 
 
 @pytest.mark.parametrize("rate", [2, 12, 30])
-@pytest.mark.parametrize("policy", [Policy(), Policy(mixed=False), Policy(pool_tokens=20_000)], ids=["mixed", "alone", "small pool"])  # fmt: skip
+@pytest.mark.parametrize(
+    "policy", [Policy(), Policy(mixed=False), Policy(pool_tokens=20_000)], ids=["mixed", "alone", "small pool"]
+)
 def test_littles_law_holds(rate, policy):
-    found = simulate(AFFINE, policy, requests_of(Load(input_tokens=1000, output_tokens=200, requests_per_second=rate, spread=0.8), 2000))  # fmt: skip
+    found = simulate(
+        AFFINE,
+        policy,
+        requests_of(Load(input_tokens=1000, output_tokens=200, requests_per_second=rate, spread=0.8), 2000),
+    )
     served = len(found.arrival) / found.seconds
     inside = (found.finished - found.started).mean()
     if not found.preemptions:  # one that was sent back waits outside
@@ -127,7 +144,11 @@ def test_every_token_is_computed_once_and_again_only_after_it_was_sent_back(seed
 
 def test_gaps_between_tokens_add_up_to_the_time_of_the_answers():
     for mixed in (True, False):
-        found = simulate(AFFINE, Policy(mixed=mixed), requests_of(Load(input_tokens=800, output_tokens=100, concurrency=8, spread=0.4)))  # fmt: skip
+        found = simulate(
+            AFFINE,
+            Policy(mixed=mixed),
+            requests_of(Load(input_tokens=800, output_tokens=100, concurrency=8, spread=0.4)),
+        )
         times = (found.finished - found.first_token).sum()
         assert (found.gaps * found.gap_counts).sum() == pytest.approx(times, rel=1e-9 if mixed else 0.05)
         assert found.itl.mean == pytest.approx((found.tpot.mean), rel=0.05)
@@ -135,7 +156,14 @@ def test_gaps_between_tokens_add_up_to_the_time_of_the_answers():
 
 
 def test_the_first_token_comes_later_the_more_requests_arrive():
-    waits = [simulate(AFFINE, Policy(max_num_seqs=64), requests_of(Load(input_tokens=1000, output_tokens=200, requests_per_second=rate), 3000)) for rate in (1, 8, 16, 24, 40)]  # fmt: skip
+    waits = [
+        simulate(
+            AFFINE,
+            Policy(max_num_seqs=64),
+            requests_of(Load(input_tokens=1000, output_tokens=200, requests_per_second=rate), 3000),
+        )
+        for rate in (1, 8, 16, 24, 40)
+    ]
     assert all(a.ttft.mean < b.ttft.mean for a, b in pairwise(waits))
     assert all(a.mean_batch < b.mean_batch for a, b in pairwise(waits))
     assert waits[-1].queueing.mean > 1 > waits[0].queueing.mean
@@ -143,9 +171,13 @@ def test_the_first_token_comes_later_the_more_requests_arrive():
 
 def test_burstier_arrivals_wait_longer():
     even, poisson, bursty = (
-        simulate(AFFINE, Policy(max_num_seqs=32), requests_of(Load(input_tokens=1000, output_tokens=200, requests_per_second=11, burstiness=cv2), 4000))
+        simulate(
+            AFFINE,
+            Policy(max_num_seqs=32),
+            requests_of(Load(input_tokens=1000, output_tokens=200, requests_per_second=11, burstiness=cv2), 4000),
+        )
         for cv2 in (0, 1, 6)
-    )  # fmt: skip
+    )
     assert even.ttft.mean < poisson.ttft.mean < bursty.ttft.mean
 
 
@@ -153,13 +185,18 @@ def test_burstier_arrivals_wait_longer():
 def test_more_memory_never_lowers_goodput(reserves_answer):
     requests = requests_of(Load(input_tokens=1000, output_tokens=400, requests_per_second=12, spread=0.5), 1500)
     pools = (8_000, 16_000, 32_000, 64_000, None)
-    good = [simulate(AFFINE, Policy(pool_tokens=pool, reserves_answer=reserves_answer), requests).goodput(ttft=2, tpot=0.05) for pool in pools]  # fmt: skip
+    good = [
+        simulate(AFFINE, Policy(pool_tokens=pool, reserves_answer=reserves_answer), requests).goodput(ttft=2, tpot=0.05)
+        for pool in pools
+    ]
     assert all(b[0] >= a[0] for a, b in pairwise(good))
     assert good[0][0] < 0.2 and good[-1][0] == 1
 
 
 def test_goodput_counts_what_keeps_both_limits():
-    found = simulate(AFFINE, Policy(), requests_of(Load(input_tokens=1000, output_tokens=200, requests_per_second=10), 500))  # fmt: skip
+    found = simulate(
+        AFFINE, Policy(), requests_of(Load(input_tokens=1000, output_tokens=200, requests_per_second=10), 500)
+    )
     ttft, tpot = found.ttft.p90, found.tpot.p50
     share, rate = found.goodput(ttft, tpot)
     kept = ((found.first_token - found.arrival) <= ttft) & ((found.finished - found.first_token) / 199 <= tpot)
@@ -170,7 +207,9 @@ def test_goodput_counts_what_keeps_both_limits():
 
 def test_prompts_that_share_passes_delay_no_token_as_long_as_prompts_that_run_alone():
     requests = requests_of(Load(input_tokens=6000, output_tokens=200, requests_per_second=4), 1000)
-    mixed, alone = (simulate(AFFINE, Policy(mixed=mixed, max_num_batched_tokens=1024), requests) for mixed in (True, False))  # fmt: skip
+    mixed, alone = (
+        simulate(AFFINE, Policy(mixed=mixed, max_num_batched_tokens=1024), requests) for mixed in (True, False)
+    )
     assert mixed.itl.p99 < alone.itl.p99
     assert mixed.ttft.mean > alone.ttft.mean
 

@@ -56,7 +56,7 @@ def test_requests_that_arrive_wait_as_simulated(policy, spread):
             found = simulate(MACHINE, POLICIES[policy], requests_of(load, 1500)).after(0.2)
             errors.append(off(found, steady(MACHINE, POLICIES[policy], load))[:2])
     ttft, tpot = np.abs(errors).mean(0)
-    assert ttft < 0.2 and tpot < 0.03  # fmt: skip
+    assert ttft < 0.2 and tpot < 0.03
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -68,13 +68,24 @@ def test_one_user_waits_for_the_prompt_and_then_for_each_token_at_the_mean_conte
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("asked", [{"concurrency": [1, 7, 80, 700]}, {"requests_per_second": [0.01, 0.5, 3, 500]}], ids=["users", "arrivals"])  # fmt: skip
+@pytest.mark.parametrize(
+    "asked", [{"concurrency": [1, 7, 80, 700]}, {"requests_per_second": [0.01, 0.5, 3, 500]}], ids=["users", "arrivals"]
+)
 def test_arrays_of_loads_give_what_each_load_gives(policy, asked):
     ((name, values),) = asked.items()
     lengths = {"input_tokens": np.array([100, 1000, 5000, 20000]), "output_tokens": np.array([1, 400, 1000, 300])}
     together = steady(MACHINE, POLICIES[policy], Load(**lengths, **{name: np.array(values)}, spread=0.3))
     for i, value in enumerate(values):
-        alone = steady(MACHINE, POLICIES[policy], Load(input_tokens=int(lengths["input_tokens"][i]), output_tokens=int(lengths["output_tokens"][i]), spread=0.3, **{name: value}))  # fmt: skip
+        alone = steady(
+            MACHINE,
+            POLICIES[policy],
+            Load(
+                input_tokens=int(lengths["input_tokens"][i]),
+                output_tokens=int(lengths["output_tokens"][i]),
+                spread=0.3,
+                **{name: value},
+            ),
+        )
         for field in ("ttft", "tpot", "requests_per_second", "running", "largest_rate", "prompt_passes"):
             assert np.broadcast_to(getattr(together, field), 4)[i] == pytest.approx(getattr(alone, field), rel=1e-9), (
                 field
@@ -133,9 +144,11 @@ def test_with_neither_users_nor_arrivals_all_places_are_taken():
 def test_one_load_needs_no_numpy():
     code = (
         "import sys\n"
-        "from tonnage.estimate.load import Policy\nfrom tonnage.estimate.load import steady\nfrom tonnage.spec import Load\n"
+        "from tonnage.estimate.load import Policy\nfrom tonnage.estimate.load import steady\nfrom "
+        "tonnage.spec import Load\n"
         "class Clock:\n    def seconds(self, t, p, r, k): return max(0.007, t * 3e-5) + p * 1e-10 + k * 5e-8\n"
-        "for load in (Load(input_tokens=9, output_tokens=9, concurrency=3), Load(input_tokens=9, output_tokens=9, requests_per_second=1)):\n"
+        "for load in (Load(input_tokens=9, output_tokens=9, concurrency=3), Load(input_tokens=9, "
+        "output_tokens=9, requests_per_second=1)):\n"
         "    found = steady(Clock(), Policy(), load); assert type(found.ttft) is float and found.ttft > 0\n"
         "assert 'numpy' not in sys.modules"
     )
@@ -176,7 +189,9 @@ def test_policies_may_be_arrays_as_a_search_has_them():
         assert form.ttft[i] == pytest.approx(alone.ttft) and form.places[i] == pytest.approx(alone.places)
 
 
-@pytest.mark.parametrize("policy", [*POLICIES.values(), Policy(pool_tokens=300_000), Policy(chunked_prefill=False), Policy(max_num_seqs=1)])  # fmt: skip
+@pytest.mark.parametrize(
+    "policy", [*POLICIES.values(), Policy(pool_tokens=300_000), Policy(chunked_prefill=False), Policy(max_num_seqs=1)]
+)
 @pytest.mark.parametrize("spread", [0, 0.2, 1])
 def test_no_load_however_strange_gives_what_is_no_number(policy, spread):
     generator = np.random.default_rng(3)

@@ -13,7 +13,9 @@ def written(tmp_path, text, name="trace.csv"):
 
 
 def columns(requests):
-    return [values.tolist() for values in (requests.arrival, requests.input_tokens, requests.output_tokens, requests.cached)]  # fmt: skip
+    return [
+        values.tolist() for values in (requests.arrival, requests.input_tokens, requests.output_tokens, requests.cached)
+    ]
 
 
 def test_our_own_columns_are_read_and_sorted_from_second_0(tmp_path):
@@ -22,12 +24,18 @@ def test_our_own_columns_are_read_and_sorted_from_second_0(tmp_path):
 
 
 def test_the_same_as_json_lines(tmp_path):
-    text = '{"arrival_seconds": 1, "input_tokens": 100, "output_tokens": 10}\n\n{"arrival_seconds": 3.5, "input_tokens": 7, "output_tokens": 1}\n'
+    text = (
+        '{"arrival_seconds": 1, "input_tokens": 100, "output_tokens": 10}\n\n{"arrival_seconds": 3.5, '
+        '"input_tokens": 7, "output_tokens": 1}\n'
+    )
     assert columns(read_requests(written(tmp_path, text, "trace.jsonl"))) == [[0, 2.5], [100, 7], [10, 1], [0, 0]]
 
 
 def test_the_columns_of_the_azure_traces_with_their_seven_digits(tmp_path):
-    text = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:15:50.9951690,396,109\n"
+    text = (
+        "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,374,44\n2023-11-16 "
+        "18:15:50.9951690,396,109\n"
+    )
     requests = read_requests(written(tmp_path, text))
     assert requests.arrival[1] == pytest.approx(4.314579, abs=1e-6)
     assert columns(requests)[1:3] == [[374, 396], [44, 109]]
@@ -39,7 +47,10 @@ def test_moments_with_a_zone_are_told_apart(tmp_path):
 
 
 def test_the_columns_of_burstgpt_without_the_requests_that_failed(tmp_path):
-    text = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,ChatGPT,472,18,490,Conversation log\n45,ChatGPT,1087,0,1087,Conversation log\n118,GPT-4,417,276,693,API log\n"
+    text = (
+        "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,ChatGPT,472,18,490,Conversation "
+        "log\n45,ChatGPT,1087,0,1087,Conversation log\n118,GPT-4,417,276,693,API log\n"
+    )
     requests = read_requests(written(tmp_path, text))
     assert columns(requests)[:3] == [[0, 113], [472, 417], [18, 276]]
     assert requests.note == "1 request of BurstGPT without an answer left out, which failed"
@@ -59,15 +70,27 @@ def test_times_of_mooncake_are_milliseconds_and_ours_are_seconds(tmp_path):
     ("text", "said"),
     [
         ("arrival_seconds,input_tokens\n1,2\n", "line 1: no column output_tokens"),
-        ("arrival_seconds,input_tokens,output_tokens\n1,2,3\n4,many,6\n", "line 3: input_tokens must be a whole number, 0 or more. Got 'many'"),
+        (
+            "arrival_seconds,input_tokens,output_tokens\n1,2,3\n4,many,6\n",
+            "line 3: input_tokens must be a whole number, 0 or more. Got 'many'",
+        ),
         ("arrival_seconds,input_tokens,output_tokens\n1,2,-3\n", "line 2: output_tokens must be"),
         ("arrival_seconds,input_tokens,output_tokens\n1,2,1e400\n", "line 2: output_tokens must be"),
         ("arrival_seconds,input_tokens,output_tokens\n1,2.5,3\n", "line 2: input_tokens must be"),
-        ("arrival_seconds,input_tokens,output_tokens\nnoon,2,3\n", "line 2: arrival_seconds must be seconds, 0 or more"),
+        (
+            "arrival_seconds,input_tokens,output_tokens\nnoon,2,3\n",
+            "line 2: arrival_seconds must be seconds, 0 or more",
+        ),
         ("arrival_seconds,input_tokens,output_tokens\nnan,2,3\n", "line 2: arrival_seconds must be seconds, 0 or more"),
         ("arrival_seconds,input_tokens,output_tokens\n1,2\n", "line 2: output_tokens is missing"),
-        ("arrival_seconds,input_tokens,output_tokens,cached_tokens\n1,2,3,2\n", "line 2: cached_tokens must be fewer than input_tokens, 2. Got 2"),
-        ("arrival_seconds,input_tokens,output_tokens\n0,2,3\n-1,2,3\n", "line 3: arrival_seconds must be seconds, 0 or more"),
+        (
+            "arrival_seconds,input_tokens,output_tokens,cached_tokens\n1,2,3,2\n",
+            "line 2: cached_tokens must be fewer than input_tokens, 2. Got 2",
+        ),
+        (
+            "arrival_seconds,input_tokens,output_tokens\n0,2,3\n-1,2,3\n",
+            "line 3: arrival_seconds must be seconds, 0 or more",
+        ),
         ("arrival_seconds,input_tokens,output_tokens\n0,2,3\n1,2,0\n", "line 3: output_tokens must be at least 1"),
         ("arrival_seconds,input_tokens,output_tokens\n0,0,3\n", "line 2: input_tokens must be at least 1"),
         ('{"timestamp": 0, "input_length": 2, "output_length": 0}\n', "line 1: output_tokens must be at least 1"),
@@ -75,7 +98,7 @@ def test_times_of_mooncake_are_milliseconds_and_ours_are_seconds(tmp_path):
         ('{"arrival_seconds": 1, "input_tokens": 2}\n', "line 1: output_tokens is missing"),
         ('{"arrival_seconds": 1,\n', "line 1 is not JSON"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_named_with_its_line_and_field(tmp_path, text, said):
     with pytest.raises(InvalidInput, match=said.replace("(", r"\(")):
         read_requests(written(tmp_path, text))

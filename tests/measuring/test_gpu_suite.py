@@ -59,7 +59,9 @@ class Clock:
         return self.now
 
 
-def ran(left: list[Case], budget: float, takes: dict[str, float], outcomes: dict[str, Outcome] | None = None) -> tuple[Summary, dict[str, float], float]:  # fmt: skip
+def ran(
+    left: list[Case], budget: float, takes: dict[str, float], outcomes: dict[str, Outcome] | None = None
+) -> tuple[Summary, dict[str, float], float]:
     """The summary, the limit that each case was given, and when it all ended. A case stops at its limit."""
     clock, limits = Clock(), {}
 
@@ -91,8 +93,14 @@ def test_every_factor_of_training_memory_is_varied():
     assert {"flash", "efficient", "cudnn", "math", "sdpa"} == {plan.attention for plan in plans}
     assert {"bf16", "bf16-mixed", "fp16", "fp32"} == {plan.precision for plan in plans}
     assert {"none", "full"} == {plan.recompute for plan in plans}
-    assert {("adamw", None), ("adamw", "fused"), ("adamw", "loop"), ("sgd", None), ("sgd-momentum", None), ("adam", None)} <= {
-        (plan.optimizer, plan.implementation) for plan in plans}  # fmt: skip
+    assert {
+        ("adamw", None),
+        ("adamw", "fused"),
+        ("adamw", "loop"),
+        ("sgd", None),
+        ("sgd-momentum", None),
+        ("adam", None),
+    } <= {(plan.optimizer, plan.implementation) for plan in plans}
     assert {"loop", "grouped"} == {what.experts for what in trained}
     assert {"own", "transformers"} == {what.library for what in trained}
     assert {SHAPES[what.shape].family for what in trained if what.shape in SHAPES} == {
@@ -105,7 +113,9 @@ def test_every_factor_of_training_memory_is_varied():
     assert {plan.sequence_length for plan in plans} >= {512, 1000, 1024, 2047, 2048, 4096, 8192, 16384, 32768}
     assert {plan.micro_batch_size for plan in plans} >= {1, 2, 4, 8, 16}
     assert sum(what.snapshot for what in trained) == 3
-    assert {"fp8", "tf32", "fp16", "bf16", "fp32"} == {item.sizes["dtype"] for each in cases() if each.work == "rates:matmul" for item in each.what}  # fmt: skip
+    assert {"fp8", "tf32", "fp16", "bf16", "fp32"} == {
+        item.sizes["dtype"] for each in cases() if each.work == "rates:matmul" for item in each.what
+    }
 
 
 def test_one_run_on_an_h100_has_time_for_all_that_comes_first():
@@ -116,7 +126,15 @@ def test_one_run_on_an_h100_has_time_for_all_that_comes_first():
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_a_shape_counts_its_parameters_as_the_analytic_model_does(shape):
-    made = msgspec.convert({"id": "x", "kind": "train_memory", "measured": {"metric": "m", "value": 1}, "model": {"hparams": shape.hparams()}}, Row)  # fmt: skip
+    made = msgspec.convert(
+        {
+            "id": "x",
+            "kind": "train_memory",
+            "measured": {"metric": "m", "value": 1},
+            "model": {"hparams": shape.hparams()},
+        },
+        Row,
+    )
     assert model_of(made, {}).num_parameters() == shape.parameters
     assert shape.active_parameters <= shape.parameters
 
@@ -188,9 +206,13 @@ def test_a_crash_is_recorded_and_the_rest_goes_on():
 
 @pytest.mark.parametrize(
     ("code", "status", "says"),
-    [("print('fine')", "done", ""), ("raise ValueError('no such kernel')", "crashed", "ValueError: no such kernel"),
-     ("import os; os.abort()", "crashed", "status -6"), ("print('begun', flush=True); import threading; threading.Event().wait()", "timeout", "stopped after")],
-)  # fmt: skip
+    [
+        ("print('fine')", "done", ""),
+        ("raise ValueError('no such kernel')", "crashed", "ValueError: no such kernel"),
+        ("import os; os.abort()", "crashed", "status -6"),
+        ("print('begun', flush=True); import threading; threading.Event().wait()", "timeout", "stopped after"),
+    ],
+)
 def test_a_process_ends_as_it_ended(tmp_path, code, status, says):
     outcome = harness._waited([sys.executable, "-c", code], {}, tmp_path, 1 if status == "timeout" else 60)
     assert outcome.status == status and says in outcome.message
@@ -230,7 +252,9 @@ def test_merged_rows_are_read_as_published_ones_and_take_the_place_of_older_ones
     store.append(row("b", 5))
     assert store.merge() == {path.name: 2}
     assert [(each.id, each.measured.value, each.kind) for each in read([str(path)])] == [
-        (f"{KEY}-a", 1, "kernel_rate"), (f"{KEY}-b", 5, "kernel_rate")]  # fmt: skip
+        (f"{KEY}-a", 1, "kernel_rate"),
+        (f"{KEY}-b", 5, "kernel_rate"),
+    ]
     assert path.read_text().startswith("# mine\n# Measured by")
 
 
@@ -253,10 +277,12 @@ def test_a_row_of_the_host_can_never_be_taken_for_a_gpus():
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--budget", "0"], "more than 0"), (["--budget", "nan"], "more than 0"), (["--device", "cpu"], "--tiny"),
+        (["--budget", "0"], "more than 0"),
+        (["--budget", "nan"], "more than 0"),
+        (["--device", "cpu"], "--tiny"),
         (["--only", "train-lama*"], "no case matches train-lama*"),
     ],
-)  # fmt: skip
+)
 def test_wrong_usage_of_the_suite_says_what_is_right(tmp_path, capsys, arguments, says):
     assert run.main(["--out", str(tmp_path), *arguments]) == 64
     assert says in capsys.readouterr().err
@@ -293,7 +319,12 @@ def test_the_drivers_words_are_read_and_what_it_does_not_tell_is_left_out(monkey
 
     monkeypatch.setattr(nvidia, "_run", answer)
     assert nvidia.state() == {
-        "driver": "580.1", "power_limit_w": "700.00", "sm_clock_max_mhz": "1980", "memory_clock_max_mhz": "2619", "ecc": "Enabled"}  # fmt: skip
+        "driver": "580.1",
+        "power_limit_w": "700.00",
+        "sm_clock_max_mhz": "1980",
+        "memory_clock_max_mhz": "2619",
+        "ecc": "Enabled",
+    }
     assert nvidia.used_bytes() == 523 * 2**20
 
 
@@ -309,8 +340,15 @@ def test_an_old_driver_that_refuses_a_query_is_asked_field_by_field(monkeypatch)
 
 @pytest.mark.parametrize(
     ("listed", "bytes_"),
-    [("77, 100\n{own}, 900", 900 * 2**20), ("77, 100", 100 * 2**20), ("77, 100\n78, 3", None), ("{own}, [N/A]", None), ("", None), ("nonsense", None)],
-)  # fmt: skip
+    [
+        ("77, 100\n{own}, 900", 900 * 2**20),
+        ("77, 100", 100 * 2**20),
+        ("77, 100\n78, 3", None),
+        ("{own}, [N/A]", None),
+        ("", None),
+        ("nonsense", None),
+    ],
+)
 def test_our_own_process_is_found_among_those_that_the_driver_lists(monkeypatch, listed, bytes_):
     monkeypatch.setattr(nvidia.os, "getpid", lambda: 4711)
     monkeypatch.setattr(nvidia, "_nvml_processes", list)

@@ -23,9 +23,15 @@ def measured(value: object = 22e9, **changes: object) -> dict:
     """A row as the document of `measure` has it."""
     training = Training(sequence_length=2048, recompute="full")
     return {
-        "id": "x", "kind": "train_memory", "model": {"name": "llama-3.2-1b"}, "config": {**training.config(), "steps": 2, **ENVIRONMENT},
-        "measured": {"metric": "max_memory_reserved", "value": value, "unit": "bytes"}, "also": ALSO, "source": "own measurement", "completeness": "full",
-    } | changes  # fmt: skip
+        "id": "x",
+        "kind": "train_memory",
+        "model": {"name": "llama-3.2-1b"},
+        "config": {**training.config(), "steps": 2, **ENVIRONMENT},
+        "measured": {"metric": "max_memory_reserved", "value": value, "unit": "bytes"},
+        "also": ALSO,
+        "source": "own measurement",
+        "completeness": "full",
+    } | changes
 
 
 def test_every_figure_that_train_answers_is_compared():

@@ -10,9 +10,21 @@ from huggingface_hub.utils import close_session
 
 from models.hub_server import Server, Sites
 
-VARIABLES = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_OIDC_RESOURCE", "HTTP_PROXY",
-             "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy", "MODELSCOPE_API_TOKEN",
-             "MODELSCOPE_DOMAIN")  # fmt: skip
+VARIABLES = (
+    "HF_TOKEN",
+    "HUGGING_FACE_HUB_TOKEN",
+    "HF_HUB_OFFLINE",
+    "TRANSFORMERS_OFFLINE",
+    "HF_OIDC_RESOURCE",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "MODELSCOPE_API_TOKEN",
+    "MODELSCOPE_DOMAIN",
+)
 
 
 @pytest.fixture

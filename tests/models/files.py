@@ -137,8 +137,15 @@ def gguf_llama_tensors(kind: str = "Q4_K", layers: int = 2) -> dict[str, tuple[s
     return shapes
 
 
-def write_gguf(path: Path, metadata: Mapping[str, Any], shapes: Shapes, architecture: str = "llama", file_type: int | None = 15,
-               tokens: int = 0, endian: gguf.GGUFEndian = gguf.GGUFEndian.LITTLE) -> Path:  # fmt: skip
+def write_gguf(
+    path: Path,
+    metadata: Mapping[str, Any],
+    shapes: Shapes,
+    architecture: str = "llama",
+    file_type: int | None = 15,
+    tokens: int = 0,
+    endian: gguf.GGUFEndian = gguf.GGUFEndian.LITTLE,
+) -> Path:
     """A GGUF file by the gguf package, its data zeros."""
     writer = gguf.GGUFWriter(path, architecture, endianess=endian)
     for key, value in metadata.items():

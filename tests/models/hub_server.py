@@ -1,4 +1,6 @@
-"""Servers on this machine that answer as the Hugging Face Hub, its CDN and ModelScope do, and note what they were asked."""
+"""Servers on this machine that answer as the Hugging Face Hub, its CDN and ModelScope do, and note what they were
+asked.
+"""
 
 import json
 import threading

@@ -34,9 +34,14 @@ def test_every_file_type_has_the_name_of_the_gguf_package():
 @pytest.mark.parametrize("endian", list(package.GGUFEndian))
 def test_a_file_of_the_gguf_package_is_read_as_it_was_written(tmp_path: Path, endian: package.GGUFEndian):
     metadata = {
-        **GGUF_LLAMA, "general.name": "Tiny", "llama.rope.freq_base": 1e4, "llama.flag": True,
-        "llama.attention.head_count_kv": [2, 1], "words": ["a", "bc", ""], "lists": [[1, 2], [3]],
-    }  # fmt: skip
+        **GGUF_LLAMA,
+        "general.name": "Tiny",
+        "llama.rope.freq_base": 1e4,
+        "llama.flag": True,
+        "llama.attention.head_count_kv": [2, 1],
+        "words": ["a", "bc", ""],
+        "lists": [[1, 2], [3]],
+    }
     path = write_gguf(tmp_path / "x.gguf", metadata, gguf_llama_tensors(), tokens=512, endian=endian)
     found = header_of(path.read_bytes())
     assert found.version == 3

@@ -161,10 +161,15 @@ def test_an_odd_header_is_a_clear_error(hub: Sites, odd: Odd, says: str):
 @pytest.mark.parametrize(
     "odd",
     [
-        silent, slammed, cut_off, answering(500), answering(206, b"x" * 16, Content_Range="bytes 8-23/100"),
-        to("http://127.0.0.1:1/elsewhere"), answering(206, b"12345678"),
+        silent,
+        slammed,
+        cut_off,
+        answering(500),
+        answering(206, b"x" * 16, Content_Range="bytes 8-23/100"),
+        to("http://127.0.0.1:1/elsewhere"),
+        answering(206, b"12345678"),
     ],
-)  # fmt: skip
+)
 def test_headers_that_cannot_be_had_leave_the_config_and_a_note(hub: Sites, odd: Odd):
     hub.odd[CDN] = odd
     found = read(NAME)

@@ -276,9 +276,11 @@ def test_an_entry_of_the_catalogue_is_read_without_any_network_or_its_libraries(
         f"assert found.num_parameters() == {LLAMA_PARAMETERS}\n"
         "assert found.notes == ('Remember.',) and found.source == 'catalogue entry my-model'\n"
         "assert m.kind('my-model') == 'catalogue'\n"
-        "loaded = {'huggingface_hub', 'urllib.request', 'http', 'socket', 'asyncio', 'numpy', 'json'} & set(sys.modules)\n"
+        "loaded = {'huggingface_hub', 'urllib.request', 'http', 'socket', 'asyncio', 'numpy', 'json'} & "
+        "set(sys.modules)\n"
         "assert not loaded, loaded\n"
-        "parsers = {'tonnage.models.' + name for name in ('formats.gguf', 'formats.safetensors', 'hubs.hugging_face', 'hubs.web', 'location')} & set(sys.modules)\n"
+        "parsers = {'tonnage.models.' + name for name in ('formats.gguf', 'formats.safetensors', "
+        "'hubs.hugging_face', 'hubs.web', 'location')} & set(sys.modules)\n"
         "assert not parsers, parsers\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "TONNAGE_CONFIG": str(tmp_path)})

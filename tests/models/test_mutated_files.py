@@ -24,14 +24,56 @@ CONFIGS = [model_file(name).config for name in model_names()]
 TINY = [
     json.loads(line) for line in (Path(__file__).parent / "gguf_tiny.jsonl").read_text(encoding="utf-8").splitlines()
 ]
-SCALARS = st.sampled_from([
-    None, True, False, 0, 1, 2, 3, 7, 64, -1, -(2**40), 2**34, 2**34 - 1, 10**30, 10**400, 20_000, 0.5, -1.5, 1e-300, 1e308, float("nan"),
-    float("inf"), "", "x", "full_attention", "M-*E", "F" * 5000, "9" * 5000,
-])  # fmt: skip
+SCALARS = st.sampled_from(
+    [
+        None,
+        True,
+        False,
+        0,
+        1,
+        2,
+        3,
+        7,
+        64,
+        -1,
+        -(2**40),
+        2**34,
+        2**34 - 1,
+        10**30,
+        10**400,
+        20_000,
+        0.5,
+        -1.5,
+        1e-300,
+        1e308,
+        float("nan"),
+        float("inf"),
+        "",
+        "x",
+        "full_attention",
+        "M-*E",
+        "F" * 5000,
+        "9" * 5000,
+    ]
+)
 ODD = st.one_of(
-    SCALARS, st.lists(SCALARS, max_size=4), st.sampled_from([{}, {"a": 1}, {"model_type": "llama"}, {"hidden_size": 8}, [{}], [[1, 2], 3], [1] * 20_001,
-                                                              [["global"], 12], ["x"] * 5000, list(range(20_000))]),
-)  # fmt: skip
+    SCALARS,
+    st.lists(SCALARS, max_size=4),
+    st.sampled_from(
+        [
+            {},
+            {"a": 1},
+            {"model_type": "llama"},
+            {"hidden_size": 8},
+            [{}],
+            [[1, 2], 3],
+            [1] * 20_001,
+            [["global"], 12],
+            ["x"] * 5000,
+            list(range(20_000)),
+        ]
+    ),
+)
 
 
 @cache
@@ -166,13 +208,32 @@ def test_files_of_weights_with_some_bytes_changed_are_a_model_or_a_clear_error(
 
 
 TENSORS = st.dictionaries(
-    st.sampled_from([
-        "model.embed_tokens.weight", "model.norm.weight", "lm_head.weight", "model.layers.0.self_attn.q_proj.weight", "model.layers.99999999.mlp.up_proj.weight",
-        "model.layers.1.mlp.experts.3.up_proj.weight", "model.layers.1.mlp.experts.up_proj_blocks", "model.layers.2.eh_proj.weight", "mtp.x.weight",
-        "vision_tower.x.weight", "model.layers.0.q.qweight", "model.layers.0.q.scales", "model.layers.0.q.lora_A.weight", "x", "", "layers..weight",
-    ]),
-    st.tuples(st.sampled_from(["F32", "BF16", "U8", "I32", "F8_E4M3", "F4"]), st.lists(st.sampled_from([0, 1, 2, 8, 32, 2**20, 2**31]), max_size=4)), max_size=8,
-)  # fmt: skip
+    st.sampled_from(
+        [
+            "model.embed_tokens.weight",
+            "model.norm.weight",
+            "lm_head.weight",
+            "model.layers.0.self_attn.q_proj.weight",
+            "model.layers.99999999.mlp.up_proj.weight",
+            "model.layers.1.mlp.experts.3.up_proj.weight",
+            "model.layers.1.mlp.experts.up_proj_blocks",
+            "model.layers.2.eh_proj.weight",
+            "mtp.x.weight",
+            "vision_tower.x.weight",
+            "model.layers.0.q.qweight",
+            "model.layers.0.q.scales",
+            "model.layers.0.q.lora_A.weight",
+            "x",
+            "",
+            "layers..weight",
+        ]
+    ),
+    st.tuples(
+        st.sampled_from(["F32", "BF16", "U8", "I32", "F8_E4M3", "F4"]),
+        st.lists(st.sampled_from([0, 1, 2, 8, 32, 2**20, 2**31]), max_size=4),
+    ),
+    max_size=8,
+)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -23,8 +23,9 @@ from tonnage.models import read
 
 LORA = {
     f"base_model.model.model.layers.{layer}.self_attn.q_proj.lora_{side}.weight": ("F32", shape)
-    for layer in range(3) for side, shape in (("A", (8, 32)), ("B", (32, 8)))
-}  # fmt: skip
+    for layer in range(3)
+    for side, shape in (("A", (8, 32)), ("B", (32, 8)))
+}
 
 
 def adapter(path: Path, base: object = "meta-llama/Llama-3.1-8B") -> Path:
@@ -104,9 +105,16 @@ def test_a_config_that_says_nothing_is_refused(tmp_path: Path, config: str):
 
 def test_a_sentence_transformers_folder_is_the_encoder_in_it(tmp_path: Path):
     config = {
-        "architectures": ["BertModel"], "model_type": "bert", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
-        "intermediate_size": 64, "vocab_size": 100, "max_position_embeddings": 64, "type_vocab_size": 2,
-    }  # fmt: skip
+        "architectures": ["BertModel"],
+        "model_type": "bert",
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 64,
+        "vocab_size": 100,
+        "max_position_embeddings": 64,
+        "type_vocab_size": 2,
+    }
     path = folder(tmp_path / "mini", config)
     (path / "modules.json").write_text(
         json.dumps([{"idx": 0, "path": "", "type": "sentence_transformers.models.Transformer"}])
@@ -136,7 +144,11 @@ def test_an_index_whose_files_are_all_missing_names_the_first_and_their_number(t
 @pytest.mark.parametrize(
     ("metadata", "architecture", "says"),
     [
-        ({"general.type": "adapter", "general.base_model.0.repo_url": "https://huggingface.co/a/b"}, "llama", "an adapter .* 'https://huggingface.co/a/b'"),
+        (
+            {"general.type": "adapter", "general.base_model.0.repo_url": "https://huggingface.co/a/b"},
+            "llama",
+            "an adapter .* 'https://huggingface.co/a/b'",
+        ),
         ({"general.type": "adapter"}, "llama", "an adapter .*the GGUF file of the model that it belongs to"),
         ({"general.type": "mmproj"}, "clip", "the projector"),
         ({}, "clip", "the projector"),
@@ -145,7 +157,7 @@ def test_an_index_whose_files_are_all_missing_names_the_first_and_their_number(t
         ({"general.type": "surprise"}, "llama", "of general.type 'surprise'"),
         ({"general.type": 3}, "llama", "of general.type 3"),
     ],
-)  # fmt: skip
+)
 def test_a_gguf_file_of_another_kind_says_what_it_is(tmp_path: Path, metadata: dict, architecture: str, says: str):
     path = write_gguf(tmp_path / "x.gguf", metadata, {"x.weight": ("F32", (4, 4))}, architecture)
     with pytest.raises(InvalidInput, match=f"is no model: it is {says}"):

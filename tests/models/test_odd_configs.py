@@ -1,4 +1,6 @@
-"""A config with one wrong number is a model or a clear error: no exception of ours, no estimate below zero or without end."""
+"""A config with one wrong number is a model or a clear error: no exception of ours, no estimate below zero or
+without end.
+"""
 
 import math
 from typing import Any

@@ -1,4 +1,6 @@
-"""Configs of every model_type with one field that cannot be, asked what people ask: an answer or a clear error, never a crash of what computes."""
+"""Configs of every model_type with one field that cannot be, asked what people ask: an answer or a clear error,
+never a crash of what computes.
+"""
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -14,8 +16,15 @@ from tonnage.models.contents import Contents
 from tonnage.models.reconcile import assemble
 
 MACHINE = cluster("8xh100")
-LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
-         "intermediate_size": 14336, "vocab_size": 128256}  # fmt: skip
+LLAMA = {
+    "model_type": "llama",
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 4096,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "intermediate_size": 14336,
+    "vocab_size": 128256,
+}
 ODD: tuple[Any, ...] = (
     3,
     "x",
@@ -49,7 +58,10 @@ def leaves(fields: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[Path, A
 
 
 # What holds an object in the config of any family.
-OBJECTS = sorted({path[-1] for config in CONFIGS.values() for path, value in leaves(config) if isinstance(value, dict)} | {"rope_scaling", "rope_parameters", "quantization", "compression_config"})  # fmt: skip
+OBJECTS = sorted(
+    {path[-1] for config in CONFIGS.values() for path, value in leaves(config) if isinstance(value, dict)}
+    | {"rope_scaling", "rope_parameters", "quantization", "compression_config"}
+)
 
 
 def changed(config: Mapping[str, Any], path: Path, value: Any) -> dict[str, Any]:

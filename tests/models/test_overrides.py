@@ -76,7 +76,7 @@ def test_a_name_that_is_no_field_is_refused():
         ("qwen2.5-vl-7b-instruct", {"vision_config.dept": 3}, "vision_config.depth"),
         ("mixtral-8x7b", {"moe_intermediate_size": 64}, "intermediate_size"),
     ],
-)  # fmt: skip
+)
 def test_an_override_that_the_family_never_reads_is_refused_with_the_nearest_that_it_reads(model, given, nearest):
     (name,) = given
     with pytest.raises(
@@ -97,8 +97,16 @@ def test_dimensions_that_their_family_does_not_read_are_refused():
     with pytest.raises(InvalidInput, match="'num_experts' is no field that the family llama reads"):
         read(None, overrides=sizes | {"num_experts": 4})
     with pytest.raises(InvalidInput, match="'num_experts_per_tok' is no field that the family generic reads"):
-        read(None, overrides={"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 96,
-                              "num_experts_per_tok": 2})  # fmt: skip
+        read(
+            None,
+            overrides={
+                "hidden_size": 64,
+                "num_hidden_layers": 2,
+                "num_attention_heads": 4,
+                "vocab_size": 96,
+                "num_experts_per_tok": 2,
+            },
+        )
 
 
 def test_every_name_of_one_field_is_an_override_of_it():

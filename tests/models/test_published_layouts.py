@@ -34,8 +34,13 @@ def deepseek_layer(number: int) -> Shapes:
     p, h = f"model.layers.{number}", 7168
     made = plain({f"{p}.input_layernorm": (h,), f"{p}.post_attention_layernorm": (h,)})
     made |= plain({f"{p}.self_attn.q_a_layernorm": (1536,), f"{p}.self_attn.kv_a_layernorm": (512,)})
-    attention = {"q_a_proj": (1536, h), "q_b_proj": (24_576, 1536), "kv_a_proj_with_mqa": (576, h), "kv_b_proj": (32_768, 512),
-                 "o_proj": (h, 16_384)}  # fmt: skip
+    attention = {
+        "q_a_proj": (1536, h),
+        "q_b_proj": (24_576, 1536),
+        "kv_a_proj_with_mqa": (576, h),
+        "kv_b_proj": (32_768, 512),
+        "o_proj": (h, 16_384),
+    }
     for name, shape in attention.items():
         made |= fp8(f"{p}.self_attn.{name}", *shape)
     experts = ["mlp"] if number < 3 else ["mlp.shared_experts", *(f"mlp.experts.{expert}" for expert in range(256))]
@@ -53,10 +58,16 @@ def deepseek_v3() -> Shapes:
     for number in range(62):
         made |= deepseek_layer(number)
     last = "model.layers.61"
-    return made | plain({
-        f"{last}.embed_tokens": (129_280, 7168), f"{last}.shared_head.head": (129_280, 7168), f"{last}.eh_proj": (7168, 14_336),
-        f"{last}.shared_head.norm": (7168,), f"{last}.enorm": (7168,), f"{last}.hnorm": (7168,),
-    })  # fmt: skip
+    return made | plain(
+        {
+            f"{last}.embed_tokens": (129_280, 7168),
+            f"{last}.shared_head.head": (129_280, 7168),
+            f"{last}.eh_proj": (7168, 14_336),
+            f"{last}.shared_head.norm": (7168,),
+            f"{last}.enorm": (7168,),
+            f"{last}.hnorm": (7168,),
+        }
+    )
 
 
 def test_deepseek_v3_is_counted_as_the_hub_counts_it():
@@ -87,8 +98,11 @@ def gpt_oss_20b() -> Shapes:
             }
         for name, rows in (("gate_up_proj", 5760), ("down_proj", h)):
             stem = f"{p}.mlp.experts.{name}"
-            made |= {f"{stem}_blocks": ("U8", (experts, rows, 90, 16)), f"{stem}_scales": ("U8", (experts, rows, 90)),
-                     f"{stem}_bias": ("BF16", (experts, rows))}  # fmt: skip
+            made |= {
+                f"{stem}_blocks": ("U8", (experts, rows, 90, 16)),
+                f"{stem}_scales": ("U8", (experts, rows, 90)),
+                f"{stem}_bias": ("BF16", (experts, rows)),
+            }
     return made
 
 

@@ -103,7 +103,10 @@ def test_tensors_that_the_family_does_not_count_are_told(tmp_path: Path):
     found = made(tmp_path, {**llama(), **extra})
     more = LLAMA_PARAMETERS + 107
     assert found.notes == (
-        f"The files hold {more:,} parameters (of it vision: 100), and the family llama counts {LLAMA_PARAMETERS:,}: +107.",
+        (
+            f"The files hold {more:,} parameters (of it vision: 100), and the family llama counts "
+            f"{LLAMA_PARAMETERS:,}: +107."
+        ),
     )
     assert found.tensors.bytes_by_part["vision"] == 200
 
@@ -153,10 +156,16 @@ def deepseek(drafts: bool = True) -> dict[str, tuple[str, tuple[int, ...]]]:
     }
     for number in range(3 if drafts else 2):
         layer = {
-            "input_layernorm": (32,), "post_attention_layernorm": (32,), "self_attn.q_a_proj": (8, 32),
-            "self_attn.q_a_layernorm": (8,), "self_attn.q_b_proj": (24, 8), "self_attn.kv_a_proj_with_mqa": (12, 32),
-            "self_attn.kv_a_layernorm": (8,), "self_attn.kv_b_proj": (32, 8), "self_attn.o_proj": (32, 16),
-        }  # fmt: skip
+            "input_layernorm": (32,),
+            "post_attention_layernorm": (32,),
+            "self_attn.q_a_proj": (8, 32),
+            "self_attn.q_a_layernorm": (8,),
+            "self_attn.q_b_proj": (24, 8),
+            "self_attn.kv_a_proj_with_mqa": (12, 32),
+            "self_attn.kv_a_layernorm": (8,),
+            "self_attn.kv_b_proj": (32, 8),
+            "self_attn.o_proj": (32, 16),
+        }
         experts = ["mlp"] if number == 0 else ["mlp.shared_experts", *(f"mlp.experts.{expert}" for expert in range(4))]
         width = 64 if number == 0 else 16
         for expert in experts:
@@ -169,8 +178,14 @@ def deepseek(drafts: bool = True) -> dict[str, tuple[str, tuple[int, ...]]]:
             layer["mlp.gate"] = (4, 32)
             shapes[f"model.layers.{number}.mlp.gate.e_score_correction_bias"] = (4,)
         if number == 2:
-            layer |= {"embed_tokens": (64, 32), "shared_head.head": (64, 32), "shared_head.norm": (32,), "enorm": (32,),
-                      "hnorm": (32,), "eh_proj": (32, 64)}  # fmt: skip
+            layer |= {
+                "embed_tokens": (64, 32),
+                "shared_head.head": (64, 32),
+                "shared_head.norm": (32,),
+                "enorm": (32,),
+                "hnorm": (32,),
+                "eh_proj": (32, 64),
+            }
         shapes |= {f"model.layers.{number}.{name}.weight": shape for name, shape in layer.items()}
     return {name: ("BF16", shape) for name, shape in shapes.items()}
 
@@ -234,8 +249,13 @@ def test_what_tensors_cannot_tell_is_asked_in_vain(tmp_path: Path):
 
 def test_packed_weights_of_an_unknown_architecture_count_in_full(tmp_path: Path):
     stem = "model.layers.0.mlp.up_proj"
-    shapes = {f"{stem}.qweight": ("I32", (4, 64)), f"{stem}.scales": ("F16", (1, 64)), f"{stem}.g_idx": ("I32", (32,)),
-              "vision_tower.x.weight": ("BF16", (3, 3)), "mtp.y.weight": ("BF16", (2, 2))}  # fmt: skip
+    shapes = {
+        f"{stem}.qweight": ("I32", (4, 64)),
+        f"{stem}.scales": ("F16", (1, 64)),
+        f"{stem}.g_idx": ("I32", (32,)),
+        "vision_tower.x.weight": ("BF16", (3, 3)),
+        "mtp.y.weight": ("BF16", (2, 2)),
+    }
     found = read(str(folder(tmp_path / "x", None, shapes)))
     assert found.num_parameters(True) == 32 * 64 + 9 + 4
     assert found.num_parameters() == 32 * 64 + 9

@@ -6,11 +6,33 @@ import tonnage
 from tonnage.kernel.errors import InvalidInput
 
 CONFIG = {
-    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 1024, "intermediate_size": 2816, "num_attention_heads": 16,
-    "num_hidden_layers": 12, "num_key_value_heads": 8, "vocab_size": 32000, "max_position_embeddings": 4096, "torch_dtype": "bfloat16",
-}  # fmt: skip
-NUMBERS = ("partial_rotary_factor", "rope_theta", "rms_norm_eps", "max_position_embeddings", "head_dim", "sliding_window", "rotary_pct", "hidden_size",
-           "num_attention_heads", "vocab_size", "num_hidden_layers", "num_key_value_heads", "intermediate_size", "attention_dropout")  # fmt: skip
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "hidden_size": 1024,
+    "intermediate_size": 2816,
+    "num_attention_heads": 16,
+    "num_hidden_layers": 12,
+    "num_key_value_heads": 8,
+    "vocab_size": 32000,
+    "max_position_embeddings": 4096,
+    "torch_dtype": "bfloat16",
+}
+NUMBERS = (
+    "partial_rotary_factor",
+    "rope_theta",
+    "rms_norm_eps",
+    "max_position_embeddings",
+    "head_dim",
+    "sliding_window",
+    "rotary_pct",
+    "hidden_size",
+    "num_attention_heads",
+    "vocab_size",
+    "num_hidden_layers",
+    "num_key_value_heads",
+    "intermediate_size",
+    "attention_dropout",
+)
 
 
 @pytest.mark.parametrize("name", NUMBERS)

@@ -114,9 +114,14 @@ def test_the_state_of_a_gated_delta_net_is_fp32_and_its_convolution_is_not():
 
 def test_the_inputs_of_a_gated_delta_net_may_be_joined_or_apart():
     apart = GatedDeltaNet(
-        hidden_size=64, key_heads=2, value_heads=4, key_dim=16, value_dim=32, conv_kernel=4,
+        hidden_size=64,
+        key_heads=2,
+        value_heads=4,
+        key_dim=16,
+        value_dim=32,
+        conv_kernel=4,
         inputs=(("q_proj", "q"), ("k_proj", "k"), ("v_proj", "v"), ("g_proj", "z"), ("a_proj", "a"), ("b_proj", "b")),
-    )  # fmt: skip
+    )
     counts = [sum(weight.num_parameters for weight in op.weights()) for op in (DELTA, apart)]
     assert counts[0] == counts[1]
 

@@ -4,7 +4,9 @@ from typing import Any
 
 
 def count(fields: dict[str, Any]) -> int:
-    """Parameters and persistent buffers of the class that `architectures` names, tied ones once; no weights are allocated."""
+    """Parameters and persistent buffers of the class that `architectures` names, tied ones once; no weights are
+    allocated.
+    """
     import torch
     import transformers
 

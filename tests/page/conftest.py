@@ -1,4 +1,6 @@
-"""One server and one browser for all tests of the page. Where Debian's Chromium or Playwright is missing the tests are skipped, and say so."""
+"""One server and one browser for all tests of the page. Where Debian's Chromium or Playwright is missing the tests
+are skipped, and say so.
+"""
 
 import os
 import shutil
@@ -36,7 +38,13 @@ def served(store: str) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "tonnage", "web", "--port", str(port), "--offline", "--store", store]
-    started = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(SRC)}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)  # fmt: skip
+    started = subprocess.Popen(
+        command,
+        env={**os.environ, "PYTHONPATH": str(SRC)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     address = f"http://127.0.0.1:{port}/"
     try:
         _wait(address, started)

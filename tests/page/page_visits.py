@@ -47,7 +47,14 @@ class Visit:
         page = self.context.new_page()
         page.on("request", lambda request: self.asked.append(request.url))
         page.on("pageerror", lambda error: self.wrong.append(error.stack or str(error)))
-        page.on("console", lambda said: self.wrong.append(said.text) if said.type == "error" and "Failed to load resource" not in said.text else None)  # fmt: skip
+        page.on(
+            "console",
+            lambda said: (
+                self.wrong.append(said.text)
+                if said.type == "error" and "Failed to load resource" not in said.text
+                else None
+            ),
+        )
         return page
 
     def open(self, fragment: str = "") -> Any:

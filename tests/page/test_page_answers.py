@@ -10,9 +10,17 @@ sync = pytest.importorskip("playwright.sync_api", reason="the page is tested wit
 expect = sync.expect
 GIB = 2**30
 CONFIG = {
-    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 1024, "intermediate_size": 2816, "num_attention_heads": 16,
-    "num_hidden_layers": 12, "num_key_value_heads": 8, "vocab_size": 32000, "max_position_embeddings": 4096, "torch_dtype": "bfloat16",
-}  # fmt: skip
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "hidden_size": 1024,
+    "intermediate_size": 2816,
+    "num_attention_heads": 16,
+    "num_hidden_layers": 12,
+    "num_key_value_heads": 8,
+    "vocab_size": 32000,
+    "max_position_embeddings": 4096,
+    "torch_dtype": "bfloat16",
+}
 
 
 def verdict(page):
@@ -48,7 +56,9 @@ def test_rows_of_the_breakdown_open_down_to_a_formula(visiting):
     expect(page.locator("#inspector h2")).to_have_text("sharded weights")
 
 
-@pytest.mark.parametrize(("name", "kind", "word"), [("fits", "fits", "Fits:"), ("tight", "tight", "Tight:"), ("no", "no", "Does not fit:")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "kind", "word"), [("fits", "fits", "Fits:"), ("tight", "tight", "Tight:"), ("no", "no", "Does not fit:")]
+)
 def test_a_verdict_has_a_shape_and_a_word(visiting, name, kind, word):
     page = visiting().open(name)
     expect(verdict(page).locator(f"svg.{kind} use")).to_have_attribute("href", f"#i-{kind}")
@@ -65,8 +75,16 @@ def test_the_answer_is_drawn_while_its_moves_are_still_worked_out(visiting):
     )
     page.get_by_label("Sequence length", exact=True).fill("8000")
     expect(page.locator(".v-next", has_text="Next best move")).to_contain_text("Working it out")
-    question = {"model": "llama-3.1-70b", "on": "8x8xH100-SXM-80GB", "tensor_parallel_size": 8, "pipeline_parallel_size": 4,
-                "global_batch_size": 128, "sequence_length": 8000, "tokens": "100B", "micro_batch_size": 2}  # fmt: skip
+    question = {
+        "model": "llama-3.1-70b",
+        "on": "8x8xH100-SXM-80GB",
+        "tensor_parallel_size": 8,
+        "pipeline_parallel_size": 4,
+        "global_batch_size": 128,
+        "sequence_length": 8000,
+        "tokens": "100B",
+        "micro_batch_size": 2,
+    }
     answer = asked("train", question)
     expect(verdict(page)).to_contain_text(f"{answer['verdict']['needed_bytes'] / GIB:.1f} GiB")
     expect(page.locator('[data-part="advice"]')).to_have_attribute("aria-busy", "true")
@@ -235,7 +253,17 @@ def test_every_option_of_the_verb_has_an_input_under_advanced(visiting):
     page.locator("#advanced > summary").click()
     page.wait_for_selector("#advanced .finder")
     shown = set(page.eval_on_selector_all("#form [name]", "all => all.map(each => each.name)"))
-    assert {row.name for row in table("train")} - shown <= {"on", "offline", "method", "lora_rank", "lora_targets", "lora_dropout", "base_weights", "upcast_base", "trainable_layers"}  # fmt: skip
+    assert {row.name for row in table("train")} - shown <= {
+        "on",
+        "offline",
+        "method",
+        "lora_rank",
+        "lora_targets",
+        "lora_dropout",
+        "base_weights",
+        "upcast_base",
+        "trainable_layers",
+    }
     page.get_by_label("Find an option").fill("price per")
     expect(page.locator('[data-row="price_per_accelerator_hour"]')).to_be_visible()
     expect(page.locator('[data-row="zero_stage"]')).to_be_hidden()

@@ -1,4 +1,6 @@
-"""The table of what else fits the same cluster: each cell is the answer to the question that its row and column say, on the cluster that was asked for."""
+"""The table of what else fits the same cluster: each cell is the answer to the question that its row and column say,
+on the cluster that was asked for.
+"""
 
 import re
 from urllib.parse import quote

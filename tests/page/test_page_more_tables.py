@@ -10,10 +10,21 @@ from conftest import asked
 expect = pytest.importorskip("playwright.sync_api", reason="the page is tested with Playwright (extra test)").expect
 expect.set_options(timeout=40_000)  # a search on a busy machine
 GIB = 2**30
-PIPELINE = ("tab=train&model=llama-3.1-70b&on=8x8xH100-SXM-80GB&tensor_parallel_size=8&pipeline_parallel_size=4&virtual_pipeline_size=2"
-            "&sequence_length=8192&global_batch_size=128&runtime=megatron&tokens=100B")  # fmt: skip
-PLAN = {"model": "llama-3.1-70b", "on": "8x8xH100-SXM-80GB", "tensor_parallel_size": 8, "pipeline_parallel_size": 4, "virtual_pipeline_size": 2,
-        "sequence_length": 8192, "global_batch_size": 128, "runtime": "megatron", "tokens": "100B"}  # fmt: skip
+PIPELINE = (
+    "tab=train&model=llama-3.1-70b&on=8x8xH100-SXM-80GB&tensor_parallel_size=8&pipeline_parallel_size=4&virtual_pipeline_size=2"
+    "&sequence_length=8192&global_batch_size=128&runtime=megatron&tokens=100B"
+)
+PLAN = {
+    "model": "llama-3.1-70b",
+    "on": "8x8xH100-SXM-80GB",
+    "tensor_parallel_size": 8,
+    "pipeline_parallel_size": 4,
+    "virtual_pipeline_size": 2,
+    "sequence_length": 8192,
+    "global_batch_size": 128,
+    "runtime": "megatron",
+    "tokens": "100B",
+}
 
 
 def gib(size):
@@ -233,13 +244,25 @@ def test_the_pipeline_is_drawn_in_the_order_of_its_schedule(visiting):
         expect(picture.get_by_text(f"stage {rank}", exact=True)).to_be_visible()
 
 
-@pytest.mark.parametrize(("schedule", "chunks"), [("1f1b", 1), ("gpipe", 1), ("interleaved-1f1b", 2), ("interleaved-zero-bubble", 2), ("zbv", 2), ("dualpipev", 2)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("schedule", "chunks"),
+    [("1f1b", 1), ("gpipe", 1), ("interleaved-1f1b", 2), ("interleaved-zero-bubble", 2), ("zbv", 2), ("dualpipev", 2)],
+)
 def test_every_schedule_is_drawn_in_pythons_order(visiting, schedule, chunks):
     from tonnage.ask import training
     from tonnage.estimate.plan.pipeline_orders import played
 
-    question = {"model": "llama-3.1-70b", "on": "8x8xH100-SXM-80GB", "tensor_parallel_size": 8, "pipeline_parallel_size": 4, "virtual_pipeline_size": chunks,
-                "sequence_length": 8192, "global_batch_size": 128, "pipeline_schedule": schedule, "recompute": "none"}  # fmt: skip
+    question = {
+        "model": "llama-3.1-70b",
+        "on": "8x8xH100-SXM-80GB",
+        "tensor_parallel_size": 8,
+        "pipeline_parallel_size": 4,
+        "virtual_pipeline_size": chunks,
+        "sequence_length": 8192,
+        "global_batch_size": 128,
+        "pipeline_schedule": schedule,
+        "recompute": "none",
+    }
     made, _ = played(training(question)[0].pieces)
     page = visiting().open("tab=train&" + "&".join(f"{name}={value}" for name, value in question.items()))
     picture = page.get_by_role("img", name=re.compile("The pipeline's schedule: 4 stages"))

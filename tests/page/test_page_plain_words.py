@@ -1,4 +1,6 @@
-"""What a stranger reads on the page: moves with their money, messages in the words of the inputs, figures that have room and tell rows apart."""
+"""What a stranger reads on the page: moves with their money, messages in the words of the inputs, figures that have
+room and tell rows apart.
+"""
 
 import pytest
 from page_visits import LARGE, asked
@@ -60,12 +62,27 @@ def test_the_price_of_a_served_token_says_that_prompts_count(visiting):
     expect(page.locator(".facts div", has_text="cost / 1M tokens").last).to_contain_text("prompts and answers, at $")
 
 
-@pytest.mark.parametrize(("fragment", "field", "message"), [
-    ("tab=train&model=llama-3.1-8b&on=8xH100-SXM-80GB&sequence_length=0", "Sequence length", "Sequence length must be from 1 to"),
-    ("tab=train&model=llama-3.1-8b&on=8xH100-SXM-80GB&tensor_parallel_size=3", "TP", "must divide the cluster's 8 accelerators"),
-    ("tab=train&model=llama-3.1-8b&on=8xH100-SXM-80GB&sequence_length=0&lang=zh", "序列长度", "序列长度必须在 1 到"),
-    ("tab=serve&model=llama-3.1-8b&on=8xH100-SXM-80GB&context=0", "Context", "Context must be from 1 to"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("fragment", "field", "message"),
+    [
+        (
+            "tab=train&model=llama-3.1-8b&on=8xH100-SXM-80GB&sequence_length=0",
+            "Sequence length",
+            "Sequence length must be from 1 to",
+        ),
+        (
+            "tab=train&model=llama-3.1-8b&on=8xH100-SXM-80GB&tensor_parallel_size=3",
+            "TP",
+            "must divide the cluster's 8 accelerators",
+        ),
+        (
+            "tab=train&model=llama-3.1-8b&on=8xH100-SXM-80GB&sequence_length=0&lang=zh",
+            "序列长度",
+            "序列长度必须在 1 到",
+        ),
+        ("tab=serve&model=llama-3.1-8b&on=8xH100-SXM-80GB&context=0", "Context", "Context must be from 1 to"),
+    ],
+)
 def test_a_message_names_an_input_as_its_label_does(visiting, fragment, field, message):
     page = visiting().open(fragment)
     expect(page.locator("#v-line")).to_contain_text(field)
@@ -85,10 +102,21 @@ def test_a_wrong_wish_of_a_plan_is_marked_and_told_by_its_label(visiting):
     )
 
 
-@pytest.mark.parametrize(("text", "english", "chinese"), [
-    ('{"hidden_size": 12,, "a": 1}', "The pasted config is not valid JSON at line 1, column 20.", "粘贴的配置在第 1 行第 20 列不是有效的 JSON。"),
-    ('{"hidden_size": 12', "The pasted config ends before its last bracket is closed. Copy the whole file.", "粘贴的配置不完整：最后的括号没有闭合。请复制整个文件。"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "english", "chinese"),
+    [
+        (
+            '{"hidden_size": 12,, "a": 1}',
+            "The pasted config is not valid JSON at line 1, column 20.",
+            "粘贴的配置在第 1 行第 20 列不是有效的 JSON。",
+        ),
+        (
+            '{"hidden_size": 12',
+            "The pasted config ends before its last bracket is closed. Copy the whole file.",
+            "粘贴的配置不完整：最后的括号没有闭合。请复制整个文件。",
+        ),
+    ],
+)
 def test_a_broken_config_is_told_in_the_pages_own_words(visiting, text, english, chinese):
     visit = visiting()
     page = visit.open("empty")
@@ -107,7 +135,10 @@ def test_a_broken_config_is_told_in_the_pages_own_words(visiting, text, english,
 
 def test_prices_in_a_column_have_as_many_digits_as_tell_them_apart(visiting):
     page = visiting().open("empty")
-    written = "async (values) => { const { usdApart } = await import('/js/numbers.js'); return values.map(usdApart(values)); }"
+    written = (
+        "async (values) => { const { usdApart } = await import('/js/numbers.js'); return "
+        "values.map(usdApart(values)); }"
+    )
     assert page.evaluate(written, [0.1066, 0.1071, 0.1088]) == ["$0.1066", "$0.1071", "$0.1088"]
     assert page.evaluate(written, [2.6, 2.6, 31.92]) == ["$2.60", "$2.60", "$31.92"]
     assert page.evaluate(written, [0.10661, 0.10662]) == ["$0.11", "$0.11"]  # no difference that an estimate can see

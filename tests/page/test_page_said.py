@@ -1,4 +1,6 @@
-"""What the page says beside its numbers: why one is missing, whose a share is, of which moment a column; in Chinese as in English."""
+"""What the page says beside its numbers: why one is missing, whose a share is, of which moment a column; in Chinese
+as in English.
+"""
 
 import re
 
@@ -8,9 +10,13 @@ from conftest import asked
 
 expect = pytest.importorskip("playwright.sync_api", reason="the page is tested with Playwright (extra test)").expect
 PIPELINE = {
-    "model": "llama-3.1-70b", "on": "8x8xH100-SXM-80GB", "tensor_parallel_size": 8, "pipeline_parallel_size": 4, "global_batch_size": 128,
+    "model": "llama-3.1-70b",
+    "on": "8x8xH100-SXM-80GB",
+    "tensor_parallel_size": 8,
+    "pipeline_parallel_size": 4,
+    "global_batch_size": 128,
     "sequence_length": 8192,
-}  # fmt: skip
+}
 
 
 def fragment(tab, question):

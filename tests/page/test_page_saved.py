@@ -1,4 +1,6 @@
-"""Saved plans on the page: saved under a name, opened again with what they asked, seen through their history, deleted."""
+"""Saved plans on the page: saved under a name, opened again with what they asked, seen through their history,
+deleted.
+"""
 
 import json
 import re
@@ -19,7 +21,9 @@ QUESTION = {"model": "llama-3.1-8b", "on": "8xH100-SXM-80GB"}
 def put(server, name, verb="train", version=0, **question):
     """A plan that is saved already."""
     body = {"name": name, "verb": verb, "question": question or QUESTION, **({"version": version} if version else {})}
-    request = urllib.request.Request(f"{server}v1/saved", json.dumps(body).encode(), {"Content-Type": "application/json"})  # fmt: skip
+    request = urllib.request.Request(
+        f"{server}v1/saved", json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
     with urllib.request.urlopen(request, timeout=60) as reply:
         return json.load(reply)["plan"]
 
@@ -50,7 +54,12 @@ def test_a_question_is_saved_found_after_a_reload_opened_and_deleted(visiting, s
     page.get_by_role("button", name="Save", exact=True).click()
     visit.hears("Saved as version 1")
     expect(item(page, "一月 run")).to_contain_text("Fine-tune · llama-3.1-8b · RTX-4090")
-    assert latest(server, "一月 run")["question"] == {"model": "llama-3.1-8b", "on": "RTX-4090", "method": "qlora", "sequence_length": "2048"}  # fmt: skip
+    assert latest(server, "一月 run")["question"] == {
+        "model": "llama-3.1-8b",
+        "on": "RTX-4090",
+        "method": "qlora",
+        "sequence_length": "2048",
+    }
     before = page.locator("#v-line").inner_text()
 
     page = visit.open("empty")
@@ -60,7 +69,12 @@ def test_a_question_is_saved_found_after_a_reload_opened_and_deleted(visiting, s
     expect(page.locator("#v-line")).to_have_text(before, use_inner_text=True)
     expect(page.get_by_label("Sequence length", exact=True)).to_have_value("2048")
     assert dict(part.split("=") for part in page.evaluate("location.hash.slice(1)").split("&")) == {
-        "tab": "tune", "model": "llama-3.1-8b", "on": "RTX-4090", "method": "qlora", "sequence_length": "2048"}  # fmt: skip
+        "tab": "tune",
+        "model": "llama-3.1-8b",
+        "on": "RTX-4090",
+        "method": "qlora",
+        "sequence_length": "2048",
+    }
     page.locator("#undo").click()
     expect(page.locator("#v-line")).to_contain_text("Name a model")
 
@@ -114,9 +128,15 @@ def test_saving_over_a_name_makes_a_version_and_somebody_elses_is_not_lost(visit
 
 @pytest.mark.parametrize(
     ("fragment", "field", "value"),
-    [("tab=plan&model=llama-3.1-8b&plan_for=serve&plan_on=H100-SXM-80GB,A100-SXM-80GB&concurrency=8&tpot=40ms&plan_aim=cost", "concurrency", "8"),
-     ("tab=serve&model=llama-3.1-8b&on=1xH100-SXM-80GB&concurrency=16", "concurrency", "16")],
-)  # fmt: skip
+    [
+        (
+            "tab=plan&model=llama-3.1-8b&plan_for=serve&plan_on=H100-SXM-80GB,A100-SXM-80GB&concurrency=8&tpot=40ms&plan_aim=cost",
+            "concurrency",
+            "8",
+        ),
+        ("tab=serve&model=llama-3.1-8b&on=1xH100-SXM-80GB&concurrency=16", "concurrency", "16"),
+    ],
+)
 def test_what_is_opened_asks_what_was_saved(visiting, server, fragment, field, value):
     visit = visiting()
     page = visit.open(fragment)
@@ -230,7 +250,10 @@ def test_what_cannot_be_saved_is_said(visiting):
 def test_a_data_base_that_does_not_answer_is_said_and_tried_again(visiting, server):
     put(server, "there")
     page = visiting().open("fits")
-    refusal = {"schema": "tonnage/1", "error": {"kind": "StoreError", "message": "the data base of saved plans does not answer (OperationalError)."}}  # fmt: skip
+    refusal = {
+        "schema": "tonnage/1",
+        "error": {"kind": "StoreError", "message": "the data base of saved plans does not answer (OperationalError)."},
+    }
     page.route("**/v1/saved?*", lambda route: route.fulfill(status=503, json=refusal))
     panel(page)
     expect(page.locator("#saved-list .err")).to_contain_text("does not answer")
@@ -317,7 +340,9 @@ def test_axe_finds_nothing_in_the_panel_and_nothing_is_too_wide(visiting, server
     name = f"a long name of a plan that is looked at {look}"
     put(server, name)
     put(server, f"{name}, another", verb="max", what="context", **QUESTION)
-    page = visiting(viewport=size, color_scheme="dark" if look == "dark" else "light", locale="zh-CN" if look == "zh" else "en-GB").open("fits")  # fmt: skip
+    page = visiting(
+        viewport=size, color_scheme="dark" if look == "dark" else "light", locale="zh-CN" if look == "zh" else "en-GB"
+    ).open("fits")
     box = panel(page)
     item(page, name).get_by_role("button", name=re.compile("History|历史")).click()
     expect(page.locator(".saved-history li")).to_have_count(1)

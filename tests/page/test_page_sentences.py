@@ -12,16 +12,27 @@ from tonnage.kernel.errors import TonnageError
 from tonnage.language import page_catalogue, sentence, speaking
 
 ASKED = [
-    ("train", {"model": "llama-3.1-70b", "on": "8x8xH100-SXM-80GB", "tensor_parallel_size": 8, "pipeline_parallel_size": 4, "tokens": "100B"}),
+    (
+        "train",
+        {
+            "model": "llama-3.1-70b",
+            "on": "8x8xH100-SXM-80GB",
+            "tensor_parallel_size": 8,
+            "pipeline_parallel_size": 4,
+            "tokens": "100B",
+        },
+    ),
     ("train", {"model": "llama-3.1-8b", "on": "RTX-4090", "method": "qlora"}),
     ("train", {"model": "deepseek-v3", "on": "2x8xH800-SXM-80GB", "method": "lora"}),
     ("serve", {"model": "llama-3.1-70b", "on": "4xH100-SXM-80GB", "weights": "fp8", "concurrency": 64}),
     ("serve", {"model": "mixtral-8x7b", "on": "MI300X"}),
-]  # fmt: skip
+]
 REFUSED = [
-    ("train", {"model": "lama-3.1-8b", "on": "8xh100"}), ("train", {"model": "llama-3.1-8b", "on": "8xh10"}),
-    ("train", {"model": "llama-3.1-8b", "on": "8xh100", "tensor_parallel_size": 6}), ("serve", {"model": "llama-3.1-8b", "on": "8xh100", "kv_cache": "x"}),
-]  # fmt: skip
+    ("train", {"model": "lama-3.1-8b", "on": "8xh100"}),
+    ("train", {"model": "llama-3.1-8b", "on": "8xh10"}),
+    ("train", {"model": "llama-3.1-8b", "on": "8xh100", "tensor_parallel_size": 6}),
+    ("serve", {"model": "llama-3.1-8b", "on": "8xh100", "kv_cache": "x"}),
+]
 
 
 def sentences(thing):
@@ -76,7 +87,9 @@ def test_the_page_translates_a_sentence_as_python_does(visiting):
     words = json.loads(msgspec.json.encode(page_catalogue("zh")))
     own = {"exact": {**words["exact"], **_python_first()}, "patterns": words["patterns"]}
     script = page.evaluate(code, [own, texts])
-    assert {text: script[text] for text in texts if script[text] != python[text]} == {text: python[text] for text in texts if script[text] != python[text]}  # fmt: skip
+    assert {text: script[text] for text in texts if script[text] != python[text]} == {
+        text: python[text] for text in texts if script[text] != python[text]
+    }
 
 
 def _python_first():

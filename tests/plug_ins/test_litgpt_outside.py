@@ -1,4 +1,6 @@
-"""Proof that a runtime is its own files alone: LitGPT's, read from outside of the package under another name, give the same documents."""
+"""Proof that a runtime is its own files alone: LitGPT's, read from outside of the package under another name, give
+the same documents.
+"""
 
 import sys
 from pathlib import Path

@@ -13,9 +13,17 @@ from tonnage.search.sweep.tasks import Tasks
 from tonnage.search.sweep.work import Report, attempt
 
 # Every plan is one that can be: the number of rows is the product of the axes.
-FIELDS = {"models": ["gpt2", "llama-3.1-8b"], "on": ["h100", "8xh100"], "options": {"recompute": "full"},
-          "vary": {"sequence_length": [256, 512, 1024], "micro_batch_size": {"from": 1, "to": 8}, "num_microbatches": {"from": 1, "to": 64}},
-          "chunk_plans": 192}  # fmt: skip
+FIELDS = {
+    "models": ["gpt2", "llama-3.1-8b"],
+    "on": ["h100", "8xh100"],
+    "options": {"recompute": "full"},
+    "vary": {
+        "sequence_length": [256, 512, 1024],
+        "micro_batch_size": {"from": 1, "to": 8},
+        "num_microbatches": {"from": 1, "to": 64},
+    },
+    "chunk_plans": 192,
+}
 TEXT = """\
 models: [gpt2, llama-3.1-8b]
 on: [h100, 8xh100]

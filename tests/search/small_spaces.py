@@ -29,7 +29,9 @@ def scalar(model, machine, options, said):
 
 
 def every_plan(space):
-    """All options of all plans of a space, each machine with all sizes: more than the search makes, for what it leaves out must be invalid."""
+    """All options of all plans of a space, each machine with all sizes: more than the search makes, for what it
+    leaves out must be invalid.
+    """
     for choices in space.choices:
         for group in space.groups():
             if group.choices is choices or dict(group.choices) == choices:

@@ -12,16 +12,27 @@ from tonnage.estimate.answer.companions import ask_applicable
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, NotApplicable, TonnageError
 
 ON = "4xA100-SXM-80GB"
-SIZES = {"runtime": "fsdp2", "global_batch_size": 32, "sequence_length": 2048, "tensor_parallel_size": 1, "context_parallel_size": 1,
-         "pipeline_parallel_size": 1, "recompute": "full"}  # fmt: skip
+SIZES = {
+    "runtime": "fsdp2",
+    "global_batch_size": 32,
+    "sequence_length": 2048,
+    "tensor_parallel_size": 1,
+    "context_parallel_size": 1,
+    "pipeline_parallel_size": 1,
+    "recompute": "full",
+}
 # A varied option, and for each of its values the companions that belong to it.
 BELONGING = {
     "offload_optimizer": {"none": {}, "cpu": {"host_update_bandwidth": "20GB/s"}},
     "method": {"full": {}, "lora": {"lora_rank": 16}, "dora": {"lora_rank": 16}, "freeze": {"trainable_layers": 4}},
-    "runtime": {"fsdp2": {"replicate_size": 2}, "megatron": {"cuda_graph": "full"}, "deepspeed": {"reduce_bucket_size": 100_000_000}},
+    "runtime": {
+        "fsdp2": {"replicate_size": 2},
+        "megatron": {"cuda_graph": "full"},
+        "deepspeed": {"reduce_bucket_size": 100_000_000},
+    },
     "float8": {"none": {}, "tensorwise": {"float8_all_gather": True}},
     "objective": {"sft": {}, "dpo": {}, "grpo": {"engine_memory_share": 0.2}},
-}  # fmt: skip
+}
 
 
 def best_seconds(options):
@@ -93,10 +104,13 @@ def test_a_companion_of_a_size_applies_where_the_size_is_above_one():
     } == {(1, None), (2, True)}
 
 
-@pytest.mark.parametrize("ask", [
-    lambda: tonnage.plan_training("llama-3.2-1b", ON, vary={"method": ["full", "freeze"]}, lora_rank=16, **SIZES),
-    lambda: tonnage.compare("llama-3.2-1b", ON, train=True, method=["full", "freeze"], lora_rank=16),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: tonnage.plan_training("llama-3.2-1b", ON, vary={"method": ["full", "freeze"]}, lora_rank=16, **SIZES),
+        lambda: tonnage.compare("llama-3.2-1b", ON, train=True, method=["full", "freeze"], lora_rank=16),
+    ],
+)
 def test_an_option_that_applies_to_no_value_is_refused(ask):
     with pytest.raises(InvalidPlan, match="lora_rank belongs to method lora"):
         ask()
@@ -169,7 +183,9 @@ def test_chunks_of_a_stage_belong_to_several_stages(chunks):
     }
     seconds = {stages: found.plans[0].answer.step_time.value for stages, found in best.items()}
     assert seconds[1, 2] <= seconds[(2,)] * (1 + 1e-9)
-    one = tonnage.plan_training("llama-3.2-1b", ON, top=1, **(fixed | {"pipeline_parallel_size": 1, "virtual_pipeline_size": 1}))  # fmt: skip
+    one = tonnage.plan_training(
+        "llama-3.2-1b", ON, top=1, **(fixed | {"pipeline_parallel_size": 1, "virtual_pipeline_size": 1})
+    )
     assert seconds[1, 2] <= one.plans[0].answer.step_time.value * (1 + 1e-9)
 
 
@@ -189,11 +205,14 @@ def test_companions_of_a_zero_stage_bind_searched_stages_as_named_ones():
         tonnage.plan_training("llama-3.2-1b", ON, zero_stage=1, **fixed)
 
 
-@pytest.mark.parametrize("options", [
-    {"runtime": "fsdp2", "zero_stage": 2, "replicate_size": 2},
-    {"runtime": "fsdp2", "vary": {"replicate_size": [1, 2, 4]}},
-    {"runtime": "deepspeed", "zero_stage": 3, "zero_hpz_partition_size": 2},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"runtime": "fsdp2", "zero_stage": 2, "replicate_size": 2},
+        {"runtime": "fsdp2", "vary": {"replicate_size": [1, 2, 4]}},
+        {"runtime": "deepspeed", "zero_stage": 3, "zero_hpz_partition_size": 2},
+    ],
+)
 @pytest.mark.filterwarnings("error")
 def test_a_layout_whose_groups_do_not_divide_is_ruled_out_and_ends_nothing(options):
     found = tonnage.plan_training("llama-3.2-1b", ON, global_batch_size=32, sequence_length=2048, **options)

@@ -1,4 +1,6 @@
-"""A comparison is the answers of serve and train beside each other: the same numbers, the fewest accelerators, no cell that stops another."""
+"""A comparison is the answers of serve and train beside each other: the same numbers, the fewest accelerators, no
+cell that stops another.
+"""
 
 import csv
 import io
@@ -17,11 +19,16 @@ from tonnage.search.compare.columns import columns
 
 # What a row of serve or train says -> where an answer has it.
 OF_SERVING = {
-    "requests_that_fit": "concurrency", "kv_capacity_tokens": "kv_capacity_tokens", "longest_context_tokens": "longest_context",
-    "ttft_seconds": "ttft_seconds", "tpot_seconds": "tpot_seconds", "tokens_per_second": "tokens_per_second",
-    "tokens_per_second_per_user": "tokens_per_second_per_user", "usd_per_million_tokens": "cost_per_million_tokens",
+    "requests_that_fit": "concurrency",
+    "kv_capacity_tokens": "kv_capacity_tokens",
+    "longest_context_tokens": "longest_context",
+    "ttft_seconds": "ttft_seconds",
+    "tpot_seconds": "tpot_seconds",
+    "tokens_per_second": "tokens_per_second",
+    "tokens_per_second_per_user": "tokens_per_second_per_user",
+    "usd_per_million_tokens": "cost_per_million_tokens",
     "usd_per_million_output_tokens": "cost_per_million_output_tokens_all",
-}  # fmt: skip
+}
 
 
 def _value(document, name):
@@ -37,24 +44,48 @@ def provider_of(row):
 @pytest.mark.parametrize(
     ("model", "on", "options"),
     [
-        ("llama-3.1-70b", ["8xh100", "4xmi300x", "2xrtx-4090"], {"weights": [None, "fp8", "awq"], "context": [8192, 131072], "concurrency": [1, 64]}),
+        (
+            "llama-3.1-70b",
+            ["8xh100", "4xmi300x", "2xrtx-4090"],
+            {"weights": [None, "fp8", "awq"], "context": [8192, 131072], "concurrency": [1, 64]},
+        ),
         ("deepseek-v3", ["8xh200", "2x8xh100"], {"context": [4096, 163840], "pipeline_parallel_size": [None, 2]}),
-        ("gpt-oss-120b", ["h200", "rtx-5090"], {"engine": ["vllm", "sglang"], "input_tokens": [512], "output_tokens": [1, 512]}),
-        ("qwen3-32b", ["rtx-3090", "2xrtx-4090", "m3-max"], {"weights": ["q4_k_m", "q8_0"], "context": [8192], "kv_cache": [None, "q8_0"]}),
-        ("mixtral-8x7b", ["2xh100"], {"ttft": ["10ms", "10s"], "concurrency": [8], "context": [4096], "weights": ["fp8"]}),
+        (
+            "gpt-oss-120b",
+            ["h200", "rtx-5090"],
+            {"engine": ["vllm", "sglang"], "input_tokens": [512], "output_tokens": [1, 512]},
+        ),
+        (
+            "qwen3-32b",
+            ["rtx-3090", "2xrtx-4090", "m3-max"],
+            {"weights": ["q4_k_m", "q8_0"], "context": [8192], "kv_cache": [None, "q8_0"]},
+        ),
+        (
+            "mixtral-8x7b",
+            ["2xh100"],
+            {"ttft": ["10ms", "10s"], "concurrency": [8], "context": [4096], "weights": ["fp8"]},
+        ),
     ],
-)  # fmt: skip
+)
 def test_every_cell_says_what_serve_says(model, on, options):
     made = tonnage.compare(model, on, count=1, **options)
-    cells = list(product(on, *(values for name, values in options.items() if name != "context"), options.get("context", [None])))  # fmt: skip
+    cells = list(
+        product(on, *(values for name, values in options.items() if name != "context"), options.get("context", [None]))
+    )
     names = [*(name for name in options if name != "context"), "context"]
     assert len(made.rows) == len(cells)
     for (where, *said), row in zip(cells, made.rows, strict=True):
         given_ = {name: value for name, value in zip(names, said, strict=True) if value is not None}
         answer = tonnage.serve(model, where, **provider_of(row), **given_)
         document = answer.summary()
-        assert (row["needed_bytes"], row["usable_bytes"], row["on"]) == (answer.needed_bytes, answer.usable_bytes, document["question"]["on"]["value"])  # fmt: skip
-        assert {name: row[name] for name in OF_SERVING} == {name: _value(document.get("serving", {}), key) for name, key in OF_SERVING.items()}  # fmt: skip
+        assert (row["needed_bytes"], row["usable_bytes"], row["on"]) == (
+            answer.needed_bytes,
+            answer.usable_bytes,
+            document["question"]["on"]["value"],
+        )
+        assert {name: row[name] for name in OF_SERVING} == {
+            name: _value(document.get("serving", {}), key) for name, key in OF_SERVING.items()
+        }
         assert row["usd_per_hour"] == _value(document, "cost")
         assert row["weights_stored"] == document["question"]["weights"]["value"]
         assert made.status == 0 or row["verdict"] != "fits"
@@ -64,11 +95,19 @@ def test_every_cell_says_what_serve_says(model, on, options):
 @pytest.mark.parametrize(
     ("model", "on", "options"),
     [
-        ("llama-3.1-8b", ["8xh100", "8xmi300x"], {"precision": ["bf16-mixed", "bf16"], "sequence_length": [4096, 16384], "recompute": ["none", "full"]}),
-        ("mixtral-8x7b", ["4x8xh100"], {"runtime": ["megatron"], "tensor_parallel_size": [2, 4], "expert_parallel_size": [1, 8]}),
+        (
+            "llama-3.1-8b",
+            ["8xh100", "8xmi300x"],
+            {"precision": ["bf16-mixed", "bf16"], "sequence_length": [4096, 16384], "recompute": ["none", "full"]},
+        ),
+        (
+            "mixtral-8x7b",
+            ["4x8xh100"],
+            {"runtime": ["megatron"], "tensor_parallel_size": [2, 4], "expert_parallel_size": [1, 8]},
+        ),
         ("llama-3.1-8b", ["rtx-4090"], {"method": ["qlora", "lora"], "sequence_length": [2048]}),
     ],
-)  # fmt: skip
+)
 def test_every_cell_says_what_train_says(model, on, options):
     made = tonnage.compare(model, on, train=True, count=1, **options)
     names = sorted(options, key=lambda name: name == "sequence_length")
@@ -230,7 +269,9 @@ def test_tight_is_the_status_where_nothing_fits_for_sure():
 
 
 def test_the_best_of_each_column_are_of_rows_that_fit():
-    made = tonnage.compare("llama-3.1-70b", ["rtx-4090", "h100", "h200"], count=[1, 4], weights=["fp8", "awq"], context=8192)  # fmt: skip
+    made = tonnage.compare(
+        "llama-3.1-70b", ["rtx-4090", "h100", "h200"], count=[1, 4], weights=["fp8", "awq"], context=8192
+    )
     fitting = [row for row in made.rows if row["verdict"] == "fits"]
     assert 0 < len(fitting) < len(made.rows)
     for name, best in (("usd_per_million_tokens", min), ("tpot_seconds", min), ("tokens_per_second", max)):
@@ -238,10 +279,24 @@ def test_the_best_of_each_column_are_of_rows_that_fit():
         assert {made.rows[number][name] for number in made.best[name]} == {wanted}
 
 
-@pytest.mark.parametrize(("sort", "name", "falls"), [("cost", "usd_per_million_tokens", False), ("speed", "tokens_per_second", True),
-                                                     ("TPOT", "tpot_seconds", False), ("needed_bytes", "needed_bytes", False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("sort", "name", "falls"),
+    [
+        ("cost", "usd_per_million_tokens", False),
+        ("speed", "tokens_per_second", True),
+        ("TPOT", "tpot_seconds", False),
+        ("needed_bytes", "needed_bytes", False),
+    ],
+)
 def test_rows_are_sorted_by_verdict_and_then_by_the_figure(sort, name, falls):
-    made = tonnage.compare("llama-3.1-70b", ["rtx-4090", "8xrtx-4090", "h100", "8xh200"], count=1, weights=[None, "awq"], context=8192, sort=sort)  # fmt: skip
+    made = tonnage.compare(
+        "llama-3.1-70b",
+        ["rtx-4090", "8xrtx-4090", "h100", "8xh200"],
+        count=1,
+        weights=[None, "awq"],
+        context=8192,
+        sort=sort,
+    )
     fit = [row["verdict"] == "fits" for row in made.rows]
     assert fit == sorted(fit, reverse=True)
     figures = [row[name] for row in made.rows if row["verdict"] == "fits"]
@@ -250,7 +305,9 @@ def test_rows_are_sorted_by_verdict_and_then_by_the_figure(sort, name, falls):
 
 
 def test_none_is_the_option_left_out():
-    own, left_out = (tonnage.compare("llama-3.1-8b", "h100", context=4096, **said).rows for said in ({"weights": None}, {}))  # fmt: skip
+    own, left_out = (
+        tonnage.compare("llama-3.1-8b", "h100", context=4096, **said).rows for said in ({"weights": None}, {})
+    )
     assert own == left_out
 
 
@@ -261,11 +318,17 @@ def test_every_model_is_read_once_and_every_change_of_it():
         asked.append((name, tuple(changes.items())))
         return read(name, overrides=changes)
 
-    axes = [axis("model", ["llama-3.1-8b", "qwen3-8b"]), axis("on", ["h100", "h200"]), axis("num_hidden_layers", [None, 8]),
-            axis("context", [1024, 2048, 4096])]  # fmt: skip
+    axes = [
+        axis("model", ["llama-3.1-8b", "qwen3-8b"]),
+        axis("on", ["h100", "h200"]),
+        axis("num_hidden_layers", [None, 8]),
+        axis("context", [1024, 2048, 4096]),
+    ]
     made = compare("serve", axes, counting, of_model={"num_hidden_layers"})
     assert len(made.cells) == 24
-    assert sorted(asked) == sorted((name, changes) for name in ("llama-3.1-8b", "qwen3-8b") for changes in ((), (("num_hidden_layers", 8),)))  # fmt: skip
+    assert sorted(asked) == sorted(
+        (name, changes) for name in ("llama-3.1-8b", "qwen3-8b") for changes in ((), (("num_hidden_layers", 8),))
+    )
     half = {row["num_hidden_layers"]: row["needed_bytes"] for row in made.rows if row["model"] == "llama-3.1-8b"}
     assert half[8] < half[None]
 

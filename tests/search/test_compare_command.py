@@ -12,8 +12,29 @@ from tonnage.cli import main
 from tonnage.render.compare import MOST_ROWS, comparison_lines
 from tonnage.search.compare.pivot import pivot
 
-MATRIX = ["compare", "llama-3.1-70b", "--on", "h100,rtx-4090,8xa100", "--weights", "own,fp8,awq", "--context", "8k,128k", "--users", "16"]  # fmt: skip
-TRAINING = ["compare", "llama-3.1-8b", "--train", "--on", "8xh100,8xmi300x", "--precision", "bf16-mixed,bf16", "--seq", "4k,64k"]  # fmt: skip
+MATRIX = [
+    "compare",
+    "llama-3.1-70b",
+    "--on",
+    "h100,rtx-4090,8xa100",
+    "--weights",
+    "own,fp8,awq",
+    "--context",
+    "8k,128k",
+    "--users",
+    "16",
+]
+TRAINING = [
+    "compare",
+    "llama-3.1-8b",
+    "--train",
+    "--on",
+    "8xh100,8xmi300x",
+    "--precision",
+    "bf16-mixed,bf16",
+    "--seq",
+    "4k,64k",
+]
 
 
 def _said(words, capsys):
@@ -107,11 +128,17 @@ def test_the_best_of_each_column_is_marked(capsys):
 
 
 def test_a_narrow_terminal_gets_blocks_of_columns_with_their_labels():
-    made = tonnage.compare("llama-3.1-8b", ["h100", "rtx-4090"], weights=[None, "fp8"], context=[1024, 2048, 4096, 8192, 16384])  # fmt: skip
+    made = tonnage.compare(
+        "llama-3.1-8b", ["h100", "rtx-4090"], weights=[None, "fp8"], context=[1024, 2048, 4096, 8192, 16384]
+    )
     wide, narrow = comparison_lines(made, width=300), comparison_lines(made, width=80)
     table = [line for line in narrow if line.startswith(("h100", "rtx-4090", "on ", "-----"))]
     assert max(map(len, table)) <= 80
-    assert sum(line.startswith("h100      fp8") for line in narrow) > 1 == sum(line.startswith("h100      fp8") for line in wide)  # fmt: skip
+    assert (
+        sum(line.startswith("h100      fp8") for line in narrow)
+        > 1
+        == sum(line.startswith("h100      fp8") for line in wide)
+    )
 
 
 def test_a_narrow_terminal_leaves_figures_of_rows_out_and_says_which():
@@ -145,14 +172,18 @@ def test_training_has_steps_and_what_a_billion_tokens_cost(capsys):
 @pytest.mark.parametrize(
     ("words", "axis", "values"),
     [
-        (["--lora-targets", "q_proj,v_proj;all-linear", "--method", "lora"], "lora_targets", ["q_proj,v_proj", "all-linear"]),
+        (
+            ["--lora-targets", "q_proj,v_proj;all-linear", "--method", "lora"],
+            "lora_targets",
+            ["q_proj,v_proj", "all-linear"],
+        ),
         (["--compile", "--no-compile", "--runtime", "torchtune"], "compile", ["on", "off"]),
         (["--mbs", "1,2"], "micro_batch_size", ["1", "2"]),
         (["--reserve", "1GiB,2GiB"], "reserve_bytes", ["1073741824", "2147483648"]),
         (["--num-hidden-layers", "own,8"], "num_hidden_layers", ["own", "8"]),
         (["--on", "h100", "--count", "8,fewest"], "count", ["8", "fewest"]),
     ],
-)  # fmt: skip
+)
 def test_every_option_may_be_a_list(words, axis, values, capsys):
     _, document = _rows(["compare", "llama-3.1-8b", "--train", "--on", "8xh100", "--seq", "2k", *words], capsys)
     assert {each["name"]: each["values"] for each in document["axes"]}[axis] == values
@@ -161,7 +192,14 @@ def test_every_option_may_be_a_list(words, axis, values, capsys):
 
 
 def test_a_file_whose_name_has_a_comma_is_one_model(tmp_path, capsys):
-    config = {"model_type": "llama", "hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 1000, "intermediate_size": 512}  # fmt: skip
+    config = {
+        "model_type": "llama",
+        "hidden_size": 256,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "vocab_size": 1000,
+        "intermediate_size": 512,
+    }
     path = tmp_path / "mine, new.json"
     path.write_text(json.dumps(config))
     _, document = _rows(["compare", str(path), "--on", "h100", "--context", "1k"], capsys)
@@ -191,14 +229,21 @@ def test_wrong_usage_is_said_once_and_at_once(words, says, capsys):
 
 
 def test_options_of_other_tools_are_those_of_the_verb_that_is_compared(capsys):
-    assert _rows(["compare", "llama-3.1-8b", "--on", "8xh100", "--tensor_parallel_size", "4,8", "--ctx", "4k"], capsys)[0] == 0  # fmt: skip
+    assert (
+        _rows(["compare", "llama-3.1-8b", "--on", "8xh100", "--tensor_parallel_size", "4,8", "--ctx", "4k"], capsys)[0]
+        == 0
+    )
     _, _, err = _said(["compare", "llama-3.1-8b", "--on", "8xh100", "--max-model-len", "4k,8k"], capsys)
     assert "--context" in err
-    _, _, err = _said(["compare", "llama-3.1-8b", "--train", "--on", "8xh100", "--per-device-train-batch-size", "4"], capsys)  # fmt: skip
+    _, _, err = _said(
+        ["compare", "llama-3.1-8b", "--train", "--on", "8xh100", "--per-device-train-batch-size", "4"], capsys
+    )
     assert "micro" in err or not err
 
 
-@pytest.mark.parametrize("words", [MATRIX, TRAINING, [*MATRIX, "--rows"], ["compare", "llama-3.1-8b", "--on", "8xh100", "--tp", "8,16"]])  # fmt: skip
+@pytest.mark.parametrize(
+    "words", [MATRIX, TRAINING, [*MATRIX, "--rows"], ["compare", "llama-3.1-8b", "--on", "8xh100", "--tp", "8,16"]]
+)
 def test_markdown_is_a_table_that_github_reads(words, capsys):
     status, out, err = _said([*words, "--markdown"], capsys)
     assert (status, err) == (0, "")
@@ -264,7 +309,9 @@ def test_sorting_orders_the_lines_by_their_best_cell(capsys):
 
 
 def test_the_table_across_has_every_cell_once():
-    made = tonnage.compare(["llama-3.1-8b", "qwen3-8b"], ["h100", "8xh100"], weights=[None, "fp8"], context=[4096, 8192, 16384])  # fmt: skip
+    made = tonnage.compare(
+        ["llama-3.1-8b", "qwen3-8b"], ["h100", "8xh100"], weights=[None, "fp8"], context=[4096, 8192, 16384]
+    )
     table = pivot(made)
     assert sorted(number for line in table.lines for number in line.cells) == list(range(24))
     assert (table.down, table.across) == (("model", "on", "weights"), "context")

@@ -14,9 +14,14 @@ TYPES = {"text": "string", "whole": "int64", "number": "double", "truth": "bool"
 
 def _made():
     return tonnage.compare(
-        "llama-3.1-8b", ["h100", "8xrtx-4060-ti", "8xh100"], weights=[None, "fp8"], tensor_parallel_size=[None, 16], enforce_eager=[True, False],
-        gpu_memory_utilization=0.9, context=8192,
-    )  # fmt: skip
+        "llama-3.1-8b",
+        ["h100", "8xrtx-4060-ti", "8xh100"],
+        weights=[None, "fp8"],
+        tensor_parallel_size=[None, 16],
+        enforce_eager=[True, False],
+        gpu_memory_utilization=0.9,
+        context=8192,
+    )
 
 
 def test_parquet_has_a_row_a_cell_with_types_units_and_nulls(tmp_path):
@@ -25,7 +30,9 @@ def test_parquet_has_a_row_a_cell_with_types_units_and_nulls(tmp_path):
     made.to_parquet(tmp_path / "cells.parquet")
     table = parquet.read_table(tmp_path / "cells.parquet")
     assert table.to_pylist() == made.rows
-    assert {field.name: str(field.type) for field in table.schema} == {each.name: TYPES[each.kind] for each in made.columns}  # fmt: skip
+    assert {field.name: str(field.type) for field in table.schema} == {
+        each.name: TYPES[each.kind] for each in made.columns
+    }
     assert {"bool", "double", "int64", "string"} == {str(field.type) for field in table.schema}
     assert table.schema.field("needed_bytes").metadata == {b"unit": b"bytes"}
     assert table.schema.field("tpot_seconds").metadata == {b"unit": b"seconds"}

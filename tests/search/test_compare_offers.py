@@ -1,4 +1,6 @@
-"""Whose prices a comparison has: one provider's for all sizes of an accelerator, and what is rented whole is paid whole and said."""
+"""Whose prices a comparison has: one provider's for all sizes of an accelerator, and what is rented whole is paid
+whole and said.
+"""
 
 import pytest
 

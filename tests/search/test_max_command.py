@@ -21,22 +21,92 @@ def run(capsys):
 @pytest.mark.parametrize(
     ("words", "status", "begins", "says"),
     [
-        ("context llama-3.1-8b --on rtx-4090", 0, "llama-3.1-8b on RTX-4090 serves a context of at most", "tokens do not fit\n\nbound by memory: "),
-        ("context gpt2 --on rtx-4090", 0, "gpt2 on RTX-4090 serves a context of at most 1,024 tokens for 1 request", "bound by the model, not memory: gpt2 was made for 1,024 tokens"),
-        ("context llama-3.1-70b --on rtx-4090", 3, "does not fit: llama-3.1-70b on RTX-4090 needs", "what would let it, each searched again:"),
-        ("users llama-3.1-8b --on 8xh100 --context 500", 0, "llama-3.1-8b on 8xH100-SXM-80GB serves at most 1,024 requests of 500 tokens", "--max-num-seqs 6885"),
-        ("users llama-3.1-8b --on h100 --input 500 --output 100 --ttft 1ms", 3, "not served: ", "bound by the service level: the time to the first token would be past --ttft 1ms"),
-        ("input llama-3.1-8b --on h100 --context 8k --output 100", 0, "llama-3.1-8b on H100-SXM-80GB serves prompts of at most 8,092 tokens with answers of 100 tokens", "bound by another option"),
-        ("layers llama-3.1-70b --on rtx-4090 --weights q4_k_m --context 8k", 0, "llama-3.1-70b on RTX-4090 holds at most 44 layers", "say it with --layers-on-accelerator 44"),
-        ("expert-layers mixtral-8x7b --on rtx-4090 --weights q4_k_m --context 8k", 0, "mixtral-8x7b-v0.1 on RTX-4090 holds the experts of at most", "--expert-layers-on-host"),
-        ("adapters llama-3.1-8b --on rtx-4090 --context 8k", 0, "llama-3.1-8b on RTX-4090 serves with at most", "adapters of rank 16"),
-        ("sequence llama-3.1-8b --on 8xh100", 0, "llama-3.1-8b on 8xH100-SXM-80GB trains on sequences of at most", "tight up to"),
-        ("micro-batch llama-3.1-8b --on 8xh100 --recompute full", 0, "llama-3.1-8b on 8xH100-SXM-80GB trains with at most", "a step then takes"),
-        ("lora-rank gpt2 --on rtx-4090", 0, "gpt2 on RTX-4090 trains adapters (lora) of at most rank 768", "say it with --method lora --lora-rank 768"),
-        ("layers gpt2 --train --on rtx-4090", 0, "gpt2 on RTX-4090 trains at most its last 12 layers", "--method freeze"),
-        ("--on rtx-4090 --kv-cache fp8 ctx llama-3.1-8b", 0, "llama-3.1-8b on RTX-4090 serves a context of at most", "kv_cache"),
+        (
+            "context llama-3.1-8b --on rtx-4090",
+            0,
+            "llama-3.1-8b on RTX-4090 serves a context of at most",
+            "tokens do not fit\n\nbound by memory: ",
+        ),
+        (
+            "context gpt2 --on rtx-4090",
+            0,
+            "gpt2 on RTX-4090 serves a context of at most 1,024 tokens for 1 request",
+            "bound by the model, not memory: gpt2 was made for 1,024 tokens",
+        ),
+        (
+            "context llama-3.1-70b --on rtx-4090",
+            3,
+            "does not fit: llama-3.1-70b on RTX-4090 needs",
+            "what would let it, each searched again:",
+        ),
+        (
+            "users llama-3.1-8b --on 8xh100 --context 500",
+            0,
+            "llama-3.1-8b on 8xH100-SXM-80GB serves at most 1,024 requests of 500 tokens",
+            "--max-num-seqs 6885",
+        ),
+        (
+            "users llama-3.1-8b --on h100 --input 500 --output 100 --ttft 1ms",
+            3,
+            "not served: ",
+            "bound by the service level: the time to the first token would be past --ttft 1ms",
+        ),
+        (
+            "input llama-3.1-8b --on h100 --context 8k --output 100",
+            0,
+            "llama-3.1-8b on H100-SXM-80GB serves prompts of at most 8,092 tokens with answers of 100 tokens",
+            "bound by another option",
+        ),
+        (
+            "layers llama-3.1-70b --on rtx-4090 --weights q4_k_m --context 8k",
+            0,
+            "llama-3.1-70b on RTX-4090 holds at most 44 layers",
+            "say it with --layers-on-accelerator 44",
+        ),
+        (
+            "expert-layers mixtral-8x7b --on rtx-4090 --weights q4_k_m --context 8k",
+            0,
+            "mixtral-8x7b-v0.1 on RTX-4090 holds the experts of at most",
+            "--expert-layers-on-host",
+        ),
+        (
+            "adapters llama-3.1-8b --on rtx-4090 --context 8k",
+            0,
+            "llama-3.1-8b on RTX-4090 serves with at most",
+            "adapters of rank 16",
+        ),
+        (
+            "sequence llama-3.1-8b --on 8xh100",
+            0,
+            "llama-3.1-8b on 8xH100-SXM-80GB trains on sequences of at most",
+            "tight up to",
+        ),
+        (
+            "micro-batch llama-3.1-8b --on 8xh100 --recompute full",
+            0,
+            "llama-3.1-8b on 8xH100-SXM-80GB trains with at most",
+            "a step then takes",
+        ),
+        (
+            "lora-rank gpt2 --on rtx-4090",
+            0,
+            "gpt2 on RTX-4090 trains adapters (lora) of at most rank 768",
+            "say it with --method lora --lora-rank 768",
+        ),
+        (
+            "layers gpt2 --train --on rtx-4090",
+            0,
+            "gpt2 on RTX-4090 trains at most its last 12 layers",
+            "--method freeze",
+        ),
+        (
+            "--on rtx-4090 --kv-cache fp8 ctx llama-3.1-8b",
+            0,
+            "llama-3.1-8b on RTX-4090 serves a context of at most",
+            "kv_cache",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_first_line_is_the_answer_and_then_what_binds(run, words, status, begins, says):
     got, out, err = run(words)
     assert (got, err) == (status, "")
@@ -84,13 +154,21 @@ def test_what_was_looked_for_says_that_it_was(run):
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
-        ("", 64, "WHAT is needed, the first word: context, input, users"), ("kontext llama-3.1-8b --on h100", 64, "no maximum is called 'kontext'. Did you mean 'context'?"),
-        ("context llama-3.1-8b", 64, "--on is needed"), ("context llama-3.1-8b --on h100 --context 8k", 64, "max context looks for context: leave out --context"),
-        ("seq llama-3.1-8b --on h100 --seq 8k", 64, "leave out --sequence-length"), ("users llama-3.1-8b --on h100 --train", 64, "leave out --train"), ("users llama-3.1-8b --on h100 --recompute full", 64, "unrecognized arguments: --recompute"),
-        ("context llama-3.1-8b --on h100 --max-model-len 8k", 64, "--max-model-len of vLLM"), ("sequence llama-3.1-8b --on h100 --bf16", 64, "--precision bf16-mixed"), ("context llama-3.1-8b two --on h100", 64, "unrecognized arguments: two"),
-        ("users mamba-2.8b --on rtx-4090", 4, "names no context"), ("users llama-3.1-8b --on h100 --context 1", 64, "context must hold a token"), ("users llama-3.1-8b --on h100 --rate 3", 64, "leave out --rate"),
+        ("", 64, "WHAT is needed, the first word: context, input, users"),
+        ("kontext llama-3.1-8b --on h100", 64, "no maximum is called 'kontext'. Did you mean 'context'?"),
+        ("context llama-3.1-8b", 64, "--on is needed"),
+        ("context llama-3.1-8b --on h100 --context 8k", 64, "max context looks for context: leave out --context"),
+        ("seq llama-3.1-8b --on h100 --seq 8k", 64, "leave out --sequence-length"),
+        ("users llama-3.1-8b --on h100 --train", 64, "leave out --train"),
+        ("users llama-3.1-8b --on h100 --recompute full", 64, "unrecognized arguments: --recompute"),
+        ("context llama-3.1-8b --on h100 --max-model-len 8k", 64, "--max-model-len of vLLM"),
+        ("sequence llama-3.1-8b --on h100 --bf16", 64, "--precision bf16-mixed"),
+        ("context llama-3.1-8b two --on h100", 64, "unrecognized arguments: two"),
+        ("users mamba-2.8b --on rtx-4090", 4, "names no context"),
+        ("users llama-3.1-8b --on h100 --context 1", 64, "context must hold a token"),
+        ("users llama-3.1-8b --on h100 --rate 3", 64, "leave out --rate"),
     ],
-)  # fmt: skip
+)
 def test_wrong_usage_names_what_to_change(run, words, status, message):
     got, out, err = run(words)
     assert got == status and not out and err.startswith("error: ") and message in err, err

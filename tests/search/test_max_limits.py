@@ -115,12 +115,23 @@ def test_what_an_engine_runs_at_once_is_not_memory():
 @pytest.mark.parametrize(
     ("what", "model", "machine", "options"),
     [
-        ("context", "llama-3.1-8b", "rtx-4090", {}), ("users", "llama-3.1-8b", "h100", {"context": 8192}), ("layers", "llama-3.1-70b", "rtx-4090", {"weights": "q4_k_m", "context": 8192}),
-        ("context", "llama-3.1-70b", "rtx-4090", {}), ("sequence", "llama-3.1-8b", "8xh100", {}), ("micro-batch", "llama-3.1-8b", "8xh100", {"recompute": "full"}),
-        ("lora-rank", "llama-3.1-8b", "rtx-4090", {}), ("input", "llama-3.1-8b", "rtx-4090", {}), ("sequence", "mixtral-8x7b", "4x8xh100", {"runtime": "megatron", "expert_parallel_size": 8, "pipeline_parallel_size": 4}),
+        ("context", "llama-3.1-8b", "rtx-4090", {}),
+        ("users", "llama-3.1-8b", "h100", {"context": 8192}),
+        ("layers", "llama-3.1-70b", "rtx-4090", {"weights": "q4_k_m", "context": 8192}),
+        ("context", "llama-3.1-70b", "rtx-4090", {}),
+        ("sequence", "llama-3.1-8b", "8xh100", {}),
+        ("micro-batch", "llama-3.1-8b", "8xh100", {"recompute": "full"}),
+        ("lora-rank", "llama-3.1-8b", "rtx-4090", {}),
+        ("input", "llama-3.1-8b", "rtx-4090", {}),
+        (
+            "sequence",
+            "mixtral-8x7b",
+            "4x8xh100",
+            {"runtime": "megatron", "expert_parallel_size": 8, "pipeline_parallel_size": 4},
+        ),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_every_advised_change_gives_what_it_says(what, model, machine, options):
     found = tonnage.maximum(what, model, on=machine, **options)
     ask_of = tonnage.serve if found.what.verb == "serve" else tonnage.train
@@ -257,13 +268,20 @@ def test_a_rank_above_the_narrowest_matrix_is_of_no_use():
 @pytest.mark.parametrize(
     ("what", "model", "options", "said"),
     [
-        ("context", "llama-3.1-8b", {"context": 8192}, "looks for context: leave out --context"), ("users", "llama-3.1-8b", {"request_rate": 3.0}, "leave out request_rate"),
-        ("model", "llama-3.1-8b", {}, "leave out MODEL"), ("context", None, {}, "is of one model"), ("lora-rank", "llama-3.1-8b", {"method": "freeze"}, "method lora or dora or qlora"),
-        ("expert-layers", "llama-3.1-8b", {}, "has none"), ("sequence", "llama-3.1-8b", {"context_parallel_size": 3}, "must divide"), ("kontext", "llama-3.1-8b", {}, "Did you mean 'context'"),
-        (3, "llama-3.1-8b", {}, "what takes a name"), ("context", "llama-3.1-8b", {"lora_targets": "x"}, "no option is called"), ("sequence", "llama-3.1-8b", {"reserve_bytes": 90 * 2**30}, "reserve must leave"),
+        ("context", "llama-3.1-8b", {"context": 8192}, "looks for context: leave out --context"),
+        ("users", "llama-3.1-8b", {"request_rate": 3.0}, "leave out request_rate"),
+        ("model", "llama-3.1-8b", {}, "leave out MODEL"),
+        ("context", None, {}, "is of one model"),
+        ("lora-rank", "llama-3.1-8b", {"method": "freeze"}, "method lora or dora or qlora"),
+        ("expert-layers", "llama-3.1-8b", {}, "has none"),
+        ("sequence", "llama-3.1-8b", {"context_parallel_size": 3}, "must divide"),
+        ("kontext", "llama-3.1-8b", {}, "Did you mean 'context'"),
+        (3, "llama-3.1-8b", {}, "what takes a name"),
+        ("context", "llama-3.1-8b", {"lora_targets": "x"}, "no option is called"),
+        ("sequence", "llama-3.1-8b", {"reserve_bytes": 90 * 2**30}, "reserve must leave"),
         ("micro-batch", "llama-3.1-8b", {"global_batch_size": 64, "num_microbatches": 64}, "leave one micro-batch"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_asked_is_refused_with_a_reason(what, model, options, said):
     with pytest.raises(tonnage.TonnageError, match=said):
         tonnage.maximum(what, model, on="h100", **options)

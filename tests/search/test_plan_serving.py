@@ -77,8 +77,15 @@ def test_limits_are_kept_by_the_fullest_replica_of_users_that_replicas_do_not_sh
 
 def test_arrivals_and_prompts_apart_are_what_serve_says_of_them():
     found = tonnage.plan_serving(
-        "llama-3.1-8b", on="4xH100-SXM-80GB", request_rate=6, weights="bf16", vary="disaggregation", top=40, tpot="40ms", **SHORT
-    )  # fmt: skip
+        "llama-3.1-8b",
+        on="4xH100-SXM-80GB",
+        request_rate=6,
+        weights="bf16",
+        vary="disaggregation",
+        top=40,
+        tpot="40ms",
+        **SHORT,
+    )
     apart = [plan for plan in found.plans if plan.layout.prefill]
     assert apart and len(apart) < len(found.plans)
     for plan in found.plans:
@@ -186,13 +193,7 @@ def test_fewer_accelerators_of_another_count_do_not_do():
     assert fewer
     assert (
         tonnage.plan_serving(
-            "llama-3.1-8b",
-            on="l4",
-            concurrency=24,
-            tpot="40ms",
-            goal="accelerators",
-            max_accelerators=fewer,
-            **SHORT,
+            "llama-3.1-8b", on="l4", concurrency=24, tpot="40ms", goal="accelerators", max_accelerators=fewer, **SHORT
         ).status
         == 3
     )

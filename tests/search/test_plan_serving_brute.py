@@ -1,4 +1,6 @@
-"""The search against brute force: every plan of a small space by the path of one answer, and with and without bounds."""
+"""The search against brute force: every plan of a small space by the path of one answer, and with and without
+bounds.
+"""
 
 from itertools import product
 
@@ -57,9 +59,13 @@ def brute(model, name, most, users, weights, limits):
             continue
         for precision in weights:
             options = ServingOptions(
-                tensor_parallel_size=tensor, pipeline_parallel_size=pipeline, expert_parallel_size=expert, weights=precision, concurrency=users,
+                tensor_parallel_size=tensor,
+                pipeline_parallel_size=pipeline,
+                expert_parallel_size=expert,
+                weights=precision,
+                concurrency=users,
                 attention_data_parallel_size=groups if groups > 1 else None,
-            )  # fmt: skip
+            )
             try:
                 answer = serve(model, machine, options, LoadOptions(**LENGTHS, **limits), BillOptions(), advise=False)
             except (InvalidPlan, MissingDatum):
@@ -69,19 +75,26 @@ def brute(model, name, most, users, weights, limits):
                 even = replace(options, concurrency=-(-users // replicas) * replicas)
                 times = serve(model, machine, even, LoadOptions(**LENGTHS), BillOptions(), advise=False).serving
                 yield {
-                    "accelerators": machine.size, "cost": answer.bill.cost.value if answer.bill.cost else None,
-                    "tpot": times["itl_seconds"].value, "ttft": times["ttft_seconds"].value,
-                    "end-to-end": times["end_to_end_seconds"].value, "goodput": -answer.serving["requests_per_second"].value,
-                }  # fmt: skip
+                    "accelerators": machine.size,
+                    "cost": answer.bill.cost.value if answer.bill.cost else None,
+                    "tpot": times["itl_seconds"].value,
+                    "ttft": times["ttft_seconds"].value,
+                    "end-to-end": times["end_to_end_seconds"].value,
+                    "goodput": -answer.serving["requests_per_second"].value,
+                }
 
 
 @FEW
 @given(
-    name=st.sampled_from(sorted(MACHINES)), most=st.integers(1, 3), users=st.integers(1, 60),
-    model=st.sampled_from(["llama-3.1-8b", "qwen3-30b-a3b", "qwen3-4b"]), precision=st.sampled_from(["bf16", "fp8", "awq"]),
-    objective=st.sampled_from(["cost", "accelerators", "tpot", "ttft", "end-to-end", "goodput"]), tpot=st.sampled_from([None, 0.005, 0.012, 0.03]),
+    name=st.sampled_from(sorted(MACHINES)),
+    most=st.integers(1, 3),
+    users=st.integers(1, 60),
+    model=st.sampled_from(["llama-3.1-8b", "qwen3-30b-a3b", "qwen3-4b"]),
+    precision=st.sampled_from(["bf16", "fp8", "awq"]),
+    objective=st.sampled_from(["cost", "accelerators", "tpot", "ttft", "end-to-end", "goodput"]),
+    tpot=st.sampled_from([None, 0.005, 0.012, 0.03]),
     ttft=st.sampled_from([None, 0.05, 0.4]),
-)  # fmt: skip
+)
 def test_the_best_plan_is_the_best_of_all_that_serve_answers(
     name, most, users, model, precision, objective, tpot, ttft
 ):
@@ -89,8 +102,15 @@ def test_the_best_plan_is_the_best_of_all_that_serve_answers(
     every = list(brute(read(model), name, most, users, [precision], limits))
     try:
         found = tonnage.plan_serving(
-            model, on=name, max_accelerators=most, concurrency=users, weights=precision, goal=objective, **LENGTHS, **limits
-        )  # fmt: skip
+            model,
+            on=name,
+            max_accelerators=most,
+            concurrency=users,
+            weights=precision,
+            goal=objective,
+            **LENGTHS,
+            **limits,
+        )
     except MissingDatum:
         assert not every or objective == "cost"
         return
@@ -102,11 +122,15 @@ def test_the_best_plan_is_the_best_of_all_that_serve_answers(
 
 @FEW
 @given(
-    on=st.sampled_from(["l40s,rtx-4090", "h100", "mi300x", "2xH100-SXM-80GB"]), users=st.integers(1, 90),
-    model=st.sampled_from(["llama-3.1-8b", "qwen3-30b-a3b", "qwen3-14b"]), objective=st.sampled_from(["cost", "accelerators", "tpot", "end-to-end", "ttft", "goodput", "token-cost"]),
-    tpot=st.sampled_from([None, 0.008, 0.02]), budget=st.sampled_from([None, 3.0, 15.0]), vary=st.sampled_from([None, "engine", "kv-cache", "batch", "disaggregation"]),
+    on=st.sampled_from(["l40s,rtx-4090", "h100", "mi300x", "2xH100-SXM-80GB"]),
+    users=st.integers(1, 90),
+    model=st.sampled_from(["llama-3.1-8b", "qwen3-30b-a3b", "qwen3-14b"]),
+    objective=st.sampled_from(["cost", "accelerators", "tpot", "end-to-end", "ttft", "goodput", "token-cost"]),
+    tpot=st.sampled_from([None, 0.008, 0.02]),
+    budget=st.sampled_from([None, 3.0, 15.0]),
+    vary=st.sampled_from([None, "engine", "kv-cache", "batch", "disaggregation"]),
     top=st.integers(1, 4),
-)  # fmt: skip
+)
 def test_bounds_change_no_answer(on, users, model, objective, tpot, budget, vary, top):
     said = ServingPlanOptions(goal=objective, max_accelerators=2, budget=budget, vary=vary, top=top)
     load = LoadOptions(**LENGTHS, tpot=tpot)
@@ -125,9 +149,11 @@ def test_bounds_change_no_answer(on, users, model, objective, tpot, budget, vary
 
 @FEW
 @given(
-    name=st.sampled_from(["h100", "l4", "mi300x"]), model=st.sampled_from(["llama-3.1-8b", "qwen3-30b-a3b", "deepseek-v2-lite"]),
-    users=st.integers(1, 64), vary=st.sampled_from([None, "engine"]),
-)  # fmt: skip
+    name=st.sampled_from(["h100", "l4", "mi300x"]),
+    model=st.sampled_from(["llama-3.1-8b", "qwen3-30b-a3b", "deepseek-v2-lite"]),
+    users=st.integers(1, 64),
+    vary=st.sampled_from([None, "engine"]),
+)
 def test_no_plan_is_below_its_bounds(name, model, users, vary):
     from tonnage.search.serving.rows import blocks, least_token_seconds
 

@@ -34,7 +34,21 @@ def test_json_is_one_document_of_its_form(capsys):
 
 
 def test_what_was_asked_is_shown_with_its_units(capsys):
-    _, out, _ = told(capsys, "--on", "h100", "--rate", "1e5", "--max-accelerators", "1", "--ttft", "1", "--tpot", "25ms", "--budget", "15k/month")  # fmt: skip
+    _, out, _ = told(
+        capsys,
+        "--on",
+        "h100",
+        "--rate",
+        "1e5",
+        "--max-accelerators",
+        "1",
+        "--ttft",
+        "1",
+        "--tpot",
+        "25ms",
+        "--budget",
+        "15k/month",
+    )
     assert "100,000 requests a second within TTFT 1.00 s" in out.splitlines()[0]
     rows = {line.split()[0]: line.split(maxsplit=1)[1] for line in out.splitlines() if line.startswith("  ")}
     assert rows["ttft"] == "1.00 s" and rows["tpot"] == "25.00 ms"

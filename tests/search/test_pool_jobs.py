@@ -1,4 +1,6 @@
-"""Jobs on a pool: as many as can be by priority, what runs stays or moves as little as can be, as a walk through all placements finds it."""
+"""Jobs on a pool: as many as can be by priority, what runs stays or moves as little as can be, as a walk through all
+placements finds it.
+"""
 
 from itertools import product
 from math import ceil
@@ -321,9 +323,11 @@ def test_a_job_whose_limit_nothing_keeps_names_it_with_the_least_that_there_is()
     job = {"name": "fast", "model": "llama-3.1-8b", "options": {"context": "2k", "tpot": "1ms"}}
     found = placed([job])
     least = min(
-        tonnage.serve("llama-3.1-8b", on=on, context=2048, concurrency=1, tensor_parallel_size=int(on[0])).serving["tpot_seconds"].value
+        tonnage.serve("llama-3.1-8b", on=on, context=2048, concurrency=1, tensor_parallel_size=int(on[0]))
+        .serving["tpot_seconds"]
+        .value
         for on in ("4xA100-SXM-80GB", "4xL40S")
-    )  # fmt: skip
+    )
     assert not found.verdict.placed
     assert f"tpot is {human(least, 'seconds')}, and 1.00 ms is asked for" in found.nearest_miss
 

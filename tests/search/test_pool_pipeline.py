@@ -1,4 +1,6 @@
-"""Layers over unlike accelerators: the best there is, as a walk through all of them finds it, and as the estimator has it."""
+"""Layers over unlike accelerators: the best there is, as a walk through all of them finds it, and as the estimator
+has it.
+"""
 
 from itertools import combinations, product
 from math import inf
@@ -65,12 +67,23 @@ def pipes(draw, *, alike: bool) -> Pipe:
     for _ in range(kinds):
         held = row()
         host = draw(st.sampled_from([0.0, 0.0, 6.0]))
-        costs.append(Costs(
-            seconds=row(), bytes=held, kept=tuple(0.25 * each for each in held), weights=held, usable=float(draw(st.integers(2, 24))),
-            most=draw(st.integers(0, 2)), fixed_seconds=draw(st.sampled_from([0.0, 0.5])), fixed_bytes=draw(st.sampled_from([0.0, 1.0])),
-            first_seconds=draw(st.sampled_from([0.0, 2.0])), last_seconds=draw(st.sampled_from([0.0, 3.0])), last_bytes=draw(st.sampled_from([0.0, 2.0])),
-            host_bytes=host, host_rate=2.0,
-        ))  # fmt: skip
+        costs.append(
+            Costs(
+                seconds=row(),
+                bytes=held,
+                kept=tuple(0.25 * each for each in held),
+                weights=held,
+                usable=float(draw(st.integers(2, 24))),
+                most=draw(st.integers(0, 2)),
+                fixed_seconds=draw(st.sampled_from([0.0, 0.5])),
+                fixed_bytes=draw(st.sampled_from([0.0, 1.0])),
+                first_seconds=draw(st.sampled_from([0.0, 2.0])),
+                last_seconds=draw(st.sampled_from([0.0, 3.0])),
+                last_bytes=draw(st.sampled_from([0.0, 2.0])),
+                host_bytes=host,
+                host_rate=2.0,
+            )
+        )
     stages = draw(st.integers(1, min(layers, 4)))
     trains = draw(st.booleans())
     return Pipe(costs, stages, lambda place: float(min(stages - place, 3)) if trains else 0.0)
@@ -172,8 +185,15 @@ def test_equal_accelerators_give_the_step_that_train_has():
     pool = Pool(inventory_of({"nodes": [{"name": "h", "accelerator": H100, "count": 8, "nodes": 4}]}))
     group = Group(pool, model, TrainingOptions(runtime="megatron", recompute="full", global_batch_size=64), 8, 1)
     runs = [Run(0, start, start + 8) for start in range(0, 32, 8)]
-    plain = tonnage.train("llama-3.1-8b", on="4x8xh100", runtime="megatron", recompute="full", global_batch_size=64, tensor_parallel_size=8,
-                          pipeline_parallel_size=4)  # fmt: skip
+    plain = tonnage.train(
+        "llama-3.1-8b",
+        on="4x8xh100",
+        runtime="megatron",
+        recompute="full",
+        global_batch_size=64,
+        tensor_parallel_size=8,
+        pipeline_parallel_size=4,
+    )
     assert group.step_seconds(runs) == pytest.approx(plain.step_time.value, rel=1e-9)
     assert max(each.needed for each in group.check(runs)) == pytest.approx(plain.needed_bytes, rel=1e-6)
 
@@ -316,7 +336,9 @@ def test_stages_may_be_said_as_pipeline_parallel_size():
 
 
 def test_accelerators_of_one_type_are_not_counted_of_all_types():
-    text = tonnage.place(MIXED, "llama-3.1-8b", split="pipeline", concurrency=1, tensor_parallel_size=8).document.verdict.text  # fmt: skip
+    text = tonnage.place(
+        MIXED, "llama-3.1-8b", split="pipeline", concurrency=1, tensor_parallel_size=8
+    ).document.verdict.text
     assert text.startswith("8 H100-SXM-80GB of the pool's 40 accelerators hold llama-3.1-8b: 1 stage,")
 
 
@@ -331,9 +353,14 @@ def test_a_bound_of_a_search_whose_time_is_up_has_a_unit():
     assert "no placement is below 70.49 ms (a round of tokens)" in text
 
 
-@pytest.mark.parametrize(("outside", "why"), [({}, "RTX-4090 has 1 in a node, and a stage takes 4"), ({"outside": "10GB/s"}, None)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("outside", "why"), [({}, "RTX-4090 has 1 in a node, and a stage takes 4"), ({"outside": "10GB/s"}, None)]
+)
 def test_a_pool_without_room_names_all_kinds_that_it_looked_at(outside, why):
-    nodes = [{"name": "a", "accelerator": "RTX-3080", "count": 4, **outside}, {"name": "b", "accelerator": "RTX-4090", **outside}]  # fmt: skip
+    nodes = [
+        {"name": "a", "accelerator": "RTX-3080", "count": 4, **outside},
+        {"name": "b", "accelerator": "RTX-4090", **outside},
+    ]
     document = tonnage.place({"nodes": nodes}, "llama-3.1-70b", concurrency=4, context=4096).document
     assert not document.verdict.placed
     assert why in document.binding if why else document.binding.startswith("the memory of the whole pool")

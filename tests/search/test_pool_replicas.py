@@ -33,8 +33,16 @@ def candidates(draw) -> list[Candidate]:
     found = []
     for number in range(draw(st.integers(1, 2))):
         each, nodes = draw(st.integers(1, 6)), tuple(f"{number}-{at}" for at in range(draw(st.integers(1, 2))))
-        kind = Kind(group="g", accelerator=accelerator("L40S"), each=each, free=1, node=Node(name="n", accelerator="L40S", accelerators=each),
-                    price=float(draw(st.integers(1, 5))), parts=nodes, nodes=nodes)  # fmt: skip
+        kind = Kind(
+            group="g",
+            accelerator=accelerator("L40S"),
+            each=each,
+            free=1,
+            node=Node(name="n", accelerator="L40S", accelerators=each),
+            price=float(draw(st.integers(1, 5))),
+            parts=nodes,
+            nodes=nodes,
+        )
         for width in (1, 2, 4):
             if width <= each and draw(st.booleans()):
                 found.append(
@@ -71,8 +79,11 @@ def every_count(found: list[Candidate]):
 @settings(max_examples=40)
 def test_a_demand_is_held_at_least_cost_and_every_replica_finds_a_node(found, amount):
     assume(found)
-    costs = [sum(hourly_cost(found, each) * count for each, count in zip(found, counts, strict=True)) for counts in every_count(found)
-             if sum(each.capacity * count for each, count in zip(found, counts, strict=True)) >= amount]  # fmt: skip
+    costs = [
+        sum(hourly_cost(found, each) * count for each, count in zip(found, counts, strict=True))
+        for counts in every_count(found)
+        if sum(each.capacity * count for each, count in zip(found, counts, strict=True)) >= amount
+    ]
     counts, (value, bound) = choose_counts(found, Demand(is_open=True, amount=float(amount)), Effort())
     assert (counts is None) == (not costs)
     if counts is not None:
@@ -98,11 +109,23 @@ def test_the_replicas_of_a_demand_answer_it_within_the_service_level():
     assert found.verdict.placed and found.placed_as == "replicas" and found.verdict.optimal
     assert found.figures["requests_per_second"] >= 12
     for row in found.replicas:
-        answer = tonnage.serve("llama-3.1-8b", on=f"{row.accelerators}x{row.accelerator}", request_rate=row.capacity * 0.999, ttft="500ms", tpot="40ms",
-                               tensor_parallel_size=row.accelerators, **SERVED)  # fmt: skip
+        answer = tonnage.serve(
+            "llama-3.1-8b",
+            on=f"{row.accelerators}x{row.accelerator}",
+            request_rate=row.capacity * 0.999,
+            ttft="500ms",
+            tpot="40ms",
+            tensor_parallel_size=row.accelerators,
+            **SERVED,
+        )
         assert answer.status == 0 and row.requests <= answer.serving["concurrency"].value
-        held = tonnage.serve("llama-3.1-8b", on=f"{row.accelerators}x{row.accelerator}", concurrency=row.requests,
-                             tensor_parallel_size=row.accelerators, **SERVED)  # fmt: skip
+        held = tonnage.serve(
+            "llama-3.1-8b",
+            on=f"{row.accelerators}x{row.accelerator}",
+            concurrency=row.requests,
+            tensor_parallel_size=row.accelerators,
+            **SERVED,
+        )
         assert held.fits and held.needed_bytes == row.needed_bytes
 
 
@@ -163,8 +186,14 @@ def test_users_that_serve_refuses_are_cut_to_the_most_that_it_takes(most, true):
 @pytest.mark.parametrize("split", ["replicas", "pipeline"])
 def test_lengths_that_nobody_says_are_those_of_plan_serve_and_are_shown(split):
     question = tonnage.place(POOL, "llama-3.1-8b", split=split, concurrency=4).document.question
-    shown = {name: (question[name]["value"], question[name]["from"]) for name in ("context", "input_tokens", "output_tokens")}  # fmt: skip
-    assert shown == {"context": (2048, "default"), "input_tokens": (1024, "default"), "output_tokens": (1024, "default")}  # fmt: skip
+    shown = {
+        name: (question[name]["value"], question[name]["from"]) for name in ("context", "input_tokens", "output_tokens")
+    }
+    assert shown == {
+        "context": (2048, "default"),
+        "input_tokens": (1024, "default"),
+        "output_tokens": (1024, "default"),
+    }
     said = tonnage.place(POOL, "llama-3.1-8b", split=split, concurrency=4, context=8192).document.question
     assert said["context"]["value"] == 8192 and said["input_tokens"]["value"] == 1024
 
@@ -180,9 +209,11 @@ def test_a_limit_that_nothing_keeps_is_named_with_the_least_that_there_is(demand
     found = tonnage.place(POOL, "llama-3.1-8b", tpot="0.1ms", **demand, **SERVED)
     document = found.document
     least = min(
-        tonnage.serve("llama-3.1-8b", on=on, concurrency=1, tensor_parallel_size=int(on[0]), **SERVED).serving["tpot_seconds"].value
+        tonnage.serve("llama-3.1-8b", on=on, concurrency=1, tensor_parallel_size=int(on[0]), **SERVED)
+        .serving["tpot_seconds"]
+        .value
         for on in ("4xA100-SXM-80GB", "2xH100-SXM-80GB", "2xL40S")
-    )  # fmt: skip
+    )
     assert found.status == 3 and f"tpot is {human(least, 'seconds')}" in document.nearest_miss
     assert "100.00 us is asked for" in document.nearest_miss and "tpot" in document.verdict.text
     assert len([each for each in document.warnings if "tpot" in each]) == 3  # one of each type, not of each width

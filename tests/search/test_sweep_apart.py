@@ -1,4 +1,6 @@
-"""The process that joins Ray is not the one that answers the user: whatever ends it, the sweep says so and how to go on."""
+"""The process that joins Ray is not the one that answers the user: whatever ends it, the sweep says so and how to go
+on.
+"""
 
 import multiprocessing
 import os
@@ -32,10 +34,14 @@ def test_chunks_come_from_the_process_of_the_driver(driver, tmp_path):
     assert not multiprocessing.active_children()
 
 
-@pytest.mark.parametrize(("does", "how"), [
-    (_sweeps.is_killed_after_three, "Ray is lost on this node: the process that joined it ended with status 1."),
-    (_sweeps.loses_the_cluster, "Ray is lost: ConnectionError: failed to connect to GCS"),
-], ids=["its agent dies", "the head dies"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("does", "how"),
+    [
+        (_sweeps.is_killed_after_three, "Ray is lost on this node: the process that joined it ended with status 1."),
+        (_sweeps.loses_the_cluster, "Ray is lost: ConnectionError: failed to connect to GCS"),
+    ],
+    ids=["its agent dies", "the head dies"],
+)
 def test_a_ray_that_is_lost_is_said_with_how_to_go_on(does, how, driver, tmp_path, capsys):
     driver(does)
     (tmp_path / "sweep.yaml").write_text(TEXT)

@@ -284,7 +284,11 @@ def test_lines_without_a_terminal_have_share_rate_and_what_is_left():
         shown(100)
         now.time = 20.0
         shown(600)
-    assert stream.text.splitlines() == ["200 of 1,000 plans (20.0 %), were there", "400 of 1,000 plans (40.0 %), 18 plans/s, 33 s left", "1,000 of 1,000 plans (100.0 %), 40 plans/s"]  # fmt: skip
+    assert stream.text.splitlines() == [
+        "200 of 1,000 plans (20.0 %), were there",
+        "400 of 1,000 plans (40.0 %), 18 plans/s, 33 s left",
+        "1,000 of 1,000 plans (100.0 %), 40 plans/s",
+    ]
 
 
 def test_a_terminal_has_a_bar_that_goes_away():
@@ -305,7 +309,10 @@ def test_questions_of_serving_are_counted_as_questions():
 
 
 def test_prices_of_answers_alone_are_called_so_and_one_process_is_one(tmp_path, capsys):
-    text = "kind: serve\nmodels: [gpt2]\non: [1xh100]\npoints: 2\noptions: {input_tokens: 100, output_tokens: 20, weights: bf16}\n"
+    text = (
+        "kind: serve\nmodels: [gpt2]\non: [1xh100]\npoints: 2\noptions: {input_tokens: 100, output_tokens: 20, "
+        "weights: bf16}\n"
+    )
     (tmp_path / "some.yaml").write_text(text)
     assert main(["sweep", str(tmp_path / "some.yaml"), "--out", str(tmp_path / "out"), "--workers", "1"]) == 0
     said = capsys.readouterr()

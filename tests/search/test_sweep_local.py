@@ -100,7 +100,10 @@ if __name__ == "__main__":
 def test_ctrl_c_ends_a_sweep_that_can_be_gone_on_with(undisturbed, tmp_path, capsys, monkeypatch):
     (tmp_path / "sweep.yaml").write_text(TEXT)
     words = ["sweep", str(tmp_path / "sweep.yaml"), "--out", str(tmp_path / "out"), "--workers", "2"]
-    monkeypatch.setattr("tonnage.search.sweep.drive.sweep.__kwdefaults__", {**sweep.__kwdefaults__, "progress": when(2, lambda: os.kill(os.getpid(), signal.SIGTERM))})  # fmt: skip
+    monkeypatch.setattr(
+        "tonnage.search.sweep.drive.sweep.__kwdefaults__",
+        {**sweep.__kwdefaults__, "progress": when(2, lambda: os.kill(os.getpid(), signal.SIGTERM))},
+    )
     assert main(words) == 130
     assert "--resume" in capsys.readouterr().err and not multiprocessing.active_children()
     monkeypatch.undo()

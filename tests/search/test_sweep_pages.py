@@ -25,8 +25,11 @@ def test_every_field_of_the_file_is_on_the_page():
 
 
 def test_a_large_sweep_costs_its_plans_over_the_measured_rate():
-    rates = {"Ray, two workers: plans a second of processor time in chunks": 250_000, "Parquet of a plan": 50,
-             "Ray, two workers: time outside of chunks, of all workers' time": 0.2}  # fmt: skip
+    rates = {
+        "Ray, two workers: plans a second of processor time in chunks": 250_000,
+        "Parquet of a plan": 50,
+        "Ray, two workers: time outside of chunks, of all workers' time": 0.2,
+    }
     node = _sweep_cost.Node("n", 10, 3.0, "somebody")
     found = _sweep_cost.cost(10**10, 5, node, rates)
     assert found.core_hours == pytest.approx(10**10 / 200_000 / 3600)

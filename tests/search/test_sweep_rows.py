@@ -28,8 +28,18 @@ from tonnage.search.training import walk
 from tonnage.search.training.space import Space
 from tonnage.search.training.validity import columns_of, holding
 
-SIZES = ("sequence_length", "micro_batch_size", "num_microbatches", "tensor_parallel_size", "pipeline_parallel_size", "virtual_pipeline_size",
-         "context_parallel_size", "expert_parallel_size", "expert_tensor_parallel_size", "data_parallel_size")  # fmt: skip
+SIZES = (
+    "sequence_length",
+    "micro_batch_size",
+    "num_microbatches",
+    "tensor_parallel_size",
+    "pipeline_parallel_size",
+    "virtual_pipeline_size",
+    "context_parallel_size",
+    "expert_parallel_size",
+    "expert_tensor_parallel_size",
+    "data_parallel_size",
+)
 
 
 def rows_of(spec):
@@ -59,8 +69,9 @@ def every_plan(spec):
 
 
 def one_by_one(model, machine, said, spec):
-    """What a single answer says: its plan, bytes and seconds; None where it is refused. An option that does not apply beside a value of what varies
-    is left out, once."""
+    """What a single answer says: its plan, bytes and seconds; None where it is refused. An option that does not
+    apply beside a value of what varies is left out, once.
+    """
     varied = [axis.name for axis in spec.axes if len(axis.values) > 1] + ["model"] * (len(spec.models) > 1)
     while True:
         try:
@@ -92,14 +103,27 @@ def some(*values, most=3):
 
 
 AXES = {
-    "tensor_parallel_size": some(1, 2, 3, 4, 8), "pipeline_parallel_size": some(1, 2, 4, most=2), "context_parallel_size": some(1, 2, 4, most=2),
-    "expert_parallel_size": some(1, 2, 8, most=2), "expert_tensor_parallel_size": some(1, 2, most=2), "data_parallel_size": some(1, 2, 4, 8),
-    "sequence_length": some(510, 2048, 4096, 300_000), "micro_batch_size": some(1, 2), "num_microbatches": some(1, 2, 3, 8),
-    "recompute": some("none", "selective", "full", most=2), "zero_stage": some(0, 1, 2, 3, most=2), "precision": some("bf16-mixed", "fp32", "bf16", most=2),
-    "optimizer": some("adamw", "sgd", "muon", most=2), "runtime": some("megatron", "fsdp2", "deepspeed", "transformers", most=2),
-    "virtual_pipeline_size": some(1, 2, most=2), "pipeline_schedule": some("1f1b", "gpipe", "zbv", "dualpipev", most=2), "loss": some("full", "chunked", most=2),
-    "sequence_parallel": st.just([True, False]), "packing": st.just([True, False]), "replicate_size": some(1, 2, most=2),
-}  # fmt: skip
+    "tensor_parallel_size": some(1, 2, 3, 4, 8),
+    "pipeline_parallel_size": some(1, 2, 4, most=2),
+    "context_parallel_size": some(1, 2, 4, most=2),
+    "expert_parallel_size": some(1, 2, 8, most=2),
+    "expert_tensor_parallel_size": some(1, 2, most=2),
+    "data_parallel_size": some(1, 2, 4, 8),
+    "sequence_length": some(510, 2048, 4096, 300_000),
+    "micro_batch_size": some(1, 2),
+    "num_microbatches": some(1, 2, 3, 8),
+    "recompute": some("none", "selective", "full", most=2),
+    "zero_stage": some(0, 1, 2, 3, most=2),
+    "precision": some("bf16-mixed", "fp32", "bf16", most=2),
+    "optimizer": some("adamw", "sgd", "muon", most=2),
+    "runtime": some("megatron", "fsdp2", "deepspeed", "transformers", most=2),
+    "virtual_pipeline_size": some(1, 2, most=2),
+    "pipeline_schedule": some("1f1b", "gpipe", "zbv", "dualpipev", most=2),
+    "loss": some("full", "chunked", most=2),
+    "sequence_parallel": st.just([True, False]),
+    "packing": st.just([True, False]),
+    "replicate_size": some(1, 2, most=2),
+}
 
 
 @st.composite
@@ -119,9 +143,19 @@ def test_a_schedule_of_two_chunks_is_left_out_where_a_sweep_has_one_stage():
     """Its two chunks were kept, so that the plan of one stage had no row."""
     axis = Axis(name="pipeline_parallel_size", values=(1, 2))
     spec = Spec(
-        kind="train", models=("llama-3.1-8b",), clusters=("h100",), outer=(axis,), inner=(), options={"pipeline_schedule": "zbv"},
-        keep="all", best=10, money={}, points=24, chunk_plans=65536, left_out=(),
-    )  # fmt: skip
+        kind="train",
+        models=("llama-3.1-8b",),
+        clusters=("h100",),
+        outer=(axis,),
+        inner=(),
+        options={"pipeline_schedule": "zbv"},
+        keep="all",
+        best=10,
+        money={},
+        points=24,
+        chunk_plans=65536,
+        left_out=(),
+    )
     rows, _ = rows_of(spec)
     assert [plan for plan, _ in rows] == [0]
 
@@ -152,17 +186,39 @@ def test_a_sweep_has_a_row_for_each_plan_that_is_no_error_alone_and_runs_evenly_
 
 
 SEARCHED = [
-    ("llama-3.2-1b", {"runtime": "megatron", "recompute": "none"}, {"virtual_pipeline_size": [1, 2], "global_batch_size": [8, 12, 24]}),
-    ("llama-3.2-1b", {"runtime": "fsdp2", "recompute": "full", "zero_stage": 3}, {"virtual_pipeline_size": [1], "sequence_parallel": [True, False], "global_batch_size": [8, 12]}),
-    ("qwen3-30b-a3b", {"runtime": "megatron", "recompute": "full"}, {"virtual_pipeline_size": [1], "expert_parallel_size": [1, 2, 3], "expert_tensor_parallel_size": [1, 2], "global_batch_size": [8]}),
-]  # fmt: skip
+    (
+        "llama-3.2-1b",
+        {"runtime": "megatron", "recompute": "none"},
+        {"virtual_pipeline_size": [1, 2], "global_batch_size": [8, 12, 24]},
+    ),
+    (
+        "llama-3.2-1b",
+        {"runtime": "fsdp2", "recompute": "full", "zero_stage": 3},
+        {"virtual_pipeline_size": [1], "sequence_parallel": [True, False], "global_batch_size": [8, 12]},
+    ),
+    (
+        "qwen3-30b-a3b",
+        {"runtime": "megatron", "recompute": "full"},
+        {
+            "virtual_pipeline_size": [1],
+            "expert_parallel_size": [1, 2, 3],
+            "expert_tensor_parallel_size": [1, 2],
+            "global_batch_size": [8],
+        },
+    ),
+]
 
 
 @pytest.mark.parametrize(("name", "options", "vary"), SEARCHED)
 def test_a_sweep_and_a_search_take_the_same_plans(name, options, vary):
     options = {"zero_stage": 0, **options, "loss": "full"}
-    vary = {"sequence_length": [1020, 1022, 1024], "tensor_parallel_size": [1, 2, 3, 4], "pipeline_parallel_size": [1, 2, 4], "context_parallel_size": [1, 2],
-            "micro_batch_size": [1, 2]} | vary  # fmt: skip
+    vary = {
+        "sequence_length": [1020, 1022, 1024],
+        "tensor_parallel_size": [1, 2, 3, 4],
+        "pipeline_parallel_size": [1, 2, 4],
+        "context_parallel_size": [1, 2],
+        "micro_batch_size": [1, 2],
+    } | vary
     told = [*SIZES, *(each for each in vary if each == "sequence_parallel")]
     rows, _ = rows_of(parse({"models": [name], "on": ["8xh100"], "options": options, "vary": vary}))
     space, found = Space(read(name), [cluster("8xh100")], TrainingOptions(**options), vary), set()
@@ -182,8 +238,14 @@ def test_a_sweep_and_a_search_take_the_same_plans(name, options, vary):
 
 
 def test_verdict_and_money_are_those_of_an_answer():
-    spec = parse({"models": ["llama-3.1-8b"], "on": ["8xh100"], "options": {"runtime": "megatron"},
-                  "vary": {"micro_batch_size": [1, 2, 4, 8], "tensor_parallel_size": [1, 2]}})  # fmt: skip
+    spec = parse(
+        {
+            "models": ["llama-3.1-8b"],
+            "on": ["8xh100"],
+            "options": {"runtime": "megatron"},
+            "vary": {"micro_batch_size": [1, 2, 4, 8], "tensor_parallel_size": [1, 2]},
+        }
+    )
     rows, _ = rows_of(spec)
     seen = set()
     for number, name, on, said in every_plan(spec):
@@ -198,7 +260,14 @@ def test_verdict_and_money_are_those_of_an_answer():
 
 
 def test_a_price_or_a_time_that_nobody_knows_is_no_number():
-    spec = parse({"models": ["llama-3.1-8b"], "on": ["8xascend-910a", "8xh100"], "options": {"objective": "dpo"}, "vary": {"micro_batch_size": [1]}})  # fmt: skip
+    spec = parse(
+        {
+            "models": ["llama-3.1-8b"],
+            "on": ["8xascend-910a", "8xh100"],
+            "options": {"objective": "dpo"},
+            "vary": {"micro_batch_size": [1]},
+        }
+    )
     rows, _ = rows_of(spec)
     assert {row["cluster"] for row in rows.values()} == {0, 1}
     assert all(
@@ -227,13 +296,23 @@ def test_plans_that_break_the_same_rule_are_counted_together_whatever_the_model(
     spec = parse({"models": ["gpt2", "bert-base-uncased"], "on": ["8xh100"], "vary": {"sequence_length": [4096, 8192]}})
     assert {each.constraint: each.plans for each in rows_of(spec)[1] if each.plans} == {
         "sequence_length may be at most N for the model: its learned table wpe has no more positions": 2,
-        "sequence_length may be at most N for the model: its learned table embeddings.position_embeddings has no more positions": 2,
+        (
+            "sequence_length may be at most N for the model: its learned table embeddings.position_embeddings "
+            "has no more positions"
+        ): 2,
     }
 
 
 def test_rows_of_serving_are_the_points_of_frontiers():
-    spec = parse({"kind": "serve", "models": ["llama-3.1-8b", "deepseek-v3"], "on": ["8xh100"], "points": 5,
-                  "vary": {"input_tokens": [1000, "4k"], "engine": ["vllm", "sglang"]}})  # fmt: skip
+    spec = parse(
+        {
+            "kind": "serve",
+            "models": ["llama-3.1-8b", "deepseek-v3"],
+            "on": ["8xh100"],
+            "points": 5,
+            "vary": {"input_tokens": [1000, "4k"], "engine": ["vllm", "sglang"]},
+        }
+    )
     rows, tally = rows_of(spec)
     for number, name, on, said in every_plan(spec):
         load = LoadOptions(input_tokens=said["input_tokens"])

@@ -33,10 +33,23 @@ BAD = [
     ({"vary": {"micro_batch_size": []}}, "vary: micro_batch_size takes a list of values"),
     ({"vary": {"micro_batch_size": {"from": 1, "upto": 8}}}, "'upto'"),
     ({"vary": {"micro_batch_size": {"from": 8, "to": 1}}}, "to must be at least from. Got from 8, to 1."),
-    ({"vary": {"micro_batch_size": {"from": 1, "to": 8, "step": 1, "times": 2}}}, "a range is from, to and step, or from, to and times"),
+    (
+        {"vary": {"micro_batch_size": {"from": 1, "to": 8, "step": 1, "times": 2}}},
+        "a range is from, to and step, or from, to and times",
+    ),
     ({"vary": {"micro_batch_size": {"from": 1, "to": 10**9}}}, "at most 100,000 values"),
     ({"vary": {"num_microbatches": [1], "global_batch_size": [8]}}, "say the same"),
-    ({"vary": {"micro_batch_size": {"from": 1, "to": 99_999}, "num_microbatches": {"from": 1, "to": 99_999}, "sequence_length": {"from": 1, "to": 99_999}, "tensor_parallel_size": {"from": 1, "to": 99_999}}}, "at most 2^62 plans"),
+    (
+        {
+            "vary": {
+                "micro_batch_size": {"from": 1, "to": 99_999},
+                "num_microbatches": {"from": 1, "to": 99_999},
+                "sequence_length": {"from": 1, "to": 99_999},
+                "tensor_parallel_size": {"from": 1, "to": 99_999},
+            }
+        },
+        "at most 2^62 plans",
+    ),
     ({"vary": {"teacher": ["gpt2"]}}, "teacher cannot be swept"),
     ({"options": {"recompute": None}}, "recompute has no value"),
     ({"keep": "some"}, "keep of a sweep of kind train must be all, fitting or {best: N}. Got 'some'."),
@@ -45,12 +58,18 @@ BAD = [
     ({"money": {"provider": "AVS"}}, "AVS"),
     ({"money": {"price": 3}}, "no field of money is called 'price'"),
     ({"chunk_plans": 0}, "chunk_plans must be a whole number from 1 to 4,194,304. Got 0."),
-    ({"kind": "serve", "vary": {"weights": ["fp8", "q4_k_m", "exl9", "fp99"]}}, "no precision or GGUF file type is called 'exl9'"),
+    (
+        {"kind": "serve", "vary": {"weights": ["fp8", "q4_k_m", "exl9", "fp99"]}},
+        "no precision or GGUF file type is called 'exl9'",
+    ),
     ({"kind": "serve", "options": {"weights": "fp99"}, "vary": {}}, "no precision or GGUF file type is called 'fp99'"),
     ({"kind": "serve", "options": {"kv_cache": "fp9"}, "vary": {}}, "no kv_cache is called 'fp9'"),
     ({"kind": "serve", "options": {"engine": "vlllm"}, "vary": {}}, "'vlllm'"),
-    ({"kind": "serve", "vary": {"micro_batch_size": [1]}}, "no option of a sweep of kind serve (vary) is called 'micro_batch_size'"),
-]  # fmt: skip
+    (
+        {"kind": "serve", "vary": {"micro_batch_size": [1]}},
+        "no option of a sweep of kind serve (vary) is called 'micro_batch_size'",
+    ),
+]
 
 
 @pytest.mark.parametrize(("changes", "said"), BAD, ids=lambda each: str(each)[:60])
@@ -63,13 +82,18 @@ def test_what_cannot_be_is_refused_with_field_value_and_nearest(changes, said):
 def test_a_file_is_read_as_people_write_it(tmp_path):
     (tmp_path / "a.yaml").write_text(
         "models: [gpt2]\non: [h100, 2x8xh100]\noptions: {recompute: full}\n"
-        "vary:\n  sequence_length: [512, 8k]\n  micro_batch_size: {from: 1, to: 16, times: 2}\n  num_microbatches: {from: 3, to: 9, step: 3}\n"
+        "vary:\n  sequence_length: [512, 8k]\n  micro_batch_size: {from: 1, to: 16, times: 2}\n  "
+        "num_microbatches: {from: 3, to: 9, step: 3}\n"
         "  optimizer: [adamw, sgd]\nkeep: {best: 3}\n"
     )
     spec = read(tmp_path / "a.yaml")
     assert spec.clusters == ("h100", "2x8xh100") and (spec.keep, spec.best) == ("best", 3)
     assert {axis.name: axis.values for axis in spec.axes} == {
-        "sequence_length": (512, 8192), "micro_batch_size": (1, 2, 4, 8, 16), "num_microbatches": (3, 6, 9), "optimizer": ("adamw", "sgd")}  # fmt: skip
+        "sequence_length": (512, 8192),
+        "micro_batch_size": (1, 2, 4, 8, 16),
+        "num_microbatches": (3, 6, 9),
+        "optimizer": ("adamw", "sgd"),
+    }
     assert spec.options == {"recompute": "full"} and Tasks(spec).plans == 2 * 2 * 5 * 3 * 2
     (tmp_path / "b.yaml").write_text((tmp_path / "a.yaml").read_text().replace("recompute: full", "recompute: none"))
     assert read(tmp_path / "b.yaml").digest() != spec.digest() == read(tmp_path / "a.yaml").digest()
@@ -99,9 +123,15 @@ def test_a_command_that_lacks_something_is_status_64(words, capsys):
 @given(st.integers(1, 400), st.lists(st.integers(1, 4), max_size=3), st.lists(st.integers(1, 9), max_size=3))
 def test_chunks_hold_every_plan_once_whatever_their_size(size, outer, inner):
     """Numbers of plans over all chunks are 0, 1, 2, ...; and a plan's digits are those of nested loops."""
-    spec = Spec(kind="train", models=("a", "b"), clusters=("c",), options={}, chunk_plans=size,
-                outer=tuple(Axis(f"o{i}", tuple(range(n))) for i, n in enumerate(outer)),
-                inner=tuple(Axis(f"i{i}", tuple(range(n))) for i, n in enumerate(inner)))  # fmt: skip
+    spec = Spec(
+        kind="train",
+        models=("a", "b"),
+        clusters=("c",),
+        options={},
+        chunk_plans=size,
+        outer=tuple(Axis(f"o{i}", tuple(range(n))) for i, n in enumerate(outer)),
+        inner=tuple(Axis(f"i{i}", tuple(range(n))) for i, n in enumerate(inner)),
+    )
     tasks = Tasks(spec)
     loops = product(range(2), range(1), *map(range, outer), *map(range, inner))
     seen = 0

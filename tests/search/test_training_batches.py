@@ -65,10 +65,18 @@ def test_a_run_of_so_many_steps_keeps_to_one_batch():
 
 
 VARIED = {
-    "recompute": ("none", "selective", "full"), "zero_stage": (0, 1), "micro_batch_size": (1, 2, 4, 8), "global_batch_size": (32, 48, 64),
-    "virtual_pipeline_size": (1, 2, 4), "optimizer": ("adamw", "sgd"), "precision": ("bf16-mixed", "bf16"), "first_stage_layers": (3, 4, 5),
-    "account_for_loss_in_pipeline_split": (False, True), "loss": ("full", "fused"), "pipeline_parallel_size": (1, 2, 4),
-}  # fmt: skip
+    "recompute": ("none", "selective", "full"),
+    "zero_stage": (0, 1),
+    "micro_batch_size": (1, 2, 4, 8),
+    "global_batch_size": (32, 48, 64),
+    "virtual_pipeline_size": (1, 2, 4),
+    "optimizer": ("adamw", "sgd"),
+    "precision": ("bf16-mixed", "bf16"),
+    "first_stage_layers": (3, 4, 5),
+    "account_for_loss_in_pipeline_split": (False, True),
+    "loss": ("full", "fused"),
+    "pipeline_parallel_size": (1, 2, 4),
+}
 
 
 @settings(**FEW)
@@ -126,8 +134,12 @@ def test_constraints_rule_out_as_many_plans_with_and_without_bounds():
 
 @pytest.mark.parametrize(
     ("words", "text"),
-    [("--no-contiguous-gradients", "is a setting of deepspeed"), ("--lora-rank 16", "belongs to method"), ("--float8 rowwise --runtime megatron", "option of fsdp2")],
-)  # fmt: skip
+    [
+        ("--no-contiguous-gradients", "is a setting of deepspeed"),
+        ("--lora-rank 16", "belongs to method"),
+        ("--float8 rowwise --runtime megatron", "option of fsdp2"),
+    ],
+)
 def test_what_no_sizes_would_make_valid_is_said_without_a_search(words, text, capsys, monkeypatch):
     def nothing(*_, **__):
         raise AssertionError("a search was begun")
@@ -146,7 +158,9 @@ def test_of_two_runtimes_the_one_that_has_no_such_option_is_asked_once():
 
 
 def test_a_choice_that_some_sizes_allow_is_searched():
-    """tp_comm_overlap needs tensor ranks, packing one context rank: no single plan of ones or of twos shows that both can be."""
+    """tp_comm_overlap needs tensor ranks, packing one context rank: no single plan of ones or of twos shows that
+    both can be.
+    """
     options = {**QUICK, "global_batch_size": 32, "tp_comm_overlap": True}
     options.pop("tensor_parallel_size")
     assert best("llama-3.2-1b", "8xH100-SXM-80GB", options, {}) < float("inf")

@@ -22,7 +22,9 @@ H100 = 80 * 2**30
 
 
 def described_layouts(layers, head, p, v):
-    """All that docs/commands/plan.md describes, written down anew: every combination of the options, kept where the description holds."""
+    """All that docs/commands/plan.md describes, written down anew: every combination of the options, kept where the
+    description holds.
+    """
     yield {}
     for with_embedding, with_loss in ((True, False), (False, True), (True, True)):
         if (layers + with_embedding + with_loss) % (p * v) == 0:
@@ -37,12 +39,23 @@ def described_layouts(layers, head, p, v):
 
 
 @pytest.mark.parametrize(
-    ("name", "on", "stages", "most"), [("llama-3.2-1b", "8xH100-SXM-80GB", (2, 4), 8), ("deepseek-v2-lite", "4xH100-SXM-80GB", (2, 4), 14)]
-)  # fmt: skip
+    ("name", "on", "stages", "most"),
+    [("llama-3.2-1b", "8xH100-SXM-80GB", (2, 4), 8), ("deepseek-v2-lite", "4xH100-SXM-80GB", (2, 4), 14)],
+)
 def test_the_search_finds_the_best_of_all_described_pipelines(name, on, stages, most):
     model, machine = MODELS[name], cluster(on)
-    given_options = TrainingOptions(runtime="megatron", sequence_length=2048, global_batch_size=32, micro_batch_size=1, zero_stage=1, recompute="full",
-                                    tensor_parallel_size=1, context_parallel_size=1, expert_parallel_size=1, expert_tensor_parallel_size=1)  # fmt: skip
+    given_options = TrainingOptions(
+        runtime="megatron",
+        sequence_length=2048,
+        global_batch_size=32,
+        micro_batch_size=1,
+        zero_stage=1,
+        recompute="full",
+        tensor_parallel_size=1,
+        context_parallel_size=1,
+        expert_parallel_size=1,
+        expert_tensor_parallel_size=1,
+    )
     best, usable = np.inf, 1e15
     for p in stages:
         for v in range(1, most + 1):
@@ -58,7 +71,14 @@ def test_the_search_finds_the_best_of_all_described_pipelines(name, on, stages, 
 
 def test_interleaving_and_splits_of_the_embedding_and_the_loss_are_searched_together():
     machine = cluster("2048x8xH100-SXM-80GB")
-    options = TrainingOptions(global_batch_size=2048, sequence_length=8192, runtime="megatron", recompute="none", zero_stage=1, tensor_parallel_size=8)  # fmt: skip
+    options = TrainingOptions(
+        global_batch_size=2048,
+        sequence_length=8192,
+        runtime="megatron",
+        recompute="none",
+        zero_stage=1,
+        tensor_parallel_size=8,
+    )
     best = search(
         Space(tonnage.read("llama-3.1-405b"), [machine], options), machine.accelerator.memory.usable_bytes
     ).best[0][0]
@@ -107,10 +127,16 @@ def test_what_a_user_says_of_layers_is_not_varied_and_its_chunks_are_found():
 @pytest.mark.parametrize(
     ("layout", "flags"),
     [
-        ({EMBEDDING: True, LOSS: True}, ["--account-for-embedding-in-pipeline-split", "--account-for-loss-in-pipeline-split"]),
-        ({"first_stage_layers": 8, "last_stage_layers": 6}, ["--decoder-first-pipeline-num-layers 8", "--decoder-last-pipeline-num-layers 6"]),
+        (
+            {EMBEDDING: True, LOSS: True},
+            ["--account-for-embedding-in-pipeline-split", "--account-for-loss-in-pipeline-split"],
+        ),
+        (
+            {"first_stage_layers": 8, "last_stage_layers": 6},
+            ["--decoder-first-pipeline-num-layers 8", "--decoder-last-pipeline-num-layers 6"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_megatrons_settings_say_how_layers_are_dealt_out(layout, flags):
     sizes = {
         "pipeline_parallel_size": 16,

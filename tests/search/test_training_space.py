@@ -121,11 +121,29 @@ def test_cheap_bounds_first_give_the_plans_that_every_plan_walked_gives(name, on
 @pytest.mark.parametrize(
     ("name", "on", "options"),
     [
-        ("llama-3.2-1b", ("4xA100-SXM-80GB",), {"runtime": "megatron", "virtual_pipeline_size": 1, "recompute": "none"}),
-        ("qwen3-30b-a3b", ("8xH100-SXM-80GB",), {"runtime": "megatron", "recompute": "full", "pipeline_parallel_size": 2, "context_parallel_size": 1, "micro_batch_size": 1}),
-        ("llama-3.2-1b", ("2xH100-SXM-80GB", "4xH100-SXM-80GB"), {"runtime": "fsdp2", "recompute": "full", "zero_stage": 3}),
+        (
+            "llama-3.2-1b",
+            ("4xA100-SXM-80GB",),
+            {"runtime": "megatron", "virtual_pipeline_size": 1, "recompute": "none"},
+        ),
+        (
+            "qwen3-30b-a3b",
+            ("8xH100-SXM-80GB",),
+            {
+                "runtime": "megatron",
+                "recompute": "full",
+                "pipeline_parallel_size": 2,
+                "context_parallel_size": 1,
+                "micro_batch_size": 1,
+            },
+        ),
+        (
+            "llama-3.2-1b",
+            ("2xH100-SXM-80GB", "4xH100-SXM-80GB"),
+            {"runtime": "fsdp2", "recompute": "full", "zero_stage": 3},
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_search_finds_what_brute_force_through_the_scalar_path_finds(name, on, options):
     space = small_space(name, on, **options)
     usable = space.largest.accelerator.memory.usable_bytes
@@ -179,8 +197,9 @@ def test_what_is_given_is_not_varied():
     )
     space = Space(small_space("llama-3.2-1b", ("8xH100-SXM-80GB",)).model, [machine], given)
     for one in search(space, machine.accelerator.memory.usable_bytes).best[0]:
-        assert {name: one.options[name] for name in ("tensor_parallel_size", "recompute", "runtime", "micro_batch_size")} == {
-            "tensor_parallel_size": 2, "recompute": "full", "runtime": "megatron", "micro_batch_size": 2}  # fmt: skip
+        assert {
+            name: one.options[name] for name in ("tensor_parallel_size", "recompute", "runtime", "micro_batch_size")
+        } == {"tensor_parallel_size": 2, "recompute": "full", "runtime": "megatron", "micro_batch_size": 2}
 
 
 def test_an_option_to_vary_must_be_one_and_must_not_be_given():

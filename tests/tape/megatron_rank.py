@@ -1,4 +1,6 @@
-"""A rank of Megatron-core put together from its layers on the tape: what the step's walk does, for one model in the small."""
+"""A rank of Megatron-core put together from its layers on the tape: what the step's walk does, for one model in the
+small.
+"""
 
 from functools import lru_cache
 

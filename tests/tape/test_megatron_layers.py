@@ -183,7 +183,9 @@ def test_before_core_0_17_what_is_made_again_is_there_twice():
 
 
 def test_the_paper_s_layer_of_selective_recomputation():
-    """Korthikanti et al., equation 2: 34 bytes and 5 a/h for each key, with dropout; statistics of norms are left out there."""
+    """Korthikanti et al., equation 2: 34 bytes and 5 a/h for each key, with dropout; statistics of norms are left
+    out there.
+    """
     run = Run(model="gpt3-175b", layers=1)
     h, heads = model_of(run.model).hidden_size, 96
     found = kept(made(replace(run, tensor=1), dropout=True, attention_dropout=True))

@@ -1,4 +1,6 @@
-"""Ranks put together from layers on the tape, against what was measured: SimuMax, simumax/docs, B200, Megatron-core 0.14."""
+"""Ranks put together from layers on the tape, against what was measured: SimuMax, simumax/docs, B200, Megatron-core
+0.14.
+"""
 
 import pytest
 
@@ -38,11 +40,20 @@ MEASURED = [
 @pytest.mark.parametrize(("model", "sizes", "measured"), MEASURED)
 def test_a_rank_needs_what_was_measured(model, sizes, measured):
     run = Run(**model, **sizes)
-    setting = setting_of(run, core=(0, 14), engine=(2, 11), cross_entropy="te", score="softmax", router_pre_softmax=True,
-                         router_groups=True, capacity=True)  # fmt: skip
+    setting = setting_of(
+        run,
+        core=(0, 14),
+        engine=(2, 11),
+        cross_entropy="te",
+        score="softmax",
+        router_pre_softmax=True,
+        router_groups=True,
+        capacity=True,
+    )
     for rank, expected in enumerate(measured):
         found, moment = rank_peak(run, rank, setting)
         print(
-            f"{model['model']} {sizes} stage {rank}: {found / MIB:.1f} of {expected:.1f} MiB {found / MIB / expected - 1:+.3%} at {moment}"
+            f"{model['model']} {sizes} stage {rank}: {found / MIB:.1f} of {expected:.1f} MiB "
+            f"{found / MIB / expected - 1:+.3%} at {moment}"
         )
         assert found / MIB == pytest.approx(expected, rel=0.0005)

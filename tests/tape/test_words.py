@@ -80,9 +80,14 @@ def test_rms_norm_as_llama_keeps_an_fp32_copy_the_root_and_what_the_weight_multi
 
 @pytest.mark.parametrize(
     ("norm", "bytes_kept"),
-    [("wide", [4 * H, 4, 4 * H]), ("gemma", [4 * H, 4, 4 * H]), ("cast", [4 * H, 4, 4 * H]),
-     ("gemma4", [4 * H, 4, 4, 4 * H]), ("narrow", [4 * H, 4, 2 * H, 2 * H])],
-)  # fmt: skip
+    [
+        ("wide", [4 * H, 4, 4 * H]),
+        ("gemma", [4 * H, 4, 4 * H]),
+        ("cast", [4 * H, 4, 4 * H]),
+        ("gemma4", [4 * H, 4, 4, 4 * H]),
+        ("narrow", [4 * H, 4, 2 * H, 2 * H]),
+    ],
+)
 def test_other_ways_to_write_a_norm_keep_other_copies(norm, bytes_kept):
     assert kept(lambda code, x: code.rms_norm(x, code.weight(H, "replicated")), style=Style(norm=norm)) == bytes_kept
 
@@ -185,11 +190,17 @@ def test_flash_attention_pads_narrower_values():
 @pytest.mark.parametrize(
     ("width", "value", "bytes_each", "shared", "masked", "kernel"),
     [
-        (128, 128, 2, False, False, "cudnn"), (192, 128, 2, False, False, "cudnn"), (128, 128, 2, True, True, "cudnn"),
-        (512, 512, 2, False, False, "efficient"), (512, 512, 2, True, False, "math"), (100, 100, 2, False, False, "flash"),
-        (100, 100, 2, False, True, "math"), (128, 128, 4, False, False, "efficient"), (128, 128, 4, True, False, "math"),
+        (128, 128, 2, False, False, "cudnn"),
+        (192, 128, 2, False, False, "cudnn"),
+        (128, 128, 2, True, True, "cudnn"),
+        (512, 512, 2, False, False, "efficient"),
+        (512, 512, 2, True, False, "math"),
+        (100, 100, 2, False, False, "flash"),
+        (100, 100, 2, False, True, "math"),
+        (128, 128, 4, False, False, "efficient"),
+        (128, 128, 4, True, False, "math"),
     ],
-)  # fmt: skip
+)
 def test_the_first_kernel_that_can_is_taken(width, value, bytes_each, shared, masked, kernel):
     assert chosen_kernel(width, value, bytes_each, is_shared=shared, is_masked=masked) == kernel
 

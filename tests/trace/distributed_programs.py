@@ -7,9 +7,17 @@ from tonnage.trace.profiles import profile
 
 PROFILE = profile("torch-2.13-h100")
 LLAMA = {
-    "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3,
-    "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 136, "max_position_embeddings": 256, "tie_word_embeddings": False,
-}  # fmt: skip
+    "model_type": "llama",
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 136,
+    "max_position_embeddings": 256,
+    "tie_word_embeddings": False,
+}
 # Rows and columns of each weight by hand: table and head, then a layer's.
 ENDS = [(136, 64), (136, 64), (64,)]
 LAYER = [(64, 64), (32, 64), (32, 64), (64, 64), (96, 64), (96, 64), (64, 96), (64,), (64,)]

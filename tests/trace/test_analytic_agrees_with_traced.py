@@ -1,7 +1,7 @@
 """The analytic estimate of runtime transformers against the trace of the real model: every category, and the peak.
 
-Real widths and few layers: what one layer more would add is added by both in the same way. The fast tier runs a dozen of the grid,
-`make soak` all of it.
+Real widths and few layers: what one layer more would add is added by both in the same way. The fast tier runs a dozen
+of the grid, `make soak` all of it.
 """
 
 import os
@@ -16,8 +16,18 @@ from tonnage.trace.profiles import profile
 from tonnage.trace.record.model import record_model
 from tonnage.trace.request import TraceOptions, checked
 
-FAMILIES = {"llama-3.2-1b": 4, "qwen3-0.6b": 4, "mistral-7b-v0.1": 2, "gemma-3-1b-pt": 7, "gpt2": 4, "olmo-2-0425-1b": 3,
-            "phi-3-mini-4k-instruct": 3, "qwen3-30b-a3b": 2, "deepseek-v2-lite": 3, "qwen2.5-1.5b": 3}  # fmt: skip
+FAMILIES = {
+    "llama-3.2-1b": 4,
+    "qwen3-0.6b": 4,
+    "mistral-7b-v0.1": 2,
+    "gemma-3-1b-pt": 7,
+    "gpt2": 4,
+    "olmo-2-0425-1b": 3,
+    "phi-3-mini-4k-instruct": 3,
+    "qwen3-30b-a3b": 2,
+    "deepseek-v2-lite": 3,
+    "qwen2.5-1.5b": 3,
+}
 H100, A100 = ("torch-2.13-h100", "H100-SXM-80GB"), ("torch-2.13-a100", "A100-SXM-80GB")  # cuDNN's attention, and flash
 WAYS = [
     (H100, {"sequence_length": 1024}),
@@ -40,10 +50,15 @@ GRID = [
     if name not in MIXTURES or "lora_rank" not in WAYS[way][1]
 ]
 FAST = [(name, (3 * number) % 8) for number, name in enumerate(FAMILIES)] + [
-    ("llama-3.2-1b", 6), ("gpt2", 0), *(("llama-3.2-1b", way) for way in range(8, len(WAYS))), ("qwen2.5-1.5b", 8),
-]  # fmt: skip
-# Without reentrance a layer is computed again when the first saved tensor is asked for; behind adapters two operations of its backward have
-# run by then, and the estimate computes it again before them: 60 MB of 818 here, and another moment is taken for the peak.
+    ("llama-3.2-1b", 6),
+    ("gpt2", 0),
+    *(("llama-3.2-1b", way) for way in range(8, len(WAYS))),
+    ("qwen2.5-1.5b", 8),
+]
+# Without reentrance a layer is computed again when the first saved tensor is asked for; behind adapters two operations
+# of its backward have
+# run by then, and the estimate computes it again before them: 60 MB of 818 here, and another moment is taken for the
+# peak.
 KNOWN = {("mistral-7b-v0.1", 7)}
 CASES = GRID if os.environ.get("HYPOTHESIS_PROFILE") == "soak" else FAST
 TIE = 0.005

@@ -10,21 +10,41 @@ from tonnage.catalogue.models import ModelFile, load
 
 # Classes that live in the model's own repository, not in transformers 5.23.
 ELSEWHERE = {
-    "ArcticForCausalLM", "BaiChuanForCausalLM", "BaichuanForCausalLM", "ChatGLMModel", "DeciLMForCausalLM", "DeepseekForCausalLM",
-    "Grok1ModelForCausalLM", "InternLM2ForCausalLM", "InternLM3ForCausalLM", "KimiK25ForConditionalGeneration",
-    "KimiK3ForConditionalGeneration", "KimiVLForConditionalGeneration", "MPTForCausalLM", "MiMoForCausalLM", "QWenLMHeadModel", "Step3p7FlashForCausalLM",
-}  # fmt: skip
+    "ArcticForCausalLM",
+    "BaiChuanForCausalLM",
+    "BaichuanForCausalLM",
+    "ChatGLMModel",
+    "DeciLMForCausalLM",
+    "DeepseekForCausalLM",
+    "Grok1ModelForCausalLM",
+    "InternLM2ForCausalLM",
+    "InternLM3ForCausalLM",
+    "KimiK25ForConditionalGeneration",
+    "KimiK3ForConditionalGeneration",
+    "KimiVLForConditionalGeneration",
+    "MPTForCausalLM",
+    "MiMoForCausalLM",
+    "QWenLMHeadModel",
+    "Step3p7FlashForCausalLM",
+}
 # Its vision tower needs timm and pillow.
 NEEDS_TIMM = {"Gemma3nForConditionalGeneration"}
 # transformers 5.23 allocates rows for the 256 experts that do nothing; the released files have none.
 ZERO_EXPERTS = {"LongcatFlashForCausalLM"}
 # transformers 5.23 ties the head of T5 1.1 and mT5; the released files have one of its own.
 UNTIED = {"T5ForConditionalGeneration", "MT5ForConditionalGeneration"}
-# No window is known of these: their sources print widths, layers, heads and context alone, and the class has a default of 4096.
+# No window is known of these: their sources print widths, layers, heads and context alone, and the class has a default
+# of 4096.
 UNSAID = {
-    "codestral-22b-v0.1", "devstral-small-2505", "ministral-8b-instruct-2410", "mistral-7b-instruct-v0.2", "mistral-large-instruct-2407",
-    "mistral-large-instruct-2411", "mistral-nemo-minitron-8b-base", "mistral-small-24b-instruct-2501",
-}  # fmt: skip
+    "codestral-22b-v0.1",
+    "devstral-small-2505",
+    "ministral-8b-instruct-2410",
+    "mistral-7b-instruct-v0.2",
+    "mistral-large-instruct-2407",
+    "mistral-large-instruct-2411",
+    "mistral-nemo-minitron-8b-base",
+    "mistral-small-24b-instruct-2501",
+}
 
 
 def entries() -> dict[str, ModelFile]:

@@ -11,10 +11,17 @@ from tonnage.architectures import Config, build
 from tonnage.architectures.phi import phi4_text
 
 REAL = {
-    name: case for group in (classic_configs, encoder_configs) for cases in group.FAMILIES.values() for name, case in cases.items()
-}  # fmt: skip
-UNTIED_BY_CHECKPOINT = [name for name in encoder_configs.T5 if REAL[name].fields.get("tie_word_embeddings") is False
-                        and REAL[name].fields["architectures"][0].endswith("ForConditionalGeneration")]  # fmt: skip
+    name: case
+    for group in (classic_configs, encoder_configs)
+    for cases in group.FAMILIES.values()
+    for name, case in cases.items()
+}
+UNTIED_BY_CHECKPOINT = [
+    name
+    for name in encoder_configs.T5
+    if REAL[name].fields.get("tie_word_embeddings") is False
+    and REAL[name].fields["architectures"][0].endswith("ForConditionalGeneration")
+]
 NOT_IN_THE_CLASS = [*UNTIED_BY_CHECKPOINT, "nomic-ai/nomic-embed-text-v2-moe"]
 
 
@@ -55,8 +62,13 @@ def qwen2(fields: dict, **changes: object) -> dict:
 
 
 def glm_as_qwen2(fields: dict) -> dict:
-    return qwen2(fields, vocab_size=fields["padded_vocab_size"], intermediate_size=fields["ffn_hidden_size"],
-                 num_hidden_layers=fields["num_layers"], num_key_value_heads=fields["multi_query_group_num"])  # fmt: skip
+    return qwen2(
+        fields,
+        vocab_size=fields["padded_vocab_size"],
+        intermediate_size=fields["ffn_hidden_size"],
+        num_hidden_layers=fields["num_layers"],
+        num_key_value_heads=fields["multi_query_group_num"],
+    )
 
 
 # A class of transformers with the same tensors, for the models that only remote code builds.
@@ -109,8 +121,15 @@ SWITCHES: list[tuple[str, dict]] = [
     ("PersimmonForCausalLM", {**FEW, "qk_layernorm": False}),
     ("CohereForCausalLM", {**FEW, "use_qk_norm": True, "num_key_value_heads": 8, "attention_bias": True}),
     ("Cohere2MoeForCausalLM", {"num_hidden_layers": 5, "num_key_value_heads": 8, "num_shared_experts": 2}),
-    ("Cohere2MoeForCausalLM", {"num_hidden_layers": 5, "first_k_dense_replace": 2, "prefix_dense_intermediate_size": 100,
-                               "rms_norm_eps": 1e-5}),
+    (
+        "Cohere2MoeForCausalLM",
+        {
+            "num_hidden_layers": 5,
+            "first_k_dense_replace": 2,
+            "prefix_dense_intermediate_size": 100,
+            "rms_norm_eps": 1e-5,
+        },
+    ),
     ("PhiForCausalLM", {**FEW, "qk_layernorm": True, "num_key_value_heads": 8}),
     ("Phi3ForCausalLM", {**FEW, "num_key_value_heads": 8, "tie_word_embeddings": True}),
     ("PhimoeForCausalLM", {**FEW, "attention_bias": False, "lm_head_bias": False}),
@@ -118,16 +137,43 @@ SWITCHES: list[tuple[str, dict]] = [
     ("MBartForConditionalGeneration", {"encoder_layers": 2, "decoder_layers": 3}),
     ("T5ForConditionalGeneration", {"num_layers": 3, "num_decoder_layers": 4, "feed_forward_proj": "gated-gelu"}),
     ("UMT5ForConditionalGeneration", {"num_layers": 3, "num_decoder_layers": 4}),
-    ("DebertaV2ForMaskedLM", {**FEW, "relative_attention": True, "pos_att_type": ["c2p", "p2c"], "conv_kernel_size": 3,
-                              "type_vocab_size": 2, "embedding_size": 128}),
+    (
+        "DebertaV2ForMaskedLM",
+        {
+            **FEW,
+            "relative_attention": True,
+            "pos_att_type": ["c2p", "p2c"],
+            "conv_kernel_size": 3,
+            "type_vocab_size": 2,
+            "embedding_size": 128,
+        },
+    ),
     ("DebertaV2Model", {**FEW, "relative_attention": True, "pos_att_type": "c2p", "max_relative_positions": 100}),
     ("DebertaV2ForMaskedLM", {**FEW, "legacy": False}),
-    ("ModernBertForMaskedLM", {**FEW, "attention_bias": True, "mlp_bias": True, "norm_bias": True, "classifier_bias": True,
-                               "decoder_bias": False}),
-    ("AlbertModel", {"num_hidden_layers": 7, "num_hidden_groups": 3, "inner_group_num": 2, "hidden_size": 256,
-                     "num_attention_heads": 4, "intermediate_size": 512}),
+    (
+        "ModernBertForMaskedLM",
+        {
+            **FEW,
+            "attention_bias": True,
+            "mlp_bias": True,
+            "norm_bias": True,
+            "classifier_bias": True,
+            "decoder_bias": False,
+        },
+    ),
+    (
+        "AlbertModel",
+        {
+            "num_hidden_layers": 7,
+            "num_hidden_groups": 3,
+            "inner_group_num": 2,
+            "hidden_size": 256,
+            "num_attention_heads": 4,
+            "intermediate_size": 512,
+        },
+    ),
     ("ElectraModel", {**FEW, "embedding_size": 256}),
-]  # fmt: skip
+]
 
 
 def fields_of(name: str, options: dict) -> dict:
@@ -142,12 +188,62 @@ def test_every_switch_of_a_config_counts_as_in_the_class(name: str, options: dic
     assert build(fields, name).num_parameters() == count(fields)
 
 
-TASKS = ("Model", "ForMaskedLM", "ForCausalLM", "LMHeadModel", "ForPreTraining", "ForNextSentencePrediction", "ForConditionalGeneration",
-         "EncoderModel", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice")  # fmt: skip
-ENCODERS = ("Bert", "Roberta", "XLMRoberta", "Camembert", "Electra", "MPNet", "DistilBert", "Albert", "DebertaV2", "ModernBert",
-            "NomicBert", "Gte", "JinaEmbeddingsV3", "T5", "MT5", "UMT5", "Bart", "MBart")  # fmt: skip
-DECODERS = ("GPT2", "GPTNeo", "GPTNeoX", "GPTJ", "OPT", "Bloom", "Falcon", "Mpt", "GPTBigCode", "Starcoder2", "StableLm", "Persimmon",
-            "Phi", "Phi3", "Phimoe", "Llama", "Mistral", "Qwen2", "Qwen3", "Mixtral")  # fmt: skip
+TASKS = (
+    "Model",
+    "ForMaskedLM",
+    "ForCausalLM",
+    "LMHeadModel",
+    "ForPreTraining",
+    "ForNextSentencePrediction",
+    "ForConditionalGeneration",
+    "EncoderModel",
+    "ForSequenceClassification",
+    "ForTokenClassification",
+    "ForQuestionAnswering",
+    "ForMultipleChoice",
+)
+ENCODERS = (
+    "Bert",
+    "Roberta",
+    "XLMRoberta",
+    "Camembert",
+    "Electra",
+    "MPNet",
+    "DistilBert",
+    "Albert",
+    "DebertaV2",
+    "ModernBert",
+    "NomicBert",
+    "Gte",
+    "JinaEmbeddingsV3",
+    "T5",
+    "MT5",
+    "UMT5",
+    "Bart",
+    "MBart",
+)
+DECODERS = (
+    "GPT2",
+    "GPTNeo",
+    "GPTNeoX",
+    "GPTJ",
+    "OPT",
+    "Bloom",
+    "Falcon",
+    "Mpt",
+    "GPTBigCode",
+    "Starcoder2",
+    "StableLm",
+    "Persimmon",
+    "Phi",
+    "Phi3",
+    "Phimoe",
+    "Llama",
+    "Mistral",
+    "Qwen2",
+    "Qwen3",
+    "Mixtral",
+)
 HEADS = [name + task for name in (*ENCODERS, *DECODERS) for task in TASKS if hasattr(transformers, name + task)]
 SMALLER = {
     "num_hidden_layers": 2,
@@ -181,13 +277,39 @@ def test_the_text_part_of_phi_4_multimodal_is_that_of_its_class():
 
 
 NAMED_AS_IN_THE_CLASS = [
-    "GPT2LMHeadModel", "GPTNeoForCausalLM", "GPTJForCausalLM", "CodeGenForCausalLM", "GPTNeoXForCausalLM", "OPTForCausalLM",
-    "XGLMForCausalLM", "BloomForCausalLM", "FalconForCausalLM", "MptForCausalLM", "GPTBigCodeForCausalLM", "Starcoder2ForCausalLM",
-    "StableLmForCausalLM", "PersimmonForCausalLM", "CohereForCausalLM", "Cohere2ForCausalLM", "PhiForCausalLM", "Phi3ForCausalLM",
-    "BertModel", "RobertaModel", "XLMRobertaModel", "ElectraModel", "MPNetModel", "DistilBertModel", "DebertaV2Model",
-    "ModernBertModel", "JinaEmbeddingsV3Model", "T5ForConditionalGeneration", "UMT5ForConditionalGeneration", "MT5EncoderModel",
-    "BartForConditionalGeneration", "MBartForConditionalGeneration",
-]  # fmt: skip
+    "GPT2LMHeadModel",
+    "GPTNeoForCausalLM",
+    "GPTJForCausalLM",
+    "CodeGenForCausalLM",
+    "GPTNeoXForCausalLM",
+    "OPTForCausalLM",
+    "XGLMForCausalLM",
+    "BloomForCausalLM",
+    "FalconForCausalLM",
+    "MptForCausalLM",
+    "GPTBigCodeForCausalLM",
+    "Starcoder2ForCausalLM",
+    "StableLmForCausalLM",
+    "PersimmonForCausalLM",
+    "CohereForCausalLM",
+    "Cohere2ForCausalLM",
+    "PhiForCausalLM",
+    "Phi3ForCausalLM",
+    "BertModel",
+    "RobertaModel",
+    "XLMRobertaModel",
+    "ElectraModel",
+    "MPNetModel",
+    "DistilBertModel",
+    "DebertaV2Model",
+    "ModernBertModel",
+    "JinaEmbeddingsV3Model",
+    "T5ForConditionalGeneration",
+    "UMT5ForConditionalGeneration",
+    "MT5EncoderModel",
+    "BartForConditionalGeneration",
+    "MBartForConditionalGeneration",
+]
 
 
 def tensors_of_the_class(name: str, options: dict) -> set[str]:

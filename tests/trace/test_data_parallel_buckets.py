@@ -83,8 +83,11 @@ def test_the_one_bucket_is_gone_before_the_many_come():
         if each.bytes == WHOLE and number in kept(events, "made")
     )
     freed = events.order.index(~single)
-    first = next(at for at, event in enumerate(events.order) if event >= 0 and events.allocations[event].phase == "step 2"
-                 and events.allocations[event].bytes == LINEAR)  # fmt: skip
+    first = next(
+        at
+        for at, event in enumerate(events.order)
+        if event >= 0 and events.allocations[event].phase == "step 2" and events.allocations[event].bytes == LINEAR
+    )
     assert freed < first
 
 
@@ -100,7 +103,8 @@ def test_a_limit_of_ones_own_holds_for_the_first_bucket_too(limit, sizes):
 def test_looking_for_unused_parameters_keeps_the_first_buckets():
     events = record({"find_unused_parameters": True})
     assert buckets(events, "step 2") == []
-    # Assigned by the order of parameters: the first is the small one, which one weight without its bias fills, and is reduced last.
+    # Assigned by the order of parameters: the first is the small one, which one weight without its bias fills, and is
+    # reduced last.
     assert buckets(events, "setup")[-3:] == [4 * LINEAR + 4096, 7 * LINEAR, LINEAR - 4096]
 
 

@@ -107,7 +107,8 @@ def test_tensor_parallel_ranks_share_matrices_and_copy_norms(sequence_parallel):
 
 def test_tensor_parallel_ranks_are_sharded_further_on_a_mesh_of_two_dimensions():
     events = run("tp+fsdp2", world_size=8, tensor_parallel_size=2, rank=3).events
-    # Columns share a weight's rows among tensor ranks before FSDP2 shares them, rows its columns; either way it divides here.
+    # Columns share a weight's rows among tensor ranks before FSDP2 shares them, rows its columns; either way it divides
+    # here.
     norms = sum(padded(shape, 4) for shape in SHAPES if len(shape) == 1)
     matrices = sum(elements(shape) for shape in SHAPES if len(shape) == 2)
     assert live(events, "Initial", "parameter") == 4 * (matrices // 8 + norms)
@@ -129,8 +130,12 @@ def test_recomputation_keeps_less_and_ends_the_same():
 
 @pytest.mark.parametrize(
     ("changed", "ranks", "said"),
-    [({}, 8, "must divide num_attention_heads 4. Got 8"), ({}, 4, "must divide num_key_value_heads 2. Got 4"), ({"vocab_size": 135}, 2, "vocab_size 135")],
-)  # fmt: skip
+    [
+        ({}, 8, "must divide num_attention_heads 4. Got 8"),
+        ({}, 4, "must divide num_key_value_heads 2. Got 4"),
+        ({"vocab_size": 135}, 2, "vocab_size 135"),
+    ],
+)
 def test_tensor_parallelism_that_does_not_divide_is_refused(changed, ranks, said):
     with pytest.raises(InvalidPlan, match=said):
         run("tp", {**LLAMA, **changed}, world_size=ranks)

@@ -11,14 +11,32 @@ from tonnage.trace.profiles import profile
 from tonnage.trace.record.fake.environment import hide_tracing as answers_of_transformers
 from tonnage.trace.record.fake.recorder import Recorder
 
-SMALL = {"vocab_size": 1000, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 8,
-         "num_key_value_heads": 4, "attn_implementation": "eager"}  # fmt: skip
+SMALL = {
+    "vocab_size": 1000,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "attn_implementation": "eager",
+}
 MODELS = {
     "llama": ("Llama", SMALL),
     "qwen3": ("Qwen3", {**SMALL, "head_dim": 8}),
-    "gpt2": ("GPT2", {"vocab_size": 1000, "n_embd": 64, "n_layer": 2, "n_head": 8, "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0,
-                      "attn_implementation": "eager"}),
-}  # fmt: skip
+    "gpt2": (
+        "GPT2",
+        {
+            "vocab_size": 1000,
+            "n_embd": 64,
+            "n_layer": 2,
+            "n_head": 8,
+            "resid_pdrop": 0,
+            "embd_pdrop": 0,
+            "attn_pdrop": 0,
+            "attn_implementation": "eager",
+        },
+    ),
+}
 OPTIMIZERS = {
     "loop": lambda parameters: torch.optim.AdamW(parameters, foreach=False),
     "foreach": lambda parameters: torch.optim.AdamW(parameters, foreach=True),
@@ -62,8 +80,14 @@ def events(tensors, name, optimizer, recompute):
 
 @pytest.mark.parametrize(
     ("name", "optimizer", "recompute"),
-    [("llama", "loop", False), ("llama", "foreach", True), ("qwen3", "momentum", False), ("gpt2", "foreach", False), ("gpt2", "loop", True)],
-)  # fmt: skip
+    [
+        ("llama", "loop", False),
+        ("llama", "foreach", True),
+        ("qwen3", "momentum", False),
+        ("gpt2", "foreach", False),
+        ("gpt2", "loop", True),
+    ],
+)
 def test_fake_tensors_come_and_go_as_real_ones(name, optimizer, recompute):
     real = events("real", name, optimizer, recompute)
     assert len(real) > 500

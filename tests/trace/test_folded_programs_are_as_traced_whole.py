@@ -37,9 +37,17 @@ def llama(count):
 
 def qwen_moe(count, **more):
     return {
-        "model_type": "qwen3_moe", "architectures": ["Qwen3MoeForCausalLM"], **SIZES, "num_hidden_layers": count, "moe_intermediate_size": 32,
-        "num_experts": 8, "num_experts_per_tok": 2, "decoder_sparse_step": 1, "experts_implementation": "grouped_mm", **more,
-    }  # fmt: skip
+        "model_type": "qwen3_moe",
+        "architectures": ["Qwen3MoeForCausalLM"],
+        **SIZES,
+        "num_hidden_layers": count,
+        "moe_intermediate_size": 32,
+        "num_experts": 8,
+        "num_experts_per_tok": 2,
+        "decoder_sparse_step": 1,
+        "experts_implementation": "grouped_mm",
+        **more,
+    }
 
 
 def gpt2(count):
@@ -50,9 +58,13 @@ def gpt2(count):
 def gemma3(count):
     pattern = ["full_attention" if i % 6 == 5 else "sliding_attention" for i in range(count)]
     return {
-        "model_type": "gemma3_text", "architectures": ["Gemma3ForCausalLM"], **SIZES, "sliding_window": 16, "num_hidden_layers": count,
+        "model_type": "gemma3_text",
+        "architectures": ["Gemma3ForCausalLM"],
+        **SIZES,
+        "sliding_window": 16,
+        "num_hidden_layers": count,
         "layer_types": pattern,
-    }  # fmt: skip
+    }
 
 
 def maker(config, optimizer="AdamW foreach", recompute="none", front_end="meta", sequence_length=32, **more):
@@ -122,8 +134,13 @@ def test_llama_8b_folded_is_llama_8b():
 
 
 @pytest.mark.parametrize(
-    "more", [{"num_microbatches": 3}, {"clip_grad_norm": 1.0}, {"clip_grad_norm": 1.0, "num_microbatches": 2, "optimizer": "AdamW loop"}]
-)  # fmt: skip
+    "more",
+    [
+        {"num_microbatches": 3},
+        {"clip_grad_norm": 1.0},
+        {"clip_grad_norm": 1.0, "num_microbatches": 2, "optimizer": "AdamW loop"},
+    ],
+)
 def test_microbatches_and_clipping_fold(more):
     make = maker(llama(12), **more)
     assert_same(folded(make, 12), whole(make, 12))

@@ -25,11 +25,14 @@ def kept_on_tape(model, index, attention, precision):
     kernels = replace(training_runtime("transformers").kernels, attention=attention)
     windows = [getattr(op, "window", None) for op in block.ops]
     setting = Setting(
-        types=TYPES[precision], style=style_of(model), kernels=kernels, attention=attention,
+        types=TYPES[precision],
+        style=style_of(model),
+        kernels=kernels,
+        attention=attention,
         dropout=any(model.config.get(name) for name in HIDDEN_DROPOUT),
         attention_dropout=any(model.config.get(name) for name in ATTENTION_DROPOUT),
         masked=any(window is not None and window <= TOKENS for window in windows),
-    )  # fmt: skip
+    )
     code = CODES["eager"](setting)
     made = layer(code, lambda x: wiring.run(block, code, x), model.hidden_size, TYPES[precision].parameter)
     times = {"token": TOKENS, "pair": TOKENS**2}
@@ -38,8 +41,12 @@ def kept_on_tape(model, index, attention, precision):
 
 def kept_in_trace(model, index, attention, precision):
     options = TraceOptions(
-        sequence_length=TOKENS, num_layers=index + 2, attention=attention, precision=precision, optimizer_implementation="fused"
-    )  # fmt: skip
+        sequence_length=TOKENS,
+        num_layers=index + 2,
+        attention=attention,
+        precision=precision,
+        optimizer_implementation="fused",
+    )
     events = record_model(model, checked(model, options), profile("torch-2.13-h100")).events
     after = [mark.position for mark in events.marks if mark.name.lower().startswith("after forward")][-1]
     total = 0

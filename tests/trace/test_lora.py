@@ -16,9 +16,16 @@ from tonnage.trace.record.train import train
 from tonnage.trace.replay import replay
 
 LLAMA = {
-    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 2,
-    "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 1000, "tie_word_embeddings": True,
-}  # fmt: skip
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "hidden_size": 256,
+    "intermediate_size": 512,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 1000,
+    "tie_word_embeddings": True,
+}
 LINEAR = [(256, 256), (128, 256), (128, 256), (256, 256), (512, 256), (512, 256), (256, 512)] * 2
 RANK = 8
 
@@ -57,8 +64,12 @@ def test_a_quantised_base_stores_what_the_precision_says(base):
         layers = [each for each in model.modules() if isinstance(each, Linear4bit | Linear8bit)]
         stored = [sum(t.numel() * t.element_size() for t in (*m.parameters(), *m.buffers())) for m in layers]
         held = alive(recorder)
-        rest = {id(t): t.numel() * t.element_size() for m in model.modules() if m not in layers
-                for t in (*m.parameters(recurse=False), *m.buffers(recurse=False))}  # fmt: skip
+        rest = {
+            id(t): t.numel() * t.element_size()
+            for m in model.modules()
+            if m not in layers
+            for t in (*m.parameters(recurse=False), *m.buffers(recurse=False))
+        }
         recorder.keep(model)
     assert stored == [PRECISIONS[base].bytes(rows, columns) for rows, columns in LINEAR]
     assert held == sum(stored) + sum(rest.values())

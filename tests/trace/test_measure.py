@@ -1,4 +1,6 @@
-"""`tonnage measure` and the suite of benchmarks/gpu where there is no GPU: on the host, and on a device that is made up."""
+"""`tonnage measure` and the suite of benchmarks/gpu where there is no GPU: on the host, and on a device that is made
+up.
+"""
 
 import json
 import runpy
@@ -104,7 +106,9 @@ def test_steps_are_timed_as_often_as_asked_and_not_at_all_without():
 
 
 def test_timed_steps_are_true_steps(tmp_path):
-    text = "import torch\ncalls = []\n" + """
+    text = (
+        "import torch\ncalls = []\n"
+        """
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -114,7 +118,8 @@ class Net(torch.nn.Module):
         return self.inner(x)
 def program():
     return Net(), torch.ones(2, 4), lambda y: y.sum(), lambda p: torch.optim.SGD(p, lr=1.0)
-"""  # fmt: skip
+"""
+    )
     seen: list[float] = []
     run, _ = of_file(written(tmp_path, text), {}, 2, "cpu")
     hook = torch.nn.modules.module.register_module_forward_pre_hook(
@@ -172,9 +177,13 @@ def test_a_program_that_marks_its_stages_itself_is_measured_by_them(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("def program():\n    raise ValueError('my own mistake')\n", r"given\.py:2: ValueError: my own mistake"),
-     ("def program(size):\n    pass\n", "needs size"), ("def program():\n    return 3\n", "must return a Program"), ("def other():\n    pass\n", "no callable")],
-)  # fmt: skip
+    [
+        ("def program():\n    raise ValueError('my own mistake')\n", r"given\.py:2: ValueError: my own mistake"),
+        ("def program(size):\n    pass\n", "needs size"),
+        ("def program():\n    return 3\n", "must return a Program"),
+        ("def other():\n    pass\n", "no callable"),
+    ],
+)
 def test_what_is_wrong_with_a_program_is_said_in_a_sentence(tmp_path, text, says):
     run, _ = of_file(written(tmp_path, text), {}, 2, "cpu")
     with pytest.raises(ValueError, match=says):
@@ -247,8 +256,19 @@ def test_the_environment_of_a_gpu_names_device_driver_and_versions(monkeypatch):
     monkeypatch.setattr(torch, "__version__", "2.11.0+cu130")
     monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
     found = environment(SimpleNamespace(kind="cuda", index=0))
-    assert found | {"gpu": "NVIDIA H100 80GB HBM3", "driver": "580.1", "cuda": "13.0", "torch": "2.11.0+cu130", "capability": "9.0",
-                    "multiprocessors": 132, "allocator": {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}} == found  # fmt: skip
+    assert (
+        found
+        | {
+            "gpu": "NVIDIA H100 80GB HBM3",
+            "driver": "580.1",
+            "cuda": "13.0",
+            "torch": "2.11.0+cu130",
+            "capability": "9.0",
+            "multiprocessors": 132,
+            "allocator": {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"},
+        }
+        == found
+    )
     assert key(found) == "h100-80gb-hbm3-torch-2.11.0-cu13.0" and found["date"][:2] == "20"
 
 
@@ -311,14 +331,24 @@ def test_the_same_question_has_the_same_id_and_another_one_has_another(capsys):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([E5, "--seq", "32"], "--sequence-length is of a MODEL"), ([E5, "--argument", "width"], "NAME=VALUE"), ([E5, "--argument", "widht=3"], "Did you mean 'width'"),
-        ([*LLAMA, "--argument", "a=3"], "is of a program"), ([*LLAMA, "--out", "rows.yaml"], "rows of GPUs"), ([*LLAMA, "--optimizer", "lion"], "adamw, adam"),
-        ([*LLAMA, "--recompute", "some"], "none and full"), ([*LLAMA, "--precision", "fp8-te"], "bf16-mixed"), ([*LLAMA, "--attention", "flesh"], "Did you mean 'flash'"),
-        ([*LLAMA, "--optimizer-implementation", "fuse"], "Did you mean 'fused'"), ([*LLAMA, "--steps", "0"], "steps must be at least 1"), ([*LLAMA, "--mbs", "0"], "at least 1"),
-        ([*LLAMA, "--clip-grad-norm", "0"], "more than 0"), (["nothing.py:program"], "no such Python file"), ([str(SUITE / "run.py")], "FILE.py:callable"),
+        ([E5, "--seq", "32"], "--sequence-length is of a MODEL"),
+        ([E5, "--argument", "width"], "NAME=VALUE"),
+        ([E5, "--argument", "widht=3"], "Did you mean 'width'"),
+        ([*LLAMA, "--argument", "a=3"], "is of a program"),
+        ([*LLAMA, "--out", "rows.yaml"], "rows of GPUs"),
+        ([*LLAMA, "--optimizer", "lion"], "adamw, adam"),
+        ([*LLAMA, "--recompute", "some"], "none and full"),
+        ([*LLAMA, "--precision", "fp8-te"], "bf16-mixed"),
+        ([*LLAMA, "--attention", "flesh"], "Did you mean 'flash'"),
+        ([*LLAMA, "--optimizer-implementation", "fuse"], "Did you mean 'fused'"),
+        ([*LLAMA, "--steps", "0"], "steps must be at least 1"),
+        ([*LLAMA, "--mbs", "0"], "at least 1"),
+        ([*LLAMA, "--clip-grad-norm", "0"], "more than 0"),
+        (["nothing.py:program"], "no such Python file"),
+        ([str(SUITE / "run.py")], "FILE.py:callable"),
     ],
     ids=lambda value: " ".join(value[-2:]) if isinstance(value, list) else None,
-)  # fmt: skip
+)
 def test_wrong_usage_names_the_value_and_what_is_right(capsys, arguments, says):
     assert main(["measure", *arguments, "--device", "cpu"]) == 64
     printed = capsys.readouterr()
@@ -394,7 +424,8 @@ def test_the_tracer_predicts_the_row_of_a_case_by_its_name():
 def test_the_suite_runs_end_to_end_with_torch_alone_and_writes_rows_of_validation(tmp_path):
     code = (
         "import sys, runpy; sys.modules['msgspec'] = sys.modules['yaml'] = sys.modules['transformers'] = None; "
-        f"sys.argv = ['run.py', '--device', 'cpu', '--tiny', '--out', {str(tmp_path)!r}, '--known', {str(tmp_path)!r}]; "
+        f"sys.argv = ['run.py', '--device', 'cpu', '--tiny', '--out', {str(tmp_path)!r}, '--known', "
+        f"{str(tmp_path)!r}]; "
         f"runpy.run_path({str(SUITE / 'run.py')!r}, run_name='__main__')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

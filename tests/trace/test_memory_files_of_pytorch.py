@@ -1,4 +1,6 @@
-"""Files that PyTorch writes and reads: its viewer opens our snapshots, and what its profiler writes is read as it means it."""
+"""Files that PyTorch writes and reads: its viewer opens our snapshots, and what its profiler writes is read as it
+means it.
+"""
 
 import json
 import pickle
@@ -113,13 +115,19 @@ def test_a_real_profiler_trace_gives_its_totals_and_stages(profiled):
     found = read(trace)
     check(found.events)
     totals = [
-        each["args"]["Total Allocated"] for each in json.loads(trace.read_text())["traceEvents"] if each["name"] == "[memory]"
-    ]  # fmt: skip
+        each["args"]["Total Allocated"]
+        for each in json.loads(trace.read_text())["traceEvents"]
+        if each["name"] == "[memory]"
+    ]
     assert (found.device, found.allocated_peak, found.allocated_end) == ("cpu", max(totals), totals[-1])
     assert [stage.name for stage in found.stages] == [
-        "After loss", "After backward", "After optimizer step",
-        "After loss (step 2)", "After backward (step 2)", "After optimizer step (step 2)",
-    ]  # fmt: skip
+        "After loss",
+        "After backward",
+        "After optimizer step",
+        "After loss (step 2)",
+        "After backward (step 2)",
+        "After optimizer step (step 2)",
+    ]
     states = Counter(each.bytes for each in found.events.allocations if each.category == "optimizer")
     assert states == Counter(size for each in model.parameters() for size in (4, *[each.numel() * 4] * 2))
     gradients = sum(each.bytes for each in found.events.allocations if each.category == "gradient")

@@ -1,4 +1,6 @@
-"""Packed rows in the estimate against the trace of the same program: a mask of the rows joined, kept by every layer in numbers."""
+"""Packed rows in the estimate against the trace of the same program: a mask of the rows joined, kept by every layer
+in numbers.
+"""
 
 from dataclasses import replace
 
@@ -21,7 +23,9 @@ LENGTH = 512
 
 @pytest.fixture
 def packed(monkeypatch):
-    """Every traced program is given the rows of its micro-batch as one, with positions that begin again, as collators of packed texts do."""
+    """Every traced program is given the rows of its micro-batch as one, with positions that begin again, as
+    collators of packed texts do.
+    """
     plain = huggingface.training_program
 
     def program(model, **said):
@@ -42,9 +46,17 @@ def both(name, layers, **said):
     options = checked(model, TraceOptions(sequence_length=LENGTH, optimizer_implementation="fused", **said))
     traced = answer(record_model(model, options, profile("torch-2.13-h100")))
     estimated = train(
-        model, cluster("H100-SXM-80GB"),
-        TrainingOptions(sequence_length=LENGTH, precision="bf16", runtime="transformers", model_code="transformers", packing=True, **said),
-    )  # fmt: skip
+        model,
+        cluster("H100-SXM-80GB"),
+        TrainingOptions(
+            sequence_length=LENGTH,
+            precision="bf16",
+            runtime="transformers",
+            model_code="transformers",
+            packing=True,
+            **said,
+        ),
+    )
     return compare(traced, estimated.phases)
 
 

@@ -13,9 +13,16 @@ from tonnage.ops import StateCache, TokenCache
 
 TOKENS = 7
 SMALL = {
-    "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 4, "num_attention_heads": 4,
-    "num_key_value_heads": 2, "vocab_size": 32, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
-}  # fmt: skip
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 32,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
 KINDS = ["linear_attention", "full_attention"] * 2
 MAMBA_2 = {"mamba_n_heads": 8, "mamba_d_head": 16, "mamba_d_state": 16, "mamba_n_groups": 2}
 
@@ -33,30 +40,69 @@ MAMBA_2 = {"mamba_n_heads": 8, "mamba_d_head": 16, "mamba_d_state": 16, "mamba_n
         ("MambaForCausalLM", {"intermediate_size": 128, "time_step_rank": 4}),
         ("Mamba2ForCausalLM", {"num_heads": 8, "head_dim": 16, "n_groups": 2}),
         ("MiniMaxForCausalLM", {"layer_types": KINDS, "head_dim": 16}),
-        ("MiniMaxM3VLForCausalLM", {
-            "layer_types": ["full_attention", "minimax_m3_sparse"] * 2, "mlp_layer_types": ["dense", "sparse"] * 2,
-            "head_dim": 16, "num_local_experts": 4, "dense_intermediate_size": 96, "index_head_dim": 32,
-        }),
-        ("NemotronHForCausalLM", {
-            "layers_block_type": ["mamba", "attention", "mlp", "moe"], "mamba_num_heads": 8, "mamba_head_dim": 16,
-            "head_dim": 16, "n_groups": 2, "moe_intermediate_size": 32, "moe_shared_expert_intermediate_size": 32,
-        }),
+        (
+            "MiniMaxM3VLForCausalLM",
+            {
+                "layer_types": ["full_attention", "minimax_m3_sparse"] * 2,
+                "mlp_layer_types": ["dense", "sparse"] * 2,
+                "head_dim": 16,
+                "num_local_experts": 4,
+                "dense_intermediate_size": 96,
+                "index_head_dim": 32,
+            },
+        ),
+        (
+            "NemotronHForCausalLM",
+            {
+                "layers_block_type": ["mamba", "attention", "mlp", "moe"],
+                "mamba_num_heads": 8,
+                "mamba_head_dim": 16,
+                "head_dim": 16,
+                "n_groups": 2,
+                "moe_intermediate_size": 32,
+                "moe_shared_expert_intermediate_size": 32,
+            },
+        ),
         ("OlmoHybridForCausalLM", {"layer_types": KINDS}),
-        ("Qwen3NextForCausalLM", {
-            "layer_types": KINDS, "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 16,
-            "linear_value_head_dim": 16, "head_dim": 16, "num_experts": 4, "num_experts_per_tok": 2,
-            "moe_intermediate_size": 32, "shared_expert_intermediate_size": 32,
-        }),
-        ("ZambaForCausalLM", {
-            "attention_hidden_size": 128, "attention_head_dim": 32, "num_key_value_heads": 4, "mamba_dt_rank": 4,
-            "attn_layer_period": 2, "attn_layer_offset": 1, "num_hidden_layers": 8,
-        }),
-        ("Zamba2ForCausalLM", {
-            "n_mamba_heads": 8, "layers_block_type": ["mamba", "hybrid"] * 2, "num_key_value_heads": 4,
-            "hybrid_layer_ids": [1, 3], "num_mem_blocks": 2,
-        }),
+        (
+            "Qwen3NextForCausalLM",
+            {
+                "layer_types": KINDS,
+                "linear_num_key_heads": 2,
+                "linear_num_value_heads": 4,
+                "linear_key_head_dim": 16,
+                "linear_value_head_dim": 16,
+                "head_dim": 16,
+                "num_experts": 4,
+                "num_experts_per_tok": 2,
+                "moe_intermediate_size": 32,
+                "shared_expert_intermediate_size": 32,
+            },
+        ),
+        (
+            "ZambaForCausalLM",
+            {
+                "attention_hidden_size": 128,
+                "attention_head_dim": 32,
+                "num_key_value_heads": 4,
+                "mamba_dt_rank": 4,
+                "attn_layer_period": 2,
+                "attn_layer_offset": 1,
+                "num_hidden_layers": 8,
+            },
+        ),
+        (
+            "Zamba2ForCausalLM",
+            {
+                "n_mamba_heads": 8,
+                "layers_block_type": ["mamba", "hybrid"] * 2,
+                "num_key_value_heads": 4,
+                "hybrid_layer_ids": [1, 3],
+                "num_mem_blocks": 2,
+            },
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_request_keeps_what_transformers_caches(kind: str, fields: dict[str, Any]):
     import transformers
 

@@ -27,8 +27,9 @@ def test_the_shipped_events_of_rule_e5_are_those_of_a_fresh_trace(variant):
 
 
 @pytest.mark.parametrize(
-    ("width", "depth", "batch", "dtype", "itemsize"), [(512, 4, 8, "float32", 4), (2048, 3, 64, "bfloat16", 2), (256, 20, 1, "float64", 8)]
-)  # fmt: skip
+    ("width", "depth", "batch", "dtype", "itemsize"),
+    [(512, 4, 8, "float32", 4), (2048, 3, 64, "bfloat16", 2), (256, 20, 1, "float64", 8)],
+)
 def test_nothing_about_rule_e5_is_special(width, depth, batch, dtype, itemsize):
     """Tensors by hand: weights, as many gradients, twice as many states; activations of every layer are kept."""
     made = record_file(
@@ -54,14 +55,22 @@ def asked(capsys, *words):
 @pytest.mark.parametrize(
     "words",
     [
-        (), ("--recompute", "full", "--num-microbatches", "2"), ("--fold", "--num-layers", "12"), ("--precision", "bf16-mixed"),
-        ("--lora-rank", "8"), ("--lora-rank", "8", "--base", "nf4-double", "--recompute", "full"), ("--optimizer", "adamw-8bit"),
-        ("--mode", "generate", "--new-tokens", "4"), ("--runtime", "fsdp2", "--world-size", "4", "--rank", "3"),
-        ("--runtime", "ddp", "--world-size", "2"), ("--tensor-parallel-size", "2", "--world-size", "4"),
-        ("--profile", "torch-1.13-a100"), ("--attention", "eager", "--clip-grad-norm", "1"),
+        (),
+        ("--recompute", "full", "--num-microbatches", "2"),
+        ("--fold", "--num-layers", "12"),
+        ("--precision", "bf16-mixed"),
+        ("--lora-rank", "8"),
+        ("--lora-rank", "8", "--base", "nf4-double", "--recompute", "full"),
+        ("--optimizer", "adamw-8bit"),
+        ("--mode", "generate", "--new-tokens", "4"),
+        ("--runtime", "fsdp2", "--world-size", "4", "--rank", "3"),
+        ("--runtime", "ddp", "--world-size", "2"),
+        ("--tensor-parallel-size", "2", "--world-size", "4"),
+        ("--profile", "torch-1.13-a100"),
+        ("--attention", "eager", "--clip-grad-norm", "1"),
     ],
     ids=" ".join,
-)  # fmt: skip
+)
 def test_a_model_is_traced_in_every_mode_and_its_document_is_described(words, capsys):
     status, document = asked(capsys, "llama-3.2-1b", *SMALL, *words)
     assert status == 0 and "llama-3.2-1b" in document["question"]["program"]["value"]
@@ -91,13 +100,19 @@ def test_a_model_beside_its_estimate_agrees_in_weights_gradients_and_states(caps
 @pytest.mark.parametrize(
     ("line", "status", "said"),
     [
-        ("llama-3.2-1b --rank 8 --world-size 8 --runtime ddp", 64, "rank must be from 0 to 7"), ("llama-3.2-1b --optimizer lamb", 4, "cannot be traced yet"),
-        ("llama-3.2-1b --recompute some", 64, "recompute"), ("llama-3.2-1b --steps 0", 64, "steps"), ("llama-3.2-1b --base nf4", 64, "--lora-rank"),
-        ("llama-3.2-1b --tp 3 --world-size 3", 64, "divide"), ("llama-3.2-1b --fold --runtime fsdp2 --world-size 8", 64, "one accelerator"),
-        ("llama-3.2-1b --num-layers 2 --against analytic", 4, "whole models"), ("llama-3.2-1b --front-end meta --precision bf16-mixed", 64, "autocast"),
-        ("no-such-model", 64, "no-such-model"), ("llama-3.2-1b --front-end cpu", 64, "front end"),
+        ("llama-3.2-1b --rank 8 --world-size 8 --runtime ddp", 64, "rank must be from 0 to 7"),
+        ("llama-3.2-1b --optimizer lamb", 4, "cannot be traced yet"),
+        ("llama-3.2-1b --recompute some", 64, "recompute"),
+        ("llama-3.2-1b --steps 0", 64, "steps"),
+        ("llama-3.2-1b --base nf4", 64, "--lora-rank"),
+        ("llama-3.2-1b --tp 3 --world-size 3", 64, "divide"),
+        ("llama-3.2-1b --fold --runtime fsdp2 --world-size 8", 64, "one accelerator"),
+        ("llama-3.2-1b --num-layers 2 --against analytic", 4, "whole models"),
+        ("llama-3.2-1b --front-end meta --precision bf16-mixed", 64, "autocast"),
+        ("no-such-model", 64, "no-such-model"),
+        ("llama-3.2-1b --front-end cpu", 64, "front end"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_traced_is_answered_by_name(line, status, said, capsys):
     assert main(["trace", *line.split(), "--sequence-length", "256"]) == status
     found = capsys.readouterr()
@@ -107,10 +122,12 @@ def test_what_cannot_be_traced_is_answered_by_name(line, status, said, capsys):
 @pytest.mark.parametrize(
     ("returned", "said"),
     [
-        ('"optimizer": "adamw"', "function of the parameters"), ('"num_microbatches": 0', "--num-microbatches must be"), ('"num_microbatches": -4', "--num-microbatches must be"),
+        ('"optimizer": "adamw"', "function of the parameters"),
+        ('"num_microbatches": 0', "--num-microbatches must be"),
+        ('"num_microbatches": -4', "--num-microbatches must be"),
         ('"optimizer": torch.optim.Adam(torch.nn.Linear(2, 2).parameters())', "none of its parameters"),
     ],
-)  # fmt: skip
+)
 def test_a_program_that_would_run_and_mean_something_else_is_refused(returned, said, tmp_path, capsys):
     program = tmp_path / "given.py"
     program.write_text(

@@ -25,8 +25,9 @@ class Net(nn.Module):
         super().__init__()
         self.around = around
         self.blocks = nn.ModuleList(
-            nn.Sequential(nn.Linear(WIDTH, INNER, bias=False), nn.GELU(), nn.Linear(INNER, WIDTH, bias=False)) for _ in range(LAYERS)
-        )  # fmt: skip
+            nn.Sequential(nn.Linear(WIDTH, INNER, bias=False), nn.GELU(), nn.Linear(INNER, WIDTH, bias=False))
+            for _ in range(LAYERS)
+        )
 
     def forward(self, x):
         for block in self.blocks:
@@ -182,5 +183,7 @@ def test_gradients_that_meet_are_added_in_place_as_autograd_does_when_nobody_wat
     with recording(front_end, profile("torch-2.13-h100")) as recorder, torch.device(front_end):
         model = _TwoWays(residual)
         train(recorder, Program(model=model, inputs=torch.zeros(ROWS, WIDTH), loss=torch.sum, optimizer=None), 1)
-    sums = [each for each in recorder.events.allocations if each.operation == "aten.add.Tensor" and each.phase == "backward"]  # fmt: skip
+    sums = [
+        each for each in recorder.events.allocations if each.operation == "aten.add.Tensor" and each.phase == "backward"
+    ]
     assert sums == []

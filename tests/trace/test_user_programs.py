@@ -49,8 +49,12 @@ def stages(recording):
 @pytest.mark.parametrize("front_end", [None, "meta", "cuda"])
 def test_rule_e5_is_predicted_to_the_last_figure(front_end):
     assert stages(record_file(E5, front_end, "torch-1.13-a100", steps=1)) == [
-        ("48.30", "62.00"), ("49.80", "64.00"), ("49.92", "64.00"), ("97.97", "104.00"), ("194.06", "204.00"),
-    ]  # fmt: skip
+        ("48.30", "62.00"),
+        ("49.80", "64.00"),
+        ("49.92", "64.00"),
+        ("97.97", "104.00"),
+        ("194.06", "204.00"),
+    ]
 
 
 def test_the_program_of_e5_is_traced_at_other_sizes():

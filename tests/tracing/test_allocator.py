@@ -232,12 +232,19 @@ def test_expandable_pages_in_the_middle_can_be_given_back():
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("max_split_size_mb:20", "max_split_size_mb"), ("max_split_size_mb:x", "max_split_size_mb"), ("expandable_segments:yes", "expandable_segments"),
-        ("garbage_collection_threshold:1.5", "garbage_collection_threshold"), ("garbage_collection_threshold:nan", "garbage_collection_threshold"),
-        ("roundup_power2_divisions:3", "roundup_power2_divisions"), ("roundup_power2_divisions:[100:4]", "power of two"), ("backend:cudaMallocAsync", "backend"),
-        ("max_split_size_mb", "option:value"), (":::", "option:value"), ("large_segment_size_mb:1", "large_segment_size_mb"),
+        ("max_split_size_mb:20", "max_split_size_mb"),
+        ("max_split_size_mb:x", "max_split_size_mb"),
+        ("expandable_segments:yes", "expandable_segments"),
+        ("garbage_collection_threshold:1.5", "garbage_collection_threshold"),
+        ("garbage_collection_threshold:nan", "garbage_collection_threshold"),
+        ("roundup_power2_divisions:3", "roundup_power2_divisions"),
+        ("roundup_power2_divisions:[100:4]", "power of two"),
+        ("backend:cudaMallocAsync", "backend"),
+        ("max_split_size_mb", "option:value"),
+        (":::", "option:value"),
+        ("large_segment_size_mb:1", "large_segment_size_mb"),
     ],
-)  # fmt: skip
+)
 def test_what_pytorch_refuses_is_refused_by_name(text, named):
     with pytest.raises(InvalidInput, match=named):
         parse_settings(text)
@@ -275,19 +282,27 @@ def test_the_message_is_that_of_the_version():
         "reserved": 77 * GIB,
     }
     assert (
-        "(GPU 0; 79.00 GiB total capacity; 70.00 GiB already allocated; 5.00 MiB free; 77.00 GiB reserved in total by PyTorch)"
-        in (out_of_memory_message(**facts, torch=(1, 13)))
-    )
+        "(GPU 0; 79.00 GiB total capacity; 70.00 GiB already allocated; 5.00 MiB free; 77.00 GiB reserved in "
+        "total by PyTorch)"
+    ) in (out_of_memory_message(**facts, torch=(1, 13)))
     newest = out_of_memory_message(**facts, torch=(2, 13))
     assert newest.startswith(
-        "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 79.00 GiB of which 5.00 MiB is free. "
+        "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 79.00 GiB of which "
+        "5.00 MiB is free. "
     )
     assert "70.00 GiB is allocated by PyTorch, and 7.00 GiB is reserved by PyTorch but unallocated." in newest
     assert "PYTORCH_ALLOC_CONF" in newest and "PYTORCH_CUDA_ALLOC_CONF" in out_of_memory_message(**facts, torch=(2, 5))
 
 
-CONFIGS = ("", "expandable_segments:True", "max_split_size_mb:64", "roundup_power2_divisions:8", "large_segment_size_mb:64",
-           "garbage_collection_threshold:0.6,per_process_memory_fraction:0.5", "expandable_segments:True,max_split_size_mb:128")  # fmt: skip
+CONFIGS = (
+    "",
+    "expandable_segments:True",
+    "max_split_size_mb:64",
+    "roundup_power2_divisions:8",
+    "large_segment_size_mb:64",
+    "garbage_collection_threshold:0.6,per_process_memory_fraction:0.5",
+    "expandable_segments:True,max_split_size_mb:128",
+)
 STEPS = st.lists(
     st.tuples(st.integers(1, 200 * MIB) | st.integers(1, 4096), st.integers(0, 2), st.integers(0, 40)), max_size=80
 )

@@ -11,9 +11,12 @@ from tonnage.trace.e5 import AS_MEASURED, VARIANTS, recorded, stages
 
 # document E5: allocated / reserved in MB of 2^20 bytes, after each stage, as a GPU showed them
 PUBLISHED = {
-    "Initial": (48.30, 62.00), "After forward": (49.80, 64.00), "After loss": (49.92, 64.00), "After backward": (97.97, 104.00),
+    "Initial": (48.30, 62.00),
+    "After forward": (49.80, 64.00),
+    "After loss": (49.92, 64.00),
+    "After backward": (97.97, 104.00),
     "After optimizer step": (194.06, 204.00),
-}  # fmt: skip
+}
 
 
 def test_all_ten_figures_of_the_program_are_replayed():
@@ -86,12 +89,17 @@ def test_what_a_trace_writes_can_be_read_again(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("line", "status", "said"),
     [
-        ("trace e5 --profile torch-2.1-l4", 4, "recorded under"), ("trace e5 --profile torch-9.9-l4", 64, "profiles reach"),
-        ("trace e5 --allocator expandable_segment:True", 64, "expandable_segments"), ("trace e5 --capacity 10GB --on h100", 64, "one of"),
-        ("trace e5 --against analytic", 64, "analytic"), ("trace e5 --against nothing.pickle", 64, "nothing.pickle"),
-        ("trace e5 --save /nowhere/x.json", 64, "/nowhere"), ("trace e5 --on nothing-at-all", 64, "nothing-at-all"), ("trace", 64, "TARGET"),
+        ("trace e5 --profile torch-2.1-l4", 4, "recorded under"),
+        ("trace e5 --profile torch-9.9-l4", 64, "profiles reach"),
+        ("trace e5 --allocator expandable_segment:True", 64, "expandable_segments"),
+        ("trace e5 --capacity 10GB --on h100", 64, "one of"),
+        ("trace e5 --against analytic", 64, "analytic"),
+        ("trace e5 --against nothing.pickle", 64, "nothing.pickle"),
+        ("trace e5 --save /nowhere/x.json", 64, "/nowhere"),
+        ("trace e5 --on nothing-at-all", 64, "nothing-at-all"),
+        ("trace", 64, "TARGET"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_answered_by_name(line, status, said, capsys):
     assert main(line.split()) == status
     assert said in capsys.readouterr().err

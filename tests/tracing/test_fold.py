@@ -146,9 +146,16 @@ SIZES = st.sampled_from([512, 1024, 4096, 512 * 3])
 FEW = st.lists(SIZES, max_size=3).map(tuple)
 LAYERS = st.builds(Layer, st.lists(SIZES, min_size=1, max_size=4).map(tuple), FEW, FEW, SIZES, st.booleans())
 DESIGNS = st.builds(
-    Design, st.lists(LAYERS, min_size=1, max_size=3).map(tuple), st.lists(LAYERS, max_size=2).map(tuple), st.booleans(), st.booleans(),
-    st.integers(0, 2), st.booleans(), st.booleans(), st.integers(1, 2),
-)  # fmt: skip
+    Design,
+    st.lists(LAYERS, min_size=1, max_size=3).map(tuple),
+    st.lists(LAYERS, max_size=2).map(tuple),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 2),
+    st.booleans(),
+    st.booleans(),
+    st.integers(1, 2),
+)
 PLAIN = Design(period=(Layer((512, 1024), (4096, 512), (1024,), 512, True),))
 
 
@@ -237,10 +244,14 @@ def test_a_number_of_layers_between_periods_is_refused():
 
 def recorded(count: int, calls: int) -> Recording:
     return Recording(
-        events=traced(PLAIN, count), profile="torch-2.13-h100", front_end="meta", operations=7 + 3 * count,
+        events=traced(PLAIN, count),
+        profile="torch-2.13-h100",
+        front_end="meta",
+        operations=7 + 3 * count,
         overlays=(Fired("workspace", 2, 512, True, "a file"), Fired("attention", count, 1024, False, "another")),
-        answers=(Answered("aten.all", "bool", "True", count),), attention={"flash_attention": calls},
-    )  # fmt: skip
+        answers=(Answered("aten.all", "bool", "True", count),),
+        attention={"flash_attention": calls},
+    )
 
 
 def test_counts_of_a_folded_recording_go_on_as_they_began():

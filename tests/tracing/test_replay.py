@@ -101,7 +101,8 @@ def test_a_program_that_wants_more_than_there_is_fails_for_need():
 
 
 def test_a_program_that_would_fit_in_one_piece_fails_for_fragmentation():
-    # four blocks of 5 MiB share a segment; one of each two is freed: 20 MiB are free, and no 12 MiB of them lie together
+    # four blocks of 5 MiB share a segment; one of each two is freed: 20 MiB are free, and no 12 MiB of them lie
+    # together
     events = failing([5] * 8 + [12], frees=[0, 2, 4, 6])
     failure = replay(events, capacity=48 * MIB).failure
     assert failure is not None and failure.reason == "fragmentation"
@@ -129,12 +130,21 @@ def broken(**changes):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"order": [0, -1, -1]}, "out of turn"), ({"order": [-1, 0]}, "out of turn"), ({"order": [1]}, "out of turn"), ({"order": [0, 0]}, "out of turn"),
-        ({"bytes": [-4]}, "less than 0"), ({"bytes": [2**60]}, "more than"), ({"bytes": [1, 2]}, "differ in length"), ({"operations": [9]}, "entry 9"),
-        ({"categories": [6]}, "entry 6"), ({"marks": [[7, "x"]]}, "marks"), ({"schema": "other"}, "schema"), ({"names": None}, "no events"),
+        ({"order": [0, -1, -1]}, "out of turn"),
+        ({"order": [-1, 0]}, "out of turn"),
+        ({"order": [1]}, "out of turn"),
+        ({"order": [0, 0]}, "out of turn"),
+        ({"bytes": [-4]}, "less than 0"),
+        ({"bytes": [2**60]}, "more than"),
+        ({"bytes": [1, 2]}, "differ in length"),
+        ({"operations": [9]}, "entry 9"),
+        ({"categories": [6]}, "entry 6"),
+        ({"marks": [[7, "x"]]}, "marks"),
+        ({"schema": "other"}, "schema"),
+        ({"names": None}, "no events"),
         ({"order": ["a"]}, "no events"),
     ],
-)  # fmt: skip
+)
 def test_a_broken_file_of_events_is_refused_with_the_reason(changes, said):
     with pytest.raises(InvalidInput, match=said):
         decode(json.dumps(broken(**changes)).encode())
@@ -159,12 +169,16 @@ def test_events_that_free_twice_are_found():
 @pytest.mark.parametrize(
     ("name", "cublas", "lt", "size", "foreach"),
     [
-        ("torch-1.13-a100", "outside", "temporary", 8519680, False), ("torch-1.12-v100", "outside", "temporary", 8519680, False),
-        ("torch-2.1-h100", "kept", "temporary", 33554432, True), ("torch-2.8-a100", "kept", "kept", 8519680, True),
-        ("torch-2.13-h200", "kept", "unified", 33554432, True), ("torch-2.11-b200", "kept", "unified", 8519680, True),
-        ("torch-2.13-b200", "kept", "unified", 33554432, True), ("rtx-4090", "kept", "unified", 8519680, True),
+        ("torch-1.13-a100", "outside", "temporary", 8519680, False),
+        ("torch-1.12-v100", "outside", "temporary", 8519680, False),
+        ("torch-2.1-h100", "kept", "temporary", 33554432, True),
+        ("torch-2.8-a100", "kept", "kept", 8519680, True),
+        ("torch-2.13-h200", "kept", "unified", 33554432, True),
+        ("torch-2.11-b200", "kept", "unified", 8519680, True),
+        ("torch-2.13-b200", "kept", "unified", 33554432, True),
+        ("rtx-4090", "kept", "unified", 8519680, True),
     ],
-)  # fmt: skip
+)
 def test_a_profile_is_a_version_and_a_gpu(name, cublas, lt, size, foreach):
     chosen = profile(name)
     assert (chosen.cublas, chosen.lt, chosen.cublas_bytes, chosen.foreach) == (cublas, lt, size, foreach)
@@ -181,8 +195,17 @@ def test_every_gpu_has_a_profile_with_every_version_and_is_in_the_catalogue():
             assert profile(f"torch-2.{minor}-{gpu}").torch == (2, minor)
 
 
-@pytest.mark.parametrize(("name", "error"), [("torch-1.5-a100", InvalidInput), ("torch-3.0-a100", InvalidInput), ("torch-2.13-a10o", UnknownName),
-                                             ("", InvalidInput), ("torch 2", InvalidInput), ("hunderd", UnknownName)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("torch-1.5-a100", InvalidInput),
+        ("torch-3.0-a100", InvalidInput),
+        ("torch-2.13-a10o", UnknownName),
+        ("", InvalidInput),
+        ("torch 2", InvalidInput),
+        ("hunderd", UnknownName),
+    ],
+)
 def test_a_profile_that_is_none_is_refused(name, error):
     with pytest.raises(error):
         profile(name)
@@ -206,8 +229,16 @@ def test_a_recording_is_saved_and_read_back(tmp_path):
     from tonnage.trace.recording import Answered, Fired, Recording, load
 
     events = failing([5, 6])
-    made = Recording(events=events, profile="torch-2.13-h100", front_end="meta", program="p", overlays=(Fired("x", 1, 2, True, "s"),),
-                     answers=(Answered("a", "b", "c", 3),), notes=("n",), attention={"flash": 2})  # fmt: skip
+    made = Recording(
+        events=events,
+        profile="torch-2.13-h100",
+        front_end="meta",
+        program="p",
+        overlays=(Fired("x", 1, 2, True, "s"),),
+        answers=(Answered("a", "b", "c", 3),),
+        notes=("n",),
+        attention={"flash": 2},
+    )
     made.save(tmp_path / "r.json")
     read = load(tmp_path / "r.json")
     assert msgspec.to_builtins(read) == msgspec.to_builtins(made)

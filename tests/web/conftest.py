@@ -36,8 +36,16 @@ def folder_of_models(tmp_path_factory) -> Path:
     """What a server of strangers reads: a model, a machine, a file that is none of both, a link to itself."""
     made = tmp_path_factory.mktemp("secret") / "models"
     (made / "m").mkdir(parents=True)
-    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
-              "intermediate_size": 128, "vocab_size": 100, "max_position_embeddings": 2048}  # fmt: skip
+    config = {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "hidden_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 128,
+        "vocab_size": 100,
+        "max_position_embeddings": 2048,
+    }
     (made / "m" / "config.json").write_text(json.dumps(config), encoding="utf-8")
     (made / "config.json").write_text(json.dumps(config), encoding="utf-8")
     (made / "odd").mkdir()

@@ -62,8 +62,9 @@ class Server:
 
 @contextmanager
 def server() -> Iterator[Server]:
-    """A new one, in a short path: a socket's name has at most 107 bytes. In memory, where nobody else keeps the disk busy: that processes die
-    is what is tested, and what they wrote is then as safe there."""
+    """A new one, in a short path: a socket's name has at most 107 bytes. In memory, where nobody else keeps the disk
+    busy: that processes die is what is tested, and what they wrote is then as safe there.
+    """
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(
         prefix="tonnage-pg-", dir=memory if os.access(memory, os.W_OK) else "/tmp"

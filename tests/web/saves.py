@@ -1,4 +1,6 @@
-"""A process that saves plans in a loop and says of each when it was acknowledged: `python saves.py URL NAME [NUMBER]`."""
+"""A process that saves plans in a loop and says of each when it was acknowledged: `python saves.py URL NAME
+[NUMBER]`.
+"""
 
 import sys
 from itertools import count
@@ -24,7 +26,16 @@ def question(version: int) -> str:
 
 
 def digest(version: int) -> Digest:
-    return Digest(tonnage="0", command=f"tonnage train {version}", status=0, answer="fits", needed_bytes=version, usable_bytes=2**40, usd=0.5, usd_of="an hour")  # fmt: skip
+    return Digest(
+        tonnage="0",
+        command=f"tonnage train {version}",
+        status=0,
+        answer="fits",
+        needed_bytes=version,
+        usable_bytes=2**40,
+        usd=0.5,
+        usd_of="an hour",
+    )
 
 
 if __name__ == "__main__":

@@ -16,7 +16,10 @@ import msgspec
 from tonnage.web.app import ENVIRONMENT
 from tonnage.web.settings import Settings
 
-START = "import sys, uvicorn; uvicorn.run('tonnage.web.app:from_environment', factory=True, fd=int(sys.argv[1]), log_level='error')"
+START = (
+    "import sys, uvicorn; uvicorn.run('tonnage.web.app:from_environment', factory=True, fd=int(sys.argv[1]), "
+    "log_level='error')"
+)
 
 
 class Reached:

@@ -23,38 +23,107 @@ SHIPPED = jsonschema.Draft202012Validator(json_schema())
 POOL = ROOT / "docs" / "examples" / "pool.yaml"
 # Verb, question, the words of the same question on the command line, the name of the document.
 SAME = (
-    ("train", {"model": "llama-3.1-8b", "on": "8xh100", "sequence_length": "8k", "recompute": "full", "sequence_parallel": False},
-     "train llama-3.1-8b --on 8xh100 --seq 8k --recompute full --no-sequence-parallel", "AnswerDocument"),
-    ("train", {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "vocab_size": 100, "on": "h100", "tokens": 1e9},
-     "train --hidden-size 64 --num-layers 2 --num-attention-heads 2 --vocab-size 100 --on h100 --tokens 1B", "AnswerDocument"),
-    ("serve", {"model": "qwen3-32b", "on": "rtx-4090", "weights": "awq"}, "serve qwen3-32b --on rtx-4090 --weights awq", "AnswerDocument"),
-    ("serve", {"model": "llama-3.1-8b", "on": "8xh100", "frontier": True, "points": 4}, "serve llama-3.1-8b --on 8xh100 --frontier --points 4", "FrontierDocument"),
-    ("serve", {"for_my_machine": True, "on": "rtx-4060-ti", "context": "64k"}, "serve --for-my-machine --on rtx-4060-ti --context 64k", "MachineDocument"),
-    ("plan", {"train": True, "model": "llama-3.2-1b", "on": ["8xh100"], "runtime": "fsdp2", "top": 2},
-     "plan llama-3.2-1b --on 8xh100 --runtime fsdp2 --top 2", "PlansDocument"),
-    ("plan", {"serve": True, "model": "llama-3.1-8b", "on": "h100,l4", "users": 8, "top": 2},
-     "plan llama-3.1-8b --serve --on h100,l4 --users 8 --top 2", "ServingPlansDocument"),
+    (
+        "train",
+        {
+            "model": "llama-3.1-8b",
+            "on": "8xh100",
+            "sequence_length": "8k",
+            "recompute": "full",
+            "sequence_parallel": False,
+        },
+        "train llama-3.1-8b --on 8xh100 --seq 8k --recompute full --no-sequence-parallel",
+        "AnswerDocument",
+    ),
+    (
+        "train",
+        {
+            "hidden_size": 64,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "vocab_size": 100,
+            "on": "h100",
+            "tokens": 1e9,
+        },
+        "train --hidden-size 64 --num-layers 2 --num-attention-heads 2 --vocab-size 100 --on h100 --tokens 1B",
+        "AnswerDocument",
+    ),
+    (
+        "serve",
+        {"model": "qwen3-32b", "on": "rtx-4090", "weights": "awq"},
+        "serve qwen3-32b --on rtx-4090 --weights awq",
+        "AnswerDocument",
+    ),
+    (
+        "serve",
+        {"model": "llama-3.1-8b", "on": "8xh100", "frontier": True, "points": 4},
+        "serve llama-3.1-8b --on 8xh100 --frontier --points 4",
+        "FrontierDocument",
+    ),
+    (
+        "serve",
+        {"for_my_machine": True, "on": "rtx-4060-ti", "context": "64k"},
+        "serve --for-my-machine --on rtx-4060-ti --context 64k",
+        "MachineDocument",
+    ),
+    (
+        "plan",
+        {"train": True, "model": "llama-3.2-1b", "on": ["8xh100"], "runtime": "fsdp2", "top": 2},
+        "plan llama-3.2-1b --on 8xh100 --runtime fsdp2 --top 2",
+        "PlansDocument",
+    ),
+    (
+        "plan",
+        {"serve": True, "model": "llama-3.1-8b", "on": "h100,l4", "users": 8, "top": 2},
+        "plan llama-3.1-8b --serve --on h100,l4 --users 8 --top 2",
+        "ServingPlansDocument",
+    ),
     ("plan", {"inventory": yaml.safe_load(POOL.read_text())}, f"plan --inventory {POOL}", "PoolDocument"),
-    ("max", {"what": "context", "model": "llama-3.1-8b", "on": "rtx-4090"}, "max context llama-3.1-8b --on rtx-4090", "MaxDocument"),
-    ("max", {"what": "layers", "train": True, "model": "llama-3.1-8b", "on": "8xh100"}, "max layers llama-3.1-8b --train --on 8xh100", "MaxDocument"),
-    ("compare", {"model": ["llama-3.1-8b", "qwen3-8b"], "on": ["h100", "rtx-4090"], "weights": [None, "fp8"]},
-     "compare llama-3.1-8b,qwen3-8b --on h100,rtx-4090 --weights own,fp8", "CompareDocument"),
-    ("compare", {"train": True, "model": "llama-3.1-8b", "on": "8xh100", "tensor_parallel_size": [1, 2]},
-     "compare llama-3.1-8b --train --on 8xh100 --tp 1,2", "CompareDocument"),
-    ("rules", {}, "rules", "RulesDocument"), ("rules", {"names": ["A6", "E5"]}, "rules A6 E5", "RulesDocument"),
+    (
+        "max",
+        {"what": "context", "model": "llama-3.1-8b", "on": "rtx-4090"},
+        "max context llama-3.1-8b --on rtx-4090",
+        "MaxDocument",
+    ),
+    (
+        "max",
+        {"what": "layers", "train": True, "model": "llama-3.1-8b", "on": "8xh100"},
+        "max layers llama-3.1-8b --train --on 8xh100",
+        "MaxDocument",
+    ),
+    (
+        "compare",
+        {"model": ["llama-3.1-8b", "qwen3-8b"], "on": ["h100", "rtx-4090"], "weights": [None, "fp8"]},
+        "compare llama-3.1-8b,qwen3-8b --on h100,rtx-4090 --weights own,fp8",
+        "CompareDocument",
+    ),
+    (
+        "compare",
+        {"train": True, "model": "llama-3.1-8b", "on": "8xh100", "tensor_parallel_size": [1, 2]},
+        "compare llama-3.1-8b --train --on 8xh100 --tp 1,2",
+        "CompareDocument",
+    ),
+    ("rules", {}, "rules", "RulesDocument"),
+    ("rules", {"names": ["A6", "E5"]}, "rules A6 E5", "RulesDocument"),
     ("rules", {"names": "B", "model": "mixtral-8x7b"}, "rules B --model mixtral-8x7b", "RulesDocument"),
-    ("explain", {}, "explain", "NamesDocument"), ("explain", {"name": "kv_cache_bytes"}, "explain kv_cache_bytes", "FormulaDocument"),
-    ("explain", {"name": "k"}, "explain k", "SymbolDocument"), ("explain", {"name": "checkpoint"}, "explain checkpoint", "WordDocument"),
-    ("explain", {"name": "power_share"}, "explain power_share", "WordDocument"), ("explain", {"name": "Pope2023"}, "explain Pope2023", "SourceDocument"),
-)  # fmt: skip
+    ("explain", {}, "explain", "NamesDocument"),
+    ("explain", {"name": "kv_cache_bytes"}, "explain kv_cache_bytes", "FormulaDocument"),
+    ("explain", {"name": "k"}, "explain k", "SymbolDocument"),
+    ("explain", {"name": "checkpoint"}, "explain checkpoint", "WordDocument"),
+    ("explain", {"name": "power_share"}, "explain power_share", "WordDocument"),
+    ("explain", {"name": "Pope2023"}, "explain Pope2023", "SourceDocument"),
+)
 LISTS = (
-    ("/v1/models", "models", "ModelsDocument"), ("/v1/models/mixtral-8x7b", "models mixtral-8x7b", "ModelDocument"),
+    ("/v1/models", "models", "ModelsDocument"),
+    ("/v1/models/mixtral-8x7b", "models mixtral-8x7b", "ModelDocument"),
     ("/v1/models/meta-llama/Llama-3.1-8B", "models meta-llama/Llama-3.1-8B", "ModelDocument"),
     ("/v1/models/meta-llama%2FLlama-3.1-8B", "models meta-llama/Llama-3.1-8B", "ModelDocument"),
-    ("/v1/accelerators", "accelerators", "AcceleratorsDocument"), ("/v1/accelerators/h100:1g.10gb", "accelerators h100:1g.10gb", "AcceleratorDocument"),
-    ("/v1/accelerators/dgx-h100", "accelerators dgx-h100", "NodeDocument"), ("/v1/prices", "prices", "PricesDocument"),
+    ("/v1/accelerators", "accelerators", "AcceleratorsDocument"),
+    ("/v1/accelerators/h100:1g.10gb", "accelerators h100:1g.10gb", "AcceleratorDocument"),
+    ("/v1/accelerators/dgx-h100", "accelerators dgx-h100", "NodeDocument"),
+    ("/v1/prices", "prices", "PricesDocument"),
     ("/v1/prices/h100?kind=spot&as_of=2026-11-22", "prices h100 --kind spot --as-of 2026-11-22", "PricesDocument"),
-)  # fmt: skip
+)
 
 
 @cache
@@ -74,7 +143,12 @@ def printed(words: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict]:
 
 def without_search_time(found: dict) -> dict:
     """A pool's document says how long its search took, which is never twice the same."""
-    return json.loads(json.dumps(found), object_hook=lambda made: {name: value for name, value in made.items() if name not in ("seconds", "search_seconds")})  # fmt: skip
+    return json.loads(
+        json.dumps(found),
+        object_hook=lambda made: {
+            name: value for name, value in made.items() if name not in ("seconds", "search_seconds")
+        },
+    )
 
 
 @pytest.mark.parametrize(("verb", "question", "words", "name"), SAME, ids=[words for _, _, words, _ in SAME])
@@ -86,7 +160,10 @@ def test_an_answer_is_the_document_of_the_command_line(client: Client, capsys, v
     assert clean(answer.json()) == clean(document)
     assert int(answer.headers["Tonnage-Status"]) == status
     follows(answer.json(), {"$ref": f"#/components/schemas/{name}"})
-    follows(answer.json(), described()["paths"][f"/v1/{verb}"]["post"]["responses"]["200"]["content"]["application/json"]["schema"])  # fmt: skip
+    follows(
+        answer.json(),
+        described()["paths"][f"/v1/{verb}"]["post"]["responses"]["200"]["content"]["application/json"]["schema"],
+    )
     SHIPPED.validate(answer.json())
 
 
@@ -110,7 +187,9 @@ def test_the_command_line_that_comes_with_an_answer_asks_the_same(
 
 @pytest.mark.parametrize(("verb", "question", "words", "name"), SAME, ids=[words for _, _, words, _ in SAME])
 def test_the_description_of_a_question_has_every_question(verb, question, words, name):
-    follows(question, described()["paths"][f"/v1/{verb}"]["post"]["requestBody"]["content"]["application/json"]["schema"])  # fmt: skip
+    follows(
+        question, described()["paths"][f"/v1/{verb}"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    )
 
 
 @pytest.mark.parametrize(("path", "words", "name"), LISTS, ids=[path for path, _, _ in LISTS])
@@ -125,13 +204,20 @@ def test_a_list_is_the_document_of_the_command_line(client: Client, capsys, path
 def test_what_only_the_api_answers_is_described(client: Client, path):
     answer = client.get(path)
     assert answer.status_code == 200
-    follows(answer.json(), described()["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"])  # fmt: skip
+    follows(
+        answer.json(), described()["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+    )
 
 
 def test_every_verb_and_every_list_is_asked_here():
     assert {verb for verb, *_ in SAME} == set(ANSWERS)
     assert {name for _, _, _, name in SAME} == {kind.__name__ for kinds in ANSWERS.values() for kind in kinds}
-    listed = {kind.__name__ for path, (kinds, _, _) in LISTED.items() if path.startswith(("/v1/m", "/v1/a", "/v1/p")) for kind in kinds}  # fmt: skip
+    listed = {
+        kind.__name__
+        for path, (kinds, _, _) in LISTED.items()
+        if path.startswith(("/v1/m", "/v1/a", "/v1/p"))
+        for kind in kinds
+    }
     assert {name for _, _, name in LISTS} == listed
 
 
@@ -143,7 +229,19 @@ def test_a_pasted_config_is_a_model(client: Client):
     assert pasted["question"]["model"]["value"] == "pasted config"
 
 
-@pytest.mark.parametrize(("verb", "rest"), [("serve", {"on": "8xh100"}), ("plan", {"on": "8xh100", "runtime": "fsdp2", "top": 1}), ("max", {"what": "context", "on": "h100"}), ("compare", {"on": "h100,h200"}), ("rules", {}), ("rules", {"names": ["A", "E5"], "num_hidden_layers": 8}), ("launch", {"verb": "train", "on": "8xh100"}), ("timeline", {"on": "8xh100"})])  # fmt: skip
+@pytest.mark.parametrize(
+    ("verb", "rest"),
+    [
+        ("serve", {"on": "8xh100"}),
+        ("plan", {"on": "8xh100", "runtime": "fsdp2", "top": 1}),
+        ("max", {"what": "context", "on": "h100"}),
+        ("compare", {"on": "h100,h200"}),
+        ("rules", {}),
+        ("rules", {"names": ["A", "E5"], "num_hidden_layers": 8}),
+        ("launch", {"verb": "train", "on": "8xh100"}),
+        ("timeline", {"on": "8xh100"}),
+    ],
+)
 def test_every_verb_with_a_model_takes_a_pasted_config(client: Client, verb, rest):
     answer = client.post(f"/v1/{verb}", json={"model": dict(read("llama-3.1-8b").config), **rest})
     assert answer.status_code == 200, answer.text
@@ -157,7 +255,9 @@ def test_rules_are_worked_on_a_pasted_config_as_on_the_model_that_it_is_of(clien
     assert {each["model"] for each in pasted} == {"pasted config"}
     for own, other in zip(pasted, named, strict=True):
         assert own["exact"]["value"] == other["exact"]["value"]
-        assert {name: own[name] for name in ("value", "values", "inputs", "follows")} == {name: other[name] for name in ("value", "values", "inputs", "follows")}  # fmt: skip
+        assert {name: own[name] for name in ("value", "values", "inputs", "follows")} == {
+            name: other[name] for name in ("value", "values", "inputs", "follows")
+        }
 
 
 def test_an_empty_config_is_no_model_to_the_rules(client: Client):
@@ -168,13 +268,29 @@ def test_an_empty_config_is_no_model_to_the_rules(client: Client):
 @pytest.mark.parametrize(
     ("question", "runtime", "words"),
     [
-        ({"verb": "train", "model": "llama-3.1-8b", "on": "8xh100", "runtime": "megatron", "pp": 2}, "megatron", "--pipeline-model-parallel-size 2"),
+        (
+            {"verb": "train", "model": "llama-3.1-8b", "on": "8xh100", "runtime": "megatron", "pp": 2},
+            "megatron",
+            "--pipeline-model-parallel-size 2",
+        ),
         ({"verb": "train", "model": "llama-3.1-8b", "on": "8xh100"}, "fsdp2", "--training.local_batch_size 1"),
-        ({"verb": "train", "model": "llama-3.1-8b", "on": "8xh100", "method": "lora"}, "fsdp2", "trl sft --accelerate_config fsdp2 --num_processes 8"),
-        ({"verb": "serve", "model": "llama-3.1-8b", "on": "8xh100"}, "vllm", "vllm serve meta-llama/Llama-3.1-8B --tensor-parallel-size 8"),
-        ({"verb": "serve", "model": "llama-3.1-8b", "on": "rtx-4090", "engine": "llama.cpp"}, "llama.cpp", "llama-server -m"),
+        (
+            {"verb": "train", "model": "llama-3.1-8b", "on": "8xh100", "method": "lora"},
+            "fsdp2",
+            "trl sft --accelerate_config fsdp2 --num_processes 8",
+        ),
+        (
+            {"verb": "serve", "model": "llama-3.1-8b", "on": "8xh100"},
+            "vllm",
+            "vllm serve meta-llama/Llama-3.1-8B --tensor-parallel-size 8",
+        ),
+        (
+            {"verb": "serve", "model": "llama-3.1-8b", "on": "rtx-4090", "engine": "llama.cpp"},
+            "llama.cpp",
+            "llama-server -m",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_launch_is_in_the_words_of_its_runtime(client: Client, question, runtime, words):
     answer = client.post("/v1/launch", json=question)
     assert answer.status_code == 200
@@ -197,7 +313,9 @@ def test_a_launch_says_what_its_words_do_not_say(client: Client):
     assert "#" not in stored.json()["launch"] and "vllm does not make awq" in stored.json()["notes"][0]
 
 
-@pytest.mark.parametrize("question", [{}, {"verb": "plan"}, {"verb": ["train"]}, {"verb": "serve", "for_my_machine": True, "on": "rtx-4090"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "question", [{}, {"verb": "plan"}, {"verb": ["train"]}, {"verb": "serve", "for_my_machine": True, "on": "rtx-4090"}]
+)
 def test_what_is_not_launched_is_said(client: Client, question):
     answer = client.post("/v1/launch", json=question)
     assert answer.status_code == 400
@@ -206,7 +324,9 @@ def test_what_is_not_launched_is_said(client: Client, question):
 
 def lists(schema: dict) -> bool:
     """Whether a list may stand where this schema is."""
-    return jsonschema.Draft202012Validator(schema).is_valid(["fp8"]) or jsonschema.Draft202012Validator(schema).is_valid([True])  # fmt: skip
+    return jsonschema.Draft202012Validator(schema).is_valid(["fp8"]) or jsonschema.Draft202012Validator(
+        schema
+    ).is_valid([True])
 
 
 @pytest.mark.parametrize(
@@ -220,13 +340,26 @@ def test_the_description_of_a_field_says_that_it_may_be_a_list_where_it_may(verb
 
 
 def test_the_description_of_a_plan_has_lists_of_machines_weights_caches_and_engines(client: Client):
-    question = {"model": "llama-3.1-8b", "serve": True, "on": ["h100", "a100"], "weights": ["bf16", "fp8"], "kv_cache": ["auto", "fp8"], "engine": ["vllm", "sglang"], "context": "8k"}  # fmt: skip
+    question = {
+        "model": "llama-3.1-8b",
+        "serve": True,
+        "on": ["h100", "a100"],
+        "weights": ["bf16", "fp8"],
+        "kv_cache": ["auto", "fp8"],
+        "engine": ["vllm", "sglang"],
+        "context": "8k",
+    }
     follows(question, described()["components"]["schemas"]["PlanServeQuestion"])
     assert client.post("/v1/plan", json=question).status_code == 200
 
 
 def test_what_a_plan_varies_may_be_a_list_of_options_each_with_values(client: Client):
-    question = {"model": "llama-3.1-8b", "train": True, "on": "8xh100", "vary": ["precision=bf16-mixed,fp8-te", "optimizer=adamw,muon"]}  # fmt: skip
+    question = {
+        "model": "llama-3.1-8b",
+        "train": True,
+        "on": "8xh100",
+        "vary": ["precision=bf16-mixed,fp8-te", "optimizer=adamw,muon"],
+    }
     follows(question, described()["components"]["schemas"]["PlanTrainQuestion"])
     same = question | {"vary": {"precision": ["bf16-mixed", "fp8-te"], "optimizer": ["adamw", "muon"]}}
     assert client.post("/v1/plan", json=question).json() == client.post("/v1/plan", json=same).json()
@@ -239,7 +372,9 @@ def test_which_form_of_a_comparison_is_asked_is_no_list(client: Client):
 
 def test_a_plan_tries_each_cache_of_a_list(client: Client):
     question = {"model": "llama-3.1-8b", "serve": True, "on": "h100", "weights": "fp8", "context": "8k", "users": 16}
-    both, *each = [client.post("/v1/plan", json=question | {"kv_cache": said}).json() for said in (["bf16", "fp8"], "bf16", "fp8")]  # fmt: skip
+    both, *each = [
+        client.post("/v1/plan", json=question | {"kv_cache": said}).json() for said in (["bf16", "fp8"], "bf16", "fp8")
+    ]
     assert {plan["kv_cache"] for plan in both["plans"]} == {"bf16", "fp8-e4m3"}
     assert both["considered"] == sum(one["considered"] for one in each)
 
@@ -265,16 +400,52 @@ def test_the_description_of_a_maximum_needs_what_is_asked(client: Client):
 
 COMPARED = {"model": "llama-3.1-8b", "on": "h100"}
 NO_LISTS = {
-    "a list of machines within a list": ("compare", {"on": ["h100", ["l40s"]]}, "on holds a list within its list: give its values in one. Got ['h100', ['l40s']]."),
-    "of values": ("compare", {"context": [4096, [8192]]}, "context holds a list within its list: give its values in one. Got [4096, [8192]]."),
-    "of models": ("compare", {"model": ["gpt2", ["t5-small"]]}, "model holds a list within its list: give its values in one. Got ['gpt2', ['t5-small']]."),
-    "of a plan": ("plan", {"serve": True, "on": ["h100", ["l40s"]]}, "on holds a list within its list: give its values in one. Got ['h100', ['l40s']]."),
-    "of rules": ("rules", {"names": ["B2", ["E1"]], "on": None}, "names holds a list within its list: give its values in one. Got ['B2', ['E1']]."),
-    "of what a plan varies": ("plan", {"train": True, "vary": {"recompute": ["full", ["none"]]}}, "vary holds a list within its list: give its values in one. Got ['full', ['none']]."),
-    "no machine": ("compare", {"on": ["h100", None]}, "on takes no null in its list: give a value, or leave it out. Got ['h100', None]."),
-    "no model": ("compare", {"model": ["gpt2", None]}, "model takes no null in its list: give a value, or leave it out. Got ['gpt2', None]."),
-    "no cache": ("plan", {"serve": True, "kv_cache": ["fp8", None]}, "kv_cache takes no null in its list: give a value, or leave it out. Got ['fp8', None]."),
-}  # fmt: skip
+    "a list of machines within a list": (
+        "compare",
+        {"on": ["h100", ["l40s"]]},
+        "on holds a list within its list: give its values in one. Got ['h100', ['l40s']].",
+    ),
+    "of values": (
+        "compare",
+        {"context": [4096, [8192]]},
+        "context holds a list within its list: give its values in one. Got [4096, [8192]].",
+    ),
+    "of models": (
+        "compare",
+        {"model": ["gpt2", ["t5-small"]]},
+        "model holds a list within its list: give its values in one. Got ['gpt2', ['t5-small']].",
+    ),
+    "of a plan": (
+        "plan",
+        {"serve": True, "on": ["h100", ["l40s"]]},
+        "on holds a list within its list: give its values in one. Got ['h100', ['l40s']].",
+    ),
+    "of rules": (
+        "rules",
+        {"names": ["B2", ["E1"]], "on": None},
+        "names holds a list within its list: give its values in one. Got ['B2', ['E1']].",
+    ),
+    "of what a plan varies": (
+        "plan",
+        {"train": True, "vary": {"recompute": ["full", ["none"]]}},
+        "vary holds a list within its list: give its values in one. Got ['full', ['none']].",
+    ),
+    "no machine": (
+        "compare",
+        {"on": ["h100", None]},
+        "on takes no null in its list: give a value, or leave it out. Got ['h100', None].",
+    ),
+    "no model": (
+        "compare",
+        {"model": ["gpt2", None]},
+        "model takes no null in its list: give a value, or leave it out. Got ['gpt2', None].",
+    ),
+    "no cache": (
+        "plan",
+        {"serve": True, "kv_cache": ["fp8", None]},
+        "kv_cache takes no null in its list: give a value, or leave it out. Got ['fp8', None].",
+    ),
+}
 
 
 @pytest.mark.parametrize(("verb", "question", "message"), NO_LISTS.values(), ids=NO_LISTS.keys())

@@ -92,7 +92,9 @@ print(limits.connections, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 @pytest.mark.parametrize(("hard", "connections", "files"), [(4096, 1000, 1200), (512, 312, 512)])
 def test_as_many_files_may_be_open_as_there_are_places_or_there_are_fewer_places(hard, connections, files):
     assert getrlimit(RLIMIT_NOFILE)[1] >= hard
-    done = subprocess.run([sys.executable, "-c", OPEN_FILES.format(hard=hard)], check=True, capture_output=True, text=True)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", OPEN_FILES.format(hard=hard)], check=True, capture_output=True, text=True
+    )
     assert done.stdout.split() == [str(connections), str(files)]
 
 
@@ -119,7 +121,9 @@ def test_who_sends_all_of_a_body_that_is_refused_hears_why(server, size, path, k
 
 def test_a_page_of_another_site_hears_that_it_may_not_ask_however_much_it_sends(server):
     with closing(http.client.HTTPConnection("127.0.0.1", server, timeout=60)) as asked:
-        asked.request("POST", "/v1/train", b" " * 20_000_000, {"Content-Type": "application/json", "Origin": "http://evil.com"})  # fmt: skip
+        asked.request(
+            "POST", "/v1/train", b" " * 20_000_000, {"Content-Type": "application/json", "Origin": "http://evil.com"}
+        )
         assert asked.getresponse().status == 403
 
 

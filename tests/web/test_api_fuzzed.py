@@ -1,4 +1,6 @@
-"""Requests made from the API's own description, right and wrong: no failure of the server, and every answer as described."""
+"""Requests made from the API's own description, right and wrong: no failure of the server, and every answer as
+described.
+"""
 
 import json
 import os
@@ -22,7 +24,13 @@ from web.live import live
 
 # A search may be as large as the question says: here it ends soon, which is one of the answers that are described.
 QUICK = Limits(quick_seconds=0.5, answer_seconds=0.5, kept_bytes=0)
-CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_headers_conformance, response_schema_conformance]  # fmt: skip
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
 EXAMPLES = int(os.environ.get("TONNAGE_API_CASES", "10000")) // 19  # of each route
 described = schemathesis.openapi.from_dict(json.loads(json.dumps(document())))
 described.config.phases.coverage.enabled = "TONNAGE_API_CASES" not in os.environ

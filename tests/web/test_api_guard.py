@@ -16,7 +16,21 @@ from web.conftest import HERE, Client
 QUESTION = {"name": "k"}
 
 
-@pytest.mark.parametrize("host", ["evil.com", "127.0.0.1.nip.io", "localhost.evil.com", "10.0.0.7", "[::ffff:10.0.0.7]", "", "a b", "[::1", "127.0.0.1@evil.com", "evil.com#localhost"])  # fmt: skip
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.com",
+        "127.0.0.1.nip.io",
+        "localhost.evil.com",
+        "10.0.0.7",
+        "[::ffff:10.0.0.7]",
+        "",
+        "a b",
+        "[::1",
+        "127.0.0.1@evil.com",
+        "evil.com#localhost",
+    ],
+)
 def test_a_server_of_this_machine_is_asked_by_its_own_name_alone(client: Client, host):
     answer = client.get("/v1/server", headers={"Host": host})
     assert answer.status_code == 403
@@ -28,13 +42,25 @@ def test_its_names_are_those_of_loopback(client: Client, host):
     assert client.get("/v1/server", headers={"Host": host}).status_code == 200
 
 
-@pytest.mark.parametrize(("host", "code"), [("tonnage.example.org", 200), ("TONNAGE.example.org:80", 200), ("10.0.0.7:8000", 200), ("other.example.org", 403), ("metadata.google.internal", 403)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("host", "code"),
+    [
+        ("tonnage.example.org", 200),
+        ("TONNAGE.example.org:80", 200),
+        ("10.0.0.7:8000", 200),
+        ("other.example.org", 403),
+        ("metadata.google.internal", 403),
+    ],
+)
 def test_a_server_of_a_network_is_asked_by_address_or_by_the_names_it_is_given(host, code):
     with TestClient(create_app(Settings(host="0.0.0.0", names=("tonnage.example.org",))), base_url=HERE) as made:
         assert made.get("/healthz", headers={"Host": host}).status_code == code
 
 
-@pytest.mark.parametrize("origin", ["http://evil.com", "https://127.0.0.1.evil.com:8000", "http://127.0.0.1:9999", "null", "http://localhost:8000"])  # fmt: skip
+@pytest.mark.parametrize(
+    "origin",
+    ["http://evil.com", "https://127.0.0.1.evil.com:8000", "http://127.0.0.1:9999", "null", "http://localhost:8000"],
+)
 def test_a_page_of_another_site_does_not_ask(client: Client, origin):
     answer = client.post("/v1/explain", json=QUESTION, headers={"Origin": origin})
     assert answer.status_code == 403
@@ -59,7 +85,9 @@ def test_no_site_is_told_that_it_may_ask(client: Client):
     assert not [name for name in asked.headers if name.lower().startswith("access-control")]
 
 
-@pytest.mark.parametrize("path", ["/", "/v1/server", "/healthz", "/metrics", "/no-such-page", "/v1/train", "/schema/openapi.json"])  # fmt: skip
+@pytest.mark.parametrize(
+    "path", ["/", "/v1/server", "/healthz", "/metrics", "/no-such-page", "/v1/train", "/schema/openapi.json"]
+)
 def test_every_answer_tells_browsers_to_trust_nothing_else(client: Client, path):
     found = client.get(path).headers
     for name, value in HEADERS:
@@ -79,7 +107,25 @@ def test_every_file_of_the_page_is_served_as_what_it_is(client: Client):
         assert again.status_code == 304 and not again.content
 
 
-@pytest.mark.parametrize("path", ["/../settings.py", "/%2e%2e/settings.py", "/..%2fsettings.py", "/js/../../app.py", "//etc/passwd", "/%00", "/index.html%00.js", "/.", "/js", "/js/", "/C:/x", "/index.html/", "/INDEX.HTML", "/..\\settings.py"])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../settings.py",
+        "/%2e%2e/settings.py",
+        "/..%2fsettings.py",
+        "/js/../../app.py",
+        "//etc/passwd",
+        "/%00",
+        "/index.html%00.js",
+        "/.",
+        "/js",
+        "/js/",
+        "/C:/x",
+        "/index.html/",
+        "/INDEX.HTML",
+        "/..\\settings.py",
+    ],
+)
 def test_no_path_leads_out_of_the_page(client: Client, path):
     answer = client.request("GET", HERE + path)
     assert answer.status_code in (200, 404)
@@ -97,9 +143,16 @@ def test_the_page_gets_the_words_of_a_language(client: Client, language):
 
 @pytest.mark.parametrize(
     ("settings", "hubs", "machine"),
-    [(Settings(), True, True), (Settings(host="::1"), True, True), (Settings(host="localhost", offline=True), False, True), (Settings(hub=False), False, True),
-     (Settings(host="0.0.0.0"), False, False), (Settings(host="10.0.0.7", hub=True), True, False), (Settings(host="box.lan"), False, False)],
-)  # fmt: skip
+    [
+        (Settings(), True, True),
+        (Settings(host="::1"), True, True),
+        (Settings(host="localhost", offline=True), False, True),
+        (Settings(hub=False), False, True),
+        (Settings(host="0.0.0.0"), False, False),
+        (Settings(host="10.0.0.7", hub=True), True, False),
+        (Settings(host="box.lan"), False, False),
+    ],
+)
 def test_whoever_is_not_this_machine_reaches_less(settings, hubs, machine):
     assert settings.reach.hubs == hubs
     assert settings.reach.machine == machine
@@ -114,14 +167,46 @@ def test_local_is_said_to_this_machine_alone():
         assert made.get("/v1/server").json()["local"] is False
 
 
-NAMES = ("m", "m/config.json", "./m", "config.json", ".", "./", "empty", "odd", "odd/config.json", "two", "nothing", "./nothing", "nothing.toml", "nothing.yaml", "nothing.jsonl", "pool.yaml",
-         "node.toml", "trace.jsonl", "circle.yaml", *(f"{name}.{ending}" for name in ("odd", "folder", "./odd") for ending in ("toml", "yaml", "json", "jsonl", "gguf", "safetensors")))  # fmt: skip
+NAMES = (
+    "m",
+    "m/config.json",
+    "./m",
+    "config.json",
+    ".",
+    "./",
+    "empty",
+    "odd",
+    "odd/config.json",
+    "two",
+    "nothing",
+    "./nothing",
+    "nothing.toml",
+    "nothing.yaml",
+    "nothing.jsonl",
+    "pool.yaml",
+    "node.toml",
+    "trace.jsonl",
+    "circle.yaml",
+    *(
+        f"{name}.{ending}"
+        for name in ("odd", "folder", "./odd")
+        for ending in ("toml", "yaml", "json", "jsonl", "gguf", "safetensors")
+    ),
+)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_answer_says_where_on_the_machine_the_folder_is(reading: Client, folder_of_models, name):
-    asked = [("train", {"model": name, "on": "h100"}), ("serve", {"model": name, "on": "h100"}), ("launch", {"verb": "serve", "model": name, "on": "h100"}), ("rules", {"model": name}),
-             ("compare", {"model": name, "on": "h100"}), ("train", {"model": "gpt2", "on": name}), ("serve", {"model": "gpt2", "on": "h100", "trace": name}), ("plan", {"inventory": name})]  # fmt: skip
+    asked = [
+        ("train", {"model": name, "on": "h100"}),
+        ("serve", {"model": name, "on": "h100"}),
+        ("launch", {"verb": "serve", "model": name, "on": "h100"}),
+        ("rules", {"model": name}),
+        ("compare", {"model": name, "on": "h100"}),
+        ("train", {"model": "gpt2", "on": name}),
+        ("serve", {"model": "gpt2", "on": "h100", "trace": name}),
+        ("plan", {"inventory": name}),
+    ]
     for verb, question in asked:
         answer = reading.post(f"/v1/{verb}", json=question)
         assert answer.status_code < 500
@@ -131,12 +216,31 @@ def test_no_answer_says_where_on_the_machine_the_folder_is(reading: Client, fold
     assert answer["question"]["model"]["why"] == "m" and "vllm serve m" in answer["serving"]["launch"]
 
 
-@pytest.mark.parametrize(("verb", "question", "said"), [
-    ("plan", {"inventory": "/x/pool.yaml"}, "files of the machine that answers are not read: give what the inventory holds, as an object. Got '/x/pool.yaml'."),
-    ("train", {"model": "gpt2", "on": "../x.toml"}, "give a machine's name, as in 8xH100-SXM-80GB. Got '../x.toml'."), ("train", {"model": "gpt2", "on": "/x"}, "give a machine's name"),
-    ("serve", {"model": "gpt2", "on": "h100", "trace": "/x.csv"}, "a trace is one, so leave it out, or ask where a folder of models is read (--models). Got '/x.csv'."),
-    ("train", {"model": "/x", "on": "h100"}, "give a name, or for model what its config.json holds. Got '/x'."),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("verb", "question", "said"),
+    [
+        (
+            "plan",
+            {"inventory": "/x/pool.yaml"},
+            (
+                "files of the machine that answers are not read: give what the inventory holds, as an object. "
+                "Got '/x/pool.yaml'."
+            ),
+        ),
+        (
+            "train",
+            {"model": "gpt2", "on": "../x.toml"},
+            "give a machine's name, as in 8xH100-SXM-80GB. Got '../x.toml'.",
+        ),
+        ("train", {"model": "gpt2", "on": "/x"}, "give a machine's name"),
+        (
+            "serve",
+            {"model": "gpt2", "on": "h100", "trace": "/x.csv"},
+            "a trace is one, so leave it out, or ask where a folder of models is read (--models). Got '/x.csv'.",
+        ),
+        ("train", {"model": "/x", "on": "h100"}, "give a name, or for model what its config.json holds. Got '/x'."),
+    ],
+)
 def test_where_no_file_is_read_the_error_says_what_to_give_instead(client: Client, verb, question, said):
     answer = client.post(f"/v1/{verb}", json=question)
     assert answer.status_code == 400 and said in answer.json()["error"]["message"]
@@ -149,7 +253,10 @@ def test_a_field_with_a_null_byte_is_named(reading: Client):
 
 def test_a_folder_of_models_is_read_and_nothing_beside_it(tmp_path):
     (tmp_path / "mine").mkdir()
-    config = '{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 128, "vocab_size": 100}'
+    config = (
+        '{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "num_hidden_layers": '
+        '2, "num_attention_heads": 2, "intermediate_size": 128, "vocab_size": 100}'
+    )
     (tmp_path / "mine" / "config.json").write_text(config)
     (tmp_path / "config.json").write_text(config)
     (tmp_path / "mine" / "out").symlink_to(tmp_path)
@@ -168,8 +275,15 @@ def test_a_folder_of_models_is_read_and_nothing_beside_it(tmp_path):
 
 @pytest.mark.parametrize("linked", ["config.json", "model.safetensors.index.json", "model.safetensors", "model.gguf"])
 def test_a_link_inside_a_model_leads_to_no_file_outside_the_folder_of_models(tmp_path, linked):
-    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2,
-              "num_attention_heads": 2, "intermediate_size": 128, "vocab_size": 100}  # fmt: skip
+    config = {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "hidden_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 128,
+        "vocab_size": 100,
+    }
     model = tmp_path / "models" / "team" / "m"
     model.mkdir(parents=True)
     (tmp_path / "secret").write_text(
@@ -187,8 +301,15 @@ def test_a_link_inside_a_model_leads_to_no_file_outside_the_folder_of_models(tmp
 
 def test_a_link_to_another_place_inside_the_folder_of_models_is_followed(tmp_path):
     """As in the cache of the Hugging Face Hub, whose snapshots are links to blobs."""
-    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2,
-              "num_attention_heads": 2, "intermediate_size": 128, "vocab_size": 100}  # fmt: skip
+    config = {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "hidden_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 128,
+        "vocab_size": 100,
+    }
     (tmp_path / "blobs").mkdir()
     (tmp_path / "blobs" / "a1").write_text(json.dumps(config))
     (tmp_path / "m").mkdir()

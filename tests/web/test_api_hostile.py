@@ -17,29 +17,67 @@ from web.conftest import HERE, Client
 ERROR = jsonschema.Draft202012Validator({"$ref": "#/$defs/ErrorDocument", "$defs": json_schema()["$defs"]})
 JSON = {"Content-Type": "application/json"}
 BODIES = {
-    "nothing": b"", "a list": b"[]", "a number": b"1", "null": b"null", "a text": b'"train"', "half of an object": b'{"model":', "two objects": b"{}{}",
-    "bad UTF-8": b'{"model": "\xff\xfe"}', "UTF-16": '{"model": "gpt2"}'.encode("utf-16"), "NaN": b'{"on": NaN}', "Infinity": b'{"top": -Infinity}',
-    "a name twice": b'{"model": "gpt2", "model": "llama-3.1-8b"}', "a name twice, inside": b'{"model": {"a": 1, "a": 2}}',
-    "half of a surrogate pair": b'{"model": "\\ud800"}', "half of a pair as a name": b'{"\\udfff": 1}', "deep lists": b'{"model": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
-    "deep objects": b'{"model": ' + b'{"a":' * 100_000 + b"1" + b"}" * 100_000 + b"}", "rather deep": b'{"model": ' + b"[" * 80 + b"]" * 80 + b"}",
-    "comments": b'{"model": "gpt2" /* mine */}', "single quotes": b"{'model': 'gpt2'}",
-}  # fmt: skip
+    "nothing": b"",
+    "a list": b"[]",
+    "a number": b"1",
+    "null": b"null",
+    "a text": b'"train"',
+    "half of an object": b'{"model":',
+    "two objects": b"{}{}",
+    "bad UTF-8": b'{"model": "\xff\xfe"}',
+    "UTF-16": '{"model": "gpt2"}'.encode("utf-16"),
+    "NaN": b'{"on": NaN}',
+    "Infinity": b'{"top": -Infinity}',
+    "a name twice": b'{"model": "gpt2", "model": "llama-3.1-8b"}',
+    "a name twice, inside": b'{"model": {"a": 1, "a": 2}}',
+    "half of a surrogate pair": b'{"model": "\\ud800"}',
+    "half of a pair as a name": b'{"\\udfff": 1}',
+    "deep lists": b'{"model": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "deep objects": b'{"model": ' + b'{"a":' * 100_000 + b"1" + b"}" * 100_000 + b"}",
+    "rather deep": b'{"model": ' + b"[" * 80 + b"]" * 80 + b"}",
+    "comments": b'{"model": "gpt2" /* mine */}',
+    "single quotes": b"{'model': 'gpt2'}",
+}
 QUESTIONS = {
-    "a number of 4,000 digits": {"on": "8xh100", "model": "gpt2", "sequence_length": int("9" * 4000)}, "1e400": {"on": "8xh100", "model": "gpt2", "tokens": "1e400"},
-    "a null byte": {"model": "a\0b", "on": "8xh100"}, "no text as a name": {"": 1}, "a dash": {"model": "--help"}, "a flag": {"model": "gpt2", "on": "8xh100", "--plot": "x.html"},
-    "a file to write": {"model": "gpt2", "on": "8xh100", "plot": "/tmp/x.html"}, "another file to write": {"model": "gpt2", "on": "8xh100", "parquet": "/tmp/x.parquet"},
-    "help": {"help": True}, "json": {"json": False}, "an option of nobody": {"model": "gpt2", "on": "8xh100", "no_such_option": 1}, "an object": {"model": "gpt2", "on": {"a": 1}},
-    "an empty list": {"model": "gpt2", "on": []}, "lists in lists": {"model": "gpt2", "on": [["8xh100", []]]}, "a model that is a list": {"model": [1, 2], "on": "8xh100"},
-    "an empty object": {"model": {}, "on": "8xh100"}, "a config of nothing": {"model": {"hidden_size": "wide"}, "on": "8xh100"},
-    "a config of huge layers": {"model": {"architectures": ["LlamaForCausalLM"], "hidden_size": 10**30, "num_hidden_layers": 10**30}, "on": "8xh100"},
-    "a long name": {"model": "a" * 100_000, "on": "8xh100"}, "a name too long for a file": {"model": "a" * 256, "on": "8xh100"}, "a long machine": {"model": "gpt2", "on": "h" * 100_000}, "10^30 machines": {"model": "gpt2", "on": f"{10**30}xh100"},
-    "a file": {"model": "/etc/passwd", "on": "8xh100"}, "a folder above": {"model": "../../../etc", "on": "8xh100"}, "the home": {"model": "~/.ssh/config.json", "on": "8xh100"},
-    "a machine's file": {"model": "gpt2", "on": "/etc/hosts.toml"}, "a file URL": {"model": "file:///etc/passwd", "on": "8xh100"}, "a control character": {"model": "gpt2\r\nX: 1", "on": "8xh100"},
-    "a trace": {"model": "gpt2", "on": "8xh100", "trace": "/etc/passwd"}, "a teacher": {"model": "gpt2", "on": "8xh100", "teacher": "/etc/passwd", "objective": "distillation"},
+    "a number of 4,000 digits": {"on": "8xh100", "model": "gpt2", "sequence_length": int("9" * 4000)},
+    "1e400": {"on": "8xh100", "model": "gpt2", "tokens": "1e400"},
+    "a null byte": {"model": "a\0b", "on": "8xh100"},
+    "no text as a name": {"": 1},
+    "a dash": {"model": "--help"},
+    "a flag": {"model": "gpt2", "on": "8xh100", "--plot": "x.html"},
+    "a file to write": {"model": "gpt2", "on": "8xh100", "plot": "/tmp/x.html"},
+    "another file to write": {"model": "gpt2", "on": "8xh100", "parquet": "/tmp/x.parquet"},
+    "help": {"help": True},
+    "json": {"json": False},
+    "an option of nobody": {"model": "gpt2", "on": "8xh100", "no_such_option": 1},
+    "an object": {"model": "gpt2", "on": {"a": 1}},
+    "an empty list": {"model": "gpt2", "on": []},
+    "lists in lists": {"model": "gpt2", "on": [["8xh100", []]]},
+    "a model that is a list": {"model": [1, 2], "on": "8xh100"},
+    "an empty object": {"model": {}, "on": "8xh100"},
+    "a config of nothing": {"model": {"hidden_size": "wide"}, "on": "8xh100"},
+    "a config of huge layers": {
+        "model": {"architectures": ["LlamaForCausalLM"], "hidden_size": 10**30, "num_hidden_layers": 10**30},
+        "on": "8xh100",
+    },
+    "a long name": {"model": "a" * 100_000, "on": "8xh100"},
+    "a name too long for a file": {"model": "a" * 256, "on": "8xh100"},
+    "a long machine": {"model": "gpt2", "on": "h" * 100_000},
+    "10^30 machines": {"model": "gpt2", "on": f"{10**30}xh100"},
+    "a file": {"model": "/etc/passwd", "on": "8xh100"},
+    "a folder above": {"model": "../../../etc", "on": "8xh100"},
+    "the home": {"model": "~/.ssh/config.json", "on": "8xh100"},
+    "a machine's file": {"model": "gpt2", "on": "/etc/hosts.toml"},
+    "a file URL": {"model": "file:///etc/passwd", "on": "8xh100"},
+    "a control character": {"model": "gpt2\r\nX: 1", "on": "8xh100"},
+    "a trace": {"model": "gpt2", "on": "8xh100", "trace": "/etc/passwd"},
+    "a teacher": {"model": "gpt2", "on": "8xh100", "teacher": "/etc/passwd", "objective": "distillation"},
     "a trace with a null byte": {"model": "gpt2", "on": "8xh100", "trace": "a\0b"},
-    "a draft": {"model": "gpt2", "on": "8xh100", "draft_model": "../x/config.json", "draft_tokens": 3}, "a pool's file": {"inventory": "/etc/passwd"},
-    "a switch that is a number": {"model": "gpt2", "on": "8xh100", "liger": 7}, "right to left": {"model": "\u202egpt2", "on": "8xh100"},
-}  # fmt: skip
+    "a draft": {"model": "gpt2", "on": "8xh100", "draft_model": "../x/config.json", "draft_tokens": 3},
+    "a pool's file": {"inventory": "/etc/passwd"},
+    "a switch that is a number": {"model": "gpt2", "on": "8xh100", "liger": 7},
+    "right to left": {"model": "\u202egpt2", "on": "8xh100"},
+}
 
 
 NUMBERS = {
@@ -57,8 +95,14 @@ def test_a_number_of_a_size_that_nothing_has_is_refused_by_the_name_of_its_field
 
 @pytest.mark.parametrize(
     ("written", "field"),
-    [("tensor-parallel-size", "tensor_parallel_size"), ("Sequence_Length", "sequence_length"), ("microBatchSize", "micro_batch_size"), (" on ", "on"), ("seq-len", "sequence_length")],
-)  # fmt: skip
+    [
+        ("tensor-parallel-size", "tensor_parallel_size"),
+        ("Sequence_Length", "sequence_length"),
+        ("microBatchSize", "micro_batch_size"),
+        (" on ", "on"),
+        ("seq-len", "sequence_length"),
+    ],
+)
 def test_a_field_in_another_spelling_is_told_the_right_one(client: Client, written, field):
     message = refused(client.post("/v1/train", json={"model": "gpt2", "on": "8xh100", written: 2}), 400)
     assert message.endswith(f"Did you mean {field!r}?")
@@ -73,8 +117,13 @@ def test_every_verb_tells_a_field_in_another_spelling_the_right_one(client: Clie
 
 @pytest.mark.parametrize(
     ("verb", "question"),
-    [("rules", {"like": "x" * 5000}), ("rules", {"utilization": "x" * 5000}), ("rules", {"names": "x" * 5000}), ("serve", {"model": "gpt2", "on": "h100", "trace": "x" * 5000})],
-)  # fmt: skip
+    [
+        ("rules", {"like": "x" * 5000}),
+        ("rules", {"utilization": "x" * 5000}),
+        ("rules", {"names": "x" * 5000}),
+        ("serve", {"model": "gpt2", "on": "h100", "trace": "x" * 5000}),
+    ],
+)
 def test_an_error_repeats_no_long_value_whole(tmp_path, verb, question):
     with TestClient(create_app(Settings(hub=False, models=str(tmp_path))), base_url=HERE) as folder:
         assert len(refused(folder.post(f"/v1/{verb}", json=question), 400)) < 400
@@ -121,28 +170,73 @@ def test_a_question_that_cannot_be_is_refused(client: Client, verb, question):
     refused(client.post(f"/v1/{verb}", content=json.dumps(asked).encode(), headers=JSON), 400, 422)
 
 
-@pytest.mark.parametrize("name", ["a\0b", "a\0b.toml", "a\0b.jsonl", "x" * 300, f"{'x' * 300}.toml", f"{'x' * 300}.yaml", "~nobody/x.yaml", "circle.yaml"])  # fmt: skip
-@pytest.mark.parametrize("asked", [("train", "model"), ("train", "on"), ("compare", "model"), ("compare", "on"), ("serve", "trace"), ("serve", "draft_model"), ("plan", "inventory"), ("rules", "model")])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a\0b",
+        "a\0b.toml",
+        "a\0b.jsonl",
+        "x" * 300,
+        f"{'x' * 300}.toml",
+        f"{'x' * 300}.yaml",
+        "~nobody/x.yaml",
+        "circle.yaml",
+    ],
+)
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("train", "model"),
+        ("train", "on"),
+        ("compare", "model"),
+        ("compare", "on"),
+        ("serve", "trace"),
+        ("serve", "draft_model"),
+        ("plan", "inventory"),
+        ("rules", "model"),
+    ],
+)
 def test_a_name_that_no_file_can_have_is_refused_where_files_are_read(reading: Client, asked, name):
     verb, field = asked
     rest = {} if verb in ("rules",) or field == "inventory" else {"model": "gpt2", "on": "8xh100"}
     refused(reading.post(f"/v1/{verb}", json=rest | {field: name}), 400, 422)
 
 
-@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/xml", "", "application/json; charset=utf-16", "application/jsonp"])  # fmt: skip
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "application/xml",
+        "",
+        "application/json; charset=utf-16",
+        "application/jsonp",
+    ],
+)
 def test_what_is_not_sent_as_json_is_refused_as_other_sites_send_it(client: Client, kind):
     assert "application/json" in refused(client.post("/v1/train", content=b"{}", headers={"Content-Type": kind}), 415)
 
 
-@pytest.mark.parametrize("kind", ["application/json", "application/json; charset=utf-8", 'Application/JSON;charset="UTF-8"'])  # fmt: skip
+@pytest.mark.parametrize(
+    "kind", ["application/json", "application/json; charset=utf-8", 'Application/JSON;charset="UTF-8"']
+)
 def test_json_is_read_however_it_is_called(client: Client, kind):
     answer = client.post("/v1/explain", content=b'{"name": "k"}', headers={"Content-Type": kind})
     assert answer.status_code == 200
 
 
 def test_a_body_of_a_megabyte_is_read_and_a_larger_one_is_not(client: Client):
-    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2,
-              "num_attention_heads": 2, "intermediate_size": 128, "vocab_size": 100, "note": ""}  # fmt: skip
+    config = {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "hidden_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 128,
+        "vocab_size": 100,
+        "note": "",
+    }
     question = {"model": config, "on": "h100"}
     config["note"] = "x" * (1_000_000 - len(json.dumps(question)))
     body = json.dumps(question).encode()
@@ -161,13 +255,27 @@ def test_what_does_not_read_as_text_is_not_sent_back_as_it_came(client: Client):
     assert len(message) < 1500
 
 
-@pytest.mark.parametrize("name", ["../../etc/passwd", "..%2F..%2Fetc%2Fpasswd", "%00", "a" * 5000, "refresh", "%ff%fe", "%2e%2e"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name", ["../../etc/passwd", "..%2F..%2Fetc%2Fpasswd", "%00", "a" * 5000, "refresh", "%ff%fe", "%2e%2e"]
+)
 @pytest.mark.parametrize("of", ["models", "accelerators", "prices"])
 def test_a_name_in_a_path_is_a_name_and_no_file(client: Client, of, name):
     refused(client.get(f"/v1/{of}/{name}"), 400, 404, 422)
 
 
-@pytest.mark.parametrize("query", ["api=1", "kind=spot&kind=spot", "json=1", "plot=x", "kind=%ff", "as_of=yesterday", "term=soon", "exchange_rate=CNY"])  # fmt: skip
+@pytest.mark.parametrize(
+    "query",
+    [
+        "api=1",
+        "kind=spot&kind=spot",
+        "json=1",
+        "plot=x",
+        "kind=%ff",
+        "as_of=yesterday",
+        "term=soon",
+        "exchange_rate=CNY",
+    ],
+)
 def test_a_query_is_of_the_parameters_that_there_are(client: Client, query):
     refused(client.get(f"/v1/prices?{query}"), 400)
 

@@ -216,7 +216,11 @@ def impatient():
         yield port
 
 
-@pytest.mark.parametrize("sent", [b"", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: "], ids=["nothing", "a line", "headers"])  # fmt: skip
+@pytest.mark.parametrize(
+    "sent",
+    [b"", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: "],
+    ids=["nothing", "a line", "headers"],
+)
 def test_who_does_not_send_all_headers_is_left(impatient, sent):
     with line(impatient) as held:
         held.sendall(sent)
@@ -298,8 +302,12 @@ def test_who_sends_too_much_beside_a_body_is_told(patient, sent):
 def test_who_asks_before_a_request_that_is_too_long_still_hears_the_answer(patient):
     asked = json.dumps({"model": "llama-3.1-8b", "on": "8xh100"}).encode()
     with line(patient) as held:
-        held.sendall(b"POST /v1/train HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(asked)
-                     + asked + HEALTH % (ONE_HEADER % (b"x" * 40_000)))  # fmt: skip
+        held.sendall(
+            b"POST /v1/train HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+            % len(asked)
+            + asked
+            + HEALTH % (ONE_HEADER % (b"x" * 40_000))
+        )
         status, document = status_of(held)
         assert status == 200 and "verdict" in document
         assert held.recv(10) == b""

@@ -195,9 +195,19 @@ def test_what_is_no_search_is_refused_before_a_process_is_started(both, body, ki
     ("verb", "question"),
     [
         ("max", {"what": "model", "on": "h100"}),
-        ("compare", {"hidden_size": 512, "num_hidden_layers": "4,8", "num_attention_heads": 8, "vocab_size": 32000, "intermediate_size": 2048, "on": "h100"}),
+        (
+            "compare",
+            {
+                "hidden_size": 512,
+                "num_hidden_layers": "4,8",
+                "num_attention_heads": 8,
+                "vocab_size": 32000,
+                "intermediate_size": 2048,
+                "on": "h100",
+            },
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_search_that_goes_without_a_name_of_a_model_is_a_job(both, verb, question):
     status, started = both[0].ask("POST", "/v1/jobs", {"verb": verb, "question": question})
     assert status == 202

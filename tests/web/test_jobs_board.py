@@ -168,7 +168,11 @@ def test_the_next_server_at_the_address_calls_running_jobs_lost_and_goes_on_with
         end_lost_jobs(folder, LIMITS)
         board = Board(folder)
         states = {state: board.job(name) for state, name in names.items()}
-        assert {state: job.state for state, job in states.items()} == {"done": "done", "running": "failed", "queued": "queued"}  # fmt: skip
+        assert {state: job.state for state, job in states.items()} == {
+            "done": "done",
+            "running": "failed",
+            "queued": "queued",
+        }
         assert states["running"].kind == "Lost"
         board.close()
     assert not left.exists()
@@ -194,7 +198,9 @@ def test_the_process_of_a_job_that_outlived_its_server_is_ended(abandoned):
     left, names = abandoned
     board = Board(left)
     lock = hold(board.lock_of(names["running"]))
-    with subprocess.Popen([sys.executable, "-c", "import threading; threading.Event().wait()"], pass_fds=[lock], start_new_session=True) as alive:  # fmt: skip
+    with subprocess.Popen(
+        [sys.executable, "-c", "import threading; threading.Event().wait()"], pass_fds=[lock], start_new_session=True
+    ) as alive:
         board.name_process(names["running"], alive.pid)
         os.close(lock)
         end_lost_jobs(left, LIMITS)

@@ -123,10 +123,20 @@ def test_plans_are_listed_by_name_and_page(saving):
 
 
 def test_a_list_has_no_questions_and_each_plan_is_read_by_itself(tmp_path):
-    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
-              "intermediate_size": 128, "vocab_size": 100, "unused": "x" * 900_000}  # fmt: skip
+    config = {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "hidden_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 128,
+        "vocab_size": 100,
+        "unused": "x" * 900_000,
+    }
     question = QUESTION | {"model": config}
-    with TestClient(create_app(Settings(store=f"sqlite:///{tmp_path}/plans.db", store_limit=4_000_000)), base_url=HERE) as client:  # fmt: skip
+    with TestClient(
+        create_app(Settings(store=f"sqlite:///{tmp_path}/plans.db", store_limit=4_000_000)), base_url=HERE
+    ) as client:
         for name in "abcd":
             assert save(client, name, question=question).status_code == 201
         refused = save(client, "e", question=question)

@@ -79,7 +79,12 @@ def test_writers_of_several_processes_do_not_keep_each_other_from_saving_even_wh
     names = [f"run {number}" for number in range(WRITERS)]
     with saving(url, "killed") as victim:
         wait_for_one(victim)
-        others = [subprocess.Popen([sys.executable, saves.__file__, url, name, "8"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) for name in names]  # fmt: skip
+        others = [
+            subprocess.Popen(
+                [sys.executable, saves.__file__, url, name, "8"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+            for name in names
+        ]
         wait_for_one(others[0])
         victim.kill()
         said = acknowledged(victim)

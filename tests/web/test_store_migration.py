@@ -1,4 +1,6 @@
-"""Data bases of saved plans of other versions, damaged ones, and those of other programs, in SQLite and in PostgreSQL."""
+"""Data bases of saved plans of other versions, damaged ones, and those of other programs, in SQLite and in
+PostgreSQL.
+"""
 
 import os
 import sqlite3
@@ -84,7 +86,9 @@ def test_tables_that_were_brought_to_this_version_are_those_of_a_new_data_base(u
         TABLES.drop_all(connection)
     base.close()
     version_1.make(url)
-    assert {table: sorted(found) for table, found in columns_of(url).items()} == {table: sorted(found) for table, found in new.items()}  # fmt: skip
+    assert {table: sorted(found) for table, found in columns_of(url).items()} == {
+        table: sorted(found) for table, found in new.items()
+    }
 
 
 def test_a_backup_is_made_before_and_holds_what_was_there(url):
@@ -96,15 +100,23 @@ def test_a_backup_is_made_before_and_holds_what_was_there(url):
         assert backup.parent == file_of(url).parent and "version-1" in backup.name and permissions(backup) == 0o600
         with closing(sqlite3.connect(backup)) as copy:
             assert copy.execute("SELECT version FROM tonnage_schema").fetchall() == [(1,)]
-            assert {row[0] for row in copy.execute("SELECT question FROM tonnage_plan_versions")} == set(version_1.QUESTIONS.values())  # fmt: skip
+            assert {row[0] for row in copy.execute("SELECT question FROM tonnage_plan_versions")} == set(
+                version_1.QUESTIONS.values()
+            )
         restored = opened(f"sqlite:///{backup}")  # the backup is a data base like any other
         assert bytes(restored.version("gone", 1).question) == b'{"model":"gpt2"}'
         restored.close()
     else:
         with base.reading() as connection:
-            name = next(name for name in inspect(connection).get_table_names() if name.startswith("tonnage_plan_versions_backup_1_"))  # fmt: skip
+            name = next(
+                name
+                for name in inspect(connection).get_table_names()
+                if name.startswith("tonnage_plan_versions_backup_1_")
+            )
             assert name in base.backup
-            assert {row[0] for row in connection.execute(text(f"SELECT question FROM {name}"))} == set(version_1.QUESTIONS.values())  # fmt: skip
+            assert {row[0] for row in connection.execute(text(f"SELECT question FROM {name}"))} == set(
+                version_1.QUESTIONS.values()
+            )
     base.close()
     again = Base(store_url(url))
     assert again.backup is None, "it is at this version"
@@ -122,7 +134,10 @@ def test_a_step_that_fails_leaves_everything_as_it_was(url, monkeypatch):
         patch.setitem(migrations.STEPS, 1, broken)
         opened(url)
     store = opened(url)
-    assert len(store.every()) == 2 and bytes(store.version("grows", 1).question).decode() == version_1.QUESTIONS["grows", 1]  # fmt: skip
+    assert (
+        len(store.every()) == 2
+        and bytes(store.version("grows", 1).question).decode() == version_1.QUESTIONS["grows", 1]
+    )
     store.close()
 
 
@@ -149,7 +164,9 @@ def test_files_of_version_1_are_closed_to_others_when_they_are_changed(tmp_path)
     version_1.make(url)
     file_of(url).chmod(0o644)
     store = opened(url)
-    assert {path.name: permissions(path) for path in tmp_path.glob("plans.db*")} == dict.fromkeys((path.name for path in tmp_path.iterdir()), 0o600)  # fmt: skip
+    assert {path.name: permissions(path) for path in tmp_path.glob("plans.db*")} == dict.fromkeys(
+        (path.name for path in tmp_path.iterdir()), 0o600
+    )
     store.close()
 
 
@@ -192,14 +209,22 @@ def with_a_version_that_is_none(path: Path) -> None:
 
 
 REFUSED = [
-    (damaged, "is damaged"), (of_a_newer_tonnage, f"has tables of version {VERSION + 1}, and this tonnage knows version {VERSION} and older"),
-    (of_another_program, "is of another program, with tables moz_places"), (with_our_name_of_another_program, "of another program"),
-    (with_a_version_that_is_none, "has tables of version two"), (lambda path: path.write_text("no data base" * 100), "is no SQLite data base"),
-    (lambda path: path.mkdir(), "is no regular file"), (os.mkfifo, "is no regular file"),
-]  # fmt: skip
+    (damaged, "is damaged"),
+    (of_a_newer_tonnage, f"has tables of version {VERSION + 1}, and this tonnage knows version {VERSION} and older"),
+    (of_another_program, "is of another program, with tables moz_places"),
+    (with_our_name_of_another_program, "of another program"),
+    (with_a_version_that_is_none, "has tables of version two"),
+    (lambda path: path.write_text("no data base" * 100), "is no SQLite data base"),
+    (lambda path: path.mkdir(), "is no regular file"),
+    (os.mkfifo, "is no regular file"),
+]
 
 
-@pytest.mark.parametrize(("make", "words"), REFUSED, ids=["damaged", "newer", "another program", "our name", "no version", "text", "folder", "FIFO"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("make", "words"),
+    REFUSED,
+    ids=["damaged", "newer", "another program", "our name", "no version", "text", "folder", "FIFO"],
+)
 def test_a_server_does_not_start_with_what_is_no_data_base_of_saved_plans(tmp_path, capsys, make, words):
     path = tmp_path / "plans.db"
     make(path)
@@ -262,6 +287,8 @@ store.save("run", "train", "{{}}", digest(1))
 board = Board(folder)
 print(*sorted(f"{{path.name}}:{{path.stat().st_mode & 0o777:o}}" for path in folder.iterdir()))
 """
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=Path(__file__).parents[1])  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=Path(__file__).parents[1]
+    )
     names = ("jobs.db", "jobs.db-shm", "jobs.db-wal", "plans.db", "plans.db-shm", "plans.db-wal")
     assert set(done.stdout.split()) == {f"{name}:600" for name in names}

@@ -27,11 +27,22 @@ def timeline(**more):
     return document, asked
 
 
-@pytest.mark.parametrize(("more", "schedule", "shown", "gap"), [
-    ({}, "1f1b", 12, True), ({"virtual_pipeline_size": 2}, "interleaved-1f1b", 12, True),
-    ({"pipeline_schedule": "gpipe"}, "gpipe", 8, False), ({"pipeline_schedule": "zbv"}, "zbv", 12, True), ({"pipeline_schedule": "dualpipev"}, "dualpipev", 12, True),
-    ({"pipeline_schedule": "interleaved-zero-bubble", "virtual_pipeline_size": 2}, "interleaved-zero-bubble", 12, True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("more", "schedule", "shown", "gap"),
+    [
+        ({}, "1f1b", 12, True),
+        ({"virtual_pipeline_size": 2}, "interleaved-1f1b", 12, True),
+        ({"pipeline_schedule": "gpipe"}, "gpipe", 8, False),
+        ({"pipeline_schedule": "zbv"}, "zbv", 12, True),
+        ({"pipeline_schedule": "dualpipev"}, "dualpipev", 12, True),
+        (
+            {"pipeline_schedule": "interleaved-zero-bubble", "virtual_pipeline_size": 2},
+            "interleaved-zero-bubble",
+            12,
+            True,
+        ),
+    ],
+)
 def test_a_step_is_played_out_in_the_order_of_its_schedule(more, schedule, shown, gap):
     document, asked = timeline(**more)
     assert (document["schedule"], document["stages"], document["num_microbatches"], document["shown"]) == (

@@ -32,18 +32,49 @@ def test_by_default_it_answers_this_machine_alone():
 
 
 def test_options_are_the_settings(tmp_path):
-    made = said("--host", "0.0.0.0", "--port", "9000", "--workers", "2", "--offline", "--models", str(tmp_path), "--names", "a.org, b.org", "--store", "sqlite:///x", "--kept", "0")  # fmt: skip
-    assert (made.host, made.port, made.workers, made.names, made.store) == ("0.0.0.0", 9000, 2, ("a.org", "b.org"), "sqlite:///x")  # fmt: skip
+    made = said(
+        "--host",
+        "0.0.0.0",
+        "--port",
+        "9000",
+        "--workers",
+        "2",
+        "--offline",
+        "--models",
+        str(tmp_path),
+        "--names",
+        "a.org, b.org",
+        "--store",
+        "sqlite:///x",
+        "--kept",
+        "0",
+    )
+    assert (made.host, made.port, made.workers, made.names, made.store) == (
+        "0.0.0.0",
+        9000,
+        2,
+        ("a.org", "b.org"),
+        "sqlite:///x",
+    )
     assert made.reach == (tmp_path, False, False)
     assert made.limits.kept_bytes == 0
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [(["--port", "0"], "--port"), (["--port", "70000"], "from 1 to 65,535"), (["--workers", "0"], "--workers"), (["--workers", "1000"], "from 1 to 256"),
-     (["--offline", "--hub"], "Got both"), (["--models", "/no/such/folder"], "must be a folder"), (["--host", "no.such.host.invalid"], "no address of this machine"),
-     (["--host", "192.0.2.1"], "cannot answer at http://192.0.2.1:8000/"), (["--kept", "much"], "--kept"), (["--prot", "80"], "--port")],
-)  # fmt: skip
+    [
+        (["--port", "0"], "--port"),
+        (["--port", "70000"], "from 1 to 65,535"),
+        (["--workers", "0"], "--workers"),
+        (["--workers", "1000"], "from 1 to 256"),
+        (["--offline", "--hub"], "Got both"),
+        (["--models", "/no/such/folder"], "must be a folder"),
+        (["--host", "no.such.host.invalid"], "no address of this machine"),
+        (["--host", "192.0.2.1"], "cannot answer at http://192.0.2.1:8000/"),
+        (["--kept", "much"], "--kept"),
+        (["--prot", "80"], "--port"),
+    ],
+)
 def test_what_cannot_be_is_said(capsys, words, message):
     assert main(["web", *words]) == 64
     assert message in capsys.readouterr().err
@@ -65,9 +96,16 @@ def test_what_is_not_installed_is_said(capsys, monkeypatch):
 
 
 LONG = {
-    "model": "llama-3.1-405b", "tokens": "15T", "sequence_length": "8k", "on": ",".join(f"{nodes}x8x{name}" for nodes in (16, 32, 64) for name in ("h100", "a100", "h200")),
-    "vary": {"precision": ["bf16-mixed", "fp8-te"], "recompute": ["none", "full", "selective"], "optimizer": ["adamw", "adamw-8bit"]},
-}  # fmt: skip
+    "model": "llama-3.1-405b",
+    "tokens": "15T",
+    "sequence_length": "8k",
+    "on": ",".join(f"{nodes}x8x{name}" for nodes in (16, 32, 64) for name in ("h100", "a100", "h200")),
+    "vary": {
+        "precision": ["bf16-mixed", "fp8-te"],
+        "recompute": ["none", "full", "selective"],
+        "optimizer": ["adamw", "adamw-8bit"],
+    },
+}
 
 
 def started_by(pid: int) -> set[int]:
@@ -145,7 +183,11 @@ def test_the_command_starts_a_server_and_an_interrupt_ends_it(workers):
         assert server.stderr is not None
         greeting = server.stderr.readline()  # the port takes connections when it is said
         assert greeting == f"tonnage answers at http://127.0.0.1:{port}/ and asks no network; Ctrl-C ends it.\n"
-        asked = urllib.request.Request(f"http://127.0.0.1:{port}/v1/explain", json.dumps({"name": "k"}).encode(), {"Content-Type": "application/json"})  # fmt: skip
+        asked = urllib.request.Request(
+            f"http://127.0.0.1:{port}/v1/explain",
+            json.dumps({"name": "k"}).encode(),
+            {"Content-Type": "application/json"},
+        )
         with urllib.request.urlopen(asked, timeout=60) as answer:
             assert json.load(answer)["kind"] == "symbol"
         server.send_signal(signal.SIGINT)

@@ -32,12 +32,31 @@ def free_port() -> int:
 
 
 def command(port: int, workers: int, *more: str) -> list[str]:
-    return [sys.executable, "-m", "tonnage", "web", "--port", str(port), "--offline", "--store", "none", "--workers", str(workers), *more]  # fmt: skip
+    return [
+        sys.executable,
+        "-m",
+        "tonnage",
+        "web",
+        "--port",
+        str(port),
+        "--offline",
+        "--store",
+        "none",
+        "--workers",
+        str(workers),
+        *more,
+    ]
 
 
 def start(stack: ExitStack, port: int, workers: int, folder: Path) -> subprocess.Popen[str]:
     """A server whose shared folder is in `folder`; it takes connections when this returns."""
-    process = subprocess.Popen(command(port, workers), stderr=subprocess.PIPE, text=True, start_new_session=True, env=os.environ | {"TMPDIR": str(folder)})  # fmt: skip
+    process = subprocess.Popen(
+        command(port, workers),
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env=os.environ | {"TMPDIR": str(folder)},
+    )
     stack.enter_context(process)
     stack.callback(lambda: process.poll() is None and process.kill())
     assert "tonnage answers" in process.stderr.readline()
@@ -45,7 +64,9 @@ def start(stack: ExitStack, port: int, workers: int, folder: Path) -> subprocess
 
 
 def ended_within(handles: dict[int, int], seconds: float) -> set[int]:
-    """Processes of these pidfds that still run so many seconds from now. The kernel makes a pidfd readable at the end of its process."""
+    """Processes of these pidfds that still run so many seconds from now. The kernel makes a pidfd readable at the
+    end of its process.
+    """
     deadline, left = monotonic() + seconds, dict(handles)
     while left and (remaining := deadline - monotonic()) > 0:
         ready, _, _ = select(list(left.values()), [], [], remaining)

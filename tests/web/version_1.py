@@ -1,4 +1,6 @@
-"""A data base of saved plans as tonnage 0.1 made it, before its tables were changed for the first time: the text is never changed."""
+"""A data base of saved plans as tonnage 0.1 made it, before its tables were changed for the first time: the text is
+never changed.
+"""
 
 from sqlalchemy import create_engine, text
 
@@ -34,11 +36,19 @@ def make(url: str) -> None:
             connection.execute(text(statement))
         for name in dict.fromkeys(name for name, _ in QUESTIONS):
             latest = max(version for each, version in QUESTIONS if each == name)
-            connection.execute(text("INSERT INTO tonnage_plans (name, version, deleted) VALUES (:name, :version, :deleted)"),
-                               {"name": name, "version": latest, "deleted": name in DELETED})  # fmt: skip
+            connection.execute(
+                text("INSERT INTO tonnage_plans (name, version, deleted) VALUES (:name, :version, :deleted)"),
+                {"name": name, "version": latest, "deleted": name in DELETED},
+            )
         for (name, version), question in QUESTIONS.items():
             connection.execute(
-                text("INSERT INTO tonnage_plan_versions (plan, version, saved, tonnage, verb, question, command, status, answer, needed_bytes, usd)"
-                     " SELECT id, :version, '2026-10-01T00:00:00.000+00:00', '0.1.0', 'train', :question, 'tonnage train', 0, 'fits', 7, 0.5"
-                     " FROM tonnage_plans WHERE name = :name"), {"name": name, "version": version, "question": question})  # fmt: skip
+                text(
+                    "INSERT INTO tonnage_plan_versions (plan, version, saved, tonnage, verb, question, "
+                    "command, status, answer, needed_bytes, usd)"
+                    " SELECT id, :version, '2026-10-01T00:00:00.000+00:00', '0.1.0', 'train', :question, "
+                    "'tonnage train', 0, 'fits', 7, 0.5"
+                    " FROM tonnage_plans WHERE name = :name"
+                ),
+                {"name": name, "version": version, "question": question},
+            )
     engine.dispose()

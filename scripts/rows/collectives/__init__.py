@@ -18,9 +18,15 @@ from tonnage.spec import Cluster, Link
 LARGE = 8 << 30  # bytes of a message whose row names no size: what such tests end with
 ALGORITHMS = {"ring": "ring", "tree": "tree", "nvls": "in_network", "collnet": "in_network"}
 KINDS = {
-    "all_reduce": "all_reduce", "allreduce": "all_reduce", "all_gather": "all_gather", "allgather": "all_gather",
-    "reduce_scatter": "reduce_scatter", "reducescatter": "reduce_scatter", "all_to_all": "all_to_all", "alltoall": "all_to_all",
-}  # fmt: skip
+    "all_reduce": "all_reduce",
+    "allreduce": "all_reduce",
+    "all_gather": "all_gather",
+    "allgather": "all_gather",
+    "reduce_scatter": "reduce_scatter",
+    "reducescatter": "reduce_scatter",
+    "all_to_all": "all_to_all",
+    "alltoall": "all_to_all",
+}
 _INFINIBAND = re.compile(r"\b(?:edr|hdr|ndr|xdr)(\d+)")
 _NVLINK = re.compile(r"nvlink\s*(\d)")
 
@@ -45,7 +51,15 @@ def read(row: Row, references: Mapping[str, Row]) -> Reading:
     }
     remarks = ("bandwidth is taken for busbw",) if row.measured.metric.lower() == "bandwidth" else ()
     guessed = {} if size else {"payload_bytes": "the row names no size of the message"}
-    return Reading(verb="collectives", question=question, guessed=guessed, implied={"on": "; ".join(made.notes)} if made.notes else {}, labels=labels, remarks=remarks, figure=_figure)  # fmt: skip
+    return Reading(
+        verb="collectives",
+        question=question,
+        guessed=guessed,
+        implied={"on": "; ".join(made.notes)} if made.notes else {},
+        labels=labels,
+        remarks=remarks,
+        figure=_figure,
+    )
 
 
 def _kind(config: Config) -> str | None:

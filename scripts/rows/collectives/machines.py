@@ -50,8 +50,12 @@ def _machine(text: str, gpus: int, nodes: int) -> Machine:
         raise MissingDatum(f"config.hardware names no network between the {nodes} nodes. Got {shown(text)}.")
     inside = (domain.inside if domain else None) or chip.scale_up
     made = Node(
-        name=domain.name if domain else chip.name, accelerator=chip.name, accelerators=gpus // nodes, inside=inside, outside=network
-    )  # fmt: skip
+        name=domain.name if domain else chip.name,
+        accelerator=chip.name,
+        accelerators=gpus // nodes,
+        inside=inside,
+        outside=network,
+    )
     notes = (f"{provided.name}'s network: {network.name}",) if provided and provided.outside is network else ()
     return Machine(
         Cluster(accelerator=chip, num_nodes=nodes, accelerators_per_node=gpus // nodes, node=made), gpus, notes
@@ -116,7 +120,9 @@ def _canonical(name: str) -> str:
 
 @cache
 def _nodes() -> tuple[tuple[frozenset[str], str], ...]:
-    """Words of each name and alias of a node that has a letter and a digit or several words: "p5" alone is one, "a3" too."""
+    """Words of each name and alias of a node that has a letter and a digit or several words: "p5" alone is one, "a3"
+    too.
+    """
     pairs = [(name, name) for name in node_names()] + list(aliases("nodes").items())
     chips = {frozenset(split_words(name.lower())) for name in (*accelerator_names(), *aliases("accelerators"))}
     made = ((frozenset(split_words(alias.lower())), name) for alias, name in pairs)

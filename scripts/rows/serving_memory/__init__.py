@@ -1,4 +1,5 @@
-"""Rows of kind `infer_memory`: what a log or a table says of a served model -> a question of serving, and what its figures are.
+"""Rows of kind `infer_memory`: what a log or a table says of a served model -> a question of serving, and what its
+figures are.
 
 Nothing here is about a single row.
 """

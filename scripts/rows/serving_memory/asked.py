@@ -33,7 +33,9 @@ LARGEST_MEMORY = 1_000_000  # GiB of one accelerator
 
 
 class Asked(Struct, frozen=True, eq=False):
-    """What is asked of the estimator. `engine`: its name, also of one that the estimator does not have; `runtime`: that one has, else None."""
+    """What is asked of the estimator. `engine`: its name, also of one that the estimator does not have; `runtime`:
+    that one has, else None.
+    """
 
     model: Model
     engine: str
@@ -70,19 +72,27 @@ def asked(row: Row, references: Mapping[str, Row]) -> Asked:
         if tensor > 1:
             notes.append(f"all {tensor} GPUs are taken as tensor ranks")
     plan = ServingPlan(
-        context=context, concurrency=batch, tensor_parallel_size=tensor,
+        context=context,
+        concurrency=batch,
+        tensor_parallel_size=tensor,
         pipeline_parallel_size=c.size("pp", "pipeline_parallel_size") or 1,
         expert_parallel_size=tensor if c.flag("enable_expert_parallel") else c.size("ep", "expert_parallel_size") or 1,
-        weights=weights, kv_cache=_kv_cache(c, runtime), engine=runtime.name if runtime else "transformers", engine_version=version,
-        max_num_batched_tokens=_batched(c, prompt, batch), max_num_seqs=c.size("max_num_seqs"),
-        gpu_memory_utilization=_fraction(c), enforce_eager=bool(c.flag("enforce_eager")),
-    )  # fmt: skip
+        weights=weights,
+        kv_cache=_kv_cache(c, runtime),
+        engine=runtime.name if runtime else "transformers",
+        engine_version=version,
+        max_num_batched_tokens=_batched(c, prompt, batch),
+        max_num_seqs=c.size("max_num_seqs"),
+        gpu_memory_utilization=_fraction(c),
+        enforce_eager=bool(c.flag("enforce_eager")),
+    )
     return Asked(model, name, runtime, plan, chip, sized, c.size("gpus") or tensor, prompt, tuple(notes))
 
 
 def _model(row: Row, references: Mapping[str, Row]) -> Model:
-    """The catalogue's where it has the sizes that the row says, since it knows more; else the row's own; a checkpoint that others quantised
-    is the model that they started from."""
+    """The catalogue's where it has the sizes that the row says, since it knows more; else the row's own; a
+    checkpoint that others quantised is the model that they started from.
+    """
     found = _catalogued(str(row.model.get("ref") or row.model.get("name") or row.model.get("id") or ""))
     said = row.model.get("hparams")
     referred = references.get(str(row.model.get("ref", "")))
@@ -137,7 +147,9 @@ def _weights(row: Row, c: Config, model: Model) -> str | None:
 
 
 def _as_released(model: Model, weights: str | None, text: str) -> tuple[Model, str | None]:
-    """Meta's own fp8 checkpoint leaves attention and the first and last layers in 16 bits (Llama Team 2024, sec. 6.2)."""
+    """Meta's own fp8 checkpoint leaves attention and the first and last layers in 16 bits (Llama Team 2024, sec.
+    6.2).
+    """
     if "fbgemm" not in text or not model.family.startswith("llama"):
         return model, weights
     kept = ["self_attn", "model.layers.0", f"model.layers.{model.num_layers - 1}", "lm_head"]

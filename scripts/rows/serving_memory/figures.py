@@ -32,7 +32,9 @@ COUNTED = ("concurrency", "kv_cache_tokens", "kv_cache_blocks")
 
 
 def figure_of(measured: Measured, source: str, as_published: bool) -> dict[str, Any]:
-    """The quantity that a metric of this source names; MissingDatum where it names none. `as_published`: weights are as they were published."""
+    """The quantity that a metric of this source names; MissingDatum where it names none. `as_published`: weights are
+    as they were published.
+    """
     name = quantity_of(measured.metric, source)
     size = unit_of(measured.unit, binary=as_published or name != "tensor_bytes")
     if name in COUNTED and size != 1:
@@ -52,7 +54,9 @@ def quantity_of(metric: str, source: str) -> str:
 
 
 def unit_of(unit: str, binary: bool) -> float:
-    """Bytes of a unit of memory, 1 of anything that is counted. `binary`: what the source's GB is where it does not say."""
+    """Bytes of a unit of memory, 1 of anything that is counted. `binary`: what the source's GB is where it does not
+    say.
+    """
     text = unit.lower()
     word = (re.findall(r"[a-z]+", text) or [""])[0]
     if word in ("gib", "mib", "kib", "bytes", "b"):

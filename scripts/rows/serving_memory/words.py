@@ -41,7 +41,9 @@ def engine_of(framework: str, form: str) -> str:
 
 
 def version_of(framework: str, name: str) -> str:
-    """The version behind the engine's own name: "transformers 4.46.0, torch 2.3.1" -> 4.46.0; nothing where none stands."""
+    """The version behind the engine's own name: "transformers 4.46.0, torch 2.3.1" -> 4.46.0; nothing where none
+    stands.
+    """
     pattern = next(pattern for pattern, engine in ENGINES if engine == name)
     found = re.search(rf"(?:{pattern})\S*\s+(?:v[01]\s+)?v?(\d+\.\d+[\w.]*)", framework)
     return found[1] if found else ""

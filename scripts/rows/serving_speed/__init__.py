@@ -39,8 +39,14 @@ def read(row: Row, references: Mapping[str, Row]) -> Reading:
         question["rounds"] = run.rounds
     labels = {"publication": source.name, "model": str(row.model.get("ref") or made.name), "precision": run.precision}
     return Reading(
-        verb="serve", question=question, implied=run.whence, guessed=run.guesses, remarks=tuple(run.notes), labels=labels, figure=figure_of
-    )  # fmt: skip
+        verb="serve",
+        question=question,
+        implied=run.whence,
+        guessed=run.guesses,
+        remarks=tuple(run.notes),
+        labels=labels,
+        figure=figure_of,
+    )
 
 
 def _load(load: Load) -> dict[str, Any]:

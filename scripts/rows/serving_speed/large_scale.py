@@ -1,4 +1,6 @@
-"""DeepSeek-V3 over many nodes with experts dealt to all: SGLang's runs of May 2025, prefill and decode on accelerators of their own."""
+"""DeepSeek-V3 over many nodes with experts dealt to all: SGLang's runs of May 2025, prefill and decode on
+accelerators of their own.
+"""
 
 import re
 
@@ -21,8 +23,13 @@ def sglang(run: Run) -> None:
     ranks = int(found[0]) * NODE
     isl = run.config.size("isl") or 0
     run.precision = "fp8"
-    run.plan |= {"engine": "sglang", "tensor_parallel_size": 1, "attention_data_parallel_size": ranks, "expert_parallel_size": ranks,
-                 "kv_cache": "bf16"}  # fmt: skip
+    run.plan |= {
+        "engine": "sglang",
+        "tensor_parallel_size": 1,
+        "attention_data_parallel_size": ranks,
+        "expert_parallel_size": ranks,
+        "kv_cache": "bf16",
+    }
     if prefill:
         run.plan["max_num_batched_tokens"] = PROMPTS
         run.load |= {"input_tokens": isl, "output_tokens": 1}
@@ -42,7 +49,12 @@ def lengths_unsaid(run: Run) -> None:
 
 
 SOURCES = (
-    Source(name="sglang-large-scale", pattern=r"LMSYS blog 2025-05-05", rules=sglang, accelerators={"H100": "H100-SXM-80GB"}),
+    Source(
+        name="sglang-large-scale",
+        pattern=r"LMSYS blog 2025-05-05",
+        rules=sglang,
+        accelerators={"H100": "H100-SXM-80GB"},
+    ),
     Source(name="rtp-llm", pattern=r"RTP-LLM", rules=unsaid),
     Source(name="mlperf-inference", pattern=r"MLPerf Inference|NVIDIA inference benchmark page", rules=lengths_unsaid),
-)  # fmt: skip
+)

@@ -1,4 +1,6 @@
-"""The machine of a row: one node of the accelerator that it names, a rack of those that come in racks, or nodes of eight."""
+"""The machine of a row: one node of the accelerator that it names, a rack of those that come in racks, or nodes of
+eight.
+"""
 
 import re
 

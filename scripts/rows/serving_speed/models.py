@@ -26,7 +26,9 @@ def model_of(run: Run, references: Mapping[str, Row]) -> Model:
 
 @lru_cache(maxsize=64)
 def _stored_as(model: Model, quantization: str) -> Model:
-    """The same model as another checkpoint stores it; rows of one checkpoint share one object, and what is worked out for it."""
+    """The same model as another checkpoint stores it; rows of one checkpoint share one object, and what is worked
+    out for it.
+    """
     made = build({**model.config, "quantization_config": json.loads(quantization)}, model.name)
     return replace(made, source=f"{model.source}, stored as {quantization}")
 

@@ -18,10 +18,19 @@ def rules(run: Run) -> None:
         raise MissingDatum(f"weight_dtype {shown(weights)} is not known; known: bf16, fp16, int8")
     run.gpus = cores // CORES
     run.precision = weights
-    run.plan |= {"engine": "neuron", "engine_version": framework.rpartition("neuron ")[2], "weights": weights, "kv_cache": "fp16",
-                 "tensor_parallel_size": tensor // CORES, "context": run.config.size("context")}  # fmt: skip
-    run.load |= {"input_tokens": run.config.size("input_len"), "output_tokens": run.config.size("output_len"),
-                 "concurrency": run.config.size("batch")}  # fmt: skip
+    run.plan |= {
+        "engine": "neuron",
+        "engine_version": framework.rpartition("neuron ")[2],
+        "weights": weights,
+        "kv_cache": "fp16",
+        "tensor_parallel_size": tensor // CORES,
+        "context": run.config.size("context"),
+    }
+    run.load |= {
+        "input_tokens": run.config.size("input_len"),
+        "output_tokens": run.config.size("output_len"),
+        "concurrency": run.config.size("batch"),
+    }
     run.imply("tensor_parallel_size", f"{tensor} cores, {CORES} a chip")
 
 

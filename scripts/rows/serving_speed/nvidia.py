@@ -5,8 +5,13 @@ import re
 from rows.serving_speed.run import Run, Source
 from tonnage.kernel.errors import MissingDatum
 
-SYSTEMS = {r"^H100": "H100-SXM-80GB", r"^H200": "H200-SXM-141GB", r"^B200": "B200-SXM-180GB", r"^GB200": "GB200-186GB",
-           r"RTX PRO 6000 SE": "RTX-PRO-6000-Blackwell-Server"}  # fmt: skip
+SYSTEMS = {
+    r"^H100": "H100-SXM-80GB",
+    r"^H200": "H200-SXM-141GB",
+    r"^B200": "B200-SXM-180GB",
+    r"^GB200": "GB200-186GB",
+    r"RTX PRO 6000 SE": "RTX-PRO-6000-Blackwell-Server",
+}
 MODELOPT = {"fp8": "FP8", "nvfp4": "NVFP4"}
 
 
@@ -27,7 +32,10 @@ def nim(run: Run) -> None:
         run.precision = "fp8"
         run.guess(
             "layout",
-            "2 accelerators, fp8, prompts of 5,000 tokens and answers of 500 are guessed: as in the rows of the next version",
+            (
+                "2 accelerators, fp8, prompts of 5,000 tokens and answers of 500 are guessed: as in the rows of "
+                "the next version"
+            ),
         )
     _common(
         run, "tensorrt-llm", ""

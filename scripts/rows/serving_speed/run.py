@@ -12,9 +12,11 @@ from rows.training.config import Config
 class Run:
     """One row on its way to a question.
 
-    `plan`, `load`: fields of ServingPlan and Load; `gpus`: of the replica, 0: as many as the plan has ranks; `rounds`: requests that each user of a
-    benchmark sends, None: it goes on for ever; `precision`: what the weights are in, in the source's words; `quantization`: a quantization_config in place of the model's own. `notes`: what was taken that the row
-    does not say; `is_guessed`: something of it nobody says.
+    `plan`, `load`: fields of ServingPlan and Load; `gpus`: of the replica, 0: as many as the plan has ranks; `rounds`:
+    requests that each user of a
+    benchmark sends, None: it goes on for ever; `precision`: what the weights are in, in the source's words;
+    `quantization`: a quantization_config in place of the model's own. `notes`: what was taken that the row does not
+    say; `is_guessed`: something of it nobody says.
     """
 
     def __init__(self, row: Row):
@@ -60,8 +62,9 @@ class Run:
 
 
 class Source(Struct, frozen=True, kw_only=True):
-    """One publication. `pattern`: of the row's source. `rules`: what its rows mean and its scripts imply. `accelerator`: the catalogue's name of
-    one that its rows name in other words."""
+    """One publication. `pattern`: of the row's source. `rules`: what its rows mean and its scripts imply.
+    `accelerator`: the catalogue's name of one that its rows name in other words.
+    """
 
     name: str
     pattern: str

@@ -1,6 +1,7 @@
 """aiconfigurator's silicon_sample.csv: InferenceX sweeps (SemiAnalysis), and NVIDIA's own runs of the same engines.
 
-What the scripts of InferenceX set beside the sizes is taken from its repository: benchmarks/*_docker.sh and benchmarks/single_node/*.sh.
+What the scripts of InferenceX set beside the sizes is taken from its repository: benchmarks/*_docker.sh and
+benchmarks/single_node/*.sh.
 """
 
 import re
@@ -12,10 +13,19 @@ from tonnage.kernel.errors import MissingDatum, shown
 
 ENGINES = {"trtllm": "tensorrt-llm", "sglang": "sglang", "vllm": "vllm"}
 # The names that aiconfigurator gives to systems.
-SYSTEMS = {"^h100_sxm$": "H100-SXM-80GB", "^h200_sxm$": "H200-SXM-141GB", "^b200_sxm$": "B200-SXM-180GB", "^b300_sxm$": "B300-SXM-288GB",
-           "^gb200": "GB200-186GB", "^gb300": "GB300-288GB", "^a100_sxm$": "A100-SXM-80GB"}  # fmt: skip
-# NVIDIA's own runs: lengths that are all alike. Where prompts run alone, users march in step for ever, which is in the times of SGLang's first runs; where a pass
-# takes prompts beside answers they drift apart, as a small spread lets them, and so they do in the later runs, of 4 000 and 8 000 tokens: another client.
+SYSTEMS = {
+    "^h100_sxm$": "H100-SXM-80GB",
+    "^h200_sxm$": "H200-SXM-141GB",
+    "^b200_sxm$": "B200-SXM-180GB",
+    "^b300_sxm$": "B300-SXM-288GB",
+    "^gb200": "GB200-186GB",
+    "^gb300": "GB300-288GB",
+    "^a100_sxm$": "A100-SXM-80GB",
+}
+# NVIDIA's own runs: lengths that are all alike. Where prompts run alone, users march in step for ever, which is in the
+# times of SGLang's first runs; where a pass
+# takes prompts beside answers they drift apart, as a small spread lets them, and so they do in the later runs, of 4 000
+# and 8 000 tokens: another client.
 APART = 0.1
 LATER = (4000, 8000)
 CONNECTIONS = 100  # aiohttp 3, TCPConnector: limit
@@ -24,7 +34,8 @@ RANGE = 0.2  # InferenceX runs benchmark_serving.py with --random-range-ratio 0.
 ONE_NODE = 8
 CONFIGURED = r"_cfg\d+$"  # a row with the number of a config
 
-# What NVIDIA's NVFP4 checkpoints leave in 16 bits, as their hf_quant_config.json lists it (copies in aiconfigurator, model_configs/nvidia--*).
+# What NVIDIA's NVFP4 checkpoints leave in 16 bits, as their hf_quant_config.json lists it (copies in aiconfigurator,
+# model_configs/nvidia--*).
 UNTOUCHED: Mapping[str, tuple[str, ...]] = {
     "deepseek": ("q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj", "lm_head"),
     "glm-5": ("self_attn", "lm_head"),
@@ -33,11 +44,17 @@ UNTOUCHED: Mapping[str, tuple[str, ...]] = {
 }
 # Tokens of a forward pass: InferenceX, by model and engine; a function of the run where the script computes it.
 BUDGETS: tuple[tuple[str, str, int], ...] = (
-    ("gpt-oss", "vllm", 8192), ("llama", "vllm", 8192), ("gpt-oss", "tensorrt-llm", 20000), ("llama", "tensorrt-llm", 16384),
-    ("glm", "sglang", 32768), ("qwen3.5", "sglang", 32768),
-)  # fmt: skip
-# Sweeps that InferenceX ran with the model's draft layer (MTP) beside those without, in rows that no number of a config tells apart.
-# By the version of the image: pull requests 1487 (both had the same), 1488 and 1489 (the newer one was of the drafts alone);
+    ("gpt-oss", "vllm", 8192),
+    ("llama", "vllm", 8192),
+    ("gpt-oss", "tensorrt-llm", 20000),
+    ("llama", "tensorrt-llm", 16384),
+    ("glm", "sglang", 32768),
+    ("qwen3.5", "sglang", 32768),
+)
+# Sweeps that InferenceX ran with the model's draft layer (MTP) beside those without, in rows that no number of a config
+# tells apart.
+# By the version of the image: pull requests 1487 (both had the same), 1488 and 1489 (the newer one was of the drafts
+# alone);
 DRAFT_IMAGES = ("1.1.0rc2.post2", "1.2.0rc6.post3")
 # by model and accelerator, the tensor and expert ranks: pull requests 626 and 897.
 DRAFT_SIZES = {("deepseek", "b200_sxm"): (8, 1), ("qwen3.5", "b200_sxm"): (4, 1)}
@@ -57,7 +74,8 @@ def rules(run: Run) -> None:
         run.plan["prefix_caching"] = False
         run.rounds = _rounds(run, name)
         run.note(
-            "InferenceX: lengths from 0.8 of those named to them, ten times as many requests as run at once, all there at the start"
+            "InferenceX: lengths from 0.8 of those named to them, ten times as many requests as run at once, "
+            "all there at the start"
         )
     else:
         run.rounds = OWN_ROUNDS
@@ -71,7 +89,8 @@ def rules(run: Run) -> None:
         _scheduler(run, name)
         if not re.search(CONFIGURED, identity) and _may_draft(run, name):
             raise MissingDatum(
-                "whether tokens were drafted (MTP), and how many of them were taken, is not in the table: InferenceX ran both"
+                "whether tokens were drafted (MTP), and how many of them were taken, is not in the table: "
+                "InferenceX ran both"
             )
 
 
@@ -89,7 +108,9 @@ def _may_draft(run: Run, name: str) -> bool:
 
 
 def is_inferencex(identity: str) -> bool:
-    """Whether a row is of a sweep of InferenceX: its rows end in the number of a config, or in sizes with those of the experts."""
+    """Whether a row is of a sweep of InferenceX: its rows end in the number of a config, or in sizes with those of
+    the experts.
+    """
     return bool(re.search(rf"{CONFIGURED}|_tp\d+(_0)?_ep\d+(_0)?_\d+$", identity))
 
 
@@ -105,8 +126,9 @@ def _concurrency(run: Run) -> int | None:
 def _layout(run: Run, identity: str, swept: bool) -> dict[str, int]:
     """Tensor, expert and attention data sizes.
 
-    The table writes tp x attention_dp = moe_tp x moe_ep. For InferenceX it was filled from "tp N, ep M" as if the experts' ranks came on top:
-    tp 8 with ep 8 became 64 ranks, in the same rows that stand elsewhere with 8 and have the same times. N and M are what was run.
+    The table writes tp x attention_dp = moe_tp x moe_ep. For InferenceX it was filled from "tp N, ep M" as if the
+    experts' ranks came on top: tp 8 with ep 8 became 64 ranks, in the same rows that stand elsewhere with 8 and have
+    the same times. N and M are what was run.
     """
     tp, groups = run.config.size("tp") or 1, run.config.size("attention_dp") or 1
     inner, experts = run.config.size("moe_tp") or 1, run.config.size("moe_ep") or 1
@@ -131,7 +153,8 @@ def _layout(run: Run, identity: str, swept: bool) -> dict[str, int]:
         run.imply("attention_data_parallel_size", "what vLLM's scripts make of data-parallel attention")
     if ranks > ONE_NODE:
         raise MissingDatum(
-            f"{ranks} accelerators are those of prefill and of decode together, and the row does not say how many each has"
+            f"{ranks} accelerators are those of prefill and of decode together, and the row does not say how "
+            "many each has"
         )
     if groups > 1:
         return {"tensor_parallel_size": 1, "attention_data_parallel_size": ranks, "expert_parallel_size": experts}
@@ -139,7 +162,9 @@ def _layout(run: Run, identity: str, swept: bool) -> dict[str, int]:
 
 
 def _own_runs(run: Run, tp: int, groups: int, inner: int, experts: int) -> dict[str, int]:
-    """NVIDIA's runs: sizes are as written; the requests of each attention rank tell whether attention is split by requests."""
+    """NVIDIA's runs: sizes are as written; the requests of each attention rank tell whether attention is split by
+    requests.
+    """
     ranks = max(inner * experts, tp * groups)
     each, all_of_them = run.config.size("batch_size"), run.config.size("concurrency")
     if each and all_of_them and all_of_them > each and all_of_them % each == 0:
@@ -148,8 +173,7 @@ def _own_runs(run: Run, tp: int, groups: int, inner: int, experts: int) -> dict[
     elif ranks > tp * groups:
         groups = ranks // tp
         run.guess(
-            "attention_data_parallel_size",
-            f"the experts lie on {ranks} accelerators, and {tp} share the attention",
+            "attention_data_parallel_size", f"the experts lie on {ranks} accelerators, and {tp} share the attention"
         )
     if ranks % groups:
         raise MissingDatum(f"{ranks} ranks are not {groups} equal groups")
@@ -216,8 +240,9 @@ def _rounds(run: Run, name: str) -> int:
 
 
 def _scheduler(run: Run, name: str) -> None:
-    """What the scripts set of requests, memory and polls: --max-num-seqs; SGLang's --max-running-requests, --mem-fraction-static and
-    --scheduler-recv-interval."""
+    """What the scripts set of requests, memory and polls: --max-num-seqs; SGLang's --max-running-requests,
+    --mem-fraction-static and --scheduler-recv-interval.
+    """
     if run.engine == "vllm" and "gpt-oss" in name:
         users = run.load["concurrency"] or 0
         run.plan |= {"max_num_seqs": users, "gpu_memory_utilization": 0.9}
@@ -225,7 +250,10 @@ def _scheduler(run: Run, name: str) -> None:
             run.plan["max_num_seqs"] = CONNECTIONS
             run.guess(
                 "max_num_seqs",
-                "the connections that this version's client held; by Little's law the table's own times say 88 to 98, on any machine",
+                (
+                    "the connections that this version's client held; by Little's law the table's own times say "
+                    "88 to 98, on any machine"
+                ),
             )
     if run.engine != "sglang":
         return

@@ -1,7 +1,7 @@
 """Rows of kind `train_speed`: a config as its source writes it -> the step that it ran, and what its figures are.
 
-The dialects of memory's rows read what the two kinds have in common; a file here says what its sources' recipes imply beyond that.
-Nothing here is about a single row.
+The dialects of memory's rows read what the two kinds have in common; a file here says what its sources' recipes imply
+beyond that. Nothing here is about a single row.
 """
 
 import re
@@ -55,9 +55,14 @@ def read(row: Row, references: Mapping[str, Row]) -> Reading:
         **({"unchecked": unchecked} if unchecked else {}),
     }
     return Reading(
-        verb="train", question=question, implied=run.whence, guessed=run.guesses, remarks=(*run.notes, *notes), labels=_labels(row, source),
+        verb="train",
+        question=question,
+        implied=run.whence,
+        guessed=run.guesses,
+        remarks=(*run.notes, *notes),
+        labels=_labels(row, source),
         figure=lambda measured: figure_of(measured, told),
-    )  # fmt: skip
+    )
 
 
 def _labels(row: Row, source: Source) -> dict[str, str]:
@@ -69,7 +74,9 @@ def _labels(row: Row, source: Source) -> dict[str, str]:
 def _merged(
     made: Model, cluster: Cluster, options: TrainingOptions, plan: Mapping[str, Any]
 ) -> tuple[TrainingOptions, dict[str, Any]]:
-    """Options with these fields of the plan, and those that `train` would refuse or read otherwise, which are set past its checks."""
+    """Options with these fields of the plan, and those that `train` would refuse or read otherwise, which are set
+    past its checks.
+    """
     if not plan:
         return options, {}
     both = replace(options, **{name: value for name, value in plan.items() if name in options.__struct_fields__})
@@ -118,7 +125,10 @@ def _fill(run: Run) -> None:
     if o.get("data_parallel_size") not in (None, run.replicas):
         run.guess(
             "data_parallel_size",
-            f"data_parallel_size {o['data_parallel_size']} does not use the row's accelerators: {run.replicas} is taken",
+            (
+                f"data_parallel_size {o['data_parallel_size']} does not use the row's accelerators: "
+                f"{run.replicas} is taken"
+            ),
         )
         o["data_parallel_size"] = run.replicas
     if o.get("micro_batch_size") is None:
@@ -129,7 +139,9 @@ def _fill(run: Run) -> None:
 
 
 def options_of(row: Row, references: Mapping[str, Row]) -> dict[str, Any]:
-    """What a row says and its source implies, by the names of TrainingOptions; for tests and for those who study a dialect."""
+    """What a row says and its source implies, by the names of TrainingOptions; for tests and for those who study a
+    dialect.
+    """
     run, source = _run(row)
     run.layers = models.model_of(run, source, references).num_layers
     machines.cluster_of(run, source, _alone(row))

@@ -1,5 +1,6 @@
-"""Megatron-Bridge: docs/performance-summary.md, and the recipes under scripts/performance (one stored version of each file, read
-2026-11: a container may have had another)."""
+"""Megatron-Bridge: docs/performance-summary.md, and the recipes under scripts/performance (one stored version of
+each file, read 2026-11: a container may have had another).
+"""
 
 import re
 
@@ -52,7 +53,9 @@ def _said(run: Run) -> str:
 
 
 def _precision(run: Run, recipe: Recipe) -> None:
-    """utils/precision.py and training/mixed_precision.py: fp8_param_gather for current scaling and MXFP8; grad_reduce_in_fp32 False."""
+    """utils/precision.py and training/mixed_precision.py: fp8_param_gather for current scaling and MXFP8;
+    grad_reduce_in_fp32 False.
+    """
     run.implied(
         "precision",
         NARROW_GRADIENTS[recipe.low],

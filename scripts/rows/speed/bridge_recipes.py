@@ -1,6 +1,8 @@
-"""Megatron-Bridge's recipes by model, accelerator, precision and release: what they recompute, put into CUDA graphs and overlap.
+"""Megatron-Bridge's recipes by model, accelerator, precision and release: what they recompute, put into CUDA graphs and
+overlap.
 
-scripts/performance/configs/{llama,deepseek,qwen,gpt_oss,kimi,nemotronh}/*_workload_base_configs.py, utils/{overrides,precision}.py.
+scripts/performance/configs/{llama,deepseek,qwen,gpt_oss,kimi,nemotronh}/*_workload_base_configs.py,
+utils/{overrides,precision}.py.
 """
 
 import re
@@ -13,9 +15,11 @@ from tonnage.kernel.errors import MissingDatum, shown
 
 Low = Literal["bf16", "fp8", "mxfp8", "nvfp4"]
 NARROW_GRADIENTS: dict[Low, str] = {
-    "bf16": "bf16-mixed-16bit-gradients", "fp8": "fp8-te-primary-16bit-gradients", "mxfp8": "mxfp8-te-primary-16bit-gradients",
+    "bf16": "bf16-mixed-16bit-gradients",
+    "fp8": "fp8-te-primary-16bit-gradients",
+    "mxfp8": "mxfp8-te-primary-16bit-gradients",
     "nvfp4": "nvfp4-te-16bit-gradients",
-}  # fmt: skip
+}
 GRAPHED = 2602  # the release from which recipes capture parts of layers of experts
 ONE_STAGE = 2604  # from which Qwen3 30B on H100 spreads its experts over 16 accelerators and has no pipeline
 WHOLE_STEP = 2606  # and whole steps, with experts' exchanges overlapped, for MXFP8 on Blackwell
@@ -48,7 +52,14 @@ def recipe_of(run: Run) -> Recipe:
     modules, graphs, overlaps = _captured(run, gpu, low, number, late)
     tensor = low != "nvfp4" and "deepseek" not in run.name and not ("235b" in run.name and gpu == "H100")
     dispatcher = _dispatcher(run, gpu, low, number)
-    return Recipe(low=low, recompute_modules=modules, graphs=graphs, overlaps_experts=overlaps, overlaps_tensor_parallel=tensor, dispatcher=dispatcher)  # fmt: skip
+    return Recipe(
+        low=low,
+        recompute_modules=modules,
+        graphs=graphs,
+        overlaps_experts=overlaps,
+        overlaps_tensor_parallel=tensor,
+        dispatcher=dispatcher,
+    )
 
 
 def precision_of(text: str) -> Low:

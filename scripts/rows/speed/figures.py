@@ -1,4 +1,6 @@
-"""Which quantity a metric of speed is, and what it needs to be read: each unit and FLOP convention has one way to be reached."""
+"""Which quantity a metric of speed is, and what it needs to be read: each unit and FLOP convention has one way to be
+reached.
+"""
 
 import re
 from typing import Any
@@ -12,13 +14,19 @@ SECONDS = {"s": "s", "ms": "ms", "min": "min", "minutes": "min", "seconds": "s"}
 SCALES = {"thousand": 1e3, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 # Which words of a metric say how its FLOP are counted; else it is as the source counts.
 SAID = (
-    (r"96bslh", "narayanan hardware"), (r"72bslh", "narayanan"), (r"3\*\(2n\*?t", "mosaicml"), (r"6n\s*\+\s*12lhs", "torchtitan"),
-    (r"6\*params incl", "palm"), (r"palm", "palm"),
-)  # fmt: skip
+    (r"96bslh", "narayanan hardware"),
+    (r"72bslh", "narayanan"),
+    (r"3\*\(2n\*?t", "mosaicml"),
+    (r"6n\s*\+\s*12lhs", "torchtitan"),
+    (r"6\*params incl", "palm"),
+    (r"palm", "palm"),
+)
 
 
 class Told(Struct, frozen=True, kw_only=True):
-    """What the row and its source say of all figures: tokens of the whole run, how FLOP are counted, what an iteration is."""
+    """What the row and its source say of all figures: tokens of the whole run, how FLOP are counted, what an
+    iteration is.
+    """
 
     tokens: float | None
     convention: str
@@ -61,7 +69,8 @@ def figure_of(measured: Measured, told: Told) -> dict[str, Any]:
 
 
 def _is_total(measured: Measured) -> bool:
-    """Of all accelerators together. torchtune's README gives the rate "as published", which on eight A100 is five times the peak of
+    """Of all accelerators together. torchtune's README gives the rate "as published", which on eight A100 is five times
+    the peak of
     one: it is the total."""
     both = f"{measured.metric} {measured.unit}".lower()
     return not re.search(r"gpu|chip|accelerator|device|tgs", both)

@@ -1,4 +1,6 @@
-"""The machine of a row: accelerators in nodes that have links, as its text, its source or the catalogue's usual node gives them."""
+"""The machine of a row: accelerators in nodes that have links, as its text, its source or the catalogue's usual node
+gives them.
+"""
 
 import re
 
@@ -29,7 +31,9 @@ LIKE = {"H100-SXM-96GB": "dgx-h100", "H100-SXM-80GB": "dgx-h100", "H200-SXM-141G
 
 
 def cluster_of(run: Run, source: Source, count: int) -> Cluster:
-    """The row's machine. `count`: of accelerators where the row does not say it and its figure is about one; 0: then it is an error."""
+    """The row's machine. `count`: of accelerators where the row does not say it and its figure is about one; 0: then
+    it is an error.
+    """
     chip = _chip(run, source)
     gpus = _count(run) or count
     if not gpus and "hours" in run.row.measured.unit.lower():
@@ -96,7 +100,9 @@ def _node(chip: Accelerator) -> Node | None:
 
 
 def _linked(run: Run, node: Node | None, nodes: int) -> Node | None:
-    """The same node, with the network that the row names: "400 Gb/s RDMA per GPU", "8x200G NIC", "2 Tb/s RoCE per node"."""
+    """The same node, with the network that the row names: "400 Gb/s RDMA per GPU", "8x200G NIC", "2 Tb/s RoCE per
+    node".
+    """
     text = f"{run.config.find(*NAMES)[1]} {run.config.find('network', 'interconnect')[1]}"
     bits = network_bits(text)
     if node is None or nodes == 1 or not bits:

@@ -1,4 +1,6 @@
-"""MegaScale (Jiang2024) and the Megatron-LM that it compares with: table 2 and figure 9. The paper's settings are from memory."""
+"""MegaScale (Jiang2024) and the Megatron-LM that it compares with: table 2 and figure 9. The paper's settings are
+from memory.
+"""
 
 from rows.speed.run import GPT, Run, Source, even_chunks
 
@@ -21,5 +23,12 @@ def rules(run: Run) -> None:
     even_chunks(run)
 
 
-SOURCE = Source(name="megascale", pattern=r"MegaScale", rules=rules, convention="narayanan", hparams=GPT, runtime="megatron",
-                vocabulary=(64000, "MegaScale, section 6.1, from memory"))  # fmt: skip
+SOURCE = Source(
+    name="megascale",
+    pattern=r"MegaScale",
+    rules=rules,
+    convention="narayanan",
+    hparams=GPT,
+    runtime="megatron",
+    vocabulary=(64000, "MegaScale, section 6.1, from memory"),
+)

@@ -64,11 +64,25 @@ def korthikanti(run: Run) -> None:
 
 
 SOURCES = (
-    Source(name="megatron-h100", pattern=r"Megatron-LM images/model_table", rules=h100, convention="narayanan", hparams=GPT),
+    Source(
+        name="megatron-h100", pattern=r"Megatron-LM images/model_table", rules=h100, convention="narayanan", hparams=GPT
+    ),
     Source(name="megatron-sc21", pattern=r"cases_april2021", rules=sc21, convention="narayanan hardware", hparams=GPT),
-    Source(name="megatron-2020", pattern=r"tables\.tex", rules=of_2020, hparams=GPT, accelerator="A100-SXM-40GB",
-           vocabulary=(51200, "Megatron-LM's padded GPT-2 vocabulary")),
-    Source(name="megatron-readme-175b", pattern=r"Megatron-LM README", rules=old, convention="narayanan hardware", hparams=GPT),
+    Source(
+        name="megatron-2020",
+        pattern=r"tables\.tex",
+        rules=of_2020,
+        hparams=GPT,
+        accelerator="A100-SXM-40GB",
+        vocabulary=(51200, "Megatron-LM's padded GPT-2 vocabulary"),
+    ),
+    Source(
+        name="megatron-readme-175b",
+        pattern=r"Megatron-LM README",
+        rules=old,
+        convention="narayanan hardware",
+        hparams=GPT,
+    ),
     Source(name="korthikanti", pattern=r"Korthikanti", rules=korthikanti, convention="narayanan", hparams=GPT),
     Source(name="mt-nlg", pattern=r"MT-NLG", rules=mt_nlg, convention="narayanan hardware", hparams=GPT),
-)  # fmt: skip
+)

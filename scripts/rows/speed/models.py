@@ -84,7 +84,9 @@ def _described(run: Run, source: Source, references: Mapping[str, Row], layers: 
 
 
 def same_sizes(model: Model, config: Mapping[str, Any]) -> bool:
-    """Whether the catalogue's model has the sizes that a row says. An expert's width may stand where a dense one's does."""
+    """Whether the catalogue's model has the sizes that a row says. An expert's width may stand where a dense one's
+    does.
+    """
     text = model.config.get("text_config")
     own = text if isinstance(text, Mapping) else model.config
     for name in SIZES:

@@ -2,9 +2,19 @@
 
 from rows.speed.run import Run, Source, even_chunks
 
-# NeMo's models by name, as its configs conf/training/{gpt3,nemotron} and nemo/collections/llm/recipes write them; from memory.
-_GPT = {"mlp": "plain", "norm": "layer", "mlp_bias": True, "attention_bias": True, "attention_out_bias": True, "position_embeddings": "learned",
-        "tie_word_embeddings": True, "model_type": "generic", "vocab_size": 50257}  # fmt: skip
+# NeMo's models by name, as its configs conf/training/{gpt3,nemotron} and nemo/collections/llm/recipes write them; from
+# memory.
+_GPT = {
+    "mlp": "plain",
+    "norm": "layer",
+    "mlp_bias": True,
+    "attention_bias": True,
+    "attention_out_bias": True,
+    "position_embeddings": "learned",
+    "tie_word_embeddings": True,
+    "model_type": "generic",
+    "vocab_size": 50257,
+}
 _NEMOTRON = {
     "mlp": "plain",
     "norm": "layer",
@@ -14,14 +24,50 @@ _NEMOTRON = {
     "vocab_size": 256000,
 }
 DIMENSIONS = {
-    "gpt3-1.3b": {**_GPT, "hidden_size": 2048, "num_hidden_layers": 24, "num_attention_heads": 32, "intermediate_size": 8192},
-    "gpt3-2.7b": {**_GPT, "hidden_size": 2560, "num_hidden_layers": 32, "num_attention_heads": 32, "intermediate_size": 10240},
-    "gpt3-5b": {**_GPT, "hidden_size": 4096, "num_hidden_layers": 24, "num_attention_heads": 32, "intermediate_size": 16384},
-    "gpt3-20b": {**_GPT, "hidden_size": 6144, "num_hidden_layers": 44, "num_attention_heads": 48, "intermediate_size": 24576},
-    "nemotron-8b": {**_NEMOTRON, "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "intermediate_size": 16384},
-    "nemotron-340b": {**_NEMOTRON, "hidden_size": 18432, "num_hidden_layers": 96, "num_attention_heads": 96, "num_key_value_heads": 8,
-                      "intermediate_size": 73728},
-}  # fmt: skip
+    "gpt3-1.3b": {
+        **_GPT,
+        "hidden_size": 2048,
+        "num_hidden_layers": 24,
+        "num_attention_heads": 32,
+        "intermediate_size": 8192,
+    },
+    "gpt3-2.7b": {
+        **_GPT,
+        "hidden_size": 2560,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "intermediate_size": 10240,
+    },
+    "gpt3-5b": {
+        **_GPT,
+        "hidden_size": 4096,
+        "num_hidden_layers": 24,
+        "num_attention_heads": 32,
+        "intermediate_size": 16384,
+    },
+    "gpt3-20b": {
+        **_GPT,
+        "hidden_size": 6144,
+        "num_hidden_layers": 44,
+        "num_attention_heads": 48,
+        "intermediate_size": 24576,
+    },
+    "nemotron-8b": {
+        **_NEMOTRON,
+        "hidden_size": 4096,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "intermediate_size": 16384,
+    },
+    "nemotron-340b": {
+        **_NEMOTRON,
+        "hidden_size": 18432,
+        "num_hidden_layers": 96,
+        "num_attention_heads": 96,
+        "num_key_value_heads": 8,
+        "intermediate_size": 73728,
+    },
+}
 
 
 def rules(run: Run) -> None:

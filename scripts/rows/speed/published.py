@@ -22,7 +22,10 @@ def llama3(run: Run) -> None:
     run.options["micro_batch_size"] = 1
     run.guess(
         "micro_batch_size",
-        "micro_batch_size 1 and a plain pipeline are guessed; 'FSDP' that reshards no weights is taken as ZeRO-1; megatron stands for Meta's own",
+        (
+            "micro_batch_size 1 and a plain pipeline are guessed; 'FSDP' that reshards no weights is taken as "
+            "ZeRO-1; megatron stands for Meta's own"
+        ),
     )
     if (run.layers + 2) % run.chunks == 0:  # "reduce one Transformer layer each from the first and the last stages"
         run.options |= {"account_for_embedding_in_pipeline_split": True, "account_for_loss_in_pipeline_split": True}
@@ -43,7 +46,9 @@ def pythia(run: Run) -> None:
 
 
 def others(run: Run) -> None:
-    """What nobody says is guessed as such runs were laid out: Megatron's way from 20 billion parameters on, sharded data parallelism below."""
+    """What nobody says is guessed as such runs were laid out: Megatron's way from 20 billion parameters on, sharded
+    data parallelism below.
+    """
     run.guess("layout", "the layout is not said")
     if any(run.size(f"{name}_parallel") > 1 for name in ("tensor", "pipeline", "expert")) or not run.gpus:
         return

@@ -14,8 +14,9 @@ from tonnage.kernel.errors import InvalidInput
 class Run:
     """One row on its way to a question.
 
-    `options`: by the names of TrainingOptions; `plan`: fields of TrainingPlan beyond them; `whence`: where inputs come from that the row
-    does not say; `guesses`: of what nobody says; `notes`: what else was taken. `layers`, `parameters`: of the model; `name`: of it in plain letters. `memory`: bytes of an accelerator.
+    `options`: by the names of TrainingOptions; `plan`: fields of TrainingPlan beyond them; `whence`: where inputs come
+    from that the row does not say; `guesses`: of what nobody says; `notes`: what else was taken. `layers`,
+    `parameters`: of the model; `name`: of it in plain letters. `memory`: bytes of an accelerator.
     """
 
     def __init__(self, row: Row, options: Options):
@@ -76,7 +77,8 @@ def _nothing(run: Run) -> None:
 
 
 class Source(Struct, frozen=True, kw_only=True):
-    """One publication. `pattern`: of the row's source. `rules`: what its recipes imply. `convention`: how it counts FLOP.
+    """One publication. `pattern`: of the row's source. `rules`: what its recipes imply. `convention`: how it counts
+    FLOP.
 
     `hparams`: what all of its models have and its rows do not say; `vocabulary`: likewise, with where that is from.
     `dimensions`: models that it names and does not describe. `accelerator`: that its rows do not say in full.
@@ -115,7 +117,9 @@ def even_chunks(run: Run) -> None:
 
 
 def lay_out(run: Run, chunks: list[int]) -> None:
-    """Megatron's --pipeline-model-parallel-layout of these layers of each chunk, prediction layers and loss with the last."""
+    """Megatron's --pipeline-model-parallel-layout of these layers of each chunk, prediction layers and loss with the
+    last.
+    """
     parts = ["t" * count for count in chunks]
     parts[-1] += "m" * (run.options.get("mtp_layers") or 0) + "L"
     run.options["pipeline_layout"] = "E" + "|".join(parts)

@@ -1,4 +1,6 @@
-"""Sources with few rows: nanotron's and its playbook's, torchtune, LitGPT, LLaMA-Factory, MaxText, the FSDP paper, FlashAttention-2."""
+"""Sources with few rows: nanotron's and its playbook's, torchtune, LitGPT, LLaMA-Factory, MaxText, the FSDP paper,
+FlashAttention-2.
+"""
 
 from rows.speed.run import GPT, Run, Source
 
@@ -34,8 +36,14 @@ def maxtext(run: Run) -> None:
 
 def fsdp_paper(run: Run) -> None:
     """The FSDP paper, arXiv 2304.11277: minGPT under FSDP of PyTorch 1.13 and 2.0 with bf16 and checkpoints."""
-    run.options |= {"runtime": "fsdp2", "zero_stage": 3, "recompute": "full", "optimizer": "adamw", "num_microbatches": 1,
-                    "precision": "bf16-mixed-16bit-gradients"}  # fmt: skip
+    run.options |= {
+        "runtime": "fsdp2",
+        "zero_stage": 3,
+        "recompute": "full",
+        "optimizer": "adamw",
+        "num_microbatches": 1,
+        "precision": "bf16-mixed-16bit-gradients",
+    }
     run.guessed("attention", "eager", "minGPT: no fused attention")
     run.guess(
         "on",
@@ -45,12 +53,23 @@ def fsdp_paper(run: Run) -> None:
 
 SOURCES = (
     Source(name="nanotron", pattern=r"benchmark plot", rules=nanotron, convention="palm"),
-    Source(name="playbook-scaling", pattern=r"dp_scaling", rules=scaling, convention="palm",
-           vocabulary=(131072, "the vocabulary of the same playbook's benchmark runs")),
+    Source(
+        name="playbook-scaling",
+        pattern=r"dp_scaling",
+        rules=scaling,
+        convention="palm",
+        vocabulary=(131072, "the vocabulary of the same playbook's benchmark runs"),
+    ),
     Source(name="torchtune", pattern=r"torchtune", rules=torchtune),
     Source(name="litgpt", pattern=r"litgpt tutorials", rules=lit),
     Source(name="llama-factory", pattern=r"LLaMA-Factory"),
-    Source(name="maxtext", pattern=r"maxtext", rules=maxtext, convention="torchtitan", vocabulary=(32000, "MaxText, base.yml vocab_size")),
+    Source(
+        name="maxtext",
+        pattern=r"maxtext",
+        rules=maxtext,
+        convention="torchtitan",
+        vocabulary=(32000, "MaxText, base.yml vocab_size"),
+    ),
     Source(name="fsdp-paper", pattern=r"FSDP paper", rules=fsdp_paper, convention="narayanan hardware", hparams=GPT),
     Source(name="flash-attention-2", pattern=r"FlashAttention-2", convention="palm"),
-)  # fmt: skip
+)

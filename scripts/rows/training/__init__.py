@@ -1,4 +1,5 @@
-"""Rows of kind `train_memory`: a config as its source writes it -> a question of `tonnage train`, and what its figures are.
+"""Rows of kind `train_memory`: a config as its source writes it -> a question of `tonnage train`, and what its figures
+are.
 
 A dialect is one small file with a READER. Nothing here is about a single row.
 """
@@ -22,9 +23,24 @@ from tonnage.kernel.errors import MissingDatum, shown
 
 # Dialects in the order in which they are tried: what names another's words comes before it.
 DIALECTS = (
-    "korthikanti", "fitcheck", "torchtitan", "torchtune", "llama_factory", "nanotron", "litgpt", "galvatron", "llm_foundry", "maxtext", "peft", "qlora",
-    "unsloth", "megatron", "deepspeed", "trainer", "plain",
-)  # fmt: skip
+    "korthikanti",
+    "fitcheck",
+    "torchtitan",
+    "torchtune",
+    "llama_factory",
+    "nanotron",
+    "litgpt",
+    "galvatron",
+    "llm_foundry",
+    "maxtext",
+    "peft",
+    "qlora",
+    "unsloth",
+    "megatron",
+    "deepspeed",
+    "trainer",
+    "plain",
+)
 
 
 @cache
@@ -34,7 +50,9 @@ def readers() -> tuple[Reader, ...]:
 
 
 def reader_of(row: Row) -> Reader:
-    """The dialect of a row: by its framework, else by its source; a harness drives a framework of others, and its source says so."""
+    """The dialect of a row: by its framework, else by its source; a harness drives a framework of others, and its
+    source says so.
+    """
     framework = Config(row.config).text("framework")
     source = row.source_name.lower()
     for reader in readers():
@@ -59,9 +77,14 @@ def read(row: Row, references: Mapping[str, Row]) -> Reading:
         **given(options),
     }
     return Reading(
-        verb="train", question=question, implied=_implied(reader, config, question), guessed={"on": note} if note else {},
-        remarks=tuple(notes), labels={}, figure=lambda measured: _figure(measured, row, reader),
-    )  # fmt: skip
+        verb="train",
+        question=question,
+        implied=_implied(reader, config, question),
+        guessed={"on": note} if note else {},
+        remarks=tuple(notes),
+        labels={},
+        figure=lambda measured: _figure(measured, row, reader),
+    )
 
 
 def given(options: Any) -> dict[str, Any]:
@@ -81,10 +104,17 @@ def _implied(reader: Reader, config: Config, question: Mapping[str, Any]) -> dic
 
 
 QUANTITIES = {
-    "allocated": "allocated_memory", "reserved": "reserved_memory", "process": "process_memory", "activations": "activation_memory",
-    "states": "state_memory", "beyond-states": "memory_beyond_states", "forward": "forward_memory", "ratio": "activation_share",
-    "bound": "fits_in", "needs-more": "needs_more_than",
-}  # fmt: skip
+    "allocated": "allocated_memory",
+    "reserved": "reserved_memory",
+    "process": "process_memory",
+    "activations": "activation_memory",
+    "states": "state_memory",
+    "beyond-states": "memory_beyond_states",
+    "forward": "forward_memory",
+    "ratio": "activation_share",
+    "bound": "fits_in",
+    "needs-more": "needs_more_than",
+}
 
 
 def _figure(measured: Measured, row: Row, reader: Reader) -> dict[str, Any]:

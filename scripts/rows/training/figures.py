@@ -9,8 +9,10 @@ from rows.source import Measured
 from tonnage.kernel.errors import MissingDatum, shown
 from tonnage.kernel.units import GB, GIB, KIB, MB, MIB
 
-# allocated: tensors, as max_memory_allocated counts them; reserved: with what the allocator keeps beside them; process: all that
-# nvidia-smi shows; beyond-states: the peak less the states; forward: what it leaves for backward, the logits too; bound and needs-more: what a card must, or does not, hold.
+# allocated: tensors, as max_memory_allocated counts them; reserved: with what the allocator keeps beside them; process:
+# all that
+# nvidia-smi shows; beyond-states: the peak less the states; forward: what it leaves for backward, the logits too; bound
+# and needs-more: what a card must, or does not, hold.
 Kind = Literal[
     "allocated",
     "reserved",
@@ -29,7 +31,9 @@ DECIMAL = {"gb": GB, "mb": MB}
 
 
 class Figure(Struct, frozen=True, kw_only=True):
-    """One metric as a figure of the estimate. `rank` counts accelerators, `stage` pipeline stages (-1 the last); neither: the fullest."""
+    """One metric as a figure of the estimate. `rank` counts accelerators, `stage` pipeline stages (-1 the last);
+    neither: the fullest.
+    """
 
     kind: Kind
     unit: float
@@ -38,8 +42,9 @@ class Figure(Struct, frozen=True, kw_only=True):
 
 
 def figure_of(measured: Measured, default: Kind, gigabyte: int, activations: Kind = "activations") -> Figure:
-    """The figure that a metric names. `default` is what this source's "peak memory" is, `activations` what its activations are, and
-    `gigabyte` what its GB is."""
+    """The figure that a metric names. `default` is what this source's "peak memory" is, `activations` what its
+    activations are, and `gigabyte` what its GB is.
+    """
     metric, unit = measured.metric.lower(), measured.unit.lower()
     rank = re.search(r"rank (\d+)", f"{metric} {unit}") or (
         re.search(r"\[(\d+)\]", metric) if "by rank" in metric else None

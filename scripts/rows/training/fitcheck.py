@@ -1,5 +1,7 @@
-"""fitcheck-llm (scripts/measure.py): one step of peft on transformers after a warm-up step, without autocast. Its loop holds the model's
-outputs through backward; before attention `sdpa` it repeats shared keys and values, and enables the memory-efficient kernel alone."""
+"""fitcheck-llm (scripts/measure.py): one step of peft on transformers after a warm-up step, without autocast. Its
+loop holds the model's outputs through backward; before attention `sdpa` it repeats shared keys and values, and
+enables the memory-efficient kernel alone.
+"""
 
 from rows.training.config import Config
 from rows.training.reader import Options, Reader

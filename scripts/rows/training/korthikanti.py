@@ -1,5 +1,7 @@
-"""Korthikanti et al. 2022: GPT on Megatron-LM of that year, without flash attention; activations alone, also as a share of plain tensor
-parallelism's. Their models have a vocabulary of 51,200, dropout, learned positions, and inner width 4h (section 6)."""
+"""Korthikanti et al. 2022: GPT on Megatron-LM of that year, without flash attention; activations alone, also as a
+share of plain tensor parallelism's. Their models have a vocabulary of 51,200, dropout, learned positions, and inner
+width 4h (section 6).
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,9 +27,23 @@ def _has_sequence_parallel(text: str) -> bool:
 
 
 def hparams(c: Config) -> Mapping[str, Any]:
-    return {"vocab": 51200, "mlp": "plain", "norm": "LayerNorm", "bias": True, "pos_emb": "learned", "context": c.length(*LENGTH) or 2048,
-            "tied_embeddings": True}  # fmt: skip
+    return {
+        "vocab": 51200,
+        "mlp": "plain",
+        "norm": "LayerNorm",
+        "bias": True,
+        "pos_emb": "learned",
+        "context": c.length(*LENGTH) or 2048,
+        "tied_embeddings": True,
+    }
 
 
-READER = Reader(name="Korthikanti2022", runtime="megatron", frameworks=r"korthikanti", sources=r"korthikanti|2205\.05198", options=options,
-                hparams=hparams, baseline={"recompute": "none", "sequence_parallel": False})  # fmt: skip
+READER = Reader(
+    name="Korthikanti2022",
+    runtime="megatron",
+    frameworks=r"korthikanti",
+    sources=r"korthikanti|2205\.05198",
+    options=options,
+    hparams=hparams,
+    baseline={"recompute": "none", "sequence_parallel": False},
+)

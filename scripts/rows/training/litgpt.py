@@ -1,4 +1,6 @@
-"""LitGPT's resource tables: finetune scripts print max_memory_allocated / 1e9; LoRA of rank 8 on queries and values, with dropout 0.05 (litgpt/finetune/lora.py)."""
+"""LitGPT's resource tables: finetune scripts print max_memory_allocated / 1e9; LoRA of rank 8 on queries and values,
+with dropout 0.05 (litgpt/finetune/lora.py).
+"""
 
 import re
 
@@ -20,8 +22,12 @@ def options(c: Config) -> Options:
         raise MissingDatum(f"method {adapter[0]} is not estimated yet")
     made: Options = {"zero_stage": 0}
     if "lora" in text:
-        made |= {"method": "qlora" if is_4_bit(text) else "lora", "lora_rank": c.size("lora_rank", "lora_r") or RANK,
-                 "lora_targets": TARGETS, "lora_dropout": True}  # fmt: skip
+        made |= {
+            "method": "qlora" if is_4_bit(text) else "lora",
+            "lora_rank": c.size("lora_rank", "lora_r") or RANK,
+            "lora_targets": TARGETS,
+            "lora_dropout": True,
+        }
         if is_4_bit(text):
             made["base_weights"] = "nf4-double" if "-dq" in text else "nf4"
     if not c.has("version", "runtime_version"):
@@ -29,5 +35,12 @@ def options(c: Config) -> Options:
     return made
 
 
-READER = Reader(name="LitGPT", runtime="litgpt", frameworks=r"litgpt|lit-gpt", sources=r"lightning-ai/litgpt", gigabyte=GB, plain_16_bit="true",
-                options=options)  # fmt: skip
+READER = Reader(
+    name="LitGPT",
+    runtime="litgpt",
+    frameworks=r"litgpt|lit-gpt",
+    sources=r"lightning-ai/litgpt",
+    gigabyte=GB,
+    plain_16_bit="true",
+    options=options,
+)

@@ -19,7 +19,9 @@ def options(c: Config) -> Options:
         made["method"] = "freeze"
     if made["method"] == "qlora":
         made["upcast_base"] = (
-            False  # model/model_utils/checkpointing.py: prepare_model_for_training upcasts norms only, and where upcast_layernorm asks
+            # model/model_utils/checkpointing.py: prepare_model_for_training upcasts norms only, and where
+            # upcast_layernorm asks
+            False
         )
     if made["method"] in ("lora", "qlora"):
         made |= {"lora_rank": c.size("lora_rank") or 8}  # hparams/finetuning_args.py: lora_rank 8, lora_target all
@@ -31,12 +33,20 @@ def options(c: Config) -> Options:
         made["attention"] = "eager"  # model/patcher.py of 0.6: sdpa only from 0.7 on, where flash_attn is "auto"
     if not c.has("precision", "dtype"):
         made["precision"] = (
-            "bf16-mixed"  # bf16: autocast; a frozen base is in 16 bits, and what trains is cast to fp32 (model/adapter.py)
+            # bf16: autocast; a frozen base is in 16 bits, and what trains is cast to fp32 (model/adapter.py)
+            "bf16-mixed"
         )
     if not c.has("version", "runtime_version"):
         made["runtime_version"] = VERSIONS
     return made
 
 
-READER = Reader(name="LLaMA-Factory", runtime="transformers", frameworks=r"llama-?_?factory", sources=r"llama-?factory", figure="process",
-                gigabyte=GB,  options=options)  # fmt: skip
+READER = Reader(
+    name="LLaMA-Factory",
+    runtime="transformers",
+    frameworks=r"llama-?_?factory",
+    sources=r"llama-?factory",
+    figure="process",
+    gigabyte=GB,
+    options=options,
+)

@@ -1,4 +1,6 @@
-"""The machine of a row: its GPU's text -> the catalogue's accelerator, or a plain one of the memory that the text states."""
+"""The machine of a row: its GPU's text -> the catalogue's accelerator, or a plain one of the memory that the text
+states.
+"""
 
 import re
 from functools import cache
@@ -30,8 +32,14 @@ def accelerator_of(config: Config) -> tuple[Accelerator, str]:
     nominal = chip.memory.nominal_bytes / GIB
     if sizes and not any(abs(size - nominal) <= 0.08 * nominal for size in sizes):
         made = Memory(nominal_bytes=round(sizes[0] * GIB), kind=chip.memory.kind)
-        return Accelerator(name=f"{chip.name} of {sizes[0]:g} GB", vendor=chip.vendor, kind=chip.kind, generation=chip.generation,
-                           memory=made, dense_flops=chip.dense_flops), f"the catalogue's {chip.name} with {sizes[0]:g} GB"  # fmt: skip
+        return Accelerator(
+            name=f"{chip.name} of {sizes[0]:g} GB",
+            vendor=chip.vendor,
+            kind=chip.kind,
+            generation=chip.generation,
+            memory=made,
+            dense_flops=chip.dense_flops,
+        ), f"the catalogue's {chip.name} with {sizes[0]:g} GB"
     return chip, ""
 
 
@@ -70,7 +78,9 @@ def _plain(text: str, sizes: list[float]) -> tuple[Accelerator, str]:
 
 
 def accelerator_name(text: str) -> str | None:
-    """The catalogue's accelerator whose name or alias has most words of the text, the first in it where two have as many."""
+    """The catalogue's accelerator whose name or alias has most words of the text, the first in it where two have as
+    many.
+    """
     words = split_words(text)
     at: dict[str, int] = {}
     for index, word in enumerate(words):
@@ -86,7 +96,9 @@ def accelerator_name(text: str) -> str | None:
 
 @cache
 def _index() -> tuple[tuple[tuple[str, ...], str], ...]:
-    """Words of each name and alias, and the accelerator that it is. Numbers alone ("4090" aside) would match lengths and rates."""
+    """Words of each name and alias, and the accelerator that it is. Numbers alone ("4090" aside) would match lengths
+    and rates.
+    """
     pairs = [(name, name) for name in accelerator_names()] + list(aliases("accelerators").items())
     made = ((tuple(split_words(alias)), name) for alias, name in pairs)
     return tuple((words, name) for words, name in made if any(not word.isdigit() or len(word) == 4 for word in words))

@@ -10,10 +10,20 @@ from tonnage.runtimes import training_runtime, training_runtimes
 
 # What is the case without the option, so that leaving it out changes nothing.
 PLAIN: Mapping[str, Any] = {
-    "pipeline_schedule": "1f1b", "compile": False, "float8": "none", "method": "full", "objective": "sft", "offload_optimizer": "none",
-    "offload_parameters": "none", "offload_activations": "none", "replicate_size": 1, "liger": False, "async_tensor_parallel": False,
-    "main_gradients": "fp32", "optimizer_in_backward": False,
-}  # fmt: skip
+    "pipeline_schedule": "1f1b",
+    "compile": False,
+    "float8": "none",
+    "method": "full",
+    "objective": "sft",
+    "offload_optimizer": "none",
+    "offload_parameters": "none",
+    "offload_activations": "none",
+    "replicate_size": 1,
+    "liger": False,
+    "async_tensor_parallel": False,
+    "main_gradients": "fp32",
+    "optimizer_in_backward": False,
+}
 # Options without which the estimate would be of another run.
 DECISIVE = ("method", "offload_optimizer", "offload_parameters", "objective", "trainable_layers")
 # Options that only say more about another one.
@@ -37,7 +47,9 @@ CHOICES: Mapping[str, str] = {
 
 
 def training_options(found: Mapping[str, Any]) -> tuple[TrainingOptions, list[str]]:
-    """The options, and a note for each thing said that this estimator leaves out; MissingDatum where it would then be another run."""
+    """The options, and a note for each thing said that this estimator leaves out; MissingDatum where it would then
+    be another run.
+    """
     wanted, notes = dict(found), []
     runtime = wanted["runtime"]
     if runtime not in training_runtimes():

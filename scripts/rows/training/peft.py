@@ -1,5 +1,6 @@
-"""Hugging Face PEFT's own examples on Accelerate (examples/conditional_generation): weights in fp32, eight short sequences, LoRA of rank 8 on
-queries and values; with DeepSpeed: ZeRO-3 with parameters and optimizer on the host."""
+"""Hugging Face PEFT's own examples on Accelerate (examples/conditional_generation): weights in fp32, eight short
+sequences, LoRA of rank 8 on queries and values; with DeepSpeed: ZeRO-3 with parameters and optimizer on the host.
+"""
 
 from rows.training.config import Config
 from rows.training.reader import LENGTH, METHOD, MICRO, PRECISION, Options, Reader

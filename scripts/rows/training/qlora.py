@@ -1,5 +1,6 @@
-"""The QLoRA paper (arXiv 2305.14314): NF4 with double quantisation, paged AdamW, LoRA of rank 64 on all linear layers, sequences of 512
-tokens, one at a time, with gradient checkpointing (its scripts/finetune*.sh)."""
+"""The QLoRA paper (arXiv 2305.14314): NF4 with double quantisation, paged AdamW, LoRA of rank 64 on all linear
+layers, sequences of 512 tokens, one at a time, with gradient checkpointing (its scripts/finetune*.sh).
+"""
 
 from rows.training.config import Config
 from rows.training.reader import LENGTH, MICRO, RECOMPUTE, Options, Reader
@@ -10,7 +11,8 @@ def options(c: Config) -> Options:
         "method": "qlora",
         "lora_rank": c.size("lora_rank", "lora_r") or 64,
         "lora_targets": "all-linear",
-        "upcast_base": False,  # qlora.py: after prepare_model_for_kbit_training embedding and head are turned to bf16 again
+        # qlora.py: after prepare_model_for_kbit_training embedding and head are turned to bf16 again
+        "upcast_base": False,
         "precision": "bf16",
     }
     if not c.has("optimizer"):

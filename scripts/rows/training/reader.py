@@ -16,8 +16,19 @@ PIPELINE = ("pp", "pipeline_parallel_size", "pipeline_parallel", "pipeline")
 CONTEXT = ("cp", "context_parallel_size", "context_parallel")
 REPLICATE = ("dp_replicate", "hsdp", "replicate", "replicate_size", "data_parallel_replicate_degree")
 SHARD = ("fsdp", "fsdp2", "dp_shard", "dp", "data_parallel_size", "data_parallel", "ddp")
-MICRO = ("micro_batch", "micro_batch_size", "mbs", "local_batch", "local_batch_size", "per_device_train_batch_size",
-         "per_device_batch", "per_device_batch_size", "device_batch", "batch_size", "batch")  # fmt: skip
+MICRO = (
+    "micro_batch",
+    "micro_batch_size",
+    "mbs",
+    "local_batch",
+    "local_batch_size",
+    "per_device_train_batch_size",
+    "per_device_batch",
+    "per_device_batch_size",
+    "device_batch",
+    "batch_size",
+    "batch",
+)
 MICRO_BATCHES = (
     "num_microbatches",
     "grad_accum",
@@ -37,8 +48,16 @@ LENGTH = (
     "longest_seq",
     "seq",
 )
-RECOMPUTE = ("recompute", "activation_checkpointing", "gradient_checkpointing", "recompute_granularity", "remat_policy", "remat",
-             "ac_mode", "activation_checkpoint")  # fmt: skip
+RECOMPUTE = (
+    "recompute",
+    "activation_checkpointing",
+    "gradient_checkpointing",
+    "recompute_granularity",
+    "remat_policy",
+    "remat",
+    "ac_mode",
+    "activation_checkpoint",
+)
 PRECISION = ("param_dtype", "precision", "dtype", "mixed_precision", "torch_dtype", "weights_dtype")
 METHOD = ("method", "finetuning_type", "finetuning", "peft", "task", "quant", "quantize", "quantization")
 
@@ -52,10 +71,13 @@ def _nothing(config: Config) -> Options:
 class Reader(Struct, frozen=True, kw_only=True):
     """One dialect.
 
-    `frameworks`: words that its rows have under `framework`; `sources`: words of the source of rows that name no framework.
-    `figure`: what a "peak memory" is, `activations` what "activations" are; `gigabyte`: what its GB is. `options`: what it says beyond, or other than, the common
-    names; `hparams`: what its models have that its rows do not say; `baseline`: the run that a ratio is relative to.
-    `plain_16_bit`: what a bare "bf16" means, "mixed" or "true". `is_harness`: its rows name the framework that it drives, so their source tells it.
+    `frameworks`: words that its rows have under `framework`; `sources`: words of the source of rows that name no
+    framework.
+    `figure`: what a "peak memory" is, `activations` what "activations" are; `gigabyte`: what its GB is. `options`: what
+    it says beyond, or other than, the common names; `hparams`: what its models have that its rows do not say;
+    `baseline`: the run that a ratio is relative to.
+    `plain_16_bit`: what a bare "bf16" means, "mixed" or "true". `is_harness`: its rows name the framework that it
+    drives, so their source tells it.
     """
 
     name: str
@@ -114,16 +136,24 @@ def _sizes(c: Config) -> Options:
     return {
         "tensor_parallel_size": sizes_or_one(c, TENSOR),
         "pipeline_parallel_size": sizes_or_one(c, PIPELINE),
-        "virtual_pipeline_size": sizes_or_one(c, ("vpp", "vp", "virtual_pipeline_size", "virtual_pipeline", "interleave")),
+        "virtual_pipeline_size": sizes_or_one(
+            c, ("vpp", "vp", "virtual_pipeline_size", "virtual_pipeline", "interleave")
+        ),
         "context_parallel_size": sizes_or_one(c, CONTEXT),
         "expert_parallel_size": sizes_or_one(c, ("ep", "expert_parallel_size", "expert_parallel", "expert")),
-        "expert_tensor_parallel_size": sizes_or_one(c, ("etp", "expert_tensor_parallel_size")) if c.has("etp", "expert_tensor_parallel_size") else None,
+        "expert_tensor_parallel_size": sizes_or_one(c, ("etp", "expert_tensor_parallel_size"))
+        if c.has("etp", "expert_tensor_parallel_size")
+        else None,
         "data_parallel_size": shards * replicas if said else None,
         "replicate_size": replicas if replicas > 1 else None,
-        "first_stage_layers": c.size("first_stage_layers", "num_layers_in_first_pipeline_stage", "decoder_first_pipeline_num_layers"),
-        "last_stage_layers": c.size("last_stage_layers", "num_layers_in_last_pipeline_stage", "decoder_last_pipeline_num_layers"),
+        "first_stage_layers": c.size(
+            "first_stage_layers", "num_layers_in_first_pipeline_stage", "decoder_first_pipeline_num_layers"
+        ),
+        "last_stage_layers": c.size(
+            "last_stage_layers", "num_layers_in_last_pipeline_stage", "decoder_last_pipeline_num_layers"
+        ),
         "sequence_parallel": _sequence_parallel(c),
-    }  # fmt: skip
+    }
 
 
 def _sequence_parallel(c: Config) -> bool | None:
@@ -156,11 +186,19 @@ def _policies(c: Config, plain_16_bit: str) -> Options:
         "recompute_num_layers": c.size("recompute_num_layers"),
         "attention": words.attention(c.text("attention", "attn_implementation", "attn_impl", "attn", "flash_attn")),
         "precision": words.precision(precision, plain_16_bit),
-        "float8": words.eight_bit(low) if low else words.eight_bit(precision) if words.EIGHT.search(precision) else None,
+        "float8": words.eight_bit(low)
+        if low
+        else words.eight_bit(precision)
+        if words.EIGHT.search(precision)
+        else None,
         "optimizer": words.optimizer(optimizer),
         "optimizer_implementation": words.optimizer_implementation(optimizer),
-        "zero_stage": words.sharding(c.text("zero", "zero_stage", "sharding", "distributed_optimizer", "sharding_strategy")),
-        "main_gradients": _main_gradients(c.text("grad_accum_dtype", "main_grads_dtype", "accumulate_allreduce_grads_in_fp32")),
+        "zero_stage": words.sharding(
+            c.text("zero", "zero_stage", "sharding", "distributed_optimizer", "sharding_strategy")
+        ),
+        "main_gradients": _main_gradients(
+            c.text("grad_accum_dtype", "main_grads_dtype", "accumulate_allreduce_grads_in_fp32")
+        ),
         "compile": c.flag("compile", "torch_compile"),
         "async_tensor_parallel": c.flag("async_tp"),
         "pipeline_schedule": words.schedule(c.text("pp_schedule", "pipeline_schedule", "schedule")),
@@ -170,8 +208,10 @@ def _policies(c: Config, plain_16_bit: str) -> Options:
         "reduce_bucket_size": c.size("reduce_bucket_size"),
         "offload_optimizer": words.offload(c.text("offload_optimizer", "optimizer_offload")),
         "offload_parameters": words.offload(c.text("offload_parameters", "offload_param", "cpu_offload")),
-        "offload_activations": words.offload(c.text("offload_activations", "activation_cpu_offload", "activation_offloading")),
-    }  # fmt: skip
+        "offload_activations": words.offload(
+            c.text("offload_activations", "activation_cpu_offload", "activation_offloading")
+        ),
+    }
 
 
 def _main_gradients(text: str) -> str | None:

@@ -6,7 +6,8 @@ from rows.training.config import Config
 from rows.training.reader import MICRO, PIPELINE, RECOMPUTE, Options, Reader, sizes_or_one
 from tonnage.kernel.units import GIB
 
-# distributed/pipelining_utils.py: since 2025 a micro-batch has pipeline_parallel_microbatch_size (1) sequences; before, a local batch was
+# distributed/pipelining_utils.py: since 2025 a micro-batch has pipeline_parallel_microbatch_size (1) sequences; before,
+# a local batch was
 # cut into as many micro-batches as there are pipeline ranks.
 CUT_BY_STAGES_UNTIL = 2024
 # Until which month a version's way of wrapping and compiling held (git history of models/llama3/infra/parallelize.py).
@@ -29,7 +30,9 @@ def options(c: Config) -> Options:
 
 
 def _version(text: str) -> str | None:
-    """The version by its number, by the day that a row names, or by the torch that it ran on: torchtitan asks for that of the day."""
+    """The version by its number, by the day that a row names, or by the torch that it ran on: torchtitan asks for
+    that of the day.
+    """
     number = re.search(r"torchtitan[ v=]*(0\.[1-9]\d*)", text)
     if number:
         return number[1]
@@ -65,5 +68,12 @@ def _pipeline(c: Config) -> Options:
     return made | {"micro_batch_size": size, "num_microbatches": max(local // size, 1), "global_batch_size": None}
 
 
-READER = Reader(name="torchtitan", runtime="fsdp2", frameworks=r"torchtitan", sources=r"pytorch/torchtitan", figure="reserved",
-                gigabyte=GIB, options=options)  # fmt: skip
+READER = Reader(
+    name="torchtitan",
+    runtime="fsdp2",
+    frameworks=r"torchtitan",
+    sources=r"pytorch/torchtitan",
+    figure="reserved",
+    gigabyte=GIB,
+    options=options,
+)

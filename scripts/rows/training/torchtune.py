@@ -3,10 +3,12 @@
 from rows.training.config import Config
 from rows.training.reader import METHOD, MICRO, RECOMPUTE, Options, Reader
 
-# recipes/configs/llama3_1/8B_lora_single_device.yaml: lora_rank, lora_attn_modules and apply_lora_to_mlp, as they were in 0.3.1, whose
+# recipes/configs/llama3_1/8B_lora_single_device.yaml: lora_rank, lora_attn_modules and apply_lora_to_mlp, as they were
+# in 0.3.1, whose
 # README was the first to have the table that these rows come from
 RANK, TARGETS = 8, "q_proj,v_proj"
-# That README has two lines for a method, on cards of 24 and of 48 GB, and the same work: what differs is the configs' one switch for it.
+# That README has two lines for a method, on cards of 24 and of 48 GB, and the same work: what differs is the configs'
+# one switch for it.
 # It does not say so; 18.9 and 37.4 GiB are with checkpointing and without.
 LARGER_CARDS = ("a6000",)
 

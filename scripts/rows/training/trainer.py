@@ -19,5 +19,11 @@ def options(c: Config) -> Options:
     return {"runtime": runtime}
 
 
-READER = Reader(name="transformers", runtime="transformers", frameworks=r"\btrainer\b|transformers|\btrl\b|axolotl|accelerate", figure="reserved",
-                plain_16_bit="true", options=options)  # fmt: skip
+READER = Reader(
+    name="transformers",
+    runtime="transformers",
+    frameworks=r"\btrainer\b|transformers|\btrl\b|axolotl|accelerate",
+    figure="reserved",
+    plain_16_bit="true",
+    options=options,
+)

@@ -1,4 +1,6 @@
-"""Unsloth on its own: gradient checkpointing "unsloth" (full, offloaded), LoRA on all linear layers of rank 16 as in its notebooks."""
+"""Unsloth on its own: gradient checkpointing "unsloth" (full, offloaded), LoRA on all linear layers of rank 16 as in
+its notebooks.
+"""
 
 from rows.training.config import Config
 from rows.training.reader import LENGTH, METHOD, MICRO, RECOMPUTE, Options, Reader, is_4_bit
@@ -20,5 +22,12 @@ def options(c: Config) -> Options:
     return made | {"optimizer": "adamw-8bit"} if not c.has("optimizer") else made
 
 
-READER = Reader(name="Unsloth", runtime="unsloth", frameworks=r"unsloth", sources=r"unsloth\.ai|unslothai", figure="process", plain_16_bit="true",
-                options=options)  # fmt: skip
+READER = Reader(
+    name="Unsloth",
+    runtime="unsloth",
+    frameworks=r"unsloth",
+    sources=r"unsloth\.ai|unslothai",
+    figure="process",
+    plain_16_bit="true",
+    options=options,
+)

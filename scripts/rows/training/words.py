@@ -1,13 +1,26 @@
-"""Words of sources -> the names that TrainingOptions has. Each function takes a text in small letters and gives None for what is not said."""
+"""Words of sources -> the names that TrainingOptions has. Each function takes a text in small letters and gives None
+for what is not said.
+"""
 
 import re
 
 # Beginnings of the texts that name an optimizer, the longest first.
 OPTIMIZERS = (
-    ("paged.?adamw.?8", "paged-adamw-8bit"), ("paged.?adamw.?32|paged.?adamw", "paged-adamw"), ("8.?bit.?adam|adamw?.?8.?bit", "adamw-8bit"),
-    ("adafactor", "adafactor"), ("muon", "muon"), ("lion", "lion"), ("adam.?mini", "adam-mini"), ("galore", "galore-adamw"),
-    ("apollo", "apollo"), ("sophia", "sophia"), ("adagrad", "adagrad"), ("adam", "adamw"), ("sgd.*momentum", "sgd-momentum"), ("sgd", "sgd"),
-)  # fmt: skip
+    ("paged.?adamw.?8", "paged-adamw-8bit"),
+    ("paged.?adamw.?32|paged.?adamw", "paged-adamw"),
+    ("8.?bit.?adam|adamw?.?8.?bit", "adamw-8bit"),
+    ("adafactor", "adafactor"),
+    ("muon", "muon"),
+    ("lion", "lion"),
+    ("adam.?mini", "adam-mini"),
+    ("galore", "galore-adamw"),
+    ("apollo", "apollo"),
+    ("sophia", "sophia"),
+    ("adagrad", "adagrad"),
+    ("adam", "adamw"),
+    ("sgd.*momentum", "sgd-momentum"),
+    ("sgd", "sgd"),
+)
 # Precisions below 16 bits, in which the matrix products run.
 EIGHT = re.compile(r"fp8|float8|mxfp8|nvfp4|fp4|e4m3")
 
@@ -47,7 +60,9 @@ def optimizer_implementation(text: str) -> str | None:
 
 
 def precision(text: str, plain: str) -> str | None:
-    """The training recipe. `plain` is what a bare "bf16" means in this source: "mixed" (with an fp32 master copy) or "true"."""
+    """The training recipe. `plain` is what a bare "bf16" means in this source: "mixed" (with an fp32 master copy) or
+    "true".
+    """
     if not text:
         return None
     for width in ("bf16", "fp16"):

@@ -1,1 +1,3 @@
-"""The Python face: the same questions and documents as the command line, with plain arguments. `import tonnage` has all of it."""
+"""The Python face: the same questions and documents as the command line, with plain arguments. `import tonnage` has
+all of it.
+"""

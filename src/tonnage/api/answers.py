@@ -43,8 +43,10 @@ read = public(models.read)
 
 
 class Answer(answers.Answer, Reported, frozen=True, kw_only=True):
-    """An answer with the text that the command line prints: `print(answer)`, or `answer.text(formulas=True)`. `to_html()` and `to_markdown()`
-    are its report, `rows()`, `to_polars()` and `to_pandas()` its figures, `figure(kind)` a picture; `command` asks it on the command line."""
+    """An answer with the text that the command line prints: `print(answer)`, or `answer.text(formulas=True)`.
+    `to_html()` and `to_markdown()` are its report, `rows()`, `to_polars()` and `to_pandas()` its figures,
+    `figure(kind)` a picture; `command` asks it on the command line.
+    """
 
     command: str = ""
 
@@ -63,13 +65,17 @@ class Answer(answers.Answer, Reported, frozen=True, kw_only=True):
         )
 
     def plot(self, path: str | os.PathLike[str]) -> None:
-        """Write its pictures, as --plot: a page of HTML that needs no network, or a .png or .svg. Needs the extra `plot`."""
+        """Write its pictures, as --plot: a page of HTML that needs no network, or a .png or .svg. Needs the extra
+        `plot`.
+        """
         from tonnage.render.plot import write_plot
 
         write_plot(self, path)
 
     def figure(self, kind: str = "ranks") -> Any:
-        """A picture as a plotly.graph_objects.Figure: ranks, phases, pipeline, work or ownership, as far as the answer has it. Needs the extra `plot`."""
+        """A picture as a plotly.graph_objects.Figure: ranks, phases, pipeline, work or ownership, as far as the
+        answer has it. Needs the extra `plot`.
+        """
         from tonnage.render.plot import figure_of
 
         return figure_of(self, kind)
@@ -141,12 +147,14 @@ def train(
     `reserve_bytes` [bytes]: memory of each accelerator to leave free. All other options are named too, and their help
     has each with its unit and default:
 
-    - help(tonnage.TrainingOptions): the training: sequence_length, global_batch_size, runtime, tensor_parallel_size, recompute, ...
+    - help(tonnage.TrainingOptions): the training: sequence_length, global_batch_size, runtime, tensor_parallel_size,
+      recompute, ...
     - help(tonnage.RunOptions): a whole run: tokens, deadline, budget, checkpoints and failures
     - help(tonnage.BillOptions): money, power and disks: provider, price_kind, grid, ...
 
     An option that is not given has its default, and `answer.question` says which and why.
-    Raises TonnageError: InvalidInput, UnknownName or InvalidPlan for what cannot be, MissingDatum for what nobody published.
+    Raises TonnageError: InvalidInput, UnknownName or InvalidPlan for what cannot be, MissingDatum for what nobody
+    published.
     """
     command = command_of("train", model, on=on, reserve_bytes=reserve_of(reserve_bytes), **options)
     said, run, bill = options_by_subject(options, TrainingOptions, RunOptions, BillOptions)
@@ -168,7 +176,8 @@ def serve(
 
     `model`, `on`, `reserve_bytes` and errors as for `train`. Options, each with its unit and default:
 
-    - help(tonnage.ServingOptions): the model on the machine: context, concurrency, weights, tensor_parallel_size, engine, ...
+    - help(tonnage.ServingOptions): the model on the machine: context, concurrency, weights, tensor_parallel_size,
+      engine, ...
     - help(tonnage.LoadOptions): what users ask: input_tokens, output_tokens, request_rate, ttft, tpot, simulate, ...
     - help(tonnage.BillOptions): money and power: provider, price_kind, grid, ...
     """
@@ -190,7 +199,8 @@ def frontier(
     points: int = POINTS,
     **options: "Unpack[ServeOptions]",
 ) -> Frontier:
-    """Speed for a user against throughput of an accelerator, over tensor sizes, precisions and numbers of users: `serve --frontier`.
+    """Speed for a user against throughput of an accelerator, over tensor sizes, precisions and numbers of users: `serve
+    --frontier`.
 
     Options as for `serve`; what is given is not varied. `points`: numbers of users that are tried of each plan.
     `to_dict()` is the document.
@@ -206,9 +216,17 @@ def frontier(
 
 
 @public
-def for_my_machine(on: str | Cluster = "local", *, reserve_bytes: float = 0, order: str = "parameters", ttft: float | str | None = None,
-                   tpot: float | str | None = None, **options: "Unpack[MachineOptions]") -> Machine:  # fmt: skip
-    """Which models of the catalogue run on this machine, in which precisions, and how fast for one user: `serve --for-my-machine`.
+def for_my_machine(
+    on: str | Cluster = "local",
+    *,
+    reserve_bytes: float = 0,
+    order: str = "parameters",
+    ttft: float | str | None = None,
+    tpot: float | str | None = None,
+    **options: "Unpack[MachineOptions]",
+) -> Machine:
+    """Which models of the catalogue run on this machine, in which precisions, and how fast for one user: `serve
+    --for-my-machine`.
 
     Options of serving as for `serve`: context and weights above all. `ttft`, `tpot`: what is slower is left out.
     `runs` has a row for each model and precision, `widest` one for each model; `to_dict()` is the document.
@@ -231,9 +249,11 @@ def maximum(
 ) -> Maximum:
     """The most of `what` that fits on a machine, checked at the answer and just beyond it: `tonnage max`.
 
-    `what`: context, input, users, layers, expert-layers, adapters or model of serving; sequence, micro-batch, lora-rank, layers or model of training;
-    `verb` says whose where both have it. `model`: none for "model", which looks at the catalogue. Options as for `serve` or `train`.
-    `advise`: with what would let it be more. `value` is the answer, None where not even the least fits; `to_dict()` is the document.
+    `what`: context, input, users, layers, expert-layers, adapters or model of serving; sequence, micro-batch,
+    lora-rank, layers or model of training; `verb` says whose where both have it. `model`: none for "model", which looks
+    at the catalogue. Options as for `serve` or `train`.
+    `advise`: with what would let it be more. `value` is the answer, None where not even the least fits; `to_dict()` is
+    the document.
     """
     from tonnage.question.subjects.maximum import what_of
     from tonnage.search.maximum.ask import serving_maximum, training_maximum

@@ -1,4 +1,6 @@
-"""Checks of the named arguments of the public functions: an argument of the wrong type is bad input, and the error says what it takes."""
+"""Checks of the named arguments of the public functions: an argument of the wrong type is bad input, and the error
+says what it takes.
+"""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -19,16 +21,22 @@ from tonnage.question.subjects.money import OF_TRAINING, BillOptions
 from tonnage.spec import Cluster
 from tonnage.spelling import no_option, short_names
 
-TAKES: dict[Any, str] = {int: "a whole number", bool: "True or False", str: "a name", float: "a finite number",
-                         int | str: "a whole number, or a text such as auto or 15T",
-                         float | str: "a finite number, or a text such as 100k, 30d or 20GB/s"}  # fmt: skip
+TAKES: dict[Any, str] = {
+    int: "a whole number",
+    bool: "True or False",
+    str: "a name",
+    float: "a finite number",
+    int | str: "a whole number, or a text such as auto or 15T",
+    float | str: "a finite number, or a text such as 100k, 30d or 20GB/s",
+}
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def public(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, with the short names of the command line (users, tp, ctx) beside the names of its options; arguments that it cannot
-    take are InvalidInput, not TypeError."""
+    """The function, with the short names of the command line (users, tp, ctx) beside the names of its options;
+    arguments that it cannot take are InvalidInput, not TypeError.
+    """
     form = signature(function)
     takes_options = any(each.kind is Parameter.VAR_KEYWORD for each in form.parameters.values())
 

@@ -33,17 +33,26 @@ if TYPE_CHECKING:
     from tonnage.api.axes import Axes
 
 
-# Amounts that may be texts, such as 1T and 30min: read, so that one amount is one value of an axis however it is written.
+# Amounts that may be texts, such as 1T and 30min: read, so that one amount is one value of an axis however it is
+# written.
 READ: Mapping[str, Callable[[str, object], Any]] = {
-    "tokens": amounts.count, "dataset_tokens": amounts.count, "max_steps": amounts.count, "budget": amounts.money,
-    "budget_accelerator_hours": amounts.positive, **dict.fromkeys(("storage_bandwidth", "storage_read_bandwidth", "host_bandwidth"), amounts.rate),
-    **dict.fromkeys(("checkpoint_seconds", "checkpoint_interval", "restart_seconds", "accelerator_mtbf"), amounts.duration),
-}  # fmt: skip
+    "tokens": amounts.count,
+    "dataset_tokens": amounts.count,
+    "max_steps": amounts.count,
+    "budget": amounts.money,
+    "budget_accelerator_hours": amounts.positive,
+    **dict.fromkeys(("storage_bandwidth", "storage_read_bandwidth", "host_bandwidth"), amounts.rate),
+    **dict.fromkeys(
+        ("checkpoint_seconds", "checkpoint_interval", "restart_seconds", "accelerator_mtbf"), amounts.duration
+    ),
+}
 
 
 class Comparison(search.Comparison, Told, frozen=True, kw_only=True, eq=False):
-    """A comparison as text, Markdown, CSV and Parquet. `rows`: a dictionary for each cell; `columns`: their names and units; `best`: of each
-    column the numbers of the best rows; `to_dict()` is the document; `to_html()` the report."""
+    """A comparison as text, Markdown, CSV and Parquet. `rows`: a dictionary for each cell; `columns`: their names
+    and units; `best`: of each column the numbers of the best rows; `to_dict()` is the document; `to_html()` the
+    report.
+    """
 
     command: str = ""
 
@@ -91,7 +100,10 @@ class Comparison(search.Comparison, Told, frozen=True, kw_only=True, eq=False):
 
     def figure(self, kind: str = "") -> Any:
         """A comparison is a table and has no picture: InvalidInput, which says what has."""
-        raise InvalidInput(f"a comparison is a table and has no figure {typed(kind)}: `to_html()` shows it, and `figure` is of an answer of train or serve.")  # fmt: skip
+        raise InvalidInput(
+            f"a comparison is a table and has no figure {typed(kind)}: `to_html()` shows it, and `figure` is "
+            "of an answer of train or serve."
+        )
 
     def _kinds(self, names: Sequence[str]) -> dict[str, Any]:
         kinds = {column.name: column.kind for column in self.columns}
@@ -110,14 +122,21 @@ class Comparison(search.Comparison, Told, frozen=True, kw_only=True, eq=False):
 
 @public
 def compare(
-    models: str | os.PathLike[str] | Model | Sequence[str | os.PathLike[str] | Model], on: str | Cluster | Sequence[str | Cluster], *, train: bool = False,
-    count: int | str | Sequence[int | str] = FEWEST, sort: str = "", **options: "Unpack[Axes]",
-) -> Comparison:  # fmt: skip
+    models: str | os.PathLike[str] | Model | Sequence[str | os.PathLike[str] | Model],
+    on: str | Cluster | Sequence[str | Cluster],
+    *,
+    train: bool = False,
+    count: int | str | Sequence[int | str] = FEWEST,
+    sort: str = "",
+    **options: "Unpack[Axes]",
+) -> Comparison:
     """One table of answers: models x accelerators x everything else that is given as a list: `tonnage compare`.
 
-    `models`, `on`: lists, or names with commas between. "8xh100" is as many as it says; of "h100" alone `count` says how many: a number, or the fewest that hold the model. Options are those
-    of `serve`, or with `train` those of `train`; a list of values makes an axis, None in it is the option's default. `sort`: the figure that rows
-    are ordered by, such as cost, tpot or speed, the best first. What is wrong with one cell is its verdict, what is wrong with all is raised.
+    `models`, `on`: lists, or names with commas between. "8xh100" is as many as it says; of "h100" alone `count` says
+    how many: a number, or the fewest that hold the model. Options are those of `serve`, or with `train` those of
+    `train`; a list of values makes an axis, None in it is the option's default. `sort`: the figure that rows are
+    ordered by, such as cost, tpot or speed, the best first. What is wrong with one cell is its verdict, what is wrong
+    with all is raised.
 
     >>> made = compare("llama-3.1-8b", ["h100", "rtx-4090"], weights=[None, "fp8"], context=[8192, 32768])
     >>> len(made.rows), made.rows[0]["verdict"]

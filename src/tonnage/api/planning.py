@@ -70,7 +70,9 @@ class TrainingPlans(training_answers.TrainingPlans, Tabled):
 
 
 class ServingPlans(serving_answers.ServingPlans, Tabled, frozen=True, kw_only=True, eq=False, dict=True):
-    """`plans`: the best first; `best`: the answer of `serve` for the first; with the report, and the plans as data frames."""
+    """`plans`: the best first; `best`: the answer of `serve` for the first; with the report, and the plans as data
+    frames.
+    """
 
     command: str = ""
     listed: ClassVar[tuple[str, ...]] = ("plans", "pareto")
@@ -90,15 +92,20 @@ class ServingPlans(serving_answers.ServingPlans, Tabled, frozen=True, kw_only=Tr
 
 @public
 def plan_training(
-    model: str | os.PathLike[str] | Model, on: str | Sequence[str] = (), *, vary: Mapping[str, Sequence[Any]] | None = None,
-    reserve_bytes: float = 0, **options: "Unpack[PlanTrainingOptions]",
-) -> TrainingPlans:  # fmt: skip
+    model: str | os.PathLike[str] | Model,
+    on: str | Sequence[str] = (),
+    *,
+    vary: Mapping[str, Sequence[Any]] | None = None,
+    reserve_bytes: float = 0,
+    **options: "Unpack[PlanTrainingOptions]",
+) -> TrainingPlans:
     """The best plans of a training run on a machine, or the best machines for it: `tonnage plan --train`.
 
-    `on`: one name or several, in a list or with commas between; a name with a number ("8xH100-SXM-80GB") is that machine, a name alone any number of it, none every GPU of the
-    catalogue. Options of the search: help(tonnage.SearchOptions); all others as for `train`: what is given is not varied. `vary`: values of
-    other options to try, such as {"precision": ["bf16-mixed", "fp8-te"]}. `plans` are the best, each with its whole `answer`; `to_dict()` is
-    the document.
+    `on`: one name or several, in a list or with commas between; a name with a number ("8xH100-SXM-80GB") is that
+    machine, a name alone any number of it, none every GPU of the catalogue. Options of the search:
+    help(tonnage.SearchOptions); all others as for `train`: what is given is not varied. `vary`: values of other options
+    to try, such as {"precision": ["bf16-mixed", "fp8-te"]}. `plans` are the best, each with its whole `answer`;
+    `to_dict()` is the document.
     """
     names = tuple(map(_cluster_name, names_in_text(() if on is None else on, "on")))
     vary = (
@@ -124,9 +131,9 @@ def plan_serving(
 ) -> ServingPlans:
     """The best machines and plans to serve a model to these users within these limits: `plan --serve`.
 
-    `on`: names with commas between, or a list of names and Clusters: of a name without a count the number is searched; None: the whole catalogue.
-    What is given is not varied; `weights` and `engine` may be several, with commas between. `to_dict()` is the document; `plans` has the best
-    ones, `best` the answer of `serve` for the first of them.
+    `on`: names with commas between, or a list of names and Clusters: of a name without a count the number is searched;
+    None: the whole catalogue. What is given is not varied; `weights` and `engine` may be several, with commas between.
+    `to_dict()` is the document; `plans` has the best ones, `best` the answer of `serve` for the first of them.
 
     - help(tonnage.ServingPlanOptions): the search: goal, vary, max_accelerators, budget, top, pareto
     - help(tonnage.ServingOptions), help(tonnage.LoadOptions), help(tonnage.BillOptions): as for `serve`
@@ -165,8 +172,9 @@ def _cluster_name(name: Any) -> str:
 
 
 class Placed(Tabled):
-    """What `place` answers: the document's parts (`verdict`, `stages`, `replicas`, `jobs`, `moves`, `figures`, ...), the lines of the command
-    line, the report, and what is placed as data frames."""
+    """What `place` answers: the document's parts (`verdict`, `stages`, `replicas`, `jobs`, `moves`, `figures`, ...),
+    the lines of the command line, the report, and what is placed as data frames.
+    """
 
     listed = ("stages", "replicas", "jobs", "moves")
 
@@ -189,14 +197,28 @@ class Placed(Tabled):
 
 
 @public
-def place(inventory: str | os.PathLike[str] | Mapping[str, Any], model: str | os.PathLike[str] | Model | None = None, *, kind: str = "serve",
-          split: str = "auto", goal: str = "throughput", stages: int | None = None, offload: bool = False, leave: str | Sequence[str] = (),
-          join: str | Sequence[str] = (), time_limit: float | None = None, gap: float = 0.0, **options: "Unpack[AnyOptions]") -> Placed:  # fmt: skip
+def place(
+    inventory: str | os.PathLike[str] | Mapping[str, Any],
+    model: str | os.PathLike[str] | Model | None = None,
+    *,
+    kind: str = "serve",
+    split: str = "auto",
+    goal: str = "throughput",
+    stages: int | None = None,
+    offload: bool = False,
+    leave: str | Sequence[str] = (),
+    join: str | Sequence[str] = (),
+    time_limit: float | None = None,
+    gap: float = 0.0,
+    **options: "Unpack[AnyOptions]",
+) -> Placed:
     """What goes where on a pool of unlike accelerators: `plan --inventory`. Needs the extra `placement`.
 
-    `inventory`: a file (docs/commands/plan_pool.md), or the same as a mapping. With a `model` its layers, or replicas of it, are placed, to
-    `serve` or to `train` it (`kind`), with options as for `serve` and `train`; without one the jobs of the inventory. `goal`: of a pipeline
-    that serves: throughput, to the users asked about, or latency, of one user alone. `leave`, `join`: nodes and spare groups, in a list or with commas between: what moves where? `to_dict()` is the document.
+    `inventory`: a file (docs/commands/plan_pool.md), or the same as a mapping. With a `model` its layers, or replicas
+    of it, are placed, to `serve` or to `train` it (`kind`), with options as for `serve` and `train`; without one the
+    jobs of the inventory. `goal`: of a pipeline
+    that serves: throughput, to the users asked about, or latency, of one user alone. `leave`, `join`: nodes and spare
+    groups, in a list or with commas between: what moves where? `to_dict()` is the document.
     """
     if kind not in ("serve", "train"):
         raise unknown("kind of placement", str(kind), ("serve", "train"))
@@ -209,9 +231,19 @@ def place(inventory: str | os.PathLike[str] | Mapping[str, Any], model: str | os
         [check_text(name, each) for each in names_in_text(nodes or (), name)]
         for name, nodes in (("leave", leave), ("join", join))
     )
-    asked = {"inventory": inventory, "train": True if kind == "train" else None, "split": None if split == "auto" else split,
-             "goal": None if goal == "throughput" else goal, "stages": stages, "offload": offload or None, "leave": list(leave), "join": list(join),
-             "time_limit": time_limit, "gap": gap or None, **options}  # fmt: skip
+    asked = {
+        "inventory": inventory,
+        "train": True if kind == "train" else None,
+        "split": None if split == "auto" else split,
+        "goal": None if goal == "throughput" else goal,
+        "stages": stages,
+        "offload": offload or None,
+        "leave": list(leave),
+        "join": list(join),
+        "time_limit": time_limit,
+        "gap": gap or None,
+        **options,
+    }
     command = "" if isinstance(inventory, Mapping) else command_of("plan", model, **asked)
     if kind == "train":
         said, load = options_from(TrainingOptions, options, LoadOptions), LoadOptions()
@@ -220,6 +252,18 @@ def place(inventory: str | os.PathLike[str] | Mapping[str, Any], model: str | os
     if model is None and options:
         raise InvalidInput(f"options of the inventory's jobs are written there: leave out {next(iter(options))}.")
     where = dict(inventory) if isinstance(inventory, Mapping) else os.fspath(inventory)
-    found = place_on(where, None if model is None else model_of(model), said, load, split=split, objective=goal, stages=stages,
-                  offload=offload, leave=tuple(leave), join=tuple(join), time_limit=time_limit, gap=gap)  # fmt: skip
+    found = place_on(
+        where,
+        None if model is None else model_of(model),
+        said,
+        load,
+        split=split,
+        objective=goal,
+        stages=stages,
+        offload=offload,
+        leave=tuple(leave),
+        join=tuple(join),
+        time_limit=time_limit,
+        gap=gap,
+    )
     return Placed(found, command)

@@ -24,7 +24,9 @@ class Told:
         def to_dict(self) -> dict[str, Any]: ...
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """The report as one HTML file, as --html: the decision on one page, then the details. The text, or nothing where `path` is written."""
+        """The report as one HTML file, as --html: the decision on one page, then the details. The text, or nothing
+        where `path` is written.
+        """
         return _report(self, path, "html")
 
     def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str | None:
@@ -48,7 +50,9 @@ class Reported(Told):
     __slots__ = ()
 
     def rows(self, *names: str) -> list[dict[str, Any]]:
-        """Every figure as a flat row: path, name, value, unit, basis, formula, text, source. `names`: breakdowns such as memory or step_time."""
+        """Every figure as a flat row: path, name, value, unit, basis, formula, text, source. `names`: breakdowns
+        such as memory or step_time.
+        """
         return list(_rows(self.to_dict(), names))
 
     def to_polars(self, *names: str) -> Any:
@@ -67,7 +71,9 @@ class Tabled(Reported):
     listed: ClassVar[tuple[str, ...]]
 
     def rows(self, *names: str) -> list[dict[str, Any]]:
-        """An entry a row; `names`: of the lists that the document has, the first that is not empty where none is said."""
+        """An entry a row; `names`: of the lists that the document has, the first that is not empty where none is
+        said.
+        """
         document = self.to_dict()
         for name in names:
             if not isinstance(name, str):
@@ -77,7 +83,9 @@ class Tabled(Reported):
 
                 raise unknown("list", name, self.listed)
             if option := self._unasked(name, document):
-                raise InvalidInput(f"{name} was not asked for, and an empty list would say that there is none: ask with {option}=True.")  # fmt: skip
+                raise InvalidInput(
+                    f"{name} was not asked for, and an empty list would say that there is none: ask with {option}=True."
+                )
         chosen = names or tuple(name for name in self.listed if document[name])[:1]
         return [frames.flat(row) for name in chosen for row in document[name] or ()]
 

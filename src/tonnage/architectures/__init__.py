@@ -1,4 +1,6 @@
-"""Config -> Model. Every module of this package whose name has no underscore is one family; adding one is adding a file."""
+"""Config -> Model. Every module of this package whose name has no underscore is one family; adding one is adding a
+file.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -37,8 +39,8 @@ _DTYPES = {"float32", "float16", "bfloat16", "float64", "float8_e4m3fn", "int8"}
 def build(fields: Mapping[str, Any], name: str, where: str = "config.json", given: Iterable[str] = ()) -> Model:
     """Read a config.json's fields into a Model. `given`: those that the user put there, with dots between sections.
 
-    Raises MissingDatum for an architecture that no family knows, naming the nearest one and how to add it, and InvalidInput
-    for a given field that the family does not read, naming the nearest one that it does.
+    Raises MissingDatum for an architecture that no family knows, naming the nearest one and how to add it, and
+    InvalidInput for a given field that the family does not read, naming the nearest one that it does.
     """
     given = tuple(given)
     config = Config(fields, where, asked={} if given else None)
@@ -49,12 +51,21 @@ def build(fields: Mapping[str, Any], name: str, where: str = "config.json", give
     quantization = _quantization(config)
     check_numbers(config, list(_language_parts(config)))
     refuse_unread(config, made.family, given)
-    return replace(made, name=name, architecture=class_name(config), dtype=_known_dtype(dtype, where),
-                   quantization=quantization, config=fields, assumed=dict(config.assumed))  # fmt: skip
+    return replace(
+        made,
+        name=name,
+        architecture=class_name(config),
+        dtype=_known_dtype(dtype, where),
+        quantization=quantization,
+        config=fields,
+        assumed=dict(config.assumed),
+    )
 
 
 def family_of(config: Config) -> Callable[[Config], Model]:
-    """The function that builds this config's model: by its class name, by its model type, by its family's language model."""
+    """The function that builds this config's model: by its class name, by its model type, by its family's language
+    model.
+    """
     name, model_type = class_name(config), config.text("model_type", default=None)
     relatives = [(ARCHITECTURES, each) for each in language_models(name)]
     for registry, key in ((ARCHITECTURES, name), (MODEL_TYPES, model_type), *relatives):
@@ -86,7 +97,8 @@ def needs_family(model: Model, what: str) -> MissingDatum:
     why = f"its architecture {shown(name)} is of no family" if name else "it has no config.json that names its family"
     return MissingDatum(
         f"{what} of {shown(model.name)} is not known: {why}, and its tensors tell its weights and nothing else."
-        f"{_nearest(name) if name else _nearest(model.name, 0.6)} If it is built like one, say so with --family and the "
+        f"{_nearest(name) if name else _nearest(model.name, 0.6)} If it is built like one, say so with "
+        "--family and the "
         f"dimensions; or {HOW_TO_ADD}."
     )
 

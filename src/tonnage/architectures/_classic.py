@@ -19,7 +19,9 @@ def width(c: Config) -> int:
 
 
 def full_attention(c: Config, **options: Any) -> Attention:
-    """Attention whose heads share `hidden_size` evenly, with as many key/value heads as query heads unless `kv_heads` says."""
+    """Attention whose heads share `hidden_size` evenly, with as many key/value heads as query heads unless
+    `kv_heads` says.
+    """
     h, heads = width(c), c.size(*HEADS)
     options.setdefault("kv_heads", heads)
     return Attention(hidden_size=h, heads=heads, head_dim=head_width(c, h, heads), **options)
@@ -41,7 +43,9 @@ def grouped(c: Config, heads: int, *names: str) -> int:
 
 
 def plain_mlp(c: Config, *sizes: str, names: tuple[str, str], name: str = "mlp", **options: Any) -> MLP:
-    """Two matrices with an activation between; `sizes` are the names of the inner width, 4 * hidden_size without them."""
+    """Two matrices with an activation between; `sizes` are the names of the inner width, 4 * hidden_size without
+    them.
+    """
     h = width(c)
     inner = c.size(*sizes, default=4 * h) if sizes else 4 * h
     options.setdefault("bias", True)

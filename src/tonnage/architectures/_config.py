@@ -27,9 +27,13 @@ class Config:
     """
 
     def __init__(
-        self, fields: Mapping[str, Any], where: str, assumed: dict[str, Any] | None = None, path: str = "",
+        self,
+        fields: Mapping[str, Any],
+        where: str,
+        assumed: dict[str, Any] | None = None,
+        path: str = "",
         asked: dict[str, str] | None = None,
-    ):  # fmt: skip
+    ):
         if not isinstance(fields, Mapping):
             raise InvalidInput(f"{where} must hold a JSON object. Got {shown(fields)}.")
         self._fields = fields

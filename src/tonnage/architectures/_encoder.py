@@ -1,4 +1,6 @@
-"""Pieces of the encoders: tables with a norm after them, layers that normalise after each sublayer, heads by class name."""
+"""Pieces of the encoders: tables with a norm after them, layers that normalise after each sublayer, heads by class
+name.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,9 +15,17 @@ from tonnage.ops import MLP, Attention, Embedding, Head, Linear, Norm, Op
 
 # the endings of class names, the longer of two that both fit before the shorter
 KINDS = (
-    "ForMaskedLM", "ForCausalLM", "LMHeadModel", "ForPreTraining", "ForNextSentencePrediction", "ForSequenceClassification",
-    "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice", "Model",
-)  # fmt: skip
+    "ForMaskedLM",
+    "ForCausalLM",
+    "LMHeadModel",
+    "ForPreTraining",
+    "ForNextSentencePrediction",
+    "ForSequenceClassification",
+    "ForTokenClassification",
+    "ForQuestionAnswering",
+    "ForMultipleChoice",
+    "Model",
+)
 Heads = Mapping[str, tuple[Op, ...]]
 
 
@@ -29,10 +39,15 @@ def tables(c: Config, width: int, positions: int, types: int, name: str = "embed
     """Words, and positions and token types where they have rows."""
     rows = {"word_embeddings": c.size("vocab_size"), "position_embeddings": positions, "token_type_embeddings": types}
     return tuple(
-        Embedding(name=f"{name}.{table}", num_embeddings=count, width=width,
-                  split="vocab" if table == "word_embeddings" else "replicated")
-        for table, count in rows.items() if count
-    )  # fmt: skip
+        Embedding(
+            name=f"{name}.{table}",
+            num_embeddings=count,
+            width=width,
+            split="vocab" if table == "word_embeddings" else "replicated",
+        )
+        for table, count in rows.items()
+        if count
+    )
 
 
 def attention(c: Config, **options: Any) -> Attention:
@@ -100,15 +115,30 @@ def heads(
 
 
 def encoder(
-    c: Config, family: str, before: Sequence[Op], blocks: Sequence[Block], layers: Sequence[int], known: Heads, *,
-    width: int, context: int | None, final: Sequence[Op] = (),
-) -> Model:  # fmt: skip
+    c: Config,
+    family: str,
+    before: Sequence[Op],
+    blocks: Sequence[Block],
+    layers: Sequence[int],
+    known: Heads,
+    *,
+    width: int,
+    context: int | None,
+    final: Sequence[Op] = (),
+) -> Model:
     """The Model whose head is the one of `known` that the class name asks for."""
     kind = kind_of(c)
     if kind not in known:
         raise MissingDatum(f"{c.where}: the head of {class_name(c)} is not described. Known: {', '.join(known)}.")
     head = known[kind]
     tied = any(isinstance(op, Head) and op.tied for op in head)
-    main = Branch(name="encoder", kind="encoder", hidden_size=width, before=tuple(before), blocks=tuple(blocks),
-                  layers=tuple(layers), after=(*final, *head))  # fmt: skip
+    main = Branch(
+        name="encoder",
+        kind="encoder",
+        hidden_size=width,
+        before=tuple(before),
+        blocks=tuple(blocks),
+        layers=tuple(layers),
+        after=(*final, *head),
+    )
     return model(c, family, main, tied=tied, context=context)

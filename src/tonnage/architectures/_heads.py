@@ -1,9 +1,9 @@
 """What a class name says beyond its family: no head, a score of the sequence, labels of the tokens.
 
-Embedding models and rerankers are decoders without their output projection. In transformers the base class is `XModel`; the
-scores are those of GenericForSequenceClassification, GenericForTokenClassification and GenericForQuestionAnswering
-(huggingface/transformers src/transformers/modeling_layers.py, v5.23). A family that registers such a name builds it itself.
-Qwen2's reward models score through a hidden layer: vllm-project/vllm vllm/model_executor/models/qwen2_rm.py.
+Embedding models and rerankers are decoders without their output projection. In transformers the base class is `XModel`;
+the scores are those of GenericForSequenceClassification, GenericForTokenClassification and GenericForQuestionAnswering
+(huggingface/transformers src/transformers/modeling_layers.py, v5.23). A family that registers such a name builds it
+itself. Qwen2's reward models score through a hidden layer: vllm-project/vllm vllm/model_executor/models/qwen2_rm.py.
 """
 
 from collections.abc import Mapping

@@ -134,10 +134,10 @@ def _added(groups: tuple[TensorGroup, ...], key: str, what: str) -> dict[str, in
 class Model(Struct, frozen=True, eq=False, kw_only=True):
     """A model read from whatever named it.
 
-    `dtype` is the checkpoint's own type; `quantization` its quantization_config, as it stands; `assumed` the fields that
-    the config left to the family's defaults; `notes` what the user should know about how it was read; `tensors` what its
-    files hold, where they were read; `source` how it was read; `place` what a loader finds it by: its id on a hub, or a path;
-    empty where nobody knows one.
+    `dtype` is the checkpoint's own type; `quantization` its quantization_config, as it stands; `assumed` the fields
+    that the config left to the family's defaults; `notes` what the user should know about how it was read; `tensors`
+    what its files hold, where they were read; `source` how it was read; `place` what a loader finds it by: its id on a
+    hub, or a path; empty where nobody knows one.
     """
 
     name: str

@@ -1,4 +1,5 @@
-"""Bounds of a config's numbers that no family asks for: checked once, since estimates read some of them from the config itself.
+"""Bounds of a config's numbers that no family asks for: checked once, since estimates read some of them from the config
+itself.
 
 A family checks the numbers that decide its weights (`Config.size`, `Config.number`).
 """
@@ -20,10 +21,19 @@ ROTARY = {
     "rope_pct": (0, 1),
 }
 LANGUAGE = {
-    "partial_rotary_factor": (0, 1), "rotary_pct": (0, 1), "rotary_emb_fraction": (0, 1), "rope_pct": (0, 1), "rotary_dim": (0, LARGEST_SIZE),
-    "max_position_embeddings": (-1, LARGEST_SIZE), "head_dim": (0, LARGEST_SIZE), "qk_rope_head_dim": (0, LARGEST_SIZE),
-    "hidden_size": (0, LARGEST_SIZE), "num_attention_heads": (0, LARGEST_SIZE), "n_embd": (0, LARGEST_SIZE), "n_head": (0, LARGEST_SIZE),
-}  # fmt: skip
+    "partial_rotary_factor": (0, 1),
+    "rotary_pct": (0, 1),
+    "rotary_emb_fraction": (0, 1),
+    "rope_pct": (0, 1),
+    "rotary_dim": (0, LARGEST_SIZE),
+    "max_position_embeddings": (-1, LARGEST_SIZE),
+    "head_dim": (0, LARGEST_SIZE),
+    "qk_rope_head_dim": (0, LARGEST_SIZE),
+    "hidden_size": (0, LARGEST_SIZE),
+    "num_attention_heads": (0, LARGEST_SIZE),
+    "n_embd": (0, LARGEST_SIZE),
+    "n_head": (0, LARGEST_SIZE),
+}
 VISION = {
     "image_size": _SIDE,
     "patch_size": _SIDE,
@@ -33,9 +43,16 @@ VISION = {
 }
 # Numbers of any size, of which no estimate reads more than that they are numbers.
 UNBOUNDED = (
-    "attention_dropout", "initializer_range", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "rms_norm_eps", "rope_theta", "rotary_emb_base",
+    "attention_dropout",
+    "initializer_range",
+    "layer_norm_eps",
+    "layer_norm_epsilon",
+    "norm_eps",
+    "rms_norm_eps",
+    "rope_theta",
+    "rotary_emb_base",
     "sliding_window",
-)  # fmt: skip
+)
 WHOLE_MODEL = {"mm_tokens_per_image": _SIDE}
 
 

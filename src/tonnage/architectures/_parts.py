@@ -78,9 +78,14 @@ def mlp(c: Config, **options: Any) -> MLP:
 
 
 def pre_norm(
-    name: str, mixer: Op, feed: Op, width: int, kind: NormKind = "rms",
-    names: tuple[str, str] = ("input_layernorm", "post_attention_layernorm"), **options: Any,
-) -> Block:  # fmt: skip
+    name: str,
+    mixer: Op,
+    feed: Op,
+    width: int,
+    kind: NormKind = "rms",
+    names: tuple[str, str] = ("input_layernorm", "post_attention_layernorm"),
+    **options: Any,
+) -> Block:
     """The usual layer: norm, mixer, norm, feed-forward."""
     first, second = (norm(each, width, kind, **options) for each in names)
     return Block(name, (first, mixer, second, feed))
@@ -133,9 +138,11 @@ def decoder(
     vocab_size: int | None = None,
     names: tuple[str, str, str] = ("embed_tokens", "embed_positions", "norm"),
 ) -> Branch:
-    """Token embedding, layers, final norm, head. `positions`: rows of a learned position table; `after`: before the head.
+    """Token embedding, layers, final norm, head. `positions`: rows of a learned position table; `after`: before the
+    head.
 
-    Without `layers`, all num_hidden_layers are of the first block. `names`: of the embedding, the position table and the norm.
+    Without `layers`, all num_hidden_layers are of the first block. `names`: of the embedding, the position table and
+    the norm.
     """
     h = hidden_size or c.size("hidden_size", "n_embd", "d_model")
     vocabulary = vocab_size or c.size("vocab_size", smallest=2)  # one word leaves nothing to predict
@@ -148,8 +155,15 @@ def decoder(
     last += tuple(after)
     if head:
         last += (Head(width=h, vocab_size=vocabulary, bias=head_bias, tied=tied),)
-    return Branch(name=name, kind=kind, hidden_size=h, before=first + tuple(before), blocks=tuple(blocks),
-                  layers=tuple(layers), after=last)  # fmt: skip
+    return Branch(
+        name=name,
+        kind=kind,
+        hidden_size=h,
+        before=first + tuple(before),
+        blocks=tuple(blocks),
+        layers=tuple(layers),
+        after=last,
+    )
 
 
 def num_layers(c: Config) -> int:
@@ -167,5 +181,14 @@ def model(
         context = c.size(
             "max_position_embeddings", "n_positions", "max_sequence_length", "seq_length", "max_seq_len", default=None
         )
-    return Model(name=options.pop("name", ""), family=family, architecture="", hidden_size=main.hidden_size,
-                 vocab_size=vocabulary, context=context, branches=tuple(branches), tied=tied, **options)  # fmt: skip
+    return Model(
+        name=options.pop("name", ""),
+        family=family,
+        architecture="",
+        hidden_size=main.hidden_size,
+        vocab_size=vocabulary,
+        context=context,
+        branches=tuple(branches),
+        tied=tied,
+        **options,
+    )

@@ -13,19 +13,21 @@ def mamba2(c: Config, **options: Any) -> Mamba2:
     """The mixer of Bamba, Granite 4 and Falcon H1, by the fields that they share (transformers: BambaMixer)."""
     heads = c.size("mamba_n_heads")
     inner = options.pop("inner_size", None) or inner_size(c, "mamba_expand")
-    return Mamba2(**{
-        "name": "mamba",
-        "hidden_size": c.size("hidden_size"),
-        "heads": heads,
-        "head_dim": head_width(c, inner, heads),
-        "state_size": c.size("mamba_d_state"),
-        "groups": c.size("mamba_n_groups"),
-        "conv_kernel": c.size("mamba_d_conv"),
-        "bias": c.flag("mamba_proj_bias", default=False),
-        "conv_bias": c.flag("mamba_conv_bias", default=True),
-        "state_bytes": state_bytes(c),
-        **options,
-    })  # fmt: skip
+    return Mamba2(
+        **{
+            "name": "mamba",
+            "hidden_size": c.size("hidden_size"),
+            "heads": heads,
+            "head_dim": head_width(c, inner, heads),
+            "state_size": c.size("mamba_d_state"),
+            "groups": c.size("mamba_n_groups"),
+            "conv_kernel": c.size("mamba_d_conv"),
+            "bias": c.flag("mamba_proj_bias", default=False),
+            "conv_bias": c.flag("mamba_conv_bias", default=True),
+            "state_bytes": state_bytes(c),
+            **options,
+        }
+    )
 
 
 def inner_size(c: Config, field: str) -> int:

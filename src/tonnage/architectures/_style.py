@@ -1,4 +1,5 @@
-"""What a model's own code does that decides memory in training, and that sizes do not tell: read from its config and its family.
+"""What a model's own code does that decides memory in training, and that sizes do not tell: read from its config and
+its family.
 
 Source: transformers 5.23, models/*/modeling_*.py.
 """
@@ -19,9 +20,27 @@ ACTIVATIONS = (
     "dense_act_fn",
 )
 # Where the config of a family does not say: what its code has.
-ACTIVATION = {"gpt2": "gelu_new", "gpt_bigcode": "gelu_pytorch_tanh", "gptj": "gelu_new", "gpt_neo": "gelu_new", "phi": "gelu_new",
-              "opt": "relu", "falcon": "gelu", "bloom": "bloom_gelu", "mpt": "gelu", "gpt_neox": "gelu", "starcoder2": "gelu_pytorch_tanh",
-              "gemma": "gelu_pytorch_tanh", "gemma2": "gelu_pytorch_tanh", "gemma3": "gelu_pytorch_tanh", "nemotron": "relu2", "modernbert": "gelu", "mt5": "gelu_new", "t5": "relu", "apertus": "xielu"}  # fmt: skip
+ACTIVATION = {
+    "gpt2": "gelu_new",
+    "gpt_bigcode": "gelu_pytorch_tanh",
+    "gptj": "gelu_new",
+    "gpt_neo": "gelu_new",
+    "phi": "gelu_new",
+    "opt": "relu",
+    "falcon": "gelu",
+    "bloom": "bloom_gelu",
+    "mpt": "gelu",
+    "gpt_neox": "gelu",
+    "starcoder2": "gelu_pytorch_tanh",
+    "gemma": "gelu_pytorch_tanh",
+    "gemma2": "gelu_pytorch_tanh",
+    "gemma3": "gelu_pytorch_tanh",
+    "nemotron": "relu2",
+    "modernbert": "gelu",
+    "mt5": "gelu_new",
+    "t5": "relu",
+    "apertus": "xielu",
+}
 NORMS = {
     "gemma": "gemma",
     "gemma2": "gemma",
@@ -113,18 +132,34 @@ def style_of(model: Model) -> Style:
     )
     norm = "wide" if model.architecture in WIDE else NORM_KINDS.get(kind, NORMS.get(model.family, ""))
     own_scores = kind in ("gpt_oss", "mimo_v2_flash")
-    return Style(activation=activation, norm=norm, rotary=_rotary(model.family, config),
-                 soft_capped=bool(config.get("attn_logit_softcapping", model.family == "gemma2")), fused=_fused(model.family, config),
-                 query_scaled=model.family == "opt", eager_alone=kind in EAGER,
-                 upcasts_softmax=model.family not in NARROW_SOFTMAX and not own_scores, subtracts_max=own_scores,
-                 residual_scaled=model.family.startswith("granite") and config.get("residual_multiplier", 1) != 1,
-                 turns=TURNS.get(kind, "halves"), turns_whole=kind == "gpt_oss", router=ROUTERS.get(kind, Router()),
-                 shares_openly=model.family == "falcon", always_masked=model.family == "falcon",
-                 norms_late=kind in LATE_NORMS, values_normed=kind.startswith("gemma4"), values_scaled=kind == "mimo_v2_flash",
-                 tables=TABLES.get(kind, 0), layer_norm=LAYER_NORMS.get(kind, ""), wide_scores=kind == "gptj",
-                 head_norm="layer" if kind in LAYER_NORMED_HEADS else "", clamped_experts=kind == "gpt_oss",
-                 biased_positions=kind in BIASED, drops_inner=kind in BIASED,
-                 heads_normed_turned=kind.startswith("llama4") and bool(config.get("use_qk_norm", True)))  # fmt: skip
+    return Style(
+        activation=activation,
+        norm=norm,
+        rotary=_rotary(model.family, config),
+        soft_capped=bool(config.get("attn_logit_softcapping", model.family == "gemma2")),
+        fused=_fused(model.family, config),
+        query_scaled=model.family == "opt",
+        eager_alone=kind in EAGER,
+        upcasts_softmax=model.family not in NARROW_SOFTMAX and not own_scores,
+        subtracts_max=own_scores,
+        residual_scaled=model.family.startswith("granite") and config.get("residual_multiplier", 1) != 1,
+        turns=TURNS.get(kind, "halves"),
+        turns_whole=kind == "gpt_oss",
+        router=ROUTERS.get(kind, Router()),
+        shares_openly=model.family == "falcon",
+        always_masked=model.family == "falcon",
+        norms_late=kind in LATE_NORMS,
+        values_normed=kind.startswith("gemma4"),
+        values_scaled=kind == "mimo_v2_flash",
+        tables=TABLES.get(kind, 0),
+        layer_norm=LAYER_NORMS.get(kind, ""),
+        wide_scores=kind == "gptj",
+        head_norm="layer" if kind in LAYER_NORMED_HEADS else "",
+        clamped_experts=kind == "gpt_oss",
+        biased_positions=kind in BIASED,
+        drops_inner=kind in BIASED,
+        heads_normed_turned=kind.startswith("llama4") and bool(config.get("use_qk_norm", True)),
+    )
 
 
 def _fused(family: str, config: Mapping[str, Any]) -> Any:

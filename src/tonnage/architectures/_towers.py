@@ -19,14 +19,34 @@ TEXT_SECTIONS = ("text_config", "llm_config")
 
 # Wrappers' files leave out the fields of a text section that equal its class's defaults: these (transformers 5.23).
 TEXT_DEFAULTS: dict[str, dict[str, Any]] = {
-    "llama": {"vocab_size": 32_000, "hidden_size": 4096, "intermediate_size": 11_008, "num_hidden_layers": 32,
-              "num_attention_heads": 32, "max_position_embeddings": 2048},
-    "mistral": {"vocab_size": 32_000, "hidden_size": 4096, "intermediate_size": 14_336, "num_hidden_layers": 32,
-                "num_attention_heads": 32, "num_key_value_heads": 8, "max_position_embeddings": 131_072,
-                "sliding_window": 4096},
-    "qwen2": {"vocab_size": 151_936, "hidden_size": 4096, "intermediate_size": 22_016, "num_hidden_layers": 32,
-              "num_attention_heads": 32, "num_key_value_heads": 32, "max_position_embeddings": 32_768},
-}  # fmt: skip
+    "llama": {
+        "vocab_size": 32_000,
+        "hidden_size": 4096,
+        "intermediate_size": 11_008,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "max_position_embeddings": 2048,
+    },
+    "mistral": {
+        "vocab_size": 32_000,
+        "hidden_size": 4096,
+        "intermediate_size": 14_336,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "max_position_embeddings": 131_072,
+        "sliding_window": 4096,
+    },
+    "qwen2": {
+        "vocab_size": 151_936,
+        "hidden_size": 4096,
+        "intermediate_size": 22_016,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 32,
+        "max_position_embeddings": 32_768,
+    },
+}
 
 
 def language_model(c: Config, default: str) -> Model:
@@ -179,19 +199,34 @@ def plain_mlp(width: int, inner: int, name: str = "mlp", **options: Any) -> MLP:
 
 
 def vision_layer(
-    width: int, mixer: Op, feed: Op, norms: tuple[str, str] = ("layer_norm1", "layer_norm2"), kind: NormKind = "layer",
-    extra: Sequence[Op] = (), name: str = "vision layer",
-) -> Block:  # fmt: skip
+    width: int,
+    mixer: Op,
+    feed: Op,
+    norms: tuple[str, str] = ("layer_norm1", "layer_norm2"),
+    kind: NormKind = "layer",
+    extra: Sequence[Op] = (),
+    name: str = "vision layer",
+) -> Block:
     """Norm, attention, norm, feed-forward; `extra`: what stands beside them (layer scales, gates)."""
     return Block(name, (norm(norms[0], width, kind), mixer, norm(norms[1], width, kind), feed, *extra))
 
 
 def stack(
-    name: str, width: int, blocks: Sequence[Block], layers: Sequence[int], before: Sequence[Op] = (),
+    name: str,
+    width: int,
+    blocks: Sequence[Block],
+    layers: Sequence[int],
+    before: Sequence[Op] = (),
     after: Sequence[Op] = (),
     kind: BranchKind = "vision",
-) -> Branch:  # fmt: skip
+) -> Branch:
     """The branch of a tower."""
-    return Branch(name=name, kind=kind, hidden_size=width, before=tuple(before), blocks=tuple(blocks),
-                  layers=tuple(layers),
-                  after=tuple(after))  # fmt: skip
+    return Branch(
+        name=name,
+        kind=kind,
+        hidden_size=width,
+        before=tuple(before),
+        blocks=tuple(blocks),
+        layers=tuple(layers),
+        after=tuple(after),
+    )

@@ -8,8 +8,9 @@ from tonnage.tape import Code, Tensor
 def run(block: Block, code: Code, x: Tensor) -> Tensor:
     """One layer: each sublayer's output is added to the stream.
 
-    A norm after a sublayer belongs to it where another norm follows, or where the layer begins without one. Sublayers without a
-    norm between them, and those of a layer whose second norm keeps nothing of its own, read the stream side by side.
+    A norm after a sublayer belongs to it where another norm follows, or where the layer begins without one. Sublayers
+    without a norm between them, and those of a layer whose second norm keeps nothing of its own, read the stream side
+    by side.
     """
     chains = _chains(block)
     beside = any(isinstance(op, Norm) and not op.keeps for op in block.ops)
@@ -31,8 +32,9 @@ def _run(code: Code, x: Tensor, chains: list[list[list[Op]]]) -> Tensor:
 
 
 def _feed_beside_mixture(code: Code, x: Tensor, dense: list[list[Op]], mixed: list[list[Op]]) -> Tensor:
-    """Gemma 4: a feed-forward and a mixture read the same stream, each with norms of its own, and one norm follows their sum. The router
-    reads the stream through a norm without weights and a learned scale."""
+    """Gemma 4: a feed-forward and a mixture read the same stream, each with norms of its own, and one norm follows
+    their sum. The router reads the stream through a norm without weights and a learned scale.
+    """
     mixture, after = mixed[1][0], mixed[2]
     assert isinstance(mixture, MoE)
     y = _through(code, _through(code, _through(code, x, dense[0]), dense[1]), dense[2])

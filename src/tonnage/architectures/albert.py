@@ -1,8 +1,8 @@
 """ALBERT: BERT whose layers share their weights, and whose words are embedded in a smaller width.
 
-Structure, heads and defaults: huggingface/transformers src/transformers/models/albert (v5.23). Layer i uses the weights of group
-int(i / (num_hidden_layers / num_hidden_groups)); a group holds inner_group_num layers. The weights are counted where a group is
-used first; each later use computes and keeps as much.
+Structure, heads and defaults: huggingface/transformers src/transformers/models/albert (v5.23). Layer i uses the weights
+of group int(i / (num_hidden_layers / num_hidden_groups)); a group holds inner_group_num layers. The weights are counted
+where a group is used first; each later use computes and keeps as much.
 """
 
 from tonnage.architectures._config import Config
@@ -28,9 +28,15 @@ DEFAULTS = {"embedding_size": 128, "max_position_embeddings": 512, "type_vocab_s
 
 
 @architecture(
-    "AlbertModel", "AlbertForMaskedLM", "AlbertForPreTraining", "AlbertForSequenceClassification", "AlbertForTokenClassification",
-    "AlbertForQuestionAnswering", "AlbertForMultipleChoice", model_types=("albert",),
-)  # fmt: skip
+    "AlbertModel",
+    "AlbertForMaskedLM",
+    "AlbertForPreTraining",
+    "AlbertForSequenceClassification",
+    "AlbertForTokenClassification",
+    "AlbertForQuestionAnswering",
+    "AlbertForMultipleChoice",
+    model_types=("albert",),
+)
 def albert(c: Config) -> Model:
     c = c.with_defaults(DEFAULTS)
     h, narrow, positions = c.size("hidden_size"), c.size("embedding_size"), c.size("max_position_embeddings")

@@ -1,7 +1,8 @@
 """Baichuan 7B and 13B, 1 and 2: Llama with one matrix for q, k and v; 13B has ALiBi instead of rotary positions.
 
-Source: the remote code modeling_baichuan.py, as vllm-project/vllm vllm/model_executor/models/baichuan.py reads it. Baichuan 2
-normalises the head's rows (NormHead), which adds no parameters. The 7B of the first generation writes its class BaiChuan.
+Source: the remote code modeling_baichuan.py, as vllm-project/vllm vllm/model_executor/models/baichuan.py reads it.
+Baichuan 2 normalises the head's rows (NormHead), which adds no parameters. The 7B of the first generation writes its
+class BaiChuan.
 """
 
 from tonnage.architectures._config import Config

@@ -1,8 +1,8 @@
 """BART and mBART: encoder and decoder with learned positions, biases everywhere and a shared, tied embedding.
 
-Structure, heads and defaults: huggingface/transformers src/transformers/models/bart and models/mbart (v5.23). BART normalises after
-each sublayer, mBART before it and once more at the end of each stack. Both keep a bias for the logits beside the head, and two rows
-more than positions.
+Structure, heads and defaults: huggingface/transformers src/transformers/models/bart and models/mbart (v5.23). BART
+normalises after each sublayer, mBART before it and once more at the end of each stack. Both keep a bias for the logits
+beside the head, and two rows more than positions.
 """
 
 from typing import Any, Literal
@@ -21,15 +21,23 @@ NAMES = ("q_proj", "k_proj", "v_proj", "out_proj")
 
 
 @architecture(
-    "BartModel", "BartForConditionalGeneration", "BartForSequenceClassification", "BartForQuestionAnswering", model_types=("bart",)
-)  # fmt: skip
+    "BartModel",
+    "BartForConditionalGeneration",
+    "BartForSequenceClassification",
+    "BartForQuestionAnswering",
+    model_types=("bart",),
+)
 def bart(c: Config) -> Model:
     return _model(c, "bart", before=False)
 
 
 @architecture(
-    "MBartModel", "MBartForConditionalGeneration", "MBartForSequenceClassification", "MBartForQuestionAnswering", model_types=("mbart",)
-)  # fmt: skip
+    "MBartModel",
+    "MBartForConditionalGeneration",
+    "MBartForSequenceClassification",
+    "MBartForQuestionAnswering",
+    model_types=("mbart",),
+)
 def mbart(c: Config) -> Model:
     return _model(c, "mbart", before=True)
 
@@ -65,8 +73,15 @@ def _stack(
     places = Embedding(name=f"{name}.embed_positions", num_embeddings=positions + OFFSET, width=h, split="replicated")
     last = (layer_norm(f"{name}.layer_norm", h),) if before else ()
     count = c.depth(f"{name}_layers", "num_hidden_layers")
-    return Branch(name=name, kind=name, hidden_size=h, before=(table, places, layer_norm(f"{name}.layernorm_embedding", h)),
-                  blocks=(_layer(c, name, before),), layers=(0,) * count, after=(*last, *head))  # fmt: skip
+    return Branch(
+        name=name,
+        kind=name,
+        hidden_size=h,
+        before=(table, places, layer_norm(f"{name}.layernorm_embedding", h)),
+        blocks=(_layer(c, name, before),),
+        layers=(0,) * count,
+        after=(*last, *head),
+    )
 
 
 def _layer(c: Config, name: str, before: bool) -> Block:
@@ -92,5 +107,13 @@ def _layer(c: Config, name: str, before: bool) -> Block:
 
 def _attention(c: Config, side: str, name: str, **options: Any) -> Attention:
     h, heads = c.size("d_model"), c.size(f"{side}_attention_heads", "num_attention_heads")
-    return Attention(name=name, hidden_size=h, heads=heads, kv_heads=heads, head_dim=head_width(c, h, heads), bias=True,
-                     names=NAMES, **options)  # fmt: skip
+    return Attention(
+        name=name,
+        hidden_size=h,
+        heads=heads,
+        kv_heads=heads,
+        head_dim=head_width(c, h, heads),
+        bias=True,
+        names=NAMES,
+        **options,
+    )

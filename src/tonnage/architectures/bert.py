@@ -1,7 +1,8 @@
 """BERT, RoBERTa, XLM-RoBERTa, CamemBERT, ELECTRA and MPNet: the encoders under most embedding models and rerankers.
 
-Structure, heads and defaults: huggingface/transformers src/transformers/models/bert, roberta, xlm_roberta, electra and mpnet
-(v5.23). RoBERTa's first positions are padding_idx + 1 rows that no token uses. ELECTRA may embed in a smaller width.
+Structure, heads and defaults: huggingface/transformers src/transformers/models/bert, roberta, xlm_roberta, electra and
+mpnet (v5.23). RoBERTa's first positions are padding_idx + 1 rows that no token uses. ELECTRA may embed in a smaller
+width.
 """
 
 from tonnage.architectures._config import Config
@@ -16,7 +17,7 @@ from tonnage.architectures._encoder import (
     mlp,
     post_norm,
     tables,
-)  # fmt: skip
+)
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import num_layers
 from tonnage.architectures._registry import architecture
@@ -27,10 +28,17 @@ SELF = ("self.query", "self.key", "self.value", "output.dense")
 
 
 @architecture(
-    "BertModel", "BertForMaskedLM", "BertLMHeadModel", "BertForPreTraining", "BertForNextSentencePrediction",
-    "BertForSequenceClassification", "BertForTokenClassification", "BertForQuestionAnswering", "BertForMultipleChoice",
+    "BertModel",
+    "BertForMaskedLM",
+    "BertLMHeadModel",
+    "BertForPreTraining",
+    "BertForNextSentencePrediction",
+    "BertForSequenceClassification",
+    "BertForTokenClassification",
+    "BertForQuestionAnswering",
+    "BertForMultipleChoice",
     model_types=("bert",),
-)  # fmt: skip
+)
 def bert(c: Config) -> Model:
     c = c.with_defaults(DEFAULTS)
     h, positions = c.size("hidden_size"), c.size("max_position_embeddings")
@@ -46,13 +54,26 @@ def bert(c: Config) -> Model:
 
 
 @architecture(
-    "RobertaModel", "RobertaForMaskedLM", "RobertaForCausalLM", "RobertaForSequenceClassification",
-    "RobertaForTokenClassification", "RobertaForQuestionAnswering", "RobertaForMultipleChoice",
-    "XLMRobertaModel", "XLMRobertaForMaskedLM", "XLMRobertaForCausalLM", "XLMRobertaForSequenceClassification",
-    "XLMRobertaForTokenClassification", "XLMRobertaForQuestionAnswering", "XLMRobertaForMultipleChoice",
-    "CamembertModel", "CamembertForMaskedLM", "CamembertForSequenceClassification", "CamembertForTokenClassification",
+    "RobertaModel",
+    "RobertaForMaskedLM",
+    "RobertaForCausalLM",
+    "RobertaForSequenceClassification",
+    "RobertaForTokenClassification",
+    "RobertaForQuestionAnswering",
+    "RobertaForMultipleChoice",
+    "XLMRobertaModel",
+    "XLMRobertaForMaskedLM",
+    "XLMRobertaForCausalLM",
+    "XLMRobertaForSequenceClassification",
+    "XLMRobertaForTokenClassification",
+    "XLMRobertaForQuestionAnswering",
+    "XLMRobertaForMultipleChoice",
+    "CamembertModel",
+    "CamembertForMaskedLM",
+    "CamembertForSequenceClassification",
+    "CamembertForTokenClassification",
     model_types=("roberta", "xlm-roberta", "camembert"),
-)  # fmt: skip
+)
 def roberta(c: Config) -> Model:
     c = c.with_defaults(DEFAULTS)
     h, positions = c.size("hidden_size"), c.size("max_position_embeddings")
@@ -63,9 +84,16 @@ def roberta(c: Config) -> Model:
 
 
 @architecture(
-    "ElectraModel", "ElectraForMaskedLM", "ElectraForCausalLM", "ElectraForPreTraining", "ElectraForSequenceClassification",
-    "ElectraForTokenClassification", "ElectraForQuestionAnswering", "ElectraForMultipleChoice", model_types=("electra",),
-)  # fmt: skip
+    "ElectraModel",
+    "ElectraForMaskedLM",
+    "ElectraForCausalLM",
+    "ElectraForPreTraining",
+    "ElectraForSequenceClassification",
+    "ElectraForTokenClassification",
+    "ElectraForQuestionAnswering",
+    "ElectraForMultipleChoice",
+    model_types=("electra",),
+)
 def electra(c: Config) -> Model:
     c = c.with_defaults(DEFAULTS)
     h, positions = c.size("hidden_size"), c.size("max_position_embeddings")
@@ -85,9 +113,14 @@ def electra(c: Config) -> Model:
 
 
 @architecture(
-    "MPNetModel", "MPNetForMaskedLM", "MPNetForSequenceClassification", "MPNetForTokenClassification",
-    "MPNetForQuestionAnswering", "MPNetForMultipleChoice", model_types=("mpnet",),
-)  # fmt: skip
+    "MPNetModel",
+    "MPNetForMaskedLM",
+    "MPNetForSequenceClassification",
+    "MPNetForTokenClassification",
+    "MPNetForQuestionAnswering",
+    "MPNetForMultipleChoice",
+    model_types=("mpnet",),
+)
 def mpnet(c: Config) -> Model:
     h, positions = c.size("hidden_size"), c.size("max_position_embeddings", default=512)
     mixer = attention(c, name="attention", names=("attn.q", "attn.k", "attn.v", "attn.o"))

@@ -1,7 +1,7 @@
 """BLOOM and BLOOMZ: positions by ALiBi, a LayerNorm after the embedding, biases, tied embedding.
 
-Structure and defaults: huggingface/transformers src/transformers/models/bloom (v5.23). The released configs call the width
-`n_embed` or `hidden_size`, and their context `seq_length`.
+Structure and defaults: huggingface/transformers src/transformers/models/bloom (v5.23). The released configs call the
+width `n_embed` or `hidden_size`, and their context `seq_length`.
 """
 
 from tonnage.architectures._classic import full_attention, plain_mlp, width

@@ -1,8 +1,10 @@
-"""Command R, R+, R7B and A, Aya, and Cohere 2 with experts: attention and feed-forward beside each other, tied embedding.
+"""Command R, R+, R7B and A, Aya, and Cohere 2 with experts: attention and feed-forward beside each other, tied
+embedding.
 
-Structure and defaults: huggingface/transformers src/transformers/models/cohere, cohere2 and cohere2_moe (v5.23). A layer has one
-LayerNorm without bias. Command R+ normalises queries and keys with a vector for each head; Cohere 2 alternates windows with full
-attention, three to one by default; with experts, the first layers may be dense, and rms_norm_eps chooses RMSNorm.
+Structure and defaults: huggingface/transformers src/transformers/models/cohere, cohere2 and cohere2_moe (v5.23). A
+layer has one LayerNorm without bias. Command R+ normalises queries and keys with a vector for each head; Cohere 2
+alternates windows with full attention, three to one by default; with experts, the first layers may be dense, and
+rms_norm_eps chooses RMSNorm.
 """
 
 from tonnage.architectures._classic import beside
@@ -56,7 +58,9 @@ def cohere2_moe(c: Config) -> Model:
 
 
 def _moe_kinds(c: Config) -> list[str]:
-    """The dense layers before the mixtures follow a pattern of their own, and the mixtures' pattern begins after them."""
+    """The dense layers before the mixtures follow a pattern of their own, and the mixtures' pattern begins after
+    them.
+    """
     dense = c.depth("first_k_dense_replace", default=0, smallest=0)
     before = every_nth_full(c.size("prefix_dense_sliding_window_pattern"))
     after = every_nth_full(c.size("sliding_window_pattern"))

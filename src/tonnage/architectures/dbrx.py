@@ -20,13 +20,25 @@ def dbrx(c: Config) -> Model:
     h, heads = c.size("d_model", "hidden_size"), c.size("n_heads", "num_attention_heads")
     inner = c.section("attn_config")
     feeds = c.section("ffn_config")
-    mixer = Attention(name="norm_attn_norm.attn", hidden_size=h, heads=heads, kv_heads=inner.size("kv_n_heads"),
-                      head_dim=head_dim(c), fused="Wqkv", names=("q", "k", "v", "out_proj"))  # fmt: skip
+    mixer = Attention(
+        name="norm_attn_norm.attn",
+        hidden_size=h,
+        heads=heads,
+        kv_heads=inner.size("kv_n_heads"),
+        head_dim=head_dim(c),
+        fused="Wqkv",
+        names=("q", "k", "v", "out_proj"),
+    )
     feed = moe(
-        Config({"hidden_size": h}, c.where), name="ffn", router_name="router.layer", experts_name="experts.mlp",
-        expert_names=MATRICES, num_experts=feeds.depth("moe_num_experts"), top_k=feeds.depth("moe_top_k"),
+        Config({"hidden_size": h}, c.where),
+        name="ffn",
+        router_name="router.layer",
+        experts_name="experts.mlp",
+        expert_names=MATRICES,
+        num_experts=feeds.depth("moe_num_experts"),
+        top_k=feeds.depth("moe_top_k"),
         intermediate_size=feeds.size("ffn_hidden_size"),
-    )  # fmt: skip
+    )
     norms = [norm(f"norm_attn_norm.norm_{i}", h, "layer", bias=False) for i in (1, 2)]
     tied = c.flag("tie_word_embeddings", default=False)
     layer = Block("mixture layer", (norms[0], mixer, norms[1], feed))

@@ -1,7 +1,8 @@
-"""DeBERTa v2 and v3: attention whose content and relative positions have projections of their own, unless they share them.
+"""DeBERTa v2 and v3: attention whose content and relative positions have projections of their own, unless they share
+them.
 
-Structure, heads and defaults: huggingface/transformers src/transformers/models/deberta_v2 (v5.23). The released v3 configs name no
-class. The products with the position projections are left out of the attention's arithmetic.
+Structure, heads and defaults: huggingface/transformers src/transformers/models/deberta_v2 (v5.23). The released v3
+configs name no class. The products with the position projections are left out of the attention's arithmetic.
 """
 
 from tonnage.architectures._config import Config
@@ -17,9 +18,14 @@ SELF = ("self.query_proj", "self.key_proj", "self.value_proj", "output.dense")
 
 
 @architecture(
-    "DebertaV2Model", "DebertaV2ForMaskedLM", "DebertaV2ForSequenceClassification", "DebertaV2ForTokenClassification",
-    "DebertaV2ForQuestionAnswering", "DebertaV2ForMultipleChoice", model_types=("deberta-v2",),
-)  # fmt: skip
+    "DebertaV2Model",
+    "DebertaV2ForMaskedLM",
+    "DebertaV2ForSequenceClassification",
+    "DebertaV2ForTokenClassification",
+    "DebertaV2ForQuestionAnswering",
+    "DebertaV2ForMultipleChoice",
+    model_types=("deberta-v2",),
+)
 def deberta_v2(c: Config) -> Model:
     c = c.with_defaults(DEFAULTS)
     h, positions = c.size("hidden_size"), c.size("max_position_embeddings")

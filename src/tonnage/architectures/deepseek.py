@@ -64,7 +64,9 @@ def axk1(c: Config) -> Model:
 
 
 def indexed_attention(c: Config, indexer: bool = True) -> LatentAttention:
-    """Latent attention with V3.2's indexer where the config has one; `indexer=False`: the layer uses another's choice."""
+    """Latent attention with V3.2's indexer where the config has one; `indexer=False`: the layer uses another's
+    choice.
+    """
     heads = c.size("index_n_heads", default=0, smallest=0)
     width = c.size("index_head_dim") if heads else c.size("index_head_dim", default=None)
     return latent_attention(

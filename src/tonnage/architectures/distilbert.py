@@ -21,9 +21,14 @@ from tonnage.architectures._registry import architecture
 
 
 @architecture(
-    "DistilBertModel", "DistilBertForMaskedLM", "DistilBertForSequenceClassification", "DistilBertForTokenClassification",
-    "DistilBertForQuestionAnswering", "DistilBertForMultipleChoice", model_types=("distilbert",),
-)  # fmt: skip
+    "DistilBertModel",
+    "DistilBertForMaskedLM",
+    "DistilBertForSequenceClassification",
+    "DistilBertForTokenClassification",
+    "DistilBertForQuestionAnswering",
+    "DistilBertForMultipleChoice",
+    model_types=("distilbert",),
+)
 def distilbert(c: Config) -> Model:
     h, positions = c.size("dim", "hidden_size"), c.size("max_position_embeddings", default=512)
     mixer = attention(c, name="attention", names=("q_lin", "k_lin", "v_lin", "out_lin"), causal=False)

@@ -1,8 +1,10 @@
-"""Falcon: 7B (one key/value head, parallel layers with one norm), 40B, 180B and 11B (new decoder: groups of heads), RW (ALiBi).
+"""Falcon: 7B (one key/value head, parallel layers with one norm), 40B, 180B and 11B (new decoder: groups of heads), RW
+(ALiBi).
 
-Structure and defaults: huggingface/transformers src/transformers/models/falcon (v5.23). The first releases name their classes
-RWForCausalLM and their types RefinedWebModel (7B, RW) and RefinedWeb (40B, the new decoder), with n_head, n_head_kv and n_layer;
-NVIDIA/NeMo's converter maps them in the same way (convert_falcon_hf_to_nemo.py, load_falcon_config).
+Structure and defaults: huggingface/transformers src/transformers/models/falcon (v5.23). The first releases name their
+classes RWForCausalLM and their types RefinedWebModel (7B, RW) and RefinedWeb (40B, the new decoder), with n_head,
+n_head_kv and n_layer; NVIDIA/NeMo's converter maps them in the same way (convert_falcon_hf_to_nemo.py,
+load_falcon_config).
 """
 
 from tonnage.architectures._classic import HEADS, beside, full_attention, grouped, plain_mlp, width
@@ -36,7 +38,9 @@ def _attention(c: Config, new: bool) -> Attention:
 
 
 def _layer(c: Config, new: bool, mixer: Attention, feed: MLP) -> Block:
-    """Sequential layers have two norms; parallel ones share one, or have one each in the new decoder (Falcon 2 11B excepted)."""
+    """Sequential layers have two norms; parallel ones share one, or have one each in the new decoder (Falcon 2 11B
+    excepted).
+    """
     h = width(c)
     if not c.flag("parallel_attn", default=True):
         return Block(

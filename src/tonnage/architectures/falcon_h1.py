@@ -11,9 +11,15 @@ from tonnage.architectures._registry import architecture
 from tonnage.architectures._state_space import mamba2
 
 DEFAULTS = {
-    "mamba_d_ssm": 1024, "mamba_n_heads": 128, "mamba_n_groups": 1, "mamba_d_state": 256, "mamba_d_conv": 4,
-    "mamba_expand": 2, "mamba_rms_norm": False, "tie_word_embeddings": False,
-}  # fmt: skip
+    "mamba_d_ssm": 1024,
+    "mamba_n_heads": 128,
+    "mamba_n_groups": 1,
+    "mamba_d_state": 256,
+    "mamba_d_conv": 4,
+    "mamba_expand": 2,
+    "mamba_rms_norm": False,
+    "tie_word_embeddings": False,
+}
 NAMES = ("embed_tokens", "", "final_layernorm")
 
 

@@ -55,10 +55,11 @@ def gemma3n(c: Config) -> Model:
     text = language_model(c, "gemma3n_text")
     vision, audio = tower(c, "gemma3n_vision"), tower(c, "gemma3n_audio", "audio_config")
     return joined(
-        text, "gemma3n",
+        text,
+        "gemma3n",
         projected(vision, *embedder(c.section("vision_config"), "embed_vision", vision, text)),
         projected(audio, *embedder(c.section("audio_config"), "embed_audio", audio, text)),
-    )  # fmt: skip
+    )
 
 
 def embedder(c: Config, name: str, branch: Branch, text: Model) -> tuple[Op, ...]:

@@ -1,8 +1,11 @@
-"""A decoder from neutral dimensions, for models that have no config.json: sizes given on the command line, published tables.
+"""A decoder from neutral dimensions, for models that have no config.json: sizes given on the command line, published
+tables.
 
-Its class name is "GenericDecoder" and its model type "generic". The field names are Hugging Face's. Left out, they make a decoder
-like Llama: RMSNorm before each sublayer, a gated feed-forward, rotary positions, no biases, an untied head. With `state_size` the
-layers are Mamba mixers, with `kv_lora_rank` attention is latent, with `num_experts` the feed-forward is a mixture.
+Its class name is "GenericDecoder" and its model type "generic". The field names are Hugging Face's. Left out, they make
+a decoder
+like Llama: RMSNorm before each sublayer, a gated feed-forward, rotary positions, no biases, an untied head. With
+`state_size` the layers are Mamba mixers, with `kv_lora_rank` attention is latent, with `num_experts` the feed-forward
+is a mixture.
 """
 
 from collections.abc import Mapping
@@ -20,22 +23,54 @@ from tonnage.ops import MLP, Attention, LatentAttention, Mamba, MoE, Norm, Op
 # What a field that is left out stands for; None: it follows from others, or the model has no such part.
 FIELDS: Mapping[str, Any] = {
     # sizes
-    "hidden_size": None, "num_hidden_layers": None, "num_attention_heads": None, "num_key_value_heads": None, "head_dim": None,
-    "intermediate_size": None, "vocab_size": None, "max_position_embeddings": None, "tie_word_embeddings": False,
+    "hidden_size": None,
+    "num_hidden_layers": None,
+    "num_attention_heads": None,
+    "num_key_value_heads": None,
+    "head_dim": None,
+    "intermediate_size": None,
+    "vocab_size": None,
+    "max_position_embeddings": None,
+    "tie_word_embeddings": False,
     # norms
-    "norm": "rms", "norm_bias": None, "pre_norms": True, "post_norms": False, "shared_attention_norm": False, "qk_norm": "none",
+    "norm": "rms",
+    "norm_bias": None,
+    "pre_norms": True,
+    "post_norms": False,
+    "shared_attention_norm": False,
+    "qk_norm": "none",
     "embedding_norm": False,
     # feed-forward, biases, positions
-    "mlp": "gated", "mlp_bias": False, "attention_bias": False, "attention_out_bias": False, "lm_head_bias": False,
-    "position_embeddings": "rotary", "position_offset": 0, "sliding_window": None, "sliding_layers": None,
+    "mlp": "gated",
+    "mlp_bias": False,
+    "attention_bias": False,
+    "attention_out_bias": False,
+    "lm_head_bias": False,
+    "position_embeddings": "rotary",
+    "position_offset": 0,
+    "sliding_window": None,
+    "sliding_layers": None,
     # mixture of experts
-    "num_experts": None, "num_experts_per_tok": 1, "moe_intermediate_size": None, "n_shared_experts": 0,
-    "first_k_dense_replace": 0, "router_correction_bias": False,
+    "num_experts": None,
+    "num_experts_per_tok": 1,
+    "moe_intermediate_size": None,
+    "n_shared_experts": 0,
+    "first_k_dense_replace": 0,
+    "router_correction_bias": False,
     # latent attention
-    "q_lora_rank": None, "kv_lora_rank": None, "qk_nope_head_dim": None, "qk_rope_head_dim": None, "v_head_dim": None,
+    "q_lora_rank": None,
+    "kv_lora_rank": None,
+    "qk_nope_head_dim": None,
+    "qk_rope_head_dim": None,
+    "v_head_dim": None,
     # Mamba 1
-    "state_size": None, "conv_kernel": 4, "expand": 2, "inner_size": None, "time_step_rank": "auto", "use_conv_bias": True,
-}  # fmt: skip
+    "state_size": None,
+    "conv_kernel": 4,
+    "expand": 2,
+    "inner_size": None,
+    "time_step_rank": "auto",
+    "use_conv_bias": True,
+}
 # Fields that every config.json may have and that decide no size.
 ACCOMPANYING = frozenset(
     {"architectures", "model_type", "dtype", "torch_dtype", "quantization_config", "name", "transformers_version"}
@@ -63,8 +98,17 @@ def generic(c: Config) -> Model:
     learned = c.one_of("position_embeddings", ("rotary", "learned", "alibi", "none")) == "learned"
     positions = c.size("max_position_embeddings") + c.size("position_offset", smallest=0) if learned else 0
     before = (_norm(c, "embed_norm"),) if c.flag("embedding_norm") else ()
-    branch = decoder(c, blocks, layers, norm_kind=kind, norm_options=options, tied=tied, head_bias=c.flag("lm_head_bias"),
-                     positions=positions, before=before)  # fmt: skip
+    branch = decoder(
+        c,
+        blocks,
+        layers,
+        norm_kind=kind,
+        norm_options=options,
+        tied=tied,
+        head_bias=c.flag("lm_head_bias"),
+        positions=positions,
+        before=before,
+    )
     return model(c, "generic", branch, tied=tied)
 
 
@@ -115,7 +159,9 @@ def _block(c: Config, window: int | None, dense: bool) -> Block:
 
 
 def _around(c: Config, mixer: Op, feed: Op) -> tuple[Op, ...]:
-    """The sublayers with their norms: before, after, both, or one before an attention and a feed-forward side by side."""
+    """The sublayers with their norms: before, after, both, or one before an attention and a feed-forward side by
+    side.
+    """
     pre, post, shared = c.flag("pre_norms"), c.flag("post_norms"), c.flag("shared_attention_norm")
     ops: tuple[Op, ...] = (_norm(c, "input_layernorm"), mixer) if pre or shared else (mixer,)
     if post:
@@ -127,8 +173,13 @@ def _around(c: Config, mixer: Op, feed: Op) -> tuple[Op, ...]:
 
 def _attention(c: Config, window: int | None) -> Attention:
     kind = c.one_of("qk_norm", QK_NORMS) if c.raw("qk_norm") else "none"
-    return attention(c, window=window, bias=c.flag("attention_bias"), out_bias=c.flag("attention_out_bias"),
-                     qk_norm="" if kind == "none" else kind)  # fmt: skip
+    return attention(
+        c,
+        window=window,
+        bias=c.flag("attention_bias"),
+        out_bias=c.flag("attention_out_bias"),
+        qk_norm="" if kind == "none" else kind,
+    )
 
 
 def _latent(c: Config) -> LatentAttention:

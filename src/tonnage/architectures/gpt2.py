@@ -1,8 +1,8 @@
 """GPT-2 and GPT-3: learned positions, LayerNorm before attention and feed-forward, biases everywhere, tied embedding.
 
-Structure and defaults: huggingface/transformers src/transformers/models/gpt2 (v5.23). GPT-3 is "the same model and architecture
-as GPT-2" (Brown2020, sec. 2.1) with alternating dense and locally banded attention, whose band nobody published: it is counted
-as dense. No GPT-3 config exists; its class name here is "GPT3".
+Structure and defaults: huggingface/transformers src/transformers/models/gpt2 (v5.23). GPT-3 is "the same model and
+architecture as GPT-2" (Brown2020, sec. 2.1) with alternating dense and locally banded attention, whose band nobody
+published: it is counted as dense. No GPT-3 config exists; its class name here is "GPT3".
 """
 
 from tonnage.architectures._classic import full_attention, plain_mlp, width

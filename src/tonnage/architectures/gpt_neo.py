@@ -1,4 +1,5 @@
-"""GPT-Neo: GPT-2 whose layers alternate between full attention and a window of 256 tokens, without biases on q, k and v.
+"""GPT-Neo: GPT-2 whose layers alternate between full attention and a window of 256 tokens, without biases on q, k and
+v.
 
 Structure and defaults: huggingface/transformers src/transformers/models/gpt_neo (v5.23).
 """

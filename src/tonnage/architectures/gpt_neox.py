@@ -1,7 +1,7 @@
 """GPT-NeoX: Pythia, GPT-NeoX-20B, RedPajama-INCITE, Dolly 2, StableLM-alpha; two LayerNorms, biases, untied embedding.
 
-Structure and defaults: huggingface/transformers src/transformers/models/gpt_neox (v5.23). Parallel and sequential residuals
-(`use_parallel_residual`) have the same weights; side by side, the two norms read the same input.
+Structure and defaults: huggingface/transformers src/transformers/models/gpt_neox (v5.23). Parallel and sequential
+residuals (`use_parallel_residual`) have the same weights; side by side, the two norms read the same input.
 """
 
 from tonnage.architectures._classic import beside, full_attention, plain_mlp, width

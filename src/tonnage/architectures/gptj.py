@@ -1,7 +1,7 @@
 """GPT-J and CodeGen: rotary positions, attention and feed-forward beside each other after one norm, a head with a bias.
 
-Structure and defaults: huggingface/transformers src/transformers/models/gptj and models/codegen (v5.23). CodeGen stores q, k and
-v as one matrix.
+Structure and defaults: huggingface/transformers src/transformers/models/gptj and models/codegen (v5.23). CodeGen stores
+q, k and v as one matrix.
 """
 
 from tonnage.architectures._classic import beside, full_attention, plain_mlp, width

@@ -63,7 +63,14 @@ def feed_forward(c: Config) -> Op:
 def mixture(c: Config, **options: Any) -> MoE:
     """Experts beside a shared expert, each of the two where the config has it."""
     return moe(
-        c, name="", router_name="block_sparse_moe.router.layer", experts_name="block_sparse_moe", expert_names=FUSED,
-        intermediate_size=c.size("intermediate_size"), shared_size=c.size("shared_intermediate_size", smallest=0),
-        shared_name="shared_mlp", shared_names=FUSED, **options,
-    )  # fmt: skip
+        c,
+        name="",
+        router_name="block_sparse_moe.router.layer",
+        experts_name="block_sparse_moe",
+        expert_names=FUSED,
+        intermediate_size=c.size("intermediate_size"),
+        shared_size=c.size("shared_intermediate_size", smallest=0),
+        shared_name="shared_mlp",
+        shared_names=FUSED,
+        **options,
+    )

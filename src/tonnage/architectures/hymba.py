@@ -17,9 +17,14 @@ from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.ops import Mamba, Op, Parameter
 
 DEFAULTS = {
-    "mamba_d_state": 16, "mamba_d_conv": 4, "mamba_expand": 2, "num_memory_tokens": 128, "mamba_inner_layernorms": True,
-    "kv_reuse_every_i_layer": -1, "tie_word_embeddings": True,
-}  # fmt: skip
+    "mamba_d_state": 16,
+    "mamba_d_conv": 4,
+    "mamba_expand": 2,
+    "num_memory_tokens": 128,
+    "mamba_inner_layernorms": True,
+    "kv_reuse_every_i_layer": -1,
+    "tie_word_embeddings": True,
+}
 NAMES = ("embed_tokens", "", "final_layernorm")
 
 
@@ -54,21 +59,41 @@ def kinds(c: Config) -> list[tuple[bool, bool]]:
 def layer(c: Config, full: bool, reuses: bool) -> Block:
     h, inner, heads = c.size("hidden_size"), inner_size(c, "mamba_expand"), c.size("num_attention_heads")
     window = None if full else c.size("sliding_window") + c.size("num_memory_tokens", smallest=0)
-    attends = attention(c, name="mamba", fused="in_proj", out=False, value_dim=head_width(c, inner, heads), window=window,
-                        has_kv=not reuses, shares_cache=reuses)  # fmt: skip
+    attends = attention(
+        c,
+        name="mamba",
+        fused="in_proj",
+        out=False,
+        value_dim=head_width(c, inner, heads),
+        window=window,
+        has_kv=not reuses,
+        shares_cache=reuses,
+    )
     ops: tuple[Op, ...] = (
-        norm("input_layernorm", h), attends, norm("mamba.pre_avg_layernorm1", inner), mamba(c),
-        norm("mamba.pre_avg_layernorm2", inner), norm("pre_moe_layernorm", h), mlp(c, name="moe.experts.0"),
-    )  # fmt: skip
+        norm("input_layernorm", h),
+        attends,
+        norm("mamba.pre_avg_layernorm1", inner),
+        mamba(c),
+        norm("mamba.pre_avg_layernorm2", inner),
+        norm("pre_moe_layernorm", h),
+        mlp(c, name="moe.experts.0"),
+    )
     return Block(f"{'global' if full else 'sliding'} layer{', keys and values reused' if reuses else ''}", ops)
 
 
 def mamba(c: Config) -> Mamba:
     """The last parts of the projection, and the one out_proj of both kinds of heads."""
     return Mamba(
-        name="mamba", hidden_size=c.size("hidden_size"), inner_size=inner_size(c, "mamba_expand"),
-        state_size=c.size("mamba_d_state"), conv_kernel=c.size("mamba_d_conv"), dt_rank=step_rank(c, "mamba_dt_rank"),
-        bias=c.flag("mamba_proj_bias", default=False), conv_bias=c.flag("mamba_conv_bias", default=True),
-        norms=c.flag("mamba_inner_layernorms"), norm_names=("dt_layernorm", "B_layernorm", "C_layernorm"), joiner=".0.",
+        name="mamba",
+        hidden_size=c.size("hidden_size"),
+        inner_size=inner_size(c, "mamba_expand"),
+        state_size=c.size("mamba_d_state"),
+        conv_kernel=c.size("mamba_d_conv"),
+        dt_rank=step_rank(c, "mamba_dt_rank"),
+        bias=c.flag("mamba_proj_bias", default=False),
+        conv_bias=c.flag("mamba_conv_bias", default=True),
+        norms=c.flag("mamba_inner_layernorms"),
+        norm_names=("dt_layernorm", "B_layernorm", "C_layernorm"),
+        joiner=".0.",
         state_bytes=state_bytes(c),
-    )  # fmt: skip
+    )

@@ -11,10 +11,13 @@ from tonnage.architectures._towers import joined, language_model, linear, projec
 from tonnage.ops import MLP, Attention, Op
 
 PERCEIVER = {
-    "resampler_n_latents": 64, "resampler_depth": 3, "resampler_n_heads": 16, "resampler_head_dim": 96,
+    "resampler_n_latents": 64,
+    "resampler_depth": 3,
+    "resampler_n_heads": 16,
+    "resampler_head_dim": 96,
     "num_key_value_heads": 4,
     "hidden_size": 4096,
-}  # fmt: skip
+}
 
 
 @architecture(
@@ -53,10 +56,13 @@ def perceiver(c: Config) -> tuple[Op, ...]:
 
 def perceiver_layer(c: Config, name: str, width: int) -> tuple[Op, ...]:
     mixer = Attention(
-        name=f"{name}.self_attn", hidden_size=width, heads=c.size("resampler_n_heads"),
+        name=f"{name}.self_attn",
+        hidden_size=width,
+        heads=c.size("resampler_n_heads"),
         kv_heads=c.size("num_key_value_heads"),
-        head_dim=c.size("resampler_head_dim"), causal=False,
-    )  # fmt: skip
+        head_dim=c.size("resampler_head_dim"),
+        causal=False,
+    )
     return (
         norm(f"{name}.input_latents_norm", width),
         norm(f"{name}.input_context_norm", width),

@@ -14,10 +14,18 @@ from tonnage.architectures._state_space import inner_size, state_bytes, step_ran
 from tonnage.ops import Mamba, Op
 
 DEFAULTS = {
-    "num_key_value_heads": 8, "num_experts": 16, "num_experts_per_tok": 2, "expert_layer_period": 2,
-    "expert_layer_offset": 1, "attn_layer_period": 8, "attn_layer_offset": 4, "mamba_d_state": 16, "mamba_d_conv": 4,
-    "mamba_expand": 2, "tie_word_embeddings": False,
-}  # fmt: skip
+    "num_key_value_heads": 8,
+    "num_experts": 16,
+    "num_experts_per_tok": 2,
+    "expert_layer_period": 2,
+    "expert_layer_offset": 1,
+    "attn_layer_period": 8,
+    "attn_layer_offset": 4,
+    "mamba_d_state": 16,
+    "mamba_d_conv": 4,
+    "mamba_expand": 2,
+    "tie_word_embeddings": False,
+}
 NAMES = ("embed_tokens", "", "final_layernorm")
 NORMS = ("input_layernorm", "pre_ff_layernorm")
 

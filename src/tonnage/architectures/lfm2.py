@@ -17,13 +17,23 @@ from tonnage.architectures._state_space import whole_width
 from tonnage.ops import MoE, Op, ShortConvolution
 
 DEFAULTS = {
-    "num_key_value_heads": 8, "conv_L_cache": 3, "block_multiple_of": 256, "block_ffn_dim_multiplier": 1.0,
-    "block_auto_adjust_ff_dim": True, "tie_word_embeddings": True,
-}  # fmt: skip
+    "num_key_value_heads": 8,
+    "conv_L_cache": 3,
+    "block_multiple_of": 256,
+    "block_ffn_dim_multiplier": 1.0,
+    "block_auto_adjust_ff_dim": True,
+    "tie_word_embeddings": True,
+}
 MOE_DEFAULTS = {
-    "num_key_value_heads": 8, "conv_L_cache": 3, "num_dense_layers": 2, "num_experts": 32, "num_experts_per_tok": 4,
-    "moe_intermediate_size": 1792, "use_expert_bias": True, "tie_word_embeddings": True,
-}  # fmt: skip
+    "num_key_value_heads": 8,
+    "conv_L_cache": 3,
+    "num_dense_layers": 2,
+    "num_experts": 32,
+    "num_experts_per_tok": 4,
+    "moe_intermediate_size": 1792,
+    "use_expert_bias": True,
+    "tie_word_embeddings": True,
+}
 KNOWN = ("conv", "full_attention")
 MATRICES = ("w1", "w3", "w2")
 NAMES = ("embed_tokens", "", "embedding_norm")
@@ -41,8 +51,13 @@ def lfm2_moe(c: Config) -> Model:
     c = c.with_defaults(MOE_DEFAULTS)
     first = c.depth("num_dense_layers", smallest=0)
     dense = mlp(c, name="feed_forward", names=MATRICES)
-    sparse = moe(c, name="feed_forward", expert_names=MATRICES, correction_bias=c.flag("use_expert_bias"),
-                 correction_name="expert_bias")  # fmt: skip
+    sparse = moe(
+        c,
+        name="feed_forward",
+        expert_names=MATRICES,
+        correction_bias=c.flag("use_expert_bias"),
+        correction_name="expert_bias",
+    )
     return lfm2_stack(c, [(mixer, dense if i < first else sparse) for i, mixer in enumerate(mixers(c))])
 
 

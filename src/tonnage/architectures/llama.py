@@ -7,9 +7,13 @@ from tonnage.architectures._registry import architecture
 
 
 @architecture(
-    "LlamaForCausalLM", "LLaMAForCausalLM", "MistralForCausalLM", "YiForCausalLM", "AquilaForCausalLM",
+    "LlamaForCausalLM",
+    "LLaMAForCausalLM",
+    "MistralForCausalLM",
+    "YiForCausalLM",
+    "AquilaForCausalLM",
     model_types=("llama", "mistral", "Yi", "aquila"),
-)  # fmt: skip
+)
 def llama(c: Config) -> Model:
     tied = c.flag("tie_word_embeddings", default=False)
     window = c.size("sliding_window", default=None)

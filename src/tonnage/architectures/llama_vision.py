@@ -17,11 +17,17 @@ from tonnage.ops import Attention, Head, Op, Parameter
 # The tower of meta-llama/Llama-4-Scout-17B-16E-Instruct and of Maverick, the same in both config.json files.
 # Copies of these files are in use without it, and Llama4VisionConfig's defaults are those of no released model.
 RELEASED = {
-    "model_type": "llama4_vision_model", "hidden_size": 1408, "intermediate_size": 5632, "num_hidden_layers": 34,
-    "num_attention_heads": 16, "image_size": 336, "patch_size": 14, "projector_input_dim": 4096,
+    "model_type": "llama4_vision_model",
+    "hidden_size": 1408,
+    "intermediate_size": 5632,
+    "num_hidden_layers": 34,
+    "num_attention_heads": 16,
+    "image_size": 336,
+    "patch_size": 14,
+    "projector_input_dim": 4096,
     "projector_output_dim": 4096,
     "vision_output_dim": 4096,
-}  # fmt: skip
+}
 ABSENT = "The config has no vision_config: the tower counted is that of the released Llama 4 models."
 EXTRA_TOKENS = 8  # MllamaTextModel's embedding has room for the image token; its head has not
 MLLAMA_TEXT = {

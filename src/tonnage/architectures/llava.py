@@ -14,9 +14,14 @@ from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.ops import Op, Parameter
 
 CLIP_LARGE = {
-    "model_type": "clip_vision_model", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24,
-    "num_attention_heads": 16, "image_size": 336, "patch_size": 14,
-}  # fmt: skip
+    "model_type": "clip_vision_model",
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "image_size": 336,
+    "patch_size": 14,
+}
 
 
 @architecture("LlavaForConditionalGeneration", model_types=("llava",))
@@ -25,9 +30,10 @@ def llava(c: Config) -> Model:
 
 
 @architecture(
-    "LlavaNextForConditionalGeneration", "LlavaNextVideoForConditionalGeneration",
+    "LlavaNextForConditionalGeneration",
+    "LlavaNextVideoForConditionalGeneration",
     model_types=("llava_next", "llava_next_video"),
-)  # fmt: skip
+)
 def llava_next(c: Config) -> Model:
     """Tiles of an image are put in rows, each of which ends with a learned vector."""
     return with_projector(c, "llama", "clip_vision_model", newline=True)

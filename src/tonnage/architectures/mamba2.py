@@ -13,9 +13,15 @@ from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import Mamba2
 
 DEFAULTS = {
-    "num_heads": 128, "head_dim": 64, "state_size": 128, "expand": 2, "conv_kernel": 4, "n_groups": 8,
-    "use_conv_bias": True, "tie_word_embeddings": False,
-}  # fmt: skip
+    "num_heads": 128,
+    "head_dim": 64,
+    "state_size": 128,
+    "expand": 2,
+    "conv_kernel": 4,
+    "n_groups": 8,
+    "use_conv_bias": True,
+    "tie_word_embeddings": False,
+}
 NAMES = ("embeddings", "", "norm_f")
 
 

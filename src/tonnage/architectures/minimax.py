@@ -24,9 +24,10 @@ MIXERS = ("linear_attention", "full_attention")
 
 
 @architecture(
-    "MiniMaxText01ForCausalLM", "MiniMaxM1ForCausalLM",
+    "MiniMaxText01ForCausalLM",
+    "MiniMaxM1ForCausalLM",
     model_types=("minimax_text_01", "minimax_m1", "MiniMaxText01", "MiniMaxM1"),
-)  # fmt: skip
+)
 def minimax_01(c: Config) -> Model:
     return lightning_stack(c, decays=0)
 
@@ -65,8 +66,14 @@ def lightning_layer(c: Config, kind: str, decays: int) -> Block:
 
 
 def mixture(c: Config, **options: Any) -> MoE:
-    return moe(c, name="block_sparse_moe", expert_names=MATRICES, intermediate_size=c.size("intermediate_size"),
-               correction_name="e_score_correction_bias", **options)  # fmt: skip
+    return moe(
+        c,
+        name="block_sparse_moe",
+        expert_names=MATRICES,
+        intermediate_size=c.size("intermediate_size"),
+        correction_name="e_score_correction_bias",
+        **options,
+    )
 
 
 def kinds(c: Config) -> list[str]:

@@ -32,18 +32,32 @@ TEXT = {
     "dense_intermediate_size": 12288, "shared_intermediate_size": 3072, "tie_word_embeddings": False,
     "max_position_embeddings": 524288,
 }  # fmt: skip
-INDEX = {"sparse_num_index_heads": 4, "sparse_index_dim": 128, "sparse_block_size": 128, "sparse_topk_blocks": 16,
-         "sparse_local_block": 1}  # fmt: skip
+INDEX = {
+    "sparse_num_index_heads": 4,
+    "sparse_index_dim": 128,
+    "sparse_block_size": 128,
+    "sparse_topk_blocks": 16,
+    "sparse_local_block": 1,
+}
 VISION = {
-    "hidden_size": 1280, "intermediate_size": 5120, "num_hidden_layers": 32, "num_attention_heads": 16,
-    "num_channels": 3, "image_size": 2016, "patch_size": 14, "temporal_patch_size": 2, "spatial_merge_size": 2,
-}  # fmt: skip
+    "hidden_size": 1280,
+    "intermediate_size": 5120,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 16,
+    "num_channels": 3,
+    "image_size": 2016,
+    "patch_size": 14,
+    "temporal_patch_size": 2,
+    "spatial_merge_size": 2,
+}
 
 
 @architecture(
-    "MiniMaxM3ForCausalLM", "MiniMaxM3SparseForCausalLM", "MiniMaxM3VLForCausalLM",
+    "MiniMaxM3ForCausalLM",
+    "MiniMaxM3SparseForCausalLM",
+    "MiniMaxM3VLForCausalLM",
     model_types=("minimax_m3", "minimax_m3_text", "minimax_m3_vl_text"),
-)  # fmt: skip
+)
 def minimax_m3(c: Config) -> Model:
     c = c.with_defaults(TEXT)
     blocks, layers = by_kind(kinds(c), lambda kind: layer(c, *kind))
@@ -96,9 +110,14 @@ def layer(c: Config, attends: str, feeds: str) -> Block:
 
 def mixture(c: Config) -> MoE:
     return moe(
-        c, name="block_sparse_moe", expert_names=("w1", "w3", "w2"), intermediate_size=c.size("intermediate_size"),
-        correction_bias=True, correction_name="e_score_correction_bias", shared_size=c.size("shared_intermediate_size"),
-    )  # fmt: skip
+        c,
+        name="block_sparse_moe",
+        expert_names=("w1", "w3", "w2"),
+        intermediate_size=c.size("intermediate_size"),
+        correction_bias=True,
+        correction_name="e_score_correction_bias",
+        shared_size=c.size("shared_intermediate_size"),
+    )
 
 
 def draft(c: Config) -> list[Branch]:

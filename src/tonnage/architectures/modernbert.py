@@ -1,7 +1,7 @@
 """ModernBERT: rotary positions, norms before the sublayers, a gated feed-forward, two windowed layers to a full one.
 
-Structure, heads and defaults: huggingface/transformers src/transformers/models/modernbert (v5.23). The first layer has no norm
-before its attention. A windowed token sees local_attention // 2 tokens on either side.
+Structure, heads and defaults: huggingface/transformers src/transformers/models/modernbert (v5.23). The first layer has
+no norm before its attention. A windowed token sees local_attention // 2 tokens on either side.
 """
 
 from tonnage.architectures._config import Config
@@ -16,9 +16,14 @@ WINDOWED, FULL = "sliding_attention", "full_attention"
 
 
 @architecture(
-    "ModernBertModel", "ModernBertForMaskedLM", "ModernBertForSequenceClassification", "ModernBertForTokenClassification",
-    "ModernBertForQuestionAnswering", "ModernBertForMultipleChoice", model_types=("modernbert",),
-)  # fmt: skip
+    "ModernBertModel",
+    "ModernBertForMaskedLM",
+    "ModernBertForSequenceClassification",
+    "ModernBertForTokenClassification",
+    "ModernBertForQuestionAnswering",
+    "ModernBertForMultipleChoice",
+    model_types=("modernbert",),
+)
 def modernbert(c: Config) -> Model:
     h = c.size("hidden_size")
     period = c.size("global_attn_every_n_layers", default=3)
@@ -43,8 +48,12 @@ def modernbert(c: Config) -> Model:
 def _layer(c: Config, name: str, window: int | None, first: bool = False) -> Block:
     bias = c.flag("attention_bias", default=False)
     mixer = attention(c, name="attn", bias=bias, fused="Wqkv", names=("q", "k", "v", "Wo"), window=window, causal=False)
-    feed = MLP(hidden_size=c.size("hidden_size"), intermediate_size=c.size("intermediate_size"),
-               bias=c.flag("mlp_bias", default=False), names=("Wi", "Wi", "Wo"))  # fmt: skip
+    feed = MLP(
+        hidden_size=c.size("hidden_size"),
+        intermediate_size=c.size("intermediate_size"),
+        bias=c.flag("mlp_bias", default=False),
+        names=("Wi", "Wi", "Wo"),
+    )
     ops: tuple[Op, ...] = (mixer, _norm(c, "mlp_norm"), feed)
     return Block(name, ops if first else (_norm(c, "attn_norm"), *ops))
 

@@ -1,9 +1,10 @@
 """MPT: positions by ALiBi or learned, LayerNorm and matrices without biases (or all with them), tied embedding.
 
-Two classes read the same config.json. `MPTForCausalLM` is MosaicML's (mosaicml/llm-foundry llmfoundry/models/mpt), which every
-released model names: it honours no_bias, learned_pos_emb, expansion_ratio, norm_type, ffn_type, qk_ln and grouped heads.
-`MptForCausalLM`, that of huggingface/transformers (v5.23), only knows the MPT-7B and MPT-30B form: ALiBi, no biases, an inner
-width of 4 * d_model.
+Two classes read the same config.json. `MPTForCausalLM` is MosaicML's (mosaicml/llm-foundry llmfoundry/models/mpt),
+which every
+released model names: it honours no_bias, learned_pos_emb, expansion_ratio, norm_type, ffn_type, qk_ln and grouped
+heads. `MptForCausalLM`, that of huggingface/transformers (v5.23), only knows the MPT-7B and MPT-30B form: ALiBi, no
+biases, an inner width of 4 * d_model.
 """
 
 from typing import Any
@@ -68,8 +69,17 @@ def _grouped(c: Config, attention: Config, bias: bool, kind: NormKind) -> Attent
     groups = heads if sharing == HEADS[0] else 1 if sharing == HEADS[1] else attention.size("kv_n_heads")
     norms = "" if not attention.flag("qk_ln", default=False) else "layer-full" if bias and kind == "layer" else "full"
     window = attention.size("sliding_window_size", default=-1, smallest=-1)
-    return full_attention(c, name="attn", kv_heads=groups, bias=bias, fused="Wqkv", names=("q", "k", "v", "out_proj"),
-                          qk_norm=norms, norm_names=("q_ln", "k_ln"), window=window if window > 0 else None)  # fmt: skip
+    return full_attention(
+        c,
+        name="attn",
+        kv_heads=groups,
+        bias=bias,
+        fused="Wqkv",
+        names=("q", "k", "v", "out_proj"),
+        qk_norm=norms,
+        norm_names=("q_ln", "k_ln"),
+        window=window if window > 0 else None,
+    )
 
 
 def _section(c: Config, name: str) -> Config:

@@ -24,8 +24,14 @@ from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.ops import Linear, Mamba2, MoE, Op
 
 LETTERS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
-KINDS = {"mamba": "mamba", "linear_attention": "mamba", "attention": "attention", "full_attention": "attention",
-         "mlp": "mlp", "moe": "moe"}  # fmt: skip
+KINDS = {
+    "mamba": "mamba",
+    "linear_attention": "mamba",
+    "attention": "attention",
+    "full_attention": "attention",
+    "mlp": "mlp",
+    "moe": "moe",
+}
 DEFAULTS = {
     "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 21504, "ssm_state_size": 128,
     "mamba_num_heads": 128, "mamba_head_dim": 64, "n_groups": 8, "conv_kernel": 4,

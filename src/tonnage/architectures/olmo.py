@@ -64,10 +64,16 @@ def delta_net(c: Config) -> GatedDeltaNet:
     key_heads = c.size("linear_num_key_heads", default=heads)
     key_dim = c.size("linear_key_head_dim", default=int(0.75 * h / key_heads))
     return GatedDeltaNet(
-        hidden_size=h, key_heads=key_heads, value_heads=c.size("linear_num_value_heads", default=heads),
-        key_dim=key_dim, value_dim=c.size("linear_value_head_dim", default=2 * key_dim),
-        conv_kernel=c.size("linear_conv_kernel_dim"), inputs=DELTA_INPUTS, norm_name="o_norm", out_name="o_proj",
-    )  # fmt: skip
+        hidden_size=h,
+        key_heads=key_heads,
+        value_heads=c.size("linear_num_value_heads", default=heads),
+        key_dim=key_dim,
+        value_dim=c.size("linear_value_head_dim", default=2 * key_dim),
+        conv_kernel=c.size("linear_conv_kernel_dim"),
+        inputs=DELTA_INPUTS,
+        norm_name="o_norm",
+        out_name="o_proj",
+    )
 
 
 def attends(c: Config, **options: Any) -> Op:

@@ -1,8 +1,8 @@
 """OPT and XGLM: learned (OPT) or sinusoidal (XGLM) positions, LayerNorm, biases, tied embedding.
 
-Structure and defaults: huggingface/transformers src/transformers/models/opt and models/xglm (v5.23). OPT's position table has two
-rows more than positions. OPT-350m embeds in a smaller width (`word_embed_proj_dim`), normalises after each sublayer and has no
-final norm.
+Structure and defaults: huggingface/transformers src/transformers/models/opt and models/xglm (v5.23). OPT's position
+table has two rows more than positions. OPT-350m embeds in a smaller width (`word_embed_proj_dim`), normalises after
+each sublayer and has no final norm.
 """
 
 from tonnage.architectures._classic import full_attention, plain_mlp, width
@@ -28,8 +28,15 @@ def opt(c: Config) -> Model:
         before += (Linear(name="project_in", in_features=narrow, out_features=h),)
         after += (Linear(name="project_out", in_features=h, out_features=narrow),)
     after += (Head(width=narrow, vocab_size=vocabulary, tied=tied),)
-    branch = Branch(name="decoder", kind="decoder", hidden_size=h, before=before, blocks=(_layer(c),),
-                    layers=(0,) * num_layers(c), after=after)  # fmt: skip
+    branch = Branch(
+        name="decoder",
+        kind="decoder",
+        hidden_size=h,
+        before=before,
+        blocks=(_layer(c),),
+        layers=(0,) * num_layers(c),
+        after=after,
+    )
     return model(c, "opt", branch, tied=tied, context=positions)
 
 

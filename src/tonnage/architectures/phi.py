@@ -1,9 +1,10 @@
-"""Phi-1, 1.5 and 2 (parallel layers, biases), Phi-3, 3.5 and 4 (fused Llama), Phi-3-small, Phi-3.5-MoE, Phi-4-multimodal's text.
+"""Phi-1, 1.5 and 2 (parallel layers, biases), Phi-3, 3.5 and 4 (fused Llama), Phi-3-small, Phi-3.5-MoE,
+Phi-4-multimodal's text.
 
 Structure and defaults: huggingface/transformers src/transformers/models/phi, phi3, phimoe and phi4_multimodal (v5.23);
-Phi-3-small: vllm-project/vllm vllm/model_executor/models/phi3_small.py, its remote code's reading. The first Phi releases
-(model types phi-msft and mixformer-sequential) name their sizes as GPT-2 does. Phi-3-small attends to blocks of the past in most
-layers and keeps all of it in the cache.
+Phi-3-small: vllm-project/vllm vllm/model_executor/models/phi3_small.py, its remote code's reading. The first Phi
+releases (model types phi-msft and mixformer-sequential) name their sizes as GPT-2 does. Phi-3-small attends to blocks
+of the past in most layers and keeps all of it in the cache.
 """
 
 from typing import Literal
@@ -22,13 +23,21 @@ GATE_UP = ("gate_up_proj", "gate_up_proj", "down_proj")
 
 @architecture(
     "PhiForCausalLM", "MixFormerSequentialForCausalLM", model_types=("phi", "phi-msft", "mixformer-sequential")
-)  # fmt: skip
+)
 def phi(c: Config) -> Model:
     h, heads = width(c), c.size("num_attention_heads", "n_head")
     groups = grouped(c, heads, "num_key_value_heads", "n_head_kv")
     norms: Literal["", "layer-head"] = "layer-head" if c.flag("qk_layernorm", default=False) else ""
-    mixer = Attention(hidden_size=h, heads=heads, kv_heads=groups, head_dim=head_width(c, h, heads), bias=True, qk_norm=norms,
-                      names=("q_proj", "k_proj", "v_proj", "dense"), norm_names=("q_layernorm", "k_layernorm"))  # fmt: skip
+    mixer = Attention(
+        hidden_size=h,
+        heads=heads,
+        kv_heads=groups,
+        head_dim=head_width(c, h, heads),
+        bias=True,
+        qk_norm=norms,
+        names=("q_proj", "k_proj", "v_proj", "dense"),
+        norm_names=("q_layernorm", "k_layernorm"),
+    )
     feed = plain_mlp(c, "intermediate_size", "n_inner", names=("fc1", "fc2"))
     layer = beside("decoder layer", norm("input_layernorm", h, "layer"), mixer, feed)
     tied = c.flag("tie_word_embeddings", default=False)
@@ -70,8 +79,14 @@ def phimoe(c: Config) -> Model:
     if chosen > experts:
         raise InvalidInput(f"{c.where}: num_experts_per_tok ({chosen}) exceeds num_local_experts ({experts}).")
     mixer = attention(c, bias=c.flag("attention_bias", default=False), window=c.size("sliding_window", default=None))
-    feed = MoE(name="block_sparse_moe", hidden_size=c.size("hidden_size"), num_experts=experts, top_k=chosen,
-               intermediate_size=c.size("intermediate_size"), expert_names=("w1", "w3", "w2"))  # fmt: skip
+    feed = MoE(
+        name="block_sparse_moe",
+        hidden_size=c.size("hidden_size"),
+        num_experts=experts,
+        top_k=chosen,
+        intermediate_size=c.size("intermediate_size"),
+        expert_names=("w1", "w3", "w2"),
+    )
     layer = pre_norm("mixture layer", mixer, feed, c.size("hidden_size"), "layer")
     tied = c.flag("tie_word_embeddings", default=False)
     branch = decoder(c, [layer], norm_kind="layer", tied=tied, head_bias=c.flag("lm_head_bias", default=False))

@@ -97,8 +97,10 @@ def with_towers(c: Config, notes: tuple[str, ...]) -> Model:
     text = phi4_text(c)
     vision, audio = tower_or(c, "phi4_multimodal_vision"), tower_or(c, "phi4_multimodal_audio", "audio_config")
     h, seen = text.hidden_size, vision.hidden_size
-    marks = (Parameter(name="global_img_feature_extensor", elements=seen, part="vision"),
-             Parameter(name="sub_img_feature_extensor", elements=seen, part="vision"))  # fmt: skip
+    marks = (
+        Parameter(name="global_img_feature_extensor", elements=seen, part="vision"),
+        Parameter(name="sub_img_feature_extensor", elements=seen, part="vision"),
+    )
     vision = projected(vision, linear("img_projection_up", seen, h), linear("img_projection_down", h, h), *marks)
     heard = audio.hidden_size * (c.section("audio_config", required=False) or c.absent_section("audio_config")).size(
         "downsample_rate", default=1

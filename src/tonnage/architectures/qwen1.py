@@ -1,7 +1,7 @@
 """Qwen 1 (1.8B, 7B, 14B, 72B), whose class is QWenLMHeadModel: Llama with one biased matrix for q, k and v.
 
-Source: the remote code modeling_qwen.py, as vllm-project/vllm vllm/model_executor/models/qwen.py reads it. `intermediate_size`
-counts gate and up together, so each is half of it; `no_bias` leaves a bias to q, k and v only.
+Source: the remote code modeling_qwen.py, as vllm-project/vllm vllm/model_executor/models/qwen.py reads it.
+`intermediate_size` counts gate and up together, so each is half of it; `no_bias` leaves a bias to q, k and v only.
 """
 
 from tonnage.architectures._config import Config
@@ -20,8 +20,17 @@ def qwen(c: Config) -> Model:
             f"{c.where}: intermediate_size counts gate and up together, so it must be even. Got {inner}."
         )
     bias = not c.flag("no_bias", default=True)
-    mixer = Attention(name="attn", hidden_size=h, heads=heads, kv_heads=heads, head_dim=c.size("kv_channels", default=128),
-                      bias=True, out_bias=bias, fused="c_attn", names=("q", "k", "v", "c_proj"))  # fmt: skip
+    mixer = Attention(
+        name="attn",
+        hidden_size=h,
+        heads=heads,
+        kv_heads=heads,
+        head_dim=c.size("kv_channels", default=128),
+        bias=True,
+        out_bias=bias,
+        fused="c_attn",
+        names=("q", "k", "v", "c_proj"),
+    )
     feed = MLP(hidden_size=h, intermediate_size=inner // 2, bias=bias, names=("w2", "w1", "c_proj"))
     layer = pre_norm("decoder layer", mixer, feed, h, names=("ln_1", "ln_2"))
     tied = c.flag("tie_word_embeddings", default=False)

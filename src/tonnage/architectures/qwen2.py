@@ -13,10 +13,7 @@ from tonnage.architectures._parts import attention, mlp, pre_norm
 from tonnage.architectures._registry import architecture
 
 
-@architecture(
-    "Qwen2ForCausalLM",
-    model_types=("qwen2", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni_text"),
-)
+@architecture("Qwen2ForCausalLM", model_types=("qwen2", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni_text"))
 def qwen2(c: Config) -> Model:
     h = c.size("hidden_size")
 

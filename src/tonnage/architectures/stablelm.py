@@ -1,7 +1,9 @@
-"""StableLM 2, StableLM-3B-4E1T and Persimmon: LayerNorm around a gated (StableLM) or squared-ReLU (Persimmon) feed-forward.
+"""StableLM 2, StableLM-3B-4E1T and Persimmon: LayerNorm around a gated (StableLM) or squared-ReLU (Persimmon)
+feed-forward.
 
-Structure and defaults: huggingface/transformers src/transformers/models/stablelm and models/persimmon (v5.23). StableLM 2 12B
-normalises each query and key head with a vector of its own (`qk_layernorm`) and has one norm a layer (`use_parallel_residual`).
+Structure and defaults: huggingface/transformers src/transformers/models/stablelm and models/persimmon (v5.23). StableLM
+2 12B normalises each query and key head with a vector of its own (`qk_layernorm`) and has one norm a layer
+(`use_parallel_residual`).
 """
 
 from tonnage.architectures._classic import beside, full_attention, plain_mlp, width
@@ -29,8 +31,14 @@ def stablelm(c: Config) -> Model:
 @architecture("PersimmonForCausalLM", model_types=("persimmon",))
 def persimmon(c: Config) -> Model:
     norms = "layer-head" if c.flag("qk_layernorm", default=True) else ""
-    mixer = full_attention(c, bias=True, fused="query_key_value", names=("q", "k", "v", "dense"), qk_norm=norms,
-                           norm_names=("q_layernorm", "k_layernorm"))  # fmt: skip
+    mixer = full_attention(
+        c,
+        bias=True,
+        fused="query_key_value",
+        names=("q", "k", "v", "dense"),
+        qk_norm=norms,
+        norm_names=("q_layernorm", "k_layernorm"),
+    )
     feed = plain_mlp(c, "intermediate_size", names=("dense_h_to_4h", "dense_4h_to_h"))
     layer = pre_norm("decoder layer", mixer, feed, width(c), "layer")
     tied = c.flag("tie_word_embeddings", default=False)

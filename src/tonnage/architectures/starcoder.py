@@ -1,4 +1,5 @@
-"""StarCoder: GPT-BigCode (SantaCoder, StarCoder 1: one key/value head, learned positions) and StarCoder 2 (rotary, windows).
+"""StarCoder: GPT-BigCode (SantaCoder, StarCoder 1: one key/value head, learned positions) and StarCoder 2 (rotary,
+windows).
 
 Structure and defaults: huggingface/transformers src/transformers/models/gpt_bigcode and models/starcoder2 (v5.23).
 """

@@ -1,9 +1,10 @@
-"""T5, T5 v1.1, Flan-T5, ByT5, mT5 and UMT5: encoder and decoder with tables of relative positions, and the encoder alone.
+"""T5, T5 v1.1, Flan-T5, ByT5, mT5 and UMT5: encoder and decoder with tables of relative positions, and the encoder
+alone.
 
-Structure and defaults: huggingface/transformers src/transformers/models/t5, mt5 and umt5 (v5.23). The table is in the first layer
-of each stack (T5, mT5) or in every layer (UMT5). Encoder and decoder share the embedding. The head is tied where the config does
-not say otherwise; those of T5 v1.1, Flan-T5, mT5 and UMT5 say tie_word_embeddings: false, and their checkpoints hold a head of
-their own, although a model that transformers v5 makes from the config alone ties it.
+Structure and defaults: huggingface/transformers src/transformers/models/t5, mt5 and umt5 (v5.23). The table is in the
+first layer of each stack (T5, mT5) or in every layer (UMT5). Encoder and decoder share the embedding. The head is tied
+where the config does not say otherwise; those of T5 v1.1, Flan-T5, mT5 and UMT5 say tie_word_embeddings: false, and
+their checkpoints hold a head of their own, although a model that transformers v5 makes from the config alone ties it.
 """
 
 from typing import Any, Literal
@@ -22,25 +23,41 @@ NAMES = ("q", "k", "v", "o")
 
 
 @architecture(
-    "T5Model", "T5ForConditionalGeneration", "T5WithLMHeadModel", "T5EncoderModel", "T5ForSequenceClassification",
-    "T5ForTokenClassification", "T5ForQuestionAnswering", model_types=("t5",),
-)  # fmt: skip
+    "T5Model",
+    "T5ForConditionalGeneration",
+    "T5WithLMHeadModel",
+    "T5EncoderModel",
+    "T5ForSequenceClassification",
+    "T5ForTokenClassification",
+    "T5ForQuestionAnswering",
+    model_types=("t5",),
+)
 def t5(c: Config) -> Model:
     return _t5(c.with_defaults(DEFAULTS), "t5", every_layer=False)
 
 
 @architecture(
-    "MT5Model", "MT5ForConditionalGeneration", "MT5EncoderModel", "MT5ForSequenceClassification", "MT5ForTokenClassification",
-    "MT5ForQuestionAnswering", model_types=("mt5",),
-)  # fmt: skip
+    "MT5Model",
+    "MT5ForConditionalGeneration",
+    "MT5EncoderModel",
+    "MT5ForSequenceClassification",
+    "MT5ForTokenClassification",
+    "MT5ForQuestionAnswering",
+    model_types=("mt5",),
+)
 def mt5(c: Config) -> Model:
     return _t5(c.with_defaults(LATER_DEFAULTS), "mt5", every_layer=False)
 
 
 @architecture(
-    "UMT5Model", "UMT5ForConditionalGeneration", "UMT5EncoderModel", "UMT5ForSequenceClassification",
-    "UMT5ForTokenClassification", "UMT5ForQuestionAnswering", model_types=("umt5",),
-)  # fmt: skip
+    "UMT5Model",
+    "UMT5ForConditionalGeneration",
+    "UMT5EncoderModel",
+    "UMT5ForSequenceClassification",
+    "UMT5ForTokenClassification",
+    "UMT5ForQuestionAnswering",
+    model_types=("umt5",),
+)
 def umt5(c: Config) -> Model:
     return _t5(c.with_defaults(LATER_DEFAULTS), "umt5", every_layer=True)
 
@@ -101,8 +118,15 @@ def _layer(c: Config, name: str, side: str, relative: bool) -> Block:
 
 def _attention(c: Config, name: str, **options: Any) -> Attention:
     heads = c.size("num_heads")
-    return Attention(name=name, hidden_size=c.size("d_model"), heads=heads, kv_heads=heads, head_dim=c.size("d_kv"),
-                     names=NAMES, **options)  # fmt: skip
+    return Attention(
+        name=name,
+        hidden_size=c.size("d_model"),
+        heads=heads,
+        kv_heads=heads,
+        head_dim=c.size("d_kv"),
+        names=NAMES,
+        **options,
+    )
 
 
 def _feed(c: Config, name: str) -> MLP:

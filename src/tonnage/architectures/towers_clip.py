@@ -20,7 +20,7 @@ from tonnage.architectures._towers import (
     stack,
     table,
     vision_layer,
-)  # fmt: skip
+)
 from tonnage.ops import Attention, Op, Parameter
 
 BASE = {
@@ -36,10 +36,14 @@ SIGLIP2 = {**SIGLIP, "num_patches": 256}
 IDEFICS2 = {**BASE, "patch_size": 32, "vision_use_head": False}
 IDEFICS3 = {**IDEFICS2, "hidden_size": 1152, "num_attention_heads": 16}
 PHI4 = {
-    "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27, "num_attention_heads": 16,
+    "hidden_size": 1152,
+    "intermediate_size": 4304,
+    "num_hidden_layers": 27,
+    "num_attention_heads": 16,
     "image_size": 448,
-    "patch_size": 14, "vision_use_head": True,
-}  # fmt: skip
+    "patch_size": 14,
+    "vision_use_head": True,
+}
 
 
 @tower("clip_vision_model")
@@ -100,13 +104,20 @@ def pooling_head(c: Config) -> tuple[Op, ...]:
     width, heads = c.size("hidden_size"), c.size("num_attention_heads")
     return (
         Parameter(name="head.probe", elements=width, part="vision"),
-        Attention(name="head.attention", hidden_size=width, heads=heads, kv_heads=heads,
-                  head_dim=head_width(c, width, heads),
-                  bias=True,
-                  causal=False, fused="in_proj", names=OUT_PROJ),
+        Attention(
+            name="head.attention",
+            hidden_size=width,
+            heads=heads,
+            kv_heads=heads,
+            head_dim=head_width(c, width, heads),
+            bias=True,
+            causal=False,
+            fused="in_proj",
+            names=OUT_PROJ,
+        ),
         norm("head.layernorm", width, "layer"),
         plain_mlp(width, c.size("intermediate_size"), name="head.mlp"),
-    )  # fmt: skip
+    )
 
 
 def encoder(c: Config, name: str, before: Sequence[Op], after: Sequence[Op]) -> Branch:

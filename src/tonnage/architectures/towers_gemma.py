@@ -23,11 +23,17 @@ from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.ops import Attention, Convolution, Linear, Op, Parameter
 
 VISION4 = {
-    "hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 16, "num_attention_heads": 12,
+    "hidden_size": 768,
+    "intermediate_size": 3072,
+    "num_hidden_layers": 16,
+    "num_attention_heads": 12,
     "num_key_value_heads": 12,
-    "head_dim": 64, "patch_size": 16, "position_embedding_size": 10240, "use_clipped_linears": False,
+    "head_dim": 64,
+    "patch_size": 16,
+    "position_embedding_size": 10240,
+    "use_clipped_linears": False,
     "standardize": False,
-}  # fmt: skip
+}
 AUDIO4 = {
     "hidden_size": 1024, "num_hidden_layers": 12, "num_attention_heads": 8, "subsampling_conv_channels": [128, 32],
     "conv_kernel_size": 5, "attention_chunk_size": 12, "attention_context_left": 13, "attention_context_right": 0,
@@ -70,10 +76,15 @@ def gemma4_audio(c: Config) -> Branch:
     width = c.size("hidden_size")
     channels = whole_numbers(c, "subsampling_conv_channels", 2)
     names = {
-        "first": "feed_forward1", "last": "feed_forward2", "attention": "self_attn", "post": "post",
+        "first": "feed_forward1",
+        "last": "feed_forward2",
+        "attention": "self_attn",
+        "post": "post",
         "before": "norm_pre_attn",
-        "positions": "self_attn.relative_k_proj", "behind": "norm_post_attn", "out": "norm_out",
-    }  # fmt: skip
+        "positions": "self_attn.relative_k_proj",
+        "behind": "norm_post_attn",
+        "out": "norm_out",
+    }
     layer = conformer(c, width, c.size("num_attention_heads"), c.size("conv_kernel_size"), visible(c, ""), names)
     clipped = bounds(10 if c.flag("use_clipped_linears") else 0)
     before = subsampling(channels, [9, 9], channels[0] // 4 * channels[1], width)
@@ -91,10 +102,15 @@ def gemma3n_audio(c: Config) -> Branch:
     for (_, wide), (_, step) in zip(kernels, pairs(c, "sscp_conv_stride_size"), strict=True):
         frequencies = max((frequencies + 2 - wide) // step + 1, 1)
     names = {
-        "first": "ffw_layer_start", "last": "ffw_layer_end", "attention": "attention.attn", "post": "post",
-        "positions": "attention.attn.relative_position_embedding.pos_proj", "before": "attention.pre_attn_norm",
-        "behind": "attention.post_norm", "out": "norm",
-    }  # fmt: skip
+        "first": "ffw_layer_start",
+        "last": "ffw_layer_end",
+        "attention": "attention.attn",
+        "post": "post",
+        "positions": "attention.attn.relative_position_embedding.pos_proj",
+        "before": "attention.pre_attn_norm",
+        "behind": "attention.post_norm",
+        "out": "norm",
+    }
     layer = conformer(
         c, width, c.size("conf_num_attention_heads"), c.size("conf_conv_kernel_size"), visible(c, "conf_"), names
     )
@@ -136,9 +152,16 @@ def conformer(c: Config, width: int, heads: int, kernel: int, window: int, names
     """Half a feed-forward, local attention with relative positions, a light convolution, and the other half."""
     if width % heads:
         raise InvalidInput(f"{c.where}: the number of attention heads ({heads}) must divide hidden_size ({width}).")
-    mixer = bidirectional(c, name=names["attention"], hidden_size=width, heads=heads, head_dim=width // heads,
-                          bias=False,
-                          window=window, names=("q_proj", "k_proj", "v_proj", names["post"]))  # fmt: skip
+    mixer = bidirectional(
+        c,
+        name=names["attention"],
+        hidden_size=width,
+        heads=heads,
+        head_dim=width // heads,
+        bias=False,
+        window=window,
+        names=("q_proj", "k_proj", "v_proj", names["post"]),
+    )
     return Block(
         "conformer layer",
         (
@@ -240,8 +263,15 @@ def expansion(name: str, inputs: int, outputs: int, inner: int, between: tuple[O
 
 def multi_query(width: int, heads: int, head_dim: int, shrunk: bool) -> Block:
     """Attention over the feature map with one key-value head; `shrunk`: keys and values of every second point."""
-    mixer = Attention(name="attn", hidden_size=width, heads=heads, kv_heads=1, head_dim=head_dim, causal=False,
-                      names=("query.proj", "key.proj", "value.proj", "output.proj"))  # fmt: skip
+    mixer = Attention(
+        name="attn",
+        hidden_size=width,
+        heads=heads,
+        kv_heads=1,
+        head_dim=head_dim,
+        causal=False,
+        names=("query.proj", "key.proj", "value.proj", "output.proj"),
+    )
     down: tuple[Op, ...] = ()
     if shrunk:
         for name in ("key", "value"):

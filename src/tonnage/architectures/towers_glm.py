@@ -8,10 +8,18 @@ from tonnage.architectures._towers import bidirectional, grid, linear, patch_are
 from tonnage.ops import MLP, Convolution
 
 GLM4V = {
-    "depth": 24, "hidden_size": 1536, "num_heads": 12, "in_channels": 3, "image_size": 336, "patch_size": 14,
-    "spatial_merge_size": 2, "temporal_patch_size": 2, "out_hidden_size": 4096, "intermediate_size": 13696,
+    "depth": 24,
+    "hidden_size": 1536,
+    "num_heads": 12,
+    "in_channels": 3,
+    "image_size": 336,
+    "patch_size": 14,
+    "spatial_merge_size": 2,
+    "temporal_patch_size": 2,
+    "out_hidden_size": 4096,
+    "intermediate_size": 13696,
     "attention_bias": False,
-}  # fmt: skip
+}
 
 
 @tower("glm4v", "glm4v_vision", "glm4v_moe", "glm4v_moe_vision")

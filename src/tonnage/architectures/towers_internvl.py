@@ -55,8 +55,14 @@ def intern_vit(c: Config) -> Branch:
 def internvit(c: Config, bias: bool, qk_norm: bool, before: tuple[Op, ...], after: tuple[Op, ...]) -> Branch:
     """Each residual branch is scaled by a learned vector."""
     width = c.size("hidden_size")
-    mixer = bidirectional(c, name="attention", bias=bias, out_bias=True, qk_norm="full" if qk_norm else "",
-                          names=("q_proj", "k_proj", "v_proj", "projection_layer"))  # fmt: skip
+    mixer = bidirectional(
+        c,
+        name="attention",
+        bias=bias,
+        out_bias=True,
+        qk_norm="full" if qk_norm else "",
+        names=("q_proj", "k_proj", "v_proj", "projection_layer"),
+    )
     scales = tuple(Parameter(name=name, elements=width, part="vision") for name in ("lambda_1", "lambda_2"))
     kind = NORMS[c.one_of("norm_type", tuple(NORMS))]
     layer = vision_layer(

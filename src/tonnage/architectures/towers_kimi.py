@@ -13,11 +13,18 @@ from tonnage.architectures._towers import bidirectional, patch_area, patches, pl
 from tonnage.kernel.errors import InvalidInput
 
 DEFAULTS = {
-    "attn_bias": True, "linear_bias": True, "patch_embed_proj_bias": True, "norm_type": "layernorm",
-    "hidden_size": 1152, "intermediate_size": 4304, "num_attention_heads": 16, "num_hidden_layers": 27,
+    "attn_bias": True,
+    "linear_bias": True,
+    "patch_embed_proj_bias": True,
+    "norm_type": "layernorm",
+    "hidden_size": 1152,
+    "intermediate_size": 4304,
+    "num_attention_heads": 16,
+    "num_hidden_layers": 27,
     "patch_size": 14,
-    "init_pos_emb_height": 64, "init_pos_emb_width": 64,
-}  # fmt: skip
+    "init_pos_emb_height": 64,
+    "init_pos_emb_width": 64,
+}
 NORMS: dict[str, NormKind] = {"layernorm": "layer", "rmsnorm": "rms"}
 
 
@@ -31,8 +38,16 @@ def moonvit(c: Config) -> Branch:
         raise InvalidInput(
             f"{c.where}: vt_num_attention_heads ({heads}) must divide the width of the attention ({inner})."
         )
-    mixer = bidirectional(c, name="attn", hidden_size=width, heads=heads, head_dim=inner // heads, fused="wqkv",
-                          names=("q", "k", "v", "wo"), bias=c.flag("attn_bias"))  # fmt: skip
+    mixer = bidirectional(
+        c,
+        name="attn",
+        hidden_size=width,
+        heads=heads,
+        head_dim=inner // heads,
+        fused="wqkv",
+        names=("q", "k", "v", "wo"),
+        bias=c.flag("attn_bias"),
+    )
     feed = plain_mlp(
         width, c.size("vt_intermediate_size", "intermediate_size"), names=("", "fc0", "fc1"), bias=c.flag("linear_bias")
     )

@@ -29,9 +29,14 @@ QWEN2_5 = {
     "out_hidden_size": 3584, "fullatt_block_indexes": [7, 15, 23, 31],
 }  # fmt: skip
 QWEN3_5 = {
-    **SHARED, "depth": 27, "hidden_size": 1152, "intermediate_size": 4304, "patch_size": 16, "out_hidden_size": 3584,
+    **SHARED,
+    "depth": 27,
+    "hidden_size": 1152,
+    "intermediate_size": 4304,
+    "patch_size": 16,
+    "out_hidden_size": 3584,
     "num_position_embeddings": 2304,
-}  # fmt: skip
+}
 QWEN3 = {**QWEN3_5, "deepstack_visual_indexes": [8, 16, 24]}
 NAME = "qwen vision tower"
 FC = ("", "linear_fc1", "linear_fc2")
@@ -115,9 +120,17 @@ def patch_attention(
 ) -> Attention:
     if width % heads:
         raise InvalidInput(f"{c.where}: num_heads ({heads}) must divide the width of the tower ({width}).")
-    return bidirectional(c, name="attn", hidden_size=width, heads=heads, kv_heads=groups or heads,
-                         head_dim=width // heads, fused="qkv",
-                         window=window, names=("q", "k", "v", "proj"))  # fmt: skip
+    return bidirectional(
+        c,
+        name="attn",
+        hidden_size=width,
+        heads=heads,
+        kv_heads=groups or heads,
+        head_dim=width // heads,
+        fused="qkv",
+        window=window,
+        names=("q", "k", "v", "proj"),
+    )
 
 
 def first(c: Config, width: int, bias: bool) -> Op:

@@ -15,18 +15,29 @@ from tonnage.kernel.errors import InvalidInput
 from tonnage.ops import Attention, Convolution, Op, Parameter
 
 WHISPER = {
-    "num_mel_bins": 80, "d_model": 384, "encoder_layers": 4, "encoder_attention_heads": 6, "encoder_ffn_dim": 1536,
+    "num_mel_bins": 80,
+    "d_model": 384,
+    "encoder_layers": 4,
+    "encoder_attention_heads": 6,
+    "encoder_ffn_dim": 1536,
     "max_source_positions": 1500,
-}  # fmt: skip
+}
 LARGE = {
-    "num_mel_bins": 128, "d_model": 1280, "encoder_layers": 32, "encoder_attention_heads": 20, "encoder_ffn_dim": 5120,
+    "num_mel_bins": 128,
+    "d_model": 1280,
+    "encoder_layers": 32,
+    "encoder_attention_heads": 20,
+    "encoder_ffn_dim": 5120,
     "max_source_positions": 1500,
-}  # fmt: skip
+}
 VOXTRAL = {
-    "num_mel_bins": 128, "hidden_size": 1280, "num_hidden_layers": 32, "num_attention_heads": 20,
+    "num_mel_bins": 128,
+    "hidden_size": 1280,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 20,
     "intermediate_size": 5120,
     "max_source_positions": 1500,
-}  # fmt: skip
+}
 OMNI2_5 = {**LARGE, "output_dim": 3584}
 OMNI3 = {**OMNI2_5, "downsample_hidden_size": 480}
 

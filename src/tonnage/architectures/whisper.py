@@ -13,9 +13,13 @@ from tonnage.architectures.towers_whisper import whisper as encoder
 from tonnage.kernel.errors import InvalidInput
 
 DECODER = {
-    **WHISPER, "vocab_size": 51_865, "decoder_layers": 4, "decoder_attention_heads": 6, "decoder_ffn_dim": 1536,
+    **WHISPER,
+    "vocab_size": 51_865,
+    "decoder_layers": 4,
+    "decoder_attention_heads": 6,
+    "decoder_ffn_dim": 1536,
     "max_target_positions": 448,
-}  # fmt: skip
+}
 
 
 @architecture("WhisperForConditionalGeneration", model_types=("whisper",))
@@ -24,10 +28,16 @@ def whisper(c: Config) -> Model:
     c = c.with_defaults(DECODER)
     text = text_decoder(c)
     context = c.size("max_target_positions")
-    return Model(name="", family="whisper", architecture="", hidden_size=text.hidden_size,
-                 vocab_size=c.size("vocab_size"),
-                 context=context, branches=(text, encoder(c)),
-                 tied=c.flag("tie_word_embeddings", default=True))  # fmt: skip
+    return Model(
+        name="",
+        family="whisper",
+        architecture="",
+        hidden_size=text.hidden_size,
+        vocab_size=c.size("vocab_size"),
+        context=context,
+        branches=(text, encoder(c)),
+        tied=c.flag("tie_word_embeddings", default=True),
+    )
 
 
 def text_decoder(c: Config) -> Branch:
@@ -46,5 +56,12 @@ def text_decoder(c: Config) -> Branch:
         ),
     )
     layers = [0] * c.depth("decoder_layers")
-    return decoder(c, [layer], layers, norm_kind="layer", tied=c.flag("tie_word_embeddings", default=True),
-                   positions=c.size("max_target_positions"), hidden_size=width)  # fmt: skip
+    return decoder(
+        c,
+        [layer],
+        layers,
+        norm_kind="layer",
+        tied=c.flag("tie_word_embeddings", default=True),
+        positions=c.size("max_target_positions"),
+        hidden_size=width,
+    )

@@ -23,13 +23,23 @@ KINDS = {"mamba": "mamba", "linear_attention": "mamba", "m": "mamba", "hybrid": 
 NAMES = ("embed_tokens", "", "final_layernorm")
 FUSED = ("gate_up_proj", "gate_up_proj", "down_proj")
 ZAMBA = {
-    "mamba_d_state": 16, "mamba_d_conv": 4, "mamba_expand": 2, "num_key_value_heads": 16, "attn_layer_period": 6,
-    "attn_layer_offset": 4, "tie_word_embeddings": True,
-}  # fmt: skip
+    "mamba_d_state": 16,
+    "mamba_d_conv": 4,
+    "mamba_expand": 2,
+    "num_key_value_heads": 16,
+    "attn_layer_period": 6,
+    "attn_layer_offset": 4,
+    "tie_word_embeddings": True,
+}
 ZAMBA2 = {
-    "mamba_d_state": 64, "mamba_d_conv": 4, "mamba_expand": 2, "mamba_ngroups": 1, "num_mem_blocks": 1,
-    "adapter_rank": 128, "tie_word_embeddings": True,
-}  # fmt: skip
+    "mamba_d_state": 64,
+    "mamba_d_conv": 4,
+    "mamba_expand": 2,
+    "mamba_ngroups": 1,
+    "num_mem_blocks": 1,
+    "adapter_rank": 128,
+    "tie_word_embeddings": True,
+}
 
 
 @architecture("Zamba2ForCausalLM", model_types=("zamba2",))
@@ -125,11 +135,17 @@ def mamba(c: Config) -> Mamba:
     """Mamba 1 in n_mamba_heads heads: each has its part of x_proj and dt_proj, together as large as one."""
     h = c.size("hidden_size")
     return Mamba(
-        name="mamba", hidden_size=h, inner_size=inner_size(c, "mamba_expand"), state_size=c.size("mamba_d_state"),
-        conv_kernel=c.size("mamba_d_conv"), dt_rank=step_rank(c, "mamba_dt_rank"), joiner="_",
-        bias=c.flag("mamba_proj_bias", default=False), conv_bias=c.flag("mamba_conv_bias", default=True),
+        name="mamba",
+        hidden_size=h,
+        inner_size=inner_size(c, "mamba_expand"),
+        state_size=c.size("mamba_d_state"),
+        conv_kernel=c.size("mamba_d_conv"),
+        dt_rank=step_rank(c, "mamba_dt_rank"),
+        joiner="_",
+        bias=c.flag("mamba_proj_bias", default=False),
+        conv_bias=c.flag("mamba_conv_bias", default=True),
         state_bytes=state_bytes(c),
-    )  # fmt: skip
+    )
 
 
 def kinds(c: Config) -> list[str]:

@@ -11,9 +11,15 @@ _DATE = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
 
 # The largest value that is still believable; beyond it a unit was mistaken. Generous: ten times what is on the market.
 LIMITS = {
-    "gib": 65_536.0, "mib": 65_536.0 * 1024, "gb_per_s": 1_000_000.0, "tflops": 1_000_000.0, "watts": 1_000_000.0,
-    "usd": 100_000_000.0, "fraction": 1.0, "grams": 5_000.0,
-}  # fmt: skip
+    "gib": 65_536.0,
+    "mib": 65_536.0 * 1024,
+    "gb_per_s": 1_000_000.0,
+    "tflops": 1_000_000.0,
+    "watts": 1_000_000.0,
+    "usd": 100_000_000.0,
+    "fraction": 1.0,
+    "grams": 5_000.0,
+}
 
 
 def within(value: float | None, unit: str, where: str) -> None:

@@ -20,8 +20,10 @@ KINDS = ("gpu", "tpu", "npu", "cpu", "apple")
 
 
 class MemoryForm(Struct, forbid_unknown_fields=True):
-    """`nominal_gib` is what is sold, `reported_mib` what the driver shows, `runtime_mib` the total that the runtime gives programs,
-    `context_mib` what a process of PyTorch holds outside of its allocator, `system_gib` what a shared memory's system keeps."""
+    """`nominal_gib` is what is sold, `reported_mib` what the driver shows, `runtime_mib` the total that the runtime
+    gives programs, `context_mib` what a process of PyTorch holds outside of its allocator, `system_gib` what a
+    shared memory's system keeps.
+    """
 
     nominal_gib: float
     kind: str
@@ -105,12 +107,22 @@ def _accelerator(form: AcceleratorFile, variant: str) -> Accelerator:
         name = f"{name}:{toml_files.key(variant)}"
         sources = _with_memory_from(sources, Fact(source=chosen.source, as_of=chosen.as_of))
     return Accelerator(
-        name=name, vendor=form.vendor, kind=form.kind, generation=form.generation, memory=_memory(memory),
+        name=name,
+        vendor=form.vendor,
+        kind=form.kind,
+        generation=form.generation,
+        memory=_memory(memory),
         dense_flops={precision: peak * fraction * TERA for precision, peak in form.dense_tflops.items()},
         sparse_flops={precision: peak * fraction * TERA for precision, peak in form.sparse_tflops.items()},
-        scale_up=links.link(form.scale_up), host_link=links.link(form.host_link), tdp_watts=form.tdp_watts,
-        default_node=form.default_node, sources=sources, why=form.why, variants=tuple(form.variants), note=form.note,
-    )  # fmt: skip
+        scale_up=links.link(form.scale_up),
+        host_link=links.link(form.host_link),
+        tdp_watts=form.tdp_watts,
+        default_node=form.default_node,
+        sources=sources,
+        why=form.why,
+        variants=tuple(form.variants),
+        note=form.note,
+    )
 
 
 def _variant(form: AcceleratorFile, name: str) -> VariantForm:
@@ -141,12 +153,15 @@ def _with_memory_from(sources: dict[str, Fact], fact: Fact) -> dict[str, Fact]:
 def _memory(memory: MemoryForm) -> Memory:
     reported, runtime, bandwidth = memory.reported_mib, memory.runtime_mib, memory.bandwidth_gb_per_s
     return Memory(
-        nominal_bytes=round(memory.nominal_gib * GIB), reported_bytes=round(reported * MIB) if reported else None,
+        nominal_bytes=round(memory.nominal_gib * GIB),
+        reported_bytes=round(reported * MIB) if reported else None,
         runtime_bytes=round(runtime * MIB) if runtime else None,
         context_bytes=round(memory.context_mib * MIB) if memory.context_mib else None,
-        system_bytes=round(memory.system_gib * GIB), kind=memory.kind, unified=memory.unified,
+        system_bytes=round(memory.system_gib * GIB),
+        kind=memory.kind,
+        unified=memory.unified,
         bytes_per_second=bandwidth * GB if bandwidth else None,
-    )  # fmt: skip
+    )
 
 
 def _check(form: AcceleratorFile, where: str) -> None:
@@ -173,14 +188,17 @@ def _check_memory(memory: MemoryForm, where: str) -> None:
         )
     if memory.context_mib is not None and not 0 < memory.context_mib < memory.nominal_gib * 1024 / 2:
         raise InvalidInput(
-            f"{where}.context_mib must be above 0 and below half of nominal_gib ({memory.nominal_gib}). Got {memory.context_mib}."
+            f"{where}.context_mib must be above 0 and below half of nominal_gib ({memory.nominal_gib}). Got "
+            f"{memory.context_mib}."
         )
     if not 0 <= memory.system_gib < memory.nominal_gib:
         raise InvalidInput(f"{where}.system_gib must be at least 0 and below nominal_gib. Got {memory.system_gib}.")
 
 
 def _check_reading(memory: MemoryForm, field: str, value: float | None, where: str) -> None:
-    """A reading of the whole memory in MiB: not above what is sold, and not so far below that its unit must be another."""
+    """A reading of the whole memory in MiB: not above what is sold, and not so far below that its unit must be
+    another.
+    """
     _checks.within(value, "mib", f"{where}.{field}")
     if value and value > memory.nominal_gib * 1024:
         raise InvalidInput(f"{where}.{field} ({value}) exceeds nominal_gib ({memory.nominal_gib}): MiB for GiB?")

@@ -15,10 +15,11 @@ DEAREST = 1000.0  # USD for a million tokens: ten times what any hosted model co
 
 
 class ApiPrice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a provider asks for a million tokens of prompts and of answers, in US dollars: list price of the usual tier, without discounts.
+    """What a provider asks for a million tokens of prompts and of answers, in US dollars: list price of the usual tier,
+    without discounts.
 
-    `model`: the catalogue's name of what has its shape; `called`: what the provider calls it. `cached_input_usd`: of tokens of a prompt that it
-    has already, None where it lists no such price: then they cost as any others.
+    `model`: the catalogue's name of what has its shape; `called`: what the provider calls it. `cached_input_usd`: of
+    tokens of a prompt that it has already, None where it lists no such price: then they cost as any others.
     """
 
     provider: str
@@ -45,7 +46,9 @@ class ApiPriceFile(Struct, forbid_unknown_fields=True):
 
 @cache
 def api_prices() -> tuple[ApiPrice, ...]:
-    """All prices by the token, the user's own first. One of the user's own stands for what is shipped of the same provider and model."""
+    """All prices by the token, the user's own first. One of the user's own stands for what is shipped of the same
+    provider and model.
+    """
     own = [price for path in toml_files.user_files("api_prices") for price in load(path).price]
     taken = {(price.provider, price.model) for price in own}
     shipped = [price for path in sorted((toml_files.HERE / "api_prices").glob("*.toml")) for price in load(path).price]
@@ -81,7 +84,9 @@ def load(path: Path) -> ApiPriceFile:
         for name in ("input_usd", "output_usd", "cached_input_usd"):
             value = getattr(price, name)
             if value is not None and not 0 < value <= DEAREST:
-                raise InvalidInput(f"{where}: {name} must be above 0 and at most {DEAREST:,.0f} USD a million tokens. Got {value!r}.")  # fmt: skip
+                raise InvalidInput(
+                    f"{where}: {name} must be above 0 and at most {DEAREST:,.0f} USD a million tokens. Got {value!r}."
+                )
         _checks.one_of(toml_files.key(price.model), [price.model], f"{where}: model")
         if not price.source.strip() or not price.provider.strip():
             raise InvalidInput(f"{where}: source and provider must not be empty.")

@@ -47,13 +47,17 @@ def cluster(text: str) -> Cluster:
 
 
 def says_how_many(text: str) -> bool:
-    """Whether a text says how many accelerators: with a number, or as a node or this machine does. `h100` leaves it open."""
+    """Whether a text says how many accelerators: with a number, or as a node or this machine does. `h100` leaves it
+    open.
+    """
     counts, name = _counts(text)
     return bool(counts) or name == "local" or _named(name)[1] is not None
 
 
 def parts(text: str) -> tuple[list[int], Accelerator, Node | None]:
-    """What a name says before anything is filled in: its counts, none where it has none, its accelerator, and the node where it names one."""
+    """What a name says before anything is filled in: its counts, none where it has none, its accelerator, and the
+    node where it names one.
+    """
     if len(text) > LONGEST:
         raise InvalidInput(f"a cluster's name has at most {LONGEST:,} characters. Got {shown(text)}.")
     counts, name = _counts(text)
@@ -77,7 +81,9 @@ def _left_open(name: str, taken: Accelerator) -> str:
 
 
 def _counts(text: str) -> tuple[list[int], str]:
-    """Cut "16x8xNAME" into [16, 8] and NAME. "NAME:8", as schedulers write it, "8 NAME" and "NAMEx8" are [8] and NAME."""
+    """Cut "16x8xNAME" into [16, 8] and NAME. "NAME:8", as schedulers write it, "8 NAME" and "NAMEx8" are [8] and
+    NAME.
+    """
     rest, counts = text.strip().replace("×", "x").replace("*", "x"), []
     while True:
         number, separator, after = rest.partition("x")
@@ -139,16 +145,22 @@ def _named(name: str) -> tuple[Accelerator, Node | None]:
     if name.endswith(".toml") or any(separator in name for separator in "/\\"):
         allowed_file(name, A_MACHINE)  # says so where none may be named
         raise InvalidInput(
-            f"there is no file {shown(name, 300)}. A cluster is a name, as in 8xH100-SXM-80GB, or a TOML file of yours (docs/catalogue.md)."
+            f"there is no file {shown(name, 300)}. A cluster is a name, as in 8xH100-SXM-80GB, or a TOML "
+            "file of yours (docs/catalogue.md)."
         )
     if toml_files.key(name) in KINDS:
         alike = [each for each in accelerator_names() if accelerator_named(each).kind == toml_files.key(name)]
         more = f" and {len(alike) - SHOWN} more" if len(alike) > SHOWN else ""
         raise UnknownName(
-            f"{shown(name)} is a kind of accelerator, not a name: take one of {', '.join(alike[:SHOWN])}{more}, or local, which is this machine."
+            f"{shown(name)} is a kind of accelerator, not a name: take one of "
+            f"{', '.join(alike[:SHOWN])}{more}, or local, which is this machine."
         )
-    raise unknown("accelerator or node", name, [*accelerator_names(), *node_names()],
-                  [*toml_files.aliases("accelerators"), *toml_files.aliases("nodes")])  # fmt: skip
+    raise unknown(
+        "accelerator or node",
+        name,
+        [*accelerator_names(), *node_names()],
+        [*toml_files.aliases("accelerators"), *toml_files.aliases("nodes")],
+    )
 
 
 def _user_file(path: Path) -> tuple[Accelerator, Node | None]:
@@ -161,7 +173,8 @@ def _user_file(path: Path) -> tuple[Accelerator, Node | None]:
 def _of_nodes(text: str, counts: list[int], node: Node, accelerator: Accelerator) -> Cluster:
     if len(counts) > 1:
         raise InvalidInput(
-            f"{node.name} already has {counted(node.accelerators, 'accelerators')}: write {counts[0]}x{node.name}. Got {shown(text)}."
+            f"{node.name} already has {counted(node.accelerators, 'accelerators')}: write "
+            f"{counts[0]}x{node.name}. Got {shown(text)}."
         )
     return _checked(text, accelerator, counts[0] if counts else 1, node.accelerators, node)
 
@@ -186,5 +199,11 @@ def _checked(text: str, accelerator: Accelerator, nodes: int, each: int, node: N
         raise _too_many(text)
     if node is not None and node.inside and 0 < node.inside.joins <= node.accelerators < each:
         # a larger machine than the usual one, of which nothing is known but what joins its cards and leads out
-        node = Node(name=accelerator.name, accelerator=accelerator.name, accelerators=each, inside=node.inside, outside=node.outside)  # fmt: skip
+        node = Node(
+            name=accelerator.name,
+            accelerator=accelerator.name,
+            accelerators=each,
+            inside=node.inside,
+            outside=node.outside,
+        )
     return Cluster(accelerator=accelerator, num_nodes=nodes, accelerators_per_node=each, node=node)

@@ -41,7 +41,10 @@ def grid(name: str) -> Grid:
         if wanted in {toml_files.key(known) for known in (one.name, *one.aliases)}:
             return one
     known = ", ".join(sorted(one.name for one in grids()))
-    raise MissingDatum(f"no source says what a kilowatt-hour of {shown(name)} emits. Give gCO2e per kWh as a number, or one of: {known}.")  # fmt: skip
+    raise MissingDatum(
+        f"no source says what a kilowatt-hour of {shown(name)} emits. Give gCO2e per kWh as a number, or one "
+        f"of: {known}."
+    )
 
 
 def load(path: Path) -> GridFile:

@@ -13,7 +13,9 @@ Mesh = Literal["", "full", "cube"]
 
 
 class LinkForm(Struct, forbid_unknown_fields=True):
-    """`gb_per_s` is in one direction and per accelerator, all links of that kind together; `mesh`, `mesh_links`: see spec.Link."""
+    """`gb_per_s` is in one direction and per accelerator, all links of that kind together; `mesh`, `mesh_links`: see
+    spec.Link.
+    """
 
     name: str
     gb_per_s: float
@@ -31,7 +33,8 @@ def check(form: LinkForm | None, where: str) -> None:
             raise InvalidInput(f"{where}.joins must be at least 2, or 0 for all of a node. Got {shown(form.joins)}.")
         if form.mesh_links < 0 or bool(form.mesh) != bool(form.mesh_links):
             raise InvalidInput(
-                f"{where}.mesh_links must be at least 1 where mesh is said, and 0 where it is not. Got {shown(form.mesh_links)}."
+                f"{where}.mesh_links must be at least 1 where mesh is said, and 0 where it is not. Got "
+                f"{shown(form.mesh_links)}."
             )
 
 

@@ -18,10 +18,11 @@ SECONDS = 10
 
 
 class Found(NamedTuple):
-    """The driver's name of an accelerator, its total bytes as the driver reports them, and as programs get them, where it says so.
+    """The driver's name of an accelerator, its total bytes as the driver reports them, and as programs get them, where
+    it says so.
 
-    NVIDIA's driver names what it and the firmware keep ("reserved", since version 510): the total without it is what cudaMemGetInfo
-    gives. For AMD both totals are one.
+    NVIDIA's driver names what it and the firmware keep ("reserved", since version 510): the total without it is what
+    cudaMemGetInfo gives. For AMD both totals are one.
     """
 
     name: str
@@ -97,7 +98,9 @@ def _nvml() -> list[Found]:
 
 
 def _nvml_memory(pynvml: Any, handle: Any) -> tuple[int, int | None]:
-    """Total as the driver reports it, and without what it keeps; a driver or a library before 510 tells the first alone."""
+    """Total as the driver reports it, and without what it keeps; a driver or a library before 510 tells the first
+    alone.
+    """
     try:
         memory = pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2)
         return int(memory.total), int(memory.total) - int(memory.reserved)

@@ -1,4 +1,6 @@
-"""The catalogue of models: catalogue/models/*.toml -> a config.json's fields, with what was published about the model."""
+"""The catalogue of models: catalogue/models/*.toml -> a config.json's fields, with what was published about the
+model.
+"""
 
 import re
 from collections.abc import Mapping
@@ -19,8 +21,8 @@ class Published(Struct, forbid_unknown_fields=True):
     """A published count. A number is exact; a text such as "8.03B" is rounded, and must agree to its last digit.
 
     `counts` says what was counted: "all" (the whole checkpoint, multi-token prediction included if it has that),
-    "model" (what transformers loads), "text" (the language model without its towers), "non-embedding", "active" (parameters
-    that a token passes through), "active without table" (less the input table), "active non-embedding".
+    "model" (what transformers loads), "text" (the language model without its towers), "non-embedding", "active"
+    (parameters that a token passes through), "active without table" (less the input table), "active non-embedding".
     """
 
     parameters: int | str
@@ -33,8 +35,8 @@ class Variant(Struct, forbid_unknown_fields=True):
     """What the config.json of another checkpoint of the same shape has otherwise, by the name of that checkpoint.
 
     A table such as text_config is a section, of which the fields given change; any other value, quantization_config and
-    rope_scaling too, is taken whole. `also` are further aliases of the file that mean this checkpoint; its name behind an
-    owner does so without being listed.
+    rope_scaling too, is taken whole. `also` are further aliases of the file that mean this checkpoint; its name behind
+    an owner does so without being listed.
     """
 
     config: dict[str, Any]
@@ -49,8 +51,9 @@ class Variant(Struct, forbid_unknown_fields=True):
 class ModelFile(Struct, forbid_unknown_fields=True):
     """The form of a file. `config` has the keys of the model's own config.json, those that decide its size.
 
-    `nulls`: keys that its config.json gives as null, which TOML cannot hold, where a class has another default; `load` puts them into
-    `config`. A shipped file has `hub`, `sources` and `published` too; who describes a model of his own may leave them out.
+    `nulls`: keys that its config.json gives as null, which TOML cannot hold, where a class has another default; `load`
+    puts them into `config`. A shipped file has `hub`, `sources` and `published` too; who describes a model of his own
+    may leave them out.
     """
 
     name: str
@@ -91,14 +94,23 @@ def named(form: ModelFile, name: str) -> ModelFile:
         return replace(form, aliases=aliases)
     variant = form.variants[meant]
     return replace(
-        form, name=meant, hub=variant.hub, aliases=aliases, note=variant.note, config=_changed(form.config, variant.config),
-        published=variant.published or form.published, variants={}, released="", why={},
+        form,
+        name=meant,
+        hub=variant.hub,
+        aliases=aliases,
+        note=variant.note,
+        config=_changed(form.config, variant.config),
+        published=variant.published or form.published,
+        variants={},
+        released="",
+        why={},
         sources={**form.sources, "variant": Source(variant.source, variant.as_of)},
-    )  # fmt: skip
+    )
 
 
 def hub_id(form: ModelFile, name: str) -> str:
-    """The id on the Hugging Face Hub of the checkpoint that `name` means: an alias of its own, such as that of an instructed one, else `hub`.
+    """The id on the Hugging Face Hub of the checkpoint that `name` means: an alias of its own, such as that of an
+    instructed one, else `hub`.
 
     Case does not matter to the Hub.
     """

@@ -1,4 +1,6 @@
-"""The catalogue of nodes: catalogue/nodes/*.toml -> Node. A node is also a name for a cluster: "dgx-h100", "4xdgx-h100"."""
+"""The catalogue of nodes: catalogue/nodes/*.toml -> Node. A node is also a name for a cluster: "dgx-h100",
+"4xdgx-h100".
+"""
 
 from pathlib import Path
 
@@ -59,14 +61,21 @@ def load(path: Path) -> Node:
     _check(form, called(path))
     memory = form.host_memory_gib
     return Node(
-        name=form.name, accelerator=form.accelerator, accelerators=form.accelerators,
+        name=form.name,
+        accelerator=form.accelerator,
+        accelerators=form.accelerators,
         accelerators_per_host=form.accelerators_per_host,
-        inside=links.link(form.inside), outside=links.link(form.outside),
-        host_memory_bytes=round(memory * GIB) if memory else None, cpus=form.cpus, storage=form.storage,
-        provider=form.provider, power_watts=form.power_watts,
+        inside=links.link(form.inside),
+        outside=links.link(form.outside),
+        host_memory_bytes=round(memory * GIB) if memory else None,
+        cpus=form.cpus,
+        storage=form.storage,
+        provider=form.provider,
+        power_watts=form.power_watts,
         sources={key: Fact(source=fact.source, as_of=fact.as_of) for key, fact in form.sources.items()},
-        why=form.why, note=form.note,
-    )  # fmt: skip
+        why=form.why,
+        note=form.note,
+    )
 
 
 def _check(form: NodeFile, where: str) -> None:

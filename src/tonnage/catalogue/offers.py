@@ -15,12 +15,20 @@ EVERYWHERE = "all"
 
 
 def offers(
-    accelerator: str = "", *, provider: str = "", kind: str = "", region: str = "", currency: str = "", term_months: int | None = None, at_least: int = 1
-) -> tuple[Price, ...]:  # fmt: skip
+    accelerator: str = "",
+    *,
+    provider: str = "",
+    kind: str = "",
+    region: str = "",
+    currency: str = "",
+    term_months: int | None = None,
+    at_least: int = 1,
+) -> tuple[Price, ...]:
     """Hourly prices that match what is given, the user's own first.
 
-    `term_months`: of a reserved price; `at_least`: accelerators of one machine. A region also finds prices that hold everywhere.
-    UnknownName for an accelerator, a provider, a region or a currency that nobody lists, InvalidInput for a kind that there is not.
+    `term_months`: of a reserved price; `at_least`: accelerators of one machine. A region also finds prices that hold
+    everywhere. UnknownName for an accelerator, a provider, a region or a currency that nobody lists, InvalidInput for a
+    kind that there is not.
     """
     chip = accelerator_named(accelerator).name if accelerator else ""
     if kind:
@@ -29,12 +37,15 @@ def offers(
         raise unknown("currency of prices", currency, currencies())
     who, where = provider_named(provider), region_named(region)
     return tuple(
-        price for price in (by_accelerator().get(chip, ()) if chip else prices())
-        if who in ("", price.provider) and kind in ("", price.kind)
+        price
+        for price in (by_accelerator().get(chip, ()) if chip else prices())
+        if who in ("", price.provider)
+        and kind in ("", price.kind)
         and (where in ("", EVERYWHERE, price.region) or price.region == EVERYWHERE)
-        and (not currency or currency.upper() == price.currency) and term_months in (None, price.term_months)
+        and (not currency or currency.upper() == price.currency)
+        and term_months in (None, price.term_months)
         and max(price.sizes, default=price.accelerators) >= at_least
-    )  # fmt: skip
+    )
 
 
 def bought(accelerator: str = "") -> tuple[Purchase, ...]:
@@ -64,13 +75,15 @@ def cheapest(found: Sequence[Price], rates: Rates | None = None) -> Price:
 
 
 def compared(found: Sequence[Price], rates: Rates | None = None) -> list[Price]:
-    """The prices that an answer chooses from: the user's own alone where there are such, offers before an index of what others paid.
+    """The prices that an answer chooses from: the user's own alone where there are such, offers before an index of what
+    others paid.
 
     MissingDatum without prices, or where all are in currencies without a rate: none is assumed.
     """
     if not found:
         raise MissingDatum(
-            "no price is known for this. `tonnage prices` lists those that are; write yours in <config directory>/prices/."
+            "no price is known for this. `tonnage prices` lists those that are; write yours in <config "
+            "directory>/prices/."
         )
     asked = [price for price in found if price in own_prices()] or list(found)
     known = [price for price in asked if price.currency == DOLLARS or price.currency in (rates or {})]
@@ -97,17 +110,22 @@ def rate(currency: str, rates: Rates | None) -> float:
         raise InvalidInput(
             f"the rate of {currency} must be above 0: how many {currency} one USD buys. Got {shown(given)}."
         )
-    return float(given)  # fmt: skip
+    return float(given)
 
 
 def no_rate(names: Sequence[str]) -> MissingDatum:
     """The error for prices whose currency has no rate."""
-    return MissingDatum(f"prices in {', '.join(names)} need a rate of exchange, and none is assumed: give how many of it one US dollar buys, "
-                        f"such as {names[0]}=7.2 (--exchange-rate on the command line, exchange_rate in Python).")  # fmt: skip
+    return MissingDatum(
+        f"prices in {', '.join(names)} need a rate of exchange, and none is assumed: give how many of it one "
+        "US dollar buys, "
+        f"such as {names[0]}=7.2 (--exchange-rate on the command line, exchange_rate in Python)."
+    )
 
 
 def parse_rates(text: str, what: str) -> dict[str, float]:
-    """Rates as people write them: "CNY=7.2,EUR=0.9", each for one US dollar; UnknownName for a currency that no price is in."""
+    """Rates as people write them: "CNY=7.2,EUR=0.9", each for one US dollar; UnknownName for a currency that no
+    price is in.
+    """
     known = [name for name in currencies() if name != DOLLARS]
     found: dict[str, float] = {}
     for part in text.replace("，", ",").split(","):

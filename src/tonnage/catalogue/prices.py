@@ -1,6 +1,7 @@
 """Dated prices: catalogue/prices/*.toml -> Price (rented, by the hour) and Purchase (bought).
 
-The user's own files come first, then what `tonnage prices refresh` read and what is shipped: of these two, the fresher ones.
+The user's own files come first, then what `tonnage prices refresh` read and what is shipped: of these two, the fresher
+ones.
 """
 
 import re
@@ -27,10 +28,10 @@ _CURRENCY = re.compile(r"[A-Z]{3}")
 class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one machine costs an hour: list price before tax and discounts, without storage and traffic.
 
-    `price_per_hour` is in `currency`; `usd_per_hour` the same in US dollars, None where the price is in another currency, because no rate
-    of exchange is assumed. `term_months`: how long a reserved machine is taken for, None where the provider does not say. `index`: what
-    others paid on average; nobody offers it. `sizes`: of a price by the accelerator, how many a machine may have that is sold so, and
-    `sizes_source` who says so; without them one alone.
+    `price_per_hour` is in `currency`; `usd_per_hour` the same in US dollars, None where the price is in another
+    currency, because no rate of exchange is assumed. `term_months`: how long a reserved machine is taken for, None
+    where the provider does not say. `index`: what others paid on average; nobody offers it. `sizes`: of a price by the
+    accelerator, how many a machine may have that is sold so, and `sizes_source` who says so; without them one alone.
     """
 
     provider: str
@@ -56,10 +57,15 @@ class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if not self.sizes:
             return (self,)
         return tuple(
-            replace(self, accelerators=size, sizes=(), price_per_hour=self.price_per_hour * size,
-                    usd_per_hour=None if self.usd_per_hour is None else self.usd_per_hour * size)
+            replace(
+                self,
+                accelerators=size,
+                sizes=(),
+                price_per_hour=self.price_per_hour * size,
+                usd_per_hour=None if self.usd_per_hour is None else self.usd_per_hour * size,
+            )
             for size in self.sizes
-        )  # fmt: skip
+        )
 
     @property
     def price_per_accelerator_hour(self) -> float:
@@ -71,9 +77,10 @@ class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """In US dollars; MissingDatum where the price is in another currency."""
         if self.usd_per_hour is None:
             raise MissingDatum(
-                f"{self.provider} {self.instance} is priced in {self.currency}: give a rate, such as {self.currency}=7, for USD."
+                f"{self.provider} {self.instance} is priced in {self.currency}: give a rate, such as "
+                f"{self.currency}=7, for USD."
             )
-        return self.usd_per_hour / self.accelerators  # fmt: skip
+        return self.usd_per_hour / self.accelerators
 
 
 class Purchase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -106,18 +113,30 @@ def own_prices() -> tuple[Price, ...]:
 def refreshed_prices() -> tuple[Price, ...]:
     """What was read by `tonnage prices refresh`, as far as it is fresher than what is shipped."""
     found = tuple(
-        Price(provider=cloud.provider, source=cloud.source, instance=row.instance, accelerator=row.accelerator, accelerators=row.accelerators,
-              region=row.region, kind=row.kind, as_of=row.as_of, usd_per_hour=row.usd_per_hour, price_per_hour=row.usd_per_hour)
-        for cloud in refreshed.load(refreshed.path()).clouds for row in cloud.price
-    )  # fmt: skip
+        Price(
+            provider=cloud.provider,
+            source=cloud.source,
+            instance=row.instance,
+            accelerator=row.accelerator,
+            accelerators=row.accelerators,
+            region=row.region,
+            kind=row.kind,
+            as_of=row.as_of,
+            usd_per_hour=row.usd_per_hour,
+            price_per_hour=row.usd_per_hour,
+        )
+        for cloud in refreshed.load(refreshed.path()).clouds
+        for row in cloud.price
+    )
     shipped = _newest(_all_shipped())
     return tuple(price for price in found if price.as_of >= shipped.get(_what(price), ""))
 
 
 @cache
 def prices() -> tuple[Price, ...]:
-    """All hourly prices, the user's own first. Of a provider's prices of a kind for an accelerator, those that were refreshed stand for
-    older ones that are shipped."""
+    """All hourly prices, the user's own first. Of a provider's prices of a kind for an accelerator, those that were
+    refreshed stand for older ones that are shipped.
+    """
     fresh = _newest(refreshed_prices())
     shipped = (price for price in _all_shipped() if _what(price) not in fresh)
     return own_prices() + refreshed_prices() + tuple(shipped)
@@ -165,7 +184,10 @@ def staleness(row: Price | Purchase, today: date | None = None) -> str:
     if not is_stale(row, today):
         return ""
     name = f"{row.provider} {row.instance}" if isinstance(row, Price) else row.name
-    return f"the price of {name} is {age_days(row, today)} days old ({row.as_of}): prices older than {STALE_DAYS} days may have moved."
+    return (
+        f"the price of {name} is {age_days(row, today)} days old ({row.as_of}): prices older than {STALE_DAYS} "
+        "days may have moved."
+    )
 
 
 def load(path: Path) -> PriceFile:

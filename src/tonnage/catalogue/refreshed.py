@@ -57,7 +57,9 @@ class Refreshed(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Changed(Struct, kw_only=True, frozen=True):
-    """What a refresh changed of one cloud's offers. `kept`: old ones that stay because some of the new ones could not be read."""
+    """What a refresh changed of one cloud's offers. `kept`: old ones that stay because some of the new ones could
+    not be read.
+    """
 
     new: int = 0
     moved: int = 0
@@ -88,7 +90,9 @@ def load(at: Path) -> Refreshed:
 
 
 def merged(old: Refreshed, cloud: Cloud, *, whole: bool) -> tuple[Refreshed, Changed]:
-    """The old prices with those of one cloud in place of its own. Unless its new ones are `whole`, old offers that are not among them stay."""
+    """The old prices with those of one cloud in place of its own. Unless its new ones are `whole`, old offers that
+    are not among them stay.
+    """
     before = next((each for each in old.clouds if each.cloud == cloud.cloud), None)
     known = {row.offer: row for row in before.price} if before else {}
     new = {row.offer: row for row in cloud.price}

@@ -51,7 +51,10 @@ CANNOT_WRITE, INTERRUPTED = 74, 130  # sysexits.h: EX_IOERR; a shell's 128 + SIG
 STATUSES = {
     0: "it fits; verbs without a verdict: done",
     2: "tight: what is usable lies inside the error band of the estimate",
-    3: "it does not fit; of serve also: a service level is not met, or more requests come than are answered; of train also: the deadline or the budget is missed",
+    3: (
+        "it does not fit; of serve also: a service level is not met, or more requests come than are answered; of "
+        "train also: the deadline or the budget is missed"
+    ),
     4: "not enough is known",
     64: "wrong usage or bad input",
     CANNOT_WRITE: "the answer cannot be written: the disk is full, or standard output is closed",

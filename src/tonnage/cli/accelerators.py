@@ -61,27 +61,48 @@ def _list(as_json: bool) -> int:
         return 0
     from tonnage.render.text import table_lines
 
-    rows = [(chip.name, chip.vendor, human(chip.memory.usable_bytes, "bytes"), _rate(chip.memory.bytes_per_second, "bytes/s"),
-             _rate(chip.dense_flops.get("bf16") or chip.dense_flops.get("fp16"), "FLOP/s"), ", ".join(chip.variants))
-            for chip in chips]  # fmt: skip
+    rows = [
+        (
+            chip.name,
+            chip.vendor,
+            human(chip.memory.usable_bytes, "bytes"),
+            _rate(chip.memory.bytes_per_second, "bytes/s"),
+            _rate(chip.dense_flops.get("bf16") or chip.dense_flops.get("fp16"), "FLOP/s"),
+            ", ".join(chip.variants),
+        )
+        for chip in chips
+    ]
     header = ("name", "vendor", "memory", "bandwidth", say("dense 16 bit"), "variants")
     nodes = [
         (node.name, f"{node.accelerators}x{node.accelerator}", _link(node.inside), _link(node.outside), node.provider)
         for node in machines
     ]
-    print_lines([
-        say('{chips_count} accelerators, {machines_count} nodes', chips_count=len(chips), machines_count=len(machines)), "", *table_lines(rows, header), "",
-        *table_lines(nodes, ("node", "accelerators", "inside", "outside", "provider")),
-    ])  # fmt: skip
+    print_lines(
+        [
+            say(
+                "{chips_count} accelerators, {machines_count} nodes",
+                chips_count=len(chips),
+                machines_count=len(machines),
+            ),
+            "",
+            *table_lines(rows, header),
+            "",
+            *table_lines(nodes, ("node", "accelerators", "inside", "outside", "provider")),
+        ]
+    )
     return 0
 
 
 def _accelerator_lines(chip: Accelerator) -> list[str]:
     memory = chip.memory
-    facts = [("memory.nominal_gib", "memory", human(memory.nominal_bytes, "bytes")),
-             ("memory.bandwidth_gb_per_s", "bandwidth", _rate(memory.bytes_per_second, "bytes/s"))]  # fmt: skip
-    readings = (("memory.reported_mib", say('as the driver reports'), memory.reported_bytes),
-                ("memory.runtime_mib", say('as programs get it'), memory.runtime_bytes))  # fmt: skip
+    facts = [
+        ("memory.nominal_gib", "memory", human(memory.nominal_bytes, "bytes")),
+        ("memory.bandwidth_gb_per_s", "bandwidth", _rate(memory.bytes_per_second, "bytes/s")),
+    ]
+    readings = (
+        ("memory.reported_mib", say("as the driver reports"), memory.reported_bytes),
+        ("memory.runtime_mib", say("as programs get it"), memory.runtime_bytes),
+    )
     facts[1:1] = [(path, label, human(size, "bytes")) for path, label, size in readings if size]
     if memory.system_bytes:
         facts.append(("memory.system_gib", say("kept by the system"), human(memory.system_bytes, "bytes")))
@@ -114,8 +135,13 @@ def _accelerator_lines(chip: Accelerator) -> list[str]:
 
 def _node_lines(node: Node) -> list[str]:
     lines = [f"{node.name}: {node.accelerators} x {node.accelerator}"]
-    facts: list[tuple[str, Any]] = [("inside", _link(node.inside)), ("outside", _link(node.outside)), ("cpus", node.cpus),
-             ("storage", node.storage), ("provider", node.provider)]  # fmt: skip
+    facts: list[tuple[str, Any]] = [
+        ("inside", _link(node.inside)),
+        ("outside", _link(node.outside)),
+        ("cpus", node.cpus),
+        ("storage", node.storage),
+        ("provider", node.provider),
+    ]
     if node.accelerators_per_host:
         facts.append((say("of a host"), node.accelerators_per_host))
     if node.host_memory_bytes:

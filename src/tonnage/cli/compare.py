@@ -1,4 +1,6 @@
-"""tonnage compare: one matrix of answers. What is compared decides which options there are: those of serve, or with --train those of train."""
+"""tonnage compare: one matrix of answers. What is compared decides which options there are: those of serve, or with
+--train those of train.
+"""
 
 import argparse
 from collections.abc import Sequence

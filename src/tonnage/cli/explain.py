@@ -26,7 +26,10 @@ from tonnage.question.subjects.money import SERVED
 from tonnage.question.verbs import form_of, model_groups
 from tonnage.rules import RULES
 
-HELP = "a formula, a symbol of the formulas, a word of the answers, an option, a source or a rule of thumb: text, unit, meaning, where it comes from"
+HELP = (
+    "a formula, a symbol of the formulas, a word of the answers, an option, a source or a rule of thumb: text, "
+    "unit, meaning, where it comes from"
+)
 
 SAID = ("unit", "meaning", "assumes", "basis", "source", "where")  # words, of what is listed
 
@@ -116,7 +119,10 @@ def _options() -> dict[str, dict[str, Option]]:
 def _option(known: dict[str, Option]) -> dict[str, Any]:
     """An option as a word of the answers, by its help."""
     first = next(iter(known.values()))
-    helps = {verb: f"{option.help} (default: {option.default})" if option.default else option.help for verb, option in known.items()}  # fmt: skip
+    helps = {
+        verb: f"{option.help} (default: {option.default})" if option.default else option.help
+        for verb, option in known.items()
+    }
     alike = len(set(helps.values())) == 1
     meaning = helps[next(iter(helps))] if alike else "; ".join(f"{verb}: {said}" for verb, said in helps.items())
     word = Word(first.name, first.unit, meaning, f"option {first.flag} of {' and '.join(known)}", ())
@@ -127,11 +133,18 @@ def _formula(formula: Formula) -> dict[str, Any]:
     from tonnage.kernel.references import cited
 
     return {
-        "schema": SCHEMA, "kind": "formula", "name": formula.name, "text": formula.text, "unit": formula.unit,
-        "meaning": formula.summary, "assumes": formula.assumes, "basis": formula.basis, "source": formula.source,
+        "schema": SCHEMA,
+        "kind": "formula",
+        "name": formula.name,
+        "text": formula.text,
+        "unit": formula.unit,
+        "meaning": formula.summary,
+        "assumes": formula.assumes,
+        "basis": formula.basis,
+        "source": formula.source,
         "symbols": [_letter(SYMBOLS[letter]) for letter in formula.symbols],
         "references": [{"key": key, **_reference(key)} for key in cited(formula.source)],
-    }  # fmt: skip
+    }
 
 
 def _symbol(symbol: Symbol) -> dict[str, Any]:
@@ -180,7 +193,8 @@ def _lines(document: dict[str, Any]) -> list[str]:
     ):
         if document.get(key):
             lines.append(
-                f"  {left(say(key.replace('_', ' ')), 10)} {sentence(str(document[key])) if key in SAID else document[key]}"
+                f"  {left(say(key.replace('_', ' ')), 10)} "
+                f"{sentence(str(document[key])) if key in SAID else document[key]}"
             )
     for symbol in document.get("symbols", []):
         lines.append(
@@ -188,7 +202,8 @@ def _lines(document: dict[str, Any]) -> list[str]:
         )
     for reference in document.get("references", []):
         lines.append(
-            f"    {reference['key']}{say(': ')}{', '.join(str(reference[name]) for name in ('authors', 'title', 'year', 'where') if reference[name])}"
+            "    "
+            f"{reference['key']}{say(': ')}{', '.join(str(reference[name]) for name in ('authors', 'title', 'year', 'where') if reference[name])}"
         )
     if document.get("see"):
         lines.append(f"  {left(say('see'), 10)} {', '.join(document['see'])}")

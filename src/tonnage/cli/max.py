@@ -10,12 +10,17 @@ from tonnage.cli.common.print import write
 from tonnage.language import say
 from tonnage.question.given import Given
 
-HELP = "the largest context, users, layers, model, sequence, micro-batch or LoRA rank that fits, checked at the answer and just beyond it"
+HELP = (
+    "the largest context, users, layers, model, sequence, micro-batch or LoRA rank that fits, checked at the "
+    "answer and just beyond it"
+)
 MODES = {"serve": "forms.max_serving", "train": "forms.max_training"}
 
 
 def mode(words: Sequence[str]) -> ModuleType | None:
-    """The module of what the words ask for: the first that names a quantity. None for a call that names none and asks for help."""
+    """The module of what the words ask for: the first that names a quantity. None for a call that names none and
+    asks for help.
+    """
     from tonnage.question.subjects.maximum import is_what, what_of
 
     said = [word for word in words if not word.startswith("-")]

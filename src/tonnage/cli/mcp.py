@@ -14,14 +14,32 @@ from tonnage.question.given import Given, values
 from tonnage.question.option import Option
 from tonnage.question.texts import word
 
-HELP = "a server of the Model Context Protocol, for assistants: train, serve, plan, max, compare and explain as tools, over stdin and stdout"
+HELP = (
+    "a server of the Model Context Protocol, for assistants: train, serve, plan, max, compare and explain as "
+    "tools, over stdin and stdout"
+)
 OPTIONS = (
-    Option("http", "serve streamable HTTP on this port of 127.0.0.1, at /mcp, instead of stdin and stdout", port, unit="port"),
-    Option("models", "a folder whose files a question may name: configs, weights, machines, inventories, traces", word, unit="folder", default="no file is read"),
+    Option(
+        "http",
+        "serve streamable HTTP on this port of 127.0.0.1, at /mcp, instead of stdin and stdout",
+        port,
+        unit="port",
+    ),
+    Option(
+        "models",
+        "a folder whose files a question may name: configs, weights, machines, inventories, traces",
+        word,
+        unit="folder",
+        default="no file is read",
+    ),
     Option("files", "a question may name every file that this user can read", default="off"),
-    Option("text", "documents as text too, for clients that show no structured content to the assistant", default="off"),
-    Option("skill", "print SKILL.md, how an assistant asks on the command line instead, and serve nothing", default="off"),
-)  # fmt: skip
+    Option(
+        "text", "documents as text too, for clients that show no structured content to the assistant", default="off"
+    ),
+    Option(
+        "skill", "print SKILL.md, how an assistant asks on the command line instead, and serve nothing", default="off"
+    ),
+)
 NEEDS = "tonnage mcp needs the package mcp, version 2 or newer: pip install tonnage[mcp]."
 # What serves stands above the command line (docs/decisions/0001), and is looked for when it is asked for.
 SERVER = "tonnage.mcp_server"

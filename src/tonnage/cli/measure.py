@@ -21,23 +21,52 @@ from tonnage.question.verbs import model_groups
 
 HELP = "memory and time of a training program on the GPU of this machine, stage by stage, as rows of validation/"
 MODEL = (
-    Option("sequence_length", "tokens of a sequence; 32k is 32768", parse_length, ("--seq",), "tokens", "the model's context, at most 4096"),
+    Option(
+        "sequence_length",
+        "tokens of a sequence; 32k is 32768",
+        parse_length,
+        ("--seq",),
+        "tokens",
+        "the model's context, at most 4096",
+    ),
     Option("micro_batch_size", "sequences of one forward pass", whole, ("--mbs",), "sequences", "1"),
     Option("num_microbatches", "micro-batches in a step", whole, unit="micro-batches", default="1"),
     Option("recompute", "activations: none or full are recomputed", word, unit="policy", default="none"),
-    Option("precision", "bf16, fp16, fp32, or bf16-mixed (fp32 weights under autocast)", word, unit="name", default="bf16"),
+    Option(
+        "precision", "bf16, fp16, fp32, or bf16-mixed (fp32 weights under autocast)", word, unit="name", default="bf16"
+    ),
     Option("optimizer", "adamw, adam, sgd or sgd-momentum of torch.optim", word, unit="name", default="adamw"),
-    Option("optimizer_implementation", "default, foreach, fused or loop", word, unit="name", default="PyTorch's own choice"),
+    Option(
+        "optimizer_implementation", "default, foreach, fused or loop", word, unit="name", default="PyTorch's own choice"
+    ),
     Option("clip_grad_norm", "norm that gradients are clipped to", number, unit="norm", default="not clipped"),
-)  # fmt: skip
+)
 RUN = (
-    Option("device", "cuda, cuda:1 and so on; cpu tries a program out and measures no GPU", word, unit="device", default="cuda"),
-    Option("attention", "sdpa (PyTorch's choice), flash, efficient, cudnn or math alone, or eager", word, unit="kernel", default="sdpa"),
-    Option("steps", "steps that are measured stage by stage; optimizer states appear in the first", whole, unit="steps", default="2"),
+    Option(
+        "device",
+        "cuda, cuda:1 and so on; cpu tries a program out and measures no GPU",
+        word,
+        unit="device",
+        default="cuda",
+    ),
+    Option(
+        "attention",
+        "sdpa (PyTorch's choice), flash, efficient, cudnn or math alone, or eager",
+        word,
+        unit="kernel",
+        default="sdpa",
+    ),
+    Option(
+        "steps",
+        "steps that are measured stage by stage; optimizer states appear in the first",
+        whole,
+        unit="steps",
+        default="2",
+    ),
     Option("repeats", "timed steps after two to warm up; 0: none", whole, unit="steps", default="5"),
     Option("snapshot", "file for PyTorch's memory snapshot of the measured steps", word, unit="file"),
     Option("out", "YAML file that the row is added to, or takes its place in", word, unit="file"),
-)  # fmt: skip
+)
 OPTIONS = (*MODEL, *RUN)
 
 
@@ -137,9 +166,15 @@ def _lines(answer: Any) -> list[str]:
     else:
         first = say("out of memory: {model} on {place}", model=row["model"]["name"], place=place)
     stages = [
-        (say(each.name), *(human(size, "bytes") for size in (each.allocated, each.reserved, each.peak_allocated, each.peak_reserved)))
+        (
+            say(each.name),
+            *(
+                human(size, "bytes")
+                for size in (each.allocated, each.reserved, each.peak_allocated, each.peak_reserved)
+            ),
+        )
         for each in found.stages
-    ]  # fmt: skip
+    ]
     lines = [first, "", *table_lines(stages, ("stage", "allocated", "reserved", "peak allocated", "peak reserved"))]
     lines += ["", *(f"  {left(say(name), 28)} {human(size, 'bytes')}" for name, size in found.held.items())]
     for name, size in (

@@ -43,17 +43,36 @@ def _list(as_json: bool) -> int:
     for name in catalogue.model_names():
         entry = catalogue.model_file(name)
         model = build(entry.config, name, entry.name)
-        rows.append({"name": name, "hub": entry.hub, "family": model.family, "parameters": model.num_parameters(),
-                     "active_parameters": model.num_active_parameters(), "layers": model.num_layers,
-                     "experts": max(expert_counts(model), default=0), "context": model.context, "released": entry.released})  # fmt: skip
+        rows.append(
+            {
+                "name": name,
+                "hub": entry.hub,
+                "family": model.family,
+                "parameters": model.num_parameters(),
+                "active_parameters": model.num_active_parameters(),
+                "layers": model.num_layers,
+                "experts": max(expert_counts(model), default=0),
+                "context": model.context,
+                "released": entry.released,
+            }
+        )
     if as_json:
         print_json({"schema": SCHEMA, "models": rows})
         return 0
     from tonnage.render.text import table_lines
 
-    cells = [(row["name"], human(row["parameters"], "parameters").removesuffix(" parameters"),
-              human(row["active_parameters"], "parameters").removesuffix(" parameters"), row["layers"], row["context"] or "-", row["family"],
-              row["hub"]) for row in rows]  # fmt: skip
+    cells = [
+        (
+            row["name"],
+            human(row["parameters"], "parameters").removesuffix(" parameters"),
+            human(row["active_parameters"], "parameters").removesuffix(" parameters"),
+            row["layers"],
+            row["context"] or "-",
+            row["family"],
+            row["hub"],
+        )
+        for row in rows
+    ]
     print_lines(
         [
             quantities.counted(len(rows), "models"),
@@ -71,9 +90,11 @@ def describe(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     from tonnage.spec import ServingPlan
 
     terms = {
-        "parameters": count.parameters(model), "active_parameters": count.active_parameters(model),
-        "embedding_parameters": count.embedding_parameters(model), "non_embedding_parameters": count.non_embedding_parameters(model),
-    }  # fmt: skip
+        "parameters": count.parameters(model),
+        "active_parameters": count.active_parameters(model),
+        "embedding_parameters": count.embedding_parameters(model),
+        "non_embedding_parameters": count.non_embedding_parameters(model),
+    }
     drafts = count.draft_parameters(model)
     if drafts.value:
         terms["draft_parameters"] = drafts
@@ -83,13 +104,24 @@ def describe(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         terms["kv_bytes_per_token"] = rank.kept_per_token.named("cache of one more token")
         terms["kv_bytes_per_request"] = rank.kept.named(f"cache of one request of {context} tokens")
     document = {
-        "schema": SCHEMA, "name": model.name, "family": model.family, "architecture": model.architecture,
-        "hidden_size": model.hidden_size, "num_layers": model.num_layers, "vocab_size": model.vocab_size, "context": model.context,
-        "dtype": model.dtype, "tied": model.tied, "source": model.source,
+        "schema": SCHEMA,
+        "name": model.name,
+        "family": model.family,
+        "architecture": model.architecture,
+        "hidden_size": model.hidden_size,
+        "num_layers": model.num_layers,
+        "vocab_size": model.vocab_size,
+        "context": model.context,
+        "dtype": model.dtype,
+        "tied": model.tied,
+        "source": model.source,
         **{name: term.to_dict() for name, term in terms.items()},
-        "branches": [{"name": branch.name, "kind": branch.kind, "layers": branch.num_layers} for branch in model.branches],
-        **_entry(model.name), "warnings": list(model.notes),
-    }  # fmt: skip
+        "branches": [
+            {"name": branch.name, "kind": branch.kind, "layers": branch.num_layers} for branch in model.branches
+        ],
+        **_entry(model.name),
+        "warnings": list(model.notes),
+    }
     return document, terms
 
 
@@ -102,8 +134,14 @@ def _entry(name: str) -> dict[str, Any]:
     if find(name) is None:
         return {}
     entry = catalogue.model_file(name)
-    return {"hub": entry.hub, "released": entry.released, "license": entry.license, "aliases": entry.aliases,
-            "published": msgspec.to_builtins(entry.published), "sources": msgspec.to_builtins(entry.sources)}  # fmt: skip
+    return {
+        "hub": entry.hub,
+        "released": entry.released,
+        "license": entry.license,
+        "aliases": entry.aliases,
+        "published": msgspec.to_builtins(entry.published),
+        "sources": msgspec.to_builtins(entry.sources),
+    }
 
 
 def _lines(document: dict[str, Any], terms: dict[str, Any], formulas: bool) -> list[str]:

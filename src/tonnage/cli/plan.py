@@ -8,7 +8,10 @@ from types import ModuleType
 from tonnage.kernel.errors import InvalidInput
 from tonnage.question.given import Given
 
-HELP = "the best plans and machines for a training run (--train), for users (--serve), or for a pool of unlike machines (--inventory)"
+HELP = (
+    "the best plans and machines for a training run (--train), for users (--serve), or for a pool of unlike "
+    "machines (--inventory)"
+)
 MODES = {"--train": "forms.plan_training", "--serve": "forms.plan_serving", "--inventory": "forms.plan_pool"}
 
 

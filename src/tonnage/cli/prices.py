@@ -18,11 +18,16 @@ from tonnage.question.subjects.prices import PRICES
 from tonnage.question.texts import word
 from tonnage.question.verbs import form_of
 
-HELP = "what machines cost, rented by the hour or bought (with --api: tokens of hosted models), each price with its source and date; older than 90 days are marked"
+HELP = (
+    "what machines cost, rented by the hour or bought (with --api: tokens of hosted models), each price with its "
+    "source and date; older than 90 days are marked"
+)
 
 
 def mode(words: Sequence[str]) -> ModuleType | None:
-    """The module of what is asked, if it is not the list: `refresh` reads a new one, --api lists prices by the token."""
+    """The module of what is asked, if it is not the list: `refresh` reads a new one, --api lists prices by the
+    token.
+    """
     if "refresh" in words[:1]:
         return import_module("tonnage.cli.forms.prices_refresh")
     return import_module("tonnage.cli.forms.prices_api") if "--api" in words else None
@@ -37,15 +42,26 @@ def run(arguments: Given) -> int:
     given = values(arguments, PRICES)
     today, rates = given.get("as_of", date.today()), given.get("exchange_rate", {})  # noqa: DTZ011 - prices have a day, no zone
     name = word(arguments.name, "ACCELERATOR") if arguments.name is not None else ""
-    found = offers(name, provider=given.get("provider", ""), kind=given.get("kind", ""), region=given.get("region", ""),
-                   currency=given.get("currency", ""), term_months=given.get("term"))  # fmt: skip
+    found = offers(
+        name,
+        provider=given.get("provider", ""),
+        kind=given.get("kind", ""),
+        region=given.get("region", ""),
+        currency=given.get("currency", ""),
+        term_months=given.get("term"),
+    )
     sold = () if {"provider", "kind", "region", "term", "currency"} & set(given) else bought(name)
     rows = sorted((_row(price, rates, today) for price in found), key=_order)
     machines = [_sold(row, today) for row in sold]
     document = {
-        "schema": SCHEMA, "as_of": today.isoformat(), "stale_after_days": STALE_DAYS, "rates": rates, "prices": rows,
-        "purchases": machines, "warnings": [*_warnings(rows, machines, rates), *_later([*rows, *machines], today)],
-    }  # fmt: skip
+        "schema": SCHEMA,
+        "as_of": today.isoformat(),
+        "stale_after_days": STALE_DAYS,
+        "rates": rates,
+        "prices": rows,
+        "purchases": machines,
+        "warnings": [*_warnings(rows, machines, rates), *_later([*rows, *machines], today)],
+    }
     if arguments.json:
         print_json(document)
     else:
@@ -60,7 +76,10 @@ def _later(listed: list[dict[str, Any]], today: date) -> list[str]:
         return []
     are = "price is" if len(later) == 1 else "prices are"
     return [
-        f"{len(later)} {are} of days after {today.isoformat()}, the first of {later[0]}: they do not say what was paid on that day."
+        (
+            f"{len(later)} {are} of days after {today.isoformat()}, the first of {later[0]}: they do not say "
+            "what was paid on that day."
+        )
     ]
 
 
@@ -87,17 +106,41 @@ def _values(known: Sequence[Price], key: str) -> list[str]:
 def _row(price: Price, rates: dict[str, float], today: date) -> dict[str, Any]:
     known = price.currency == DOLLARS or price.currency in rates
     return {
-        "provider": price.provider, "instance": price.instance, "accelerator": price.accelerator, "accelerators": price.accelerators,
-        "sizes": list(price.sizes), "sizes_source": price.sizes_source, "region": price.region, "kind": price.kind, "term_months": price.term_months, "currency": price.currency,
-        "price_per_hour": price.price_per_hour, "usd_per_accelerator_hour": in_usd(price, rates) / price.accelerators if known else None,
-        "source": price.source, "as_of": price.as_of, "age_days": age_days(price, today), "stale": is_stale(price, today),
-        "own": origin(price) == "own", "origin": origin(price), "note": price.note,
-    }  # fmt: skip
+        "provider": price.provider,
+        "instance": price.instance,
+        "accelerator": price.accelerator,
+        "accelerators": price.accelerators,
+        "sizes": list(price.sizes),
+        "sizes_source": price.sizes_source,
+        "region": price.region,
+        "kind": price.kind,
+        "term_months": price.term_months,
+        "currency": price.currency,
+        "price_per_hour": price.price_per_hour,
+        "usd_per_accelerator_hour": in_usd(price, rates) / price.accelerators if known else None,
+        "source": price.source,
+        "as_of": price.as_of,
+        "age_days": age_days(price, today),
+        "stale": is_stale(price, today),
+        "own": origin(price) == "own",
+        "origin": origin(price),
+        "note": price.note,
+    }
 
 
 def _sold(row: Purchase, today: date) -> dict[str, Any]:
-    return {"name": row.name, "accelerator": row.accelerator, "accelerators": row.accelerators, "usd": row.usd, "power_watts": row.power_watts,
-            "source": row.source, "as_of": row.as_of, "age_days": age_days(row, today), "stale": is_stale(row, today), "note": row.note}  # fmt: skip
+    return {
+        "name": row.name,
+        "accelerator": row.accelerator,
+        "accelerators": row.accelerators,
+        "usd": row.usd,
+        "power_watts": row.power_watts,
+        "source": row.source,
+        "as_of": row.as_of,
+        "age_days": age_days(row, today),
+        "stale": is_stale(row, today),
+        "note": row.note,
+    }
 
 
 def _order(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -111,7 +154,8 @@ def _warnings(rows: list[dict[str, Any]], sold: list[dict[str, Any]], rates: dic
     if stale := sum(row["stale"] for row in rows):
         oldest = max(row["age_days"] for row in rows)
         made.append(
-            f"{stale} of {len(rows)} prices by the hour {'is' if stale == 1 else 'are'} older than {STALE_DAYS} days, the oldest {oldest} days: it may have moved."
+            f"{stale} of {len(rows)} prices by the hour {'is' if stale == 1 else 'are'} older than "
+            f"{STALE_DAYS} days, the oldest {oldest} days: it may have moved."
         )
     if stale := sum(row["stale"] for row in sold):
         made.append(
@@ -119,9 +163,10 @@ def _warnings(rows: list[dict[str, Any]], sold: list[dict[str, Any]], rates: dic
         )
     if foreign := sorted({row["currency"] for row in rows if row["usd_per_accelerator_hour"] is None}):
         made.append(
-            f"prices in {', '.join(foreign)} are not compared with the others: give --exchange-rate {foreign[0]}=UNITS that one US dollar buys."
+            f"prices in {', '.join(foreign)} are not compared with the others: give --exchange-rate "
+            f"{foreign[0]}=UNITS that one US dollar buys."
         )
-    return made  # fmt: skip
+    return made
 
 
 def _lines(document: dict[str, Any], name: str, given: dict[str, Any]) -> list[str]:
@@ -137,13 +182,9 @@ def _lines(document: dict[str, Any], name: str, given: dict[str, Any]) -> list[s
             sold_count=len(sold),
         )
         if name
-        else say(
-            "{rows_count} prices by the hour, {sold_count} to buy",
-            rows_count=len(rows),
-            sold_count=len(sold),
-        )
+        else say("{rows_count} prices by the hour, {sold_count} to buy", rows_count=len(rows), sold_count=len(sold))
     )
-    lines = [counts if rows or sold else sentence(_none(name, given))]  # fmt: skip
+    lines = [counts if rows or sold else sentence(_none(name, given))]
     if rows:
         header = (
             "accelerator",
@@ -159,8 +200,17 @@ def _lines(document: dict[str, Any], name: str, given: dict[str, Any]) -> list[s
         )
         lines += ["", *table_lines([_cells(row, document["as_of"]) for row in rows], header)]
     if sold:
-        bought_cells = [(row["accelerator"], f"{row['usd']:,.0f} USD", row["name"], f"{row['power_watts']:,.0f} W" if row["power_watts"] else "-",
-                         row["as_of"], _age(row, document["as_of"])) for row in sold]  # fmt: skip
+        bought_cells = [
+            (
+                row["accelerator"],
+                f"{row['usd']:,.0f} USD",
+                row["name"],
+                f"{row['power_watts']:,.0f} W" if row["power_watts"] else "-",
+                row["as_of"],
+                _age(row, document["as_of"]),
+            )
+            for row in sold
+        ]
         lines += ["", *table_lines(bought_cells, ("accelerator", "price", "machine", "power", "as of", "age"))]
     lines += [
         "",
@@ -178,7 +228,10 @@ def _of_one(rows: list[dict[str, Any]], sold: list[dict[str, Any]]) -> list[str]
             notes.setdefault(row["note"], {})[row["provider"]] = None
     sources = dict.fromkeys([*(row["source"] for row in (*rows, *sold)), *(row["sizes_source"] for row in rows)])
     sources.pop("", None)
-    return [*(say('note: {who}: {note}', who=', '.join(who), note=sentence(note)) for note, who in notes.items()), *(say('source: {what}', what=source) for source in sources)]  # fmt: skip
+    return [
+        *(say("note: {who}: {note}", who=", ".join(who), note=sentence(note)) for note, who in notes.items()),
+        *(say("source: {what}", what=source) for source in sources),
+    ]
 
 
 def _cells(row: dict[str, Any], today: str) -> tuple[Any, ...]:
@@ -190,8 +243,18 @@ def _cells(row: dict[str, Any], today: str) -> tuple[Any, ...]:
         if row["term_months"]
         else say_as("price", row["kind"])
     )
-    return (row["accelerator"], each, row["provider"], row["instance"], _size(row), kind, row["region"], row["as_of"], _age(row, today),
-            say(row["origin"]))  # fmt: skip
+    return (
+        row["accelerator"],
+        each,
+        row["provider"],
+        row["instance"],
+        _size(row),
+        kind,
+        row["region"],
+        row["as_of"],
+        _age(row, today),
+        say(row["origin"]),
+    )
 
 
 def _size(row: dict[str, Any]) -> str:

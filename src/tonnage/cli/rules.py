@@ -23,8 +23,12 @@ HELP = "the rules of thumb, each worked, with its source, its erratum and the ex
 OWN = "the document's own"
 # Words of the documents and of the people who look for them.
 SAME_WORDS = {
-    "keys and values": "kv cache", "accelerator": "gpu", "quantis": "quantiz", "16 bit": "fp16 bf16", "compute": "flops",
-}  # fmt: skip
+    "keys and values": "kv cache",
+    "accelerator": "gpu",
+    "quantis": "quantiz",
+    "16 bit": "fp16 bf16",
+    "compute": "flops",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,8 +41,14 @@ def run(arguments: Given) -> int:
     chosen = _chosen(names)
     if arguments.like is not None:
         chosen = _alike(chosen, arguments.like)
-    show(chosen, arguments.model, values(arguments, NUMBERS), as_json=arguments.json, formulas=arguments.formulas,
-         in_detail=bool(names) and arguments.like is None and not any(_is_part(name) for name in names))  # fmt: skip
+    show(
+        chosen,
+        arguments.model,
+        values(arguments, NUMBERS),
+        as_json=arguments.json,
+        formulas=arguments.formulas,
+        in_detail=bool(names) and arguments.like is None and not any(_is_part(name) for name in names),
+    )
     return 0
 
 
@@ -76,8 +86,9 @@ class Case(NamedTuple):
 
 
 def _cases(chosen: list[Any], about: str | Mapping[str, Any] | None, given: dict[str, Any]) -> list[Case]:
-    """Layers that are given are those of the model that was named, or of the model of a rule's own example. `about` may be the content of a
-    config.json."""
+    """Layers that are given are those of the model that was named, or of the model of a rule's own example. `about`
+    may be the content of a config.json.
+    """
     from tonnage.models import read
 
     layers = given.pop("num_hidden_layers", None)
@@ -145,8 +156,19 @@ def _text(rule: Any) -> str:
     """All that a rule says, with the words that people use for the same things."""
     worked = rule.worked()
     formula = worked.value.formula
-    parts = (rule.name, rule.title, rule.printed, rule.erratum or "", rule.note, worked.value.name, *worked.values, formula.name,
-             formula.summary, formula.assumes, formula.source)  # fmt: skip
+    parts = (
+        rule.name,
+        rule.title,
+        rule.printed,
+        rule.erratum or "",
+        rule.note,
+        worked.value.name,
+        *worked.values,
+        formula.name,
+        formula.summary,
+        formula.assumes,
+        formula.source,
+    )
     text = " ".join(parts).lower().replace("-", " ")
     return " ".join([text, *(same for word, same in SAME_WORDS.items() if word in text)])
 
@@ -231,10 +253,15 @@ def _variants(variants: list[dict[str, Any]]) -> list[str]:
         return []
     header = (say("MiB, traced"), *(sentence(stage["stage"]) for stage in variants[0]["stages"]))
     rows = [
-        (f"{sentence(variant['name'])} ({variant['profile']})",
-         *(f"{stage['allocated_bytes'] / MIB:.2f} / {stage['reserved_bytes'] / MIB:.2f}" for stage in variant["stages"]))
+        (
+            f"{sentence(variant['name'])} ({variant['profile']})",
+            *(
+                f"{stage['allocated_bytes'] / MIB:.2f} / {stage['reserved_bytes'] / MIB:.2f}"
+                for stage in variant["stages"]
+            ),
+        )
         for variant in variants
-    ]  # fmt: skip
+    ]
     return [
         "",
         say("allocated / reserved after each stage, replayed without a GPU (tonnage trace e5):"),

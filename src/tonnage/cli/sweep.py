@@ -18,19 +18,36 @@ from tonnage.question.texts import word
 
 HELP = "every combination of the models, machines and options of a file, estimated into a Parquet dataset"
 OPTIONS = (
-    Option("out", "directory of the dataset: new, or that of the same sweep with --resume; with --ray all nodes must reach it", word, unit="directory"),
-    Option("workers", "processes at a time; of a Ray that is joined, at most as many processors", ranged(whole, "from 1 to 10,000"), unit="processes", default="processors of this machine; with --ray those of the cluster"),
+    Option(
+        "out",
+        "directory of the dataset: new, or that of the same sweep with --resume; with --ray all nodes must reach it",
+        word,
+        unit="directory",
+    ),
+    Option(
+        "workers",
+        "processes at a time; of a Ray that is joined, at most as many processors",
+        ranged(whole, "from 1 to 10,000"),
+        unit="processes",
+        default="processors of this machine; with --ray those of the cluster",
+    ),
     Option("resume", "go on with what lies in --out", default="--out must be new"),
-)  # fmt: skip
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("spec", nargs="?", metavar="SPEC", help="a YAML file: what is swept (docs/commands/sweep.md)")
     add(parser, OPTIONS, "sweep")
     parser.add_argument(
-        "--ray", nargs="?", const="", metavar="ADDRESS",
-        help="run on Ray: join the cluster at ADDRESS (HOST:PORT, or auto), or start one here (default: processes of this machine)",
-    )  # fmt: skip
+        "--ray",
+        nargs="?",
+        const="",
+        metavar="ADDRESS",
+        help=(
+            "run on Ray: join the cluster at ADDRESS (HOST:PORT, or auto), or start one here (default: processes "
+            "of this machine)"
+        ),
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/1)")
 
 
@@ -107,10 +124,29 @@ def _document(spec: Any, out: str, workers: int | None, ray: str | None, done: A
         for name, plans in sorted(found.without.items())
     ]
     return {
-        "schema": SCHEMA, "kind": spec.kind, "directory": out, "sweep": spec.digest(), "plans": tasks.plans, "chunks": tasks.count,
-        "chunks_before": done.lay, "chunks_made": done.made, "failed": [{"chunk": number, "why": why} for number, why in sorted(done.failed.items())],
-        "considered": found.considered, "valid": found.valid, "fitting": found.fitting, "rows": found.rows, "bytes": found.size,
-        "left_out": [{"constraint": name, "plans": plans} for name, plans in sorted(found.removed.items(), key=lambda each: -each[1]) if plans],
-        "seconds": done.seconds, "plans_per_second": done.plans_made / done.seconds, "workers": where, "best_rows": found.best_rows, "best": found.best,
+        "schema": SCHEMA,
+        "kind": spec.kind,
+        "directory": out,
+        "sweep": spec.digest(),
+        "plans": tasks.plans,
+        "chunks": tasks.count,
+        "chunks_before": done.lay,
+        "chunks_made": done.made,
+        "failed": [{"chunk": number, "why": why} for number, why in sorted(done.failed.items())],
+        "considered": found.considered,
+        "valid": found.valid,
+        "fitting": found.fitting,
+        "rows": found.rows,
+        "bytes": found.size,
+        "left_out": [
+            {"constraint": name, "plans": plans}
+            for name, plans in sorted(found.removed.items(), key=lambda each: -each[1])
+            if plans
+        ],
+        "seconds": done.seconds,
+        "plans_per_second": done.plans_made / done.seconds,
+        "workers": where,
+        "best_rows": found.best_rows,
+        "best": found.best,
         "warnings": warnings,
-    }  # fmt: skip
+    }

@@ -52,19 +52,44 @@ HOW = (
 )
 MODEL = (
     Option("mode", "train or generate", word, unit="name", default="train"),
-    Option("sequence_length", "tokens of a sequence, or of the prompt", parse_length, ("--seq",), "tokens", "the model's context, at most 4096"),
+    Option(
+        "sequence_length",
+        "tokens of a sequence, or of the prompt",
+        parse_length,
+        ("--seq",),
+        "tokens",
+        "the model's context, at most 4096",
+    ),
     Option("micro_batch_size", "sequences of one forward pass", whole, ("--mbs",), "sequences", "1"),
     Option("num_microbatches", "micro-batches in a step", whole, unit="micro-batches", default="1"),
     Option("precision", "bf16, fp16, fp32, bf16-mixed or fp16-mixed", word, unit="name", default="bf16"),
     Option("optimizer", "adamw, adamw-8bit, sgd-momentum, adafactor, muon, ...", word, unit="name", default="adamw"),
-    Option("optimizer_implementation", "default, foreach, fused or loop", word, unit="name", default="the profile's own"),
+    Option(
+        "optimizer_implementation", "default, foreach, fused or loop", word, unit="name", default="the profile's own"
+    ),
     Option("recompute", "none or full", word, unit="policy", default="none"),
-    Option("attention", "sdpa (its backend as the GPU would choose it) or eager", word, unit="name", default="transformers' own"),
+    Option(
+        "attention",
+        "sdpa (its backend as the GPU would choose it) or eager",
+        word,
+        unit="name",
+        default="transformers' own",
+    ),
     Option("clip_grad_norm", "norm to which gradients are clipped", number, unit="norm"),
     Option("num_layers", "fewer layers than the model's", whole, unit="layers", default="the model's"),
     Option("lora_rank", "trains adapters of this rank only", whole, unit="rank"),
-    Option("base", "what LoRA's base is quantised to: nf4, nf4-double, fp4, int8", word, unit="name", default="not quantised"),
-    Option("upcast_base", "norms, embedding and head of a quantised base in fp32, as peft's prepare_model_for_kbit_training leaves them", default="on"),
+    Option(
+        "base",
+        "what LoRA's base is quantised to: nf4, nf4-double, fp4, int8",
+        word,
+        unit="name",
+        default="not quantised",
+    ),
+    Option(
+        "upcast_base",
+        "norms, embedding and head of a quantised base in fp32, as peft's prepare_model_for_kbit_training leaves them",
+        default="on",
+    ),
     Option("runtime", "single, fsdp2 or ddp", word, unit="name", default="single; fsdp2 with several ranks"),
     Option("world_size", "ranks", whole, unit="ranks", default="1"),
     Option("rank", "the rank that is traced", whole, unit="rank", default="0"),
@@ -72,7 +97,7 @@ MODEL = (
     Option("new_tokens", "tokens to generate", whole, unit="tokens", default="32"),
     Option("cache", "dynamic or static", word, unit="name", default="dynamic"),
     Option("fold", "trace few layers and repeat their events"),
-)  # fmt: skip
+)
 OUT = (
     Option(
         "against",
@@ -90,7 +115,11 @@ PYTHON = ".py"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("target", metavar="TARGET", help="FILE.py:callable, a model as `tonnage train` takes it, a recording that --save wrote, or E5")  # fmt: skip
+    parser.add_argument(
+        "target",
+        metavar="TARGET",
+        help="FILE.py:callable, a model as `tonnage train` takes it, a recording that --save wrote, or E5",
+    )
     add_named_values(parser)
     parser.add_argument("--revision", metavar="REV", help="branch, tag or commit on the Hub (default: main)")
     parser.add_argument("--offline", action="store_true", default=None, help="never ask the network")
@@ -244,7 +273,8 @@ def _shipped(how: dict[str, Any]) -> Any:
             return recorded(variant)
     listed = ", ".join(dict.fromkeys(variant.profile for variant in VARIANTS))
     raise MissingDatum(
-        f"E5 ships recorded under {listed}. Under {name} it is recorded from tonnage/trace/programs/linear_relu.py:program."
+        f"E5 ships recorded under {listed}. Under {name} it is recorded from "
+        "tonnage/trace/programs/linear_relu.py:program."
     )
 
 

@@ -15,10 +15,7 @@ HELP = "predictions against published measurements, row by row"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "rows",
-        nargs="+",
-        metavar="ROWS.yaml",
-        help="files of rows, or folders of them, in the form of docs/rows.md",
+        "rows", nargs="+", metavar="ROWS.yaml", help="files of rows, or folders of them, in the form of docs/rows.md"
     )
     parser.add_argument("--kind", help="only rows of this kind (default: all)")
     add_output(parser)
@@ -57,10 +54,20 @@ def _lines(document: dict[str, Any]) -> list[str]:
     ]
     worst = sorted(rows, key=lambda row: row[4] in ("-", "+0.00 %"))
     summary = [
-        (say(entry["kind"]), say_as("rows", entry["completeness"]), entry["source"][:60], entry["rows"], entry["covered"], _percent(entry["mean_abs"]),
-         _percent(entry["median_abs"]), _percent(entry["p90_abs"]), _percent(entry["bias"]), _percent(entry["inside_band"]))
+        (
+            say(entry["kind"]),
+            say_as("rows", entry["completeness"]),
+            entry["source"][:60],
+            entry["rows"],
+            entry["covered"],
+            _percent(entry["mean_abs"]),
+            _percent(entry["median_abs"]),
+            _percent(entry["p90_abs"]),
+            _percent(entry["bias"]),
+            _percent(entry["inside_band"]),
+        )
         for entry in document["summary"]
-    ]  # fmt: skip
+    ]
     header = ("kind", "rows", "source", "n", "covered", "mean", "median", "p90", "bias", say("in band"))
     return [
         counted(len(rows), "figures"),

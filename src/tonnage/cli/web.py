@@ -18,20 +18,50 @@ from tonnage.question.texts import word
 
 HELP = "the page and the HTTP API: the answers of this command line in a browser and for programs, from this machine"
 WHERE = (
-    Option("host", "the address to answer at; 0.0.0.0 is every network of this machine, and there whoever connects may ask", word, unit="address", default="127.0.0.1, this machine alone"),
+    Option(
+        "host",
+        "the address to answer at; 0.0.0.0 is every network of this machine, and there whoever connects may ask",
+        word,
+        unit="address",
+        default="127.0.0.1, this machine alone",
+    ),
     Option("port", "the port to answer at", port, ("-p",), "port", "8000"),
-    Option("names", "host names that browsers may call the server by, commas between; addresses are always right", word, unit="names", default="localhost"),
-    Option("workers", "processes that take requests; each has others beside it that answer", ranged(whole, "from 1 to 256"), unit="processes", default="1"),
+    Option(
+        "names",
+        "host names that browsers may call the server by, commas between; addresses are always right",
+        word,
+        unit="names",
+        default="localhost",
+    ),
+    Option(
+        "workers",
+        "processes that take requests; each has others beside it that answer",
+        ranged(whole, "from 1 to 256"),
+        unit="processes",
+        default="1",
+    ),
     Option("open", "open the page in a browser", default="off"),
-)  # fmt: skip
+)
 REACH = (
     Option("offline", "ask no network, whatever is asked", default="off"),
     Option("hub", "models may be read from Hugging Face and ModelScope", default="on at 127.0.0.1, else off"),
     Option("models", "a folder whose models may be named; no other file is read", word, unit="folder", default="none"),
-    Option("store", "data base of saved plans: postgresql://..., sqlite:///FILE", word, unit="URL", default="a file of the user's own"),
+    Option(
+        "store",
+        "data base of saved plans: postgresql://..., sqlite:///FILE",
+        word,
+        unit="URL",
+        default="a file of the user's own",
+    ),
     Option("store_limit", "what all saved plans may take together", parse_bytes, unit="bytes", default="256 MB"),
-    Option("kept", "memory for answers that are asked for again within five minutes; 0: none are kept", parse_bytes, unit="bytes", default="64 MB"),
-)  # fmt: skip
+    Option(
+        "kept",
+        "memory for answers that are asked for again within five minutes; 0: none are kept",
+        parse_bytes,
+        unit="bytes",
+        default="64 MB",
+    ),
+)
 
 
 MOST_WORKERS = 256

@@ -8,13 +8,17 @@ from msgspec import Struct
 class Advice(Struct, kw_only=True):
     """A change that was estimated again: what it needs then, and whether that fits.
 
-    `change` are options of the command line; `text` the same as flags, which are added to those that were given. `changes`: what it
-    changes beside memory and speed. The workload is the data of a step, or the requests. `fits`: with the high end of the error band.
-    `step_seconds`: of a step of training then; of serving `ttft_seconds`, `tpot_seconds` and `tokens_per_second` of all replicas.
-    `usd_per_million_tokens`: of training, or of prompts and answers, all machines paid. `time_change`, `usd_change`: how much more (less, if
-    negative) money, and time of the whole cluster (1 / tokens a second), a token takes then, as a part of what it takes now. `serves`: whether the
-    load is then served as it was asked, within its limits and with no queue that grows; null where neither was asked. Each null where nobody knows it.
-    `provider`: whose price the machine has, null where it is the provider of the machine that was asked about, or a price that was given.
+    `change` are options of the command line; `text` the same as flags, which are added to those that were given.
+    `changes`: what it changes beside memory and speed. The workload is the data of a step, or the requests. `fits`:
+    with the high end of the error band.
+    `step_seconds`: of a step of training then; of serving `ttft_seconds`, `tpot_seconds` and `tokens_per_second` of all
+    replicas.
+    `usd_per_million_tokens`: of training, or of prompts and answers, all machines paid. `time_change`, `usd_change`:
+    how much more (less, if negative) money, and time of the whole cluster (1 / tokens a second), a token takes then, as
+    a part of what it takes now. `serves`: whether the load is then served as it was asked, within its limits and with
+    no queue that grows; null where neither was asked. Each null where nobody knows it.
+    `provider`: whose price the machine has, null where it is the provider of the machine that was asked about, or a
+    price that was given.
     """
 
     change: dict[str, Any]
@@ -35,8 +39,10 @@ class Advice(Struct, kw_only=True):
 
 
 class NearestMiss(Struct, kw_only=True):
-    """Where no change fits: the one that comes closest, and the bytes still missing, with the high end of the error band. `smallest_machine`:
-    other accelerators on which what was asked about fits, null where none that was tried does."""
+    """Where no change fits: the one that comes closest, and the bytes still missing, with the high end of the error
+    band. `smallest_machine`: other accelerators on which what was asked about fits, null where none that was tried
+    does.
+    """
 
     change: dict[str, Any]
     text: str

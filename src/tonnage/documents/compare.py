@@ -23,12 +23,15 @@ class ComparedColumn(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ComparedCell(Struct, kw_only=True):
-    """One answer of `serve` or `train`. A key without a value is null: it is not known, or there is no answer, and `reason` says why.
+    """One answer of `serve` or `train`. A key without a value is null: it is not known, or there is no answer, and
+    `reason` says why.
 
-    `accelerators`: where their number was left open, the fewest that hold the model, or what was tried last; `accelerators_paid`: those of the
-    whole machines that are rented. `weights_stored`: what the weights of the question came to. Options that were given are keys too.
-    Times and prices of what does not fit are those that it would have with more memory.
-    `not served`: it fits, and a service level, a deadline or a budget is not met or a queue grows without end. Bytes, seconds, tokens a second, USD.
+    `accelerators`: where their number was left open, the fewest that hold the model, or what was tried last;
+    `accelerators_paid`: those of the whole machines that are rented. `weights_stored`: what the weights of the question
+    came to. Options that were given are keys too. Times and prices of what does not fit are those that it would have
+    with more memory.
+    `not served`: it fits, and a service level, a deadline or a budget is not met or a queue grows without end. Bytes,
+    seconds, tokens a second, USD.
     """
 
     model: str
@@ -69,8 +72,9 @@ class ComparedCell(Struct, kw_only=True):
 
 
 class ComparedWorkload(Struct, kw_only=True, forbid_unknown_fields=True):
-    """One workload of several: its values on the axes that say what is asked for, such as context and users, the numbers of the cells that were
-    asked this, and of each column those of the best among them."""
+    """One workload of several: its values on the axes that say what is asked for, such as context and users, the
+    numbers of the cells that were asked this, and of each column those of the best among them.
+    """
 
     values: dict[str, str]
     cells: list[int]
@@ -78,9 +82,12 @@ class ComparedWorkload(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class CompareDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """One matrix. `counts`: cells of each verdict; `best`: of each column the numbers of the cells that are best in it, of those that fit;
-    `key`: the column that says which cell is the best; `workloads`: the best of each, where the axes hold several: a short context is no
-    better answer than a long one; `settings`: what all answers took beside the axes, and where it comes from; `warnings`: what every answer noted, what some noted stands with them."""
+    """One matrix. `counts`: cells of each verdict; `best`: of each column the numbers of the cells that are best in it,
+    of those that fit;
+    `key`: the column that says which cell is the best; `workloads`: the best of each, where the axes hold several: a
+    short context is no better answer than a long one; `settings`: what all answers took beside the axes, and where
+    it comes from; `warnings`: what every answer noted, what some noted stands with them.
+    """
 
     schema: Literal["tonnage/1"]
     verb: Literal["serve", "train"]

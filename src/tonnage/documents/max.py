@@ -1,4 +1,6 @@
-"""The form of what `tonnage max` prints: the largest value, the estimates at it and just beyond it, and what would let it be more."""
+"""The form of what `tonnage max` prints: the largest value, the estimates at it and just beyond it, and what would
+let it be more.
+"""
 
 from typing import Any, Literal
 
@@ -8,7 +10,9 @@ from tonnage.documents.term import TermDocument
 
 
 class TriedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A value that was estimated. `refused`: why it is none, however much memory there is, and then `fits` is false; `model`: whose parameters it is."""
+    """A value that was estimated. `refused`: why it is none, however much memory there is, and then `fits` is false;
+    `model`: whose parameters it is.
+    """
 
     value: int
     needed_bytes: int | None
@@ -20,16 +24,19 @@ class TriedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class LimitDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What binds. model: what the model was made for, or has; engine: what it runs at once; rule: sizes that do not go together; options: another
-    option that was given; nothing: no limit was found."""
+    """What binds. model: what the model was made for, or has; engine: what it runs at once; rule: sizes that do not
+    go together; options: another option that was given; nothing: no limit was found.
+    """
 
     by: Literal["memory", "service level", "model", "engine", "rule", "options", "nothing"]
     text: str
 
 
 class RaiseDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A change with which the search was run again: its largest `value` then, and what binds then. `change` are options beside those that were given,
-    `text` the same as flags, `options` with the value too; `changes` as in Advice."""
+    """A change with which the search was run again: its largest `value` then, and what binds then. `change` are
+    options beside those that were given, `text` the same as flags, `options` with the value too; `changes` as in
+    Advice.
+    """
 
     change: dict[str, Any]
     text: str
@@ -44,11 +51,13 @@ class RaiseDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 class MaxDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     """What `max` answers.
 
-    `value`: the largest that fits with the high end of the error band, null where not even the least does. `at`: the estimate there; `beyond`: that of the
-    next value, or of the least where none fits; null where there is no next one. `tight_value`: the largest inside the error band, null where there is
-    none; `estimate_value`: the largest by the estimate itself, null where no error band is known. `memory_value`: what memory alone would let it be, where something else binds. `options`, and `text` as flags, are what `verb` is asked with.
-    `memory`: the breakdown at the value, or at the least. `speed`: seconds of a step of training; ttft_seconds, tpot_seconds and tokens_per_second of
-    serving. In `question` the value that was looked for comes from "search".
+    `value`: the largest that fits with the high end of the error band, null where not even the least does. `at`: the
+    estimate there; `beyond`: that of the next value, or of the least where none fits; null where there is no next one.
+    `tight_value`: the largest inside the error band, null where there is none; `estimate_value`: the largest by the
+    estimate itself, null where no error band is known. `memory_value`: what memory alone would let it be, where
+    something else binds. `options`, and `text` as flags, are what `verb` is asked with.
+    `memory`: the breakdown at the value, or at the least. `speed`: seconds of a step of training; ttft_seconds,
+    tpot_seconds and tokens_per_second of serving. In `question` the value that was looked for comes from "search".
     """
 
     schema: Literal["tonnage/1"]

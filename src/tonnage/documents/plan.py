@@ -13,9 +13,12 @@ class RemovedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class TrainingPlanDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A plan that was estimated whole. `options`: what was chosen or given, by the names of `train`; `text`: the command that asks for just
-    it; `launch`: the runtime's own settings, and what of the plan they `launch_lacks`; `beats`: why it stands before the next, empty for the last. `step_seconds`, `tokens_per_second`
-    and what follows are null where nobody knows; `run_seconds` and `cost` where no length of the run, or no price, is given. `price`: whose offer was taken."""
+    """A plan that was estimated whole. `options`: what was chosen or given, by the names of `train`; `text`: the
+    command that asks for just it; `launch`: the runtime's own settings, and what of the plan they `launch_lacks`;
+    `beats`: why it stands before the next, empty for the last. `step_seconds`, `tokens_per_second` and what follows
+    are null where nobody knows; `run_seconds` and `cost` where no length of the run, or no price, is given. `price`:
+    whose offer was taken.
+    """
 
     on: str
     accelerators: int
@@ -49,11 +52,14 @@ class FrontDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 class PlansDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     """What `plan --train` answers.
 
-    `considered`: plans of the whole space, valid or not, each in one of these and in one alone: `removed`, by the first constraint that it breaks,
-    the same with and without --exhaustive; `beaten`: it does not fit, is refused by its runtime, or is slower than what was found by a bound or by
-    its time, so that its memory was not estimated (with --exhaustive there are none of the last kind); `estimated`: memory and time, each by the walk of a single answer, and it fits. `refused`: why runtimes refuse plans, and how
-    many of those that no bound had ruled out before. `machines`: so many were searched, and `passed` over, whose fastest imaginable plan is worse than what was found. `binds`: where nothing does, the constraint that binds, and `nearest` what comes nearest. `best`: the whole answer of the first
-    plan, as `train` has it.
+    `considered`: plans of the whole space, valid or not, each in one of these and in one alone: `removed`, by the first
+    constraint that it breaks, the same with and without --exhaustive; `beaten`: it does not fit, is refused by its
+    runtime, or is slower than what was found by a bound or by its time, so that its memory was not estimated (with
+    --exhaustive there are none of the last kind); `estimated`: memory and time, each by the walk of a single answer,
+    and it fits. `refused`: why runtimes refuse plans, and how many of those that no bound had ruled out before.
+    `machines`: so many were searched, and `passed` over, whose fastest imaginable plan is worse than what was found.
+    `binds`: where nothing does, the constraint that binds, and `nearest` what comes nearest. `best`: the whole answer
+    of the first plan, as `train` has it.
     """
 
     schema: Literal["tonnage/1"]

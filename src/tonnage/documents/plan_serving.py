@@ -6,12 +6,15 @@ from msgspec import Struct
 
 
 class ServingPlanDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """One plan. Bytes of the fullest accelerator, seconds, tokens of answers and requests a second of all replicas, USD.
+    """One plan. Bytes of the fullest accelerator, seconds, tokens of answers and requests a second of all replicas,
+    USD.
 
-    `on`: what --on says for it; `prefill_replicas`: of the replicas, those that compute prompts alone; `users` and `users_per_replica` are null
-    where requests come by themselves, the second too where prompts have replicas of their own, prices where none is known; `beats_next`: why it stands before the plan after it. `max_num_batched_tokens`
-    and `max_num_seqs` are null where the engine's own hold. Replicas do not share all numbers of users evenly: `users_per_replica` is the mean, of which the
-    rates are; times, and what limits them, are of `users_of_fullest_replica`. `usd_per_million_tokens`: of prompts and answers.
+    `on`: what --on says for it; `prefill_replicas`: of the replicas, those that compute prompts alone; `users` and
+    `users_per_replica` are null where requests come by themselves, the second too where prompts have replicas of their
+    own, prices where none is known; `beats_next`: why it stands before the plan after it. `max_num_batched_tokens` and
+    `max_num_seqs` are null where the engine's own hold. Replicas do not share all numbers of users evenly:
+    `users_per_replica` is the mean, of which the rates are; times, and what limits them, are of
+    `users_of_fullest_replica`. `usd_per_million_tokens`: of prompts and answers.
     """
 
     on: str
@@ -45,7 +48,9 @@ class ServingPlanDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class RemovedServingDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Plans that do not keep a constraint, of those that the ones before it left. The constraint that a bound rules plans out by is no fault of theirs."""
+    """Plans that do not keep a constraint, of those that the ones before it left. The constraint that a bound rules
+    plans out by is no fault of theirs.
+    """
 
     constraint: str
     plans: int
@@ -60,11 +65,13 @@ class NearestDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ServingPlansDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What `plan --serve` answers: the best plans first. `means`: the objective in words; `considered`: plans, of so many replica configurations, of
-    which `removed` break a limit or could not be among the best (`skipped`: these alone, ruled out by bounds), and `kept` hold all: together they are
-    all. `own_precision`: the best plan that keeps the checkpoint's own precision, where the first does not;
-    `pareto`: null where it was not asked for; `best`: what `serve` answers for the first plan, and `command`: what asks it; `unpriced`: accelerators without a price, which a
-    search for the cheapest leaves out."""
+    """What `plan --serve` answers: the best plans first. `means`: the objective in words; `considered`: plans, of so
+    many replica configurations, of which `removed` break a limit or could not be among the best (`skipped`: these
+    alone, ruled out by bounds), and `kept` hold all: together they are all. `own_precision`: the best plan that keeps
+    the checkpoint's own precision, where the first does not;
+    `pareto`: null where it was not asked for; `best`: what `serve` answers for the first plan, and `command`: what
+    asks it; `unpriced`: accelerators without a price, which a search for the cheapest leaves out.
+    """
 
     schema: Literal["tonnage/1"]
     question: dict[str, Any]

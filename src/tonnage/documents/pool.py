@@ -6,7 +6,9 @@ from msgspec import Struct
 
 
 class PoolShown(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The pool: accelerators that are free, by name, and their free bytes. `left`, `joined`: nodes and groups that did."""
+    """The pool: accelerators that are free, by name, and their free bytes. `left`, `joined`: nodes and groups that
+    did.
+    """
 
     name: str
     accelerators: int
@@ -17,8 +19,9 @@ class PoolShown(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class PoolVerdict(Struct, kw_only=True, forbid_unknown_fields=True):
-    """`placed`: everything that was asked for has a place. `optimal`: it is proven that no placement is better (gap 0), also where some job has
-    no place; `text` says the same."""
+    """`placed`: everything that was asked for has a place. `optimal`: it is proven that no placement is better (gap
+    0), also where some job has no place; `text` says the same.
+    """
 
     placed: bool
     optimal: bool
@@ -26,10 +29,11 @@ class PoolVerdict(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class SearchShown(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What was searched. `value` of the objective and the `bound` that no placement passes; `gap` between them, of the value.
+    """What was searched. `value` of the objective and the `bound` that no placement passes; `gap` between them, of the
+    value.
 
-    `considered`: shapes or configurations; `programs`: that HiGHS solved, in `nodes` nodes of their trees; `cuts`: times that the estimator
-    refused what a program had found, after which it was solved again. `seconds`: all of it.
+    `considered`: shapes or configurations; `programs`: that HiGHS solved, in `nodes` nodes of their trees; `cuts`:
+    times that the estimator refused what a program had found, after which it was solved again. `seconds`: all of it.
     """
 
     objective: str
@@ -45,8 +49,10 @@ class SearchShown(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class StageRow(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A stage of a pipeline: layers from `first_layer` on, on `accelerators` accelerators of these nodes. Bytes are of one accelerator;
-    `on_host_bytes` of its weights are in host memory. `seconds`: of its part of a round of tokens, or of one micro-batch."""
+    """A stage of a pipeline: layers from `first_layer` on, on `accelerators` accelerators of these nodes. Bytes are
+    of one accelerator; `on_host_bytes` of its weights are in host memory. `seconds`: of its part of a round of
+    tokens, or of one micro-batch.
+    """
 
     stage: int
     nodes: list[str]
@@ -61,8 +67,10 @@ class StageRow(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ReplicaRow(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Equal replicas on one node. `capacity`: of one, in users or requests a second; `requests`: that run at once then, and of which
-    `needed_bytes` is, as of `tonnage serve --users`; `on_host_bytes` of a rank's weights are in host memory."""
+    """Equal replicas on one node. `capacity`: of one, in users or requests a second; `requests`: that run at once
+    then, and of which `needed_bytes` is, as of `tonnage serve --users`; `on_host_bytes` of a rank's weights are in
+    host memory.
+    """
 
     node: str
     replicas: int
@@ -78,7 +86,9 @@ class ReplicaRow(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class JobRow(Struct, kw_only=True, forbid_unknown_fields=True):
-    """One replica of a job. `state`: new, stays, moves, or unplaced, of which `why` tells; `offload`: what is in host memory."""
+    """One replica of a job. `state`: new, stays, moves, or unplaced, of which `why` tells; `offload`: what is in
+    host memory.
+    """
 
     job: str
     replica: int
@@ -99,7 +109,9 @@ class JobRow(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class MoveRow(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A replica that leaves a node for others: bytes that are copied, and seconds over the slower of both links, null where nobody says them."""
+    """A replica that leaves a node for others: bytes that are copied, and seconds over the slower of both links,
+    null where nobody says them.
+    """
 
     job: str
     replica: int
@@ -110,7 +122,8 @@ class MoveRow(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class PoolDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What `plan --inventory` answers. `figures`: of the whole in base units; `usd_per_hour`: null where a price is not known.
+    """What `plan --inventory` answers. `figures`: of the whole in base units; `usd_per_hour`: null where a price is not
+    known.
 
     `binding`: what keeps it from being better, or from being placed at all; `nearest_miss`: how much was missing.
     """

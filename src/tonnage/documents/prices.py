@@ -8,9 +8,11 @@ from tonnage.documents.serving import HostedOffer
 
 
 class PriceRow(Struct, kw_only=True, forbid_unknown_fields=True):
-    """An offer. `price_per_hour` is of the whole machine, in `currency`; the dollars of an accelerator are null where the price is in another
-    currency and no rate was given. `sizes`: of a price by the accelerator, how many a machine has that is sold so, and where that is listed;
-    empty where only one alone is known to be. `own`: from a file of the user's own; `origin`: from which file: own, refreshed or shipped."""
+    """An offer. `price_per_hour` is of the whole machine, in `currency`; the dollars of an accelerator are null
+    where the price is in another currency and no rate was given. `sizes`: of a price by the accelerator, how many a
+    machine has that is sold so, and where that is listed; empty where only one alone is known to be. `own`: from a
+    file of the user's own; `origin`: from which file: own, refreshed or shipped.
+    """
 
     provider: str
     instance: str
@@ -49,7 +51,9 @@ class PurchaseRow(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class PricesDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What `prices` answers. `as_of`: the day that ages are counted to; `rates`: units of a currency for one US dollar, as given."""
+    """What `prices` answers. `as_of`: the day that ages are counted to; `rates`: units of a currency for one US
+    dollar, as given.
+    """
 
     schema: Literal["tonnage/1"]
     as_of: str
@@ -61,9 +65,12 @@ class PricesDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class RefreshedCloud(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What was read of one cloud's list. Where it was not `read`, `problem` says why and its older prices are as they were. `new`, `moved`
-    and `gone`: offers beside the older file; `kept`: older ones that stay because rows of the new list are `malformed`. `unknown`: names
-    of accelerators that our catalogue does not have, with their rows; `left_out`: why other rows are not read, with their number."""
+    """What was read of one cloud's list. Where it was not `read`, `problem` says why and its older prices are as they
+    were. `new`, `moved`
+    and `gone`: offers beside the older file; `kept`: older ones that stay because rows of the new list are
+    `malformed`. `unknown`: names of accelerators that our catalogue does not have, with their rows; `left_out`: why
+    other rows are not read, with their number.
+    """
 
     cloud: str
     provider: str
@@ -101,7 +108,9 @@ class HostedRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ApiPricesDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What `prices --api` answers: prices by the token, with `request` also what such requests cost. `model`: null of all models."""
+    """What `prices --api` answers: prices by the token, with `request` also what such requests cost. `model`: null
+    of all models.
+    """
 
     schema: Literal["tonnage/1"]
     as_of: str

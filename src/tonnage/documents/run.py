@@ -8,8 +8,10 @@ from tonnage.documents.term import TermDocument
 
 
 class CountedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """FLOPs of a step, and their share of the peak, as those count them who publish under this name. `recomputes`: a second forward pass
-    counts, whether it is run or not; `leaves_out`: in words, and what it counts that is not done."""
+    """FLOPs of a step, and their share of the peak, as those count them who publish under this name. `recomputes`: a
+    second forward pass counts, whether it is run or not; `leaves_out`: in words, and what it counts that is not
+    done.
+    """
 
     name: str
     text: str
@@ -21,10 +23,12 @@ class CountedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class BestModelDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The best model for the compute of the run, as one fit of the scaling laws has it: parameters, tokens, and the loss where the fit has one.
+    """The best model for the compute of the run, as one fit of the scaling laws has it: parameters, tokens, and the
+    loss where the fit has one.
 
-    Of a dense model that is trained from nothing also what this one costs: `loss_of_this`; `same_loss_compute`: what the best model needs to
-    be as good; `factor`: the run's compute over that. Where tokens are more than the best model's, it is the price of a smaller model.
+    Of a dense model that is trained from nothing also what this one costs: `loss_of_this`; `same_loss_compute`: what
+    the best model needs to be as good; `factor`: the run's compute over that. Where tokens are more than the best
+    model's, it is the price of a smaller model.
     """
 
     fit: str
@@ -37,9 +41,11 @@ class BestModelDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class RunDocument(Struct, kw_only=True):
-    """How fast a step is, and the whole run where its length, deadline or budget was said. `bound_by`: what takes most of a step.
+    """How fast a step is, and the whole run where its length, deadline or budget was said. `bound_by`: what takes most
+    of a step.
 
-    `step_time_band`: seconds, between which nine in ten measured steps of its kind lie. Other keys are figures by their names.
+    `step_time_band`: seconds, between which nine in ten measured steps of its kind lie. Other keys are figures by their
+    names.
     """
 
     bound_by: str
@@ -71,8 +77,9 @@ class RunDocument(Struct, kw_only=True):
 
 
 class PlaceDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What the same work costs in one place, in US dollars. `cost` and `seconds` are left out where it cannot be done or nobody knows, and
-    `note` says why; `first_payment`: before the first hour."""
+    """What the same work costs in one place, in US dollars. `cost` and `seconds` are left out where it cannot be
+    done or nobody knows, and `note` says why; `first_payment`: before the first hour.
+    """
 
     where: Literal["cloud", "own servers", "edge"]
     what: str
@@ -83,8 +90,10 @@ class PlaceDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class OwnershipDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Buying the machines against renting them, in US dollars: the price, a month of each, an hour of an accelerator in use. `break_even`
-    [seconds] is null where rent is not above what owning costs to run; `worn_out`: they are written off before that."""
+    """Buying the machines against renting them, in US dollars: the price, a month of each, an hour of an accelerator
+    in use. `break_even` [seconds] is null where rent is not above what owning costs to run; `worn_out`: they are
+    written off before that.
+    """
 
     purchase: TermDocument
     own_month: TermDocument
@@ -97,9 +106,11 @@ class OwnershipDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class StorageDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Checkpoints and data on the storage. `formats` [bytes]: a checkpoint by what is saved; `write`, `read` [seconds] one; `kept` [bytes]:
-    all that lie there. Of a run: the data set, seen once, as token ids and as `dataset_text` [bytes]. `drives`: of the size that the node
-    has, which hold all of it; left out where the catalogue knows none."""
+    """Checkpoints and data on the storage. `formats` [bytes]: a checkpoint by what is saved; `write`, `read`
+    [seconds] one; `kept` [bytes]: all that lie there. Of a run: the data set, seen once, as token ids and as
+    `dataset_text` [bytes]. `drives`: of the size that the node has, which hold all of it; left out where the
+    catalogue knows none.
+    """
 
     formats: list[TermDocument]
     write: TermDocument
@@ -111,8 +122,9 @@ class StorageDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class HostDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Host memory of one node: the largest of loading, training and saving. `capacity_bytes`: of the node, null where the catalogue does
-    not know it; `storage`: what a node keeps on NVMe, where something does."""
+    """Host memory of one node: the largest of loading, training and saving. `capacity_bytes`: of the node, null
+    where the catalogue does not know it; `storage`: what a node keeps on NVMe, where something does.
+    """
 
     memory: TermDocument
     capacity_bytes: int | None

@@ -1,6 +1,7 @@
 """The forms of the documents that every face prints, and their JSON Schema. Values only; nothing here computes.
 
-`tonnage.schema.json` in this package is generated from these types (`python -m tonnage.documents.schema`), and a test keeps it so.
+`tonnage.schema.json` in this package is generated from these types (`python -m tonnage.documents.schema`), and a test
+keeps it so.
 """
 
 from typing import Any, Literal
@@ -29,9 +30,9 @@ SCHEMA = "tonnage/1"
 class Verdict(Struct, kw_only=True):
     """Whether it fits. `band`: low and high in bytes, null where no measured rows back the estimate.
 
-    With a band, `fits` is true where its high end is usable, false where its low end is not, and null in between (status 2, tight).
-    It is null too where not enough is known (status 4). `missed`: the service level, deadline or budget that is missed, in words, whether it
-    fits or not; where it fits, the status is 3.
+    With a band, `fits` is true where its high end is usable, false where its low end is not, and null in between
+    (status 2, tight). It is null too where not enough is known (status 4). `missed`: the service level, deadline or
+    budget that is missed, in words, whether it fits or not; where it fits, the status is 3.
     """
 
     fits: bool | None
@@ -49,10 +50,11 @@ class Slopes(Struct, kw_only=True):
 
 
 class AnswerDocument(Struct, kw_only=True):
-    """What `train` and `serve` answer. Keys that a verb does not answer are left out; with --no-advice `train` leaves out `slopes`,
-    which needs two more estimates.
+    """What `train` and `serve` answer. Keys that a verb does not answer are left out; with --no-advice `train` leaves
+    out `slopes`, which needs two more estimates.
 
-    `question` has every input: {"value", "from": given, default, model, cluster, runtime, catalogue or measurements, "why"}.
+    `question` has every input: {"value", "from": given, default, model, cluster, runtime, catalogue or measurements,
+    "why"}.
     """
 
     schema: Literal["tonnage/1"]
@@ -80,11 +82,12 @@ class AnswerDocument(Struct, kw_only=True):
 
 
 class RuleDocument(Struct, kw_only=True):
-    """One rule of thumb, worked on its document's own example or on `model`. `exact` is what tonnage computes beside it.
+    """One rule of thumb, worked on its document's own example or on `model`. `exact` is what tonnage computes beside
+    it.
 
-    `of_document` lists the names in `inputs` and `values` whose numbers are the document's own whatever the model is, and
-    "value" where the figure itself is. `example`: the model of the document's example; `follows`: the options that move the rule or the exact
-    figure, with what they are.
+    `of_document` lists the names in `inputs` and `values` whose numbers are the document's own whatever the model is,
+    and "value" where the figure itself is. `example`: the model of the document's example; `follows`: the options that
+    move the rule or the exact figure, with what they are.
     """
 
     name: str
@@ -114,11 +117,11 @@ class RulesDocument(Struct, kw_only=True):
 
 
 class RowDocument(Struct, kw_only=True):
-    """One published measurement beside our prediction. `relative_error` is signed: positive is too high. A row that has not the form of one is of
-    kind malformed, without a measured value.
+    """One published measurement beside our prediction. `relative_error` is signed: positive is too high. A row that has
+    not the form of one is of kind malformed, without a measured value.
 
-    `agrees`: for what has no number to compare with (out of memory, a bound), whether the prediction says the same; `band`: low and high in
-    the row's unit; `notes`: what was assumed about the run, or left out of it.
+    `agrees`: for what has no number to compare with (out of memory, a bound), whether the prediction says the same;
+    `band`: low and high in the row's unit; `notes`: what was assumed about the run, or left out of it.
     """
 
     id: str
@@ -137,7 +140,8 @@ class RowDocument(Struct, kw_only=True):
 
 
 class SummaryDocument(Struct, kw_only=True):
-    """Errors of the rows of one kind, completeness and source; null where no row was covered. `covered`: rows that were predicted;
+    """Errors of the rows of one kind, completeness and source; null where no row was covered. `covered`: rows that were
+    predicted;
     `inside_band`: the share of those with a band whose measured value lies inside it."""
 
     kind: str
@@ -159,7 +163,9 @@ class ValidationDocument(Struct, kw_only=True):
 
 
 class MeasureDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What `measure` measured: a row in the form of validation/sources/README.md; of kind `trial` where no GPU was asked for."""
+    """What `measure` measured: a row in the form of validation/sources/README.md; of kind `trial` where no GPU was
+    asked for.
+    """
 
     schema: Literal["tonnage/1"]
     row: dict[str, Any]
@@ -214,7 +220,9 @@ class ModelDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ModelRow(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A line of the catalogue of models. `experts`: that a layer's router chooses from, 0 in a dense model. `released`: YYYY-MM-DD, or shorter where that is all that is known."""
+    """A line of the catalogue of models. `experts`: that a layer's router chooses from, 0 in a dense model.
+    `released`: YYYY-MM-DD, or shorter where that is all that is known.
+    """
 
     name: str
     hub: str
@@ -319,14 +327,18 @@ class NamesDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ToolsDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What `mcp --json` prints: the tools that assistants are offered, each with its name, description and the JSON Schema of its fields."""
+    """What `mcp --json` prints: the tools that assistants are offered, each with its name, description and the JSON
+    Schema of its fields.
+    """
 
     schema: Literal["tonnage/1"]
     tools: list[dict[str, Any]]
 
 
 class TraceVerdict(Struct, kw_only=True, forbid_unknown_fields=True):
-    """`needed_bytes`: in how little the program runs, with what is outside of the allocator; `failure`: where it runs out."""
+    """`needed_bytes`: in how little the program runs, with what is outside of the allocator; `failure`: where it
+    runs out.
+    """
 
     fits: bool | None
     needed_bytes: int
@@ -348,8 +360,10 @@ class StageDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class TraceDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What `trace` answers. `modules`: what holds most at the peak; `overlays`: memory that no tensor shows; `answers`: what
-    operations that need data were told; `unmodelled`: operations whose scratch memory is not counted, and how often they ran."""
+    """What `trace` answers. `modules`: what holds most at the peak; `overlays`: memory that no tensor shows;
+    `answers`: what operations that need data were told; `unmodelled`: operations whose scratch memory is not
+    counted, and how often they ran.
+    """
 
     schema: Literal["tonnage/1"]
     question: dict[str, dict[str, Any]]
@@ -377,9 +391,37 @@ def json_schema() -> dict[str, Any]:
     """The JSON Schema of all documents, one definition each."""
     import msgspec
 
-    types = (AnswerDocument, RulesDocument, ValidationDocument, ModelsDocument, ModelDocument, AcceleratorsDocument, AcceleratorDocument,
-             NodeDocument, PoolDocument, PricesDocument, ApiPricesDocument, RefreshDocument, NamesDocument, FormulaDocument, SymbolDocument, WordDocument, SourceDocument, ToolsDocument, TraceDocument, MeasureDocument, FrontierDocument,
-             MachineDocument, CompareDocument, MaxDocument, PlansDocument, ServingPlansDocument, SweepDocument, TimelineDocument, ErrorDocument)  # fmt: skip
+    types = (
+        AnswerDocument,
+        RulesDocument,
+        ValidationDocument,
+        ModelsDocument,
+        ModelDocument,
+        AcceleratorsDocument,
+        AcceleratorDocument,
+        NodeDocument,
+        PoolDocument,
+        PricesDocument,
+        ApiPricesDocument,
+        RefreshDocument,
+        NamesDocument,
+        FormulaDocument,
+        SymbolDocument,
+        WordDocument,
+        SourceDocument,
+        ToolsDocument,
+        TraceDocument,
+        MeasureDocument,
+        FrontierDocument,
+        MachineDocument,
+        CompareDocument,
+        MaxDocument,
+        PlansDocument,
+        ServingPlansDocument,
+        SweepDocument,
+        TimelineDocument,
+        ErrorDocument,
+    )
     _, components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     schema: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -19,8 +19,10 @@ class WaysDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class SimulatedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a simulation request by request saw; rates are of all replicas. `tpot` and `itl` are left out where answers have one token;
-    `goodput` [requests/s] and its share of all requests are of those within the limits that were given."""
+    """What a simulation request by request saw; rates are of all replicas. `tpot` and `itl` are left out where
+    answers have one token; `goodput` [requests/s] and its share of all requests are of those within the limits that
+    were given.
+    """
 
     ttft: WaysDocument
     end_to_end: WaysDocument
@@ -35,8 +37,9 @@ class SimulatedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class SplitDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The same load where some replicas compute prompts alone and the others answer; null where the queue grows without end. `transfer_seconds`: of a
-    prompt's cache between them, which is in the time to the first token."""
+    """The same load where some replicas compute prompts alone and the others answer; null where the queue grows
+    without end. `transfer_seconds`: of a prompt's cache between them, which is in the time to the first token.
+    """
 
     prefill_replicas: int
     decode_replicas: int
@@ -50,8 +53,10 @@ class SplitDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class HostedOffer(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A provider that hosts the model: USD a million tokens of prompts, of those that it has already (null: as any others), and of answers; what
-    a request of this length costs. With own machines beside it, the load from which they are cheaper, and whether they can answer so much."""
+    """A provider that hosts the model: USD a million tokens of prompts, of those that it has already (null: as any
+    others), and of answers; what a request of this length costs. With own machines beside it, the load from which
+    they are cheaper, and whether they can answer so much.
+    """
 
     provider: str
     model: str
@@ -73,9 +78,11 @@ class HostedOffer(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class HostedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Own machines under this load beside those who host the model, the cheapest first. `cheaper`: which has the lower price of a million tokens.
-    `cost_per_million_tokens`: that of own machines, under this load, or under the largest within `ttft` and `tpot` where this one is past them; null
-    where no load is within. `most_requests_per_day` is within them too."""
+    """Own machines under this load beside those who host the model, the cheapest first. `cheaper`: which has the
+    lower price of a million tokens. `cost_per_million_tokens`: that of own machines, under this load, or under the
+    largest within `ttft` and `tpot` where this one is past them; null where no load is within.
+    `most_requests_per_day` is within them too.
+    """
 
     cheaper: Literal["own machines", "hosted"]
     cost_per_million_tokens: TermDocument | None
@@ -84,8 +91,9 @@ class HostedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ServiceLevelDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Whether the load keeps within the limits. `bound_by`: the limit that it exceeds most; `ttft_seconds` is left out where the queue grows
-    without end."""
+    """Whether the load keeps within the limits. `bound_by`: the limit that it exceeds most; `ttft_seconds` is left
+    out where the queue grows without end.
+    """
 
     met: bool
     percentile: Literal["mean", "p50", "p90", "p99"]
@@ -97,17 +105,20 @@ class ServiceLevelDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ServingDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a served model does, all replicas together. Bytes, seconds, tokens a second, USD and joules of a million tokens.
+    """What a served model does, all replicas together. Bytes, seconds, tokens a second, USD and joules of a million
+    tokens.
 
-    The times are means of the steady state under the load of the question; those `_alone` are of one user on an idle replica.
-    `ttft_seconds` and `end_to_end_seconds` are null where more comes than can be answered; prices where nobody publishes one, energy where
-    no source gives the power, times and rates of later tokens where an answer has one. All but the cache and the loading is left out where
-    the times of a plan or a machine are not known. `ttft_band`, `tpot_band`: seconds, between which nine in ten measured times lie; left out
-    where no run on such a machine is published. `weights_read_seconds`: no token is faster. `launch`: the command that starts the engine so.
-    `concurrency`: requests that fit by the estimate, `safe_concurrency` at the high end of the error band, where one is known; `longest_context`:
-    the same, at its high end.
-    `hosted`: where a load was said, and prices of own machines and of the model by the token are known. `users_at_service_level`: the most within
-    `ttft` and `tpot`; `rate_at_service_level`: what they ask, or the most requests a second that come by themselves.
+    The times are means of the steady state under the load of the question; those `_alone` are of one user on an idle
+    replica. `ttft_seconds` and `end_to_end_seconds` are null where more comes than can be answered; prices where nobody
+    publishes one, energy where no source gives the power, times and rates of later tokens where an answer has one. All
+    but the cache and the loading is left out where the times of a plan or a machine are not known. `ttft_band`,
+    `tpot_band`: seconds, between which nine in ten measured times lie; left out where no run on such a machine is
+    published. `weights_read_seconds`: no token is faster. `launch`: the command that starts the engine so.
+    `concurrency`: requests that fit by the estimate, `safe_concurrency` at the high end of the error band, where one is
+    known; `longest_context`: the same, at its high end.
+    `hosted`: where a load was said, and prices of own machines and of the model by the token are known.
+    `users_at_service_level`: the most within `ttft` and `tpot`; `rate_at_service_level`: what they ask, or the most
+    requests a second that come by themselves.
     """
 
     kv_bytes_per_token: TermDocument | None = None
@@ -155,7 +166,9 @@ class ServingDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class FrontierPoint(Struct, kw_only=True, forbid_unknown_fields=True):
-    """One configuration: `concurrency` users of one replica. `pareto`: none is as fast for a user and makes more of an accelerator."""
+    """One configuration: `concurrency` users of one replica. `pareto`: none is as fast for a user and makes more of
+    an accelerator.
+    """
 
     tensor_parallel_size: int
     weights: str
@@ -179,10 +192,12 @@ class FrontierDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class RunsDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A model that runs on the machine in one precision; `option`: what --weights says so, empty as the checkpoint is stored.
+    """A model that runs on the machine in one precision; `option`: what --weights says so, empty as the checkpoint is
+    stored.
 
-    Speeds are of one user alone with a prompt of 1,024 tokens, null where nobody can say them; `longest_context` is within a
-    hundredth, and `serve` of this model has it to the token."""
+    Speeds are of one user alone with a prompt of 1,024 tokens, null where nobody can say them; `longest_context` is
+    within a hundredth, and `serve` of this model has it to the token.
+    """
 
     model: str
     hub: str

@@ -1,4 +1,6 @@
-"""The form of what `tonnage sweep --json` prints: what became of a sweep, and its best rows. The rows themselves are in the dataset."""
+"""The form of what `tonnage sweep --json` prints: what became of a sweep, and its best rows. The rows themselves are
+in the dataset.
+"""
 
 from typing import Any, Literal
 
@@ -20,11 +22,11 @@ class FailedRow(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class SweepDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What `sweep` answers. `sweep`: the digest of its file's choices. Counts are of the whole dataset: `valid` plans are those whose sizes
-    belong together and of which enough is known; `fitting` those that fit with the high end of the error band; `rows` are kept, in `bytes` of
-    Parquet. `chunks_before` lay there already. `seconds`, `plans_per_second`: of what was made now. `best`: the best
-    row of each workload (model, cluster, sequence length, and global batch size where it is swept) by tokens a second, of the first 20;
-    best.parquet has all `best_rows`.
+    """What `sweep` answers. `sweep`: the digest of its file's choices. Counts are of the whole dataset: `valid` plans
+    are those whose sizes belong together and of which enough is known; `fitting` those that fit with the high end of
+    the error band; `rows` are kept, in `bytes` of Parquet. `chunks_before` lay there already. `seconds`,
+    `plans_per_second`: of what was made now. `best`: the best row of each workload (model, cluster, sequence length,
+    and global batch size where it is swept) by tokens a second, of the first 20; best.parquet has all `best_rows`.
     """
 
     schema: Literal["tonnage/1"]

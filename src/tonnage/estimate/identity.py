@@ -1,4 +1,6 @@
-"""Things that are known by being the same thing: keys of a cache for what has tables in it and has no hash of its own."""
+"""Things that are known by being the same thing: keys of a cache for what has tables in it and has no hash of its
+own.
+"""
 
 from typing import Any
 

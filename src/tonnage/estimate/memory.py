@@ -1,4 +1,6 @@
-"""Memory of one training step: every pipeline stage, every moment at which memory can peak. Branches on names happen here."""
+"""Memory of one training step: every pipeline stage, every moment at which memory can peak. Branches on names happen
+here.
+"""
 
 from functools import cached_property, reduce
 
@@ -22,7 +24,9 @@ from tonnage.tape import Layer, Setting
 
 
 class RankMemory:
-    """One group of equal ranks (a pipeline stage): each phase's Term, and the largest of them. Terms are made when they are asked for."""
+    """One group of equal ranks (a pipeline stage): each phase's Term, and the largest of them. Terms are made when
+    they are asked for.
+    """
 
     def __init__(self, stage: StageMemory):
         self.rank = stage.stage.rank
@@ -145,7 +149,8 @@ class Step:
     def walk(self) -> TrainingMemory:
         ranks = tuple(RankMemory(StageMemory(self, stage)) for stage in self.stages)
         alike: dict[tuple[object, ...], RankMemory] = {}
-        # The first has most in flight; where backward is split all have as many, and the last has most that waits for gradients of weights.
+        # The first has most in flight; where backward is split all have as many, and the last has most that waits for
+        # gradients of weights.
         splits = schedule_of(self.plan).splits
         for stage, rank in zip(self.stages, ranks, strict=True):
             key = (stage.order, stage.before, stage.after, stage.towers)

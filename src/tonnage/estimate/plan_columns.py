@@ -14,9 +14,17 @@ from tonnage.ops import MoE
 from tonnage.spec import Cluster, TrainingPlan
 
 COLUMNS = (
-    "sequence_length", "micro_batch_size", "num_microbatches", "tensor_parallel_size", "pipeline_parallel_size",
-    "virtual_pipeline_size", "context_parallel_size", "expert_parallel_size", "expert_tensor_parallel_size", "data_parallel_size",
-)  # fmt: skip
+    "sequence_length",
+    "micro_batch_size",
+    "num_microbatches",
+    "tensor_parallel_size",
+    "pipeline_parallel_size",
+    "virtual_pipeline_size",
+    "context_parallel_size",
+    "expert_parallel_size",
+    "expert_tensor_parallel_size",
+    "data_parallel_size",
+)
 
 # Whether there is more than one such rank decides what a layer keeps.
 SPREAD = ("tensor_parallel_size", "context_parallel_size", "expert_parallel_size", "expert_tensor_parallel_size")
@@ -39,7 +47,8 @@ def needed_bytes(model: Model, columns: Mapping[str, Any], cluster: Cluster | No
 def bytes_and_seconds(
     model: Model, columns: Mapping[str, Any], cluster: Cluster, **names: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Peak bytes of the fullest rank, and seconds of a step, of each plan: two of shape (plans,), float64; arguments as above.
+    """Peak bytes of the fullest rank, and seconds of a step, of each plan: two of shape (plans,), float64; arguments as
+    above.
 
     MissingDatum where no time of such plans is known (estimate.step_time.time).
     """
@@ -63,9 +72,12 @@ def _walked(
     arrays = np.broadcast_arrays(*(np.asarray(values, dtype=np.float64) for values in columns.values()))
     plans = dict(zip(columns, arrays, strict=True))
     same = alike(model, plans)
-    stages, chunks = (plans.pop(name, np.ones(arrays[0].shape if arrays else 1)).astype(np.int64)
-                      for name in ("pipeline_parallel_size", "virtual_pipeline_size"))  # fmt: skip
-    # A pipeline's stages are a loop, and some sizes decide how layers are written: plans that agree in these are walked together.
+    stages, chunks = (
+        plans.pop(name, np.ones(arrays[0].shape if arrays else 1)).astype(np.int64)
+        for name in ("pipeline_parallel_size", "virtual_pipeline_size")
+    )
+    # A pipeline's stages are a loop, and some sizes decide how layers are written: plans that agree in these are walked
+    # together.
     keys = (same * (int(stages.max()) + 1) + stages) * (int(chunks.max()) + 1) + chunks
     for key in np.unique(keys):
         chosen = np.flatnonzero(keys == key)
@@ -81,7 +93,9 @@ def _walked(
 
 
 def alike(model: Model, plans: Mapping[str, np.ndarray]) -> np.ndarray:
-    """A number that plans share which write their layers alike: is there more than one rank of a kind, is a window shorter?"""
+    """A number that plans share which write their layers alike: is there more than one rank of a kind, is a window
+    shorter?
+    """
     facts = [plans[name] > 1 for name in SPREAD if name in plans]
     experts = {op.num_experts for block in model.decoder.blocks for op in block.ops if isinstance(op, MoE)}
     if "expert_parallel_size" in plans:

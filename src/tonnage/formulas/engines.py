@@ -1,4 +1,6 @@
-"""Memory of engines besides vLLM: what SGLang reserves, what llama.cpp allocates, adapters, and what stays on the host."""
+"""Memory of engines besides vLLM: what SGLang reserves, what llama.cpp allocates, adapters, and what stays on the
+host.
+"""
 
 from tonnage.kernel.formula import ceil_div, formula, maximum, minimum
 
@@ -60,10 +62,15 @@ def page_tokens(s, B):
 @formula(
     unit="tokens",
     source="SGLang, sglang/srt/model_executor/pool_configurator.py: HybridSWAPoolConfigurator",
-    assumes="the pool of windows has u tokens for each token of the pool of full attention, and a request takes min(s, r) + B of it",
+    assumes=(
+        "the pool of windows has u tokens for each token of the pool of full attention, and a request takes "
+        "min(s, r) + B of it"
+    ),
 )
 def pool_share_tokens(s, r, B, u):
-    """Tokens of the pool of full attention that a request keeps others from: its own, or those that its windows stand for."""
+    """Tokens of the pool of full attention that a request keeps others from: its own, or those that its windows
+    stand for.
+    """
     return maximum(s, (minimum(s, r) + B) / u)
 
 
@@ -118,7 +125,10 @@ def head_buffer_bytes(V, h, T):
 @formula(
     unit="bytes",
     source="llama.cpp, src/llama-graph.cpp: build_attn_mha",
-    assumes="without flash attention: scores of all a heads in fp32, the mask, and queries, keys, values and the residual of h numbers each",
+    assumes=(
+        "without flash attention: scores of all a heads in fp32, the mask, and queries, keys, values and the "
+        "residual of h numbers each"
+    ),
 )
 def scores_buffer_bytes(a, s, h, T):
     """The compute buffer in attention over s cells."""

@@ -1,4 +1,6 @@
-"""Failures of a cluster, checkpoints, and what share of the time is left: failures come independently, at a constant rate."""
+"""Failures of a cluster, checkpoints, and what share of the time is left: failures come independently, at a constant
+rate.
+"""
 
 from tonnage.kernel.formula import exp, expm1, formula, minimum
 
@@ -9,7 +11,9 @@ from tonnage.kernel.formula import exp, expm1, formula, minimum
     assumes="every accelerator, with its share of node and network, fails alike",
 )
 def accelerator_mtbf(n, tau, F):
-    """Mean time between failures of one accelerator and its share of everything, where n of them failed F times in the time tau."""
+    """Mean time between failures of one accelerator and its share of everything, where n of them failed F times in
+    the time tau.
+    """
     return n * tau / F
 
 
@@ -32,9 +36,7 @@ def young_interval(delta, MTBF):
 
 
 @formula(
-    unit="seconds",
-    source="Daly2006, eq. 37",
-    assumes="delta < 2 MTBF; beyond that 8/9 MTBF, where the paper says MTBF",
+    unit="seconds", source="Daly2006, eq. 37", assumes="delta < 2 MTBF; beyond that 8/9 MTBF, where the paper says MTBF"
 )
 def daly_interval(delta, MTBF):
     """Training between two checkpoints that loses least time, to higher order."""
@@ -49,7 +51,9 @@ def daly_interval(delta, MTBF):
     assumes="failures also interrupt checkpoints and restarts",
 )
 def goodput(tau_c, delta, MTBF, tau_r):
-    """Share of the time in which steps are made that last: the rest goes to checkpoints, to work that is done again, and to restarts."""
+    """Share of the time in which steps are made that last: the rest goes to checkpoints, to work that is done again,
+    and to restarts.
+    """
     return minimum(tau_c / (MTBF * exp(tau_r / MTBF) * expm1((tau_c + delta) / MTBF)), 1)
 
 

@@ -31,7 +31,9 @@ def full_attention_flops(y, L, T, s):
     assumes="causal: a window of r counts the token itself",
 )
 def windowed_attention_flops(y, L, T, s, r):
-    """Scores and weighted values of T tokens in sequences of s, each seeing itself and at most r - 1 tokens before it."""
+    """Scores and weighted values of T tokens in sequences of s, each seeing itself and at most r - 1 tokens before
+    it.
+    """
     return y * L * T * (minimum(s, r) - minimum(s, r) * (minimum(s, r) - 1) / (2 * s))
 
 
@@ -56,7 +58,8 @@ def counted_flops(y, T):
 @formula(
     unit="FLOP",
     source="Narayanan2021, sec. 5.1, eq. 3, and appendix",
-    assumes="GPT's layers, four times as wide inside; attention not halved; x as in passes, but of the head always 3: with recomputation "
+    assumes="GPT's layers, four times as wide inside; attention not halved; x as in passes, but of the head always "
+    "3: with recomputation "
     "x is 4, the paper's 96BslH^2 (1 + s/6H + V/16lH)",
 )
 def gpt_training_flops(x, T, L, h, s, V):

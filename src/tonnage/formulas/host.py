@@ -15,7 +15,9 @@ def ranks_on_node(ranks):
     assumes="one block of M bytes",
 )
 def pinned_rounding(M):
-    """What PyTorch's allocator of pinned memory adds to a block of M bytes, whose size it rounds up to a power of two."""
+    """What PyTorch's allocator of pinned memory adds to a block of M bytes, whose size it rounds up to a power of
+    two.
+    """
     return power_of_two(M) - M
 
 
@@ -59,7 +61,10 @@ def swap_buffer_bytes(n_copies, x, w):
 
 @formula(
     unit="seconds",
-    source="DeepSpeed, csrc/includes/cpu_adam.h: Step_AVX reads gradient, weight and moments, and writes all but the gradient",
+    source=(
+        "DeepSpeed, csrc/includes/cpu_adam.h: Step_AVX reads gradient, weight and moments, and writes all but "
+        "the gradient"
+    ),
     assumes="ranks of a node share its memory; nothing is computed on accelerators meanwhile",
 )
 def host_update_seconds(N, w, ranks, W):

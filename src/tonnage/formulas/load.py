@@ -17,20 +17,25 @@ def closed_loop_rate(R, tau):
 
 @formula(unit="tokens", source="Kleinrock1975, ch. 5: a long one is met more often than a short one")
 def mean_context(s, O, cv2):
-    """Tokens of context of a request that decodes, at a moment that anybody picks: its prompt, and half of an answer of O tokens whose
-    squared coefficient of variation is cv2."""
+    """Tokens of context of a request that decodes, at a moment that anybody picks: its prompt, and half of an answer
+    of O tokens whose squared coefficient of variation is cv2.
+    """
     return s + O * (1 + cv2) / 2
 
 
 @formula(unit="pairs", source="Kleinrock1975, ch. 5: the mean of a square", assumes="attention is causal")
 def mean_prompt_pairs(s, s_hit, cv2):
-    """Pairs of a token and a key of a prompt of s tokens of which s_hit are cached; cv2 is that of the prompt's length."""
+    """Pairs of a token and a key of a prompt of s tokens of which s_hit are cached; cv2 is that of the prompt's
+    length.
+    """
     return (s * s * (1 + cv2) + s - s_hit * s_hit - s_hit) / 2
 
 
 @formula(unit="prompts", source="Yu2022, abstract: scheduling at the granularity of an iteration")
 def prompts_per_pass(R, O):
-    """Prompts that come with a decoding pass of R requests when as many begin as end; a prompt's own pass makes the first token."""
+    """Prompts that come with a decoding pass of R requests when as many begin as end; a prompt's own pass makes the
+    first token.
+    """
     return R / maximum(O - 1, 1)
 
 
@@ -46,7 +51,9 @@ def prompts_together(n_new):
     assumes="arrivals are a Poisson process",
 )
 def share_of_prompt_passes(X, tau_d, tau_m):
-    """Passes that have prompts, as a share of all: prompts come during a pass of tau_d without them or of tau_m with them, for the next."""
+    """Passes that have prompts, as a share of all: prompts come during a pass of tau_d without them or of tau_m with
+    them, for the next.
+    """
     return (1 - exp(-X * tau_d)) / (1 - exp(-X * tau_d) + exp(-X * tau_m))
 
 
@@ -80,8 +87,10 @@ def requests_in_pool(D_pool, s, B):
     assumes="others wait for a place; the tenth that is left is what our simulation finds",
 )
 def tokens_computed_again(O):
-    """Tokens that are computed again for each answer of O tokens where the cache is full: what an answer frees at its end is filled with
-    prompts at once, and those who go on take all but one prompt's place of it back as they grow by O tokens."""
+    """Tokens that are computed again for each answer of O tokens where the cache is full: what an answer frees at
+    its end is filled with prompts at once, and those who go on take all but one prompt's place of it back as they
+    grow by O tokens.
+    """
     return 0.9 * O
 
 
@@ -91,15 +100,13 @@ def tokens_computed_again(O):
     assumes="arrivals are a Poisson process; one is served after the other",
 )
 def queue_wait_seconds(load, tau, cv2):
-    """Wait for a server that is busy for the share `load` of the time; a service takes tau, with the squared variation cv2."""
+    """Wait for a server that is busy for the share `load` of the time; a service takes tau, with the squared
+    variation cv2.
+    """
     return load * tau * (1 + cv2) / (2 * (1 - load))
 
 
-@formula(
-    unit="",
-    source="Halfin1981, abstract: many servers in heavy traffic",
-    assumes="many places",
-)
+@formula(unit="", source="Halfin1981, abstract: many servers in heavy traffic", assumes="many places")
 def share_that_waits(z_free):
     """Requests that find all places taken; z_free: free places on average, in standard deviations of their number."""
     return 1 / (1 + 2.5066 * z_free * exp(z_free**2 / 2) / (1 + exp(-1.5976 * z_free - 0.07056 * z_free**3)))
@@ -152,9 +159,7 @@ def work_left_seconds(load, tau):
 
 
 @formula(
-    unit="seconds",
-    source="Kleinrock1975, ch. 5: the busy period",
-    assumes="what comes first is done before the end",
+    unit="seconds", source="Kleinrock1975, ch. 5: the busy period", assumes="what comes first is done before the end"
 )
 def stretched_seconds(tau, load):
     """Work of tau, when the share `load` of the time goes to other work that comes meanwhile."""
@@ -163,8 +168,9 @@ def stretched_seconds(tau, load):
 
 @formula(unit="", source="Kleinrock1975, ch. 5: residual life", assumes="lengths are uniform")
 def drain_share(R, cv2, n_rounds, spread):
-    """What a benchmark loses at its end, when fewer and fewer of R requests run, in stays of a request: the longest of what is left of
-    them over the mean; n_rounds of requests have parted them by then."""
+    """What a benchmark loses at its end, when fewer and fewer of R requests run, in stays of a request: the longest
+    of what is left of them over the mean; n_rounds of requests have parted them by then.
+    """
     return minimum(
         (3 * n_rounds * cv2) ** 0.5,
         maximum((1 - (2 * spread * (1 - spread / 2) / (R + 1)) ** 0.5) / (1 - spread / 2) - (1 + cv2) / 2, 0),

@@ -101,7 +101,8 @@ def microbatches_waiting(x):
 
 @formula(
     unit="parameters",
-    source="DeepSpeed, deepspeed/runtime/zero/stage_1_and_2.py, setup_buckets; DeepSpeed, deepspeed/runtime/zero/stage3.py: "
+    source="DeepSpeed, deepspeed/runtime/zero/stage_1_and_2.py, setup_buckets; DeepSpeed, "
+    "deepspeed/runtime/zero/stage3.py: "
     "torch.empty(reduce_bucket_size)",
     assumes="contiguous_gradients",
 )
@@ -147,7 +148,10 @@ def several_ranks(n):
 
 @formula(
     unit="",
-    source="DeepSpeed, deepspeed/runtime/zero/offload_config.py; Megatron-LM, megatron/core/optimizer/optimizer_config.py: optimizer_offload_fraction",
+    source=(
+        "DeepSpeed, deepspeed/runtime/zero/offload_config.py; Megatron-LM, "
+        "megatron/core/optimizer/optimizer_config.py: optimizer_offload_fraction"
+    ),
 )
 def share_that_stays(phi):
     """Share of a state on the accelerator when phi of it lives in host memory."""
@@ -156,7 +160,10 @@ def share_that_stays(phi):
 
 @formula(
     unit="",
-    source="DeepSpeed, deepspeed/runtime/zero/offload_config.py; Megatron-LM, megatron/core/optimizer/optimizer_config.py: optimizer_offload_fraction",
+    source=(
+        "DeepSpeed, deepspeed/runtime/zero/offload_config.py; Megatron-LM, "
+        "megatron/core/optimizer/optimizer_config.py: optimizer_offload_fraction"
+    ),
 )
 def share_that_leaves(phi):
     """Share of a state that lives in host memory."""
@@ -177,7 +184,10 @@ def saved_bytes(x, w, s, b, c):
 
 @formula(
     unit="bytes",
-    source="Korthikanti2022, sec. 4.2.1 and 4.2.2; Megatron-LM, megatron/core/model_parallel_config.py: context_parallel_size",
+    source=(
+        "Korthikanti2022, sec. 4.2.1 and 4.2.2; Megatron-LM, megatron/core/model_parallel_config.py: "
+        "context_parallel_size"
+    ),
 )
 def saved_split_bytes(x, w, s, b, c, t):
     """A tensor kept for backward, cut over tensor-parallel ranks (by features, or by tokens: sequence parallelism)."""
@@ -206,7 +216,10 @@ def split_state_bytes(N, w, t):
 
 @formula(
     unit="bytes",
-    source="Korthikanti2022, sec. 4.1 and 4.2.1; Megatron-LM, megatron/core/model_parallel_config.py: context_parallel_size",
+    source=(
+        "Korthikanti2022, sec. 4.1 and 4.2.1; Megatron-LM, megatron/core/model_parallel_config.py: "
+        "context_parallel_size"
+    ),
 )
 def saved_scores_bytes(x, w, s, b, c, t):
     """Attention scores kept for backward: x numbers for each pair of a token and a key."""
@@ -226,7 +239,10 @@ def microbatches_in_flight(p, i, m):
 @formula(
     unit="micro-batches",
     source="Narayanan2021, sec. 2.2.2; Megatron-LM, megatron/core/pipeline_parallel/schedules.py",
-    assumes="interleaved 1F1B; n_turn: micro-batches that pass one chunk before the next chunk, p where m is a multiple of p",
+    assumes=(
+        "interleaved 1F1B; n_turn: micro-batches that pass one chunk before the next chunk, p where m is a "
+        "multiple of p"
+    ),
 )
 def interleaved_microbatches_in_flight(p, i, m, v, n_turn):
     """Micro-batches' worth of a rank's layers in flight, counted in chunks of 1/v of its layers."""
@@ -258,7 +274,10 @@ def bytes_that_leave(M, U):
 
 @formula(
     unit="bytes",
-    source="Pope2023, sec. 2.1; DeepSeek2024V2, sec. 2.1.3 and table 1; vLLM, vllm/model_executor/layers/linear.py: QKVParallelLinear",
+    source=(
+        "Pope2023, sec. 2.1; DeepSeek2024V2, sec. 2.1.3 and table 1; vLLM, vllm/model_executor/layers/linear.py: "
+        "QKVParallelLinear"
+    ),
     assumes="a rank holds at least one key/value head",
 )
 def token_cache_bytes(x, w, s, r, j, t, k):
@@ -312,7 +331,9 @@ def reserve_bytes(M, rho):
 
 @formula(
     unit="bytes",
-    source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib with one rank and with several",
+    source=(
+        "llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib with one rank and with several"
+    ),
 )
 def parallel_bytes(M, n):
     """An amount that is there as soon as there is more than one rank."""

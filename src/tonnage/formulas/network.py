@@ -11,7 +11,10 @@ def ring_bytes(M, n):
 
 @formula(
     unit="bytes",
-    source="nccl-tests, doc/PERFORMANCE.md: an all-reduce in the network has (n+1)/(n-1) times the bandwidth of one without",
+    source=(
+        "nccl-tests, doc/PERFORMANCE.md: an all-reduce in the network has (n+1)/(n-1) times the bandwidth of one "
+        "without"
+    ),
     assumes="a switch that adds and multicasts: each rank sends all of it, and gets back what others send to its share",
 )
 def in_network_bytes(M, n):
@@ -32,7 +35,9 @@ def tree_bytes(M, n, nodes):
 @formula(
     unit="seconds",
     source="nccl-tests, doc/PERFORMANCE.md: each rank sends to all others; Thakur2005: alpha + n beta",
-    assumes="n ranks in each of some nodes, which send at W inside and at W_out each to other nodes, one after the other",
+    assumes=(
+        "n ranks in each of some nodes, which send at W inside and at W_out each to other nodes, one after the other"
+    ),
 )
 def hierarchical_exchange_seconds(M, n, nodes, W, W_out):
     """Time of an all-to-all in which a rank has M bytes for all ranks together."""
@@ -93,8 +98,13 @@ def pipelined_seconds(lat, tau, kappa):
 
 @formula(
     unit="seconds",
-    source="nccl-tests, logs of 16 GPUs in validation/collectives.yaml: the fourth power, between the sum and the larger of the two",
-    assumes="both levels work at once on different parts of a message and get in each other's way where they need as long",
+    source=(
+        "nccl-tests, logs of 16 GPUs in validation/collectives.yaml: the fourth power, between the sum and the "
+        "larger of the two"
+    ),
+    assumes=(
+        "both levels work at once on different parts of a message and get in each other's way where they need as long"
+    ),
 )
 def overlapped_seconds(tau_in, tau_out):
     """Time of a message that passes two levels of links at once."""
@@ -103,7 +113,10 @@ def overlapped_seconds(tau_in, tau_out):
 
 @formula(
     unit="",
-    source="ROCm, MI300X system: one link between each pair; NVIDIA2020, four links to each of three others on a board of four",
+    source=(
+        "ROCm, MI300X system: one link between each pair; NVIDIA2020, four links to each of three others on a "
+        "board of four"
+    ),
     assumes="as many links lead to each of the others",
 )
 def full_mesh_share(n, k):

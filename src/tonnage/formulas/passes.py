@@ -5,7 +5,9 @@ from tonnage.kernel.formula import formula, maximum, minimum
 
 @formula(
     unit="seconds",
-    source="aiconfigurator-core, gemm_perf: products of 1 to 4 096 rows lie between the larger of the two and their sum",
+    source=(
+        "aiconfigurator-core, gemm_perf: products of 1 to 4 096 rows lie between the larger of the two and their sum"
+    ),
     assumes="the square root of the sum of squares",
 )
 def product_seconds(tau_read, tau_math):
@@ -55,5 +57,7 @@ def poll_seconds(n_pass, tau):
     assumes="each guess is taken with the same probability, whatever came before",
 )
 def tokens_per_pass(n_draft, p_take):
-    """Tokens that a pass gives which checks n_draft guesses: those that are taken up to the first that is not, and one of its own."""
+    """Tokens that a pass gives which checks n_draft guesses: those that are taken up to the first that is not, and
+    one of its own.
+    """
     return (1 - minimum(p_take, 0.999999) ** (n_draft + 1)) / (1 - minimum(p_take, 0.999999))

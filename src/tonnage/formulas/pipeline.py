@@ -1,7 +1,7 @@
 """Schedules of a pipeline: what a stage waits for, and how many micro-batches it holds.
 
-Seconds of passes are of one micro-batch through a whole rank. Where they are added up over the ranks beside the slowest, ranks may
-differ; with equal ones that is p - 1 times one rank's, as the papers write it.
+Seconds of passes are of one micro-batch through a whole rank. Where they are added up over the ranks beside the
+slowest, ranks may differ; with equal ones that is p - 1 times one rank's, as the papers write it.
 """
 
 from tonnage.kernel.formula import formula, maximum, minimum
@@ -31,46 +31,67 @@ def gpipe_bubble_seconds(tau, tau_f, tau_b, tau_step, m):
 
 @formula(
     unit="seconds",
-    source="Narayanan2021, sec. 2.2.1: the order of 1F1B, followed from stage to stage; PyTorch, torch/distributed/pipelining/schedules.py: "
+    source="Narayanan2021, sec. 2.2.1: the order of 1F1B, followed from stage to stage; PyTorch, "
+    "torch/distributed/pipelining/schedules.py: "
     "ScheduleInterleavedZeroBubble, ScheduleZBVZeroBubble, ScheduleDualPipeV",
-    assumes="tau: the whole pipeline in its schedule's order, as long as the stage that is last to end needs with what it waits for; where backward is "
-    "split, chunks of a rank that take equally long, and less than 2 % too long where several ranks are nearly the slowest",
+    assumes="tau: the whole pipeline in its schedule's order, as long as the stage that is last to end needs with "
+    "what it waits for; where backward is "
+    "split, chunks of a rank that take equally long, and less than 2 % too long where several ranks are "
+    "nearly the slowest",
 )
 def pipeline_wait_seconds(tau, tau_step, m):
-    """Of the tau seconds of a pipeline of uneven stages those in which the slowest one has none of its m micro-batches to run."""
+    """Of the tau seconds of a pipeline of uneven stages those in which the slowest one has none of its m
+    micro-batches to run.
+    """
     return maximum(tau - m * tau_step, 0)  # sums of the same passes in another order differ by rounding
 
 
 @formula(
     unit="seconds",
-    source="Qi2024, sec. 2: ZB-H1, (p - 1)(T_F + T_B - T_W); PyTorch, torch/distributed/pipelining/schedules.py: ScheduleInterleavedZeroBubble",
-    assumes="tau_f, tau_b, tau_w: forward, input and weight gradients, added up over the ranks beside the slowest; never less than one of the "
+    source=(
+        "Qi2024, sec. 2: ZB-H1, (p - 1)(T_F + T_B - T_W); PyTorch, torch/distributed/pipelining/schedules.py: "
+        "ScheduleInterleavedZeroBubble"
+    ),
+    assumes="tau_f, tau_b, tau_w: forward, input and weight gradients, added up over the ranks beside the slowest; "
+    "never less than one of the "
     "first two",
 )
 def zero_bubble_seconds(tau_f, tau_b, tau_w, v):
-    """What a stage waits when weight gradients fill the end of the pipeline, with no more micro-batches in flight than 1F1B has."""
+    """What a stage waits when weight gradients fill the end of the pipeline, with no more micro-batches in flight
+    than 1F1B has.
+    """
     return maximum(maximum(tau_f, tau_b), tau_f + tau_b - tau_w) / v
 
 
 @formula(
     unit="seconds",
-    source="Qi2024V, sec. 3: V-ZB; PyTorch, torch/distributed/pipelining/schedules.py: ScheduleZBVZeroBubble, its order run with these times",
-    assumes="tau_f, tau_b, tau_w: forward, input and weight gradients, added up over the ranks beside the slowest; input gradients take at least "
+    source=(
+        "Qi2024V, sec. 3: V-ZB; PyTorch, torch/distributed/pipelining/schedules.py: ScheduleZBVZeroBubble, its "
+        "order run with these times"
+    ),
+    assumes="tau_f, tau_b, tau_w: forward, input and weight gradients, added up over the ranks beside the slowest; "
+    "input gradients take at least "
     "as long as forward; ranks alike, and at least 2p - 1 micro-batches: else the order itself is played out",
 )
 def zbv_bubble_seconds(tau_f, tau_b, tau_w):
-    """What a stage waits with two chunks a rank in the shape of a V: half of tau_b where the three passes take equally long."""
+    """What a stage waits with two chunks a rank in the shape of a V: half of tau_b where the three passes take
+    equally long.
+    """
     return maximum(maximum(tau_f, tau_b), maximum(tau_f + tau_b - 2 * tau_w, 2 * (tau_b - tau_w))) / 2
 
 
 @formula(
     unit="seconds",
     source="DualPipe, README.md: (PP/2 - 1)(F&B + B - 3W) with PP = 2p stages on p ranks, B = tau_b + tau_w",
-    assumes="tau_f, tau_b, tau_w: forward, input and weight gradients, added up over the ranks beside the slowest; F&B takes F + B, as "
-    "torch runs them; never less than what its order takes in the first pairs; ranks alike: else the order itself is played out",
+    assumes="tau_f, tau_b, tau_w: forward, input and weight gradients, added up over the ranks beside the slowest; "
+    "F&B takes F + B, as "
+    "torch runs them; never less than what its order takes in the first pairs; ranks alike: else the order "
+    "itself is played out",
 )
 def dualpipev_bubble_seconds(tau_f, tau_b, tau_w):
-    """What a stage waits under DualPipeV: two chunks a rank in the shape of a V, forward of one beside backward of the other."""
+    """What a stage waits under DualPipeV: two chunks a rank in the shape of a V, forward of one beside backward of
+    the other.
+    """
     return maximum(2 * tau_f + maximum(tau_b - tau_w, 0), tau_f + 2 * tau_b - tau_w) / 2
 
 
@@ -95,17 +116,23 @@ def gpipe_microbatches_in_flight(m):
 
 @formula(
     unit="micro-batches",
-    source="Qi2024, sec. 2 and 6: ZB-H1, ZB-V; Qi2024V, sec. 3; PyTorch, torch/distributed/pipelining/schedules.py: forward passes less weight "
+    source="Qi2024, sec. 2 and 6: ZB-H1, ZB-V; Qi2024V, sec. 3; PyTorch, torch/distributed/pipelining/schedules.py: "
+    "forward passes less weight "
     "gradients",
 )
 def zero_bubble_microbatches_in_flight(p, m):
-    """Micro-batches' worth of a rank's layers that wait for their weight gradients: as many on every rank as 1F1B has on the first."""
+    """Micro-batches' worth of a rank's layers that wait for their weight gradients: as many on every rank as 1F1B
+    has on the first.
+    """
     return minimum(p, m)
 
 
 @formula(
     unit="micro-batches",
-    source="DualPipe, README.md: PP + 1 stages' activations, PP = 2p; PyTorch, torch/distributed/pipelining/schedules.py: ScheduleDualPipeV",
+    source=(
+        "DualPipe, README.md: PP + 1 stages' activations, PP = 2p; PyTorch, "
+        "torch/distributed/pipelining/schedules.py: ScheduleDualPipeV"
+    ),
     assumes="m at least 2p",
 )
 def dualpipev_microbatches_in_flight(p):
@@ -115,7 +142,10 @@ def dualpipev_microbatches_in_flight(p):
 
 @formula(
     unit="micro-batches",
-    source="PyTorch, torch/distributed/pipelining/schedules.py: ScheduleInterleavedZeroBubble, input gradients less weight gradients",
+    source=(
+        "PyTorch, torch/distributed/pipelining/schedules.py: ScheduleInterleavedZeroBubble, input gradients less "
+        "weight gradients"
+    ),
 )
 def weight_gradients_waiting(i, v):
     """Micro-batches' worth of a rank's layers whose input gradients are made and whose weight gradients are not."""
@@ -124,8 +154,13 @@ def weight_gradients_waiting(i, v):
 
 @formula(
     unit="micro-batches",
-    source="PyTorch, torch/distributed/pipelining/schedules.py: ScheduleZBVZeroBubble, input gradients less weight gradients",
-    assumes="the most of them meets the most micro-batches in flight: at most half a micro-batch too many on the last rank",
+    source=(
+        "PyTorch, torch/distributed/pipelining/schedules.py: ScheduleZBVZeroBubble, input gradients less weight "
+        "gradients"
+    ),
+    assumes=(
+        "the most of them meets the most micro-batches in flight: at most half a micro-batch too many on the last rank"
+    ),
 )
 def zbv_weight_gradients_waiting(i):
     """Micro-batches' worth of a rank's two chunks whose input gradients are made and whose weight gradients are not."""
@@ -134,7 +169,9 @@ def zbv_weight_gradients_waiting(i):
 
 @formula(
     unit="micro-batches",
-    source="PyTorch, torch/distributed/pipelining/schedules.py: ScheduleDualPipeV, input gradients less weight gradients",
+    source=(
+        "PyTorch, torch/distributed/pipelining/schedules.py: ScheduleDualPipeV, input gradients less weight gradients"
+    ),
     assumes="while most micro-batches are in flight",
 )
 def one_chunk_of_two(x):

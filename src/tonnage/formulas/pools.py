@@ -5,11 +5,16 @@ from tonnage.kernel.formula import formula, maximum
 
 @formula(
     unit="seconds",
-    source="DenningBuzen1978, bottleneck analysis: jobs that go round take at least as long as all stations, and as all of them at the slowest",
+    source=(
+        "DenningBuzen1978, bottleneck analysis: jobs that go round take at least as long as all stations, and as "
+        "all of them at the slowest"
+    ),
     assumes="tau: through all stages, tau_step: through the slowest; fixed times, so that the bound is reached",
 )
 def unlike_round_seconds(tau, tau_step, n_batches):
-    """Time from one token of a request to its next where n_batches parts of the requests go round a pipeline of unlike stages."""
+    """Time from one token of a request to its next where n_batches parts of the requests go round a pipeline of
+    unlike stages.
+    """
     return maximum(tau, n_batches * tau_step)
 
 

@@ -1,4 +1,6 @@
-"""The rules of thumb of the five source documents, as they state them. What is wrong in them is put right beside them."""
+"""The rules of thumb of the five source documents, as they state them. What is wrong in them is put right beside
+them.
+"""
 
 from tonnage.kernel.formula import ceil_div, formula
 
@@ -280,7 +282,10 @@ def two_copies_rule(N):
 
 @formula(
     unit="bytes",
-    source="Rajbhandari2020, sec. 3.1; DocumentA, summary; Megatron-LM, docs/source/api-guide/dist_optimizer.md; DocumentB, section 5",
+    source=(
+        "Rajbhandari2020, sec. 3.1; DocumentA, summary; Megatron-LM, docs/source/api-guide/dist_optimizer.md; "
+        "DocumentB, section 5"
+    ),
     basis="rule",
 )
 def convention_rule(N, w):

@@ -36,7 +36,9 @@ def optimal_compute(N, D, A_N, B_D, alpha, beta):
 @formula(
     unit="parameters",
     source="Kaplan2020, table 6 and sec. 6.3",
-    assumes="the critical batch size, which takes twice the least compute; embeddings not counted; a PF-day is 8.64e19 FLOP",
+    assumes=(
+        "the critical batch size, which takes twice the least compute; embeddings not counted; a PF-day is 8.64e19 FLOP"
+    ),
 )
 def kaplan_optimal_parameters(C):
     """Parameters that reach the lowest loss for a compute of C, as was held in 2020."""

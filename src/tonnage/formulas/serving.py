@@ -101,7 +101,9 @@ def sampler_bytes(V, R, w):
 
 @formula(unit="bytes", source="vLLM, vllm/config/cache.py: gpu_memory_utilization")
 def unclaimed_bytes(U, u, M):
-    """The part of an accelerator's memory that the engine is told not to use, and that nobody else holds; others hold M bytes."""
+    """The part of an accelerator's memory that the engine is told not to use, and that nobody else holds; others
+    hold M bytes.
+    """
     return maximum(U * (1 - u) - M, 0)
 
 
@@ -138,7 +140,10 @@ def ranks_of_replica(n):
 @formula(
     unit="bytes",
     source="PyTorch, c10/cuda/CUDACachingAllocator.cpp: kRoundLarge, kMinLargeAlloc, kSmallSize, should_split",
-    assumes="a tensor of 10 MiB and more has a segment of its own, in multiples of 2 MiB, of which no rest up to 1 MiB is given to others",
+    assumes=(
+        "a tensor of 10 MiB and more has a segment of its own, in multiples of 2 MiB, of which no rest up to 1 "
+        "MiB is given to others"
+    ),
 )
 def allocator_slack_bytes(M):
     """What a tensor of M bytes takes beyond them."""
@@ -175,5 +180,7 @@ def placed_bytes(M, U):
 
 @formula(unit="bytes", source="transformers, generation/utils.py: prefill before the first token of the answer")
 def early_bytes(M, U):
-    """What a pass over the prompts needs at its peak, M bytes, beyond the U bytes of cache that only the answers add."""
+    """What a pass over the prompts needs at its peak, M bytes, beyond the U bytes of cache that only the answers
+    add.
+    """
     return maximum(M - U, 0)

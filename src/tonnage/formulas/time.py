@@ -71,7 +71,10 @@ def microbatches(m):
 @formula(
     unit="",
     source="Wu2024, abstract: slow nodes delay whole jobs",
-    assumes="a step waits for its slowest node; nodes are slow independently of each other, all by as much; what is slow stays in the step's critical path",
+    assumes=(
+        "a step waits for its slowest node; nodes are slow independently of each other, all by as much; what is "
+        "slow stays in the step's critical path"
+    ),
 )
 def straggler_factor(kappa, q_slow, nodes):
     """How many times longer a step takes on average when each node is slow with probability q_slow."""

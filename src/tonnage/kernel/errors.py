@@ -33,8 +33,10 @@ class InvalidPlan(TonnageError):
 
 
 class NotApplicable(InvalidPlan, InvalidInput):
-    """An option that means nothing beside the value of another one. `option`: its name; `owners`: names of the options whose values decide
-    whether it applies. Where one of these is varied, a search leaves the option out (tonnage.estimate.answer.companions)."""
+    """An option that means nothing beside the value of another one. `option`: its name; `owners`: names of the
+    options whose values decide whether it applies. Where one of these is varied, a search leaves the option out
+    (tonnage.estimate.answer.companions).
+    """
 
     def __init__(self, message: str, option: str = "", owners: tuple[str, ...] = ()):
         super().__init__(message)

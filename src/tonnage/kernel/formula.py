@@ -136,8 +136,9 @@ def formula(
 ) -> Callable[[Callable[..., Number]], Formula]:
     """Declare the decorated function to be *the* implementation of one published formula.
 
-    `source` begins with a key of references.toml and says where in it: "Korthikanti2022, eq. 2". `difference`: the result is a
-    difference, such as free memory or savings, which may be negative; every other amount is finite and at least 0.
+    `source` begins with a key of references.toml and says where in it: "Korthikanti2022, eq. 2". `difference`: the
+    result is a difference, such as free memory or savings, which may be negative; every other amount is finite and at
+    least 0.
     """
 
     def declare(function: Callable[..., Number]) -> Formula:

@@ -30,7 +30,9 @@ def to_pandas(rows: Sequence[Row], kinds: Mapping[str, Kind] | None = None) -> A
     except ImportError:
         raise InvalidInput("data frames of pandas need pandas: pip install 'tonnage[notebook]'.") from None
     kinds = kinds or kinds_of(rows)
-    return pandas.DataFrame({name: pandas.Series(_values(rows, name, kind), dtype=PANDAS[kind]) for name, kind in kinds.items()})  # fmt: skip
+    return pandas.DataFrame(
+        {name: pandas.Series(_values(rows, name, kind), dtype=PANDAS[kind]) for name, kind in kinds.items()}
+    )
 
 
 def kinds_of(rows: Sequence[Row]) -> dict[str, Kind]:
@@ -59,7 +61,11 @@ def _kind(values: Sequence[Any]) -> Kind:
         return "truth"
     if values and all(isinstance(value, int) and not isinstance(value, bool) for value in values):
         return "whole"
-    return "number" if values and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values) else "text"  # fmt: skip
+    return (
+        "number"
+        if values and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+        else "text"
+    )
 
 
 def _values(rows: Sequence[Row], name: str, kind: Kind) -> list[Any]:

@@ -13,7 +13,9 @@ class Symbol(Struct, frozen=True):
 
 
 class Word(Struct, frozen=True):
-    """A word of the answers that no letter stands for. `see`: formulas and rules that make its figure; `also`: other ways to write it."""
+    """A word of the answers that no letter stands for. `see`: formulas and rules that make its figure; `also`: other
+    ways to write it.
+    """
 
     name: str
     unit: str
@@ -218,8 +220,10 @@ WORDS: dict[str, Word] = {
         Word(
             "checkpoint",
             "bytes",
-            "what a run needs to go on: weights as the optimizer updates them (fp32 in mixed precision) and the optimizer's states, of all "
-            "that trains, with adapters not of the base; gradients, activations and copies in 16 bit are not in it; the sum of all ranks, "
+            "what a run needs to go on: weights as the optimizer updates them (fp32 in mixed precision) and "
+            "the optimizer's states, of all "
+            "that trains, with adapters not of the base; gradients, activations and copies in 16 bit are not "
+            "in it; the sum of all ranks, "
             "however they are sharded",
             "DocumentD, section on training",
             ("state_bytes", "checkpoint_rule", "D7"),
@@ -227,7 +231,8 @@ WORDS: dict[str, Word] = {
         Word(
             "error_band",
             "",
-            "factors between which eight in ten published measurements lie of what is needed; a verdict asks whether its high end fits, and "
+            "factors between which eight in ten published measurements lie of what is needed; a verdict asks "
+            "whether its high end fits, and "
             "is tight where what is usable lies inside",
             "docs/accuracy.md",
             (),
@@ -235,7 +240,10 @@ WORDS: dict[str, Word] = {
         Word(
             "MFU",
             "",
-            "FLOP of the model in a step, without what is run again, as a share of what the dense peak of all accelerators would do in its time",
+            (
+                "FLOP of the model in a step, without what is run again, as a share of what the dense peak of "
+                "all accelerators would do in its time"
+            ),
             "Chowdhery2022, app. B",
             ("flops_utilization",),
             ("model FLOPs utilization",),
@@ -243,7 +251,10 @@ WORDS: dict[str, Word] = {
         Word(
             "HFU",
             "",
-            "FLOP that a step does, with what is run again, as a share of what the dense peak of all accelerators would do in its time",
+            (
+                "FLOP that a step does, with what is run again, as a share of what the dense peak of all "
+                "accelerators would do in its time"
+            ),
             "Chowdhery2022, app. B",
             ("flops_utilization",),
             ("hardware FLOPs utilization",),
@@ -251,7 +262,8 @@ WORDS: dict[str, Word] = {
         Word(
             "TFLOPS",
             "10^12 FLOP/s",
-            "FLOP of a step over its seconds and its accelerators, as published speeds have it: MFU times the dense peak, or HFU times it "
+            "FLOP of a step over its seconds and its accelerators, as published speeds have it: MFU times "
+            "the dense peak, or HFU times it "
             "where what is run again counts; --formulas has the numbers of those who count otherwise",
             "Narayanan2021, sec. 5.1",
             ("flops_utilization", "gpt_training_flops"),
@@ -260,7 +272,10 @@ WORDS: dict[str, Word] = {
         Word(
             "bubble",
             "seconds",
-            "what a stage of a pipeline waits in a step while the pipeline fills and drains; each schedule has its own formula",
+            (
+                "what a stage of a pipeline waits in a step while the pipeline fills and drains; each schedule "
+                "has its own formula"
+            ),
             "Huang2019, sec. 2.3; Narayanan2021, sec. 2.2",
             (
                 "bubble_seconds",
@@ -275,7 +290,12 @@ WORDS: dict[str, Word] = {
         Word(
             "ttft",
             "seconds",
-            "time to the first token: from the moment that a request comes until the first token of its answer, with the wait for a place and the prompt's own pass; ttft_seconds is the mean under the load, ttft_seconds_alone that of one user on an idle replica, and the option --ttft the longest that is wanted",
+            (
+                "time to the first token: from the moment that a request comes until the first token of its "
+                "answer, with the wait for a place and the prompt's own pass; ttft_seconds is the mean under the "
+                "load, ttft_seconds_alone that of one user on an idle replica, and the option --ttft the longest "
+                "that is wanted"
+            ),
             "Agrawal2024, sec. 2.4",
             ("work_left_seconds",),
             ("ttft_seconds", "time to the first token", "ttft_seconds_alone"),
@@ -283,7 +303,11 @@ WORDS: dict[str, Word] = {
         Word(
             "tpot",
             "seconds",
-            "time of each later token: that of an answer after its first token, over the tokens after the first; tpot_seconds is the mean under the load, tpot_seconds_alone that of one user on an idle replica, and the option --tpot the longest that is wanted",
+            (
+                "time of each later token: that of an answer after its first token, over the tokens after the "
+                "first; tpot_seconds is the mean under the load, tpot_seconds_alone that of one user on an idle "
+                "replica, and the option --tpot the longest that is wanted"
+            ),
             "Agrawal2024, sec. 2.4",
             ("later_tokens_seconds", "user_tokens_per_second", "mean_pass_seconds"),
             ("tpot_seconds", "time of each later token", "tpot_seconds_alone", "time per output token"),
@@ -291,7 +315,10 @@ WORDS: dict[str, Word] = {
         Word(
             "itl",
             "seconds",
-            "time between two tokens that a user gets: with drafts a pass gives several at once, and it is longer than tpot",
+            (
+                "time between two tokens that a user gets: with drafts a pass gives several at once, and it is "
+                "longer than tpot"
+            ),
             "Agrawal2024, sec. 2.4",
             ("tokens_per_pass",),
             ("itl_seconds", "time between two tokens", "inter-token latency"),
@@ -299,7 +326,10 @@ WORDS: dict[str, Word] = {
         Word(
             "goodput_share",
             "share",
-            "requests of a simulation that keep within --ttft and --tpot, as a share of all; goodput of serving is as many requests a second",
+            (
+                "requests of a simulation that keep within --ttft and --tpot, as a share of all; goodput of "
+                "serving is as many requests a second"
+            ),
             "Agrawal2024, sec. 2.4",
             (),
             ("goodput of requests", "requests within the limits"),
@@ -307,7 +337,10 @@ WORDS: dict[str, Word] = {
         Word(
             "frontier",
             "",
-            "configurations of which none other is both faster for a user and of a higher throughput for an accelerator: serve --frontier tries tensor sizes, precisions and numbers of users",
+            (
+                "configurations of which none other is both faster for a user and of a higher throughput for an "
+                "accelerator: serve --frontier tries tensor sizes, precisions and numbers of users"
+            ),
             "docs/commands/serve.md",
             (),
             ("serving frontier",),
@@ -315,7 +348,10 @@ WORDS: dict[str, Word] = {
         Word(
             "products",
             "seconds",
-            "of a pass: products of matrices with weights, each as long as its arithmetic or the reading of its weights takes, whichever is longer",
+            (
+                "of a pass: products of matrices with weights, each as long as its arithmetic or the reading of "
+                "its weights takes, whichever is longer"
+            ),
             "docs/accuracy.md",
             (),
             ("matrix products",),
@@ -323,7 +359,10 @@ WORDS: dict[str, Word] = {
         Word(
             "kernels",
             "seconds",
-            "of a pass: what starting kernels and the short ones between the products take; captured graphs make it small while decoding",
+            (
+                "of a pass: what starting kernels and the short ones between the products take; captured graphs "
+                "make it small while decoding"
+            ),
             "docs/accuracy.md",
             (),
             ("kernel launches",),
@@ -339,7 +378,10 @@ WORDS: dict[str, Word] = {
         Word(
             "captured graphs",
             "bytes",
-            "what the engine keeps to replay decoding passes without starting each kernel from the host (CUDA graphs); --enforce-eager leaves them out",
+            (
+                "what the engine keeps to replay decoding passes without starting each kernel from the host "
+                "(CUDA graphs); --enforce-eager leaves them out"
+            ),
             "vLLM, vllm/config/compilation.py: cudagraph_mode; SGLang, sglang/srt/server_args.py: --cuda-graph-max-bs",
             ("graph_reserve_bytes",),
             ("CUDA graphs",),
@@ -355,7 +397,11 @@ WORDS: dict[str, Word] = {
         Word(
             "usable_memory",
             "",
-            "where the memory that a verdict counts on starts from: the total that the runtime gives programs, else what the driver reports, else the memory as sold; less what the system and --reserve keep",
+            (
+                "where the memory that a verdict counts on starts from: the total that the runtime gives "
+                "programs, else what the driver reports, else the memory as sold; less what the system and "
+                "--reserve keep"
+            ),
             "docs/catalogue.md",
             (),
             ("usable_bytes",),

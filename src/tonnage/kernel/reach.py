@@ -1,11 +1,13 @@
 """How far a question may reach beyond what tonnage ships: into files of this machine, and to model hubs.
 
-The command line and Python reach everything that their user does. A server that answers strangers says less, for the time of one question:
+The command line and Python reach everything that their user does. A server that answers strangers says less, for the
+time of one question:
 
 >>> with limited(Reach(files=None, hubs=False)):
 ...     allowed_file("/etc/passwd")
 Traceback (most recent call last):
-tonnage.kernel.errors.InvalidInput: files of the machine that answers are not read: give a name, or for model what its config.json holds. Got '/etc/passwd'.
+tonnage.kernel.errors.InvalidInput: files of the machine that answers are not read: give a name, or for model what its
+config.json holds. Got '/etc/passwd'.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,8 +24,9 @@ A_MODEL = "give a name, or for model what its config.json holds"
 
 
 class Reach(NamedTuple):
-    """`files`: "everywhere", a folder and what is in it, or None. `hubs`: whether models may be asked of their hubs. `machine`: whether
-    `local` may be asked what it is."""
+    """`files`: "everywhere", a folder and what is in it, or None. `hubs`: whether models may be asked of their hubs.
+    `machine`: whether `local` may be asked what it is.
+    """
 
     files: Path | str | None = EVERYWHERE
     hubs: bool = True
@@ -49,7 +52,9 @@ def reads_files() -> bool:
 
 
 def allowed_file(text: str, instead: str = A_MODEL) -> Path:
-    """The path that a text means, or InvalidInput where it is none or may not be read. `instead`: what is given where no file may be."""
+    """The path that a text means, or InvalidInput where it is none or may not be read. `instead`: what is given
+    where no file may be.
+    """
     files = _REACH.get().files
     if files is None:
         raise InvalidInput(f"files of the machine that answers are not read: {instead}. Got {shown(text)}.")
@@ -69,8 +74,10 @@ def allowed_file(text: str, instead: str = A_MODEL) -> Path:
 
 
 def allowed_member(folder: Path, name: str) -> Path:
-    """A file of a folder that may be read, with its links followed. InvalidInput where it lies outside the one folder that is read: by a link,
-    or by a name with .. that another file gives. A folder outside that one is not the asker's choice (a hub's cache), and is not checked."""
+    """A file of a folder that may be read, with its links followed. InvalidInput where it lies outside the one
+    folder that is read: by a link, or by a name with .. that another file gives. A folder outside that one is not
+    the asker's choice (a hub's cache), and is not checked.
+    """
     path, only = folder / name, _only()
     if only is None or not folder.is_relative_to(only):
         return path
@@ -79,12 +86,16 @@ def allowed_member(folder: Path, name: str) -> Path:
     except RuntimeError:
         raise InvalidInput(f"cannot read {shown(called(path), 300)}: its links lead in a circle.") from None
     if not target.is_relative_to(only):
-        raise InvalidInput(f"files outside the folder of models are not read, and a link leads there. Got {shown(called(path), 300)}.")  # fmt: skip
+        raise InvalidInput(
+            f"files outside the folder of models are not read, and a link leads there. Got {shown(called(path), 300)}."
+        )
     return target
 
 
 def is_there(text: str) -> bool:
-    """Whether a text means a file or a folder that is there and may be read; what can be no path, or no name of a file, means none."""
+    """Whether a text means a file or a folder that is there and may be read; what can be no path, or no name of a
+    file, means none.
+    """
     try:
         return reads_files() and _is(allowed_file(text).exists)
     except InvalidInput:
@@ -92,7 +103,9 @@ def is_there(text: str) -> bool:
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is such a file; a name too long for one, or that may not be looked at, is none: Path raises for these."""
+    """Whether there is such a file; a name too long for one, or that may not be looked at, is none: Path raises for
+    these.
+    """
     return _is(path.is_file)
 
 
@@ -133,7 +146,10 @@ def why(error: Exception) -> str:
 def check_hubs(text: str) -> None:
     """Unreachable where no hub may be asked for `text`."""
     if not _REACH.get().hubs:
-        raise Unreachable(f"model hubs are not asked here: give a name of the catalogue, or the text of the config.json. Got {shown(text)}.")  # fmt: skip
+        raise Unreachable(
+            "model hubs are not asked here: give a name of the catalogue, or the text of the config.json. "
+            f"Got {shown(text)}."
+        )
 
 
 def check_machine() -> None:

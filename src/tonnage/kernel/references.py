@@ -12,7 +12,9 @@ FILE = Path(__file__).with_name("references.toml")
 
 
 class Reference(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A publication, a program or a document. `checked`: what was compared with it, and when; `errata`: what it gets wrong."""
+    """A publication, a program or a document. `checked`: what was compared with it, and when; `errata`: what it gets
+    wrong.
+    """
 
     authors: str
     title: str

@@ -8,8 +8,10 @@ from tonnage.kernel.errors import UnknownName, shown
 T = TypeVar("T")
 LONGEST = 200  # characters of a name that are compared
 MOST = 5  # suggestions; more than anyone compares
-# Likeness as difflib's ratio has it: shared characters of both. Random words share half of a catalogue's names' letters, so
-# from LIKE on a name must also begin alike and share a run of a third of them, unless it is VERY_LIKE, or too SHORT to tell.
+# Likeness as difflib's ratio has it: shared characters of both. Random words share half of a catalogue's names'
+# letters, so
+# from LIKE on a name must also begin alike and share a run of a third of them, unless it is VERY_LIKE, or too SHORT to
+# tell.
 LIKE, VERY_LIKE, PREFIX, SHORT = 0.5, 0.75, 0.7, 3
 
 

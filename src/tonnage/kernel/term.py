@@ -46,9 +46,19 @@ class Term(Struct, frozen=True):
     def of(
         cls, name: str, formula: Formula, /, *, basis: Basis | None = None, source: str = "", **inputs: Number
     ) -> "Term":
-        """A leaf: the formula evaluated on these inputs. `source` is given when the inputs, not the formula, need one."""
-        return cls(name, formula.evaluate(**inputs), formula.unit, "leaf", basis or formula.basis, formula,
-                   source or formula.source, inputs)  # fmt: skip
+        """A leaf: the formula evaluated on these inputs. `source` is given when the inputs, not the formula, need
+        one.
+        """
+        return cls(
+            name,
+            formula.evaluate(**inputs),
+            formula.unit,
+            "leaf",
+            basis or formula.basis,
+            formula,
+            source or formula.source,
+            inputs,
+        )
 
     @classmethod
     def sum(cls, name: str, *children: "Term", unit: str = "") -> "Term":
@@ -78,21 +88,51 @@ class Term(Struct, frozen=True):
         return cls(name, above.value / below.value, unit, "ratio", _weakest((above, below)), children=(above, below))
 
     @classmethod
-    def by(cls, name: str, value: Number, unit: str, *, basis: Basis, source: str, procedure: str, version: str, **parameters: Any) -> "Term":  # fmt: skip
+    def by(
+        cls,
+        name: str,
+        value: Number,
+        unit: str,
+        *,
+        basis: Basis,
+        source: str,
+        procedure: str,
+        version: str,
+        **parameters: Any,
+    ) -> "Term":
         """A figure that a procedure made (a replay, a simulation, a fit): it names the procedure and its parameters."""
         how = {"procedure": procedure, "version": version, "parameters": parameters}
         return cls(name, value, unit, "method", basis, source=source, method=how)
 
     def at(self, i: int) -> "Term":
         """The tree of plan i, when the values are arrays over plans."""
-        return Term(self.name, _pick(self.value, i), self.unit, self.combine, self.basis, self.formula, self.source,
-                    {symbol: _pick(value, i) for symbol, value in self.inputs.items()},
-                    tuple(child.at(i) for child in self.children), self.method)  # fmt: skip
+        return Term(
+            self.name,
+            _pick(self.value, i),
+            self.unit,
+            self.combine,
+            self.basis,
+            self.formula,
+            self.source,
+            {symbol: _pick(value, i) for symbol, value in self.inputs.items()},
+            tuple(child.at(i) for child in self.children),
+            self.method,
+        )
 
     def named(self, name: str) -> "Term":
         """The same figure under another name."""
-        return Term(name, self.value, self.unit, self.combine, self.basis, self.formula, self.source, self.inputs,
-                    self.children, self.method)  # fmt: skip
+        return Term(
+            name,
+            self.value,
+            self.unit,
+            self.combine,
+            self.basis,
+            self.formula,
+            self.source,
+            self.inputs,
+            self.children,
+            self.method,
+        )
 
     def child(self, name: str) -> "Term":
         """The child of this name; KeyError without one."""
@@ -108,14 +148,22 @@ class Term(Struct, frozen=True):
             yield from child.walk(depth + 1)
 
     def to_dict(self) -> dict[str, Any]:
-        """The TERM of the document: the only serialisation. A document has some thousand nodes: about a quarter of an answer's time goes here."""
+        """The TERM of the document: the only serialisation. A document has some thousand nodes: about a quarter of
+        an answer's time goes here.
+        """
         inputs, children = self.inputs, self.children
         document: dict[str, Any] = {
-            "name": self.name, "value": _plain(self.value), "unit": self.unit, "combine": self.combine, "basis": self.basis,
-            "formula": self.formula.name if self.formula else None, "text": self.text, "source": self.source,
+            "name": self.name,
+            "value": _plain(self.value),
+            "unit": self.unit,
+            "combine": self.combine,
+            "basis": self.basis,
+            "formula": self.formula.name if self.formula else None,
+            "text": self.text,
+            "source": self.source,
             "inputs": {symbol: _plain(value) for symbol, value in inputs.items()} if inputs else {},
             "children": [child.to_dict() for child in children] if children else [],
-        }  # fmt: skip
+        }
         if self.method:
             document["method"] = dict(self.method)
         return document

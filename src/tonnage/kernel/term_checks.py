@@ -1,7 +1,8 @@
 """Checks of a Term when it is made: an amount is finite and not negative, and a node equals what its children give.
 
 Tests and fuzzing set the environment variable TONNAGE_CHECK_TERMS; nothing is checked without it.
-A difference (free memory, savings) may be negative: its formula is declared with `difference=True`, or its name is one of `DIFFERENCES`.
+A difference (free memory, savings) may be negative: its formula is declared with `difference=True`, or its name is one
+of `DIFFERENCES`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -154,7 +154,8 @@ def parse_bytes(text: str, what: str) -> int:
 
 
 def parse_rate(text: str, what: str) -> int:
-    """Bytes a second: 20GB/s is 20 * 10^9, 20GiB/s is 20 * 2^30; a bare number is bytes, and what may be bits is refused.
+    """Bytes a second: 20GB/s is 20 * 10^9, 20GiB/s is 20 * 2^30; a bare number is bytes, and what may be bits is
+    refused.
 
     >>> parse_rate("20GB/s", "storage_bandwidth")
     20000000000
@@ -187,7 +188,8 @@ def _scaled(text: str, what: str, form: _Form) -> Decimal:
     if "," in number:
         if not _GROUPED.match(number):
             raise InvalidInput(
-                f"{what} takes one value, and commas stand between groups of three digits alone, as in 1,024. Got {shown(text)}. `tonnage compare` takes lists."
+                f"{what} takes one value, and commas stand between groups of three digits alone, as in "
+                f"1,024. Got {shown(text)}. `tonnage compare` takes lists."
             )
         number = number.replace(",", "")
     try:

@@ -1,8 +1,10 @@
-"""The language in which answers are shown. Every text is written in English where it is said; a catalogue has it in another language.
+"""The language in which answers are shown. Every text is written in English where it is said; a catalogue has it in
+another language.
 
-`say` takes a text of the program's own, with named places: `say("needs {size}", size="8 GiB")`. `sentence` takes a finished English
-sentence that came from elsewhere (an error, a warning, the name of a term) and finds the text that it was made from. What has no
-translation stays English. English opens no file, and documents (`--json`) are English in every language.
+`say` takes a text of the program's own, with named places: `say("needs {size}", size="8 GiB")`. `sentence` takes a
+finished English sentence that came from elsewhere (an error, a warning, the name of a term) and finds the text that it
+was made from. What has no translation stays English. English opens no file, and documents (`--json`) are English in
+every language.
 """
 
 from collections.abc import Iterator
@@ -85,8 +87,10 @@ def _sentence(text: str, language: str) -> str:
 
 
 def page_catalogue(language: str) -> dict[str, Any]:
-    """What the page needs to speak a language: `exact`, English text to text, and `patterns`, pairs of a regular expression and a
-    template whose `{0}` is its first group, `{1}` its second: the first that matches a whole sentence is its translation."""
+    """What the page needs to speak a language: `exact`, English text to text, and `patterns`, pairs of a regular
+    expression and a template whose `{0}` is its first group, `{1}` its second: the first that matches a whole
+    sentence is its translation.
+    """
     if _known(language) == "en":
         return {"exact": {}, "patterns": []}
     from tonnage.language.catalogues import of_the_page, templates

@@ -36,7 +36,9 @@ def texts(language: str) -> Mapping[str, str]:
 
 
 def of_the_page(language: str) -> dict[str, str]:
-    """The same without sentences that have numbered places, which templates have; of two translations the page's own."""
+    """The same without sentences that have numbered places, which templates have; of two translations the page's
+    own.
+    """
     every = _merged(language, sorted(DOMAINS, key=lambda domain: not domain.startswith("page")))
     return {text: into for text, into in every.items() if BETWEEN not in text and "{0}" not in text}
 

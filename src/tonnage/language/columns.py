@@ -30,7 +30,9 @@ def right(text: str, columns: int) -> str:
 
 
 def wrapped(text: str, columns: int) -> list[str]:
-    """Lines of at most so many columns. A line may end behind any Han character, but begins with no full stop or comma."""
+    """Lines of at most so many columns. A line may end behind any Han character, but begins with no full stop or
+    comma.
+    """
     lines, line = [], ""
     for piece in _pieces(text):
         if line and width(line + piece.rstrip()) > columns:

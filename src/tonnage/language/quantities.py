@@ -1,4 +1,6 @@
-"""Numbers of things in the current language: symbols of units (GiB, ms) are the same in all, words (requests) are not."""
+"""Numbers of things in the current language: symbols of units (GiB, ms) are the same in all, words (requests) are
+not.
+"""
 
 import re
 

@@ -1,7 +1,8 @@
-"""A finished English sentence in another language: by its template, and its parts by theirs; several sentences one by one, a list item by item.
+"""A finished English sentence in another language: by its template, and its parts by theirs; several sentences one by
+one, a list item by item.
 
-A template of few words, such as "{0} of {1}", fits much that was not made from it. So one counts only where nothing English is left over
-in its places; else the sentence stays as it is, unless most of it is the template's own.
+A template of few words, such as "{0} of {1}", fits much that was not made from it. So one counts only where nothing
+English is left over in its places; else the sentence stays as it is, unless most of it is the template's own.
 """
 
 import re
@@ -136,7 +137,9 @@ def _as_typed(names: str) -> str:
 
 
 def _is_loose(found: tuple[Template, Sequence[str]]) -> bool:
-    """Whether a template may have caught a word of one part of the text, as "{0} accelerators" the last one of "cheaper; 3 accelerators"."""
+    """Whether a template may have caught a word of one part of the text, as "{0} accelerators" the last one of
+    "cheaper; 3 accelerators".
+    """
     template, parts = found
     if any(part.endswith(",") for part in parts) or (not template.literals[0] and _SEVERAL.search(parts[0])):
         return True

@@ -1,5 +1,6 @@
-"""A blank stands between a Han character and a Latin letter or digit, and none between two Han characters. A translation cannot know which
-of the two its values are, so the rule is kept where a value is put in."""
+"""A blank stands between a Han character and a Latin letter or digit, and none between two Han characters. A
+translation cannot know which of the two its values are, so the rule is kept where a value is put in.
+"""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,5 @@
-"""Which text was a finished sentence made from? "{0} must be at least {1}. Got {2}." is found by its literal words, without regular
+"""Which text was a finished sentence made from? "{0} must be at least {1}. Got {2}." is found by its literal words,
+without regular
 expressions: the time is linear in the sentence for each text that shares a word with it."""
 
 import re
@@ -25,8 +26,9 @@ class Template:
 
     @cached_property
     def named(self) -> list[bool]:
-        """Of each place, whether a name stands in it, which is not translated: the translation has a blank beside it, as around a name in
-        Latin letters between Han characters."""
+        """Of each place, whether a name stands in it, which is not translated: the translation has a blank beside
+        it, as around a name in Latin letters between Han characters.
+        """
         beside = {int(place): before + after for before, place, after in _BESIDE.findall(self.into)}
         return [" " in beside.get(place, "") for place in self.places]
 
@@ -40,7 +42,9 @@ class Template:
         }
 
     def parts(self, sentence: str, *, longest: bool = False) -> list[str] | None:
-        """What was put in, or None. Every part is as short as can be, or the first ones as long as can be; a part may be empty."""
+        """What was put in, or None. Every part is as short as can be, or the first ones as long as can be; a part
+        may be empty.
+        """
         first, *between, last = self.literals
         at, end = len(first), len(sentence) - len(last)
         if end < at or not sentence.startswith(first) or not sentence.endswith(last):
@@ -111,7 +115,9 @@ class Templates:
         return index
 
     def matches(self, sentence: str) -> Iterator[Found]:
-        """The templates that the sentence can have been made from, with what was put in; the most literal text comes first."""
+        """The templates that the sentence can have been made from, with what was put in; the most literal text comes
+        first.
+        """
         index = self._by_word
         tried = {number for word in {"", *_WORD.findall(sentence)} for number in index.get(word, ())}
         for number in sorted(tried):

@@ -1,1 +1,3 @@
-"""The same answers for assistants: tools of the Model Context Protocol. Each takes a question's fields and gives the document of `--json`."""
+"""The same answers for assistants: tools of the Model Context Protocol. Each takes a question's fields and gives the
+document of `--json`.
+"""

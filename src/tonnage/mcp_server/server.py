@@ -23,9 +23,12 @@ from tonnage.render.headline import headline
 HOST = "127.0.0.1"
 PATH = "/mcp"
 INSTRUCTIONS = (
-    "Memory, speed, time and cost of training and serving large language models, by formulas with their sources. Sizes are written as people write them "
-    "(8k, 1T, 80GB, 30d), machines as h100, 8xH100-SXM-80GB or 32x8xh800. Every number has a formula; what nobody published is refused, not guessed: say so too. "
-    "Repeat the first line of an answer, its error band where it has one, and its warnings. To find a model's or machine's name, ask with a likely one: the error lists the nearest."
+    "Memory, speed, time and cost of training and serving large language models, by formulas with their "
+    "sources. Sizes are written as people write them "
+    "(8k, 1T, 80GB, 30d), machines as h100, 8xH100-SXM-80GB or 32x8xh800. Every number has a formula; what "
+    "nobody published is refused, not guessed: say so too. "
+    "Repeat the first line of an answer, its error band where it has one, and its warnings. To find a "
+    "model's or machine's name, ask with a likely one: the error lists the nearest."
 )
 OUTPUT_SCHEMA = {
     "type": "object",
@@ -38,7 +41,9 @@ _LOG = logging.getLogger(__name__)
 
 
 class Settings(NamedTuple):
-    """`within`: what a question may read; `text`: whether documents come as text too, for clients that read no structured content."""
+    """`within`: what a question may read; `text`: whether documents come as text too, for clients that read no
+    structured content.
+    """
 
     within: Reach
     text: bool = False
@@ -51,7 +56,8 @@ def server(settings: Settings) -> Server[Any]:
         return types.ListToolsResult(tools=tools(settings.within))
 
     async def call_tool(context: Any, parameters: types.CallToolRequestParams) -> types.CallToolResult:
-        # A search may take minutes: the thread leaves the server free to answer others, and is left behind where a call is cancelled.
+        # A search may take minutes: the thread leaves the server free to answer others, and is left behind where a call
+        # is cancelled.
         return await anyio.to_thread.run_sync(
             answer, parameters.name, parameters.arguments or {}, settings, abandon_on_cancel=True
         )
@@ -73,7 +79,9 @@ def tools(within: Reach) -> list[types.Tool]:
 
 
 def answer(name: str, arguments: Mapping[str, Any], settings: Settings) -> types.CallToolResult:
-    """The document of a question, or what is wrong with it: an error of the tool, which the assistant can read and mend."""
+    """The document of a question, or what is wrong with it: an error of the tool, which the assistant can read and
+    mend.
+    """
     with speaking(
         "en"
     ):  # whatever the locale of who started the server: what an assistant reads is English, as documents are

@@ -1,4 +1,6 @@
-"""A document that is short enough to be read whole by an assistant: a part of the document that `--json` prints, with nothing added or changed."""
+"""A document that is short enough to be read whole by an assistant: a part of the document that `--json` prints,
+with nothing added or changed.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,8 +10,10 @@ OTHERS = 1
 LONGEST = 12  # entries of a list, the first ones
 LEFT_OUT = frozenset({"phases", "ranks", "timeline", "inputs", "formula", "source", "combine", "why", "columns"})
 SAYS = (
-    f"This is a part of the document: without ranks and phases; memory down to {LEVELS['memory']} levels and other breakdowns to {OTHERS}, "
-    f'without inputs, sources and formulas; the first {LONGEST} entries of a list. Ask with "detail": "full" for all of it.'
+    f"This is a part of the document: without ranks and phases; memory down to {LEVELS['memory']} levels and "
+    f"other breakdowns to {OTHERS}, "
+    f'without inputs, sources and formulas; the first {LONGEST} entries of a list. Ask with "detail": "full" '
+    "for all of it."
 )
 
 

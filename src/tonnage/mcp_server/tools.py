@@ -16,13 +16,18 @@ STEP = ("sequence_length", "micro_batch_size", "precision", "optimizer", "recomp
 RUN = ("global_batch_size", "num_microbatches", "tokens", "deadline", "budget")
 TRAINING = (*STEP, *RUN, *SPLIT, "context_parallel_size", "data_parallel_size", "zero_stage", "lora_rank")
 SERVING = (*LOAD, "weights", "kv_cache", *SPLIT, "engine", "gpu_memory_utilization")
-VARIED = 'an option of training to try besides, with its values: {"precision": ["bf16-mixed", "fp8-te"]}; of serve a text: engine, kv-cache, batch, disaggregation, or all'
+VARIED = (
+    'an option of training to try besides, with its values: {"precision": ["bf16-mixed", "fp8-te"]}; of serve a '
+    "text: engine, kv-cache, batch, disaggregation, or all"
+)
 SEVERAL = {"train": ("train",), "serve": ("serve",)}  # whose options a verb has
 
 
 class Tool(NamedTuple):
-    """`verb`: what answers; `spelled`: the fields that are described, the commonest ones: every other option of the verb is taken too; `forms`:
-    whose options -> which form of the verb has them; `lists`: whether a field takes several values; `short`: whether there is a summary, or every answer is whole."""
+    """`verb`: what answers; `spelled`: the fields that are described, the commonest ones: every other option of the
+    verb is taken too; `forms`: whose options -> which form of the verb has them; `lists`: whether a field takes
+    several values; `short`: whether there is a summary, or every answer is whole.
+    """
 
     verb: str
     about: str
@@ -34,21 +39,74 @@ class Tool(NamedTuple):
 
 
 TOOLS = (
-    Tool("train", "Does this training or fine-tuning run fit the machine, where does its memory go, how long is a step, what does it cost, and what would make it fit?",
-         (*MACHINE, *TRAINING, *MONEY), {"train": ""}, ("on",)),
-    Tool("serve", "Does this model serve these requests on the machine, for how many users, how fast, and at what price?",
-         (*MACHINE, *SERVING, *MONEY, "frontier", "for_my_machine"), {"serve": ""}),
-    Tool("plan", "Search the best plans and machines of a training run, for users, or for a pool of unlike machines. It may take minutes.",
-         (*MACHINE, "inventory", "goal", "top", "max_accelerators", "vary", "sequence_length", *RUN, *LOAD, "runtime", "engine"),
-         {"train": "train", "serve": "serve", "inventory": "inventory"}),
-    Tool("max", "The largest context, users, sequence, micro-batch, layers, LoRA rank or model that fits the machine, checked at the answer and just beyond it.",
-         ("what", *MACHINE, *LOAD, *SPLIT, "weights", "kv_cache", "engine", *STEP), {"serve": "serve", "train": "train"}, ("what", "on")),
-    Tool("compare", "One table of answers over models, machines, precisions, contexts and any other field: does it fit, how fast, at what price? "
-         "A field with several values, in a list, is an axis.",
-         (*MACHINE, "count", "sort", *LOAD, *SPLIT, "weights", "kv_cache", "engine", *STEP), {"serve": "serve", "train": "train"}, ("on",), lists=True),
-    Tool("explain", "What a formula, a symbol, a word of the answers, a field of a question, a source or a rule of thumb means: text, unit, source. Without name: the names.",
-         ("name",), {"explain": ""}, short=False),
-)  # fmt: skip
+    Tool(
+        "train",
+        (
+            "Does this training or fine-tuning run fit the machine, where does its memory go, how long is a "
+            "step, what does it cost, and what would make it fit?"
+        ),
+        (*MACHINE, *TRAINING, *MONEY),
+        {"train": ""},
+        ("on",),
+    ),
+    Tool(
+        "serve",
+        "Does this model serve these requests on the machine, for how many users, how fast, and at what price?",
+        (*MACHINE, *SERVING, *MONEY, "frontier", "for_my_machine"),
+        {"serve": ""},
+    ),
+    Tool(
+        "plan",
+        (
+            "Search the best plans and machines of a training run, for users, or for a pool of unlike machines. "
+            "It may take minutes."
+        ),
+        (
+            *MACHINE,
+            "inventory",
+            "goal",
+            "top",
+            "max_accelerators",
+            "vary",
+            "sequence_length",
+            *RUN,
+            *LOAD,
+            "runtime",
+            "engine",
+        ),
+        {"train": "train", "serve": "serve", "inventory": "inventory"},
+    ),
+    Tool(
+        "max",
+        (
+            "The largest context, users, sequence, micro-batch, layers, LoRA rank or model that fits the "
+            "machine, checked at the answer and just beyond it."
+        ),
+        ("what", *MACHINE, *LOAD, *SPLIT, "weights", "kv_cache", "engine", *STEP),
+        {"serve": "serve", "train": "train"},
+        ("what", "on"),
+    ),
+    Tool(
+        "compare",
+        "One table of answers over models, machines, precisions, contexts and any other field: does it fit, "
+        "how fast, at what price? "
+        "A field with several values, in a list, is an axis.",
+        (*MACHINE, "count", "sort", *LOAD, *SPLIT, "weights", "kv_cache", "engine", *STEP),
+        {"serve": "serve", "train": "train"},
+        ("on",),
+        lists=True,
+    ),
+    Tool(
+        "explain",
+        (
+            "What a formula, a symbol, a word of the answers, a field of a question, a source or a rule of thumb "
+            "means: text, unit, source. Without name: the names."
+        ),
+        ("name",),
+        {"explain": ""},
+        short=False,
+    ),
+)
 BY_NAME = {tool.verb: tool for tool in TOOLS}
 # Words that choose between the forms of a verb: a question says them as true.
 CHOICES = {
@@ -60,7 +118,10 @@ DETAIL = {
     "type": "string",
     "enum": [SUMMARY, FULL],
     "default": SUMMARY,
-    "description": "summary: the figures, and the first levels of each breakdown. full: the whole document with every rank, phase, formula, input and source, up to some 100,000 tokens",
+    "description": (
+        "summary: the figures, and the first levels of each breakdown. full: the whole document with every rank, "
+        "phase, formula, input and source, up to some 100,000 tokens"
+    ),
 }
 
 WHOLE = {

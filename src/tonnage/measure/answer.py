@@ -92,9 +92,14 @@ def _opened(options: Options) -> Device:
 
 
 def _measured(
-    device: Device, run: programs.Run, options: Options, identity: str, model: Mapping[str, Any], config: Mapping[str, Any],
+    device: Device,
+    run: programs.Run,
+    options: Options,
+    identity: str,
+    model: Mapping[str, Any],
+    config: Mapping[str, Any],
     progress: Callable[[str], None],
-) -> Measured:  # fmt: skip
+) -> Measured:
     surroundings = environment(device)
     timing = Timing(repeats=options.repeats) if options.repeats else None
     snapshot = Path(options.snapshot) if options.snapshot else None

@@ -59,9 +59,11 @@ class Cuda:
     def figures(self) -> Figures:
         cuda = self.torch.cuda
         return Figures(
-            int(cuda.memory_allocated(self.index)), int(cuda.memory_reserved(self.index)),
-            int(cuda.max_memory_allocated(self.index)), int(cuda.max_memory_reserved(self.index)),
-        )  # fmt: skip
+            int(cuda.memory_allocated(self.index)),
+            int(cuda.memory_reserved(self.index)),
+            int(cuda.max_memory_allocated(self.index)),
+            int(cuda.max_memory_reserved(self.index)),
+        )
 
     def reset_peaks(self) -> None:
         self.torch.cuda.reset_peak_memory_stats(self.index)
@@ -131,7 +133,8 @@ def open_device(text: str = "cuda") -> Device:
         count = 0
     if not count:
         raise MissingDatum(
-            f"PyTorch {torch.__version__} sees no GPU here, and what is measured needs one. Without one, `tonnage trace` predicts the "
+            f"PyTorch {torch.__version__} sees no GPU here, and what is measured needs one. Without one, "
+            "`tonnage trace` predicts the "
             "same stages of the same program; --device cpu tries the program out."
         )
     if index >= count:

@@ -42,7 +42,9 @@ class Silent:
 
 
 class Meter(Silent):
-    """`stages`, in their order; `held`: bytes of the tensors of each known category at the end; `kept`: what lives on."""
+    """`stages`, in their order; `held`: bytes of the tensors of each known category at the end; `kept`: what lives
+    on.
+    """
 
     def __init__(self, device: Device, progress: Callable[[str], None] = lambda stage: None):
         super().__init__(device)
@@ -66,7 +68,9 @@ class Meter(Silent):
         self.progress(name)
 
     def sort(self, tensors: Iterable[Any], category: str) -> None:
-        """Later tensors of a category take the place of earlier ones, since gradients and states are made anew; buffers gather."""
+        """Later tensors of a category take the place of earlier ones, since gradients and states are made anew;
+        buffers gather.
+        """
         found = self._storages.setdefault(category, {})
         if category != "buffer":
             found.clear()

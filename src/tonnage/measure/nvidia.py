@@ -1,4 +1,6 @@
-"""What NVIDIA's driver says of a GPU and of this process, asked of NVML, or of nvidia-smi where there is no NVML for Python."""
+"""What NVIDIA's driver says of a GPU and of this process, asked of NVML, or of nvidia-smi where there is no NVML for
+Python.
+"""
 
 import os
 import subprocess
@@ -8,15 +10,20 @@ _SECONDS = 10
 _MIB = 2**20
 _REFUSALS = ("[", "Field", "No ", "N/A")
 _STATE = {
-    "driver": "driver_version", "power_limit_w": "power.limit", "sm_clock_max_mhz": "clocks.max.sm",
-    "memory_clock_max_mhz": "clocks.max.mem", "ecc": "ecc.mode.current", "mig": "mig.mode.current",
-}  # fmt: skip
+    "driver": "driver_version",
+    "power_limit_w": "power.limit",
+    "sm_clock_max_mhz": "clocks.max.sm",
+    "memory_clock_max_mhz": "clocks.max.mem",
+    "ecc": "ecc.mode.current",
+    "mig": "mig.mode.current",
+}
 
 
 def process_bytes() -> int | None:
     """What this process holds on all GPUs; None where the driver does not tell.
 
-    Inside a container the driver may name processes by numbers of the machine outside: one process alone is then taken for ours.
+    Inside a container the driver may name processes by numbers of the machine outside: one process alone is then taken
+    for ours.
     """
     listed = _nvml_processes()
     if not listed:

@@ -8,9 +8,13 @@ from tonnage.measure.rows import OUT_OF_MEMORY, Row
 
 # Inputs of a question by the names that a measured program's config has for them.
 INPUTS = {
-    "sequence_length": "seq_len", "micro_batch_size": "local_batch", "num_microbatches": "num_microbatches", "recompute": "activation_checkpointing",
-    "optimizer": "optimizer", "precision": "precision",
-}  # fmt: skip
+    "sequence_length": "seq_len",
+    "micro_batch_size": "local_batch",
+    "num_microbatches": "num_microbatches",
+    "recompute": "activation_checkpointing",
+    "optimizer": "optimizer",
+    "precision": "precision",
+}
 QUANTITIES = {
     "max_memory_reserved": "reserved_memory",
     "max_memory_allocated": "allocated_memory",
@@ -26,10 +30,17 @@ def in_own_form(row: Row) -> Row:
     asked = _asked(row) if "seq_len" in config else {"skipped": "a program in a file is no question of tonnage"}
     labels = {name: str(value) for name, value in config.items() if name not in INPUTS.values()}
     made = {
-        "id": row["id"], "kind": row["kind"], **asked, "measured": _figure(row["measured"]),
-        "also": [figure for each in row["also"] for figure in _figures(each)], "labels": labels, "source": row["source"],
-        "date": str(config.get("date", "")), "completeness": row["completeness"], "note": row.get("note", ""),
-    }  # fmt: skip
+        "id": row["id"],
+        "kind": row["kind"],
+        **asked,
+        "measured": _figure(row["measured"]),
+        "also": [figure for each in row["also"] for figure in _figures(each)],
+        "labels": labels,
+        "source": row["source"],
+        "date": str(config.get("date", "")),
+        "completeness": row["completeness"],
+        "note": row.get("note", ""),
+    }
     return {name: value for name, value in made.items() if value not in ("", [], {})}
 
 

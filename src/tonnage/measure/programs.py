@@ -14,12 +14,7 @@ from tonnage.measure.meter import Meter
 from tonnage.user_files import read_bytes
 
 # By the names of training recipes (tonnage.numerics.precisions): the type of the weights, and that of autocast.
-PRECISIONS = {
-    "bf16-mixed": ("fp32", "bf16"),
-    "bf16": ("bf16", None),
-    "fp16": ("fp16", None),
-    "fp32": ("fp32", None),
-}
+PRECISIONS = {"bf16-mixed": ("fp32", "bf16"), "bf16": ("bf16", None), "fp16": ("fp16", None), "fp32": ("fp32", None)}
 OPTIMIZERS = ("adamw", "adam", "sgd", "sgd-momentum")
 IMPLEMENTATIONS: dict[str, dict[str, bool]] = {
     "foreach": {"foreach": True},
@@ -31,7 +26,9 @@ Run = Callable[[Meter], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """How a model is trained; names and defaults are those of `tonnage trace`. Raises InvalidInput for what cannot be measured."""
+    """How a model is trained; names and defaults are those of `tonnage trace`. Raises InvalidInput for what cannot
+    be measured.
+    """
 
     sequence_length: int
     micro_batch_size: int = 1
@@ -75,11 +72,17 @@ class Training:
         """The `config` of its row, in the words of the published ones."""
         weights, autocast = PRECISIONS[self.precision]
         made = {
-            "seq_len": self.sequence_length, "local_batch": self.micro_batch_size, "num_microbatches": self.num_microbatches,
-            "activation_checkpointing": self.recompute, "optimizer": self.optimizer,
-            "optimizer_implementation": self.implementation or "PyTorch's default", "precision": self.precision,
-            "param_dtype": weights, "autocast": autocast or "none", "attention": self.attention,
-        }  # fmt: skip
+            "seq_len": self.sequence_length,
+            "local_batch": self.micro_batch_size,
+            "num_microbatches": self.num_microbatches,
+            "activation_checkpointing": self.recompute,
+            "optimizer": self.optimizer,
+            "optimizer_implementation": self.implementation or "PyTorch's default",
+            "precision": self.precision,
+            "param_dtype": weights,
+            "autocast": autocast or "none",
+            "attention": self.attention,
+        }
         return made if self.clip_grad_norm is None else {**made, "clip_grad_norm": self.clip_grad_norm}
 
     def make_optimizer(self, parameters: Any) -> Any:
@@ -96,7 +99,9 @@ class Training:
 
 
 def of_file(text: str, arguments: Mapping[str, Any], steps: int, device: str) -> tuple[Run, str]:
-    """What runs FILE.py:callable, and a hash of the file: other text is another program. The forms are those of the tracer."""
+    """What runs FILE.py:callable, and a hash of the file: other text is another program. The forms are those of the
+    tracer.
+    """
     from tonnage.trace.record import user
 
     target = user.target_of(text, arguments)
@@ -158,10 +163,16 @@ def of_model(config: Mapping[str, Any], training: Training, steps: int, device: 
             model = huggingface.build(config, dtype, "eager" if training.attention == "eager" else "sdpa")
             initialize(model)
             program = huggingface.training_program(
-                model, sequence_length=training.sequence_length, micro_batch_size=training.micro_batch_size,
-                optimizer=training.make_optimizer, recompute=training.recompute, num_microbatches=training.num_microbatches,
-                clip_grad_norm=training.clip_grad_norm, autocast=autocast, device=device,
-            )  # fmt: skip
+                model,
+                sequence_length=training.sequence_length,
+                micro_batch_size=training.micro_batch_size,
+                optimizer=training.make_optimizer,
+                recompute=training.recompute,
+                num_microbatches=training.num_microbatches,
+                clip_grad_norm=training.clip_grad_norm,
+                autocast=autocast,
+                device=device,
+            )
         del model
         train(meter, program, steps)  # type: ignore[arg-type]
 

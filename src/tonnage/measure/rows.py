@@ -1,4 +1,6 @@
-"""Measurements as rows in the form of validation/sources/README.md. A row is plain data: it is written as JSON or as YAML."""
+"""Measurements as rows in the form of validation/sources/README.md. A row is plain data: it is written as JSON or as
+YAML.
+"""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -20,38 +22,68 @@ def source(tool: str) -> str:
 
 
 def training_row(
-    identity: str, model: Mapping[str, Any], config: Mapping[str, Any], environment: Mapping[str, Any],
-    measured: Measurement, tool: str, note: str = "",
-) -> Row:  # fmt: skip
-    """The row of a training program. The main figure is what the allocator held at most; the note of one that ran out of memory
-    is PyTorch's message."""
+    identity: str,
+    model: Mapping[str, Any],
+    config: Mapping[str, Any],
+    environment: Mapping[str, Any],
+    measured: Measurement,
+    tool: str,
+    note: str = "",
+) -> Row:
+    """The row of a training program. The main figure is what the allocator held at most; the note of one that ran
+    out of memory is PyTorch's message.
+    """
     peak: Any = OUT_OF_MEMORY if measured.failure is not None else measured.peak_reserved
     notes = [note, measured.failure or ""]
     return _row(
-        identity, "train_memory", model, {**config, **environment}, ("max_memory_reserved", peak, "bytes"), _also(measured), tool,
+        identity,
+        "train_memory",
+        model,
+        {**config, **environment},
+        ("max_memory_reserved", peak, "bytes"),
+        _also(measured),
+        tool,
         "; ".join(each for each in notes if each),
-    )  # fmt: skip
+    )
 
 
 def figure_row(
-    identity: str, kind: str, config: Mapping[str, Any], environment: Mapping[str, Any], measured: tuple[str, float, str],
-    also: Iterable[tuple[str, Any, str]], tool: str, note: str = "",
-) -> Row:  # fmt: skip
+    identity: str,
+    kind: str,
+    config: Mapping[str, Any],
+    environment: Mapping[str, Any],
+    measured: tuple[str, float, str],
+    also: Iterable[tuple[str, Any, str]],
+    tool: str,
+    note: str = "",
+) -> Row:
     """The row of one figure of a device: a rate, a size."""
     return _row(identity, kind, {}, {**config, **environment}, measured, also, tool, note)
 
 
 def _row(
-    identity: str, kind: str, model: Mapping[str, Any], config: Mapping[str, Any], measured: tuple[str, Any, str],
-    also: Iterable[tuple[str, Any, str]], tool: str, note: str,
-) -> Row:  # fmt: skip
+    identity: str,
+    kind: str,
+    model: Mapping[str, Any],
+    config: Mapping[str, Any],
+    measured: tuple[str, Any, str],
+    also: Iterable[tuple[str, Any, str]],
+    tool: str,
+    note: str,
+) -> Row:
     def metric(name: str, value: Any, unit: str) -> dict[str, Any]:
         return {"metric": name, "value": value, "unit": unit}
 
     made: Row = {
-        "id": identity, "kind": TRIAL if config.get("gpu") == "cpu" else kind, "model": dict(model), "config": dict(config),
-        "measured": metric(*measured), "also": [metric(*each) for each in also], "source": source(tool), "completeness": "full",
-    }  # fmt: skip
+        "id": identity,
+        "kind": TRIAL if config.get("gpu") == "cpu" else kind,
+        "model": dict(model),
+        "config": dict(config),
+        "measured": metric(*measured),
+        "also": [metric(*each) for each in also],
+        "source": source(tool),
+        "completeness": "full",
+    }
     return {**made, "note": note} if note else made
 
 
@@ -66,9 +98,14 @@ def _also(measured: Measurement) -> list[tuple[str, Any, str]]:
         figures.append((field.replace("_", " "), by_stage, "bytes"))
     if measured.held:
         figures.append(("tensors", measured.held, "bytes"))
-    figures += [(name, value, "bytes") for name, value in (
-        (f"process memory, {_SMI}", measured.process_bytes), ("memory of the device in use", measured.device_bytes),
-    ) if value is not None]  # fmt: skip
+    figures += [
+        (name, value, "bytes")
+        for name, value in (
+            (f"process memory, {_SMI}", measured.process_bytes),
+            ("memory of the device in use", measured.device_bytes),
+        )
+        if value is not None
+    ]
     if measured.step_time is not None:
         figures.append(("step time", measured.step_time, "s"))
         spread = {"least": min(measured.step_seconds), "most": max(measured.step_seconds)}
@@ -85,8 +122,9 @@ def written_as_yaml(rows: Iterable[Row]) -> str:
 
 
 def merge(path: Path, rows: Iterable[Row], header: str = "") -> int:
-    """Writes rows into a YAML file: those of known ids take the place of the old, comments at its head stay. Gives the number of
-    rows in the file. Raises InvalidInput where the file cannot be read or written."""
+    """Writes rows into a YAML file: those of known ids take the place of the old, comments at its head stay. Gives
+    the number of rows in the file. Raises InvalidInput where the file cannot be read or written.
+    """
     try:
         text = read_text(path, yaml_text.LARGEST) if path.exists() else header
         before = yaml_text.parse(text, str(path)) or []

@@ -53,10 +53,16 @@ class Timing:
 
 
 def measure(
-    device: Device, run: Callable[[Meter], None], timing: Timing | None = None, *, snapshot: Path | None = None,
+    device: Device,
+    run: Callable[[Meter], None],
+    timing: Timing | None = None,
+    *,
+    snapshot: Path | None = None,
     progress: Callable[[str], None] = lambda stage: None,
-) -> Measurement:  # fmt: skip
-    """`run` builds a program and trains it under the meter. Where memory runs out the measurement says so; other errors are raised."""
+) -> Measurement:
+    """`run` builds a program and trains it under the meter. Where memory runs out the measurement says so; other
+    errors are raised.
+    """
     meter = Meter(device, progress)
     failure: str | None = None
     seconds: tuple[float, ...] = ()
@@ -82,8 +88,15 @@ def measure(
     meter.model, meter.kept = None, ()
     gc.collect()
     device.empty_cache()
-    return Measurement(stages=tuple(meter.stages), held=held, step_seconds=seconds, process_bytes=process, device_bytes=used,
-                       parameters=parameters, failure=failure)  # fmt: skip
+    return Measurement(
+        stages=tuple(meter.stages),
+        held=held,
+        step_seconds=seconds,
+        process_bytes=process,
+        device_bytes=used,
+        parameters=parameters,
+        failure=failure,
+    )
 
 
 def _parameters(meter: Meter) -> int:

@@ -49,7 +49,9 @@ def read(
 
 @lru_cache(maxsize=128)
 def _of_catalogue(text: str, file: object, changed: int) -> Model:
-    """A model of the catalogue, made once of a file as it was when last changed: what is known of its layers is kept with them."""
+    """A model of the catalogue, made once of a file as it was when last changed: what is known of its layers is kept
+    with them.
+    """
     from tonnage.models.reconcile import assemble
 
     found = _catalogued(text)

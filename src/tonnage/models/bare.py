@@ -26,9 +26,16 @@ from tonnage.ops import (
 
 _NOT_KNOWN = "its architecture is not known, so its tensors tell its weights and nothing else"
 _PARTS: dict[str, Part] = {
-    "attention": "attention", "mixer": "mixer", "mlp": "mlp", "experts": "experts", "router": "router", "norm": "norm",
-    "embedding": "embedding", "head": "head", "vision": "vision",
-}  # fmt: skip
+    "attention": "attention",
+    "mixer": "mixer",
+    "mlp": "mlp",
+    "experts": "experts",
+    "router": "router",
+    "norm": "norm",
+    "embedding": "embedding",
+    "head": "head",
+    "vision": "vision",
+}
 FLOATS = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "F64": "float64"}
 
 

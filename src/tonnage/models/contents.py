@@ -9,7 +9,9 @@ if TYPE_CHECKING:
 
 
 class Contents(Struct, kw_only=True):
-    """What a model's files say: the fields of its config and its tensors, where they have them. `place`: what a loader finds it by."""
+    """What a model's files say: the fields of its config and its tensors, where they have them. `place`: what a
+    loader finds it by.
+    """
 
     name: str
     source: str

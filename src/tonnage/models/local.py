@@ -47,7 +47,9 @@ class Folder:
 
 
 def _name(folder: Path) -> str:
-    """What a folder's model is called: as the folder is, and where one folder is read, that one has no name to those who ask."""
+    """What a folder's model is called: as the folder is, and where one folder is read, that one has no name to those
+    who ask.
+    """
     return "model" if is_root(folder) else folder.name or folder.resolve().name
 
 
@@ -121,7 +123,9 @@ def contents(path: Path) -> Contents:
 
 
 def _is_beside_weights(path: Path) -> bool:
-    """Whether a file is the config of the checkpoint in its folder; one that was saved by itself tells of a model, and not where its weights are."""
+    """Whether a file is the config of the checkpoint in its folder; one that was saved by itself tells of a model,
+    and not where its weights are.
+    """
     return path.name == "config.json" and any(name.endswith(WEIGHTS) for name in _names(path.parent))
 
 

@@ -1,4 +1,5 @@
-"""What a text names: a repository of the Hugging Face Hub or of ModelScope, at a revision, and perhaps one of its files.
+"""What a text names: a repository of the Hugging Face Hub or of ModelScope, at a revision, and perhaps one of its
+files.
 
 Only the names are taken from a URL. Its host decides which site is meant, and is never connected to.
 """
@@ -14,8 +15,14 @@ from tonnage.kernel.errors import InvalidInput, shown
 Site = Literal["hub", "modelscope"]
 
 HUB_HOSTS = ("huggingface.co", "www.huggingface.co", "hf.co", "www.hf.co")
-MODELSCOPE_HOSTS = ("modelscope.cn", "www.modelscope.cn", "modelscope.com", "www.modelscope.com",
-                    "modelscope.ai", "www.modelscope.ai")  # fmt: skip
+MODELSCOPE_HOSTS = (
+    "modelscope.cn",
+    "www.modelscope.cn",
+    "modelscope.com",
+    "www.modelscope.com",
+    "modelscope.ai",
+    "www.modelscope.ai",
+)
 HUB_ENDPOINT = "https://huggingface.co"
 MODELSCOPE_ENDPOINT = "https://modelscope.cn"  # modelscope-hub 0.5.1, constants.py: DEFAULT_ENDPOINT
 
@@ -165,7 +172,9 @@ def _from_path(site: Site, parts: list[str], text: str) -> Reference:
 
 
 def _revision_and_file(site: Site, rest: list[str]) -> tuple[str | None, str | None]:
-    """From tree/REV/..., blob/REV/...; a reference such as refs/pr/1 takes three parts. ModelScope: file/view/REV/..."""
+    """From tree/REV/..., blob/REV/...; a reference such as refs/pr/1 takes three parts. ModelScope:
+    file/view/REV/...
+    """
     verb, rest = rest[0], rest[1:]
     if site == "modelscope":
         if verb not in ("file", "resolve", "tree") or (verb == "file" and rest[:1] != ["view"]):

@@ -1,4 +1,6 @@
-"""What looks like a model and is none: adapters, projectors, pipelines, tokenizers; what each is, and what to give instead."""
+"""What looks like a model and is none: adapters, projectors, pipelines, tokenizers; what each is, and what to give
+instead.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,15 +24,21 @@ _LORA = (
     "lora_te",
 )
 _TOKENIZERS = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json", "merges.txt", "spiece.model")
-# general.type and general.architecture of GGUF files that hold a part of a model or something about one (gguf 0.19, GGUFType).
+# general.type and general.architecture of GGUF files that hold a part of a model or something about one (gguf 0.19,
+# GGUFType).
 _GGUF_KINDS = {
-    "adapter": "an adapter", "mmproj": "the projector (mmproj) of a model's images or sounds", "clip": "the projector (mmproj) of a model's images or sounds",
-    "imatrix": "an importance matrix, which quantisation uses", "controlvector": "a control vector",
-}  # fmt: skip
+    "adapter": "an adapter",
+    "mmproj": "the projector (mmproj) of a model's images or sounds",
+    "clip": "the projector (mmproj) of a model's images or sounds",
+    "imatrix": "an importance matrix, which quantisation uses",
+    "controlvector": "a control vector",
+}
 
 
 def refuse(location: "Location", file: str | None, choice: "Choice") -> None:
-    """InvalidInput where the file asked for is an adapter's, or the folder holds an adapter or a pipeline of diffusers alone."""
+    """InvalidInput where the file asked for is an adapter's, or the folder holds an adapter or a pipeline of
+    diffusers alone.
+    """
     asked = (file or "").rpartition("/")[2]
     if asked == ADAPTER_CONFIG or asked.startswith("adapter_model"):
         raise InvalidInput(f"{location.label}: {file} is an adapter{_base(location, choice.adapter)}")
@@ -40,7 +48,8 @@ def refuse(location: "Location", file: str | None, choice: "Choice") -> None:
         raise InvalidInput(f"{_lacks_all(location)} of a model; it is an adapter{_base(location, choice.adapter)}")
     if file is None and PIPELINE in location.names:
         raise InvalidInput(
-            f"{location.label} has no config.json; it is a diffusion pipeline ({PIPELINE}), which tonnage does not estimate."
+            f"{location.label} has no config.json; it is a diffusion pipeline ({PIPELINE}), which tonnage "
+            "does not estimate."
         )
 
 
@@ -48,7 +57,10 @@ def refuse_adapters_tensors(tensors: "Sequence[Tensor]", where: str) -> None:
     """InvalidInput for tensors without a config of which most are a LoRA's."""
     count = sum(any(word in tensor.name for word in _LORA) for tensor in tensors)
     if 2 * count > len(tensors):
-        raise InvalidInput(f"{where} is an adapter: {count} of its {len(tensors)} tensors are a LoRA's. Give the model that it was trained on.")  # fmt: skip
+        raise InvalidInput(
+            f"{where} is an adapter: {count} of its {len(tensors)} tensors are a LoRA's. Give the model that "
+            "it was trained on."
+        )
 
 
 def refuse_other_gguf(metadata: Mapping[str, Any], tensors: "Sequence[Tensor]", where: str) -> None:
@@ -78,7 +90,10 @@ def _holds(location: "Location") -> str:
         return f"{text}: it is empty."
     aside = next((name for name in names if name.endswith(".gguf")), None)
     if aside:
-        return f"{text} of a model: {shown(aside)} is a projector or an importance matrix. Give the GGUF file of the model."
+        return (
+            f"{text} of a model: {shown(aside)} is a projector or an importance matrix. Give the GGUF file of "
+            "the model."
+        )
     tokenizer = next((name for name in _TOKENIZERS if name in names), None)
     if tokenizer:
         return f"{text}; it holds a tokenizer ({tokenizer}) and no model."

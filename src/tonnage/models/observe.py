@@ -6,10 +6,28 @@ from msgspec import Struct
 
 from tonnage.models.tensors import Item, Tensor
 
-_TABLES = ("embed_tokens.weight", "wte.weight", "word_embeddings.weight", "tok_embeddings.weight", "token_embd.weight",
-           "embed_in.weight", "embeddings.weight", "embedding.weight", "embed.weight", "shared.weight", "wte.embedding.weight")  # fmt: skip
-_FINAL_NORMS = ("norm.weight", "ln_f.weight", "final_layernorm.weight", "final_layer_norm.weight", "output_norm.weight",
-                "norm_f.weight", "final_norm.weight")  # fmt: skip
+_TABLES = (
+    "embed_tokens.weight",
+    "wte.weight",
+    "word_embeddings.weight",
+    "tok_embeddings.weight",
+    "token_embd.weight",
+    "embed_in.weight",
+    "embeddings.weight",
+    "embedding.weight",
+    "embed.weight",
+    "shared.weight",
+    "wte.embedding.weight",
+)
+_FINAL_NORMS = (
+    "norm.weight",
+    "ln_f.weight",
+    "final_layernorm.weight",
+    "final_layer_norm.weight",
+    "output_norm.weight",
+    "norm_f.weight",
+    "final_norm.weight",
+)
 
 
 class Facts(Struct, frozen=True, kw_only=True):
@@ -55,14 +73,30 @@ def observe(items: Sequence[Item]) -> Facts:
             head += item.parameters
     layers = max(per_layer, default=-1) + 1
     last = next((count for count in range(len(behind) + 1) if layers - 1 - count not in behind), 0)
-    return Facts(rows=table.shape[0] if table else None, width=_width(table, items), head=head > 0, head_parameters=head,
-                 layers=layers, per_layer=per_layer, draft_layers=last, drafts=drafts, parameters=total)  # fmt: skip
+    return Facts(
+        rows=table.shape[0] if table else None,
+        width=_width(table, items),
+        head=head > 0,
+        head_parameters=head,
+        layers=layers,
+        per_layer=per_layer,
+        draft_layers=last,
+        drafts=drafts,
+        parameters=total,
+    )
 
 
 def _table(items: Sequence[Item]) -> Tensor | None:
     """The embedding of tokens."""
-    found = [item.tensor for item in items if item.part == "embedding" and item.layer is None and not item.draft
-             and item.tensor.name.endswith(_TABLES) and len(item.tensor.shape) == 2]  # fmt: skip
+    found = [
+        item.tensor
+        for item in items
+        if item.part == "embedding"
+        and item.layer is None
+        and not item.draft
+        and item.tensor.name.endswith(_TABLES)
+        and len(item.tensor.shape) == 2
+    ]
     return max(found, key=lambda tensor: tensor.shape[0], default=None)
 
 
@@ -70,6 +104,13 @@ def _width(table: Tensor | None, items: Sequence[Item]) -> int | None:
     """The columns of the table, unless the final norm contradicts them: a table may be narrower than the model."""
     if table is None or table.dtype in ("U32", "I32", "U8", "I8"):
         return None
-    norms = {item.tensor.shape[0] for item in items if item.part == "norm" and item.layer is None and not item.draft
-             and item.tensor.name.endswith(_FINAL_NORMS) and len(item.tensor.shape) == 1}  # fmt: skip
+    norms = {
+        item.tensor.shape[0]
+        for item in items
+        if item.part == "norm"
+        and item.layer is None
+        and not item.draft
+        and item.tensor.name.endswith(_FINAL_NORMS)
+        and len(item.tensor.shape) == 1
+    }
     return table.shape[1] if table.shape[1] in norms or not norms else None

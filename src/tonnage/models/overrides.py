@@ -1,4 +1,6 @@
-"""Fields that the user puts in place of a config's own, in the section that holds them and under the name used there."""
+"""Fields that the user puts in place of a config's own, in the section that holds them and under the name used
+there.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -65,7 +67,9 @@ def get(fields: Mapping[str, Any], key: str) -> Any:
 
 
 def _path(fields: Mapping[str, Any], key: str) -> list[str]:
-    """Where a field is: as the user wrote it (text_config.num_hidden_layers), else where the config has it, else on top."""
+    """Where a field is: as the user wrote it (text_config.num_hidden_layers), else where the config has it, else on
+    top.
+    """
     if "." in key:
         return key.split(".")
     aliases = next((names for names in _NAMES if key in names), (key,))

@@ -1,4 +1,6 @@
-"""Config and tensors, brought together: what the tensors say beats what the config says, and a note tells both figures."""
+"""Config and tensors, brought together: what the tensors say beats what the config says, and a note tells both
+figures.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -28,8 +30,10 @@ def assemble(contents: Contents, overrides: Mapping[str, Any]) -> Model:
     if before.family == "tensors":
         made = _completed(contents, fields, notes, overrides)
         if made.family == "tensors":
-            raise InvalidInput(f"{contents.where}: its layers are known from its tensors alone, so {', '.join(overrides)} "
-                               "cannot be changed.")  # fmt: skip
+            raise InvalidInput(
+                f"{contents.where}: its layers are known from its tensors alone, so {', '.join(overrides)} "
+                "cannot be changed."
+            )
         return _told(made, contents)
     fields, notes = fields_of.apply(before.config, overrides)
     return _told(_overridden(before, fields, notes, overrides, contents), contents)
@@ -94,7 +98,8 @@ def _reconciled(model: Model, contents: Contents) -> Model:
         return _of_tensors(contents, apart)
     if apart:
         raise InvalidInput(
-            f"{contents.where}: {apart}, so they are of two models. Give the config that belongs to the files, or say what "
+            f"{contents.where}: {apart}, so they are of two models. Give the config that belongs to the "
+            "files, or say what "
             "differs (num_hidden_layers and so on)."
         )
     model, notes = _corrected(model, facts, contents)
@@ -108,7 +113,8 @@ def _reconciled(model: Model, contents: Contents) -> Model:
 def _far_apart(model: Model, items: "Sequence[Item]", facts: "Facts") -> str:
     """Both counts, where no reading of the tensors brings them within a factor of two; else an empty text.
 
-    Heads, windows and rotary sizes show in no tensor's shape: between models that far apart they would be a mix of both.
+    Heads, windows and rotary sizes show in no tensor's shape: between models that far apart they would be a mix of
+    both.
     """
     from tonnage.models.tensors import bounds
 
@@ -185,7 +191,10 @@ def _drafts(model: Model, summary: TensorSummary) -> tuple[Model, list[str]]:
         ]
     if counted != stored:
         return model, [
-            f"The multi-token-prediction layers hold {stored:,} parameters, and the family {model.family} counts {counted:,}."
+            (
+                f"The multi-token-prediction layers hold {stored:,} parameters, and the family {model.family} "
+                f"counts {counted:,}."
+            )
         ]
     return model, []
 
@@ -193,7 +202,10 @@ def _drafts(model: Model, summary: TensorSummary) -> tuple[Model, list[str]]:
 def _heads(model: Model, facts: "Facts") -> list[str]:
     if model.tied and facts.head and facts.head_parameters:
         return [
-            f"The head is tied to the embedding and stored all the same: {facts.head_parameters:,} parameters that loading drops."
+            (
+                f"The head is tied to the embedding and stored all the same: {facts.head_parameters:,} "
+                "parameters that loading drops."
+            )
         ]
     return []
 
@@ -209,7 +221,10 @@ def _totals(model: Model, summary: TensorSummary, facts: "Facts") -> list[str]:
     )
     of_it = f" (of it {towers})" if towers else ""
     return [
-        f"The files hold {stored:,} parameters{of_it}, and the family {model.family} counts {counted:,}: {stored - counted:+,}."
+        (
+            f"The files hold {stored:,} parameters{of_it}, and the family {model.family} counts {counted:,}: "
+            f"{stored - counted:+,}."
+        )
     ]
 
 

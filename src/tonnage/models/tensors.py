@@ -52,23 +52,38 @@ _SCALES = frozenset({
 })  # fmt: skip
 # Names that are a quantiser's only beside a weight that it packed or rounded.
 _BESIDE = frozenset({"scale", "scales", "biases", "zeros", "meta"})
-_BUFFERS = frozenset({
-    "inv_freq", "original_inv_freq", "masked_bias", "position_ids", "num_batches_tracked", "running_mean", "running_var",
-    "relative_position_index", "relative_coords_table", "cos_cached", "sin_cached", "causal_mask", "attn_mask",
-})  # fmt: skip
+_BUFFERS = frozenset(
+    {
+        "inv_freq",
+        "original_inv_freq",
+        "masked_bias",
+        "position_ids",
+        "num_batches_tracked",
+        "running_mean",
+        "running_var",
+        "relative_position_index",
+        "relative_coords_table",
+        "cos_cached",
+        "sin_cached",
+        "causal_mask",
+        "attn_mask",
+    }
+)
 # The projection that joins hidden state and embedding, and its norms.
 _JOINS = (".eh_proj.", ".enorm.", ".hnorm.", ".nextn.", ".shared_head.")
 _GGUF_BUFFERS = frozenset({"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"})
 _FLOAT8 = frozenset({"F8_E4M3", "F8_E8M0", "F8_E5M2"})
 _WHOLE = frozenset({"U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64"})
-_PACKED = frozenset({
-    "qweight", "weight_packed", "q_weight", "trellis", "W_q", "gate_up_proj_blocks", "down_proj_blocks", "codes",
-})  # fmt: skip
+_PACKED = frozenset(
+    {"qweight", "weight_packed", "q_weight", "trellis", "W_q", "gate_up_proj_blocks", "down_proj_blocks", "codes"}
+)
 
 
 class Item(Struct, frozen=True, gc=False):
     """A tensor with what it is: `layer` is its number in the language model's stack of layers, None outside of it;
-    `draft` says that it is called multi-token prediction, `joins` that only a layer of multi-token prediction has it."""
+    `draft` says that it is called multi-token prediction, `joins` that only a layer of multi-token prediction has
+    it.
+    """
 
     tensor: Tensor
     part: str
@@ -91,7 +106,9 @@ class _Known(Struct, frozen=True):
 
 
 def describe(tensors: Sequence[Tensor], bits: int | None = None) -> list[Item]:
-    """Each tensor with its part, its role, and the model's parameters in it. `bits`: of packed weights, if the config says."""
+    """Each tensor with its part, its role, and the model's parameters in it. `bits`: of packed weights, if the
+    config says.
+    """
     by_name = {tensor.name: tensor for tensor in tensors}
     patterns = [_NUMBER.sub("N", tensor.name) for tensor in tensors]
     if len(set(patterns)) > MOST_PATTERNS:
@@ -112,7 +129,9 @@ def describe(tensors: Sequence[Tensor], bits: int | None = None) -> list[Item]:
 def summarize(
     items: Iterable[Item], form: Literal["safetensors", "gguf"], files: int, layers: int | None = None
 ) -> TensorSummary:
-    """Tensors added up by part, type and role. `layers`: those of the model proper; later ones are multi-token prediction."""
+    """Tensors added up by part, type and role. `layers`: those of the model proper; later ones are multi-token
+    prediction.
+    """
     sums: dict[tuple[str, str, Role], list[int]] = {}
     for item in items:
         behind = layers is not None and item.layer is not None and item.layer >= layers
@@ -147,7 +166,9 @@ def _of_pattern(pattern: str) -> _Known:
 
 
 def _main_stack(tensors: Sequence[Tensor], known: Sequence[_Known]) -> str:
-    """The prefix of the language model's layers: of all stacks, the one with the most bytes that is no tower's or draft's."""
+    """The prefix of the language model's layers: of all stacks, the one with the most bytes that is no tower's or
+    draft's.
+    """
     sizes: dict[str, int] = {}
     for tensor, told in zip(tensors, known, strict=True):
         if told.stack and not told.draft:

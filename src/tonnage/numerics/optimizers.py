@@ -1,7 +1,8 @@
 """Optimizers, by the state that they keep. Adding one is adding one entry.
 
-The master copy of the weights belongs to the training recipe, not to the optimizer. Step counters, a few bytes a tensor, are
-left out. `Optimizer.states(rows, columns)` counts one tensor exactly; `bytes_per_parameter` is its limit for large ones.
+The master copy of the weights belongs to the training recipe, not to the optimizer. Step counters, a few bytes a
+tensor, are left out. `Optimizer.states(rows, columns)` counts one tensor exactly; `bytes_per_parameter` is its limit
+for large ones.
 """
 
 from typing import Any, Literal
@@ -12,7 +13,8 @@ from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.formula import Number, ceil_div, maximum, minimum
 from tonnage.kernel.registry import Registry, unknown
 
-# What a state has one number for: every parameter, every row or column (factored second moments), one block of rows, all
+# What a state has one number for: every parameter, every row or column (factored second moments), one block of rows,
+# all
 # (rank x longer side) of a low-rank gradient, (rank x shorter side) of its projector, a square of the rows or columns.
 Shape = Literal["parameter", "row", "column", "head", "scalar", "low-rank", "projector", "row square", "column square"]
 # How optimizers tell tensors apart: matrices of the layers, tables (embedding and head), vectors (norms, biases).
@@ -37,7 +39,8 @@ class Optimizer(Struct, frozen=True, kw_only=True):
 
     A quantised state of fewer than `smallest` elements is kept in fp32 (`small_width`; None: as wide as the weights);
     `whole_blocks`: also one that its blocks do not divide. `paged`: states of at least 100 000 elements are in CUDA
-    managed memory, which moves to the host when the device is full. `rank`: of the low-rank gradient, unless asked otherwise.
+    managed memory, which moves to the host when the device is full. `rank`: of the low-rank gradient, unless asked
+    otherwise.
     `products`: what it multiplies or factorises in an update, beside reading and writing its states.
     """
 
@@ -63,14 +66,23 @@ class Optimizer(Struct, frozen=True, kw_only=True):
         return self.of("table") if self.vector is None else self.vector
 
     def states(
-        self, rows: Number, columns: Number = 1, *, copies: Number = 1, role: Role | None = None, heads: Number = 0,
-        rank: int | None = None, update_bytes: float = 4, full_precision: bool = False,
-    ) -> dict[str, Number]:  # fmt: skip
+        self,
+        rows: Number,
+        columns: Number = 1,
+        *,
+        copies: Number = 1,
+        role: Role | None = None,
+        heads: Number = 0,
+        rank: int | None = None,
+        update_bytes: float = 4,
+        full_precision: bool = False,
+    ) -> dict[str, Number]:
         """Bytes of each state for `copies` tensors of rows x columns (rows: output features).
 
         `heads`: query or key heads of the tensor, for Adam-mini. `update_bytes`: width of the weights that are updated.
-        `full_precision`: the framework keeps this tensor's states in fp32 (transformers' Trainer does so for embeddings under
-        8-bit bitsandbytes). A tensor without columns is a vector; a matrix is taken to be one of a layer unless told.
+        `full_precision`: the framework keeps this tensor's states in fp32 (transformers' Trainer does so for embeddings
+        under 8-bit bitsandbytes). A tensor without columns is a vector; a matrix is taken to be one of a layer unless
+        told.
         """
         role = role or ("vector" if type(columns) is int and columns == 1 else "matrix")
         size = _Size(rows, columns, heads, rank or self.rank)
@@ -81,12 +93,17 @@ class Optimizer(Struct, frozen=True, kw_only=True):
         return sum(self.states(rows, columns, **how).values())
 
     def bytes_per_parameter(self, update_bytes: float = 4) -> float:
-        """What a parameter of a large matrix pays; factored states vanish. MissingDatum where that depends on the shape."""
+        """What a parameter of a large matrix pays; factored states vanish. MissingDatum where that depends on the
+        shape.
+        """
         odd = [state.shape for state in self.matrix if state.shape in ("low-rank", "row square", "column square")]
         if odd:
             raise MissingDatum(f"bytes per parameter of {self.name!r} depend on the shape ({odd[0]}): ask states(...).")
-        return sum(_width(state, update_bytes) + (4 / state.block if state.block else 0)
-                   for state in self.matrix if state.shape == "parameter")  # fmt: skip
+        return sum(
+            _width(state, update_bytes) + (4 / state.block if state.block else 0)
+            for state in self.matrix
+            if state.shape == "parameter"
+        )
 
     @property
     def elementwise(self) -> bool:
@@ -194,8 +211,12 @@ _ADAFACTOR = "Shazeer2018; transformers, optimization.py (Adafactor)"
 _add("sgd", f"{_TORCH}/sgd.py")
 _add("sgd-momentum", f"Rajbhandari2020, sec. 3.1; {_TORCH}/sgd.py", State("momentum"))
 _add("adam", f"Kingma2014; {_TORCH}/adam.py", *_ADAM)
-_add("adamw", f"Loshchilov2017; {_TORCH}/adamw.py", *_ADAM,
-     note="states as wide as the weights that it updates: fp32 under a master copy, bf16 in pure bf16 training")  # fmt: skip
+_add(
+    "adamw",
+    f"Loshchilov2017; {_TORCH}/adamw.py",
+    *_ADAM,
+    note="states as wide as the weights that it updates: fp32 under a master copy, bf16 in pure bf16 training",
+)
 _add("adamw-fp32", "Rajbhandari2020, sec. 3.1; Megatron-LM; DeepSpeed", *_ADAM_FP32)
 _add("adamw-bf16", "DeepSeek2024V3, sec. 3.3.3; Megatron-LM, --exp-avg-dtype", *_ADAM_BF16)
 _add("amsgrad", f"{_TORCH}/adam.py", *_ADAM, State("largest second moment"))
@@ -203,8 +224,15 @@ _add("adamw-8bit", f"Dettmers2022; {_BNB}", *_ADAM_8BIT, smallest=4096)
 _add("paged-adamw", f"Dettmers2023; {_BNB}", *_ADAM_FP32, paged=True)
 _add("paged-adamw-8bit", f"Dettmers2023; {_BNB}", *_ADAM_8BIT, smallest=4096, paged=True)
 _add("adamw-8bit-torchao", "torchao, optim/adam.py", *_ADAM_8BIT, smallest=4096, small_width=None, whole_blocks=True)
-_add("adamw-4bit-torchao", "torchao, optim/adam.py", State("first moment", "parameter", 0.5, 128),
-     State("second moment", "parameter", 0.5, 128), smallest=4096, small_width=None, whole_blocks=True)  # fmt: skip
+_add(
+    "adamw-4bit-torchao",
+    "torchao, optim/adam.py",
+    State("first moment", "parameter", 0.5, 128),
+    State("second moment", "parameter", 0.5, 128),
+    smallest=4096,
+    small_width=None,
+    whole_blocks=True,
+)
 _add("adamw-fp8-torchao", "torchao, optim/adam.py", *_ADAM_8BIT, smallest=4096, small_width=None, whole_blocks=True)
 _add("adafactor", _ADAFACTOR, *_FACTORS, vector=(State("second moment", width=4),))
 _add("adafactor-momentum", _ADAFACTOR, _ADAM_FP32[0], *_FACTORS, vector=_ADAM_FP32)
@@ -213,31 +241,73 @@ _add("lion-fp32", "Chen2023; bitsandbytes, optim/lion.py", State("momentum", wid
 _add("lion-8bit", f"Chen2023; {_BNB}", State("momentum", "parameter", 1, 256), smallest=4096)
 _add("paged-lion", f"Chen2023; {_BNB}", State("momentum", width=4), paged=True)
 _add("paged-lion-8bit", f"Chen2023; {_BNB}", State("momentum", "parameter", 1, 256), smallest=4096, paged=True)
-_add("muon", f"Jordan2024; {_TORCH}/_muon.py", State("momentum"), **_FULL,
-     note="AdamW for embedding, head and vectors; its Newton-Schulz steps work in bf16 copies that are not states",
-     products="five Newton-Schulz steps of each whole matrix, which shards are gathered for")  # fmt: skip
-_add("adam-mini", "Zhang2024; adam-mini, adam_mini.py", _FIRST, State("second moment, a block", "head"),
-     vector=(_FIRST, State("second moment, the tensor", "scalar")),
-     note="one second moment a query or key head, else an output row; biases keep Adam's")  # fmt: skip
+_add(
+    "muon",
+    f"Jordan2024; {_TORCH}/_muon.py",
+    State("momentum"),
+    **_FULL,
+    note="AdamW for embedding, head and vectors; its Newton-Schulz steps work in bf16 copies that are not states",
+    products="five Newton-Schulz steps of each whole matrix, which shards are gathered for",
+)
+_add(
+    "adam-mini",
+    "Zhang2024; adam-mini, adam_mini.py",
+    _FIRST,
+    State("second moment, a block", "head"),
+    vector=(_FIRST, State("second moment, the tensor", "scalar")),
+    note="one second moment a query or key head, else an output row; biases keep Adam's",
+)
 _SVD = (
     "a singular value decomposition of each gradient every few hundred updates, and products with the projector in each"
 )
 _PROJECTED = "products of each gradient with its projector"
 _add("galore-adamw", "Zhao2024; galore-torch, adamw.py", *_LOW_RANK, **_FULL, rank=128, products=_SVD)
-_add("galore-8bit", "Zhao2024; galore-torch, adamw8bit.py", State("first moment", "low-rank", 1, 256),
-     State("second moment", "low-rank", 1, 256), State("projector", "projector"), table=_ADAM_8BIT, smallest=4096, rank=128,
-     products=_SVD)  # fmt: skip
-_add("apollo", "Zhu2024; apollo-torch, apollo.py", *_LOW_RANK, **_FULL, rank=128, products=_PROJECTED,
-     note="the paper draws the projector from a seed each time; the released code keeps it")  # fmt: skip
+_add(
+    "galore-8bit",
+    "Zhao2024; galore-torch, adamw8bit.py",
+    State("first moment", "low-rank", 1, 256),
+    State("second moment", "low-rank", 1, 256),
+    State("projector", "projector"),
+    table=_ADAM_8BIT,
+    smallest=4096,
+    rank=128,
+    products=_SVD,
+)
+_add(
+    "apollo",
+    "Zhu2024; apollo-torch, apollo.py",
+    *_LOW_RANK,
+    **_FULL,
+    rank=128,
+    products=_PROJECTED,
+    note="the paper draws the projector from a seed each time; the released code keeps it",
+)
 _add("apollo-mini", "Zhu2024; apollo-torch, apollo.py", *_LOW_RANK, **_FULL, rank=1, products=_PROJECTED)
 _add("sophia", "Liu2023; sophia-opt", _FIRST, State("diagonal of the Hessian"))
 _add("adagrad", f"{_TORCH}/adagrad.py", State("sum of squares"))
 _add("rmsprop", f"{_TORCH}/rmsprop.py", _SECOND)
 _add("lamb", "You2019; bitsandbytes, optim/lamb.py", *_ADAM)
 _add("ademamix", "Pagliardini2024; bitsandbytes, optim/ademamix.py", _FIRST, State("slow first moment"), _SECOND)
-_add("came", "Luo2023; pytorch-optimizer, came.py", _FIRST, *_FACTORS, State("instability, rows", "row", 4),
-     State("instability, columns", "column", 4), vector=_ADAM)  # fmt: skip
-_add("soap", "Vyas2024; pytorch-optimizer, soap.py", *_ADAM, State("left statistics", "row square"),
-     State("right statistics", "column square"), State("left basis", "row square"), State("right basis", "column square"),
-     vector=_ADAM, note="a side longer than 10 000 has no preconditioner",
-     products="statistics of each matrix, its rotation into their bases and back, and a QR decomposition every few updates")  # fmt: skip
+_add(
+    "came",
+    "Luo2023; pytorch-optimizer, came.py",
+    _FIRST,
+    *_FACTORS,
+    State("instability, rows", "row", 4),
+    State("instability, columns", "column", 4),
+    vector=_ADAM,
+)
+_add(
+    "soap",
+    "Vyas2024; pytorch-optimizer, soap.py",
+    *_ADAM,
+    State("left statistics", "row square"),
+    State("right statistics", "column square"),
+    State("left basis", "row square"),
+    State("right basis", "column square"),
+    vector=_ADAM,
+    note="a side longer than 10 000 has no preconditioner",
+    products=(
+        "statistics of each matrix, its rotation into their bases and back, and a QR decomposition every few updates"
+    ),
+)

@@ -1,4 +1,5 @@
-"""What an operation tells the estimators: its weights, what it caches, what it keeps for backward, what its core computes.
+"""What an operation tells the estimators: its weights, what it caches, what it keeps for backward, what its core
+computes.
 
 An op states structure - shapes, and how parallelism may cut them - and contains no formula.
 Ops compare by identity: a model is read once, and what is derived from its ops is remembered per op.
@@ -50,8 +51,8 @@ class TokenCache(Struct, frozen=True, eq=False):
     """What a layer keeps for every token of a request.
 
     `heads` is what tensor parallelism can split; 0: every rank keeps all of it. `window` is the number of tokens kept,
-    None for all. `bytes_per_element` is given where the engine's KV type does not decide. `stride`: one entry of `elements`
-    stands for so many tokens, written when the last of them is there (DeepSeek-V4's compressed caches).
+    None for all. `bytes_per_element` is given where the engine's KV type does not decide. `stride`: one entry of
+    `elements` stands for so many tokens, written when the last of them is there (DeepSeek-V4's compressed caches).
     """
 
     name: str
@@ -99,8 +100,9 @@ class Core(Struct, frozen=True, eq=False):
 class Kernels(Struct, frozen=True):
     """The choices of a runtime that decide what is kept for backward.
 
-    `dropout`: after attention's projection and after the feed-forward layer; `attention_dropout`: inside attention, None: as
-    `dropout`. `upcast_softmax`: eager attention computes its softmax in fp32 and casts the result, so both are kept.
+    `dropout`: after attention's projection and after the feed-forward layer; `attention_dropout`: inside attention,
+    None: as `dropout`. `upcast_softmax`: eager attention computes its softmax in fp32 and casts the result, so both are
+    kept.
     """
 
     attention: Literal["flash", "sdpa", "efficient", "eager"] = "flash"
@@ -132,8 +134,14 @@ class Op(Struct, frozen=True, eq=False):
 
     def forward(self, code: Code, x: Tensor) -> Tensor:
         """The operation in the words of a tape; one that does not write it out keeps what `saved` says."""
-        kept = [(each.elements, each.bytes_per_element or code.types.compute,
-                 Extent("pair" if each.per_key else "token", each.split)) for each in self.saved(code.kernels)]  # fmt: skip
+        kept = [
+            (
+                each.elements,
+                each.bytes_per_element or code.types.compute,
+                Extent("pair" if each.per_key else "token", each.split),
+            )
+            for each in self.saved(code.kernels)
+        ]
         held = [_held(weight) for weight in self.weights()]
         for weight in self.weights():
             if weight.linear:
@@ -161,12 +169,23 @@ def _held(weight: Weight) -> Held:
 
 
 def matrix(
-    name: str, columns: int, rows: int, *, bias: bool = False, split: Split = "replicated", bias_split: Split | None = None,
-    heads: int = 0, copies: int = 1, active: int | None = None, part: Part = "other", linear: bool = True,
-) -> tuple[Weight, ...]:  # fmt: skip
+    name: str,
+    columns: int,
+    rows: int,
+    *,
+    bias: bool = False,
+    split: Split = "replicated",
+    bias_split: Split | None = None,
+    heads: int = 0,
+    copies: int = 1,
+    active: int | None = None,
+    part: Part = "other",
+    linear: bool = True,
+) -> tuple[Weight, ...]:
     """A linear layer: its weight and, if it has one, its bias.
 
-    A bias is cut like its weight if the outputs are cut; a row-parallel layer (inputs cut) keeps it whole: `bias_split`.
+    A bias is cut like its weight if the outputs are cut; a row-parallel layer (inputs cut) keeps it whole:
+    `bias_split`.
     """
     weight = Weight(f"{name}.weight", rows, columns, copies, active, split, heads, linear, part)
     if not bias:

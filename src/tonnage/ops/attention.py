@@ -8,13 +8,15 @@ from tonnage.tape import TENSOR, TOKEN, Code, Tensor
 
 
 class Attention(Op, frozen=True, eq=False, kw_only=True):
-    """Softmax attention of `heads` query heads over `kv_heads` key/value heads of width `head_dim` (values: `value_dim`).
+    """Softmax attention of `heads` query heads over `kv_heads` key/value heads of width `head_dim` (values:
+    `value_dim`).
 
     `window`: tokens that a query can see and the cache must keep, None for all (sliding and chunked windows are equal
-    in what they keep). `qk_norm`: "head" normalises each head with one shared vector, "full" all heads' outputs at once,
-    "layer-head"/"layer-full" the same with LayerNorm's bias. `shares_cache`: the layer reads another layer's cache and keeps none.
-    `gate` adds an output gate of the query's width to q_proj; `gate_name` names a projection of its own for it, `gate_width`
-    wide (None: the output's width); `sinks` a learned logit a head; `cross`: keys come from another sequence of `memory_width`.
+    in what they keep). `qk_norm`: "head" normalises each head with one shared vector, "full" all heads' outputs at
+    once, "layer-head"/"layer-full" the same with LayerNorm's bias. `shares_cache`: the layer reads another layer's
+    cache and keeps none. `gate` adds an output gate of the query's width to q_proj; `gate_name` names a projection of
+    its own for it, `gate_width` wide (None: the output's width); `sinks` a learned logit a head; `cross`: keys come
+    from another sequence of `memory_width`.
     """
 
     name: str = "self_attn"
@@ -48,7 +50,9 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
         memory = self.memory_width or h
         kv_bias = self.bias if self.kv_bias is None else self.kv_bias
         q, k, v, o = (f"{self.name}.{name}" for name in self.names)
-        made: tuple[Weight, ...] = matrix(q, h, queries * (2 if self.gate else 1), bias=self.bias, split="tensor", part="attention")  # fmt: skip
+        made: tuple[Weight, ...] = matrix(
+            q, h, queries * (2 if self.gate else 1), bias=self.bias, split="tensor", part="attention"
+        )
         if self.has_kv:
             split: dict[str, Any] = {"split": "kv", "heads": self.kv_heads, "part": "attention"}
             made += matrix(k, memory, keys, bias=kv_bias, **split)
@@ -157,7 +161,9 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
         return queries, keys, values or code.linear(v, x, self.held(v), sizes[2], TENSOR), gate
 
     def _normed(self, code: Code, x: Tensor, which: int, *, late: bool = False) -> Tensor:
-        """Queries (0) or keys (1) through their norm, if it stands here: right behind the projection, or behind all three."""
+        """Queries (0) or keys (1) through their norm, if it stands here: right behind the projection, or behind all
+        three.
+        """
         if not self.qk_norm or late != (code.style.norms_late or bool(self.fused) or code.fuses_projections):
             return x
         kind: Literal["rms", "layer"] = "layer" if self.qk_norm.startswith("layer") else code.style.head_norm or "rms"
@@ -181,9 +187,19 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
                 q, k = code.rms_norm(q, None, self.heads), code.rms_norm(k, None, self.kv_heads)
             by_heads = bool(self.fused and code.style.rotary and code.style.fused not in ("spread", "in order"))
             code.worked.causal = self.causal and self.memory_width is None
-            made = code.attend(q, k, v, self.heads, self.out_width, kv_heads=self.kv_heads, by_heads=by_heads,
-                               is_masked=self.window is not None and code.masked, sinks=self.sinks,
-                               causal=self.causal, cross=self.memory_width is not None)  # fmt: skip
+            made = code.attend(
+                q,
+                k,
+                v,
+                self.heads,
+                self.out_width,
+                kv_heads=self.kv_heads,
+                by_heads=by_heads,
+                is_masked=self.window is not None and code.masked,
+                sinks=self.sinks,
+                causal=self.causal,
+                cross=self.memory_width is not None,
+            )
             code.worked.causal = True
             return made
 
@@ -214,7 +230,8 @@ def core_saved(heads: int, out_width: int, kernels: Kernels) -> tuple[Saved, ...
     """What softmax attention keeps: flash its output and one fp32 log-sum-exp a head, eager all the scores.
 
     Eager keeps the softmax's output and, with dropout, its mask and output: 2 + 1 + 2 bytes a score
-    (Korthikanti2022, sec. 4.1). Written as transformers does, the softmax is in fp32 and cast; a fused kernel stays in 16 bit.
+    (Korthikanti2022, sec. 4.1). Written as transformers does, the softmax is in fp32 and cast; a fused kernel stays in
+    16 bit.
     """
     output = (Saved("attention output", out_width, "tensor"),)
     if kernels.attention != "eager":
@@ -234,5 +251,14 @@ def core_saved(heads: int, out_width: int, kernels: Kernels) -> tuple[Saved, ...
 
 def _renamed(weight: Weight, name: str) -> Weight:
     suffix = weight.name.rsplit(".", 1)[1]
-    return Weight(f"{name}.{suffix}", weight.rows, weight.columns, weight.copies, weight.active, weight.split,
-                  weight.heads, weight.linear, weight.part)  # fmt: skip
+    return Weight(
+        f"{name}.{suffix}",
+        weight.rows,
+        weight.columns,
+        weight.copies,
+        weight.active,
+        weight.split,
+        weight.heads,
+        weight.linear,
+        weight.part,
+    )

@@ -19,7 +19,9 @@ class Embedding(Op, frozen=True, eq=False, kw_only=True):
 
 
 class Norm(Op, frozen=True, eq=False, kw_only=True):
-    """LayerNorm ("layer", with a bias unless `bias` says no) or RMSNorm ("rms") over `width`; `weight=False`: no parameters."""
+    """LayerNorm ("layer", with a bias unless `bias` says no) or RMSNorm ("rms") over `width`; `weight=False`: no
+    parameters.
+    """
 
     name: str
     width: int
@@ -65,7 +67,9 @@ class Linear(Op, frozen=True, eq=False, kw_only=True):
 
 
 class Head(Op, frozen=True, eq=False, kw_only=True):
-    """The output projection to the vocabulary; `tied`: it uses the embedding's table and adds no parameters but a bias."""
+    """The output projection to the vocabulary; `tied`: it uses the embedding's table and adds no parameters but a
+    bias.
+    """
 
     name: str = "lm_head"
     width: int

@@ -2,9 +2,10 @@
 
 Shapes are those of transformers 5.23 (models/mamba, mamba2, qwen3_next, minimax, lfm2). A convolution keeps the
 `conv_kernel` - 1 last inputs: vLLM's layout (vllm-project/vllm vllm/model_executor/layers/mamba/mamba_utils.py);
-transformers keeps one column more. What is kept for backward is what the fused kernels keep that transformers takes where they are
-installed: state-spaces/mamba, causal-conv1d, flash-linear-attention. Without them it runs plain PyTorch, which keeps 3 to 25 times as much;
-lightning attention has no kernel there.
+transformers keeps one column more. What is kept for backward is what the fused kernels keep that transformers takes
+where they are
+installed: state-spaces/mamba, causal-conv1d, flash-linear-attention. Without them it runs plain PyTorch, which keeps 3
+to 25 times as much; lightning attention has no kernel there.
 """
 
 from typing import Any
@@ -295,7 +296,7 @@ class ShortConvolution(Op, frozen=True, eq=False, kw_only=True):
 
 def _convolution(
     name: str, width: int, kernel: int, bias: bool, split: Split = "tensor", heads: int = 0, conv: str = "conv1d"
-) -> tuple[Weight, ...]:  # fmt: skip
+) -> tuple[Weight, ...]:
     """A depthwise convolution: one filter a channel."""
     weight = Weight(f"{name}.{conv}.weight", width, kernel, split=split, heads=heads, part="mixer")
     return (weight, Weight(f"{name}.{conv}.bias", width, split=split, heads=heads, part="mixer")) if bias else (weight,)

@@ -24,7 +24,9 @@ class MLP(Op, frozen=True, eq=False, kw_only=True):
     def weights(self) -> tuple[Weight, ...]:
         gate, up, down = (f"{self.name}.{name}" if self.name else name for name in self.names)
         cut: dict[str, Any] = {"split": "tensor", "part": "mlp"}
-        made: tuple[Weight, ...] = matrix(gate, self.hidden_size, self.intermediate_size, bias=self.bias, **cut) if self.gated else ()  # fmt: skip
+        made: tuple[Weight, ...] = (
+            matrix(gate, self.hidden_size, self.intermediate_size, bias=self.bias, **cut) if self.gated else ()
+        )
         made += matrix(up, self.hidden_size, self.intermediate_size, bias=self.bias, **cut)
         out_bias = self.bias if self.out_bias is None else self.out_bias
         return made + matrix(
@@ -48,20 +50,23 @@ class MLP(Op, frozen=True, eq=False, kw_only=True):
             one, other = code.parts(code.linear(up, x, self.held(up), 2 * inner, TENSOR), [inner, inner])
             x = code.mul(other, code.activation(one))
         else:
-            x = code.mul(code.activation(code.linear(gate, x, self.held(gate), inner, TENSOR)),
-                         code.linear(up, x, self.held(up), inner, TENSOR))  # fmt: skip
+            x = code.mul(
+                code.activation(code.linear(gate, x, self.held(gate), inner, TENSOR)),
+                code.linear(up, x, self.held(up), inner, TENSOR),
+            )
         if code.style.drops_inner:
             x = code.dropped(x)
         return code.dropped(code.linear(down, x, self.held(down), self.hidden_size))
 
 
 class MoE(Op, frozen=True, eq=False, kw_only=True):
-    """A router that sends each token to `top_k` of `num_experts` feed-forward experts, beside experts that all tokens share.
+    """A router that sends each token to `top_k` of `num_experts` feed-forward experts, beside experts that all tokens
+    share.
 
     `shared_size` is the intermediate size of all shared experts together; `shared_gate` a learned scalar gate on them;
-    `correction_bias` one number an expert that only the choice sees; `latent_size`: experts work in a smaller width, with
-    projections in and out of it, and a norm before the way out if `latent_norm` names one. An empty `name` puts the weights
-    beside those of the layer's other parts.
+    `correction_bias` one number an expert that only the choice sees; `latent_size`: experts work in a smaller width,
+    with projections in and out of it, and a norm before the way out if `latent_norm` names one. An empty `name` puts
+    the weights beside those of the layer's other parts.
     """
 
     name: str = "mlp"
@@ -104,8 +109,14 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
         made += self._experts() + self._latent()
         if self.shared_size:
             gated = self.gated if self.shared_gated is None else self.shared_gated
-            shared = MLP(name=self._at(self.shared_name), hidden_size=h, intermediate_size=self.shared_size, gated=gated,
-                         names=self.shared_names, bias=self.shared_bias)  # fmt: skip
+            shared = MLP(
+                name=self._at(self.shared_name),
+                hidden_size=h,
+                intermediate_size=self.shared_size,
+                gated=gated,
+                names=self.shared_names,
+                bias=self.shared_bias,
+            )
             made += shared.weights()
         if self.shared_gate:
             made += (Weight(self._at("shared_expert_gate.weight"), 1, h, part="router"),)
@@ -226,8 +237,14 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
 
     def _shared(self, code: Code, x: Tensor) -> Tensor:
         gated = self.gated if self.shared_gated is None else self.shared_gated
-        shared = MLP(name=self._at(self.shared_name), hidden_size=self.hidden_size, intermediate_size=self.shared_size, gated=gated,
-                     names=self.shared_names, bias=self.shared_bias)  # fmt: skip
+        shared = MLP(
+            name=self._at(self.shared_name),
+            hidden_size=self.hidden_size,
+            intermediate_size=self.shared_size,
+            gated=gated,
+            names=self.shared_names,
+            bias=self.shared_bias,
+        )
         return shared.forward(code, x)
 
     def _gated_share(self, code: Code, x: Tensor, out: Tensor) -> Tensor:

@@ -41,7 +41,8 @@ def _until(said: str, today: date | None) -> float:
         raise InvalidInput(f"deadline is no day of the calendar; write it like {today}. Got {shown(said)}.") from None
     if last < today:
         raise InvalidInput(
-            f"deadline must not be in the past: today is {today}. Got {shown(said)}. Nearest: {today}, or a time such as 30d."
+            f"deadline must not be in the past: today is {today}. Got {shown(said)}. Nearest: {today}, or a "
+            "time such as 30d."
         )
     return float(((last - today).days + 1) * DAY)
 
@@ -49,7 +50,9 @@ def _until(said: str, today: date | None) -> float:
 def positive(
     name: str, value: object, parse: Callable[[str, str], float] = parse_number, unit: str = ""
 ) -> float | None:
-    """A number, or a text that `parse` reads, from above 0 to LARGEST: one range is said, whichever way it is missed."""
+    """A number, or a text that `parse` reads, from above 0 to LARGEST: one range is said, whichever way it is
+    missed.
+    """
     if value is None:
         return None
     span = f"{name} must be more than 0 and at most {LARGEST:.0e}{unit}. Got {shown(value)}."

@@ -1,4 +1,6 @@
-"""Readers of values as people write them: sizes, numbers, times. Each takes the text and the option's name, for its error."""
+"""Readers of values as people write them: sizes, numbers, times. Each takes the text and the option's name, for its
+error.
+"""
 
 from collections.abc import Callable
 from datetime import date

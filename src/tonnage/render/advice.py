@@ -53,8 +53,9 @@ def advice_line(move: Mapping[str, Any], prompts: str = "") -> str:
 
 
 def _paid(move: Mapping[str, Any]) -> str:
-    """Money of a million tokens, and how much more or less of it, and of time of the whole cluster, a token takes: of time where that is not the
-    same. What a user waits for a token is another time, and stands beside it."""
+    """Money of a million tokens, and how much more or less of it, and of time of the whole cluster, a token takes:
+    of time where that is not the same. What a user waits for a token is another time, and stands beside it.
+    """
     usd, time, money = (move.get(name) for name in ("usd_per_million_tokens", "time_change", "usd_change"))
     of_time = (
         ""
@@ -65,7 +66,13 @@ def _paid(move: Mapping[str, Any]) -> str:
         return of_time
     change = "" if money is None else f" ({_percent(money)})"
     market = say(" at {provider}", provider=move["provider"]) if move.get("provider") else ""
-    return say("{of_time}, {usd} a million tokens{market}{change}", of_time=of_time, usd=human(usd, "USD"), market=market, change=change)  # fmt: skip
+    return say(
+        "{of_time}, {usd} a million tokens{market}{change}",
+        of_time=of_time,
+        usd=human(usd, "USD"),
+        market=market,
+        change=change,
+    )
 
 
 def _percent(part: float) -> str:

@@ -31,7 +31,9 @@ SAID = {
 }
 
 
-def comparison_lines(made: Comparison, *, show: Sequence[str] = (), rows: bool = False, width: int = WIDTH) -> list[str]:  # fmt: skip
+def comparison_lines(
+    made: Comparison, *, show: Sequence[str] = (), rows: bool = False, width: int = WIDTH
+) -> list[str]:
     """The best, what all cells have in common, the table, what its words mean, and why cells have no answer."""
     table = _Table(made, show, rows=rows)
     common = [f"  {left(name, 28)} {value}" for name, value in _common(made)]
@@ -62,7 +64,9 @@ def comparison_markdown(made: Comparison, *, show: Sequence[str] = (), rows: boo
 
 
 class _Table:
-    """What is read from a comparison once: its table across, if it has one, its figures, the best, and the reasons by number."""
+    """What is read from a comparison once: its table across, if it has one, its figures, the best, and the reasons
+    by number.
+    """
 
     def __init__(self, made: Comparison, show: Sequence[str], *, rows: bool):
         self.made, self.cells = made, made.cells
@@ -101,10 +105,17 @@ class _Table:
         """The best of each workload, where there are several: one is no rival of another."""
         made, lines = self.made, []
         for at, numbers in list(made.workloads.items())[:MOST_LOADS]:
-            values = ", ".join(f"{made.axes[axis].name} {made.axes[axis].shown(place)}" for axis, place in zip(made.loads, at, strict=True))  # fmt: skip
+            values = ", ".join(
+                f"{made.axes[axis].name} {made.axes[axis].shown(place)}"
+                for axis, place in zip(made.loads, at, strict=True)
+            )
             best = made.best_among(numbers)
             where, figure = self._best(best) if made.key.name in best else ("", "")
-            lines.append(say("{values}: {where}: {figure}", values=values, where=where, figure=figure) if where else say("{values}: none fits", values=values))  # fmt: skip
+            lines.append(
+                say("{values}: {where}: {figure}", values=values, where=where, figure=figure)
+                if where
+                else say("{values}: none fits", values=values)
+            )
         more = len(made.workloads) - len(lines)
         return [*lines, *([say("and {count} more", count=more)] if more else [])]
 
@@ -112,7 +123,11 @@ class _Table:
         """Where the best cell is, beside its workload, and its figure."""
         made = self.made
         cell = self.cells[best[made.key.name][0]]
-        at = [label(made, number, [cell]) for number, axis in enumerate(made.axes) if axis.varies and axis.name != "on" and number not in made.loads]  # fmt: skip
+        at = [
+            label(made, number, [cell])
+            for number, axis in enumerate(made.axes)
+            if axis.varies and axis.name != "on" and number not in made.loads
+        ]
         models = next(axis.varies for axis in made.axes if axis.name == "model")
         where = ", ".join([*at[:1], cell.row["on"], *at[1:]] if models else [cell.row["on"], *at])
         return where, f"{_figure(made.key, cell.row)} {say(made.key.short)}{self._whose_prices()}"
@@ -122,7 +137,11 @@ class _Table:
         names = self.made.providers
         if not names or not self.made.key.name.startswith(("usd", "run_usd")):
             return ""
-        return say(" (prices of {provider})", provider=names[0]) if len(names) == 1 else say(" (prices of several providers)")  # fmt: skip
+        return (
+            say(" (prices of {provider})", provider=names[0])
+            if len(names) == 1
+            else say(" (prices of several providers)")
+        )
 
     def lines(self, width: int) -> list[str]:
         return self._rows(width) if self.across is None else self._pivoted(self.across, width)
@@ -133,10 +152,18 @@ class _Table:
             return [self._header(self.figures), *(self._row(number, self.figures, _bold) for number in self._first)]
         across = self.across
         header = [*across.down, *(f"{across.across} {head}" for head in across.heads)]
-        return [header, *([*line.labels, *(self._in_one(number, across) for number in line.cells)] for line in across.lines[:MOST_ROWS])]  # fmt: skip
+        return [
+            header,
+            *(
+                [*line.labels, *(self._in_one(number, across) for number in line.cells)]
+                for line in across.lines[:MOST_ROWS]
+            ),
+        ]
 
     def _about(self, column: Column) -> str:
-        """What a figure is; of a time to the first token with the length of the prompts, where all cells have the same."""
+        """What a figure is; of a time to the first token with the length of the prompts, where all cells have the
+        same.
+        """
         if column.name != "ttft_seconds":
             return say(column.about)
         lengths = {cell.row.get("input_tokens") for cell in self.cells} - {None}
@@ -147,7 +174,9 @@ class _Table:
     def legend(self, best_mark: str) -> str:
         """What headings and marks mean, of those that there are."""
         words = [f"{say(column.short)}{say(': ')}{self._about(column)}" for column in self.figures if column.about]
-        if any(column.name == "accelerators" for column in self.figures) and any(part_paid(cell.row) for cell in self.cells):  # fmt: skip
+        if any(column.name == "accelerators" for column in self.figures) and any(
+            part_paid(cell.row) for cell in self.cells
+        ):
             words.append(say("2/8: two accelerators, of eight that are paid for"))
         by = say(", by {name}", name=say(self.made.key.short)) if self.across is not None else ""
         alone = all(axis == self.made.across and self.across is not None for axis in self.made.loads)
@@ -211,7 +240,10 @@ class _Table:
         """The lines of one column: its head, the headings of its figures, a rule, and its cells; all of one width."""
         heads = ["", *(say(column.short) for column in self.figures)]
         cells = [self._cell(number, across) for number in numbers]
-        widths = [max(columns(row[i]) for row in [heads, *(each for each in cells if not isinstance(each, str))]) for i in range(len(heads))]  # fmt: skip
+        widths = [
+            max(columns(row[i]) for row in [heads, *(each for each in cells if not isinstance(each, str))])
+            for i in range(len(heads))
+        ]
         head = f"{across.across} {across.heads[at]}"
         whole = max(
             columns(head),
@@ -236,8 +268,11 @@ class _Table:
         cell = self._cell(number, across)
         if isinstance(cell, str):
             return cell
-        said = [f"{text}{say(column.short)}" if column.name == "accelerators" else f"{text} {say(column.short)}"
-                for text, column in zip(cell[1:], self.figures, strict=True) if text != "-"]  # fmt: skip
+        said = [
+            f"{text}{say(column.short)}" if column.name == "accelerators" else f"{text} {say(column.short)}"
+            for text, column in zip(cell[1:], self.figures, strict=True)
+            if text != "-"
+        ]
         text = f"{cell[0].rstrip('*')} {say(', ').join(said) or say('fits')}".strip()
         return _bold(text) if number in across.best else text
 
@@ -253,13 +288,23 @@ class _Table:
         while True:
             body = [self._row(number, kept, _star) for number in self._first]
             ends = [any(row[at].endswith("*") for row in body) for at in range(len(body[0]))]
-            body = [[f"{text} " if end and text != "-" and not text.endswith("*") else text for text, end in zip(row, ends, strict=True)] for row in body]  # fmt: skip
+            body = [
+                [
+                    f"{text} " if end and text != "-" and not text.endswith("*") else text
+                    for text, end in zip(row, ends, strict=True)
+                ]
+                for row in body
+            ]
             lines = table_lines(body, self._header(kept))
             if max(map(columns, lines)) <= width or len(kept) <= 2:
                 break
             kept.pop(-2)
         dropped = [say(column.short) for column in self.figures if column not in kept]
-        return [*lines, *_cut(len(self.cells), "rows"), *([say('too wide for this terminal: {dropped}', dropped=', '.join(dropped))] if dropped else [])]  # fmt: skip
+        return [
+            *lines,
+            *_cut(len(self.cells), "rows"),
+            *([say("too wide for this terminal: {dropped}", dropped=", ".join(dropped))] if dropped else []),
+        ]
 
     def _header(self, figures: Sequence[Column]) -> list[str]:
         return [
@@ -271,9 +316,16 @@ class _Table:
     def _row(self, number: int, figures: Sequence[Column], mark: Callable[[str], str]) -> list[str]:
         cell = self.cells[number]
         labels = [label(self.made, at, [cell]) for at, axis in enumerate(self.made.axes) if axis.varies]
-        best = [number in (rows := self.best.get(column.name, ())) and 2 * len(rows) <= len(self.cells) for column in figures]  # fmt: skip
+        best = [
+            number in (rows := self.best.get(column.name, ())) and 2 * len(rows) <= len(self.cells)
+            for column in figures
+        ]
         texts = [_figure(column, cell.row) for column in figures]
-        return [*labels, self._verdict(cell.row), *(mark(text) if at else text for text, at in zip(texts, best, strict=True))]  # fmt: skip
+        return [
+            *labels,
+            self._verdict(cell.row),
+            *(mark(text) if at else text for text, at in zip(texts, best, strict=True)),
+        ]
 
     @property
     def _first(self) -> range:
@@ -313,7 +365,10 @@ def _common(made: Comparison) -> list[tuple[str, str]]:
     """What all cells have in common, and what some took that others did not."""
     found = [(name, _setting(value)) for name, value in settings(made).items()]
     for name, values in differing(made).items():
-        said = [say("{value} ({where})", value=_setting(value), where=where) if where else _setting(value) for value, where in values]  # fmt: skip
+        said = [
+            say("{value} ({where})", value=_setting(value), where=where) if where else _setting(value)
+            for value, where in values
+        ]
         found.append((name, say("; ").join(said)))
     return found
 
@@ -352,7 +407,10 @@ def _padded(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _right(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return " ".join(right(cell, width) if at else left(cell, width) for at, (cell, width) in enumerate(zip(cells, widths, strict=True)))  # fmt: skip
+    return " ".join(
+        right(cell, width) if at else left(cell, width)
+        for at, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    )
 
 
 def _pipes(cells: Iterable[str]) -> str:

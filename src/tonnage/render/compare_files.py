@@ -1,4 +1,6 @@
-"""A comparison as files for other tools: CSV, and Parquet. Values are in base units and whole; what nobody knows is empty."""
+"""A comparison as files for other tools: CSV, and Parquet. Values are in base units and whole; what nobody knows is
+empty.
+"""
 
 import csv
 import io
@@ -34,7 +36,9 @@ def csv_text(made: Comparison) -> str:
 def check_extra() -> None:
     """InvalidInput with what to install where pyarrow is missing."""
     if find_spec("pyarrow") is None:
-        raise InvalidInput("Parquet needs pyarrow, which is not installed: pip install tonnage[cluster], or take --csv.")  # fmt: skip
+        raise InvalidInput(
+            "Parquet needs pyarrow, which is not installed: pip install tonnage[cluster], or take --csv."
+        )
 
 
 def arrow_table(made: Comparison) -> "pa.Table":

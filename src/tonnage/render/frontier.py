@@ -26,7 +26,17 @@ def frontier_lines(document: Mapping[str, Any]) -> list[str]:
             *(say("note: {what}", what=sentence(each)) for each in document["warnings"]),
         ]
     fast, most = best[0], best[-1]
-    first = (say('{what}: from {tokens_per_second_per_user} tokens/s for a user to {tokens_per_second_per_gpu} tokens/s of an accelerator, {best_count} best of {configurations} configurations', what=what, tokens_per_second_per_user=f"{fast['tokens_per_second_per_user']:,.0f}", tokens_per_second_per_gpu=f"{most['tokens_per_second_per_gpu']:,.0f}", best_count=len(best), configurations=f"{document['configurations']:,}"))  # fmt: skip
+    first = say(
+        (
+            "{what}: from {tokens_per_second_per_user} tokens/s for a user to {tokens_per_second_per_gpu} "
+            "tokens/s of an accelerator, {best_count} best of {configurations} configurations"
+        ),
+        what=what,
+        tokens_per_second_per_user=f"{fast['tokens_per_second_per_user']:,.0f}",
+        tokens_per_second_per_gpu=f"{most['tokens_per_second_per_gpu']:,.0f}",
+        best_count=len(best),
+        configurations=f"{document['configurations']:,}",
+    )
     rows = [_row(point) for point in thinned(best, MOST)]
     header = (
         say("tokens/s a user"),
@@ -57,6 +67,11 @@ def thinned(rows: Sequence[Any], most: int) -> list[Any]:
 def _row(point: Mapping[str, Any]) -> tuple[str, ...]:
     cost = point["cost_per_million_output_tokens_all"]
     return (
-        f"{point['tokens_per_second_per_user']:,.1f}", f"{point['tokens_per_second_per_gpu']:,.0f}", str(point["tensor_parallel_size"]), point["weights"],
-        f"{point['concurrency']:,}", human(point["ttft_seconds"], "seconds"), "-" if cost is None else f"{cost:.3g}",
-    )  # fmt: skip
+        f"{point['tokens_per_second_per_user']:,.1f}",
+        f"{point['tokens_per_second_per_gpu']:,.0f}",
+        str(point["tensor_parallel_size"]),
+        point["weights"],
+        f"{point['concurrency']:,}",
+        human(point["ttft_seconds"], "seconds"),
+        "-" if cost is None else f"{cost:.3g}",
+    )

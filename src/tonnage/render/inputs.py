@@ -2,7 +2,15 @@
 
 from typing import Any
 
-SECONDS = ("ttft", "tpot", "deadline_seconds", "accelerator_mtbf", "checkpoint_seconds", "restart_seconds", "checkpoint_interval")  # fmt: skip
+SECONDS = (
+    "ttft",
+    "tpot",
+    "deadline_seconds",
+    "accelerator_mtbf",
+    "checkpoint_seconds",
+    "restart_seconds",
+    "checkpoint_interval",
+)
 RATES = ("storage_bandwidth", "storage_read_bandwidth", "host_update_bandwidth")
 UNITS = {
     **dict.fromkeys(SECONDS, "seconds"),

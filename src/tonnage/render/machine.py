@@ -14,7 +14,13 @@ MOST = 40  # lines: --json has all
 def machine_lines(document: Mapping[str, Any], widest: Iterable[Any]) -> list[str]:
     """`widest`: a line for each model, in the order of the answer."""
     question, rows = document["question"], list(widest)
-    first = (say('{rows_count} of {models_tried} models run on {on} with {usable_bytes} an accelerator', rows_count=len(rows), models_tried=document['models_tried'], on=question['on']['value'], usable_bytes=human(document['usable_bytes'], 'bytes')))  # fmt: skip
+    first = say(
+        "{rows_count} of {models_tried} models run on {on} with {usable_bytes} an accelerator",
+        rows_count=len(rows),
+        models_tried=document["models_tried"],
+        on=question["on"]["value"],
+        usable_bytes=human(document["usable_bytes"], "bytes"),
+    )
     header = (
         "model",
         "parameters",
@@ -43,6 +49,13 @@ def _row(row: Any) -> tuple[str, ...]:
     speed = "-" if row.tokens_per_second is None else f"{row.tokens_per_second:,.0f}"
     first = "-" if row.ttft_seconds is None else human(row.ttft_seconds, "seconds")
     return (
-        row.model, human(row.parameters, "parameters").removesuffix(" parameters"), row.weights, row.engine, human(row.needed_bytes, "bytes"),
-        human(row.download_bytes, "bytes"), speed, first, f"{row.longest_context:,}",
-    )  # fmt: skip
+        row.model,
+        human(row.parameters, "parameters").removesuffix(" parameters"),
+        row.weights,
+        row.engine,
+        human(row.needed_bytes, "bytes"),
+        human(row.download_bytes, "bytes"),
+        speed,
+        first,
+        f"{row.longest_context:,}",
+    )

@@ -1,4 +1,6 @@
-"""The most of something, as lines of text: the verdict, what decided it, the breakdown there, what would let it be more."""
+"""The most of something, as lines of text: the verdict, what decided it, the breakdown there, what would let it be
+more.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,8 +14,15 @@ from tonnage.render.prompts import with_prompts
 from tonnage.render.text import inputs_lines, tree_lines
 from tonnage.render.tone import Toned
 
-BINDS = {"memory": "memory", "service level": "the service level", "model": "the model, not memory", "engine": "the engine, not memory",
-         "rule": "a rule, not memory", "options": "another option, not memory", "nothing": "nothing"}  # fmt: skip
+BINDS = {
+    "memory": "memory",
+    "service level": "the service level",
+    "model": "the model, not memory",
+    "engine": "the engine, not memory",
+    "rule": "a rule, not memory",
+    "options": "another option, not memory",
+    "nothing": "nothing",
+}
 TEXT_WIDTH = 60
 SPEEDS = (("ttft_seconds", "the first token takes"), ("tpot_seconds", "each later one"))
 
@@ -201,7 +210,9 @@ def _not_even(document: Mapping[str, Any]) -> str:
 
 
 def _decided(document: Mapping[str, Any]) -> list[str]:
-    """What binds; where the error band begins and ends; what memory alone would let be; the options that say the value."""
+    """What binds; where the error band begins and ends; what memory alone would let be; the options that say the
+    value.
+    """
     limit, unit = document["limit"], document["unit"]
     lines = [say("bound by {name}: {what}", name=say(BINDS[limit["by"]]), what=sentence(limit["text"]))]
     if document["estimate_value"] is not None and document["value"] is not None:

@@ -1,4 +1,6 @@
-"""The length of the prompts that a time to the first token (TTFT) is for: it is printed wherever a TTFT stands, since the prompt decides it."""
+"""The length of the prompts that a time to the first token (TTFT) is for: it is printed wherever a TTFT stands,
+since the prompt decides it.
+"""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,6 @@
-"""What serving adds to an answer: the cache, a table of times and rates, percentiles, prices, the command that starts the engine."""
+"""What serving adds to an answer: the cache, a table of times and rates, percentiles, prices, the command that
+starts the engine.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -38,8 +40,13 @@ TIMES = (
 )
 LIMITS = ("users_at_service_level", "rate_at_service_level", "replicas_needed", "accelerators_needed")
 WAYS = ("mean", "p50", "p90", "p99")
-NAMES = {"ttft": "time to the first token", "tpot": "time of each later token", "itl": "time between two tokens",
-         "end_to_end": "time of a whole answer", "queueing": "wait for the first pass"}  # fmt: skip
+NAMES = {
+    "ttft": "time to the first token",
+    "tpot": "time of each later token",
+    "itl": "time between two tokens",
+    "end_to_end": "time of a whole answer",
+    "queueing": "wait for the first pass",
+}
 TTFT = "ttft_seconds"
 WIDTH = 46
 HOSTS = 3  # who host the model that are named
@@ -94,19 +101,29 @@ def serving_ends(document: Mapping[str, Any]) -> list[str]:
 
 
 def _hosted(serving: Mapping[str, Any]) -> list[str]:
-    """Build or buy: the cheapest who host the model, and the load from which own machines are cheaper than the first of them."""
+    """Build or buy: the cheapest who host the model, and the load from which own machines are cheaper than the first
+    of them.
+    """
     offers, own, level = (
         serving["hosted"]["offers"],
         serving["hosted"]["cost_per_million_tokens"],
         serving.get("service_level"),
     )
-    each = [f"{offer['provider']} {human(offer['cost_per_million_tokens']['value'], 'USD')} ({offer['as_of']}{(say(', stale') if offer['stale'] else '')})"
-            for offer in offers[:HOSTS]]  # fmt: skip
+    each = [
+        (
+            f"{offer['provider']} {human(offer['cost_per_million_tokens']['value'], 'USD')} "
+            f"({offer['as_of']}{(say(', stale') if offer['stale'] else '')})"
+        )
+        for offer in offers[:HOSTS]
+    ]
     more = say("; {offers_count} more", offers_count=len(offers) - HOSTS) if len(offers) > HOSTS else ""
     first, most = offers[0], f"{serving['hosted']['most_requests_per_day']['value']:,.0f}"
     even, tokens = (first[f"break_even_{what}_per_day"]["value"] for what in ("requests", "tokens"))
     line = say(
-        "these machines are cheaper than {provider} from {even} requests ({tokens}) a day, and answer {most} at most{within}",
+        (
+            "these machines are cheaper than {provider} from {even} requests ({tokens}) a day, and answer {most} "
+            "at most{within}"
+        ),
         provider=first["provider"],
         even=f"{even:,.0f}",
         tokens=human(tokens, "tokens"),
@@ -115,7 +132,10 @@ def _hosted(serving: Mapping[str, Any]) -> list[str]:
     )
     if not first["within_reach"]:
         line = say(
-            "these machines are never cheaper than {provider}{within}: they answer {most} requests a day at most, and would have to answer {even}",
+            (
+                "these machines are never cheaper than {provider}{within}: they answer {most} requests a day at "
+                "most, and would have to answer {even}"
+            ),
             provider=first["provider"],
             most=most,
             even=f"{even:,.0f}",

@@ -9,12 +9,36 @@ from tonnage.render.text import table_lines
 
 SHOWN = 10
 COLUMNS = {
-    "train": {"model": "model", "cluster": "on", "tokens_per_second": "tokens/s", "step_seconds": "step", "needed_bytes": "needed",
-              "usd_per_million_tokens": "USD/M tokens", "sequence_length": "seq", "global_batch_size": "batch", "micro_batch_size": "mbs", "tensor_parallel_size": "tp",
-              "pipeline_parallel_size": "pp", "context_parallel_size": "cp", "expert_parallel_size": "ep", "data_parallel_size": "dp", "recompute": "recompute"},
-    "serve": {"model": "model", "cluster": "on", "tokens_per_second_per_accelerator": "tokens/s an accelerator", "tokens_per_second_per_user": "tokens/s a user",
-              "ttft_seconds": "ttft", "usd_per_million_output_tokens": "USD/M answer tokens", "engine": "engine", "weights": "weights", "tensor_parallel_size": "tp", "concurrency": "users"},
-}  # fmt: skip
+    "train": {
+        "model": "model",
+        "cluster": "on",
+        "tokens_per_second": "tokens/s",
+        "step_seconds": "step",
+        "needed_bytes": "needed",
+        "usd_per_million_tokens": "USD/M tokens",
+        "sequence_length": "seq",
+        "global_batch_size": "batch",
+        "micro_batch_size": "mbs",
+        "tensor_parallel_size": "tp",
+        "pipeline_parallel_size": "pp",
+        "context_parallel_size": "cp",
+        "expert_parallel_size": "ep",
+        "data_parallel_size": "dp",
+        "recompute": "recompute",
+    },
+    "serve": {
+        "model": "model",
+        "cluster": "on",
+        "tokens_per_second_per_accelerator": "tokens/s an accelerator",
+        "tokens_per_second_per_user": "tokens/s a user",
+        "ttft_seconds": "ttft",
+        "usd_per_million_output_tokens": "USD/M answer tokens",
+        "engine": "engine",
+        "weights": "weights",
+        "tensor_parallel_size": "tp",
+        "concurrency": "users",
+    },
+}
 UNITS = {"step_seconds": "seconds", "ttft_seconds": "seconds", "needed_bytes": "bytes"}
 
 

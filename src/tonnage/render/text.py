@@ -42,7 +42,8 @@ def answer_lines(
     others: Iterable[Term] = (),
     opened: Iterable[Term] = (),
 ) -> list[str]:
-    """The verdict, the inputs that decided it, the breakdown, the next best move. `others`: breakdowns that `formulas` opens too;
+    """The verdict, the inputs that decided it, the breakdown, the next best move. `others`: breakdowns that `formulas`
+    opens too;
     `opened`: those that are shown without it."""
     lines = [verdict_line(document), ""]
     lines += inputs_lines(document["question"])
@@ -67,7 +68,9 @@ def answer_lines(
 
 
 def titled(term: Term, question: Mapping[str, Any]) -> Term:
-    """The breakdown of a time to the first token under a name that says the length of the prompts; others as they are."""
+    """The breakdown of a time to the first token under a name that says the length of the prompts; others as they
+    are.
+    """
     return term.named(with_prompts(sentence(term.name), question)) if term.name == TTFT_NAME else term
 
 
@@ -148,7 +151,10 @@ def _rows(term: Term, depth: int, level: int) -> Iterator[tuple[str, Term, str]]
 def why(node: Term) -> str:
     """How a node's value came about, on one line."""
     if node.formula:
-        return f"= {node.formula.substituted(node.inputs)}   [{say(node.basis)}; {node.formula.name}; {sentence(node.source)}]"
+        return (
+            f"= {node.formula.substituted(node.inputs)}   [{say(node.basis)}; {node.formula.name}; "
+            f"{sentence(node.source)}]"
+        )
     if node.method:
         by = say("by {procedure}", procedure=sentence(str(node.method["procedure"])))
         return f"{by}   [{say(node.basis)}; {sentence(node.source)}]"
@@ -216,8 +222,9 @@ def _figures(document: Mapping[str, Any]) -> list[str]:
     for key in ("flops", "step_time", "traffic", "checkpoint"):
         if key in document:
             lines.append(f"{named(document[key])}{_behind(document, key)}")
-    lines += [named(value) for name, value in document.get("run", {}).items()
-              if isinstance(value, dict) and name not in SPEED]  # fmt: skip
+    lines += [
+        named(value) for name, value in document.get("run", {}).items() if isinstance(value, dict) and name not in SPEED
+    ]
     lines += _overtrained(document.get("run", {}))
     lines += [] if "serving" in document else bill_lines(document)
     if "host" in document:
@@ -242,7 +249,10 @@ def _slopes(document: Mapping[str, Any]) -> list[str]:
         ]
     return [
         say(
-            "one more sequence in the micro-batch adds {sequence}, one more token in each sequence {token}, on the fullest accelerator",
+            (
+                "one more sequence in the micro-batch adds {sequence}, one more token in each sequence {token}, "
+                "on the fullest accelerator"
+            ),
             sequence=sequence,
             token=token,
         )
@@ -263,7 +273,10 @@ def _overtrained(run: Mapping[str, Any]) -> list[str]:
     size, data = human(best["parameters"]["value"], "parameters"), human(best["tokens"]["value"], "tokens")
     return [
         say(
-            "over-training: {factors} the compute of the best model that is as good; for this compute the best has {size} and sees {data}",
+            (
+                "over-training: {factors} the compute of the best model that is as good; for this compute the "
+                "best has {size} and sees {data}"
+            ),
             factors=factors,
             size=size,
             data=data,
@@ -283,7 +296,8 @@ def _conventions(document: Mapping[str, Any]) -> list[str]:
         leaves_out = say("leaves out {what}", what=sentence(row["leaves_out"]))
         flops = right(human(row["flops"]["value"], "FLOP"), 16)
         lines.append(
-            f"  {left(row['name'], 20)} {flops}  {share}  {sentence(row['text'])}{say('; ')}{leaves_out}   [{row['source']}]"
+            f"  {left(row['name'], 20)} {flops}  {share}  {sentence(row['text'])}{say('; ')}{leaves_out}   "
+            f"[{row['source']}]"
         )
     return lines
 

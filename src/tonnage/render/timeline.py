@@ -1,4 +1,6 @@
-"""A timeline of memory as one SVG: bytes by category over events, marks, and the peak. Needs nothing to be looked at but a browser."""
+"""A timeline of memory as one SVG: bytes by category over events, marks, and the peak. Needs nothing to be looked at
+but a browser.
+"""
 
 from html import escape
 from typing import Any
@@ -7,14 +9,21 @@ from tonnage.language import say, sentence
 from tonnage.language.quantities import human
 
 COLOURS = {
-    "parameter": "#4c78a8", "gradient": "#e45756", "optimizer": "#72b7b2", "buffer": "#9d755d", "activation": "#54a24b", "temporary": "#f2b134",
-}  # fmt: skip
+    "parameter": "#4c78a8",
+    "gradient": "#e45756",
+    "optimizer": "#72b7b2",
+    "buffer": "#9d755d",
+    "activation": "#54a24b",
+    "temporary": "#f2b134",
+}
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 1200, 560, 90, 110, 60, 100
 APART = 14  # between the names of two marks
 
 
 def timeline_svg(title: str, line: dict[str, Any], marks: list[dict[str, Any]], limit: int | None = None) -> str:
-    """`line`: positions and bytes_by_category, as the document of `trace` has them; `marks`: name and position; `limit`: a line."""
+    """`line`: positions and bytes_by_category, as the document of `trace` has them; `marks`: name and position;
+    `limit`: a line.
+    """
     positions = line["positions"]
     columns = {
         name: line["bytes_by_category"][name] for name in COLOURS if any(line["bytes_by_category"].get(name, ()))
@@ -36,27 +45,32 @@ def timeline_svg(title: str, line: dict[str, Any], marks: list[dict[str, Any]], 
         edge = [f"{x(p):.1f},{y(s):.1f}" for p, s in zip(positions, above, strict=True)]
         back = [f"{x(p):.1f},{y(s):.1f}" for p, s in zip(reversed(positions), reversed(below), strict=True)]
         parts.append(
-            f'<polygon points="{" ".join(edge + back)}" fill="{COLOURS[name]}"><title>{sentence(name)}</title></polygon>'
+            f'<polygon points="{" ".join(edge + back)}" '
+            f'fill="{COLOURS[name]}"><title>{sentence(name)}</title></polygon>'
         )
         below = above
     parts += _marks(marks, x)
     if limit is not None:
         parts.append(
-            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(limit):.1f}" y2="{y(limit):.1f}" stroke="#c00" stroke-dasharray="6 4"/>'
+            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(limit):.1f}" y2="{y(limit):.1f}" stroke="#c00" '
+            'stroke-dasharray="6 4"/>'
         )
     if totals:
         at = totals.index(max(totals))
         parts.append(
             f'<circle cx="{x(positions[at]):.1f}" cy="{y(totals[at]):.1f}" r="4" fill="none" stroke="#000"/>'
-            f'<text x="{x(positions[at]):.1f}" y="{y(totals[at]) - 8:.1f}" text-anchor="middle">{human(totals[at], "bytes")}</text>'
+            f'<text x="{x(positions[at]):.1f}" y="{y(totals[at]) - 8:.1f}" '
+            f'text-anchor="middle">{human(totals[at], "bytes")}</text>'
         )
     return "\n".join([*parts, *_legend(list(columns)), "</svg>\n"])
 
 
 def _head(title: str) -> str:
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" '
-        f'font-size="12"><rect width="100%" height="100%" fill="#fff"/><text x="{LEFT}" y="22" font-size="15">{escape(sentence(title))}</text>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
+        f'height="{HEIGHT}" font-family="sans-serif" '
+        f'font-size="12"><rect width="100%" height="100%" fill="#fff"/><text x="{LEFT}" y="22" '
+        f'font-size="15">{escape(sentence(title))}</text>'
     )
 
 
@@ -91,7 +105,10 @@ def _named(name: str, at: float) -> list[str]:
     if not name:
         return []
     return [
-        f'<text transform="translate({at - 2:.1f},{HEIGHT - BOTTOM + 10}) rotate(35)" font-size="10">{escape(name)}</text>'
+        (
+            f'<text transform="translate({at - 2:.1f},{HEIGHT - BOTTOM + 10}) rotate(35)" '
+            f'font-size="10">{escape(name)}</text>'
+        )
     ]
 
 
@@ -100,6 +117,7 @@ def _legend(names: list[str]) -> list[str]:
     for place, name in enumerate(names):
         left = LEFT + 110 * place
         made.append(
-            f'<rect x="{left}" y="34" width="12" height="12" fill="{COLOURS[name]}"/><text x="{left + 16}" y="44">{sentence(name)}</text>'
+            f'<rect x="{left}" y="34" width="12" height="12" fill="{COLOURS[name]}"/><text x="{left + 16}" '
+            f'y="44">{sentence(name)}</text>'
         )
     return made

@@ -131,11 +131,17 @@ def _against(compared: Mapping[str, Any]) -> list[str]:
 
 def _beside(compared: Mapping[str, Any]) -> list[str]:
     rows = [
-        [say(row["name"]), *(say('not told') if row[key] is None else human(row[key], "bytes") for key in ("predicted_bytes", "real_bytes")),
-         "" if row["difference_bytes"] is None else _signed(row["difference_bytes"])]
+        [
+            say(row["name"]),
+            *(
+                say("not told") if row[key] is None else human(row[key], "bytes")
+                for key in ("predicted_bytes", "real_bytes")
+            ),
+            "" if row["difference_bytes"] is None else _signed(row["difference_bytes"]),
+        ]
         for part in ("totals", "categories", "stages")
         for row in compared[part]
-    ]  # fmt: skip
+    ]
     return [
         say("beside {source} ({format}):", source=compared["source"], format=compared["format"]),
         *table_lines(rows, ("", "traced", "real", "difference")),

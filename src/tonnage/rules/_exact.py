@@ -68,8 +68,12 @@ def recomputed_flops(model: Model, tokens: float, sequence_length: int) -> Term:
     from tonnage.formulas.flops import passes
 
     four = Term.of("forward, recomputed forward, and backward of twice that", passes, x=4)
-    return Term.product(f"training compute of {model.name} with recomputation, attention included", "FLOP", four,
-                        forward_flops(model, tokens, sequence_length))  # fmt: skip
+    return Term.product(
+        f"training compute of {model.name} with recomputation, attention included",
+        "FLOP",
+        four,
+        forward_flops(model, tokens, sequence_length),
+    )
 
 
 def seconds(work: Term, name: str, n: float, u: float, precision: str = "bf16") -> Term:
@@ -101,7 +105,9 @@ def accelerators_for(memory: Term, name: str) -> Term:
 
 
 def program(batch: int) -> Term:
-    """Document E's program, tensor by tensor as PyTorch keeps them after one step; what the allocator adds is the tracer's to say."""
+    """Document E's program, tensor by tensor as PyTorch keeps them after one step; what the allocator adds is the
+    tracer's to say.
+    """
     width, layers = 1024, 12
     sizes = {"weights": width * width, "biases": width}
     parts = []

@@ -1,4 +1,6 @@
-"""A rule of thumb: what a document says, worked on the document's own example or on any model, beside the exact figure."""
+"""A rule of thumb: what a document says, worked on the document's own example or on any model, beside the exact
+figure.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
@@ -21,7 +23,8 @@ LAYERS = "num_hidden_layers"  # given too, and then the model is one with so man
 
 
 class Numbers(Struct, frozen=True, kw_only=True):
-    """What a rule starts from. `model` is a catalogue name, or a Model that the user gave; the exact figure is about it.
+    """What a rule starts from. `model` is a catalogue name, or a Model that the user gave; the exact figure is about
+    it.
 
     `N` may be a document's nominal count (6e9), which is not the model's own. `active`: parameters that a token passes
     through, where those are not all: compute is about them.
@@ -60,8 +63,18 @@ class Numbers(Struct, frozen=True, kw_only=True):
         kv_heads = attention.kv_heads if isinstance(attention, Attention) else heads
         width = attention.head_dim if isinstance(attention, Attention) else attention.v_head_dim if attention else 0
         experts = any(isinstance(op, MoE) for block in model.decoder.blocks for op in block.ops)
-        return replace(self, model=model, N=model.num_parameters(), active=model.num_active_parameters() if experts else None,
-                       L=model.num_layers, h=model.hidden_size, a=heads, k=kv_heads, dh=width, V=model.vocab_size)  # fmt: skip
+        return replace(
+            self,
+            model=model,
+            N=model.num_parameters(),
+            active=model.num_active_parameters() if experts else None,
+            L=model.num_layers,
+            h=model.hidden_size,
+            a=heads,
+            k=kv_heads,
+            dh=width,
+            V=model.vocab_size,
+        )
 
     @property
     def name_of_model(self) -> str:
@@ -79,14 +92,19 @@ class Numbers(Struct, frozen=True, kw_only=True):
         if self.active is None:
             return ""
         total, active = human(self.N, "parameters"), human(self.active, "parameters")
-        return f"N is the {active} that a token passes through; of the model's {total}, the other experts compute nothing for it."
+        return (
+            f"N is the {active} that a token passes through; of the model's {total}, the other experts compute "
+            "nothing for it."
+        )
 
     def given(self, given: Mapping[str, float]) -> "Numbers":
         """The same with these numbers, by the names of GIVEN."""
         return replace(self, **{GIVEN[name]: number for name, number in given.items()})
 
     def probe(self, names: Iterable[str] = OF_MODEL) -> "Numbers":
-        """Numbers of which every one of these is another: what changes with them depends on the model, or on what is given."""
+        """Numbers of which every one of these is another: what changes with them depends on the model, or on what is
+        given.
+        """
         other = {name: 2 * getattr(self, name) + 1 for name in names}
         return replace(self, active=None if self.active is None else 2 * self.active + 1, **other)
 
@@ -106,8 +124,8 @@ class Watched:
 class Worked(Struct, frozen=True, kw_only=True):
     """A rule worked: its figure, the row's other figures by label, and how to get the exact one (which costs more).
 
-    `note`: what must be said about these numbers, beside the rule's own note. `stages`: a program's memory after each of its
-    stages, as it was measured; `variants`: the same under other profiles.
+    `note`: what must be said about these numbers, beside the rule's own note. `stages`: a program's memory after each
+    of its stages, as it was measured; `variants`: the same under other profiles.
     """
 
     value: Term
@@ -119,7 +137,9 @@ class Worked(Struct, frozen=True, kw_only=True):
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """One row of the documents. `printed` is what the document says; `erratum` what is wrong with that; `note` what it leaves open."""
+    """One row of the documents. `printed` is what the document says; `erratum` what is wrong with that; `note` what
+    it leaves open.
+    """
 
     name: str
     title: str
@@ -138,8 +158,9 @@ class Rule(Struct, frozen=True, kw_only=True):
         return self.work(self.numbers(model, given))
 
     def of_document(self, model: Model | None = None, given: Mapping[str, float] = NOTHING) -> frozenset[str]:
-        """The inputs and further figures that are the document's own whatever the model and the given numbers are; "value" for the figure
-        itself."""
+        """The inputs and further figures that are the document's own whatever the model and the given numbers are;
+        "value" for the figure itself.
+        """
         numbers = self.numbers(model, given)
         first = self.work(numbers)
         if model is None and not given:
@@ -150,7 +171,9 @@ class Rule(Struct, frozen=True, kw_only=True):
         return frozenset(same | ({"value"} if set(first.value.inputs) <= same else set()))
 
     def to_dict(self, model: Model | None = None, given: Mapping[str, float] = NOTHING) -> dict[str, Any]:
-        """The rule's document. `of_document` lists the numbers that are the document's own, not the model's nor given."""
+        """The rule's document. `of_document` lists the numbers that are the document's own, not the model's nor
+        given.
+        """
         numbers = self.numbers(model, given)
         watched = Watched(numbers)
         worked = self.work(cast(Numbers, watched))
@@ -158,13 +181,26 @@ class Rule(Struct, frozen=True, kw_only=True):
         assert formula is not None  # a rule's own figure is always a formula's
         exact = worked.exact().to_dict()
         return {
-            "name": self.name, "title": self.title, "formula": formula.name, "text": formula.text, "source": worked.value.source,
-            "value": worked.value.value, "unit": worked.value.unit, "values": dict(worked.values), "printed": self.printed,
-            "erratum": self.erratum, "note": " ".join(filter(None, (self.note, worked.note))), "model": model.name if model else None,
-            "of_document": sorted(self.of_document(model, given)), "exact": exact, "inputs": dict(worked.value.inputs),
-            "example": self.example.name_of_model, "follows": _followed(watched.asked, numbers),
-            "stages": worked.stages(), "variants": worked.variants(),
-        }  # fmt: skip
+            "name": self.name,
+            "title": self.title,
+            "formula": formula.name,
+            "text": formula.text,
+            "source": worked.value.source,
+            "value": worked.value.value,
+            "unit": worked.value.unit,
+            "values": dict(worked.values),
+            "printed": self.printed,
+            "erratum": self.erratum,
+            "note": " ".join(filter(None, (self.note, worked.note))),
+            "model": model.name if model else None,
+            "of_document": sorted(self.of_document(model, given)),
+            "exact": exact,
+            "inputs": dict(worked.value.inputs),
+            "example": self.example.name_of_model,
+            "follows": _followed(watched.asked, numbers),
+            "stages": worked.stages(),
+            "variants": worked.variants(),
+        }
 
 
 def _followed(asked: set[str], numbers: Numbers) -> dict[str, float]:

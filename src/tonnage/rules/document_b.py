@@ -17,8 +17,13 @@ LLAMA_SHAPES = {"7B": (32, 4096), "13B": (40, 5120), "33B": (60, 6656), "65B": (
 A100 = 312e12  # FLOP/s
 
 
-@rule("B1", "number of parameters", GPT3, "12 L h^2 = 174 B; with first-order terms L (12 h^2 + 13 h) + V h",
-      note="173.9 B by the short form, 174.6 B with the first-order terms; position embeddings are left out of both.")  # fmt: skip
+@rule(
+    "B1",
+    "number of parameters",
+    GPT3,
+    "12 L h^2 = 174 B; with first-order terms L (12 h^2 + 13 h) + V h",
+    note="173.9 B by the short form, 174.6 B with the first-order terms; position embeddings are left out of both.",
+)
 def parameters(x: Numbers) -> Worked:
     return Worked(
         value=by_rule("parameters, short form", r.short_parameters_rule, L=x.L, h=x.h),
@@ -30,8 +35,13 @@ def parameters(x: Numbers) -> Worked:
     )
 
 
-@rule("B1b", "the LLaMA table", Numbers(model="llama-7b", N=6.7e9, L=32, h=4096, V=32000), "7B, 13B, 33B, 65B by 12 L h^2",
-      note="SwiGLU's three matrices of 8/3 h keep a layer near 12 h^2; tables are left out.")  # fmt: skip
+@rule(
+    "B1b",
+    "the LLaMA table",
+    Numbers(model="llama-7b", N=6.7e9, L=32, h=4096, V=32000),
+    "7B, 13B, 33B, 65B by 12 L h^2",
+    note="SwiGLU's three matrices of 8/3 h keep a layer near 12 h^2; tables are left out.",
+)
 def llama(x: Numbers) -> Worked:
     return Worked(
         value=by_rule("parameters, short form", r.short_parameters_rule, L=x.L, h=x.h),
@@ -40,13 +50,21 @@ def llama(x: Numbers) -> Worked:
     )
 
 
-@rule("B1c", "peaks and utilization", GPT3, "312, 990 and 2250 TFLOP/s for A100, H100 and B100; above a hundred cards 30 to 50 % of them",
-      note="B100's dense 16-bit peak is published as 1750 to 1800 TFLOP/s; 2250 is B200's.")  # fmt: skip
+@rule(
+    "B1c",
+    "peaks and utilization",
+    GPT3,
+    "312, 990 and 2250 TFLOP/s for A100, H100 and B100; above a hundred cards 30 to 50 % of them",
+    note="B100's dense 16-bit peak is published as 1750 to 1800 TFLOP/s; 2250 is B200's.",
+)
 def utilization(x: Numbers) -> Worked:
     peaks = {"A100": "a100-sxm-80gb", "H100": "h100-sxm-80gb", "B100": "b100-sxm-192gb"}
     values = {f"{name} peak": accelerator(key).peak("bf16") for name, key in peaks.items()}
-    values |= {f"{name} at {share:.0%}": r.achieved_rule(P=accelerator(key).peak("bf16"), u=share)
-               for name, key in peaks.items() for share in (0.3, 0.5)}  # fmt: skip
+    values |= {
+        f"{name} at {share:.0%}": r.achieved_rule(P=accelerator(key).peak("bf16"), u=share)
+        for name, key in peaks.items()
+        for share in (0.3, 0.5)
+    }
     chip = accelerator("a100-sxm-80gb")
     return Worked(
         value=by_rule(f"an A100 at {100 * x.u:.0f} %", r.achieved_rule, P=A100, u=x.u),
@@ -57,8 +75,13 @@ def utilization(x: Numbers) -> Worked:
     )
 
 
-@rule("B2", "training compute", Numbers(model="gpt3-175b", N=174.6e9, L=96, h=12288, a=96, k=96, dh=128, V=50257), "6 N D = 3.1428e23 FLOP",
-      note="Attention's own arithmetic, 12 L h s a token, is left out.")  # fmt: skip
+@rule(
+    "B2",
+    "training compute",
+    Numbers(model="gpt3-175b", N=174.6e9, L=96, h=12288, a=96, k=96, dh=128, V=50257),
+    "6 N D = 3.1428e23 FLOP",
+    note="Attention's own arithmetic, 12 L h s a token, is left out.",
+)
 def compute(x: Numbers) -> Worked:
     return Worked(
         value=by_rule("6 N D", r.compute_rule, N=x.computing, D=x.D),
@@ -74,9 +97,12 @@ def compute(x: Numbers) -> Worked:
 @rule("B3", "training time", GPT3, "1024 A100 at 45 %: 2 921 340 s = 34 days", note="33.8 days.")
 def time(x: Numbers) -> Worked:
     term = by_rule(f"{x.n} A100 at {100 * x.u:.0f} %", r.time_rule, N=x.computing, D=x.D, n=x.n, P=A100, u=x.u)
-    return Worked(value=term, values={"days": term.value / DAY, "accelerator-hours": whole.accelerator_hours(n=x.n, tau=term.value)},
-                  note=x.about_computing,
-                  exact=lambda: exact.seconds(exact.recomputed_flops(x.read(), x.D, x.s), "a100-sxm-40gb", x.n, x.u))  # fmt: skip
+    return Worked(
+        value=term,
+        values={"days": term.value / DAY, "accelerator-hours": whole.accelerator_hours(n=x.n, tau=term.value)},
+        note=x.about_computing,
+        exact=lambda: exact.seconds(exact.recomputed_flops(x.read(), x.D, x.s), "a100-sxm-40gb", x.n, x.u),
+    )
 
 
 @rule(
@@ -118,18 +144,27 @@ def training(x: Numbers) -> Worked:
     )
 
 
-@rule("B7", "data for a model", GPT3, "20 tokens a parameter (DeepMind); GPT-3 saw 1 to 2; 200B parameters on 100B tokens preferred to 100B on 200B; "
-      "emergence from ten billion parameters, good at a hundred billion",
-      erratum="Hoffmann's fitted loss prefers the smaller model with more data: 100B on 200B tokens reaches 2.045, 200B on 100B tokens "
-      "2.090. The thresholds of emergence are the document's and are not endorsed here.")  # fmt: skip
+@rule(
+    "B7",
+    "data for a model",
+    GPT3,
+    "20 tokens a parameter (DeepMind); GPT-3 saw 1 to 2; 200B parameters on 100B tokens preferred to 100B on 200B; "
+    "emergence from ten billion parameters, good at a hundred billion",
+    erratum="Hoffmann's fitted loss prefers the smaller model with more data: 100B on 200B tokens reaches 2.045, "
+    "200B on 100B tokens "
+    "2.090. The thresholds of emergence are the document's and are not endorsed here.",
+)
 def data(x: Numbers) -> Worked:
     def loss(n: float, d: float) -> float:
         fit = HOFFMANN_PRINTED  # as a reader of the paper would work it out
         return scaling.chinchilla_loss(N=n, D=d, E_inf=fit.irreducible, **fit.frontier)
 
     best = optima(r.compute_rule(N=x.computing, D=x.D))
-    values = {"tokens a parameter that GPT-3 saw": GPT3.D / GPT3.N, "loss of 200B on 100B tokens": loss(200e9, 100e9),
-              "loss of 100B on 200B tokens": loss(100e9, 200e9)}  # fmt: skip
+    values = {
+        "tokens a parameter that GPT-3 saw": GPT3.D / GPT3.N,
+        "loss of 200B on 100B tokens": loss(200e9, 100e9),
+        "loss of 100B on 200B tokens": loss(100e9, 200e9),
+    }
     named = {HOFFMANN_PRINTED.name: "", HOFFMANN.name: ", Hoffmann 2022 unrounded"}
     for name in (HOFFMANN_PRINTED.name, HOFFMANN.name, BESIROGLU.name, KAPLAN):
         label = named.get(name, f", {name}")
@@ -145,8 +180,13 @@ def data(x: Numbers) -> Worked:
     )
 
 
-@rule("B8", "the compute bottleneck", GPT3, "one A100 at its full peak: 32 years; 30 days: 32 x 12 = 384 GPUs",
-      note="31.9 years; 389 GPUs by division: the document multiplies years by months.")  # fmt: skip
+@rule(
+    "B8",
+    "the compute bottleneck",
+    GPT3,
+    "one A100 at its full peak: 32 years; 30 days: 32 x 12 = 384 GPUs",
+    note="31.9 years; 389 GPUs by division: the document multiplies years by months.",
+)
 def compute_bottleneck(x: Numbers) -> Worked:
     work = r.compute_rule(N=174.6e9 if x.N == GPT3.N else x.computing, D=x.D)
     term = by_rule("one A100 at its full peak", r.compute_time_rule, C=work, n=1, P=A100)
@@ -173,10 +213,16 @@ def memory_bottleneck(x: Numbers) -> Worked:
     )
 
 
-@rule("B10", "the communication bottleneck", GPT3, "500 GB of tensor-parallel traffic: 20 s at 200 Gbit/s, 1.1 s at 450 GB/s (NVLink 4), of an "
-      "iteration of 1030 s; the effect of the slow network is very large",
-      erratum="20 of 1030 s are 1.9 %, which is not very large; and no plan is named that sends 500 GB or takes 1030 s. The volume must "
-      "come from the plan: two all-reduces forward and two backward a layer, two more with full recomputation.")  # fmt: skip
+@rule(
+    "B10",
+    "the communication bottleneck",
+    GPT3,
+    "500 GB of tensor-parallel traffic: 20 s at 200 Gbit/s, 1.1 s at 450 GB/s (NVLink 4), of an "
+    "iteration of 1030 s; the effect of the slow network is very large",
+    erratum="20 of 1030 s are 1.9 %, which is not very large; and no plan is named that sends 500 GB or takes 1030 "
+    "s. The volume must "
+    "come from the plan: two all-reduces forward and two backward a layer, two more with full recomputation.",
+)
 def communication(x: Numbers) -> Worked:
     network, nvlink = 200e9 / 8, 450e9
     term = by_rule("500 GB at 200 Gbit/s", r.communication_time_rule, M=500e9, W=network)
@@ -189,6 +235,12 @@ def communication(x: Numbers) -> Worked:
         rate = Term.of("NVLink of an A100", net.link_rate, W=nvlink_3.bytes_per_second if nvlink_3 else network)
         return Term.ratio("time of that traffic", "seconds", volume, rate)
 
-    return Worked(value=term, exact=sent, values={
-        "200 Gbit/s": term.value, "NVLink 4": r.communication_time_rule(M=500e9, W=nvlink), "share of the iteration": term.value / 1030,
-    })  # fmt: skip
+    return Worked(
+        value=term,
+        exact=sent,
+        values={
+            "200 Gbit/s": term.value,
+            "NVLink 4": r.communication_time_rule(M=500e9, W=nvlink),
+            "share of the iteration": term.value / 1030,
+        },
+    )

@@ -15,9 +15,15 @@ LISTED = {
 }  # fmt: skip
 
 
-@rule("C1", "memory of serving", LLAMA, "70 x 4 / 16 x 1.2 = 21 GB at 16 bit, then 168 GB; 42 GB at 32 bit",
-      erratum="The document divides by 16 instead of by 32/16 and gets 21 GB, then states 168 GB, which is right. At 32 bit right is 336 GB; "
-      "it prints 42 GB, and its printed expression gives 10.5 GB.")  # fmt: skip
+@rule(
+    "C1",
+    "memory of serving",
+    LLAMA,
+    "70 x 4 / 16 x 1.2 = 21 GB at 16 bit, then 168 GB; 42 GB at 32 bit",
+    erratum="The document divides by 16 instead of by 32/16 and gets 21 GB, then states 168 GB, which is right. At "
+    "32 bit right is 336 GB; "
+    "it prints 42 GB, and its printed expression gives 10.5 GB.",
+)
 def serving(x: Numbers) -> Worked:
     return Worked(
         value=by_rule("16 bit", r.serving_rule, N=x.N, Q=16, rho=1.2),
@@ -56,23 +62,45 @@ def precision(x: Numbers) -> Worked:
     )
 
 
-@rule("C3", "quantisation", LLAMA, "dynamic quantisation adapts the precision of weights to the input; static quantises weights and activations before",
-      erratum="Dynamic quantisation does not change the precision of the weights with the input. Dynamic: weights are int8 and activations are "
-      "quantised batch by batch; static: both, with scales from a calibration.")  # fmt: skip
+@rule(
+    "C3",
+    "quantisation",
+    LLAMA,
+    (
+        "dynamic quantisation adapts the precision of weights to the input; static quantises weights and "
+        "activations before"
+    ),
+    erratum="Dynamic quantisation does not change the precision of the weights with the input. Dynamic: weights are "
+    "int8 and activations are "
+    "quantised batch by batch; static: both, with scales from a calibration.",
+)
 def quantisation(x: Numbers) -> Worked:
     weights = r.weights_rule(N=x.N, w=1)
     batch = 8192  # tokens of one forward pass
     return Worked(
         value=by_rule("weights in int8, dynamic or static", r.weights_rule, N=x.N, w=1),
-        values={"weights, dynamic": weights, "weights, static": weights,
-                "input of a layer in 16 bit, 8192 tokens, beside its int8 copy (dynamic)": r.weights_rule(N=batch * x.h, w=2 + 1),
-                "input of a layer in int8, 8192 tokens (static)": r.weights_rule(N=batch * x.h, w=1)},
+        values={
+            "weights, dynamic": weights,
+            "weights, static": weights,
+            "input of a layer in 16 bit, 8192 tokens, beside its int8 copy (dynamic)": r.weights_rule(
+                N=batch * x.h, w=2 + 1
+            ),
+            "input of a layer in int8, 8192 tokens (static)": r.weights_rule(N=batch * x.h, w=1),
+        },
         exact=lambda: exact.serving(x.read(), context=x.s, weights="int8"),
-    )  # fmt: skip
+    )
 
 
-@rule("C4", "tools", LLAMA, "Transformers, PyTorch's profiler, DeepSpeed, TensorFlow Profiler, Nsight Systems",
-      note="What two of them print for this model, beside what it needs; their files and logs are read and written elsewhere in tonnage.")  # fmt: skip
+@rule(
+    "C4",
+    "tools",
+    LLAMA,
+    "Transformers, PyTorch's profiler, DeepSpeed, TensorFlow Profiler, Nsight Systems",
+    note=(
+        "What two of them print for this model, beside what it needs; their files and logs are read and written "
+        "elsewhere in tonnage."
+    ),
+)
 def tools(x: Numbers) -> Worked:
     return Worked(
         value=by_rule("accelerate estimate-memory, training with Adam", r.accelerate_rule, N=x.N),
@@ -105,23 +133,42 @@ def length(x: Numbers) -> Worked:
     )
 
 
-@rule("C7", "hardware", LLAMA, "A100 40 or 80 GB, H100 80 GB, V100 16 or 32 GB, TPU v4 32 GB",
-      note="The names' gigabytes are GiB, and a program gets a little less: `tonnage accelerators NAME` has compute, bandwidth and links.")  # fmt: skip
+@rule(
+    "C7",
+    "hardware",
+    LLAMA,
+    "A100 40 or 80 GB, H100 80 GB, V100 16 or 32 GB, TPU v4 32 GB",
+    note=(
+        "The names' gigabytes are GiB, and a program gets a little less: `tonnage accelerators NAME` has "
+        "compute, bandwidth and links."
+    ),
+)
 def hardware(x: Numbers) -> Worked:
     chip = accelerator("h100-sxm-80gb")
     return Worked(
         value=by_rule("an H100 by its name", r.hardware_rule, U=80e9),
         values={name: r.hardware_rule(U=size * 1e9) for name, (size, _) in LISTED.items()}
         | {f"{name}, usable": float(accelerator(key).memory.usable_bytes) for name, (_, key) in LISTED.items()},
-        exact=lambda: Term.of("an H100 as a program gets it", f.fixed_bytes, basis="measured",
-                              source=getattr(chip.fact("memory.runtime_mib"), "source", ""), M=chip.memory.usable_bytes),
-    )  # fmt: skip
+        exact=lambda: Term.of(
+            "an H100 as a program gets it",
+            f.fixed_bytes,
+            basis="measured",
+            source=getattr(chip.fact("memory.runtime_mib"), "source", ""),
+            M=chip.memory.usable_bytes,
+        ),
+    )
 
 
-@rule("C8", "architecture", Numbers(model="llama-2-7b", N=7e9, L=32, h=4096, a=32, k=32, dh=128, V=32000), "model, pipeline and data parallelism, mixed "
-      "precision, offload to host memory or disk, elastic pools; mixed precision greatly reduces memory",
-      erratum="Mixed precision does not by itself shrink the states of a model: 112 GB in fp32 and 112 GB mixed for 7 B parameters (E2). "
-      "It shrinks activations. Offload concerns parameters, optimizer and activations.")  # fmt: skip
+@rule(
+    "C8",
+    "architecture",
+    Numbers(model="llama-2-7b", N=7e9, L=32, h=4096, a=32, k=32, dh=128, V=32000),
+    "model, pipeline and data parallelism, mixed "
+    "precision, offload to host memory or disk, elastic pools; mixed precision greatly reduces memory",
+    erratum="Mixed precision does not by itself shrink the states of a model: 112 GB in fp32 and 112 GB mixed for 7 "
+    "B parameters (E2). "
+    "It shrinks activations. Offload concerns parameters, optimizer and activations.",
+)
 def architecture(x: Numbers) -> Worked:
     return Worked(
         value=by_rule("states, mixed precision", r.two_copies_rule, N=x.N),
@@ -132,14 +179,22 @@ def architecture(x: Numbers) -> Worked:
     )
 
 
-@rule("C9", "best practice", LLAMA, "start from the formula, weigh precision, profile, tune batch and sequence, keep headroom, use model parallelism",
-      note="`tonnage train` and `tonnage serve` print such moves for the case at hand, each estimated again.")  # fmt: skip
+@rule(
+    "C9",
+    "best practice",
+    LLAMA,
+    "start from the formula, weigh precision, profile, tune batch and sequence, keep headroom, use model parallelism",
+    note="`tonnage train` and `tonnage serve` print such moves for the case at hand, each estimated again.",
+)
 def practice(x: Numbers) -> Worked:
     plain = r.weights_rule(N=x.N, w=2)
     return Worked(
         value=by_rule("weights with headroom", r.overhead_rule, M=plain, rho=1.2),
-        values={"formula": plain, "with headroom": r.overhead_rule(M=plain, rho=1.2),
-                "int8, with headroom": r.overhead_rule(M=r.weights_rule(N=x.N, w=1), rho=1.2),
-                "on each of two accelerators, with headroom": r.overhead_rule(M=plain, rho=1.2) / 2},
+        values={
+            "formula": plain,
+            "with headroom": r.overhead_rule(M=plain, rho=1.2),
+            "int8, with headroom": r.overhead_rule(M=r.weights_rule(N=x.N, w=1), rho=1.2),
+            "on each of two accelerators, with headroom": r.overhead_rule(M=plain, rho=1.2) / 2,
+        },
         exact=lambda: exact.serving(x.read(), context=x.s, weights="int8"),
-    )  # fmt: skip
+    )

@@ -34,8 +34,13 @@ def units(x: Numbers) -> Worked:
     )
 
 
-@rule("D2", "number of parameters", Numbers(model="gpt3-175b", N=174.6e9, L=96, h=12288, a=96, k=96, dh=128, V=50257), "17.5 B (175亿), 350 GB in fp16",
-      erratum="The text prints 17.5 B (175亿); 12 L h^2 + V h is 174.56 B (1746亿). 350 GB is right for 175 B.")  # fmt: skip
+@rule(
+    "D2",
+    "number of parameters",
+    Numbers(model="gpt3-175b", N=174.6e9, L=96, h=12288, a=96, k=96, dh=128, V=50257),
+    "17.5 B (175亿), 350 GB in fp16",
+    erratum="The text prints 17.5 B (175亿); 12 L h^2 + V h is 174.56 B (1746亿). 350 GB is right for 175 B.",
+)
 def parameters(x: Numbers) -> Worked:
     term = by_rule("parameters", r.document_parameters_rule, L=x.L, h=x.h, V=x.V)
     return Worked(
@@ -47,8 +52,10 @@ def parameters(x: Numbers) -> Worked:
 
 @rule("D3", "gradients", LLAMA, "28 GB in fp32")
 def gradients(x: Numbers) -> Worked:
-    return Worked(value=by_rule("gradients in fp32", r.gradients_rule, N=x.N, w=4),
-                  exact=lambda: exact.training(x.read(), "gradients", precision="fp32"))  # fmt: skip
+    return Worked(
+        value=by_rule("gradients in fp32", r.gradients_rule, N=x.N, w=4),
+        exact=lambda: exact.training(x.read(), "gradients", precision="fp32"),
+    )
 
 
 @rule("D4", "optimizer states", LLAMA, "Adam: 56 GB")
@@ -58,24 +65,32 @@ def optimizer(x: Numbers) -> Worked:
     )
 
 
-@rule("D5", "activations", BATCHED, "48 x 32 x 2048 x 4096 x 4 = 1.4 TB",
-      erratum="48 x 32 x 2048 x 4096 x 4 bytes are 51.5 GB; and one tensor a layer is far too few: the exact figure counts what a layer keeps.")  # fmt: skip
+@rule(
+    "D5",
+    "activations",
+    BATCHED,
+    "48 x 32 x 2048 x 4096 x 4 = 1.4 TB",
+    erratum=(
+        "48 x 32 x 2048 x 4096 x 4 bytes are 51.5 GB; and one tensor a layer is far too few: the exact figure "
+        "counts what a layer keeps."
+    ),
+)
 def activations(x: Numbers) -> Worked:
     return Worked(
         value=by_rule("one tensor a layer", r.activation_rule, L=_layers(x), b=x.b, s=x.s, h=x.h),
         exact=lambda: exact.training(
-            x.read(),
-            "activations",
-            sequence_length=x.s,
-            micro_batch_size=x.b,
-            precision="fp32",
-            attention="sdpa",
+            x.read(), "activations", sequence_length=x.s, micro_batch_size=x.b, precision="fp32", attention="sdpa"
         ),
     )
 
 
-@rule("D6", "memory of training", BATCHED, "28 + 28 + 56 GB + 1.4 TB = 1.48 TB",
-      erratum="The document's printed terms sum to 1.51 TB; with its activations put right the total is 163.5 GB.")  # fmt: skip
+@rule(
+    "D6",
+    "memory of training",
+    BATCHED,
+    "28 + 28 + 56 GB + 1.4 TB = 1.48 TB",
+    erratum="The document's printed terms sum to 1.51 TB; with its activations put right the total is 163.5 GB.",
+)
 def training(x: Numbers) -> Worked:
     return Worked(
         value=by_rule("training", r.fp32_training_rule, N=x.N, L=_layers(x), b=x.b, s=x.s, h=x.h),
@@ -85,8 +100,13 @@ def training(x: Numbers) -> Worked:
     )
 
 
-@rule("D7", "checkpoint", LLAMA, "weights + optimizer states + what the run knows about itself",
-      note="torch.save of model, optimizer, scheduler and epoch; the last two are small.")  # fmt: skip
+@rule(
+    "D7",
+    "checkpoint",
+    LLAMA,
+    "weights + optimizer states + what the run knows about itself",
+    note="torch.save of model, optimizer, scheduler and epoch; the last two are small.",
+)
 def checkpoint(x: Numbers) -> Worked:
     term = by_rule("checkpoint in fp32 with Adam", r.checkpoint_rule, N=x.N)
     return Worked(
@@ -99,9 +119,15 @@ def checkpoint(x: Numbers) -> Worked:
     )
 
 
-@rule("D8", "memory of inference", LLAMA, "14 GB + 16 MB + 16 MB + 2 GB = 16 GB, near the limit of an RTX 4090",
-      erratum="Keys and values of 2048 tokens are 2 x 2048 x 32 x 128 x 2 B = 32 MiB for each layer, 1.07 GB for 32 layers: 14 + 0.017 + 1.074 "
-      "+ 2 = 17.09 GB. And an RTX 4090 has 24 GB.")  # fmt: skip
+@rule(
+    "D8",
+    "memory of inference",
+    LLAMA,
+    "14 GB + 16 MB + 16 MB + 2 GB = 16 GB, near the limit of an RTX 4090",
+    erratum="Keys and values of 2048 tokens are 2 x 2048 x 32 x 128 x 2 B = 32 MiB for each layer, 1.07 GB for 32 "
+    "layers: 14 + 0.017 + 1.074 "
+    "+ 2 = 17.09 GB. And an RTX 4090 has 24 GB.",
+)
 def inference(x: Numbers) -> Worked:
     cache = r.sequence_rule(L=x.L, k=x.a, dh=x.dh, s=x.s, w=2)
     return Worked(
@@ -111,26 +137,43 @@ def inference(x: Numbers) -> Worked:
     )
 
 
-@rule("D9", "what each part of the machine does", LLAMA, "CPU schedules, GPU and TPU compute, RAM loads, VRAM holds the model, SSD stores, PCIe and NVLink connect",
-      note="Sized for this model: host memory to load it, disk for its checkpoints, time to bring it over the link.")  # fmt: skip
+@rule(
+    "D9",
+    "what each part of the machine does",
+    LLAMA,
+    "CPU schedules, GPU and TPU compute, RAM loads, VRAM holds the model, SSD stores, PCIe and NVLink connect",
+    note="Sized for this model: host memory to load it, disk for its checkpoints, time to bring it over the link.",
+)
 def roles(x: Numbers) -> Worked:
     weights = r.host_memory_rule(N=x.N, w=2)
     return Worked(
         value=by_rule("host memory to load the weights", r.host_memory_rule, N=x.N, w=2),
-        values={"disk for the weights": weights, "disk for three checkpoints": 3 * r.checkpoint_rule(N=x.N),
-                "seconds over PCIe 4.0 x16 (32 GB/s)": g.transfer_seconds(M=weights, W=32e9),
-                f"seconds from a drive of {NVME / GB:.0f} GB/s": g.transfer_seconds(M=weights, W=NVME)},
+        values={
+            "disk for the weights": weights,
+            "disk for three checkpoints": 3 * r.checkpoint_rule(N=x.N),
+            "seconds over PCIe 4.0 x16 (32 GB/s)": g.transfer_seconds(M=weights, W=32e9),
+            f"seconds from a drive of {NVME / GB:.0f} GB/s": g.transfer_seconds(M=weights, W=NVME),
+        },
         exact=lambda: exact.weights(x.read(), 2),
-    )  # fmt: skip
+    )
 
 
-@rule("D10", "training against inference", LLAMA, "training: many GPUs, parameters, gradients and Adam, more than 8 TB of NVMe; inference: one GPU, less than 2 TB",
-      note="Not a fixed table: `tonnage train` and `tonnage serve` derive it for the case at hand.")  # fmt: skip
+@rule(
+    "D10",
+    "training against inference",
+    LLAMA,
+    "training: many GPUs, parameters, gradients and Adam, more than 8 TB of NVMe; inference: one GPU, less than 2 TB",
+    note="Not a fixed table: `tonnage train` and `tonnage serve` derive it for the case at hand.",
+)
 def comparison(x: Numbers) -> Worked:
     def ratio() -> Term:
         model = x.read()
-        return Term.ratio("training memory for each byte of inference, exact", "", exact.training(model, sequence_length=x.s, recompute="full"),
-                          exact.serving(model, context=x.s, weights="fp16"))  # fmt: skip
+        return Term.ratio(
+            "training memory for each byte of inference, exact",
+            "",
+            exact.training(model, sequence_length=x.s, recompute="full"),
+            exact.serving(model, context=x.s, weights="fp16"),
+        )
 
     return Worked(
         value=by_rule("states of training for each byte of weights", r.training_to_inference_rule, N=x.N),
@@ -143,7 +186,10 @@ def comparison(x: Numbers) -> Worked:
     "D11",
     "where to run",
     LLAMA,
-    "cloud: H100 and TPU, high cost by the hour; own servers: low cost in the long run, high purchase; edge (M2, Jetson): small models only",
+    (
+        "cloud: H100 and TPU, high cost by the hour; own servers: low cost in the long run, high purchase; edge "
+        "(M2, Jetson): small models only"
+    ),
 )
 def where(x: Numbers) -> Worked:
     own, rented = _machines()

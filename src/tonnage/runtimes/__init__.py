@@ -1,8 +1,8 @@
 """Facts of training runtimes and serving engines, one file each, found by the file's name.
 
-A file registers its facts in TRAINING_RUNTIMES or SERVING_RUNTIMES; no list names it. A runtime named "llama.cpp" is in llama_cpp.py, so that
-one answer imports only the file that it asks for. Installed packages bring others (tonnage.estimate.frameworks.plug_ins): they are imported when a name is
-asked for that no file here has, or all names.
+A file registers its facts in TRAINING_RUNTIMES or SERVING_RUNTIMES; no list names it. A runtime named "llama.cpp" is in
+llama_cpp.py, so that one answer imports only the file that it asks for. Installed packages bring others
+(tonnage.estimate.frameworks.plug_ins): they are imported when a name is asked for that no file here has, or all names.
 """
 
 from functools import cache
@@ -30,7 +30,8 @@ from tonnage.runtimes.parts.versions import at_version
 PLUG_INS = "tonnage.runtimes"  # the group of entry points of packages that bring runtimes
 # What is estimated where nobody names a runtime: training on one accelerator, and on several.
 USUAL_ALONE, USUAL_ON_SEVERAL = "transformers", "fsdp2"
-# Where nobody names an engine: in data centres, and there by the accelerators' vendor; of GGUF files and at home; of models that others refuse.
+# Where nobody names an engine: in data centres, and there by the accelerators' vendor; of GGUF files and at home; of
+# models that others refuse.
 USUAL_ENGINE, USUAL_BY_VENDOR = "vllm", {"AWS": "neuron"}
 USUAL_AT_HOME, USUAL_OF_OTHERS = "llama.cpp", "transformers"
 

@@ -16,7 +16,10 @@ TRAINING_RUNTIMES.add(
         gradients_persist=False,
         listed=4,
         on_several=None,
-        launch_program="options of TrainingArguments of transformers' Trainer, which torchrun starts with one process an accelerator.",
+        launch_program=(
+            "options of TrainingArguments of transformers' Trainer, which torchrun starts with one process an "
+            "accelerator."
+        ),
         trl_config="multi_gpu",
     ),
 )

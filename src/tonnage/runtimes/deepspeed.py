@@ -1,4 +1,5 @@
-"""DeepSpeed ZeRO 0 to 3: 16-bit weights and gradients, fp32 master and moments. Its buffers, buckets and what it moves to the host follow
+"""DeepSpeed ZeRO 0 to 3: 16-bit weights and gradients, fp32 master and moments. Its buffers, buckets and what it moves
+to the host follow
 its settings: estimate.frameworks.deepspeed."""
 
 from tonnage.ops import Kernels
@@ -10,7 +11,8 @@ TRAINING_RUNTIMES.add(
         name="deepspeed",
         version="DeepSpeed 0.19",
         source="DeepSpeed, deepspeed/runtime/zero/config.py: reduce_bucket_size 5e8, overlap_comm only in stage 3; "
-        "DeepSpeed, deepspeed/runtime/zero/stage_1_and_2.py, setup_buckets; DeepSpeed, deepspeed/runtime/zero/stage3.py",
+        "DeepSpeed, deepspeed/runtime/zero/stage_1_and_2.py, setup_buckets; DeepSpeed, "
+        "deepspeed/runtime/zero/stage3.py",
         weights=(State("weights", "compute", 3),),
         gradients=(State("gradients", "compute", 2),),
         masters=(State("master weights", "master", 1),),
@@ -23,7 +25,8 @@ TRAINING_RUNTIMES.add(
         listed=5,
         options=OF_SHARDING,
         takes_objectives=True,
-        # stands for the stages below 2, which are said: there is no file of 0, and zero1 has one micro-batch a step, which no other number can stand beside
+        # stands for the stages below 2, which are said: there is no file of 0, and zero1 has one micro-batch a step,
+        # which no other number can stand beside
         trl_config="zero2",
         trl_words={"offload_optimizer": ("cpu",), "offload_parameters": ("cpu",)},
         # offload_optimizer and offload_param; saved_tensors_hooks of PyTorch

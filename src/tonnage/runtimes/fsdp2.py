@@ -1,12 +1,17 @@
 """PyTorch FSDP2 as torchtitan uses it: sharded fp32 weights are the master, gathered in the compute type unit by unit.
 
-torchtitan's recipes take their loss in chunks (`--loss chunked`); a plain training loop on FSDP2 does not, which is the default here.
+torchtitan's recipes take their loss in chunks (`--loss chunked`); a plain training loop on FSDP2 does not, which is the
+default here.
 
-What changed from version to version, in models/llama3 (infra/parallelize.py, model.py), components/loss.py, models/attention.py:
-- until 2024: the compiled model's loss is eager; table, norm and head are one unit; the first pipeline stage has none of the rest.
-- 0.1 (2025): the loss is compiled with the model; on Blackwell cuDNN's attention comes first, and recomputation by operation drops it.
+What changed from version to version, in models/llama3 (infra/parallelize.py, model.py), components/loss.py,
+models/attention.py:
+- until 2024: the compiled model's loss is eager; table, norm and head are one unit; the first pipeline stage has none
+  of the rest.
+- 0.1 (2025): the loss is compiled with the model; on Blackwell cuDNN's attention comes first, and recomputation by
+  operation drops it.
 - 0.2 (October 2025; the change of units is of July): table, [norm, head] and every layer are units.
-- 0.3 (2026): one matrix for queries, keys and values; grouped heads are not repeated; cuDNN's attention first everywhere, and kept.
+- 0.3 (2026): one matrix for queries, keys and values; grouped heads are not repeated; cuDNN's attention first
+  everywhere, and kept.
 """
 
 from collections.abc import Mapping
@@ -56,7 +61,8 @@ NEWEST = TrainingRuntime(
     loss="by framework",
     losses=("full", "chunked"),
     logits_split=True,
-    loss_chunks=8,  # ChunkedLossWrapper.Config.num_chunks, along the sequence; _chunk_local refuses lengths that they do not divide
+    # ChunkedLossWrapper.Config.num_chunks, along the sequence; _chunk_local refuses lengths that they do not divide
+    loss_chunks=8,
     shards_units=True,
     trains=METHODS,
     replicates=True,
@@ -80,9 +86,15 @@ NEWEST = TrainingRuntime(
     },
 )
 V02 = replace(
-    NEWEST, version="torchtitan 0.2.0", kernels=replace(NEWEST.kernels, attention="flash"), losses=("full",), loss_chunks=0,
-    own=Titan(fuses_projections=False, repeats_heads=True, keeps_cudnn=False, prefers_cudnn=False, decomposes_norm=False),
-)  # fmt: skip
+    NEWEST,
+    version="torchtitan 0.2.0",
+    kernels=replace(NEWEST.kernels, attention="flash"),
+    losses=("full",),
+    loss_chunks=0,
+    own=Titan(
+        fuses_projections=False, repeats_heads=True, keeps_cudnn=False, prefers_cudnn=False, decomposes_norm=False
+    ),
+)
 V01 = replace(
     V02,
     version="torchtitan 0.1.0",

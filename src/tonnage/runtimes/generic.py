@@ -1,4 +1,6 @@
-"""Any other engine that pages: a share of the accelerator, measured after a forward pass of the largest prompt, as Text Generation Inference does."""
+"""Any other engine that pages: a share of the accelerator, measured after a forward pass of the largest prompt, as
+Text Generation Inference does.
+"""
 
 from shlex import quote
 
@@ -17,8 +19,16 @@ def launch(start: Start) -> str:
         *start.words,
     ]
     words += [f"--num-shard {plan.tensor_parallel_size}"] if plan.tensor_parallel_size > 1 else []
-    words += settings(plan, {"kv_cache": "--kv-cache-dtype", "max_num_batched_tokens": "--max-batch-prefill-tokens",
-                          "max_num_seqs": "--max-batch-size", "gpu_memory_utilization": "--cuda-memory-fraction"}, KV_WORDS)  # fmt: skip
+    words += settings(
+        plan,
+        {
+            "kv_cache": "--kv-cache-dtype",
+            "max_num_batched_tokens": "--max-batch-prefill-tokens",
+            "max_num_seqs": "--max-batch-size",
+            "gpu_memory_utilization": "--cuda-memory-fraction",
+        },
+        KV_WORDS,
+    )
     return " ".join(words)
 
 
@@ -27,7 +37,11 @@ SERVING_RUNTIMES.add(
     ServingRuntime(
         name="generic",
         version="like TGI",
-        source="text-generation-inference, server/text_generation_server/models/flash_causal_lm.py: warmup; text-generation-inference, backends/gaudi/server/text_generation_server/models/globals.py: TGI_WIGGLE_ROOM 0.90; Kwon2023, sec. 4.2",
+        source=(
+            "text-generation-inference, server/text_generation_server/models/flash_causal_lm.py: warmup; "
+            "text-generation-inference, backends/gaudi/server/text_generation_server/models/globals.py: "
+            "TGI_WIGGLE_ROOM 0.90; Kwon2023, sec. 4.2"
+        ),
         memory_share=0.9,
         setting="cuda_memory_fraction",
         limits=(BatchLimit(tokens=8192, requests=256),),
@@ -47,7 +61,10 @@ SERVING_RUNTIMES.add(
             "fp4": "--quantize bitsandbytes-fp4",
             "int8": "--quantize bitsandbytes",
         },
-        overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on H100s with one rank and with two",
+        overhead_source=(
+            "llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on H100s with one "
+            "rank and with two"
+        ),
         logits_bytes=10,
         kv_cache={"fp8": "fp8-e4m3", "fp8_e4m3fn": "fp8-e4m3", "fp8_e5m2": "fp8-e5m2"},
         kv_cache_source="text-generation-inference, launcher/src/main.rs: KVCacheDtype",

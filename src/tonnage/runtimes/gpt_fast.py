@@ -37,7 +37,10 @@ SERVING_RUNTIMES.add(
         listed=7,
         settings=("draft_tokens",),
         loads_files=True,
-        overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on H100s with one rank and with two",
+        overhead_source=(
+            "llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on H100s with one "
+            "rank and with two"
+        ),
         logits_bytes=6,
         kv_cache_source="gpt-fast, model.py: KVCache",
         formats=("bf16", "fp16", "int8", "int4"),

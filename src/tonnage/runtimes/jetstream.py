@@ -1,4 +1,6 @@
-"""JetStream with MaxText on TPUs: a decoding state of so many slots of one length, allocated whole; prompts are prefilled one by one."""
+"""JetStream with MaxText on TPUs: a decoding state of so many slots of one length, allocated whole; prompts are
+prefilled one by one.
+"""
 
 from shlex import quote
 
@@ -16,7 +18,8 @@ def launch(start: Start) -> str:
     ]
     words += [f"per_device_batch_size={each:g}", f"ici_tensor_parallelism={plan.tensor_parallel_size}", *start.words]
     start.notes.append(
-        f"MaxText has its own names of models, and reads a checkpoint that was converted for it: load_parameters_path=PATH, made from {start.name}."
+        "MaxText has its own names of models, and reads a checkpoint that was converted for it: "
+        f"load_parameters_path=PATH, made from {start.name}."
     )
     start.note_nodes()
     return " ".join(words)

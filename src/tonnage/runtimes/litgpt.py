@@ -9,7 +9,8 @@ TRAINING_RUNTIMES.add(
     TrainingRuntime(
         name="litgpt",
         version="litgpt 0.5.13",
-        source="LitGPT, litgpt/finetune/lora.py: lm_head_chunk_size=128; LitGPT, litgpt/utils.py: chunked_cross_entropy; "
+        source="LitGPT, litgpt/finetune/lora.py: lm_head_chunk_size=128; LitGPT, litgpt/utils.py: "
+        "chunked_cross_entropy; "
         "Lightning, fabric/plugins/precision/half.py: convert_output",
         weights=(State("weights", "master", NEVER),),
         gradients=(State("gradients", "gradient", NEVER),),
@@ -26,7 +27,8 @@ TRAINING_RUNTIMES.add(
         logits_split=False,
         casts=True,
         trains=("full", "lora", "qlora"),
-        # Lightning, fabric/plugins/precision/amp.py: MixedPrecision makes modules in torch's default type, fp32, and casts products alone,
+        # Lightning, fabric/plugins/precision/amp.py: MixedPrecision makes modules in torch's default type, fp32, and
+        # casts products alone,
         # where half.py (HalfPrecision, "bf16-true") makes them in 16 bit; what a checkpoint holds is copied into either
         wide_base=True,
         plain_base="bf16",  # finetune/lora.py: "Quantization and mixed precision is not supported."

@@ -1,4 +1,6 @@
-"""llama.cpp: allocates what it needs, in buffers that it prints: model, KV, compute and output, on each device and in host memory."""
+"""llama.cpp: allocates what it needs, in buffers that it prints: model, KV, compute and output, on each device and
+in host memory.
+"""
 
 from collections.abc import Mapping
 from shlex import quote
@@ -48,7 +50,10 @@ def _gguf(name: str) -> str:
 NEWEST = ServingRuntime(
     name="llama.cpp",
     version="llama.cpp b10481",
-    source="llama.cpp, src/llama-model.cpp: load_tensors; llama.cpp, src/llama-context.cpp; llama.cpp, src/llama-kv-cache-iswa.cpp",
+    source=(
+        "llama.cpp, src/llama-model.cpp: load_tensors; llama.cpp, src/llama-context.cpp; llama.cpp, "
+        "src/llama-kv-cache-iswa.cpp"
+    ),
     memory_share=None,
     share_of="nothing",
     limits=(BatchLimit(tokens=512, requests=0),),  # -ub; as many slots as the plan has requests
@@ -67,20 +72,31 @@ NEWEST = ServingRuntime(
     overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on an H100",
     logits_bytes=4,
     state_bytes=4,
-    kv_cache={"f16": "fp16", "fp16": "fp16", "f32": "fp32", "fp32": "fp32", "bf16": "bf16", **{name: name for name in TYPES}},
+    kv_cache={
+        "f16": "fp16",
+        "fp16": "fp16",
+        "f32": "fp32",
+        "fp32": "fp32",
+        "bf16": "bf16",
+        **{name: name for name in TYPES},
+    },
     kv_cache_source="llama.cpp, common/arg.cpp: --cache-type-k",
     own_kv_cache="fp16",
     gguf=True,
-    integer_products=("int8", "fp8"),  # ggml/src/ggml-cuda/mmq.cuh: the units of tensors in 8-bit integers; a card whose 8-bit peak is known as fp8 alone has as many
+    integer_products=(
+        "int8",
+        "fp8",
+    ),  # ggml/src/ggml-cuda/mmq.cuh: the units of tensors in 8-bit integers; a card whose 8-bit peak is known as fp8 alone has as many
     formats=("bf16", "fp16", "fp32", "gguf", "mxfp4"),
     formats_source="llama.cpp, tools/quantize/README.md",
-    # CUDA, HIP, MUSA, SYCL, Vulkan, Metal and CPU cover GPUs and processors; of all others CANN alone, which is Huawei's
+    # CUDA, HIP, MUSA, SYCL, Vulkan, Metal and CPU cover GPUs and processors; of all others CANN alone, which is
+    # Huawei's
     backends={"npu": ("Huawei",), "tpu": ()},
     backends_source="llama.cpp, docs/build.md",
-)  # fmt: skip
-# In 2024 attention wrote its scores unless -fa was given, over the cells of all requests, and every layer kept the whole context.
+)
+# In 2024 attention wrote its scores unless -fa was given, over the cells of all requests, and every layer kept the
+# whole context.
 BEFORE = replace(CELLS, windows=False, flash=False, unified=True)
 SERVING_RUNTIMES.add(
-    "llama.cpp",
-    replace(NEWEST, older={"b4000": replace(NEWEST, version="llama.cpp b4000", cells=BEFORE)}),
-)  # fmt: skip
+    "llama.cpp", replace(NEWEST, older={"b4000": replace(NEWEST, version="llama.cpp b4000", cells=BEFORE)})
+)

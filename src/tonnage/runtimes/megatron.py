@@ -11,7 +11,8 @@ TRAINING_RUNTIMES.add(
     TrainingRuntime(
         name="megatron",
         version="megatron-core 0.19",
-        source="Megatron-LM, docs/source/api-guide/dist_optimizer.md: 18 bytes a parameter, 6 + 12/d with the distributed "
+        source="Megatron-LM, docs/source/api-guide/dist_optimizer.md: 18 bytes a parameter, 6 + 12/d with the "
+        "distributed "
         "optimizer; Megatron-LM, megatron/core/tensor_parallel/cross_entropy.py; "
         "Megatron-LM, megatron/core/fusions/fused_softmax.py",
         weights=(State("weights", "compute", NEVER),),

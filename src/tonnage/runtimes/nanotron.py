@@ -1,6 +1,8 @@
-"""nanotron: 16-bit weights, one fp32 gradient of every parameter that is never sharded, fp32 master and moments sharded by ZeRO-1.
+"""nanotron: 16-bit weights, one fp32 gradient of every parameter that is never sharded, fp32 master and moments sharded
+by ZeRO-1.
 
-A pipeline stage takes layers until it has more than its part of the products, the head being one (models/base.py, build_model).
+A pipeline stage takes layers until it has more than its part of the products, the head being one (models/base.py,
+build_model).
 """
 
 from tonnage.ops import Kernels
@@ -12,8 +14,10 @@ TRAINING_RUNTIMES.add(
     TrainingRuntime(
         name="nanotron",
         version="nanotron 0.5",
-        source="nanotron, src/nanotron/optim/gradient_accumulator.py: one contiguous fp32 buffer; nanotron, src/nanotron/optim/zero.py; "
-        "nanotron, src/nanotron/parallel/tensor_parallel/functional.py: tp_recompute_allgather; nanotron, src/nanotron/models/base.py",
+        source="nanotron, src/nanotron/optim/gradient_accumulator.py: one contiguous fp32 buffer; nanotron, "
+        "src/nanotron/optim/zero.py; "
+        "nanotron, src/nanotron/parallel/tensor_parallel/functional.py: tp_recompute_allgather; nanotron, "
+        "src/nanotron/models/base.py",
         weights=(State("weights", "compute", NEVER),),
         gradients=(State("main gradients", "gradient", NEVER),),
         masters=(State("master weights", "master", 1),),

@@ -1,4 +1,6 @@
-"""NxD Inference on AWS's accelerators, under vLLM's plugin too: compiled for one batch and one length, whose cache is allocated whole."""
+"""NxD Inference on AWS's accelerators, under vLLM's plugin too: compiled for one batch and one length, whose cache
+is allocated whole.
+"""
 
 from shlex import quote
 

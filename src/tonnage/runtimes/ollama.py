@@ -25,7 +25,10 @@ def launch(start: Start) -> str:
     lines += [f"PARAMETER num_batch {plan.max_num_batched_tokens}"] if plan.max_num_batched_tokens else []
     lines += ["ADAPTER ./ADAPTER.gguf"] * plan.lora_adapters
     written = "\n".join(lines)
-    return f"{' '.join(environment)} ollama serve &\ncat > Modelfile <<EOF\n{written}\nEOF\nollama create tonnage -f Modelfile && ollama run tonnage"
+    return (
+        f"{' '.join(environment)} ollama serve &\ncat > Modelfile <<EOF\n{written}\nEOF\nollama create tonnage "
+        "-f Modelfile && ollama run tonnage"
+    )
 
 
 NEWEST = replace(
@@ -33,7 +36,10 @@ NEWEST = replace(
     name="ollama",
     passes_in=ENGINE.name,
     version="Ollama 0.33.2",
-    source="Ollama, server/routes.go: defaultNumCtx; Ollama, llm/llama_server.go: num_ctx x OLLAMA_NUM_PARALLEL tokens; llama.cpp, src/llama-context.cpp",
+    source=(
+        "Ollama, server/routes.go: defaultNumCtx; Ollama, llm/llama_server.go: num_ctx x OLLAMA_NUM_PARALLEL "
+        "tokens; llama.cpp, src/llama-context.cpp"
+    ),
     kv_cache={"f16": "fp16", "fp16": "fp16", "q8_0": "q8_0", "q4_0": "q4_0"},
     kv_cache_source="Ollama, envconfig/config.go: OLLAMA_KV_CACHE_TYPE",
     faster_weights=(),
@@ -49,7 +55,18 @@ NEWEST = replace(
 )
 BEFORE = ENGINE.older["b4000"].cells
 OLDER = {
-    "0.11": replace(NEWEST, version="Ollama 0.11", context_steps=((0, 4096),), source="Ollama, envconfig/config.go: OLLAMA_CONTEXT_LENGTH 4096"),
-    "0.5": replace(NEWEST, version="Ollama 0.5", context_steps=((0, 2048),), cells=BEFORE, source="Ollama, api/types.go: DefaultOptions, NumCtx 2048"),
-}  # fmt: skip
+    "0.11": replace(
+        NEWEST,
+        version="Ollama 0.11",
+        context_steps=((0, 4096),),
+        source="Ollama, envconfig/config.go: OLLAMA_CONTEXT_LENGTH 4096",
+    ),
+    "0.5": replace(
+        NEWEST,
+        version="Ollama 0.5",
+        context_steps=((0, 2048),),
+        cells=BEFORE,
+        source="Ollama, api/types.go: DefaultOptions, NumCtx 2048",
+    ),
+}
 SERVING_RUNTIMES.add("ollama", replace(NEWEST, older=OLDER))

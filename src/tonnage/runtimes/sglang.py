@@ -1,7 +1,8 @@
-"""SGLang: a static part of the memory for weights and cache, the rest for activations and graphs, which it does not measure but reserves.
+"""SGLang: a static part of the memory for weights and cache, the rest for activations and graphs, which it does not
+measure but reserves.
 
-By version, as its wheels on PyPI have it: 0.4.1, 0.4.6, 0.5.5, 0.5.9 and 0.5.23. What a process holds before the model is loaded (context and
-communicators) is outside of both parts.
+By version, as its wheels on PyPI have it: 0.4.1, 0.4.6, 0.5.5, 0.5.9 and 0.5.23. What a process holds before the model
+is loaded (context and communicators) is outside of both parts.
 """
 
 from shlex import quote
@@ -18,18 +19,16 @@ from tonnage.spec import Accelerator
 # sglang/srt/server_args.py of 0.4: mem_fraction_static by tensor ranks
 BY_RANKS = ((16, 0.79), (8, 0.81), (4, 0.85), (2, 0.87), (1, 0.88))
 OLDEST = (Step(25_000, 2048, 8, 80), Step(0, 8192, 160, 160))
-LARGE = (
-    Step(60 * 1024, 4096, 32, 160),
-    Step(160 * 1024, 8192, 256, 512),
-    Step(0, 16384, 512, 512),
-)
+LARGE = (Step(60 * 1024, 4096, 32, 160), Step(160 * 1024, 8192, 256, 512), Step(0, 16384, 512, 512))
 LATER = (Step(20 * 1024, 2048, 8, 8), Step(35 * 1024, 2048, 24, 80), *LARGE)
 NOW = (Step(20 * 1024, 2048, 8, 8), Step(35 * 1024, 4096, 48, 160), *LARGE)
 REQUESTS = (
     4096  # at most, as resolve_max_num_reqs has it: 512 for each full context that the pool holds, from 2048 to 4096
 )
-# sglang/srt/arg_groups/overrides.py, _MAMBA_EXTRA_BUFFER_ARCHS: since "auto" takes extra_buffer for these, each request has two slots
-# more, in which the states at the ends of prefixes are written while the next pass is prepared (0.5.9: "auto" was no_buffer).
+# sglang/srt/arg_groups/overrides.py, _MAMBA_EXTRA_BUFFER_ARCHS: since "auto" takes extra_buffer for these, each request
+# has two slots
+# more, in which the states at the ends of prefixes are written while the next pass is prepared (0.5.9: "auto" was
+# no_buffer).
 TRACKED = frozenset(
     [
         "KimiLinearForCausalLM",
@@ -73,7 +72,8 @@ def check_cache(engine: ServingRuntime, model: Model, kind: str, accelerator: Ac
     """A cache in nvfp4 is read on Blackwell alone."""
     if kind == "nvfp4" and not ("fp4" in accelerator.dense_flops and accelerator.vendor == "NVIDIA"):
         raise InvalidPlan(
-            f"kv_cache: {engine.version} holds nvfp4 on NVIDIA's Blackwell alone ({FP4_CACHE}). Got {accelerator.name}. "
+            f"kv_cache: {engine.version} holds nvfp4 on NVIDIA's Blackwell alone ({FP4_CACHE}). Got "
+            f"{accelerator.name}. "
             "Nearest: fp8."
         )
 
@@ -94,8 +94,16 @@ def launch(start: Start) -> str:
     nodes, notes = _nodes(start.spread)
     start.notes.extend(notes)
     words += nodes
-    words += settings(plan, {"kv_cache": "--kv-cache-dtype", "max_num_batched_tokens": "--chunked-prefill-size", "max_num_seqs": "--max-running-requests",
-                          "gpu_memory_utilization": "--mem-fraction-static"}, KV_WORDS)  # fmt: skip
+    words += settings(
+        plan,
+        {
+            "kv_cache": "--kv-cache-dtype",
+            "max_num_batched_tokens": "--chunked-prefill-size",
+            "max_num_seqs": "--max-running-requests",
+            "gpu_memory_utilization": "--mem-fraction-static",
+        },
+        KV_WORDS,
+    )
     words += ["--disable-cuda-graph"] if plan.enforce_eager else []
     words += start.words
     words += offload(plan)
@@ -108,7 +116,9 @@ def launch(start: Start) -> str:
 
 
 def _drafts(start: Start) -> Words:
-    """sglang/srt/arg_groups/speculative_hook.py: a chain's steps, and one token more, which is that before the drafts."""
+    """sglang/srt/arg_groups/speculative_hook.py: a chain's steps, and one token more, which is that before the
+    drafts.
+    """
     tokens = start.plan.draft_tokens
     if not tokens:
         return []
@@ -117,8 +127,11 @@ def _drafts(start: Start) -> Words:
         return ["--speculative-algorithm NGRAM", checked, "--speculative-ngram-max-bfs-breadth 1"]
     model = f"STANDALONE --speculative-draft-model-path {quote(start.draft)}" if start.draft else "NEXTN"
     return [
-        f"--speculative-algorithm {model}", f"--speculative-num-steps {tokens}", "--speculative-eagle-topk 1", checked,
-    ]  # fmt: skip
+        f"--speculative-algorithm {model}",
+        f"--speculative-num-steps {tokens}",
+        "--speculative-eagle-topk 1",
+        checked,
+    ]
 
 
 def _nodes(found: Spread) -> tuple[list[str], list[str]]:
@@ -129,7 +142,10 @@ def _nodes(found: Spread) -> tuple[list[str], list[str]]:
 NEWEST = ServingRuntime(
     name="sglang",
     version="SGLang 0.5.23",
-    source="SGLang, sglang/srt/arg_groups/memory_hook.py: handle_gpu_memory_settings; SGLang, sglang/srt/model_executor/pool_configurator.py",
+    source=(
+        "SGLang, sglang/srt/arg_groups/memory_hook.py: handle_gpu_memory_settings; SGLang, "
+        "sglang/srt/model_executor/pool_configurator.py"
+    ),
     memory_share=None,
     share_of="static",
     setting="mem_fraction_static",
@@ -138,7 +154,8 @@ NEWEST = ServingRuntime(
     paging=None,
     # MAMBA_CACHE_SIZE_MAX_RUNNING_REQUESTS_RATIO 3; get_mamba_tracking_slots 2 where scheduling overlaps
     pools=Pools(page_tokens=1, window_share=0.8, state_share=STATES, state_slots=3, tracking_slots=2, tracked=TRACKED),
-    recurrent_bytes=4,  # sglang/srt/configs/mamba_utils.py, mamba2_state_dtype: float32 unless the config says mamba_ssm_dtype
+    # sglang/srt/configs/mamba_utils.py, mamba2_state_dtype: float32 unless the config says mamba_ssm_dtype
+    recurrent_bytes=4,
     process=round(0.51 * GIB),
     communicators=round((1.53 - 0.51) * GIB),
     graphs=(0, 0),  # in the reserve
@@ -148,7 +165,8 @@ NEWEST = ServingRuntime(
     listed=2,
     settings=("weights_on_host", "lora_adapters", "attention_data_parallel_size", "draft_tokens"),
     heads_rule="SGLang, sglang/srt/models/llama.py: total_num_heads % tp_size == 0",
-    blocks_rule="SGLang, sglang/srt/layers/quantization/fp8.py, create_weights: not divisible by weight quantization block_n; "
+    blocks_rule="SGLang, sglang/srt/layers/quantization/fp8.py, create_weights: not divisible by weight quantization "
+    "block_n; "
     "Qwen3 issue 1485",
     check_cache=check_cache,
     # sglang/srt/arg_groups/choices.py: QUANTIZATION_CHOICES; sglang/srt/model_loader/loader.py: BitsAndBytesModelLoader
@@ -159,18 +177,43 @@ NEWEST = ServingRuntime(
     },
     dtype_flag="--dtype",
     reads_faster_cache=True,
-    overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on H100s with one rank and with two",
+    overhead_source=(
+        "llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on H100s with one rank "
+        "and with two"
+    ),
     logits_bytes=10,  # 16 bit, fp32, probabilities
-    kv_cache={"bf16": "bf16", "fp8": "fp8-e4m3", "fp8_e4m3": "fp8-e4m3", "fp8_e5m2": "fp8-e5m2", "mxfp8": "mxfp8", "nvfp4": "nvfp4"},
+    kv_cache={
+        "bf16": "bf16",
+        "fp8": "fp8-e4m3",
+        "fp8_e4m3": "fp8-e4m3",
+        "fp8_e5m2": "fp8-e5m2",
+        "mxfp8": "mxfp8",
+        "nvfp4": "nvfp4",
+    },
     kv_cache_source="SGLang, sglang/srt/arg_groups/fields/model.py: kv_cache_dtype",
-    formats=("bf16", "fp16", "fp32", "fp8", "int8", "int4", "gptq", "awq", "nf4", "fp4", "mxfp8", "mxfp4", "nvfp4", "gguf"),
+    formats=(
+        "bf16",
+        "fp16",
+        "fp32",
+        "fp8",
+        "int8",
+        "int4",
+        "gptq",
+        "awq",
+        "nf4",
+        "fp4",
+        "mxfp8",
+        "mxfp4",
+        "nvfp4",
+        "gguf",
+    ),
     formats_source="SGLang, sglang/srt/arg_groups/choices.py: QUANTIZATION_CHOICES",
     split="rest last",
     mixes_prompts=False,  # unless --enable-mixed-chunk
     vocabulary_multiple=64,  # sglang/srt/layers/vocab_parallel_embedding.py: DEFAULT_VOCAB_PADDING_SIZE
     longer="SGLang, sglang/srt/configs/model_config.py",
     longer_variable="SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1",
-)  # fmt: skip
+)
 
 
 def _earlier(version: str, steps: tuple[Step, ...], pools: Pools, **rules: object) -> ServingRuntime:
@@ -186,8 +229,17 @@ def _earlier(version: str, steps: tuple[Step, ...], pools: Pools, **rules: objec
     )
     if version == "0.4.1":
         known = tuple(kind for kind in known if kind != "nvfp4")
-    return replace(NEWEST, version=f"SGLang {version}", source=source, reserve=reserve, limits=_limits(steps), pools=pools,
-                   kv_cache=without, formats=known, formats_source=listed)  # fmt: skip
+    return replace(
+        NEWEST,
+        version=f"SGLang {version}",
+        source=source,
+        reserve=reserve,
+        limits=_limits(steps),
+        pools=pools,
+        kv_cache=without,
+        formats=known,
+        formats_source=listed,
+    )
 
 
 EVERY_TOKEN = Pools(page_tokens=1, window_share=0, state_share=STATES, state_slots=3)

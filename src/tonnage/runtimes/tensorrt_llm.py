@@ -25,8 +25,15 @@ def launch(start: Start) -> str:
     words += [f"--tp_size {ranks}"] if ranks > 1 else []
     words += [f"--pp_size {plan.pipeline_parallel_size}"] if plan.pipeline_parallel_size > 1 else []
     words += [f"--ep_size {plan.expert_parallel_size}"] if plan.expert_parallel_size > 1 else []
-    words += settings(plan, {"max_num_batched_tokens": "--max_num_tokens", "max_num_seqs": "--max_batch_size",
-                          "gpu_memory_utilization": "--kv_cache_free_gpu_memory_fraction"}, {})  # fmt: skip
+    words += settings(
+        plan,
+        {
+            "max_num_batched_tokens": "--max_num_tokens",
+            "max_num_seqs": "--max_batch_size",
+            "gpu_memory_utilization": "--kv_cache_free_gpu_memory_fraction",
+        },
+        {},
+    )
     lines = ["enable_attention_dp: true"] if groups > 1 else []
     dtype = KV_WORDS.get(plan.kv_cache or "", "")
     lines += [f"kv_cache_config: {{dtype: {dtype.split('_')[0]}}}"] if dtype else []
@@ -75,7 +82,10 @@ def _nodes(found: Spread, cluster: Cluster) -> tuple[str, list[str], list[str]]:
 NEWEST = ServingRuntime(
     name="tensorrt-llm",
     version="TensorRT-LLM 1.3",
-    source="TensorRT-LLM, tensorrt_llm/llmapi/llm_args.py: KvCacheConfig, BaseLlmArgs; TensorRT-LLM, tensorrt_llm/_torch/pyexecutor/_util.py: _cal_max_memory",
+    source=(
+        "TensorRT-LLM, tensorrt_llm/llmapi/llm_args.py: KvCacheConfig, BaseLlmArgs; TensorRT-LLM, "
+        "tensorrt_llm/_torch/pyexecutor/_util.py: _cal_max_memory"
+    ),
     memory_share=0.9,
     share_of="free",
     setting="free_gpu_memory_fraction",
@@ -91,7 +101,10 @@ NEWEST = ServingRuntime(
     settings=("lora_adapters", "attention_data_parallel_size", "draft_tokens"),
     heads_rule="TensorRT-LLM, tensorrt_llm/_torch/modules/attention.py: num_heads % tp_size == 0",
     reads_faster_cache=True,
-    overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on H100s with one rank and with two",
+    overhead_source=(
+        "llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: init_cuda_memory_gib on H100s with one rank "
+        "and with two"
+    ),
     logits_bytes=10,
     kv_cache={"fp8": "fp8-e4m3", "nvfp4": "nvfp4"},
     kv_cache_source="TensorRT-LLM, docs/source/features/quantization.md",
@@ -102,7 +115,16 @@ NEWEST = ServingRuntime(
     peaks={"fp8": "fp8", "nvfp4": "fp4"},  # Model-Optimizer's table: FP8 on Ada and later, FP4 on Blackwell and later
 )
 # until 0.12, tensorrt_llm/plugin/plugin.py: _tokens_per_block 64
-OLDER = {"0.12": replace(NEWEST, version="TensorRT-LLM 0.12", paging=replace(PAGING, block_tokens=64), formats=BEFORE,
-                         kv_cache={"fp8": "fp8-e4m3"},
-                         source="TensorRT-LLM, tensorrt_llm/plugin/plugin.py: PluginConfig; TensorRT-LLM, docs/source/reference/memory.md")}  # fmt: skip
+OLDER = {
+    "0.12": replace(
+        NEWEST,
+        version="TensorRT-LLM 0.12",
+        paging=replace(PAGING, block_tokens=64),
+        formats=BEFORE,
+        kv_cache={"fp8": "fp8-e4m3"},
+        source=(
+            "TensorRT-LLM, tensorrt_llm/plugin/plugin.py: PluginConfig; TensorRT-LLM, docs/source/reference/memory.md"
+        ),
+    )
+}
 SERVING_RUNTIMES.add("tensorrt-llm", replace(NEWEST, older=OLDER))

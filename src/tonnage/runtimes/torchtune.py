@@ -1,7 +1,8 @@
-"""torchtune: everything in 16 bit, AdamW's moments too, and no master copy; the logits in eight parts, or layers and loss compiled.
+"""torchtune: everything in 16 bit, AdamW's moments too, and no master copy; the logits in eight parts, or layers and
+loss compiled.
 
-On several accelerators its recipes shard with FSDP2, table and head in the root. Recipes of full fine-tuning on one step the optimizer as
-gradients come, with states that bitsandbytes pages to the host.
+On several accelerators its recipes shard with FSDP2, table and head in the root. Recipes of full fine-tuning on one
+step the optimizer as gradients come, with states that bitsandbytes pages to the host.
 """
 
 from tonnage.ops import Kernels
@@ -14,8 +15,10 @@ TRAINING_RUNTIMES.add(
     TrainingRuntime(
         name="torchtune",
         version="torchtune 0.6",
-        source="torchtune, recipes/configs/llama3_1/8B_full_single_device.yaml; torchtune, recipes/full_finetune_distributed.py; "
-        "torchtune, torchtune/modules/loss/ce_chunked_output_loss.py; torchtune, torchtune/modules/transformer.py: chunked_output; torchtune, torchtune/modules/attention.py",
+        source="torchtune, recipes/configs/llama3_1/8B_full_single_device.yaml; torchtune, "
+        "recipes/full_finetune_distributed.py; "
+        "torchtune, torchtune/modules/loss/ce_chunked_output_loss.py; torchtune, "
+        "torchtune/modules/transformer.py: chunked_output; torchtune, torchtune/modules/attention.py",
         weights=(State("weights", "compute", 3),),
         gradients=(State("gradients", "gradient", 3),),
         optimizer_sharded_from=3,

@@ -12,9 +12,12 @@ from tonnage.runtimes.parts.start import Start
 
 # Liger Kernel 0.8.5, transformers/monkey_patch.py: MODEL_TYPE_TO_APPLY_LIGER_FN
 LIGER = (
-    "deepseek_v2 deepseek_v3 deepseek_v4 exaone4 falcon_h1 gemma gemma2 gemma3 gemma3_text gemma4 gemma4_text glm4 glm4v glm4v_moe gpt_oss granite "
-    "hunyuan_v1_dense hunyuan_v1_moe internvl llama llama4 llama4_text llava ministral mistral mixtral mllama mllama_text_model nemotron olmo2 olmo3 "
-    "paligemma phi3 pixtral qwen2 qwen2_5_vl qwen2_5_vl_text qwen2_vl qwen2_vl_text qwen3 qwen3_5 qwen3_5_moe qwen3_5_moe_text qwen3_5_text qwen3_moe "
+    "deepseek_v2 deepseek_v3 deepseek_v4 exaone4 falcon_h1 gemma gemma2 gemma3 gemma3_text gemma4 "
+    "gemma4_text glm4 glm4v glm4v_moe gpt_oss granite "
+    "hunyuan_v1_dense hunyuan_v1_moe internvl llama llama4 llama4_text llava ministral mistral mixtral "
+    "mllama mllama_text_model nemotron olmo2 olmo3 "
+    "paligemma phi3 pixtral qwen2 qwen2_5_vl qwen2_5_vl_text qwen2_vl qwen2_vl_text qwen3 qwen3_5 "
+    "qwen3_5_moe qwen3_5_moe_text qwen3_5_text qwen3_moe "
     "qwen3_next qwen3_vl qwen3_vl_moe qwen3_vl_moe_text qwen3_vl_text smollm3 smolvlm"
 )
 TRAINING_RUNTIMES.add(
@@ -47,7 +50,8 @@ TRAINING_RUNTIMES.add(
         casts=True,
         trains=METHODS,
         liger=tuple(LIGER.split()),
-        upcasts_base=True,  # PEFT, docs/source/developer_guides/quantization.md; TRL, trainer/utils.py: all but sharded bases
+        # PEFT, docs/source/developer_guides/quantization.md; TRL, trainer/utils.py: all but sharded bases
+        upcasts_base=True,
         keeps_outputs=True,
         classic_allocator=True,
         tensor_parallel=False,
@@ -95,8 +99,10 @@ NEWEST = ServingRuntime(
     workspace=CUBLAS_WORKSPACE,
 )
 
-# modeling_utils.py: since 4.50 caching_allocator_warmup takes one segment for all weights, so that none is rounded up; before, each had its own.
-# Which formats keep a tied head apart is read from Qwen's documentation of speed: weights of tied models are larger by their table.
+# modeling_utils.py: since 4.50 caching_allocator_warmup takes one segment for all weights, so that none is rounded up;
+# before, each had its own.
+# Which formats keep a tied head apart is read from Qwen's documentation of speed: weights of tied models are larger by
+# their table.
 _V50 = replace(
     NEWEST,
     version="transformers 4.50",

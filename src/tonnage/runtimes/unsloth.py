@@ -1,4 +1,6 @@
-"""Unsloth on one accelerator: adapters in fp32 beside a base in 16 or 4 bits, its own kernels and checkpoints, and transformers' Trainer."""
+"""Unsloth on one accelerator: adapters in fp32 beside a base in 16 or 4 bits, its own kernels and checkpoints, and
+transformers' Trainer.
+"""
 
 from msgspec.structs import replace
 
@@ -12,7 +14,8 @@ TRAINING_RUNTIMES.add(
         training_runtime("transformers"),
         name="unsloth",
         version="unsloth 2026.10",
-        source="Unsloth, unsloth/models/llama.py: LlamaModel_fast_forward, CausalLM_fast_forward; Unsloth, unsloth/kernels/fast_lora.py; "
+        source="Unsloth, unsloth/models/llama.py: LlamaModel_fast_forward, CausalLM_fast_forward; Unsloth, "
+        "unsloth/kernels/fast_lora.py; "
         "unsloth-zoo, unsloth_zoo/gradient_checkpointing.py, unsloth_zoo/fused_losses/cross_entropy_loss.py",
         kernels=replace(training_runtime("transformers").kernels, attention="flash"),
         framework="unsloth",
@@ -30,7 +33,8 @@ TRAINING_RUNTIMES.add(
         trains=("lora", "qlora"),
         recompute="full",  # use_gradient_checkpointing = "unsloth"
         liger=(),
-        upcasts_base=False,  # unsloth/models/_utils.py has a prepare_model_for_kbit_training of its own, which leaves 16 bits
+        # unsloth/models/_utils.py has a prepare_model_for_kbit_training of its own, which leaves 16 bits
+        upcasts_base=False,
         keeps_outputs=False,
     ),
 )

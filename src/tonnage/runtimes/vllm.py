@@ -1,8 +1,8 @@
 """vLLM: takes a share of the accelerator, profiles one full forward pass, and gives what is left to the cache.
 
-Its rules are read from the source of the 0.33 wheel, and those of earlier versions from their own; the fixed amounts were measured by others on
-vLLM 0.19 and H100s (scripts/vllm_overheads.py fits them). They are what a process takes beyond its context: the context itself, 0.51 GiB,
-is not counted against the share that vLLM takes since 0.9.
+Its rules are read from the source of the 0.33 wheel, and those of earlier versions from their own; the fixed amounts
+were measured by others on vLLM 0.19 and H100s (scripts/vllm_overheads.py fits them). They are what a process takes
+beyond its context: the context itself, 0.51 GiB, is not counted against the share that vLLM takes since 0.9.
 """
 
 from json import dumps
@@ -101,7 +101,8 @@ def weights_note(weights: str, accelerator: Accelerator) -> str:
     if accelerator.vendor != "AMD" or not weights.startswith("nvfp4"):
         return ""
     return (
-        f"vLLM emulates nvfp4 on {accelerator.name}: it turns every matrix into 16 bits in each pass (pull request 35733). The bytes hold; "
+        f"vLLM emulates nvfp4 on {accelerator.name}: it turns every matrix into 16 bits in each pass (pull "
+        "request 35733). The bytes hold; "
         "the times are those of kernels that read nvfp4, and it is slower. --weights fp8 needs no emulation."
     )
 
@@ -120,8 +121,16 @@ def launch(start: Start) -> str:
     start.notes.extend(notes)
     words += nodes
     words += ["--enable-expert-parallel"] if plan.expert_parallel_size > 1 else []
-    words += settings(plan, {"kv_cache": "--kv-cache-dtype", "max_num_batched_tokens": "--max-num-batched-tokens", "max_num_seqs": "--max-num-seqs",
-                          "gpu_memory_utilization": "--gpu-memory-utilization"}, KV_WORDS)  # fmt: skip
+    words += settings(
+        plan,
+        {
+            "kv_cache": "--kv-cache-dtype",
+            "max_num_batched_tokens": "--max-num-batched-tokens",
+            "max_num_seqs": "--max-num-seqs",
+            "gpu_memory_utilization": "--gpu-memory-utilization",
+        },
+        KV_WORDS,
+    )
     words += ["--enforce-eager"] if plan.enforce_eager else []
     words += start.words
     words += offload(plan)
@@ -146,7 +155,9 @@ def _drafts(start: Start) -> str:
 
 
 def _nodes(start: Start, groups: int) -> tuple[list[str], list[str]]:
-    """vllm/engine/arg_utils.py, create_engine_config: --nnodes, of which it infers the data-parallel rank; before, Ray had the nodes."""
+    """vllm/engine/arg_utils.py, create_engine_config: --nnodes, of which it infers the data-parallel rank; before,
+    Ray had the nodes.
+    """
     plan, found = start.plan, start.spread
     if found.nodes == 1:
         return [], [found.each] if found.each else []
@@ -157,7 +168,10 @@ def _nodes(start: Start, groups: int) -> tuple[list[str], list[str]]:
     if minor <= WITHOUT_NODES:
         words += [f"--data-parallel-address {FIRST}", "--data-parallel-backend ray"] if groups > 1 else []
         return [*words, "--distributed-executor-backend ray"], [
-            f"First `ray start` on each of the {found.nodes} nodes makes them one Ray cluster; the command is run on one."
+            (
+                f"First `ray start` on each of the {found.nodes} nodes makes them one Ray cluster; the command "
+                "is run on one."
+            )
         ]
     words += [f"--data-parallel-address {FIRST}"] if groups > 1 else []
     words += [f"--nnodes {found.nodes}", f"--node-rank {RANK}", f"--master-addr {FIRST}"]
@@ -185,15 +199,18 @@ NEWEST = ServingRuntime(
     copies_in_server="all-nodes",
     listed=1,
     settings=("weights_on_host", "lora_adapters", "attention_data_parallel_size", "draft_tokens"),
-    heads_rule="vLLM, vllm/config/model.py, verify_with_parallel_config: total number of attention heads must be divisible by tensor "
+    heads_rule="vLLM, vllm/config/model.py, verify_with_parallel_config: total number of attention heads must be "
+    "divisible by tensor "
     "parallel size",
-    blocks_rule="vLLM, vllm/model_executor/layers/quantization/fp8.py, create_weights: not divisible by weight quantization block_n; "
+    blocks_rule="vLLM, vllm/model_executor/layers/quantization/fp8.py, create_weights: not divisible by weight "
+    "quantization block_n; "
     "vllm issue 17569",
     check_cache=check_cache,
     at_load=AT_LOAD,
     dtype_flag="--dtype",
     reads_faster_cache=True,
-    overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: non_torch_forward_gib and cuda_graph_actual_gib on H100s "
+    overhead_source="llm-d-planner, accuracy/results/v0.19.0/results_raw.csv: non_torch_forward_gib and "
+    "cuda_graph_actual_gib on H100s "
     "(scripts/vllm_overheads.py)",
     dropped={name: version for version, names in DROPPED.items() for name in names.split()},
     encoder_decoders=("whisper",),
@@ -211,7 +228,8 @@ NEWEST = ServingRuntime(
     too_old=dict.fromkeys(("awq", "fp8", "nvfp4", "mxfp4", "int8"), ("Pascal", "Volta")),
     too_old_source="vLLM, docs/features/quantization/README.md, supported hardware; AWQConfig.get_min_capability: 75",
     longer_variable="VLLM_ALLOW_LONG_MAX_MODEL_LEN=1",
-    # the sampler on logits: 16 bit, fp32, probabilities, and the noise that draws from them, or FlashInfer's two in their place
+    # the sampler on logits: 16 bit, fp32, probabilities, and the noise that draws from them, or FlashInfer's two in
+    # their place
     logits_bytes=14,
     sampled_streams=2,
     workspace=CUBLAS_WORKSPACE,
@@ -229,7 +247,10 @@ NEWEST = ServingRuntime(
 _V21 = replace(
     NEWEST,
     version="vLLM 0.21",
-    source="vLLM 0.19, vllm/v1/worker/gpu_worker.py: determine_available_memory, with VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS on",
+    source=(
+        "vLLM 0.19, vllm/v1/worker/gpu_worker.py: determine_available_memory, with "
+        "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS on"
+    ),
     memory_share=0.9,
     paging=replace(PAGING, one_batch=True),
     sampler_rows=132,
@@ -239,11 +260,15 @@ _V21 = replace(
 _V17 = replace(
     _V21,
     version="vLLM 0.17",
-    source="vLLM 0.19, vllm/v1/worker/gpu_worker.py: determine_available_memory; vllm/v1/sample/ops/topk_topp_sampler.py",
+    source=(
+        "vLLM 0.19, vllm/v1/worker/gpu_worker.py: determine_available_memory; vllm/v1/sample/ops/topk_topp_sampler.py"
+    ),
     graphs_in_share=False,
 )
-# vllm/v1/sample/ops/topk_topp_sampler.py: torch.sort on fp32 logits keeps values, indices and the indices before, and a second buffer of
-# values and indices (PyTorch, aten/src/ATen/native/cuda/Sort.cu: segmented_sort_pairs), beside logits in 16 bit and fp32
+# vllm/v1/sample/ops/topk_topp_sampler.py: torch.sort on fp32 logits keeps values, indices and the indices before, and a
+# second buffer of
+# values and indices (PyTorch, aten/src/ATen/native/cuda/Sort.cu: segmented_sort_pairs), beside logits in 16 bit and
+# fp32
 SORTED = 2 + 4 + 4 + 8 + 8 + 12
 _V11 = replace(
     _V17,
@@ -257,7 +282,10 @@ _V11 = replace(
 _V8 = replace(
     _V11,
     version="vLLM 0.8",
-    source="vLLM 0.8.5, vllm/v1/worker/gpu_worker.py: determine_available_memory; vllm/engine/arg_utils.py: _set_default_args_v1",
+    source=(
+        "vLLM 0.8.5, vllm/v1/worker/gpu_worker.py: determine_available_memory; vllm/engine/arg_utils.py: "
+        "_set_default_args_v1"
+    ),
     limits=(BatchLimit(memory_bytes=70 * GIB, tokens=8192, requests=1024), BatchLimit(tokens=2048, requests=256)),
     context_in_share=True,
     paging=replace(PAGING, one_batch=True, state_copies=1, group_tolerance=1, windows=False),
@@ -274,6 +302,5 @@ _V6 = replace(
 )
 
 SERVING_RUNTIMES.add(
-    "vllm",
-    replace(NEWEST, older={each.version.rpartition(" ")[2]: each for each in (_V21, _V17, _V11, _V8, _V6)}),
+    "vllm", replace(NEWEST, older={each.version.rpartition(" ")[2]: each for each in (_V21, _V17, _V11, _V8, _V6)})
 )

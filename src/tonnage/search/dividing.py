@@ -1,4 +1,6 @@
-"""What must divide what in plans of arrays, for every search: the checks of estimate.plan.checks, and what a single answer leaves to the user."""
+"""What must divide what in plans of arrays, for every search: the checks of estimate.plan.checks, and what a single
+answer leaves to the user.
+"""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -56,8 +58,9 @@ def experts_divide(model: Model, e: "np.ndarray", q: "np.ndarray", ranks: "np.nd
 
 
 def sequence_parts(t: Size, c: Size, sequence_parallel: bool | None) -> Size:
-    """Into how many equal parts ranks cut a sequence: two for each of several context ranks (megatron/core/utils.py: get_batch_on_this_cp_rank;
-    torchtitan, distributed/parallel_dims.py: seq_len_divisor), each scattered over the tensor ranks unless `sequence_parallel` is off.
+    """Into how many equal parts ranks cut a sequence: two for each of several context ranks (megatron/core/utils.py:
+    get_batch_on_this_cp_rank; torchtitan, distributed/parallel_dims.py: seq_len_divisor), each scattered over the
+    tensor ranks unless `sequence_parallel` is off.
 
     >>> sequence_parts(4, 2, None)
     16

@@ -6,10 +6,11 @@ BLOCK = 4096  # points compared with the front at a time
 
 
 def front(figures: np.ndarray) -> np.ndarray:
-    """A mask of shape (points,): which rows of `figures`, shape (points, figures) and smaller is better, are not dominated.
+    """A mask of shape (points,): which rows of `figures`, shape (points, figures) and smaller is better, are not
+    dominated.
 
-    A row is dominated by another that is nowhere worse and somewhere better, so rows that are equal stay together. Rows with a
-    figure that is not finite are never on the front.
+    A row is dominated by another that is nowhere worse and somewhere better, so rows that are equal stay together. Rows
+    with a figure that is not finite are never on the front.
 
     >>> front(np.array([[1.0, 4.0], [2.0, 2.0], [3.0, 3.0], [2.0, 2.0]])).tolist()
     [True, True, False, True]

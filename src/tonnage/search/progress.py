@@ -1,4 +1,5 @@
-"""How far a search is, for whoever follows it: named counts of what is done, and of how much, where that is known before the end.
+"""How far a search is, for whoever follows it: named counts of what is done, and of how much, where that is known
+before the end.
 
 >>> with followed(lambda what, done, of: print(what, done, "of", of)):
 ...     expect("cells", 2)
@@ -7,7 +8,8 @@
 cells 1 of 2
 cells 2 of 2
 
-A search that nobody follows only looks whether somebody does. What is counted, by its name (docs/web_jobs_and_saved.md has them for users):
+A search that nobody follows only looks whether somebody does. What is counted, by its name (docs/web_jobs_and_saved.md
+has them for users):
 
 machines        kinds of accelerators in each size that a plan to train looks at; `of` grows where it has to look at more of them
 plans           plans of those machines that were counted, whatever became of them

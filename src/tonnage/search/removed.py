@@ -7,14 +7,18 @@ from msgspec import Struct
 
 
 class Removed(Struct, frozen=True, kw_only=True):
-    """Plans that a constraint took away, of those that the ones before it had left. `constraint`: a sentence that says what must hold."""
+    """Plans that a constraint took away, of those that the ones before it had left. `constraint`: a sentence that
+    says what must hold.
+    """
 
     constraint: str
     plans: int
 
 
 class Tally:
-    """Counts of a search: `considered` plans in all, and what each constraint removed, in the order in which they were asked."""
+    """Counts of a search: `considered` plans in all, and what each constraint removed, in the order in which they
+    were asked.
+    """
 
     def __init__(self) -> None:
         self.considered = 0

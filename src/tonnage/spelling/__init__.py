@@ -1,4 +1,6 @@
-"""What somebody may mean who types an option that there is not: by the words that people have for it, else by its spelling."""
+"""What somebody may mean who types an option that there is not: by the words that people have for it, else by its
+spelling.
+"""
 
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -8,13 +10,61 @@ from tonnage.kernel.registry import letters_of, nearest, unknown
 from tonnage.spelling.flags import tools
 
 MOST = 3
-# Option -> other words for it, or for what it decides; of those that a verb has. Options of other tools stand in flags.toml.
+# Option -> other words for it, or for what it decides; of those that a verb has. Options of other tools stand in
+# flags.toml.
 SAID: Mapping[str, tuple[str, ...]] = {
-    "on": ("accelerator", "accelerators", "cluster", "device", "devices", "gpu", "gpus", "gpu_count", "gpu_type", "hardware", "machine", "machines", "n_gpus",
-           "nnodes", "nodes", "nproc_per_node", "num_accelerators", "num_gpus", "num_nodes", "world_size"),
-    "sequence_length": ("block_size", "context", "context_length", "ctx", "max_length", "max_model_len", "max_seq_len", "max_seq_length", "n_ctx", "seq_len", "seqlen"),
-    "context": ("context_len", "context_length", "context_window", "ctx_len", "max_context", "max_length", "max_model_len", "max_seq_len", "n_ctx", "num_ctx",
-                "seq", "seq_len", "seq_length", "seqlen", "sequence_length"),
+    "on": (
+        "accelerator",
+        "accelerators",
+        "cluster",
+        "device",
+        "devices",
+        "gpu",
+        "gpus",
+        "gpu_count",
+        "gpu_type",
+        "hardware",
+        "machine",
+        "machines",
+        "n_gpus",
+        "nnodes",
+        "nodes",
+        "nproc_per_node",
+        "num_accelerators",
+        "num_gpus",
+        "num_nodes",
+        "world_size",
+    ),
+    "sequence_length": (
+        "block_size",
+        "context",
+        "context_length",
+        "ctx",
+        "max_length",
+        "max_model_len",
+        "max_seq_len",
+        "max_seq_length",
+        "n_ctx",
+        "seq_len",
+        "seqlen",
+    ),
+    "context": (
+        "context_len",
+        "context_length",
+        "context_window",
+        "ctx_len",
+        "max_context",
+        "max_length",
+        "max_model_len",
+        "max_seq_len",
+        "n_ctx",
+        "num_ctx",
+        "seq",
+        "seq_len",
+        "seq_length",
+        "seqlen",
+        "sequence_length",
+    ),
     "input_tokens": ("isl", "prompt", "prompt_length", "prompt_tokens", "seq", "seq_len", "sequence_length"),
     "output_tokens": ("completion_tokens", "max_new_tokens", "max_tokens", "new_tokens", "osl"),
     "concurrency": ("batch", "batch_size", "bs", "clients", "max_batch_size", "parallel", "requests", "user"),
@@ -38,13 +88,21 @@ SAID: Mapping[str, tuple[str, ...]] = {
     "method": ("finetuning_type", "lora", "peft", "qlora"),
     "lora_rank": ("lora_dim", "lora_r", "r", "rank"),
     "request_rate": ("arrival_rate", "qps", "rps"),
-    "price_per_accelerator_hour": ("cost", "cost_per_hour", "gpu_price", "hourly_price", "price", "price_per_gpu_hour", "price_per_hour"),
+    "price_per_accelerator_hour": (
+        "cost",
+        "cost_per_hour",
+        "gpu_price",
+        "hourly_price",
+        "price",
+        "price_per_gpu_hour",
+        "price_per_hour",
+    ),
     "model": ("checkpoint", "model_id", "model_name", "model_name_or_path", "model_path"),
     "inventory": ("pool",),
     "name": ("formula", "symbol", "term", "topic", "what", "word"),
     "names": ("name", "rule"),
     "what": ("name", "quantity"),
-}  # fmt: skip
+}
 
 
 @cache

@@ -69,7 +69,9 @@ def _flag(flag: str, known: Container[str], verb: str, value: str = "") -> str:
         if said:
             number = value if value.isascii() and value.replace(".", "", 1).isdigit() and len(value) < 10 else "4"
             name = flag if theirs == dashed else theirs
-            raise InvalidInput(" ".join(_sentence(name, names, text.replace("{value}", number)) for text, names in said.items()))  # fmt: skip
+            raise InvalidInput(
+                " ".join(_sentence(name, names, text.replace("{value}", number)) for text, names in said.items())
+            )
     return flag
 
 

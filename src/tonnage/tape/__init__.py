@@ -1,8 +1,8 @@
 """One layer run on sizes alone: what autograd keeps of it, and what each moment of its backward holds.
 
-An operation writes its forward pass in the words of `Tape` (products, norms, attention); the tape notes what PyTorch's own
-derivative of each word saves and allocates, as bytes for each token, pair of tokens or parameter. The result is a closed form:
-coefficients that hold for every length, batch and number of ranks.
+An operation writes its forward pass in the words of `Tape` (products, norms, attention); the tape notes what PyTorch's
+own derivative of each word saves and allocates, as bytes for each token, pair of tokens or parameter. The result is a
+closed form: coefficients that hold for every length, batch and number of ranks.
 """
 
 from tonnage.tape._code import CODES as CODES

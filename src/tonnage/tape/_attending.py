@@ -60,7 +60,9 @@ class Attending(Words):
         return Tensor(None, elements, self.types.compute, extent, Slot(), True)
 
     def tables(self, of: float) -> tuple[Tensor, Tensor]:
-        """Cosines and sines for the turned numbers of a head: those that all layers share, or two of this layer's own."""
+        """Cosines and sines for the turned numbers of a head: those that all layers share, or two of this layer's
+        own.
+        """
         of *= self.style.rotary
         width = 4 if self.types.autocast or self.style.turns.startswith("pairs") else self.types.compute
         if not self.style.tables:
@@ -106,14 +108,31 @@ class Attending(Words):
         other = self.add(self.mul(second, cosines), self.mul(first, sines))
         return self.cat([one, other])
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, *, kv_heads: int = 1, by_heads: bool = False, is_masked: bool = False, sinks: bool = False, causal: bool = True, cross: bool = False) -> Tensor:  # fmt: skip
-        """The inside of attention, by the implementation that was chosen. `by_heads`: queries lie in the order of heads."""
+    def attend(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        heads: int,
+        out: float,
+        *,
+        kv_heads: int = 1,
+        by_heads: bool = False,
+        is_masked: bool = False,
+        sinks: bool = False,
+        causal: bool = True,
+        cross: bool = False,
+    ) -> Tensor:
+        """The inside of attention, by the implementation that was chosen. `by_heads`: queries lie in the order of
+        heads.
+        """
         if self.style.query_scaled:
             q = self.mapped("mul", q)
         if self.implementation == "eager" or self.style.soft_capped or self.style.eager_alone:
             return self.core(lambda q, k, v: self._eager(q, k, v, heads, out, kv_heads, sinks), q, k, v)
         q, k, v = (self.to(each, self.types.compute) for each in (q, k, v))
-        # a view of a fused projection, or what a join gives, lies in order of heads, and so does the result: it is copied for the projection
+        # a view of a fused projection, or what a join gives, lies in order of heads, and so does the result: it is
+        # copied for the projection
         is_copied = by_heads or self.style.rotary not in (0, 1)
         if self.implementation == "flash":
             made = self._flash(q, k, v, heads, out)
@@ -149,7 +168,9 @@ class Attending(Words):
         made = self.core(lambda q, k, v: self.attention(q, k, v, heads, q.elements, "flash"), q, k, v)
         return self.copy(self.parts(made, [out], whole=False)[0])
 
-    def _sdpa(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, kv_heads: int, is_masked: bool, is_copied: bool) -> Tensor:  # fmt: skip
+    def _sdpa(
+        self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, kv_heads: int, is_masked: bool, is_copied: bool
+    ) -> Tensor:
         is_masked = is_masked or self.style.always_masked or self.packed
         width, value_width = q.elements / heads, out / heads
         is_shared = k.elements != q.elements

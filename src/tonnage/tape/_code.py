@@ -11,7 +11,9 @@ WRITTEN_OUT = ("gelu_new", "gelu_fast", "gelu_python")
 
 
 class Code(Attending):
-    """The pieces of a layer in eager PyTorch. `fuses_projections`: queries, keys and values are one matrix though the checkpoint has three."""
+    """The pieces of a layer in eager PyTorch. `fuses_projections`: queries, keys and values are one matrix though
+    the checkpoint has three.
+    """
 
     fuses_projections = False
 
@@ -25,8 +27,19 @@ class Code(Attending):
         """`run`: norms and what mixes, one after the other; a framework may run some of it again in backward."""
         return run(x)
 
-    def linear(self, name: str, x: Tensor, weights: Sequence[Held], out: float, extent: Extent = TOKEN, *, is_module: bool = True) -> Tensor:  # fmt: skip
-        """x times a weight, or several that are stored as one. `is_module`: a layer that adapters and quantisers know."""
+    def linear(
+        self,
+        name: str,
+        x: Tensor,
+        weights: Sequence[Held],
+        out: float,
+        extent: Extent = TOKEN,
+        *,
+        is_module: bool = True,
+    ) -> Tensor:
+        """x times a weight, or several that are stored as one. `is_module`: a layer that adapters and quantisers
+        know.
+        """
         with self.inside(name):
             made = [self.weight(*each[:3]) for each in weights]
             matrices = [each for each, held in zip(made, weights, strict=True) if not held.is_bias]
@@ -59,7 +72,9 @@ class Code(Attending):
     def times_dequantised(
         self, x: Tensor, weights: Sequence[Tensor], out: float, extent: Extent, adapters: Adapters
     ) -> Tensor:
-        """bitsandbytes' MatMul4Bit: the weight is made whole in forward and once more in backward, and nothing is kept."""
+        """bitsandbytes' MatMul4Bit: the weight is made whole in forward and once more in backward, and nothing is
+        kept.
+        """
         width = x.width
         x = self.to(x, adapters.compute)
         shapes = [(each.elements, adapters.base, each.extent) for each in weights]
@@ -107,7 +122,9 @@ class Code(Attending):
     def _with_magnitudes(
         self, result: Tensor, high: Tensor, h: float, out: float, extent: Extent, adapters: Adapters
     ) -> Tensor:
-        """DoRA: (m - 1) * result + m * B(A(x)) * scaling, m a magnitude over the norm of the whole weight, which is made for it."""
+        """DoRA: (m - 1) * result + m * B(A(x)) * scaling, m a magnitude over the norm of the whole weight, which is
+        made for it.
+        """
         width = result.width
         whole = [self.new(h * out, adapters.width, Extent("parameter", "replicated")) for _ in range(3)]
         eye = self.new(h * h, adapters.width, Extent("parameter", "replicated"))
@@ -123,8 +140,12 @@ class Code(Attending):
         if self.types.autocast:
             return self.linear(name, x, weights, out)
         with self.inside(name):
-            held = [self.parameter(each.elements, 4, each.split, trains=self.trains) if self.style.router.held_wide
-                    else self.to(self.weight(*each[:3]), 4) for each in weights]  # fmt: skip
+            held = [
+                self.parameter(each.elements, 4, each.split, trains=self.trains)
+                if self.style.router.held_wide
+                else self.to(self.weight(*each[:3]), 4)
+                for each in weights
+            ]
             return self.product(self.to(x, 4), held, out)
 
     def layer_normed(self, x: Tensor, weights: Sequence[Held], groups: float = 1) -> Tensor:
@@ -150,8 +171,9 @@ class Code(Attending):
         return self.to(h, width)
 
     def rms_norm(self, x: Tensor, weight: Tensor | None, groups: float = 1) -> Tensor:
-        """As LlamaRMSNorm; "wide": the weight multiplies in fp32 and the result is cast (OLMo 2); "gemma": one is added to the weight too;
-        "narrow": the root multiplies what came in, not its fp32 copy (T5); "cast": the weight is cast, "gemma4": and the root is a power.
+        """As LlamaRMSNorm; "wide": the weight multiplies in fp32 and the result is cast (OLMo 2); "gemma": one is added
+        to the weight too; "narrow": the root multiplies what came in, not its fp32 copy (T5); "cast": the weight is
+        cast, "gemma4": and the root is a power.
 
         `groups`: norms a token, as many as heads where each is normalised alone.
         """
@@ -244,8 +266,9 @@ class Code(Attending):
     def opaque(
         self, name: str, x: Tensor, kept: Sequence[tuple[float, float, Extent]], weights: Sequence[Held], out: float
     ) -> Tensor:
-        """An operation that is not written out: it keeps tensors (numbers, bytes each, extent), and its backward holds a gradient of each
-        that tensor parallelism cuts."""
+        """An operation that is not written out: it keeps tensors (numbers, bytes each, extent), and its backward
+        holds a gradient of each that tensor parallelism cuts.
+        """
         made = [self.new(*each) for each in kept]
         out_tensor = self.new(out, x.width, TOKEN)
         flowing = [each for each in kept if each[2].split != "whole" and each[2].unit == "token"]

@@ -1,7 +1,8 @@
-"""Recomputation that drops what a function gave, not what it keeps (Megatron-core, tensor_parallel/random.py: CheckpointWithoutOutput).
+"""Recomputation that drops what a function gave, not what it keeps (Megatron-core, tensor_parallel/random.py:
+CheckpointWithoutOutput).
 
-The function runs without a graph; once whoever needs its results has saved them, their bytes are given back. When the gradient of
-a later tensor arrives, the function runs again and fills them.
+The function runs without a graph; once whoever needs its results has saved them, their bytes are given back. When the
+gradient of a later tensor arrives, the function runs again and fills them.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +13,8 @@ from tonnage.tape.tape import Gradients, Node, Slot, Tape, Tensor
 class Discarded:
     """One such function: `outputs` are used as any tensors, then given back by `drop`.
 
-    `shares`: what is made again becomes the storage of the old tensors (from core 0.17 on); else it is copied, and both are held.
+    `shares`: what is made again becomes the storage of the old tensors (from core 0.17 on); else it is copied, and both
+    are held.
     """
 
     def __init__(self, tape: Tape, run: Callable[..., Sequence[Tensor]], *inputs: Tensor, shares: bool = True):

@@ -2,10 +2,12 @@
 
 from typing import Literal, NamedTuple
 
-# A "row" is one copy of a token that arrived at the experts of a rank: capacity, padding and imbalance decide how many there are.
+# A "row" is one copy of a token that arrived at the experts of a rank: capacity, padding and imbalance decide how many
+# there are.
 # "tile": as a token, but no more of them than a tile of TRL's losses has.
 Unit = Literal["token", "row", "pair", "tile", "parameter", "gradient"]
-# What cuts a size: nothing but sequence parallelism ("whole"), tensor ranks, expert ranks, the vocabulary; "gathered": nothing at all.
+# What cuts a size: nothing but sequence parallelism ("whole"), tensor ranks, expert ranks, the vocabulary; "gathered":
+# nothing at all.
 
 
 class Extent(NamedTuple):

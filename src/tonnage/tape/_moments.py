@@ -47,7 +47,8 @@ class Layer(Struct, frozen=True, eq=False):
 def layer(code: Code, run: Callable[[Tensor], Tensor], hidden: float, width: float, asks: bool = True) -> Layer:
     """Runs one layer on `hidden` numbers a token of `width` bytes, and then its backward.
 
-    Its input counts if it is kept, and has a gradient if `asks`; its output is the next one's input. Moments of the forward are those that `run` marks.
+    Its input counts if it is kept, and has a gradient if `asks`; its output is the next one's input. Moments of the
+    forward are those that `run` marks.
     """
     x = code.new(hidden, width, TOKEN, "input of the layer")
     x.slot = Slot() if asks else None

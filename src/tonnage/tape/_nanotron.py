@@ -1,5 +1,5 @@
-"""nanotron's layers: one matrix for queries, keys and values whose result is copied in order of heads, rotary positions in place, and
-tensor parallelism that keeps each rank's part of a product's input.
+"""nanotron's layers: one matrix for queries, keys and values whose result is copied in order of heads, rotary positions
+in place, and tensor parallelism that keeps each rank's part of a product's input.
 
 nanotron, models/llama.py: CausalSelfAttention, MLP; parallel/tensor_parallel/functional.py; nn/rotary.py
 """
@@ -32,8 +32,19 @@ class NanotronCode(Code):
     def rms_norm(self, x: Tensor, weight: Tensor | None, groups: float = 1) -> Tensor:
         return self.layer_norm(x, [weight] if weight is not None else [], statistics=groups, centred=False)
 
-    def linear(self, name: str, x: Tensor, weights: Sequence[Held], out: float, extent: Extent = TOKEN, *, is_module: bool = True) -> Tensor:  # fmt: skip
-        """Columns: the input is gathered into a buffer, and what it keeps is the rank's part. Rows: every rank has a part of the sum."""
+    def linear(
+        self,
+        name: str,
+        x: Tensor,
+        weights: Sequence[Held],
+        out: float,
+        extent: Extent = TOKEN,
+        *,
+        is_module: bool = True,
+    ) -> Tensor:
+        """Columns: the input is gathered into a buffer, and what it keeps is the rank's part. Rows: every rank has a
+        part of the sum.
+        """
         if not self.own.tensor_parallel:
             return super().linear(name, x, weights, out, extent, is_module=is_module)
         if extent == TENSOR and x.extent == TOKEN:
@@ -65,8 +76,21 @@ class NanotronCode(Code):
     def rotary(self, x: Tensor, of: float, tables: tuple[Tensor, Tensor] | None = None) -> Tensor:
         return x
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, *, kv_heads: int = 1, by_heads: bool = False, is_masked: bool = False,
-               sinks: bool = False, causal: bool = True, cross: bool = False) -> Tensor:  # fmt: skip
+    def attend(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        heads: int,
+        out: float,
+        *,
+        kv_heads: int = 1,
+        by_heads: bool = False,
+        is_masked: bool = False,
+        sinks: bool = False,
+        causal: bool = True,
+        cross: bool = False,
+    ) -> Tensor:
         """Keys and values are copied once more, one beside the other, and turned in place (FlashRotaryEmbedding)."""
         k, v = self.parts(self.cat([k, v]), [k.elements, v.elements])
         return self.core(lambda q, k, v: self.attention(q, k, v, heads, out, "flash"), q, k, v)

@@ -8,8 +8,9 @@ Implementation = Literal["flash", "sdpa", "efficient", "eager", "triton"]
 
 
 class Types(Struct, frozen=True):
-    """Bytes of a number: of parameters, and of what is computed. `autocast`: products cast what they are given; `is_fp16`: those of two
-    bytes are fp16."""
+    """Bytes of a number: of parameters, and of what is computed. `autocast`: products cast what they are given;
+    `is_fp16`: those of two bytes are fp16.
+    """
 
     parameter: float = 2
     compute: float = 2
@@ -20,9 +21,10 @@ class Types(Struct, frozen=True):
 class Adapters(Struct, frozen=True):
     """LoRA beside linear layers whose names end in one of `targets` (none: all of them), on a base that does not train.
 
-    `base`: bytes a parameter of the dequantised base, 0 where it is not quantised; `packed`: as it is stored; `compute`: bytes of a number
-    in the products of a quantised base (bnb_4bit_compute_dtype). `copies`: the result of a quantised layer is
-    cloned (peft, bnb.py); `keeps`: its input is kept (bitsandbytes before 0.44, autograd/_functions.py). `magnitudes`: DoRA. Adapters are in fp32 (peft, autocast_adapter_dtype).
+    `base`: bytes a parameter of the dequantised base, 0 where it is not quantised; `packed`: as it is stored;
+    `compute`: bytes of a number in the products of a quantised base (bnb_4bit_compute_dtype). `copies`: the result of a
+    quantised layer is cloned (peft, bnb.py); `keeps`: its input is kept (bitsandbytes before 0.44,
+    autograd/_functions.py). `magnitudes`: DoRA. Adapters are in fp32 (peft, autocast_adapter_dtype).
     """
 
     rank: int
@@ -47,9 +49,10 @@ class Held(NamedTuple):
 
 
 class Router(Struct, frozen=True):
-    """How a mixture's router is written. `wide`: its product in fp32, `held_wide`: so is its weight; `chosen_first`: the largest logits are chosen, and scored alone;
-    `stays_wide`: what weighs the experts' outputs stays in fp32, and so makes their sum fp32. `shared_first`: shared experts run before it. `every_expert`: every token
-    goes through every expert (Llama 4).
+    """How a mixture's router is written. `wide`: its product in fp32, `held_wide`: so is its weight; `chosen_first`:
+    the largest logits are chosen, and scored alone;
+    `stays_wide`: what weighs the experts' outputs stays in fp32, and so makes their sum fp32. `shared_first`: shared
+    experts run before it. `every_expert`: every token goes through every expert (Llama 4).
     """
 
     wide: bool = False
@@ -64,18 +67,23 @@ class Router(Struct, frozen=True):
 class Style(Struct, frozen=True):
     """How a model's own code writes what its config leaves open.
 
-    `norm`: "" as Llama, "wide", "narrow", "gemma", "cast" or "gemma4" (`Code.rms_norm`). `rotary`: part of each head that is turned; 0: none. `soft_capped`: tanh
-    of the attention scores. `fused`: how a fused projection is taken apart. `residual_scaled`: a constant times each sublayer's output; `query_scaled`: times the queries; `eager_alone`: it has no other attention;
+    `norm`: "" as Llama, "wide", "narrow", "gemma", "cast" or "gemma4" (`Code.rms_norm`). `rotary`: part of each head
+    that is turned; 0: none. `soft_capped`: tanh of the attention scores. `fused`: how a fused projection is taken
+    apart. `residual_scaled`: a constant times each sublayer's output; `query_scaled`: times the queries; `eager_alone`:
+    it has no other attention;
     `upcasts_softmax`: eager attention takes it in fp32. `turns`: how rotary
     positions are written: x * cos + rotate_half(x) * sin ("halves"), that in fp32, or with both
     factors cast to it, each half apart (`turns_whole`: taken from one
     split), or as complex numbers. `shares_openly`: calls sdpa itself, with one head of keys for all queries;
-    `always_masked`: with a mask. `norms_late`: queries and keys are normalised behind all projections, not each behind its own;
-    `values_normed`, `values_scaled`: so are values, or multiplied by a number. `tables`: 1: a layer makes cosines and sines anew; 2: for
-    queries and for keys. `layer_norm`: "wide": in fp32 and cast, "written out": in single operations. `wide_scores`: eager attention casts
-    queries and keys to fp32; `subtracts_max`: it subtracts each row's largest score. `head_norm`: what normalises queries and keys where it is not the layer's kind;
-    `clamped_experts`: gates and ups are clamped (gpt-oss). `biased_positions`: scores have a learned bias, made once for all layers;
-    `drops_inner`: dropout inside the feed-forward too. `heads_normed_turned`: where positions are turned, a norm without weights follows.
+    `always_masked`: with a mask. `norms_late`: queries and keys are normalised behind all projections, not each behind
+    its own; `values_normed`, `values_scaled`: so are values, or multiplied by a number. `tables`: 1: a layer makes
+    cosines and sines anew; 2: for queries and for keys. `layer_norm`: "wide": in fp32 and cast, "written out": in
+    single operations. `wide_scores`: eager attention casts queries and keys to fp32; `subtracts_max`: it subtracts each
+    row's largest score. `head_norm`: what normalises queries and keys where it is not the layer's kind;
+    `clamped_experts`: gates and ups are clamped (gpt-oss). `biased_positions`: scores have a learned bias, made once
+    for all layers;
+    `drops_inner`: dropout inside the feed-forward too. `heads_normed_turned`: where positions are turned, a norm
+    without weights follows.
     """
 
     activation: str = "silu"
@@ -107,7 +115,8 @@ class Style(Struct, frozen=True):
 
 
 class Setting(Struct, frozen=True):
-    """All that decides what one layer keeps, beside its operations. `masked`: sequences are at least as long as its window;
+    """All that decides what one layer keeps, beside its operations. `masked`: sequences are at least as long as its
+    window;
     `own`: what only this flavour of code asks; `has_cudnn`: PyTorch prefers cuDNN's attention on this accelerator;
     `packed`: a row has several sequences, which a mask or the kernel keeps apart."""
 

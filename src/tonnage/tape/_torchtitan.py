@@ -1,7 +1,8 @@
-"""torchtitan's layers: PyTorch's norms, rotary positions in complex numbers, sequence parallelism that gathers inputs, and what it keeps.
+"""torchtitan's layers: PyTorch's norms, rotary positions in complex numbers, sequence parallelism that gathers inputs,
+and what it keeps.
 
-Compiled, a chain of operations on single numbers is one kernel: nothing between its ends is held, and backward makes it again
-(torch, _functorch/partitioners.py: min_cut_rematerialization_partition).
+Compiled, a chain of operations on single numbers is one kernel: nothing between its ends is held, and backward makes it
+again (torch, _functorch/partitioners.py: min_cut_rematerialization_partition).
 """
 
 from collections.abc import Callable, Sequence
@@ -31,9 +32,11 @@ class Own(Struct, frozen=True, kw_only=True):
 class Titan(Own, frozen=True, kw_only=True):
     """What changed from version to version, in torchtitan, models/llama3 and distributed/activation_checkpoint.py.
 
-    `fuses_projections`: one matrix for queries, keys and values; `compiles_loss`: with the model; `decomposes_norm`: PyTorch before
-    2.9 has no kernel for an eager RMSNorm and takes it apart in fp32; `repeats_heads`: keys and values are copied to all heads;
-    `keeps_cudnn`: selective recomputation by operation keeps what cuDNN's attention gives; `prefers_cudnn`: it is the first choice.
+    `fuses_projections`: one matrix for queries, keys and values; `compiles_loss`: with the model; `decomposes_norm`:
+    PyTorch before 2.9 has no kernel for an eager RMSNorm and takes it apart in fp32; `repeats_heads`: keys and values
+    are copied to all heads;
+    `keeps_cudnn`: selective recomputation by operation keeps what cuDNN's attention gives; `prefers_cudnn`: it is the
+    first choice.
     """
 
     fuses_projections: bool = True
@@ -90,7 +93,16 @@ class TitanCode(Code):
         self.note("reduce_scatter", [out], [x], [], lambda _: [self.new(*shape)], SCATTER)
         return out
 
-    def linear(self, name: str, x: Tensor, weights: Sequence[Held], out: float, extent: Extent = TOKEN, *, is_module: bool = True) -> Tensor:  # fmt: skip
+    def linear(
+        self,
+        name: str,
+        x: Tensor,
+        weights: Sequence[Held],
+        out: float,
+        extent: Extent = TOKEN,
+        *,
+        is_module: bool = True,
+    ) -> Tensor:
         """The products that end a module give every rank a part of the sum."""
         x = self._settled(x)
         if self.own.tensor_parallel and extent == TENSOR and x.extent == TOKEN:
@@ -102,7 +114,14 @@ class TitanCode(Code):
             return self.scatter(partial)
         return super().linear(name, x, weights, out, extent, is_module=is_module)
 
-    def product(self, x: Tensor, weights: Sequence[Tensor], elements: float, extent: Extent = TOKEN, biases: Sequence[Tensor] = ()) -> Tensor:  # fmt: skip
+    def product(
+        self,
+        x: Tensor,
+        weights: Sequence[Tensor],
+        elements: float,
+        extent: Extent = TOKEN,
+        biases: Sequence[Tensor] = (),
+    ) -> Tensor:
         """In float8 backward casts the gradient, the input and the weight (torchao, float8/float8_linear.py)."""
         self.quantised = self.own.float8
         out = super().product(x, weights, elements, extent, biases)
@@ -138,16 +157,30 @@ class TitanCode(Code):
         return x
 
     def turned(self, x: Tensor, tables: tuple[Tensor, Tensor]) -> Tensor:
-        """view_as_complex(x.float()) * freqs_cis, and back; of packed rows torchtune picks cosines and sines by each token's position, which
-        copies them for queries and again for keys (modules/position_embeddings.py)."""
+        """view_as_complex(x.float()) * freqs_cis, and back; of packed rows torchtune picks cosines and sines by each
+        token's position, which copies them for queries and again for keys (modules/position_embeddings.py).
+        """
         if self.own.compiled:
             return self.mapped("rotary", x)
         of = tables[0].elements
         table = self.new(of, 4, TOKEN, "positions") if self.packed else self.constant(of, 4)
         return self.to(self.mul(self.to(x, 4), table), x.width)
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, *, kv_heads: int = 1, by_heads: bool = False, is_masked: bool = False,
-               sinks: bool = False, causal: bool = True, cross: bool = False) -> Tensor:  # fmt: skip
+    def attend(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        heads: int,
+        out: float,
+        *,
+        kv_heads: int = 1,
+        by_heads: bool = False,
+        is_masked: bool = False,
+        sinks: bool = False,
+        causal: bool = True,
+        cross: bool = False,
+    ) -> Tensor:
         q, k, v = self._settled(q), self._settled(k), self._settled(v)
         if self.own.repeats_heads and k.elements != q.elements:
             k, v = self.copy(k, q.elements), self.copy(v, out)
@@ -159,12 +192,16 @@ class TitanCode(Code):
         return made
 
     def _merged(self, made: Tensor) -> None:
-        """Ring attention merges blocks in fp32: what it has, the block's part, their difference and their sum (_SDPAMerger)."""
+        """Ring attention merges blocks in fp32: what it has, the block's part, their difference and their sum
+        (_SDPAMerger).
+        """
         sums = [self.like(made, 4) for _ in range(4)]
         self.mark()
         del sums
 
-    def _sdpa(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, kv_heads: int, is_masked: bool, is_copied: bool) -> Tensor:  # fmt: skip
+    def _sdpa(
+        self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, kv_heads: int, is_masked: bool, is_copied: bool
+    ) -> Tensor:
         """The backends are named, cuDNN's first, and heads are shared by it where they are not repeated before."""
         return self.core(lambda q, k, v: self.attention(q, k, v, heads, out, "cudnn"), q, k, v)
 
@@ -233,7 +270,15 @@ class TitanCode(Code):
         held.append(self.nodes[-1].saved)
         return out
 
-    def note(self, name: str, out: Sequence[Tensor], inputs: Sequence[Tensor | None], saved: Sequence[Tensor | None], derivative: Callable[[Gradients], Gradients], exchange: Exchange | None = None) -> None:  # fmt: skip
+    def note(
+        self,
+        name: str,
+        out: Sequence[Tensor],
+        inputs: Sequence[Tensor | None],
+        saved: Sequence[Tensor | None],
+        derivative: Callable[[Gradients], Gradients],
+        exchange: Exchange | None = None,
+    ) -> None:
         if self._is_saved(name):
             before = {id(each.storage) for each in inputs if each is not None}
             tensors = [

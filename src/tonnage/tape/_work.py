@@ -1,6 +1,7 @@
 """What operations do while they run: arithmetic, bytes that they read and write, bytes that they send.
 
-The tape notes them as operations happen, so recomputation, frozen weights and fused kernels count as they do in the run itself.
+The tape notes them as operations happen, so recomputation, frozen weights and fused kernels count as they do in the run
+itself.
 """
 
 from collections import defaultdict
@@ -15,9 +16,19 @@ Group = Literal["tensor parallel", "context parallel", "expert parallel", "exper
 Collective = Literal["all_gather", "reduce_scatter", "all_reduce", "all_to_all", "send"]
 
 PRODUCTS = ("mm", "mm_4bit")
-# what runs inside of these is noted by itself; an all-to-all that is no exchange here is part of attention's over context ranks
-INSIDE = ("checkpoint", "recomputed", "recompute", "fused_linear_cross_entropy", "fused_cross_entropy", "chunked_cross_entropy", "chunked_logprob",
-          "chunked_divergence", "all_to_all")  # fmt: skip
+# what runs inside of these is noted by itself; an all-to-all that is no exchange here is part of attention's over
+# context ranks
+INSIDE = (
+    "checkpoint",
+    "recomputed",
+    "recompute",
+    "fused_linear_cross_entropy",
+    "fused_cross_entropy",
+    "chunked_cross_entropy",
+    "chunked_logprob",
+    "chunked_divergence",
+    "all_to_all",
+)
 BACK: dict[Collective, Collective] = {
     "all_gather": "reduce_scatter",
     "reduce_scatter": "all_gather",
@@ -27,8 +38,9 @@ ATTENTION_BACKWARD = 2.5  # five products for two (Dao2023, sec. 3.2): the score
 
 
 class Exchange(NamedTuple):
-    """What the ranks of a group do with the parts that they have. `beside`: it can run beside the kernel that it is for, as a ring can
-    beside attention."""
+    """What the ranks of a group do with the parts that they have. `beside`: it can run beside the kernel that it is
+    for, as a ring can beside attention.
+    """
 
     group: Group
     collective: Collective
@@ -41,7 +53,8 @@ class Work(NamedTuple):
     `flops` for each unit of `per`; `bytes` read and written, or sent, by extent. Of a product: `outer` are the
     rows of the weight, `is_cut` where ranks share them; `quantised`: its operands may be narrower than 16 bit.
     `kernels`: how many this stands for. `causal`: of attention, a token sees none after it; `fused`: its kernel
-    skips what the mask takes out. `exchange`: what ranks do to send these bytes, of such work alone. `name` is for people: nothing reads it.
+    skips what the mask takes out. `exchange`: what ranks do to send these bytes, of such work alone. `name` is for
+    people: nothing reads it.
     """
 
     name: str
@@ -159,12 +172,16 @@ class Worked:
         return []
 
     def expand(self, packed: float, shapes: Iterable[tuple[float, float, Extent]]) -> None:
-        """The weights of the next product are made whole before it, and for the gradient of its input once more: bitsandbytes,
-        autograd/_functions.py (MatMul4Bit). `packed`: bytes a parameter as stored; `shapes`: parameters, bytes a parameter when whole."""
+        """The weights of the next product are made whole before it, and for the gradient of its input once more:
+        bitsandbytes, autograd/_functions.py (MatMul4Bit). `packed`: bytes a parameter as stored; `shapes`:
+        parameters, bytes a parameter when whole.
+        """
         self.expanded = [(elements, packed, whole, extent) for elements, whole, extent in shapes]
 
     def head(self, name: str, inner: float, outer: float, *, trains: bool) -> None:
-        """The products of a head whose loss is one kernel with it: forward, and the gradients, which it makes at once."""
+        """The products of a head whose loss is one kernel with it: forward, and the gradients, which it makes at
+        once.
+        """
         per, parameters = Extent("token", "tensor"), Extent("parameter", "vocab")
         moved = {Extent("token", "gathered"): 2 * outer, parameters: 2 * inner * outer}
         made = Work(name, "product", self.when, 2 * inner * outer, per, moved, outer, is_cut=True)
@@ -217,8 +234,18 @@ class Worked:
             ((each.extent, _size(each)) for each in (*given, out)),
             ((extent, elements * whole) for elements, _, whole, extent in expanded),
         )
-        made = Work(scope, "experts" if routed else "product", self.when, 2 * inner * outer * self.copies, per, moved, outer,
-                    self.copies, is_cut, quantised)  # fmt: skip
+        made = Work(
+            scope,
+            "experts" if routed else "product",
+            self.when,
+            2 * inner * outer * self.copies,
+            per,
+            moved,
+            outer,
+            self.copies,
+            is_cut,
+            quantised,
+        )
         # packed weights are read, whole ones written, which the product then reads
         passing = _sum((extent, elements * (packed + whole)) for elements, packed, whole, extent in expanded)
         first = [Work(scope, "move", self.when, bytes=passing, kernels=len(expanded))] if expanded else []
@@ -253,7 +280,9 @@ class Worked:
         return [made._replace(when="backward", flops=passes * made.flops, bytes=back)]
 
     def backward(self, node: Operation, gradients: Iterable[SizedTensor | None]) -> None:
-        """Notes what a derivative has just done; it has been given these gradients, and has read what the node saved."""
+        """Notes what a derivative has just done; it has been given these gradients, and has read what the node
+        saved.
+        """
         if node.exchange is not None:
             first = next(each for each in gradients if each is not None)
             back = node.exchange._replace(collective=BACK[node.exchange.collective])
@@ -281,8 +310,10 @@ def together(done: Sequence[Work]) -> tuple[Work, ...]:
     for each in done:
         if each.kind == "move":
             moves.setdefault(each.when, []).append(each)
-    summed = [Work("reads and writes", "move", when, bytes=_sum(*(each.bytes.items() for each in many)), kernels=len(many))
-              for when, many in moves.items()]  # fmt: skip
+    summed = [
+        Work("reads and writes", "move", when, bytes=_sum(*(each.bytes.items() for each in many)), kernels=len(many))
+        for when, many in moves.items()
+    ]
     return (*(each for each in done if each.kind != "move"), *summed)
 
 

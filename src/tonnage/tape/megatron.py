@@ -1,8 +1,9 @@
 """What layers are written with in Megatron-core: modules of Transformer Engine, sequence parallelism, fused kernels.
 
-Sources: Transformer Engine, transformer_engine/pytorch/module/{linear,layernorm_linear,grouped_linear,base}.py, ops/basic, and
-attention/dot_product_attention; Megatron-core, megatron/core/{fusions,transformer,tensor_parallel}. Under sequence parallelism the
-stream is cut ("whole" extents); what a column-parallel product gathers is not ("gathered").
+Sources: Transformer Engine, transformer_engine/pytorch/module/{linear,layernorm_linear,grouped_linear,base}.py,
+ops/basic, and attention/dot_product_attention; Megatron-core, megatron/core/{fusions,transformer,tensor_parallel}.
+Under sequence parallelism the stream is cut ("whole" extents); what a column-parallel product gathers is not
+("gathered").
 """
 
 from collections.abc import Callable, Sequence
@@ -37,12 +38,17 @@ class Shape(NamedTuple):
 
 
 class MegatronCode(Native):
-    """The words of a layer as Megatron-core's modules carry them out. `shapes`: weights whose gradients are fused into their sums."""
+    """The words of a layer as Megatron-core's modules carry them out. `shapes`: weights whose gradients are fused
+    into their sums.
+    """
 
     def __init__(self, setting: Setting):
         super().__init__(setting)
-        self.setting = setting if isinstance(setting, MegatronSetting) else MegatronSetting(
-            **{name: getattr(setting, name) for name in setting.__struct_fields__})  # fmt: skip
+        self.setting = (
+            setting
+            if isinstance(setting, MegatronSetting)
+            else MegatronSetting(**{name: getattr(setting, name) for name in setting.__struct_fields__})
+        )
         self.shapes: dict[Shape, None] = {}
 
     def moment(self, name: str) -> None:
@@ -56,8 +62,19 @@ class MegatronCode(Native):
 
     # ---- linear layers ----
 
-    def linear(self, name: str, x: Tensor, weights: Sequence[Held], out: float, extent: Extent = TOKEN, *, is_module: bool = True) -> Tensor:  # fmt: skip
-        """Column-parallel if it cuts its output, row-parallel if its input is cut, else on every rank (TELinear, duplicated)."""
+    def linear(
+        self,
+        name: str,
+        x: Tensor,
+        weights: Sequence[Held],
+        out: float,
+        extent: Extent = TOKEN,
+        *,
+        is_module: bool = True,
+    ) -> Tensor:
+        """Column-parallel if it cuts its output, row-parallel if its input is cut, else on every rank (TELinear,
+        duplicated).
+        """
         with self.inside(name):
             if extent.split == "tensor" and x.extent.split != "tensor":
                 return self._product(x, weights, out, extent, Shape(out, x.elements, "rows"), gathers=True)
@@ -65,7 +82,9 @@ class MegatronCode(Native):
             return self._product(x, weights, out, extent, Shape(out, x.elements, cut), gathers_gradient=bool(cut))
 
     def output_projection(self, x: Tensor, weights: Sequence[Held], out: float) -> Tensor:
-        """Attention's last product: its input is kept by attention in 16 bit, and so by this one but under delayed scaling."""
+        """Attention's last product: its input is kept by attention in 16 bit, and so by this one but under delayed
+        scaling.
+        """
         with self.inside("linear_proj"):
             shape = Shape(out, x.elements, "columns")
             return self._product(
@@ -84,8 +103,19 @@ class MegatronCode(Native):
             return x
         return self.new(x.elements, STORED[self.setting.fp8], x.extent, ".".join([*self.scope, "input in fp8"]))
 
-    def _product(self, x: Tensor, weights: Sequence[Held], out: float, extent: Extent, shape: Shape, *, gathers: bool = False,
-                 gathers_gradient: bool = False, copies: bool = False, original: bool = False) -> Tensor:  # fmt: skip
+    def _product(
+        self,
+        x: Tensor,
+        weights: Sequence[Held],
+        out: float,
+        extent: Extent,
+        shape: Shape,
+        *,
+        gathers: bool = False,
+        gathers_gradient: bool = False,
+        copies: bool = False,
+        original: bool = False,
+    ) -> Tensor:
         self.shapes[shape] = None
         made = self.new(out, x.width, extent)
         held = [self.weight(*each[:3]) for each in weights]
@@ -159,8 +189,21 @@ class MegatronCode(Native):
         cosines, sines = self.new(of * part, x.width, GATHERED), self.new(of * part, x.width, GATHERED)
         return self.add(self.mul(x, cosines), self.mul(self.mapped("rotate_half", x), sines))
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, *, kv_heads: int = 1, by_heads: bool = False, is_masked: bool = False,
-               sinks: bool = False, causal: bool = True, cross: bool = False) -> Tensor:  # fmt: skip
+    def attend(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        heads: int,
+        out: float,
+        *,
+        kv_heads: int = 1,
+        by_heads: bool = False,
+        is_masked: bool = False,
+        sinks: bool = False,
+        causal: bool = True,
+        cross: bool = False,
+    ) -> Tensor:
         """Flash or cuDNN attention, or the one of separate products."""
         made = self.core(lambda q, k, v: self._core(q, k, v, heads, out), q, k, v)
         own = self.setting.context_parallel
@@ -206,7 +249,9 @@ class MegatronCode(Native):
         return made
 
     def _ring(self, own: float, out: float, q: Tensor) -> None:
-        """Forward: keys and values of all context ranks stay named, in a ring also the outputs of its steps, half of them of half length."""
+        """Forward: keys and values of all context ranks stay named, in a ring also the outputs of its steps, half of
+        them of half length.
+        """
         ranks = self.setting.context_parallel_size
         steps = (ranks + 1) / 2 * out if self.setting.context_parallel == "p2p" else 0
         held = self.new(ranks * own + steps, q.width, q.extent)
@@ -214,7 +259,9 @@ class MegatronCode(Native):
         del held
 
     def _other_keys(self, own: float) -> float:
-        """Keys and values of other context ranks, and their gradients: two more pairs in a ring, all of them when gathered."""
+        """Keys and values of other context ranks, and their gradients: two more pairs in a ring, all of them when
+        gathered.
+        """
         if self.setting.context_parallel == "p2p":
             return 3 * own
         return 2 * own * self.setting.context_parallel_size if self.setting.context_parallel == "allgather" else 0
@@ -240,6 +287,11 @@ class MegatronCode(Native):
             made = self.new(out, x.width, x.extent)
             kept = self.like(x, 1) if self.setting.fp8_input_store else x
             shapes = [shape_of(each) for each in ((x,) if chosen is None else (x, chosen))]
-            self.note("fused", [made], [x, chosen] if chosen is not None else [x], [kept, chosen],
-                      lambda _: [self.new(*shape) for shape in shapes])  # fmt: skip
+            self.note(
+                "fused",
+                [made],
+                [x, chosen] if chosen is not None else [x],
+                [kept, chosen],
+                lambda _: [self.new(*shape) for shape in shapes],
+            )
             return made

@@ -10,7 +10,8 @@ ContextParallel = Literal["", "a2a", "p2p", "allgather"]
 Recipe = Literal["", "delayed", "tensorwise", "blockwise", "mxfp8"]
 CrossEntropy = Literal["te", "native", "unfused"]
 
-# Bytes of a number as an fp8 recipe stores it: scales for 32, or for 128, numbers (Transformer Engine, pytorch/tensor/*).
+# Bytes of a number as an fp8 recipe stores it: scales for 32, or for 128, numbers (Transformer Engine,
+# pytorch/tensor/*).
 STORED: dict[str, float] = {"delayed": 1, "tensorwise": 1, "mxfp8": 1 + 1 / 32, "blockwise": 1 + 4 / 128}
 
 # What a release of Megatron-core or of Transformer Engine was the first to do, of those that were read:
@@ -43,11 +44,13 @@ SINCE: dict[str, tuple[Literal["core", "engine"], Release]] = {
 class MegatronSetting(Setting, frozen=True, kw_only=True):
     """`core`, `engine`: releases of Megatron-core and of Transformer Engine. Names follow Megatron's options.
 
-    `tensor_parallel`: more than one such rank; `sequence_parallel`: with them. `recompute_modules` hold where `recompute` is "selective".
-    `fp8_input_store`: activation_func_fp8_input_store. `expert_parallel`, `expert_tensor_parallel`: more than one such rank;
-    `local_experts`: more than one expert a rank. `router_pre_softmax`, `router_groups`, `aux_loss`, `router_fp32`: the router's
-    options; `score`: "" as the model has it. `capacity`: tokens beyond an expert's capacity are dropped, and each expert's
-    input is padded to it.
+    `tensor_parallel`: more than one such rank; `sequence_parallel`: with them. `recompute_modules` hold where
+    `recompute` is "selective".
+    `fp8_input_store`: activation_func_fp8_input_store. `expert_parallel`, `expert_tensor_parallel`: more than one such
+    rank;
+    `local_experts`: more than one expert a rank. `router_pre_softmax`, `router_groups`, `aux_loss`, `router_fp32`: the
+    router's options; `score`: "" as the model has it. `capacity`: tokens beyond an expert's capacity are dropped, and
+    each expert's input is padded to it.
     """
 
     core: Release = (0, 18)

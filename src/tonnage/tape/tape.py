@@ -1,7 +1,7 @@
 """Storages that die when nobody holds them, nodes that keep what their derivative needs, and backward through them.
 
-Reference counting is Python's own, as it is in PyTorch: a local variable of a forward pass holds its tensor just as long as the
-one of the real model does.
+Reference counting is Python's own, as it is in PyTorch: a local variable of a forward pass holds its tensor just as
+long as the one of the real model does.
 """
 
 import sys
@@ -70,20 +70,32 @@ class Slot:
 
 
 class Tensor:
-    """`elements` numbers of `width` bytes for each unit of its extent. `storage`: None where others hold it all along (parameters).
+    """`elements` numbers of `width` bytes for each unit of its extent. `storage`: None where others hold it all along
+    (parameters).
 
-    `slot`: None where no gradient is asked for. `is_view`: its base is held too, so autograd does not add to it in place.
+    `slot`: None where no gradient is asked for. `is_view`: its base is held too, so autograd does not add to it in
+    place.
     """
 
     __slots__ = ("elements", "extent", "is_view", "slot", "storage", "width")
 
-    def __init__(self, storage: Storage | None, elements: float, width: float, extent: Extent, slot: Slot | None = None, is_view: bool = False):  # fmt: skip
+    def __init__(
+        self,
+        storage: Storage | None,
+        elements: float,
+        width: float,
+        extent: Extent,
+        slot: Slot | None = None,
+        is_view: bool = False,
+    ):
         self.storage, self.elements, self.width, self.extent = storage, elements, width, extent
         self.slot, self.is_view = slot, is_view
 
     def alias(self, slot: Slot | None = None, *, elements: float | None = None, is_view: bool = False) -> "Tensor":
         """The same storage under another name; `elements`: a part of it."""
-        return Tensor(self.storage, self.elements if elements is None else elements, self.width, self.extent, slot, is_view)  # fmt: skip
+        return Tensor(
+            self.storage, self.elements if elements is None else elements, self.width, self.extent, slot, is_view
+        )
 
 
 Gradients = Sequence[Tensor | None]
@@ -132,9 +144,18 @@ class Tape:
         """A new tensor as large as another one."""
         return self.new(other.elements, other.width if width is None else width, other.extent)
 
-    def note(self, name: str, out: Sequence[Tensor], inputs: Sequence[Tensor | None], saved: Sequence[Tensor | None],
-             derivative: Derivative, exchange: Exchange | None = None) -> None:  # fmt: skip
-        """Writes down an operation, if a gradient is asked for of one of its inputs. `exchange`: what it is, where ranks send each other parts."""
+    def note(
+        self,
+        name: str,
+        out: Sequence[Tensor],
+        inputs: Sequence[Tensor | None],
+        saved: Sequence[Tensor | None],
+        derivative: Derivative,
+        exchange: Exchange | None = None,
+    ) -> None:
+        """Writes down an operation, if a gradient is asked for of one of its inputs. `exchange`: what it is, where
+        ranks send each other parts.
+        """
         slots = [each.slot if each is not None else None for each in inputs]
         work = self.worked.forward(name, ".".join([*self.scope, name]), out, inputs, self.quantised, exchange)
         if not self.records or not any(slots):

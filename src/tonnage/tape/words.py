@@ -1,6 +1,7 @@
 """The words of a forward pass: PyTorch's operations, each with what its derivative saves and allocates.
 
-What is saved: torch, tools/autograd/derivatives.yaml. What CUDA kernels allocate inside: aten/src/ATen/native, as named.
+What is saved: torch, tools/autograd/derivatives.yaml. What CUDA kernels allocate inside: aten/src/ATen/native, as
+named.
 """
 
 from collections.abc import Sequence
@@ -114,7 +115,10 @@ class Words(Tape):
 
         def derivative(gradients: Gradients) -> Gradients:
             g = first_gradient(gradients)
-            return [(g.alias() if g.width == w else self.like(g, w)) if a else None for w, a in zip(widths, asked, strict=True)]  # fmt: skip
+            return [
+                (g.alias() if g.width == w else self.like(g, w)) if a else None
+                for w, a in zip(widths, asked, strict=True)
+            ]
 
         self.note("add", [out], [x, y], [], derivative)
         return out
@@ -135,7 +139,9 @@ class Words(Tape):
         return out
 
     def mul(self, x: Tensor, y: Tensor) -> Tensor:
-        """A product saves what the other's gradient needs; the gradient of a smaller factor is summed from a whole product."""
+        """A product saves what the other's gradient needs; the gradient of a smaller factor is summed from a whole
+        product.
+        """
         out = self.like(_larger(x, y), max(x.width, y.width))
         shapes = shape_of(x), shape_of(y)
         asked = x.slot is not None, y.slot is not None
@@ -192,8 +198,9 @@ class Words(Tape):
         return made
 
     def softmax(self, x: Tensor, width: float | None = None) -> Tensor:
-        """Keeps its result, of `width` bytes a number. Its backward first makes the product of gradient and result (cuda/SoftMax.cu:
-        softmax_backward_cuda_out)."""
+        """Keeps its result, of `width` bytes a number. Its backward first makes the product of gradient and result
+        (cuda/SoftMax.cu: softmax_backward_cuda_out).
+        """
         out = self.like(x, width)
         like = shape_of(x)
 
@@ -254,7 +261,9 @@ class Words(Tape):
         return out
 
     def filled(self, parts: Sequence[Tensor]) -> Tensor:
-        """An empty tensor, and parts copied into it one after the other: each copy's derivative copies the whole gradient."""
+        """An empty tensor, and parts copied into it one after the other: each copy's derivative copies the whole
+        gradient.
+        """
         out = self.new(sum(part.elements for part in parts), parts[0].width, parts[0].extent)
         for part in parts:
             out = self._filled(out, part)
@@ -287,7 +296,9 @@ class Words(Tape):
         return out
 
     def gathered(self, x: Tensor, elements: float, extent: Extent, index: float) -> Tensor:
-        """Rows or numbers picked by an index, `index` bytes a token of which are kept; the gradient is put into zeros."""
+        """Rows or numbers picked by an index, `index` bytes a token of which are kept; the gradient is put into
+        zeros.
+        """
         out, kept = self.new(elements, x.width, extent), self.new(index, 1, extent)
         like = shape_of(x)
 
@@ -310,7 +321,14 @@ class Words(Tape):
 
     # ---- products ----
 
-    def product(self, x: Tensor, weights: Sequence[Tensor], elements: float, extent: Extent = TOKEN, biases: Sequence[Tensor] = ()) -> Tensor:  # fmt: skip
+    def product(
+        self,
+        x: Tensor,
+        weights: Sequence[Tensor],
+        elements: float,
+        extent: Extent = TOKEN,
+        biases: Sequence[Tensor] = (),
+    ) -> Tensor:
         """x times weights that stand side by side: saves what the other's gradient needs."""
         out = self.new(elements, x.width, extent)
         shape, asked, trains = shape_of(x), x.slot is not None, any(weight.slot for weight in weights)

@@ -56,8 +56,10 @@ class Comparison(Struct, frozen=True, kw_only=True):
     def to_dict(self) -> dict[str, Any]:
         return {
             "rows": [{**to_builtins(row), "difference_bytes": row.difference} for row in self.rows],
-            "traced_bytes": self.traced_bytes, "analytic_bytes": self.analytic_bytes, "relative_error": self.relative_error,
-        }  # fmt: skip
+            "traced_bytes": self.traced_bytes,
+            "analytic_bytes": self.analytic_bytes,
+            "relative_error": self.relative_error,
+        }
 
 
 def compare(traced: TraceAnswer, phases: tuple[Term, ...]) -> Comparison:
@@ -71,9 +73,10 @@ def compare(traced: TraceAnswer, phases: tuple[Term, ...]) -> Comparison:
             value = round(_part(fullest, part)) if fullest is not None else 0
             rows.append(Row(stage, part, sum(parts.get(category, 0) for category in categories), value))
     return Comparison(
-        rows=tuple(rows), traced_bytes=max(sum(parts.values()) for parts in peaks.values()),
+        rows=tuple(rows),
+        traced_bytes=max(sum(parts.values()) for parts in peaks.values()),
         analytic_bytes=round(max(map(_tensors, phases))),
-    )  # fmt: skip
+    )
 
 
 def analytic_phases(model: Model, options: TraceOptions, accelerator: str = "H100-SXM-80GB") -> tuple[Term, ...]:
@@ -82,17 +85,26 @@ def analytic_phases(model: Model, options: TraceOptions, accelerator: str = "H10
         raise MissingDatum("the analytic estimate is of training whole models: no fewer layers, no generation.")
     world = options.world_size or 1
     made = train(
-        model, cluster(accelerator if world == 1 else f"{world}x{accelerator}"),
+        model,
+        cluster(accelerator if world == 1 else f"{world}x{accelerator}"),
         TrainingOptions(
-            sequence_length=options.sequence_length, micro_batch_size=options.micro_batch_size, num_microbatches=options.num_microbatches,
-            precision=options.precision, optimizer=options.optimizer, recompute=options.recompute,
+            sequence_length=options.sequence_length,
+            micro_batch_size=options.micro_batch_size,
+            num_microbatches=options.num_microbatches,
+            precision=options.precision,
+            optimizer=options.optimizer,
+            recompute=options.recompute,
             runtime={"single": "transformers"}.get(options.runtime or "single", options.runtime),
-            tensor_parallel_size=options.tensor_parallel_size, attention=ATTENTION.get(options.attention or ""),
-            model_code="transformers", method="lora" if options.lora_rank else None, lora_rank=options.lora_rank, base_weights=options.base,
+            tensor_parallel_size=options.tensor_parallel_size,
+            attention=ATTENTION.get(options.attention or ""),
+            model_code="transformers",
+            method="lora" if options.lora_rank else None,
+            lora_rank=options.lora_rank,
+            base_weights=options.base,
             upcast_base=options.upcast_base if options.base is not None else None,
             optimizer_implementation=_implementation(options),
         ),
-    )  # fmt: skip
+    )
     return made.phases
 
 
@@ -101,7 +113,9 @@ def _tensors(phase: Term) -> float:
 
 
 def _part(phase: Term, part: str) -> float:
-    """A part of a phase; the workspaces of cuBLAS, which the estimate has under the runtime's overhead, are buffers of the trace."""
+    """A part of a phase; the workspaces of cuBLAS, which the estimate has under the runtime's overhead, are buffers
+    of the trace.
+    """
     size = float(phase.child(part).value)
     if part == "communication buffers":
         size += sum(float(term.value) for term in phase.child("runtime overhead").children if "workspace" in term.name)

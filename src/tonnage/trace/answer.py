@@ -16,13 +16,19 @@ SCHEMA = "tonnage/1"
 SOURCE = "PyTorch, c10/cuda/CUDACachingAllocator.cpp"
 METHOD = "replay of recorded allocations through a model of PyTorch's caching allocator"
 _NAMES: dict[Category, str] = {
-    "parameter": "weights", "gradient": "gradients", "optimizer": "optimizer", "activation": "activations",
-    "temporary": "temporary", "buffer": "buffers and workspaces",
-}  # fmt: skip
+    "parameter": "weights",
+    "gradient": "gradients",
+    "optimizer": "optimizer",
+    "activation": "activations",
+    "temporary": "temporary",
+    "buffer": "buffers and workspaces",
+}
 
 
 class TraceAnswer(Struct, frozen=True, kw_only=True):
-    """`replayed`: with the capacity asked for, if any; `least_capacity_bytes`: in how little memory the program still runs."""
+    """`replayed`: with the capacity asked for, if any; `least_capacity_bytes`: in how little memory the program
+    still runs.
+    """
 
     recording: Recording
     replayed: Replay
@@ -51,9 +57,14 @@ class TraceAnswer(Struct, frozen=True, kw_only=True):
             "schema": SCHEMA,
             "question": self.question,
             "verdict": {
-                "fits": self.fits, "needed_bytes": self.least_capacity_bytes + self.outside_bytes, "usable_bytes": self.capacity_bytes,
-                "band": None, "peak_allocated_bytes": run.peak_allocated_bytes, "peak_reserved_bytes": run.peak_reserved_bytes,
-                "retries": run.retries, "failure": None if run.failure is None else to_builtins(run.failure),
+                "fits": self.fits,
+                "needed_bytes": self.least_capacity_bytes + self.outside_bytes,
+                "usable_bytes": self.capacity_bytes,
+                "band": None,
+                "peak_allocated_bytes": run.peak_allocated_bytes,
+                "peak_reserved_bytes": run.peak_reserved_bytes,
+                "retries": run.retries,
+                "failure": None if run.failure is None else to_builtins(run.failure),
             },
             "stages": [to_builtins(stage) for stage in run.stages],
             "memory": self.memory.to_dict(),
@@ -64,22 +75,31 @@ class TraceAnswer(Struct, frozen=True, kw_only=True):
             "attention": dict(recording.attention),
             "unmodelled": dict(recording.unmodelled),
             "warnings": list(recording.notes),
-        }  # fmt: skip
+        }
 
 
 def answer(
-    recording: Recording, settings: Settings | None = None, *, capacity: int | None = None, total: int | None = None, outside: int = 0,
-    points: int = 2000, modules: int = 40,
-) -> TraceAnswer:  # fmt: skip
-    """Replays a recording. `capacity`, `total`, `outside` as `replay` takes them; `points` of the timeline; the `modules` that hold
-    most at the peak."""
+    recording: Recording,
+    settings: Settings | None = None,
+    *,
+    capacity: int | None = None,
+    total: int | None = None,
+    outside: int = 0,
+    points: int = 2000,
+    modules: int = 40,
+) -> TraceAnswer:
+    """Replays a recording. `capacity`, `total`, `outside` as `replay` takes them; `points` of the timeline; the
+    `modules` that hold most at the peak.
+    """
     settings = settings or Settings()
     chosen = profile(recording.profile)
     events = recording.events
     free = replay(events, settings, torch=chosen.torch)
-    run = free if capacity is None else replay(
-        events, settings, capacity=capacity, total=total, outside=outside, torch=chosen.torch
-    )  # fmt: skip
+    run = (
+        free
+        if capacity is None
+        else replay(events, settings, capacity=capacity, total=total, outside=outside, torch=chosen.torch)
+    )
     at = run.peak_position if run.failure is None else run.failure.position
     alive = events.live_at(at)
     question = {
@@ -96,18 +116,34 @@ def answer(
         "allocator": {"value": to_builtins(settings), "from": "given" if settings != Settings() else "default"},
     }
     return TraceAnswer(
-        recording=recording, replayed=run, settings=settings, capacity_bytes=capacity, outside_bytes=outside,
-        least_capacity_bytes=least_capacity(events, settings), memory=_memory(recording, run, alive),
-        modules=tuple(by_module(events, alive)[:modules]), line=timeline(events, points), question=question,
-    )  # fmt: skip
+        recording=recording,
+        replayed=run,
+        settings=settings,
+        capacity_bytes=capacity,
+        outside_bytes=outside,
+        least_capacity_bytes=least_capacity(events, settings),
+        memory=_memory(recording, run, alive),
+        modules=tuple(by_module(events, alive)[:modules]),
+        line=timeline(events, points),
+        question=question,
+    )
 
 
 def _memory(recording: Recording, run: Replay, alive: list[int]) -> Term:
     """Reserved bytes at the peak: tensors by category, what blocks are larger, what is held and not handed out."""
 
     def part(name: str, size: int) -> Term:
-        return Term.by(name, size, "bytes", basis="traced", source=SOURCE, procedure=METHOD, version=recording.torch,
-                       profile=recording.profile, front_end=recording.front_end)  # fmt: skip
+        return Term.by(
+            name,
+            size,
+            "bytes",
+            basis="traced",
+            source=SOURCE,
+            procedure=METHOD,
+            version=recording.torch,
+            profile=recording.profile,
+            front_end=recording.front_end,
+        )
 
     held = by_category(recording.events, alive)
     requested = sum(held.values())

@@ -1,8 +1,8 @@
 """Predicted and real memory side by side: totals, categories at the peak, stages.
 
-Fair rules: each side is taken at its own peak. Categories of ours that the real file does not distinguish stand together with
-its own words under "not told". Bytes are as requested; what blocks hold besides is a row of its own, so that the rows sum to
-what is allocated. A difference is predicted less real; its share is of the real figure.
+Fair rules: each side is taken at its own peak. Categories of ours that the real file does not distinguish stand
+together with its own words under "not told". Bytes are as requested; what blocks hold besides is a row of its own, so
+that the rows sum to what is allocated. A difference is predicted less real; its share is of the real figure.
 """
 
 from collections import Counter
@@ -40,14 +40,18 @@ class Row(Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "name": self.name, "predicted_bytes": self.predicted, "real_bytes": self.real, "difference_bytes": self.difference,
+            "name": self.name,
+            "predicted_bytes": self.predicted,
+            "real_bytes": self.real,
+            "difference_bytes": self.difference,
             "relative_error": self.share,
-        }  # fmt: skip
+        }
 
 
 class Beside(Struct, frozen=True, kw_only=True):
-    """`totals`: peaks of allocated and reserved; `categories`: at the peaks, as requested; `stages`: allocated at stages that
-    both name. `notes`: what the real file cannot tell."""
+    """`totals`: peaks of allocated and reserved; `categories`: at the peaks, as requested; `stages`: allocated at
+    stages that both name. `notes`: what the real file cannot tell.
+    """
 
     program: str
     source: str
@@ -85,9 +89,15 @@ def beside(recording: Recording, replay: Replay, foreign: Foreign) -> Beside:
         totals.insert(0, Row("peak allocated", replay.peak_allocated_bytes, foreign.allocated_peak))
     categories = () if foreign.allocated_peak is None else tuple(_categories(recording, replay, foreign))
     return Beside(
-        program=recording.program, source=foreign.source, format=foreign.format, device=foreign.device, totals=tuple(totals),
-        categories=categories, stages=tuple(_stages(replay, foreign)), notes=foreign.notes,
-    )  # fmt: skip
+        program=recording.program,
+        source=foreign.source,
+        format=foreign.format,
+        device=foreign.device,
+        totals=tuple(totals),
+        categories=categories,
+        stages=tuple(_stages(replay, foreign)),
+        notes=foreign.notes,
+    )
 
 
 def _categories(recording: Recording, replay: Replay, foreign: Foreign) -> Iterator[Row]:

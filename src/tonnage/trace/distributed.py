@@ -1,4 +1,6 @@
-"""What a distributed training program is asked to be: sizes and choices, checked before anything is built. Needs no torch."""
+"""What a distributed training program is asked to be: sizes and choices, checked before anything is built. Needs no
+torch.
+"""
 
 import os
 from collections.abc import Mapping
@@ -27,7 +29,9 @@ class World(Struct, frozen=True, kw_only=True):
 
 
 def world_of(environment: Mapping[str, str] = os.environ, size: int = -1, rank: int = -1) -> World:
-    """The world that a program's own arguments name, else what a launcher would have put into WORLD_SIZE and RANK, else one rank."""
+    """The world that a program's own arguments name, else what a launcher would have put into WORLD_SIZE and RANK,
+    else one rank.
+    """
     return World(
         size=size if size >= 0 else _number(environment, "WORLD_SIZE", 1),
         rank=rank if rank >= 0 else _number(environment, "RANK", 0),
@@ -45,9 +49,9 @@ def _number(environment: Mapping[str, str], name: str, otherwise: int) -> int:
 class Distributed(Struct, frozen=True, kw_only=True):
     """A distributed training program of a Hugging Face config.
 
-    `dtype`: of the weights that the optimizer updates; `param_dtype`: of what computes (FSDP2's mixed precision policy, else
-    autocast); `reduce_dtype`: in which FSDP2 reduces gradients. `bucket_cap_mb` is in MiB, as DDP means it. `attention`: None for
-    what transformers chooses.
+    `dtype`: of the weights that the optimizer updates; `param_dtype`: of what computes (FSDP2's mixed precision policy,
+    else autocast); `reduce_dtype`: in which FSDP2 reduces gradients. `bucket_cap_mb` is in MiB, as DDP means it.
+    `attention`: None for what transformers chooses.
     """
 
     kind: Kind = "fsdp2"
@@ -99,13 +103,15 @@ class Distributed(Struct, frozen=True, kw_only=True):
             raise InvalidPlan(f"tensor_parallel_size must divide world_size {world}. Got {width}.")
         if self.kind == "tp" and width not in (1, world):
             raise InvalidPlan(
-                f"kind tp has one group: tensor_parallel_size must be world_size {world}. Got {width}; tp+fsdp2 shards the rest."
+                f"kind tp has one group: tensor_parallel_size must be world_size {world}. Got {width}; "
+                "tp+fsdp2 shards the rest."
             )
         if self.sequence_parallel and not self.is_tensor_parallel:
             raise InvalidPlan(f"sequence_parallel needs kind tp or tp+fsdp2. Got kind {self.kind}.")
         if self.sequence_parallel and self.sequence_length % self.tensor_width:
             raise InvalidPlan(
-                f"sequence_length must be a multiple of tensor_parallel_size {self.tensor_width} under sequence_parallel. Got {self.sequence_length}."
+                f"sequence_length must be a multiple of tensor_parallel_size {self.tensor_width} under "
+                f"sequence_parallel. Got {self.sequence_length}."
             )
 
     @property

@@ -19,7 +19,8 @@ class Variant(Struct, frozen=True, eq=False):
     arguments: Mapping[str, Any] = {}
 
 
-# The figures of the rule fit PyTorch 1.12 and 1.13: one-tensor Adam, 1 MiB for cublasLt inside each addmm, nothing kept.
+# The figures of the rule fit PyTorch 1.12 and 1.13: one-tensor Adam, 1 MiB for cublasLt inside each addmm, nothing
+# kept.
 AS_MEASURED = Variant("as measured", "torch-1.13-a100")
 VARIANTS = (
     AS_MEASURED,

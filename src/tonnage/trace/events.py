@@ -18,8 +18,9 @@ LARGEST = 2**50  # bytes of one allocation; more is a broken file
 
 
 class Allocation(Struct, array_like=True, gc=False):
-    """One piece of memory. `bytes` as requested, `stream` 0 is the default one; `operation`, `module` and `phase` say who made
-    it, and `overlay` that the operation's kernel takes it, which no tensor shows."""
+    """One piece of memory. `bytes` as requested, `stream` 0 is the default one; `operation`, `module` and `phase`
+    say who made it, and `overlay` that the operation's kernel takes it, which no tensor shows.
+    """
 
     bytes: int
     stream: int = 0
@@ -103,11 +104,19 @@ def encode(events: Events, about: dict[str, Any] | None = None) -> bytes:
 
     made = events.allocations
     file = _File(
-        schema=SCHEMA, names=[], bytes=[a.bytes for a in made], streams=[a.stream for a in made],
-        operations=[at(a.operation) for a in made], modules=[at(a.module) for a in made], phases=[at(a.phase) for a in made],
-        categories=[CATEGORIES.index(a.category) for a in made], overlays=[i for i, a in enumerate(made) if a.overlay],
-        order=events.order, marks=events.marks, about=about or {},
-    )  # fmt: skip
+        schema=SCHEMA,
+        names=[],
+        bytes=[a.bytes for a in made],
+        streams=[a.stream for a in made],
+        operations=[at(a.operation) for a in made],
+        modules=[at(a.module) for a in made],
+        phases=[at(a.phase) for a in made],
+        categories=[CATEGORIES.index(a.category) for a in made],
+        overlays=[i for i, a in enumerate(made) if a.overlay],
+        order=events.order,
+        marks=events.marks,
+        about=about or {},
+    )
     file.names = list(names)
     return msgspec.json.encode(file)
 

@@ -1,7 +1,8 @@
 """Memory that kernels take and no tensor shows, by operation, version of PyTorch and GPU.
 
-An overlay looks at one call and says which temporaries live inside it, which workspace stays from now on, or how large the
-storage of its result really is. Torch is not needed here: a call's tensors have `shape`, `dim`, `numel` and `element_size`.
+An overlay looks at one call and says which temporaries live inside it, which workspace stays from now on, or how large
+the storage of its result really is. Torch is not needed here: a call's tensors have `shape`, `dim`, `numel` and
+`element_size`.
 """
 
 from collections.abc import Callable
@@ -14,8 +15,9 @@ from tonnage.trace.profiles import Profile, Version
 
 
 class Effect(Struct, frozen=True, kw_only=True):
-    """`temporaries`: bytes that live together inside the call; `kept`: workspaces (name, bytes) that stay from their first use
-    on each thread; `storage`: bytes of the result's storage."""
+    """`temporaries`: bytes that live together inside the call; `kept`: workspaces (name, bytes) that stay from their
+    first use on each thread; `storage`: bytes of the result's storage.
+    """
 
     temporaries: tuple[int, ...] = ()
     kept: tuple[tuple[str, int], ...] = ()
@@ -32,8 +34,9 @@ class Call(Struct, frozen=True):
 
 
 class Overlay(Struct, frozen=True, kw_only=True):
-    """What `effect` says holds for `operations` from a version of PyTorch to another. `exact`: read from the kernel's source;
-    else an estimate of it."""
+    """What `effect` says holds for `operations` from a version of PyTorch to another. `exact`: read from the
+    kernel's source; else an estimate of it.
+    """
 
     name: str
     operations: tuple[str, ...]
@@ -93,8 +96,9 @@ def _mean_loss(call: Call) -> Effect | None:
 
 
 def _split_kv(call: Call) -> Effect | None:
-    """Few queries on many keys: the keys are split among blocks, whose partial results are fp32. With one query, those of shared
-    heads count as its rows."""
+    """Few queries on many keys: the keys are split among blocks, whose partial results are fp32. With one query,
+    those of shared heads count as its rows.
+    """
     query, key = call.arguments[:2]
     dropout = call.arguments[3] if len(call.arguments) > 3 else call.keywords.get("dropout_p", 0.0)
     if dropout:
@@ -164,23 +168,68 @@ def _embedding_backward(call: Call) -> Effect | None:
 
 _FLASH = "PyTorch, aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp: mha_bwd"
 OVERLAYS = (
-    Overlay(name="cuBLAS workspace", operations=("aten.mm.default", "aten.bmm.default", "aten.baddbmm.default"), effect=_cublas,
-            source="PyTorch, aten/src/ATen/cuda/CublasHandlePool.cpp"),
-    Overlay(name="cublasLt workspace", operations=("aten.addmm.default",), effect=_with_bias,
-            source="PyTorch, aten/src/ATen/cuda/CUDABlas.cpp: gemm_and_bias"),
-    Overlay(name="loss of full size", operations=("aten.mse_loss.default", "aten.smooth_l1_loss.default"), effect=_mean_loss,
-            source="PyTorch, aten/src/ATen/native/BinaryOps.cpp and Loss.cpp: borrowing binary op, resized after"),
-    Overlay(name="flash attention with split keys", operations=("aten._scaled_dot_product_flash_attention.default",), effect=_split_kv,
-            first=(2, 2), source="PyTorch, aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp: set_params_splitkv, num_splits_heuristic"),
-    Overlay(name="flash attention backward", operations=("aten._scaled_dot_product_flash_attention_backward.default",), effect=_flash_backward,
-            first=(2, 0), source=_FLASH),
-    Overlay(name="efficient attention backward", operations=("aten._scaled_dot_product_efficient_attention_backward.default",),
-            effect=_efficient_backward, first=(2, 0), exact=False,
-            source="PyTorch, aten/src/ATen/native/transformers/cuda/attention_backward.cu: delta"),
-    Overlay(name="cuDNN attention backward", operations=("aten._scaled_dot_product_cudnn_attention_backward.default",), effect=_cudnn_backward,
-            first=(2, 5), exact=False, source="PyTorch, aten/src/ATen/native/cudnn/MHA.cpp: workspace of the graph, taken as that of flash attention"),
-    Overlay(name="softmax backward", operations=("aten._softmax_backward_data.default",), effect=_softmax_backward,
-            source="PyTorch, aten/src/ATen/native/cuda/SoftMax.cu: softmax_backward_cuda_out"),
-    Overlay(name="embedding backward", operations=("aten.embedding_dense_backward.default",), effect=_embedding_backward, exact=False,
-            source="PyTorch, aten/src/ATen/native/cuda/Embedding.cu and EmbeddingBackwardKernel.cu"),
-)  # fmt: skip
+    Overlay(
+        name="cuBLAS workspace",
+        operations=("aten.mm.default", "aten.bmm.default", "aten.baddbmm.default"),
+        effect=_cublas,
+        source="PyTorch, aten/src/ATen/cuda/CublasHandlePool.cpp",
+    ),
+    Overlay(
+        name="cublasLt workspace",
+        operations=("aten.addmm.default",),
+        effect=_with_bias,
+        source="PyTorch, aten/src/ATen/cuda/CUDABlas.cpp: gemm_and_bias",
+    ),
+    Overlay(
+        name="loss of full size",
+        operations=("aten.mse_loss.default", "aten.smooth_l1_loss.default"),
+        effect=_mean_loss,
+        source="PyTorch, aten/src/ATen/native/BinaryOps.cpp and Loss.cpp: borrowing binary op, resized after",
+    ),
+    Overlay(
+        name="flash attention with split keys",
+        operations=("aten._scaled_dot_product_flash_attention.default",),
+        effect=_split_kv,
+        first=(2, 2),
+        source=(
+            "PyTorch, aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp: set_params_splitkv, "
+            "num_splits_heuristic"
+        ),
+    ),
+    Overlay(
+        name="flash attention backward",
+        operations=("aten._scaled_dot_product_flash_attention_backward.default",),
+        effect=_flash_backward,
+        first=(2, 0),
+        source=_FLASH,
+    ),
+    Overlay(
+        name="efficient attention backward",
+        operations=("aten._scaled_dot_product_efficient_attention_backward.default",),
+        effect=_efficient_backward,
+        first=(2, 0),
+        exact=False,
+        source="PyTorch, aten/src/ATen/native/transformers/cuda/attention_backward.cu: delta",
+    ),
+    Overlay(
+        name="cuDNN attention backward",
+        operations=("aten._scaled_dot_product_cudnn_attention_backward.default",),
+        effect=_cudnn_backward,
+        first=(2, 5),
+        exact=False,
+        source="PyTorch, aten/src/ATen/native/cudnn/MHA.cpp: workspace of the graph, taken as that of flash attention",
+    ),
+    Overlay(
+        name="softmax backward",
+        operations=("aten._softmax_backward_data.default",),
+        effect=_softmax_backward,
+        source="PyTorch, aten/src/ATen/native/cuda/SoftMax.cu: softmax_backward_cuda_out",
+    ),
+    Overlay(
+        name="embedding backward",
+        operations=("aten.embedding_dense_backward.default",),
+        effect=_embedding_backward,
+        exact=False,
+        source="PyTorch, aten/src/ATen/native/cuda/Embedding.cu and EmbeddingBackwardKernel.cu",
+    ),
+)

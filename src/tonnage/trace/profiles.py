@@ -29,7 +29,8 @@ class Gpu(Struct, frozen=True, kw_only=True):
 class Profile(Struct, frozen=True, kw_only=True):
     """`cublas`, `lt`: how the workspaces of the two libraries are held, and their bytes. `cudnn` as its version number.
 
-    `foreach`: whether optimizers take all parameters at once by default; `inferred`: what of this no source says plainly.
+    `foreach`: whether optimizers take all parameters at once by default; `inferred`: what of this no source says
+    plainly.
     """
 
     torch: Version
@@ -62,7 +63,8 @@ def profile(name: str) -> Profile:
     version = (int(found[1]), int(found[2])) if found[1] else NEWEST
     if not OLDEST <= version <= NEWEST:
         raise InvalidInput(
-            f"profiles reach from torch {_dotted(OLDEST)} to {_dotted(NEWEST)}. Got {_dotted(version)} in {name[:80]!r}."
+            f"profiles reach from torch {_dotted(OLDEST)} to {_dotted(NEWEST)}. Got {_dotted(version)} in "
+            f"{name[:80]!r}."
         )
     return _profile(version, gpu(found[3] or "h100"))
 
@@ -95,10 +97,17 @@ def _profile(version: Version, chosen: Gpu) -> Profile:
     later = version >= _version(sizes["later"])
     large = sizes["large_majors_later"] if later else sizes["large_majors"]
     return Profile(
-        torch=version, gpu=chosen, cublas=row["cublas"], lt=row["lt"], lt_bytes=sizes["lt"], inferred=row.get("inferred", ""),
+        torch=version,
+        gpu=chosen,
+        cublas=row["cublas"],
+        lt=row["lt"],
+        lt_bytes=sizes["lt"],
+        inferred=row.get("inferred", ""),
         cublas_bytes=sizes["cublas_large"] if chosen.capability[0] in large else sizes["cublas"],
-        cudnn=max((_version(since), number) for since, number in data["cudnn"].items() if _version(since) <= version)[1],
-    )  # fmt: skip
+        cudnn=max((_version(since), number) for since, number in data["cudnn"].items() if _version(since) <= version)[
+            1
+        ],
+    )
 
 
 def _version(text: str) -> Version:

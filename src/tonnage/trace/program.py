@@ -1,4 +1,5 @@
-"""What a user gives to be traced: a model with what trains it, or a function that does everything itself. Needs no torch.
+"""What a user gives to be traced: a model with what trains it, or a function that does everything itself. Needs no
+torch.
 
 A dataclass, not a msgspec struct: the same programs are measured on machines that have torch and nothing else.
 """
@@ -16,9 +17,10 @@ STAGES = ("After forward", "After loss", "After backward", "After optimizer step
 class Program:
     """One training program.
 
-    `inputs`: positional (tuple), by name (mapping) or a single one. `loss`: of the model's output, a scalar; None: the output's own
-    `loss`. `optimizer`: of the parameters; None: forward and backward only. `keeps_output`: a script's variables live on through
-    backward and the step, a trainer's do not. `autocast`: "bf16" or "fp16", for torch.autocast on the accelerator.
+    `inputs`: positional (tuple), by name (mapping) or a single one. `loss`: of the model's output, a scalar; None: the
+    output's own `loss`. `optimizer`: of the parameters; None: forward and backward only. `keeps_output`: a script's
+    variables live on through backward and the step, a trainer's do not. `autocast`: "bf16" or "fp16", for
+    torch.autocast on the accelerator.
     """
 
     model: Any
@@ -32,7 +34,9 @@ class Program:
 
 
 def as_program(made: Any, where: str) -> Program:
-    """What a user's function returned, as a Program: one already, a mapping of its fields, or (model, inputs, loss, optimizer)."""
+    """What a user's function returned, as a Program: one already, a mapping of its fields, or (model, inputs, loss,
+    optimizer).
+    """
     if isinstance(made, Program):
         return made
     if isinstance(made, Mapping):
@@ -46,7 +50,8 @@ def as_program(made: Any, where: str) -> Program:
     if isinstance(made, tuple) and 2 <= len(made) <= 4:
         return Program(**dict(zip(("model", "inputs", "loss", "optimizer"), made, strict=False)))
     raise InvalidInput(
-        f"{where} must return a Program, a dict of its fields, or (model, inputs, loss, optimizer). Got {type(made).__name__}."
+        f"{where} must return a Program, a dict of its fields, or (model, inputs, loss, optimizer). Got "
+        f"{type(made).__name__}."
     )
 
 

@@ -1,4 +1,6 @@
-"""What a recording is when it is over: events, and how they came about. Needs no torch; it is written to and read from disk."""
+"""What a recording is when it is over: events, and how they came about. Needs no torch; it is written to and read
+from disk.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -34,8 +36,9 @@ class Answered(Struct, frozen=True):
 
 
 class Recording(Struct, kw_only=True):
-    """`front_end`: meta or cuda; `attention`: calls by backend; `unmodelled`: operations whose kernels may hold memory that is
-    not counted, and how often they ran; `notes`: what a reader must know."""
+    """`front_end`: meta or cuda; `attention`: calls by backend; `unmodelled`: operations whose kernels may hold
+    memory that is not counted, and how often they ran; `notes`: what a reader must know.
+    """
 
     events: Events
     profile: str
@@ -87,12 +90,32 @@ class _About(Struct, kw_only=True):
 
 
 # Kernels that take scratch memory which no overlay counts yet.
-SCRATCH = ("topk", "sort", "argsort", "unique", "nonzero", "cumsum", "index_put", "scatter", "convolution", "cudnn", "_grouped_mm",
-           "_scaled_mm", "histc", "multinomial", "linalg", "fft", "native_batch_norm", "lstm")  # fmt: skip
+SCRATCH = (
+    "topk",
+    "sort",
+    "argsort",
+    "unique",
+    "nonzero",
+    "cumsum",
+    "index_put",
+    "scatter",
+    "convolution",
+    "cudnn",
+    "_grouped_mm",
+    "_scaled_mm",
+    "histc",
+    "multinomial",
+    "linalg",
+    "fft",
+    "native_batch_norm",
+    "lstm",
+)
 
 
 def unmodelled(calls: Mapping[str, int], modelled: Iterable[str]) -> dict[str, int]:
-    """Operations whose kernels are known to take scratch memory, and that no overlay covers. Collectives have no kernels here."""
+    """Operations whose kernels are known to take scratch memory, and that no overlay covers. Collectives have no
+    kernels here.
+    """
     covered = set(modelled)
     found = Counter(
         {

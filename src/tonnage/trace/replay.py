@@ -20,8 +20,9 @@ class Stage(Struct, frozen=True):
 
 
 class Failure(Struct, frozen=True, kw_only=True):
-    """Where memory ran out. `need`: the program wants more than there is; `fragmentation`: it would fit if free memory lay
-    together."""
+    """Where memory ran out. `need`: the program wants more than there is; `fragmentation`: it would fit if free
+    memory lay together.
+    """
 
     position: int
     allocation: int
@@ -46,11 +47,18 @@ class Replay(Struct, frozen=True, kw_only=True):
 
 
 def replay(
-    events: Events, settings: Settings | None = None, *, capacity: int | None = None, total: int | None = None,
-    outside: int = 0, torch: tuple[int, int] = (2, 13), record: bool = False,
-) -> Replay:  # fmt: skip
-    """Runs the events. `capacity`: bytes of the accelerator that the program may use, `outside`: of these, what is not the
-    allocator's (context, communicators); `total`: of the accelerator, as the message prints it."""
+    events: Events,
+    settings: Settings | None = None,
+    *,
+    capacity: int | None = None,
+    total: int | None = None,
+    outside: int = 0,
+    torch: tuple[int, int] = (2, 13),
+    record: bool = False,
+) -> Replay:
+    """Runs the events. `capacity`: bytes of the accelerator that the program may use, `outside`: of these, what is
+    not the allocator's (context, communicators); `total`: of the accelerator, as the message prints it.
+    """
     room = None if capacity is None else max(capacity - outside, 0)
     allocator = Allocator(settings, room, total or capacity, record)
     run = _Run(events, allocator)
@@ -65,10 +73,16 @@ def replay(
         None if run.error is None else _failure(run, events, total or capacity or 0, capacity or 0, outside, torch)
     )
     return Replay(
-        stages=tuple(stages), peak_allocated_bytes=allocator.peak_allocated, peak_reserved_bytes=allocator.peak_reserved,
-        peak_requested_bytes=allocator.peak_requested, peak_position=run.peak_position, retries=allocator.retries,
-        segments=allocator.segments, failure=failure, allocator=allocator,
-    )  # fmt: skip
+        stages=tuple(stages),
+        peak_allocated_bytes=allocator.peak_allocated,
+        peak_reserved_bytes=allocator.peak_reserved,
+        peak_requested_bytes=allocator.peak_requested,
+        peak_position=run.peak_position,
+        retries=allocator.retries,
+        segments=allocator.segments,
+        failure=failure,
+        allocator=allocator,
+    )
 
 
 class _Run:
@@ -119,17 +133,29 @@ def _failure(run: _Run, events: Events, total: int, capacity: int, outside: int,
     room = allocator.capacity or 0
     fits = most_alive(events, allocator) <= room
     message = out_of_memory_message(
-        tried=error.tried, total=total, free=max(room - allocator.reserved, 0), in_use=allocator.reserved + outside,
-        allocated=allocator.allocated, reserved=allocator.reserved, allowed=allocator.allowed, torch=torch,
-    )  # fmt: skip
+        tried=error.tried,
+        total=total,
+        free=max(room - allocator.reserved, 0),
+        in_use=allocator.reserved + outside,
+        allocated=allocator.allocated,
+        reserved=allocator.reserved,
+        allowed=allocator.allowed,
+        torch=torch,
+    )
     return Failure(
-        position=run.position, allocation=events.order[run.position], reason="fragmentation" if fits else "need",
-        message=message, allocated_bytes=allocator.allocated, reserved_bytes=allocator.reserved,
-    )  # fmt: skip
+        position=run.position,
+        allocation=events.order[run.position],
+        reason="fragmentation" if fits else "need",
+        message=message,
+        allocated_bytes=allocator.allocated,
+        reserved_bytes=allocator.reserved,
+    )
 
 
 def most_alive(events: Events, allocator: Allocator) -> int:
-    """The most bytes that were ever alive, each allocation rounded as a block: what no allocator could do with less than."""
+    """The most bytes that were ever alive, each allocation rounded as a block: what no allocator could do with less
+    than.
+    """
     now = most = 0
     for event in events.order:
         size = events.allocations[event if event >= 0 else ~event].bytes

@@ -19,10 +19,12 @@ LARGEST = 2**31
 
 
 class TraceOptions(Struct, frozen=True, kw_only=True):
-    """None: not said. `precision`: of weights and arithmetic; -mixed keeps fp32 weights under autocast, or FSDP2's policy.
+    """None: not said. `precision`: of weights and arithmetic; -mixed keeps fp32 weights under autocast, or FSDP2's
+    policy.
 
-    `lora_rank` trains adapters only, on a base quantised to `base`, which peft's prepare_model_for_kbit_training has prepared (`upcast_base`). `generate` serves: `prompt` tokens of `micro_batch_size`
-    sequences, then `new_tokens` more. `fold`: trace few layers and repeat their events.
+    `lora_rank` trains adapters only, on a base quantised to `base`, which peft's prepare_model_for_kbit_training has
+    prepared (`upcast_base`). `generate` serves: `prompt` tokens of `micro_batch_size` sequences, then `new_tokens`
+    more. `fold`: trace few layers and repeat their events.
     """
 
     mode: Mode = "train"
@@ -51,16 +53,29 @@ class TraceOptions(Struct, frozen=True, kw_only=True):
 
 def checked(model: Model, options: TraceOptions) -> TraceOptions:
     """The options with their defaults filled in. Raises InvalidInput, InvalidPlan, UnknownName."""
-    for name in ("sequence_length", "micro_batch_size", "num_microbatches", "num_layers", "lora_rank", "world_size", "tensor_parallel_size",
-                 "new_tokens", "steps"):  # fmt: skip
+    for name in (
+        "sequence_length",
+        "micro_batch_size",
+        "num_microbatches",
+        "num_layers",
+        "lora_rank",
+        "world_size",
+        "tensor_parallel_size",
+        "new_tokens",
+        "steps",
+    ):
         value = getattr(options, name)
         if value is not None and not 1 <= value <= LARGEST:
             raise InvalidPlan(f"{name} must be from 1 to {LARGEST:,}. Got {value}.")
     for what, value, known in (
-        ("precision", options.precision, PRECISIONS), ("attention", options.attention or "sdpa", ATTENTION), ("recompute policy", options.recompute, ("none", "full")),
-        ("implementation", options.optimizer_implementation, IMPLEMENTATIONS), ("kind of cache", options.cache, ("dynamic", "static")),
-        ("runtime", options.runtime or "single", RUNTIMES), ("mode", options.mode, ("train", "generate")),
-    ):  # fmt: skip
+        ("precision", options.precision, PRECISIONS),
+        ("attention", options.attention or "sdpa", ATTENTION),
+        ("recompute policy", options.recompute, ("none", "full")),
+        ("implementation", options.optimizer_implementation, IMPLEMENTATIONS),
+        ("kind of cache", options.cache, ("dynamic", "static")),
+        ("runtime", options.runtime or "single", RUNTIMES),
+        ("mode", options.mode, ("train", "generate")),
+    ):
         if value not in known:
             raise unknown(f"{what} of a trace", value, known)
     if options.num_layers is not None and options.num_layers > model.num_layers:
@@ -71,7 +86,8 @@ def checked(model: Model, options: TraceOptions) -> TraceOptions:
         raise InvalidInput(f"clip_grad_norm must be above 0. Got {options.clip_grad_norm:g}.")
     if not model.config:
         raise InvalidInput(
-            f"{model.name} has no config that transformers could build it from. A program FILE.py:callable can be traced."
+            f"{model.name} has no config that transformers could build it from. A program FILE.py:callable "
+            "can be traced."
         )
     if options.base is not None and options.lora_rank is None:
         raise InvalidInput("base: a quantised base is frozen; say --lora-rank too.")
@@ -113,9 +129,19 @@ def distributed_plan(options: TraceOptions) -> Distributed:
     else:
         kind = "fsdp2"
     return Distributed(
-        kind=kind, world_size=world, rank=options.rank, tensor_parallel_size=tensor, sequence_length=options.sequence_length or 4096,
-        micro_batch_size=options.micro_batch_size, num_microbatches=options.num_microbatches,
-        recompute="full" if options.recompute == "full" else "none", dtype="fp32" if mixed else compute, param_dtype=compute,
-        reduce_dtype="fp32" if mixed else compute, clip_grad_norm=options.clip_grad_norm, attention=options.attention,
-        num_layers=options.num_layers, steps=options.steps,
-    )  # fmt: skip
+        kind=kind,
+        world_size=world,
+        rank=options.rank,
+        tensor_parallel_size=tensor,
+        sequence_length=options.sequence_length or 4096,
+        micro_batch_size=options.micro_batch_size,
+        num_microbatches=options.num_microbatches,
+        recompute="full" if options.recompute == "full" else "none",
+        dtype="fp32" if mixed else compute,
+        param_dtype=compute,
+        reduce_dtype="fp32" if mixed else compute,
+        clip_grad_norm=options.clip_grad_norm,
+        attention=options.attention,
+        num_layers=options.num_layers,
+        steps=options.steps,
+    )

@@ -1,8 +1,8 @@
 """Reads the files that users name. Every verb and the server open such files here.
 
-A file is a regular file of bounded size. It is opened without blocking, and its kind is checked on the open descriptor, so that a pipe or a
-device that takes its place in between is refused too. `yaml_text`, `toml_text`, `json_text` and `csv_text` parse what was read: in time that
-grows with the size of the text, whatever the text holds.
+A file is a regular file of bounded size. It is opened without blocking, and its kind is checked on the open descriptor,
+so that a pipe or a device that takes its place in between is refused too. `yaml_text`, `toml_text`, `json_text` and
+`csv_text` parse what was read: in time that grows with the size of the text, whatever the text holds.
 """
 
 import os
@@ -15,7 +15,8 @@ from typing import BinaryIO
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.reach import called, why
 
-# O_NONBLOCK: opening a pipe waits for a writer, and some files of /proc wait for data. Windows has none of the flags but the last.
+# O_NONBLOCK: opening a pipe waits for a writer, and some files of /proc wait for data. Windows has none of the flags
+# but the last.
 _FLAGS = (
     os.O_RDONLY
     | getattr(os, "O_NONBLOCK", 0)
@@ -27,7 +28,9 @@ _PIECE = 2**24  # bytes of one read
 
 
 def read_bytes(path: Path, largest: int) -> bytes:
-    """The content of a regular file of at most `largest` bytes. InvalidInput names the file and what is wrong with it."""
+    """The content of a regular file of at most `largest` bytes. InvalidInput names the file and what is wrong with
+    it.
+    """
     with open_regular(path) as file:
         if file_size(file) > largest:
             raise too_large(path, largest)

@@ -40,7 +40,9 @@ def parse(
 
 
 def _whole(digits: str) -> int | float:
-    """A whole number; infinity for one that is larger than any float, which the check of numbers refuses by its field."""
+    """A whole number; infinity for one that is larger than any float, which the check of numbers refuses by its
+    field.
+    """
     return int(digits) if len(digits) < _LONG else -inf if digits.startswith("-") else inf
 
 

@@ -1,6 +1,7 @@
 """TOML within bounds: keys of few parts, numbers of 64 bits, no dates.
 
-tomllib takes time that grows with the square of the parts of a key, so their number is bounded before it reads the text.
+tomllib takes time that grows with the square of the parts of a key, so their number is bounded before it reads the
+text.
 """
 
 import re

@@ -1,8 +1,8 @@
 """YAML within bounds, as plain data: lists, mappings, texts, numbers, true, false and null.
 
-Values are built here from the events of PyYAML's parser, so that no tag, no constructor and no recursion of PyYAML takes part. A plain scalar means
-what YAML 1.1 says, with three exceptions: dates and numbers in base 60 stay texts, and a number that is larger than any float is infinity, which
-those who read the field refuse.
+Values are built here from the events of PyYAML's parser, so that no tag, no constructor and no recursion of PyYAML
+takes part. A plain scalar means what YAML 1.1 says, with three exceptions: dates and numbers in base 60 stay texts, and
+a number that is larger than any float is infinity, which those who read the field refuse.
 """
 
 from collections.abc import Hashable, Iterator
@@ -68,7 +68,9 @@ def _largest() -> int:
 
 
 class _Builder:
-    """Makes values of events. `count`: values so far, each alias as many as it stands for; `row`: the item of the outermost list."""
+    """Makes values of events. `count`: values so far, each alias as many as it stands for; `row`: the item of the
+    outermost list.
+    """
 
     def __init__(self, where: str):
         import yaml

@@ -67,9 +67,20 @@ def validate(rows: Sequence[Row], malformed: Sequence[Malformed] = ()) -> dict[s
 
 def _malformed_line(row: Malformed) -> dict[str, Any]:
     return {
-        "id": row.id, "kind": "malformed", "completeness": "", "metric": "", "main": True, "measured": None, "predicted": None, "unit": "",
-        "relative_error": None, "agrees": None, "band": None, "skipped": row.reason, "notes": [],
-    }  # fmt: skip
+        "id": row.id,
+        "kind": "malformed",
+        "completeness": "",
+        "metric": "",
+        "main": True,
+        "measured": None,
+        "predicted": None,
+        "unit": "",
+        "relative_error": None,
+        "agrees": None,
+        "band": None,
+        "skipped": row.reason,
+        "notes": [],
+    }
 
 
 def _compare(row: Row) -> list[dict[str, Any]]:
@@ -93,10 +104,20 @@ def _line(row: Row, measured: Measured, made: Prediction) -> dict[str, Any]:
     )
     error = (made.value - measured.value) / measured.value if comparable else None  # type: ignore[operator]
     return {
-        "id": row.id, "kind": row.kind, "completeness": row.completeness, "metric": measured.name, "main": measured is row.measured,
-        "measured": measured.value, "predicted": made.value, "unit": measured.unit, "relative_error": error, "agrees": made.agrees,
-        "band": made.band, "skipped": made.skipped, "notes": list(made.notes),
-    }  # fmt: skip
+        "id": row.id,
+        "kind": row.kind,
+        "completeness": row.completeness,
+        "metric": measured.name,
+        "main": measured is row.measured,
+        "measured": measured.value,
+        "predicted": made.value,
+        "unit": measured.unit,
+        "relative_error": error,
+        "agrees": made.agrees,
+        "band": made.band,
+        "skipped": made.skipped,
+        "notes": list(made.notes),
+    }
 
 
 def _summary(rows: Sequence[Row], compared: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -118,8 +139,14 @@ def _group(kind: str, completeness: str, source: str, lines: Sequence[Mapping[st
     covered = sum(line["relative_error"] is not None or line["agrees"] is not None for line in lines)
     inside = [line["band"][0] <= line["measured"] <= line["band"][1] for line in lines if line["band"]]
     return {
-        "kind": kind, "completeness": completeness, "source": source or "all", "rows": len(lines), "covered": covered,
-        "mean_abs": mean(errors) if errors else None, "median_abs": median(errors) if errors else None,
-        "p90_abs": errors[max(-(-9 * len(errors) // 10) - 1, 0)] if errors else None, "bias": mean(signed) if signed else None,
+        "kind": kind,
+        "completeness": completeness,
+        "source": source or "all",
+        "rows": len(lines),
+        "covered": covered,
+        "mean_abs": mean(errors) if errors else None,
+        "median_abs": median(errors) if errors else None,
+        "p90_abs": errors[max(-(-9 * len(errors) // 10) - 1, 0)] if errors else None,
+        "bias": mean(signed) if signed else None,
         "inside_band": sum(inside) / len(inside) if inside else None,
-    }  # fmt: skip
+    }

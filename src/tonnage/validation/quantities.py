@@ -6,7 +6,17 @@ from msgspec import Struct
 
 from tonnage.kernel.units import GB, GIB, KIB, MB, MIB
 
-BYTES: Mapping[str, float] = {"bytes": 1, "KiB": KIB, "MiB": MIB, "GiB": GIB, "TiB": 1024 * GIB, "kB": 1e3, "MB": MB, "GB": GB, "TB": 1e12}  # fmt: skip
+BYTES: Mapping[str, float] = {
+    "bytes": 1,
+    "KiB": KIB,
+    "MiB": MIB,
+    "GiB": GIB,
+    "TiB": 1024 * GIB,
+    "kB": 1e3,
+    "MB": MB,
+    "GB": GB,
+    "TB": 1e12,
+}
 SECONDS: Mapping[str, float] = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "days": 86400.0}
 COUNT: Mapping[str, float] = {"count": 1}
 PERCENT: Mapping[str, float] = {"%": 100, "fraction": 1}  # what a share is multiplied by
@@ -20,7 +30,9 @@ def _rates(*names: str) -> Mapping[str, float]:
 
 
 class Quantity(Struct, frozen=True):
-    """One thing that a row may measure. `units`: by name, in base units; `kind`: of the rows whose main figure it is."""
+    """One thing that a row may measure. `units`: by name, in base units; `kind`: of the rows whose main figure it
+    is.
+    """
 
     verb: str
     kind: str
@@ -29,7 +41,9 @@ class Quantity(Struct, frozen=True):
 
 
 QUANTITIES: Mapping[str, Quantity] = {
-    "parameters": Quantity("models", "params", COUNT, "parameters of the checkpoint, layers of multi-token prediction too"),
+    "parameters": Quantity(
+        "models", "params", COUNT, "parameters of the checkpoint, layers of multi-token prediction too"
+    ),
     # memory of training
     "allocated_memory": Quantity("train", "train_memory", BYTES, "tensors: max_memory_allocated"),
     "reserved_memory": Quantity("train", "train_memory", BYTES, "with what the allocator keeps: max_memory_reserved"),
@@ -75,8 +89,12 @@ QUANTITIES: Mapping[str, Quantity] = {
     "output_tokens_per_second": Quantity("serve", "infer_speed", _rates("tokens"), "output tokens of all requests"),
     "input_tokens_per_second": Quantity("serve", "infer_speed", _rates("tokens"), "input tokens of all requests"),
     "requests_per_second": Quantity("serve", "infer_speed", _rates("requests"), "finished requests"),
-    "request_tokens_per_second": Quantity("serve", "infer_speed", {"tokens/s": 1}, "input and output tokens of one request over its time"),
-    "generation_tokens_per_second": Quantity("serve", "infer_speed", {"tokens/s": 1}, "output tokens of one request over its time"),
+    "request_tokens_per_second": Quantity(
+        "serve", "infer_speed", {"tokens/s": 1}, "input and output tokens of one request over its time"
+    ),
+    "generation_tokens_per_second": Quantity(
+        "serve", "infer_speed", {"tokens/s": 1}, "output tokens of one request over its time"
+    ),
     "prefill_tokens_per_second": Quantity("serve", "infer_speed", {"tokens/s": 1}, "uncached input tokens over TTFT"),
     "decode_tokens_per_second": Quantity("serve", "infer_speed", {"tokens/s": 1}, "1 / TPOT"),
     # collectives and links
@@ -86,6 +104,6 @@ QUANTITIES: Mapping[str, Quantity] = {
     "copy_bandwidth": Quantity("collectives", "collective", BANDWIDTH, "one copy over the `link`"),
     "effective_bandwidth": Quantity("collectives", "collective", BANDWIDTH, "what collectives get of the `link`"),
     "memory_copy_bandwidth": Quantity("collectives", "collective", BANDWIDTH, "a copy inside the accelerator's memory"),
-}  # fmt: skip
+}
 KINDS: Mapping[str, str] = {name: quantity.kind for name, quantity in QUANTITIES.items()}
 VERBS = ("train", "serve", "models", "collectives")

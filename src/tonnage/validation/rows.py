@@ -200,8 +200,11 @@ def _check_row(row: Row, where: str) -> None:
 
 def _measured_parts(item: Mapping[str, Any]) -> Iterable[tuple[str, Mapping[str, Any]]]:
     also = item.get("also")
-    listed = [("measured", item.get("measured")), *((f"also[{n}]", part) for n, part in enumerate(also or []))] if isinstance(
-        also, list | None) else [("measured", item.get("measured"))]  # fmt: skip
+    listed = (
+        [("measured", item.get("measured")), *((f"also[{n}]", part) for n, part in enumerate(also or []))]
+        if isinstance(also, list | None)
+        else [("measured", item.get("measured"))]
+    )
     return [(name, part) for name, part in listed if isinstance(part, Mapping)]
 
 

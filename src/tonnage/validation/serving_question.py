@@ -14,9 +14,20 @@ OTHER = "other"  # an engine that tonnage does not describe: weights, cache and 
 MAX_COUNT = 1_000_000_000
 # The least that an input may be; shares are at most 1, and all others are numbers from 0 on.
 AT_LEAST_ONE = (
-    "context", "concurrency", "tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size", "attention_data_parallel_size",
-    "data_parallel_size", "max_num_batched_tokens", "max_num_seqs", "poll_passes", "input_tokens", "output_tokens", "rounds",
-)  # fmt: skip
+    "context",
+    "concurrency",
+    "tensor_parallel_size",
+    "pipeline_parallel_size",
+    "expert_parallel_size",
+    "attention_data_parallel_size",
+    "data_parallel_size",
+    "max_num_batched_tokens",
+    "max_num_seqs",
+    "poll_passes",
+    "input_tokens",
+    "output_tokens",
+    "rounds",
+)
 ABOVE_ZERO = ("gpu_memory_utilization", "requests_per_second", "burstiness")
 SHARES = ("gpu_memory_utilization", "spread", "acceptance")
 NULLABLE = ("concurrency", "requests_per_second")  # of a load: as many as the replica holds

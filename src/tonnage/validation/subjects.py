@@ -102,8 +102,13 @@ def _machine(text: str) -> Machine:
 
 def _unnamed() -> Accelerator:
     return Accelerator(
-        name=UNNAMED, vendor="NVIDIA", kind="gpu", generation="", memory=Memory(nominal_bytes=UNNAMED_MEMORY), dense_flops={}
-    )  # fmt: skip
+        name=UNNAMED,
+        vendor="NVIDIA",
+        kind="gpu",
+        generation="",
+        memory=Memory(nominal_bytes=UNNAMED_MEMORY),
+        dense_flops={},
+    )
 
 
 def _accelerator(said: Any) -> Accelerator:

@@ -64,7 +64,9 @@ def answered(verb: str, question: Mapping[str, Any], within: Reach) -> Answer | 
         _log.exception("an answer of %s failed", verb)
         return Refusal(500, "Internal", "the server failed; its log says why.")
     if len(body) > LARGEST:
-        return Refusal(422, "TooLarge", f"the answer has {len(body):,} bytes, and at most {LARGEST:,} are sent: ask for less.")  # fmt: skip
+        return Refusal(
+            422, "TooLarge", f"the answer has {len(body):,} bytes, and at most {LARGEST:,} are sent: ask for less."
+        )
     return Answer(body, asked.status, quote(line(asked.words)))
 
 

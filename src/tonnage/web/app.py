@@ -23,7 +23,8 @@ from tonnage.web.wire.methods import before
 describe()
 ENVIRONMENT = "TONNAGE_WEB_SETTINGS"  # how settings come to worker processes
 
-# A module of routes has a list of handlers; what they share is in the application's state: settings, running, metrics, jobs, store.
+# A module of routes has a list of handlers; what they share is in the application's state: settings, running, metrics,
+# jobs, store.
 ROUTES = [
     *questions.ROUTES,
     *jobs.ROUTES,

@@ -12,7 +12,9 @@ def counted(board: Board) -> str:
 
 def _lines(board: Board) -> Iterator[str]:
     counters = board.counters()
-    yield "# HELP tonnage_jobs Jobs of all workers that are in this state; those that have ended, until they are dropped."
+    yield (
+        "# HELP tonnage_jobs Jobs of all workers that are in this state; those that have ended, until they are dropped."
+    )
     yield "# TYPE tonnage_jobs gauge"
     for state, number in board.states().items():
         yield f'tonnage_jobs{{state="{state}"}} {number}'

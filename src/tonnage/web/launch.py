@@ -1,4 +1,6 @@
-"""POST /v1/launch: what starts the run that a question of `train` or `serve` is about, in the words of its runtime or engine."""
+"""POST /v1/launch: what starts the run that a question of `train` or `serve` is about, in the words of its runtime
+or engine.
+"""
 
 from collections.abc import Mapping
 from typing import Any

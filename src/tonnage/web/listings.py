@@ -80,10 +80,20 @@ def glossary() -> Response[bytes]:
 def server(request: Asking) -> Response[bytes]:
     settings: Settings = request.app.state.settings
     reach, limits = settings.reach, settings.limits
-    return _json(msgspec.json.encode(ServerDocument(
-        schema=SCHEMA, version=__version__, hubs=reach.hubs, files=reach.files is not None, local=reach.machine,
-        saves=request.app.state.store.saves, body_bytes=limits.body_bytes, answer_seconds=limits.answer_seconds,
-    )))  # fmt: skip
+    return _json(
+        msgspec.json.encode(
+            ServerDocument(
+                schema=SCHEMA,
+                version=__version__,
+                hubs=reach.hubs,
+                files=reach.files is not None,
+                local=reach.machine,
+                saves=request.app.state.store.saves,
+                body_bytes=limits.body_bytes,
+                answer_seconds=limits.answer_seconds,
+            )
+        )
+    )
 
 
 @get("/healthz", sync_to_thread=False)
@@ -112,7 +122,10 @@ def _glossary() -> bytes:
     from tonnage.kernel.glossary import SYMBOLS, WORDS
 
     load_formulas()
-    letters = [{"letter": each.letter, "long_name": each.name, "unit": each.unit, "meaning": each.meaning} for each in SYMBOLS.values()]  # fmt: skip
+    letters = [
+        {"letter": each.letter, "long_name": each.name, "unit": each.unit, "meaning": each.meaning}
+        for each in SYMBOLS.values()
+    ]
     return msgspec.json.encode({"schema": SCHEMA, "letters": letters, "words": [explain(name) for name in WORDS]})
 
 

@@ -10,7 +10,9 @@ BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 
 
 
 class Metrics:
-    """Of one server process. Routes and methods are those of the application, so that no client can make the table long."""
+    """Of one server process. Routes and methods are those of the application, so that no client can make the table
+    long.
+    """
 
     METHODS = frozenset({"GET", "POST", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS"})
 
@@ -42,6 +44,9 @@ class Metrics:
                 yield f'tonnage_request_seconds_bucket{{route="{route}",le="{limit}"}} {upto}'
             yield f'tonnage_request_seconds_sum{{route="{route}"}} {self._seconds[route]:.6f}'
             yield f'tonnage_request_seconds_count{{route="{route}"}} {upto}'
-        yield "# HELP tonnage_process_start_time_seconds When this process of the server started; with several, each counts for itself."
+        yield (
+            "# HELP tonnage_process_start_time_seconds When this process of the server started; with several, "
+            "each counts for itself."
+        )
         yield "# TYPE tonnage_process_start_time_seconds gauge"
         yield f'tonnage_process_start_time_seconds{{process="{os.getpid()}"}} {self.start:.3f}'

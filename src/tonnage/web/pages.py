@@ -1,4 +1,6 @@
-"""The page: the files of `page/`, and the words of a language. A name is looked up in a list of the files that there are, so that no path leads elsewhere."""
+"""The page: the files of `page/`, and the words of a language. A name is looked up in a list of the files that there
+are, so that no path leads elsewhere.
+"""
 
 from functools import cache
 from hashlib import sha256
@@ -15,7 +17,12 @@ from tonnage.web.wire.query import ANY
 
 FILE = "/{path:path}"  # takes what no other route does
 FOLDER = Path(__file__).with_name("page")
-TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json"}  # fmt: skip
+TYPES = {
+    ".js": "text/javascript",
+    ".mjs": "text/javascript",
+    ".svg": "image/svg+xml",
+    ".webmanifest": "application/manifest+json",
+}
 
 
 class File(msgspec.Struct, frozen=True):

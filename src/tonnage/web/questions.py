@@ -61,7 +61,12 @@ async def _found(request: Asking, verb: str, body: bytes, question: dict[str, An
 
 def responded(request: Asking, found: Answer) -> Response[bytes]:
     """The answer, packed where the client asks for that."""
-    headers = {"Tonnage-Status": str(found.status), "Tonnage-Command": found.command, "Cache-Control": "no-store", "Vary": "Accept-Encoding"}  # fmt: skip
+    headers = {
+        "Tonnage-Status": str(found.status),
+        "Tonnage-Command": found.command,
+        "Cache-Control": "no-store",
+        "Vary": "Accept-Encoding",
+    }
     if not found.command:
         del headers["Tonnage-Command"]
     body = found.body

@@ -30,9 +30,10 @@ class Limits(Struct, frozen=True):
 
 
 class Settings(Struct, frozen=True):
-    """`hub`: whether models may be read from model hubs; None: only where the server answers this machine alone. `models`: a folder whose
-    models may be named. `names`: host names that browsers may call the server by, besides its address. `store`: URL of the data base of saved plans; `store_limit`:
-    bytes that all of them may take."""
+    """`hub`: whether models may be read from model hubs; None: only where the server answers this machine alone.
+    `models`: a folder whose models may be named. `names`: host names that browsers may call the server by, besides
+    its address. `store`: URL of the data base of saved plans; `store_limit`: bytes that all of them may take.
+    """
 
     host: str = "127.0.0.1"
     port: int = 8000

@@ -11,7 +11,9 @@ PRIVATE = 0o600  # of files: their owner alone reads and writes them
 
 
 def make_private(path: Path) -> None:
-    """Make the file where it is not there, for its owner alone. SQLite gives the files that it puts beside one (-wal, -shm) the same permissions."""
+    """Make the file where it is not there, for its owner alone. SQLite gives the files that it puts beside one
+    (-wal, -shm) the same permissions.
+    """
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE))
 
 
@@ -23,10 +25,12 @@ def close_to_others(path: Path) -> None:
 
 
 def write_ahead(connection: sqlite3.Connection, patience: float) -> None:
-    """Let readers read while somebody writes. sqlite3.OperationalError where others keep the file locked for more than `patience` seconds.
+    """Let readers read while somebody writes. sqlite3.OperationalError where others keep the file locked for more than
+    `patience` seconds.
 
-    The first to open a file turns it over alone. SQLite makes others wait by its busy handler where they read or write, but not where they turn the
-    file over at the same moment: these are told that it is locked, at once (https://www.sqlite.org/c3ref/busy_handler.html, on deadlocks).
+    The first to open a file turns it over alone. SQLite makes others wait by its busy handler where they read or write,
+    but not where they turn the file over at the same moment: these are told that it is locked, at once
+    (https://www.sqlite.org/c3ref/busy_handler.html, on deadlocks).
     """
     deadline = time.monotonic() + patience
     while True:

@@ -44,7 +44,12 @@ class Running:
 
         async def answer(left: Event) -> Answer:
             if self._now >= self.limits.at_once:
-                raise Refusal(503, "Busy", f"{self._now} questions are being answered: ask again in a moment.", {"Retry-After": "1"})  # fmt: skip
+                raise Refusal(
+                    503,
+                    "Busy",
+                    f"{self._now} questions are being answered: ask again in a moment.",
+                    {"Retry-After": "1"},
+                )
             pool = self._pool(search)
             self._now += 1
             self._in_use[pool] += 1

@@ -1,4 +1,6 @@
-"""POST /v1/timeline: the step of a training run as boxes, for a picture of its pipeline: made of the same answer, asked for by the same question."""
+"""POST /v1/timeline: the step of a training run as boxes, for a picture of its pipeline: made of the same answer,
+asked for by the same question.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,12 +23,26 @@ def drawn(question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -> A
     seconds = float(answer.step_time.value)
     made, fewer = played(step)
     document = TimelineDocument(
-        schema="tonnage/1", schedule=step.schedule, stages=len(step.stages), chunks=step.chunks, num_microbatches=step.num_microbatches,
-        shown=step.num_microbatches - made.skipped, step_seconds=seconds, played_seconds=made.seconds,
-        cut=made.cut, gap=None if fewer else made.gap,
+        schema="tonnage/1",
+        schedule=step.schedule,
+        stages=len(step.stages),
+        chunks=step.chunks,
+        num_microbatches=step.num_microbatches,
+        shown=step.num_microbatches - made.skipped,
+        step_seconds=seconds,
+        played_seconds=made.seconds,
+        cut=made.cut,
+        gap=None if fewer else made.gap,
         boxes=[
-            TimelineBox(stage=box.stage, kind=box.kind, start=box.start, seconds=box.seconds, microbatch=box.microbatch, chunk=box.chunk)
+            TimelineBox(
+                stage=box.stage,
+                kind=box.kind,
+                start=box.start,
+                seconds=box.seconds,
+                microbatch=box.microbatch,
+                chunk=box.chunk,
+            )
             for box in made.boxes
         ],
-    )  # fmt: skip
+    )
     return Asked(document, int(answer.status), words)

@@ -1,6 +1,8 @@
-"""SkyPilot's public catalogue: catalogs/<version>/<cloud>/vms.csv -> prices of machines with accelerators, by our names.
+"""SkyPilot's public catalogue: catalogs/<version>/<cloud>/vms.csv -> prices of machines with accelerators, by our
+names.
 
-What cannot be a price is named with its line and field and left out; a name that the table does not have is counted, never guessed.
+What cannot be a price is named with its line and field and left out; a name that the table does not have is counted,
+never guessed.
 """
 
 import re
@@ -23,7 +25,9 @@ LARGEST = 64_000_000  # bytes of a file; the largest of the real ones has 4 mill
 DEAREST = 1000.0  # USD for an hour of one accelerator: ten times and more what any costs
 MOST = 1024  # accelerators of one machine
 LARGEST_SLICE = 16  # chips: larger slices of TPUs cost the same a chip, and there are hundreds of them
-ALIKE = 0.12  # memories of GpuInfo and of our catalogue that differ by less are one: some clouds write GB, some MiB, some what is usable
+# memories of GpuInfo and of our catalogue that differ by less are one: some clouds write GB, some MiB, some what is
+# usable
+ALIKE = 0.12
 NEEDED = ("InstanceType", "AcceleratorName", "AcceleratorCount", "Price", "Region")
 KINDS: tuple[tuple[str, Kind], ...] = (("Price", "on-demand"), ("SpotPrice", "spot"))
 EVERYWHERE = "all"
@@ -64,7 +68,8 @@ class Names(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Found(Struct, kw_only=True):
-    """What a file holds: `malformed`, in whole sentences, of rows that cannot be; `unknown`: names without an entry that holds -> rows;
+    """What a file holds: `malformed`, in whole sentences, of rows that cannot be; `unknown`: names without an entry
+    that holds -> rows;
     `left_out`: why -> rows of other kinds that are not read."""
 
     cloud: Cloud
@@ -125,7 +130,10 @@ def _rows(content: bytes, where: str, malformed: dict[int, str]) -> Iterator[tup
     table = csv_text.Rows(decode(content, where), where)
     missing = [name for name in NEEDED if name not in table.header]
     if missing:
-        raise InvalidInput(f"{where} is no vms.csv of SkyPilot's catalogue: it has no column {', '.join(missing)}. It has {shown(', '.join(table.header))}.")  # fmt: skip
+        raise InvalidInput(
+            f"{where} is no vms.csv of SkyPilot's catalogue: it has no column {', '.join(missing)}. It has "
+            f"{shown(', '.join(table.header))}."
+        )
     for line, cells in table:
         if len(cells) != len(table.header):
             malformed[line] = f"the row has {len(cells)} fields, the header {len(table.header)}."
@@ -242,7 +250,9 @@ def _price(text: str, column: str, count: int) -> float | None:
         return None
     value = _number(text)
     if value is None or not 0 < value <= DEAREST * count:
-        raise _Malformed(f"{column} must be above 0 and at most {DEAREST * count:,.0f} USD an hour for {count}. Got {shown(text)}.")  # fmt: skip
+        raise _Malformed(
+            f"{column} must be above 0 and at most {DEAREST * count:,.0f} USD an hour for {count}. Got {shown(text)}."
+        )
     return value
 
 
@@ -264,5 +274,15 @@ def _whole_cloud(cheapest: Mapping[tuple[Key, str], float], as_of: str) -> list[
     for (instance, chip, count, kind), each in regions.items():
         alike = len(everywhere) > 1 and set(each) == everywhere and len(set(each.values())) == 1
         for region, price in ({EVERYWHERE: next(iter(each.values()))} if alike else each).items():
-            made.append(Row(instance=instance, accelerator=chip, accelerators=count, region=region, kind=kind, usd_per_hour=price, as_of=as_of))  # fmt: skip
+            made.append(
+                Row(
+                    instance=instance,
+                    accelerator=chip,
+                    accelerators=count,
+                    region=region,
+                    kind=kind,
+                    usd_per_hour=price,
+                    as_of=as_of,
+                )
+            )
     return sorted(made, key=lambda row: (row.accelerator, row.instance, row.region, row.kind))

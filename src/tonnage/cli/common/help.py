@@ -1,4 +1,6 @@
-"""The frame of --help in the current language: argparse's own words, headings, and lines that break between Han characters."""
+"""The frame of --help in the current language: argparse's own words, headings, and lines that break between Han
+characters.
+"""
 
 import argparse
 from collections.abc import Iterable

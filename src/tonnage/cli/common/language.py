@@ -1,4 +1,6 @@
-"""Which language a command is answered in: --lang, before the verb or after it, else TONNAGE_LANG, else the locale; English by default."""
+"""Which language a command is answered in: --lang, before the verb or after it, else TONNAGE_LANG, else the locale;
+English by default.
+"""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -36,7 +38,9 @@ def spoken(words: Sequence[str], environment: Mapping[str, str] = os.environ) ->
 
 
 def otherwise(words: Sequence[str] = (), environment: Mapping[str, str] = os.environ) -> str:
-    """The language in which one is refused that there is not, or that nobody says: that of another --lang, else of the environment."""
+    """The language in which one is refused that there is not, or that nobody says: that of another --lang, else of
+    the environment.
+    """
     said = [value for word, value in zip(words, [*words[1:], ""], strict=True) if word == FLAG]
     said += [word.partition("=")[2] for word in words if word.startswith(f"{FLAG}=")]
     known = [each for each in (*said, environment.get(VARIABLE)) if each in LANGUAGES]

@@ -1,4 +1,6 @@
-"""Files that an answer is written to are checked before the work: a path that cannot be written is bad input, not a late surprise."""
+"""Files that an answer is written to are checked before the work: a path that cannot be written is bad input, not a
+late surprise.
+"""
 
 import os
 from collections.abc import Iterator

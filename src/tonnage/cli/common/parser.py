@@ -21,8 +21,9 @@ Switch = type[argparse.Action]
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, but wrong usage is status 64 (2 means "tight" here), and a wrong option is answered with the nearest one. `reads_as`: the
-    verb whose options it has, where it is not its own."""
+    """argparse, but wrong usage is status 64 (2 means "tight" here), and a wrong option is answered with the nearest
+    one. `reads_as`: the verb whose options it has, where it is not its own.
+    """
 
     reads_as = ""
     mixes = False
@@ -33,7 +34,9 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, **kwargs)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Options of other tools that mean the same are read as ours, and underscores as dashes. `typed`: option -> as it was written."""
+        """Options of other tools that mean the same are read as ours, and underscores as dashes. `typed`: option ->
+        as it was written.
+        """
         given = parted(args)
         words = ours(given, self._option_string_actions, self._verb)
         typed = self._typed(given, words)
@@ -46,7 +49,9 @@ class Parser(argparse.ArgumentParser):
         return found
 
     def _with_negatives(self, words: list[str]) -> list[str]:
-        """Joined by `=`, an option and a value such as -1s, which argparse would take for an option: the option's own check refuses it."""
+        """Joined by `=`, an option and a value such as -1s, which argparse would take for an option: the option's
+        own check refuses it.
+        """
         joined: list[str] = []
         left = iter(words)
         for word in left:
@@ -64,7 +69,9 @@ class Parser(argparse.ArgumentParser):
         return joined
 
     def _typed(self, given: list[str], words: list[str]) -> dict[str, str]:
-        """Option -> how it was spelled. What argparse would take silently, or refuse in words of its own, is refused here."""
+        """Option -> how it was spelled. What argparse would take silently, or refuse in words of its own, is refused
+        here.
+        """
         found: dict[str, str] = {}
         for at, word in enumerate(words):
             flag, equals, value = word.partition("=")
@@ -113,7 +120,12 @@ class Parser(argparse.ArgumentParser):
         if not word.startswith("--"):
             return assignment(word, self._verb)
         near = self.near(word.removeprefix("--").partition("=")[0])
-        flags = [f"--{name.replace('_', '-')}" if f"--{name.replace('_', '-')}" in self._option_string_actions else name.upper() for name in near]  # fmt: skip
+        flags = [
+            f"--{name.replace('_', '-')}"
+            if f"--{name.replace('_', '-')}" in self._option_string_actions
+            else name.upper()
+            for name in near
+        ]
         return f" Did you mean {' or '.join(flags)}?" if flags else ""
 
 
@@ -194,8 +206,14 @@ def add_output(parser: argparse.ArgumentParser, *, reports: bool = False) -> Any
 
 def add_named_values(parser: argparse.ArgumentParser) -> None:
     """--argument, of a program FILE.py:callable."""
-    parser.add_argument("--argument", "-a", action="append", default=[], metavar="NAME=VALUE",
-                        help="an argument of the callable; can be given again")  # fmt: skip
+    parser.add_argument(
+        "--argument",
+        "-a",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an argument of the callable; can be given again",
+    )
 
 
 def named_values(pairs: list[str]) -> dict[str, Any]:

@@ -103,7 +103,9 @@ def in_error(error: object, of: str = "") -> str:
 
 
 def write(text: str) -> None:
-    """Write to stdout; Unwritable where that cannot be done. A reader that has left (`| head -1`) ends nothing: the status is still that of the answer."""
+    """Write to stdout; Unwritable where that cannot be done. A reader that has left (`| head -1`) ends nothing: the
+    status is still that of the answer.
+    """
     if sys.stdout is None:  # closed by the shell: >&-
         raise Unwritable("cannot write the answer: standard output is closed")
     try:

@@ -1,4 +1,6 @@
-"""Reports from the command line: `--html FILE` and `--markdown FILE` beside an answer, `--markdown` alone instead of its text."""
+"""Reports from the command line: `--html FILE` and `--markdown FILE` beside an answer, `--markdown` alone instead of
+its text.
+"""
 
 import shlex
 import sys
@@ -42,7 +44,9 @@ def prints_report(arguments: Given, found: Any) -> bool:
     if arguments.markdown != STDOUT:
         return False
     if arguments.json:
-        raise InvalidInput("--json and --markdown both print: give --markdown a file that ends in .md, or leave one of them out.")  # fmt: skip
+        raise InvalidInput(
+            "--json and --markdown both print: give --markdown a file that ends in .md, or leave one of them out."
+        )
     from tonnage.render.report import markdown_of
 
     write(markdown_of(found.to_dict(), command=command_line(arguments)))

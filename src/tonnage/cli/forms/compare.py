@@ -28,8 +28,10 @@ def lists(options: Sequence[Option], switch: str) -> str:
     """How several values are said, for the help of a verb with these options."""
     whole = ", ".join(option.flag for option in options if option.name in WHOLE)
     return (
-        "Every option takes several values, with commas between them: each is then an axis of the table, which has a cell for every combination.\n"
-        f"`{OWN}` stands for the default of an option; a switch that is given both ways (--{switch} --no-{switch}) is compared too.\n"
+        "Every option takes several values, with commas between them: each is then an axis of the table, "
+        "which has a cell for every combination.\n"
+        f"`{OWN}` stands for the default of an option; a switch that is given both ways (--{switch} "
+        f"--no-{switch}) is compared too.\n"
         f"Options that take commas themselves have a semicolon between values: {whole}."
     )
 
@@ -92,7 +94,14 @@ def run(arguments: Given, verb: str, options: Sequence[Option]) -> int:
 
         check_extra()
     with _shows_progress():
-        made = compare(verb, every, _reader(arguments), of_model={each.name for each in changes}, sort=table.get("sort", ""), show=show)  # fmt: skip
+        made = compare(
+            verb,
+            every,
+            _reader(arguments),
+            of_model={each.name for each in changes},
+            sort=table.get("sort", ""),
+            show=show,
+        )
     if table.get("parquet"):
         from tonnage.render.compare_files import write_parquet
 
@@ -158,7 +167,7 @@ def _read(option: Option, text: str, flag: str) -> Any:
     if text.lower() == OWN and option.name != "on":
         return None
     if text[:1] == "0" and text.isdecimal() and len(text) > 1:
-        raise InvalidInput(f"{flag} takes values with commas between them, and numbers without any. Got {shown(text)}.")  # fmt: skip
+        raise InvalidInput(f"{flag} takes values with commas between them, and numbers without any. Got {shown(text)}.")
     return option.read(text, flag) if option.read else text
 
 

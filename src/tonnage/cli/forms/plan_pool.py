@@ -13,7 +13,10 @@ from tonnage.question.subjects.model import DIMENSIONS, MODEL, READING
 from tonnage.question.subjects.pool import POOL
 from tonnage.question.verbs import form_of
 
-HELP = "what goes where on a pool of unlike machines: the layers or replicas of a model, or the jobs of the inventory, and what is proven of it"
+HELP = (
+    "what goes where on a pool of unlike machines: the layers or replicas of a model, or the jobs of the "
+    "inventory, and what is proven of it"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

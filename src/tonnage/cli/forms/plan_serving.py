@@ -38,8 +38,14 @@ def run(arguments: Given) -> int:
         ServingOptions(**values(arguments, options_of(ServingOptions))), reserve_bytes=said.pop("reserve", 0)
     )
     load = without(options_of(LoadOptions), SIMULATED)
-    found = plan_serving(read_model(arguments), machines, ServingPlanOptions(**said), options, LoadOptions(**values(arguments, load)),
-                         BillOptions(**values(arguments, SERVED)))  # fmt: skip
+    found = plan_serving(
+        read_model(arguments),
+        machines,
+        ServingPlanOptions(**said),
+        options,
+        LoadOptions(**values(arguments, load)),
+        BillOptions(**values(arguments, SERVED)),
+    )
     if prints_report(arguments, found):
         pass
     elif arguments.json:

@@ -16,8 +16,10 @@ from tonnage.question.subjects.training import TrainingOptions
 from tonnage.question.verbs import form_of
 
 HELP = (
-    "the best plans of a training run on a machine, or the best machines for it: parallel sizes, micro-batch, ZeRO stage, recomputation and runtime. "
-    "`tonnage plan --serve --help` is of machines for users, `tonnage plan --inventory --help` of a pool of unlike machines"
+    "the best plans of a training run on a machine, or the best machines for it: parallel sizes, "
+    "micro-batch, ZeRO stage, recomputation and runtime. "
+    "`tonnage plan --serve --help` is of machines for users, `tonnage plan --inventory --help` of a pool of "
+    "unlike machines"
 )
 
 

@@ -1,4 +1,6 @@
-"""tonnage prices --api: what a million tokens of hosted models cost, each price with its source and age; and what given requests cost."""
+"""tonnage prices --api: what a million tokens of hosted models cost, each price with its source and age; and what
+given requests cost.
+"""
 
 import argparse
 from datetime import date
@@ -23,7 +25,10 @@ from tonnage.question.subjects.prices import API_PRICES
 from tonnage.question.texts import word
 from tonnage.question.verbs import form_of
 
-HELP = "what a million tokens of hosted models cost (USD), each price with its source and date; and what requests of a length cost there"
+HELP = (
+    "what a million tokens of hosted models cost (USD), each price with its source and date; and what requests "
+    "of a length cost there"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,8 +59,15 @@ def run(arguments: Given) -> int:
     rows.sort(key=lambda row: (row["model"], row["request"].value))
     for row in rows:
         _costs(row, request)
-    document = {"schema": SCHEMA, "as_of": today.isoformat(), "stale_after_days": STALE_DAYS, "model": name or None, "request": request,
-                "prices": rows, "warnings": _warnings(rows)}  # fmt: skip
+    document = {
+        "schema": SCHEMA,
+        "as_of": today.isoformat(),
+        "stale_after_days": STALE_DAYS,
+        "model": name or None,
+        "request": request,
+        "prices": rows,
+        "warnings": _warnings(rows),
+    }
     if arguments.json:
         print_json(document)
     else:
@@ -76,10 +88,14 @@ def _request(given: dict[str, Any]) -> dict[str, Any] | None:
     missing = [name for name in names[:2] if name not in said]
     if missing:
         raise InvalidInput(
-            f"what a request costs needs --input-tokens and --output-tokens: --{missing[0].replace('_', '-')} is missing."
+            "what a request costs needs --input-tokens and --output-tokens: "
+            f"--{missing[0].replace('_', '-')} is missing."
         )
     if said.get("cached_tokens", 0) > said["input_tokens"]:
-        raise InvalidInput(f"--cached-tokens must be at most the {said['input_tokens']:,} of --input-tokens. Got {said['cached_tokens']:,}.")  # fmt: skip
+        raise InvalidInput(
+            f"--cached-tokens must be at most the {said['input_tokens']:,} of --input-tokens. Got "
+            f"{said['cached_tokens']:,}."
+        )
     for each in ("input_tokens", "output_tokens", "requests_per_day"):
         if said.get(each) == 0:
             raise InvalidInput(f"--{each.replace('_', '-')} must be at least 1. Got 0.")
@@ -93,13 +109,28 @@ def _costs(row: dict[str, Any], request: dict[str, Any] | None) -> None:
         return
     if request["requests_per_day"]:
         price: Term = row["request"]
-        row["usd_per_day"] = Term.of("such requests of a day", h.requests_usd, source=price.source, USD_req=price.value, n_req=request["requests_per_day"]).to_dict()  # fmt: skip
+        row["usd_per_day"] = Term.of(
+            "such requests of a day",
+            h.requests_usd,
+            source=price.source,
+            USD_req=price.value,
+            n_req=request["requests_per_day"],
+        ).to_dict()
     row["request"], row["cost_per_million_tokens"] = row["request"].to_dict(), row["cost_per_million_tokens"].to_dict()
 
 
 def _warnings(rows: list[dict[str, Any]]) -> list[str]:
     stale = sum(row["stale"] for row in rows)
-    return [f"{stale} of {len(rows)} prices {'is' if stale == 1 else 'are'} older than {STALE_DAYS} days: they may have moved."] if stale else []  # fmt: skip
+    return (
+        [
+            (
+                f"{stale} of {len(rows)} prices {'is' if stale == 1 else 'are'} older than {STALE_DAYS} days: "
+                "they may have moved."
+            )
+        ]
+        if stale
+        else []
+    )
 
 
 def _lines(document: dict[str, Any]) -> list[str]:
@@ -112,15 +143,31 @@ def _lines(document: dict[str, Any]) -> list[str]:
                 say("no price of {name} by the token is known. Yours go in <config directory>/api_prices/.", name=name)
             ]
         return [say("no price by the token is known. Yours go in <config directory>/api_prices/.")]
-    header = ["model", "provider", "input", "cached", "output", *([say('a request'), say('a million tokens')] if request else ()),
-              *([say('a day')] if request and request["requests_per_day"] else ()), say('as of'), "age"]  # fmt: skip
+    header = [
+        "model",
+        "provider",
+        "input",
+        "cached",
+        "output",
+        *([say("a request"), say("a million tokens")] if request else ()),
+        *([say("a day")] if request and request["requests_per_day"] else ()),
+        say("as of"),
+        "age",
+    ]
     lines = [
         say("{rows_count} prices of {name} by the token, USD a million", rows_count=len(rows), name=name)
         if name
         else say("{rows_count} prices by the token, USD a million", rows_count=len(rows))
     ]
     if request:
-        lines.append(say('a request: {input_tokens} tokens, {cached_tokens} of them cached, and an answer of {output_tokens}', input_tokens=f"{request['input_tokens']:,}", cached_tokens=f"{request['cached_tokens']:,}", output_tokens=f"{request['output_tokens']:,}"))  # fmt: skip
+        lines.append(
+            say(
+                "a request: {input_tokens} tokens, {cached_tokens} of them cached, and an answer of {output_tokens}",
+                input_tokens=f"{request['input_tokens']:,}",
+                cached_tokens=f"{request['cached_tokens']:,}",
+                output_tokens=f"{request['output_tokens']:,}",
+            )
+        )
     lines += ["", *table_lines([_cells(row, request) for row in rows], header), ""]
     lines += [say("note: {what}", what=sentence(warning)) for warning in document["warnings"]]
     if name:
@@ -139,7 +186,14 @@ def _lines(document: dict[str, Any]) -> list[str]:
 
 
 def _cells(row: dict[str, Any], request: dict[str, Any] | None) -> list[str]:
-    made = [row["model"], row["provider"], *("-" if row[f"{each}_usd"] is None else f"{row[f'{each}_usd']:.3f}" for each in ("input", "cached_input", "output"))]  # fmt: skip
+    made = [
+        row["model"],
+        row["provider"],
+        *(
+            "-" if row[f"{each}_usd"] is None else f"{row[f'{each}_usd']:.3f}"
+            for each in ("input", "cached_input", "output")
+        ),
+    ]
     if request:
         made += [f"{row['request']['value']:.6f} USD", human(row["cost_per_million_tokens"]["value"], "USD")]
     if request and request["requests_per_day"]:

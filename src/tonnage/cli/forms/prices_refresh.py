@@ -1,4 +1,6 @@
-"""tonnage prices refresh: reads SkyPilot's public catalogue of machines into a dated file that the prices are looked up in."""
+"""tonnage prices refresh: reads SkyPilot's public catalogue of machines into a dated file that the prices are looked
+up in.
+"""
 
 import argparse
 import re
@@ -22,7 +24,10 @@ from tonnage.question.option import Option
 from tonnage.question.texts import word
 from tonnage.user_files import read_bytes
 
-HELP = "read SkyPilot's public catalogue of machines into a dated file, which prices are then looked up in; the only part that asks the network"
+HELP = (
+    "read SkyPilot's public catalogue of machines into a dated file, which prices are then looked up in; the "
+    "only part that asks the network"
+)
 URL = "https://raw.githubusercontent.com/skypilot-org/skypilot-catalog/master/catalogs/v8"
 CLOUDS = ("aws", "azure", "gcp", "lambda", "nebius", "oci", "runpod")
 FILE = "vms.csv"
@@ -40,11 +45,32 @@ def clouds(text: str, what: str) -> tuple[str, ...]:
 
 
 OPTIONS = (
-    Option("from", "what is read: an address, a folder (a checkout, or one with CLOUD/vms.csv), or one vms.csv", word, unit="place", default=URL),
-    Option("cloud", "which clouds of it, as aws,gcp,lambda", clouds, ("--clouds",), "names", f"{','.join(CLOUDS)}; of a folder those that it has"),
-    Option("output", "the file that is written; prices are looked up in the default alone", word, unit="file", default="<config directory>/prices/refreshed.json"),
-    Option("as_of", "the day of the prices", day, unit="date", default="today; of a file the day on which it was changed"),
-)  # fmt: skip
+    Option(
+        "from",
+        "what is read: an address, a folder (a checkout, or one with CLOUD/vms.csv), or one vms.csv",
+        word,
+        unit="place",
+        default=URL,
+    ),
+    Option(
+        "cloud",
+        "which clouds of it, as aws,gcp,lambda",
+        clouds,
+        ("--clouds",),
+        "names",
+        f"{','.join(CLOUDS)}; of a folder those that it has",
+    ),
+    Option(
+        "output",
+        "the file that is written; prices are looked up in the default alone",
+        word,
+        unit="file",
+        default="<config directory>/prices/refreshed.json",
+    ),
+    Option(
+        "as_of", "the day of the prices", day, unit="date", default="today; of a file the day on which it was changed"
+    ),
+)
 
 
 class Source(Struct, frozen=True):
@@ -160,9 +186,22 @@ def _address(url: str, cloud: str) -> Source:
 def _one(source: Source, old: refreshed.Refreshed, as_of: date | None) -> tuple[refreshed.Refreshed, dict[str, Any]]:
     """The prices with those of this cloud, and what is said about it; the old ones where it cannot be read."""
     report: dict[str, Any] = {
-        "cloud": source.cloud, "provider": skypilot.provider(source.cloud), "source": source.where, "as_of": None, "read": False, "problem": None, "prices": 0,
-        "accelerators": [], "new": 0, "moved": 0, "gone": 0, "kept": 0, "malformed": [], "unknown": {}, "left_out": {},
-    }  # fmt: skip
+        "cloud": source.cloud,
+        "provider": skypilot.provider(source.cloud),
+        "source": source.where,
+        "as_of": None,
+        "read": False,
+        "problem": None,
+        "prices": 0,
+        "accelerators": [],
+        "new": 0,
+        "moved": 0,
+        "gone": 0,
+        "kept": 0,
+        "malformed": [],
+        "unknown": {},
+        "left_out": {},
+    }
     try:
         content, changed_on = source.read()
         day_of = (as_of or changed_on).isoformat()
@@ -171,10 +210,18 @@ def _one(source: Source, old: refreshed.Refreshed, as_of: date | None) -> tuple[
         return old, report | {"problem": str(error)}
     made, changed = refreshed.merged(old, found.cloud, whole=not found.malformed)
     return made, report | {
-        "as_of": day_of, "read": True, "prices": len(found.cloud.price), "accelerators": sorted({row.accelerator for row in found.cloud.price}),
-        "new": changed.new, "moved": changed.moved, "gone": changed.gone, "kept": changed.kept, "malformed": found.malformed,
-        "unknown": dict(sorted(found.unknown.items())), "left_out": dict(sorted(found.left_out.items())),
-    }  # fmt: skip
+        "as_of": day_of,
+        "read": True,
+        "prices": len(found.cloud.price),
+        "accelerators": sorted({row.accelerator for row in found.cloud.price}),
+        "new": changed.new,
+        "moved": changed.moved,
+        "gone": changed.gone,
+        "kept": changed.kept,
+        "malformed": found.malformed,
+        "unknown": dict(sorted(found.unknown.items())),
+        "left_out": dict(sorted(found.left_out.items())),
+    }
 
 
 # ---- as text ----
@@ -199,9 +246,14 @@ def _lines(document: dict[str, Any]) -> list[str]:
         lines.append(say("note: prices are not looked up in it, but in {path}.", path=refreshed.path()))
     header = ("cloud", "prices", "accelerators", "new", "moved", "gone", "kept", say("as of"))
     cells = [
-        (report["provider"], f"{report['prices']:,}", str(len(report["accelerators"])), *(str(report[key]) for key in ("new", "moved", "gone", "kept", "as_of")))
+        (
+            report["provider"],
+            f"{report['prices']:,}",
+            str(len(report["accelerators"])),
+            *(str(report[key]) for key in ("new", "moved", "gone", "kept", "as_of")),
+        )
         for report in read
-    ]  # fmt: skip
+    ]
     lines += ["", *table_lines(cells, header), ""]
     for report in reports:
         lines += _notes(report)
@@ -231,7 +283,13 @@ def _notes(report: dict[str, Any]) -> list[str]:
         )
     if report["unknown"]:
         said = ", ".join(f"{name} ({count})" for name, count in report["unknown"].items())
-        made.append(say('note: {who}: left out, because our catalogue does not know which accelerator is meant (rows): {said}.', who=who, said=said))  # fmt: skip
+        made.append(
+            say(
+                "note: {who}: left out, because our catalogue does not know which accelerator is meant (rows): {said}.",
+                who=who,
+                said=said,
+            )
+        )
     made += [
         say("note: {who}: rows left out that {why}: {count}.", who=who, why=sentence(why), count=f"{count:,}")
         for why, count in report["left_out"].items()

@@ -58,7 +58,8 @@ def my_machine(arguments: Given, options: Any, load: Any, asked: dict[str, Any])
     for name in load.__struct_fields__:
         if getattr(load, name) is not None and name not in OF_MACHINE:
             raise InvalidInput(
-                f"--for-my-machine answers for one user with a prompt of 1,024 tokens: leave out {name}. Got {getattr(load, name)}."
+                f"--for-my-machine answers for one user with a prompt of 1,024 tokens: leave out {name}. Got "
+                f"{getattr(load, name)}."
             )
     common = values(arguments, MACHINE)
     machine = cluster(common.get("on", LOCAL))

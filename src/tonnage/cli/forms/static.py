@@ -12,18 +12,29 @@ from tonnage.question.option import Option
 from tonnage.question.texts import word
 
 OPTIONS = (
-    Option("static", "write the page as files that need no server into this folder, and serve nothing (docs/static_page.md)", word, unit="folder"),
+    Option(
+        "static",
+        "write the page as files that need no server into this folder, and serve nothing (docs/static_page.md)",
+        word,
+        unit="folder",
+    ),
     Option("pyodide", "Python for browsers: the npm package pyodide, a folder or .tgz", word, unit="file"),
     Option("fetch", "get with npm and pip what --pyodide and --wheel do not give", default="off"),
-)  # fmt: skip
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(parser, OPTIONS, "a page without a server")
     parser.add_argument_group("a page without a server: packages").add_argument(
-        "--wheel", action="append", default=[], metavar="FILE",
-        help="a package built for browsers: msgspec, whose name ends in _wasm32.whl, and others if you have them; can be given again",
-    )  # fmt: skip
+        "--wheel",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help=(
+            "a package built for browsers: msgspec, whose name ends in _wasm32.whl, and others if you have them; "
+            "can be given again"
+        ),
+    )
 
 
 def is_asked(arguments: Given) -> bool:

@@ -35,7 +35,9 @@ RentOf = Callable[[Cluster], Rent | None]  # what a cluster costs an hour; None 
 
 
 class Planned(Struct, frozen=True, eq=False, dict=True):
-    """A change, and the plan that it leads to. What its step takes is asked before what it needs: that takes longer to find."""
+    """A change, and the plan that it leads to. What its step takes is asked before what it needs: that takes longer
+    to find.
+    """
 
     change: dict[str, Any]
     machine: Cluster
@@ -60,16 +62,27 @@ class Planned(Struct, frozen=True, eq=False, dict=True):
         """Tokens a second."""
         if not self.seconds:
             return None
-        return float(tokens_per_second.evaluate(D=self.plan.global_batch_size * self.plan.sequence_length, tau=self.seconds))  # fmt: skip
+        return float(
+            tokens_per_second.evaluate(D=self.plan.global_batch_size * self.plan.sequence_length, tau=self.seconds)
+        )
 
 
 class Run:
-    """The user's run, and changes of it that hold its global batch. `widest`: of its groups, if more than the machine has; 0: it is not."""
+    """The user's run, and changes of it that hold its global batch. `widest`: of its groups, if more than the
+    machine has; 0: it is not.
+    """
 
     def __init__(
         self, model: Model, cluster: Cluster, options: TrainingOptions, now: Planned, widest: int, rent: RentOf
     ):
-        self.model, self.cluster, self.options, self.now, self.widest, self.rent = model, cluster, options, now, widest, rent  # fmt: skip
+        self.model, self.cluster, self.options, self.now, self.widest, self.rent = (
+            model,
+            cluster,
+            options,
+            now,
+            widest,
+            rent,
+        )
         self.plan = now.plan
         self.machines = Machines(cluster)
         self.become = must_become(self.plan, options, widest)
@@ -105,9 +118,15 @@ class Run:
         said |= {} if planned.change.get("on") is None else {"on": machine.name}
         made_of = ordered(said, TrainingOptions)
         return Settled(
-            made_of, needed, grown, highest(plan, machine, needed), lambda: planned.seconds, plan.global_batch_size,
-            lambda: planned.pace, lambda: self.rent(machine),
-        )  # fmt: skip
+            made_of,
+            needed,
+            grown,
+            highest(plan, machine, needed),
+            lambda: planned.seconds,
+            plan.global_batch_size,
+            lambda: planned.pace,
+            lambda: self.rent(machine),
+        )
 
     def _said(self, planned: Planned) -> dict[str, Any]:
         """Every option that the user has to give for this plan."""
@@ -158,8 +177,10 @@ class Run:
 
 
 def must_become(plan: TrainingPlan, options: TrainingOptions, widest: int) -> dict[str, Any]:
-    """What a run changes to so that more accelerators hold less each: of a runtime that copies everything, or that is estimated on one
-    alone; and where nothing else fits, of one that cuts no matrices. Recomputation, method and precision stay as they are, where they were a runtime's own."""
+    """What a run changes to so that more accelerators hold less each: of a runtime that copies everything, or that
+    is estimated on one alone; and where nothing else fits, of one that cuts no matrices. Recomputation, method and
+    precision stay as they are, where they were a runtime's own.
+    """
     runtime = training_runtime(plan.runtime)
     uncut = runtime.one_accelerator or (widest and not runtime.tensor_parallel)
     copies_everything = runtime.zero_stages == (0,)

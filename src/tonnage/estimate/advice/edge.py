@@ -17,13 +17,30 @@ from tonnage.kernel.units import human
 
 # What is trained, and how; how it was spread over the cluster means nothing on one device.
 KEPT = (
-    "sequence_length", "micro_batch_size", "recompute", "attention", "dropout", "precision", "optimizer", "objective", "method", "lora_rank",
-    "lora_targets", "lora_dropout", "base_weights", "upcast_base", "keep_outputs", "trainable_layers", "offload_activations",
-)  # fmt: skip
+    "sequence_length",
+    "micro_batch_size",
+    "recompute",
+    "attention",
+    "dropout",
+    "precision",
+    "optimizer",
+    "objective",
+    "method",
+    "lora_rank",
+    "lora_targets",
+    "lora_dropout",
+    "base_weights",
+    "upcast_base",
+    "keep_outputs",
+    "trainable_layers",
+    "offload_activations",
+)
 
 
 def edge_seconds(model: Model, device: str, options: TrainingOptions, tokens: Number) -> tuple[float | None, str]:
-    """Seconds of so many tokens on one such device that never fails; None, and why, where they do not fit or nobody knows."""
+    """Seconds of so many tokens on one such device that never fails; None, and why, where they do not fit or nobody
+    knows.
+    """
     one = cluster(device)
     try:
         plan = training_plan(model, one, _alone(options), Question())

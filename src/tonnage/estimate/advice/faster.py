@@ -20,7 +20,9 @@ Change = dict[str, Any]
 
 
 def faster(run: Run, needed: float, usable: int) -> list[dict[str, Any]]:
-    """Moves that still fit and clearly save time for a sequence; of each kind the best. Where nobody knows the time: what takes more room."""
+    """Moves that still fit and clearly save time for a sequence; of each kind the best. Where nobody knows the time:
+    what takes more room.
+    """
     now = run.now
     limit = inf if now.seconds_a_sequence is None else (1 - WORTH) * now.seconds_a_sequence
     remedies = _remedies(run, now.timing) if now.timing else ()
@@ -33,7 +35,9 @@ def faster(run: Run, needed: float, usable: int) -> list[dict[str, Any]]:
 
 
 def _best(run: Run, planned: list[Planned], limit: float, usable: int) -> Settled | None:
-    """The fastest plan that fits and takes less than `limit` seconds for a sequence. Times are asked first: memory takes longer to estimate."""
+    """The fastest plan that fits and takes less than `limit` seconds for a sequence. Times are asked first: memory
+    takes longer to estimate.
+    """
     if limit < inf:
         timed = [(seconds, made) for made in planned if (seconds := made.seconds_a_sequence) is not None]
         planned = [made for seconds, made in sorted(timed, key=lambda pair: pair[0]) if seconds <= limit]
@@ -96,4 +100,8 @@ def _chunks(run: Run) -> list[Change]:
     """The stages of a plain pipeline cut into chunks, where the runtime can."""
     plan = run.plan
     plain = plan.pipeline_schedule == "1f1b" and plan.virtual_pipeline_size == 1 and plan.pipeline_parallel_size > 1
-    return [{"virtual_pipeline_size": count} for count in CHUNKS] if plain and "interleaved-1f1b" in run.runtime.schedules else []  # fmt: skip
+    return (
+        [{"virtual_pipeline_size": count} for count in CHUNKS]
+        if plain and "interleaved-1f1b" in run.runtime.schedules
+        else []
+    )

@@ -1,6 +1,7 @@
 """The search for the next best moves: ladders of changes, each step estimated again, alone and then together.
 
-A move holds explicit values for everything that it changes, so its flags added to the user's own give exactly its figure.
+A move holds explicit values for everything that it changes, so its flags added to the user's own give exactly its
+figure.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +15,8 @@ from tonnage.estimate.run.larger_machines import doublings
 from tonnage.formulas import service as h
 from tonnage.kernel.errors import TonnageError
 
-# What a move changes beside memory and speed, the least first: nothing; the machine; the workload (lengths, batches, requests), so the
+# What a move changes beside memory and speed, the least first: nothing; the machine; the workload (lengths, batches,
+# requests), so the
 # data of a step; the numerics (types of numbers, the optimizer); the method (what trains).
 Changes = Literal["nothing", "machine", "workload", "numerics", "method"]
 ORDER: tuple[Changes, ...] = get_args(Changes)
@@ -46,11 +48,13 @@ class Values(Sequence[dict[str, Any]]):
 
 
 class Settled(Struct, frozen=True, eq=False):
-    """A change with every option that it moves, and what the plan then needs. `changes`: what settling it changed as well.
+    """A change with every option that it moves, and what the plan then needs. `changes`: what settling it changed as
+    well.
 
-    `high`: the high end of the error band, where there is one. What fits must fit with it. `seconds`: of a step then, `pace`: tokens a
-    second of all machines then, `rent`: USD that they cost an hour, `times`: other figures of the move by their names in the document; each
-    asked of moves that fit. `sequences`: of a step then. `serves`: whether it then serves the load as it was asked, None where nobody asked.
+    `high`: the high end of the error band, where there is one. What fits must fit with it. `seconds`: of a step then,
+    `pace`: tokens a second of all machines then, `rent`: USD that they cost an hour, `times`: other figures of the move
+    by their names in the document; each asked of moves that fit. `sequences`: of a step then. `serves`: whether it then
+    serves the load as it was asked, None where nobody asked.
     """
 
     change: dict[str, Any]
@@ -75,8 +79,9 @@ class Settled(Struct, frozen=True, eq=False):
 
 
 class Paid(Struct, frozen=True):
-    """Tokens a second of all machines, and USD of a million; None where nobody knows. `provider`: whose prices, where they are not those of the
-    machine that was asked about."""
+    """Tokens a second of all machines, and USD of a million; None where nobody knows. `provider`: whose prices,
+    where they are not those of the machine that was asked about.
+    """
 
     pace: float | None = None
     usd: float | None = None
@@ -92,7 +97,9 @@ def paid(pace: float | None, rent: Callable[[], Rent | None] | None) -> Paid:
 
 
 class Found(Struct, frozen=True, kw_only=True):
-    """`moves` that fit, the best first. Where there is none `nearest`: the change that comes closest, and the bytes still missing."""
+    """`moves` that fit, the best first. Where there is none `nearest`: the change that comes closest, and the bytes
+    still missing.
+    """
 
     moves: list[dict[str, Any]]
     nearest: dict[str, Any] | None = None
@@ -105,10 +112,11 @@ Picks = tuple[tuple[int, int], ...]  # (ladder, step)
 def best_moves(
     ladders: Iterable[Ladder], ask: Ask, needed: int, usable: int, high: int = 0, now: Paid | None = None
 ) -> Found:
-    """Moves with which it fits: what changes nothing else first; of each kind what costs least money, or time; where no single one does, a
-    combination.
+    """Moves with which it fits: what changes nothing else first; of each kind what costs least money, or time; where no
+    single one does, a combination.
 
-    `high`: the high end of what is needed now, where an error band is known. `now`: what the run costs as it was asked about.
+    `high`: the high end of what is needed now, where an error band is known. `now`: what the run costs as it was asked
+    about.
     """
     search = _Search([ladder for ladder in ladders if ladder.steps], ask, needed, usable)
     found = [(picks, settled) for picks in search.singles() if (settled := search.ask(picks))]
@@ -118,8 +126,11 @@ def best_moves(
     moves = [
         move_of(settled, search.changes(picks, settled), needed, usable, cost, now) for picks, settled, cost in fitting
     ]
-    moves = [move for i, move in enumerate(moves)
-             if sum(earlier["changes"] == move["changes"] for earlier in moves[:i]) < MOST[move["changes"]]]  # fmt: skip
+    moves = [
+        move
+        for i, move in enumerate(moves)
+        if sum(earlier["changes"] == move["changes"] for earlier in moves[:i]) < MOST[move["changes"]]
+    ]
     return Found(moves=moves, nearest=None if moves else search.nearest(max(high, needed)))
 
 
@@ -145,7 +156,9 @@ def move_of(
 
 
 def changed(then: Paid, now: Paid) -> dict[str, Any]:
-    """The money of a move, and how much more or less than now it and the time of a token are, as a part of what they are now."""
+    """The money of a move, and how much more or less than now it and the time of a token are, as a part of what they
+    are now.
+    """
     return {
         "usd_per_million_tokens": then.usd,
         "time_change": _relative(now.pace, then.pace),
@@ -174,7 +187,9 @@ def ordered(change: dict[str, Any], form: type[Struct]) -> dict[str, Any]:
 
 
 def bare(change: dict[str, Any], now: Struct, plan_of: Callable[[dict[str, Any]], Struct]) -> dict[str, Any]:
-    """The change without what is so now and stays so by itself. `plan_of`: the plan that a change gives, or TonnageError."""
+    """The change without what is so now and stays so by itself. `plan_of`: the plan that a change gives, or
+    TonnageError.
+    """
     for name, value in tuple(change.items()):
         rest = {other: said for other, said in change.items() if other != name}
         if name in now.__struct_fields__ and getattr(now, name) == value and _alike(plan_of, rest, change):
@@ -202,7 +217,9 @@ class _Search:
         self._known: dict[Picks, Settled | None] = {}
 
     def ask(self, picks: Picks) -> Settled | None:
-        """The settled union of the picked steps; None if there are none, if it is no plan, or if two set the same option."""
+        """The settled union of the picked steps; None if there are none, if it is no plan, or if two set the same
+        option.
+        """
         picks = tuple(sorted(picks))
         if picks not in self._known:
             change: dict[str, Any] = {}
@@ -224,8 +241,10 @@ class _Search:
         return max((self.ladders[ladder].changes for ladder, _ in picks), key=ORDER.index)
 
     def rank(self, picks: Picks, settled: Settled, cost: Paid) -> tuple[bool, int, int, bool, float, float, int]:
-        """What serves the load as it was asked first; then what changes least; on the fewest machines; what costs least money, or else time; in the
-        order of the ladders. What nobody knows the time of comes after what somebody does."""
+        """What serves the load as it was asked first; then what changes least; on the fewest machines; what costs
+        least money, or else time; in the order of the ladders. What nobody knows the time of comes after what
+        somebody does.
+        """
         machines = sum(step for ladder, step in picks if self.ladders[ladder].changes == "machine")
         price, pace = cost.usd or 0.0, cost.pace or 0.0
         late = settled.serves is not None and settled.serves() is False
@@ -240,12 +259,17 @@ class _Search:
         if settled is None or most >= now:
             return None
         return {
-            "change": settled.change, "text": flags_of(settled.change), "changes": self.changes(picks, settled),
-            "needed_bytes": settled.needed, "missing_bytes": most - self.usable,
-        }  # fmt: skip
+            "change": settled.change,
+            "text": flags_of(settled.change),
+            "changes": self.changes(picks, settled),
+            "needed_bytes": settled.needed,
+            "missing_bytes": most - self.usable,
+        }
 
     def singles(self) -> list[Picks]:
-        """Of each ladder the mildest step that fits, and serves the load as it was asked where one does, or else the one that needs least."""
+        """Of each ladder the mildest step that fits, and serves the load as it was asked where one does, or else the
+        one that needs least.
+        """
         made: list[Picks] = []
         for ladder in range(len(self.ladders)):
             if (step := self.mildest((), ladder)) is not None:
@@ -260,7 +284,9 @@ class _Search:
         return made
 
     def _serving(self, ladder: int, first: int) -> int:
-        """The first step of a short ladder, from one that fits on, with which the load is served as it was asked; that one where none is."""
+        """The first step of a short ladder, from one that fits on, with which the load is served as it was asked;
+        that one where none is.
+        """
         last = len(self.ladders[ladder].steps) - 1
         for step in range(first, last + 1) if last < SCANNED else (first,):
             settled = self.ask(((ladder, step),))
@@ -298,7 +324,9 @@ class _Search:
         return high
 
     def combined(self, singles: list[tuple[Picks, Settled]]) -> list[tuple[Picks, Settled]]:
-        """Where no single move fits: moves together, of those that change nothing, or else with another kind as well."""
+        """Where no single move fits: moves together, of those that change nothing, or else with another kind as
+        well.
+        """
         fitting = {self.kind(picks) for picks, settled in singles if settled.most <= self.usable}
         if "nothing" in fitting:
             return []
@@ -342,7 +370,9 @@ class _Search:
         return [(picks, settled)] if settled else []
 
     def _grown(self, picks: Picks, pool: list[tuple[int, int]]) -> Picks:
-        """Add moves until they fit: the first pair that does, else from the best pair on always the one that frees most."""
+        """Add moves until they fit: the first pair that does, else from the best pair on always the one that frees
+        most.
+        """
         if not picks:
             tried = []
             for first, second in sorted(combinations(pool, 2), key=max):

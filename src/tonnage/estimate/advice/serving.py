@@ -38,8 +38,10 @@ RentOf = Callable[[Cluster], Rent | None]  # what a cluster costs an hour; None 
 
 
 class Unfit(Struct, frozen=True, kw_only=True, eq=False):
-    """What was asked of replicas that do not fit. `reserve`: bytes that are left free; `least_context`: tokens of the requests that were asked
-    about; `high`: the high end of the error band; `now`: tokens a second of all machines, None where none are answered."""
+    """What was asked of replicas that do not fit. `reserve`: bytes that are left free; `least_context`: tokens of
+    the requests that were asked about; `high`: the high end of the error band; `now`: tokens a second of all
+    machines, None where none are answered.
+    """
 
     model: Model
     cluster: Cluster
@@ -101,10 +103,14 @@ class _Replicas:
         said |= {} if on is None else {"on": cluster.name}
         pace = cache(lambda: self._pace(cluster, options, plan, made))
         return Settled(
-            ordered(said, ServingOptions), ceil(made.memory.value), high=serving_highest(plan.engine, cluster.accelerator, made.memory.value), pace=lambda: found.everything if (found := pace()) else None,
-            rent=lambda: self.case.rent(cluster), times=lambda: found.figures if (found := pace()) else {},
+            ordered(said, ServingOptions),
+            ceil(made.memory.value),
+            high=serving_highest(plan.engine, cluster.accelerator, made.memory.value),
+            pace=lambda: found.everything if (found := pace()) else None,
+            rent=lambda: self.case.rent(cluster),
+            times=lambda: found.figures if (found := pace()) else {},
             serves=cache(lambda: found.serves if (found := pace()) else None),
-        )  # fmt: skip
+        )
 
     def _plan(self, cluster: Cluster, said: dict[str, Any]) -> ServingPlan:
         return serving_plan(self.model, cluster, replace(self.options, **said), Question())
@@ -160,7 +166,9 @@ def _ladders(replicas: _Replicas, least_context: int) -> Iterator[Ladder]:
 
 
 def _to_host(model: Model, plan: ServingPlan, engine: ServingRuntime, cluster: Cluster) -> Iterator[Ladder]:
-    """Of llama.cpp's layers some stay in host memory: experts first, which a token seldom asks for, then whole layers."""
+    """Of llama.cpp's layers some stay in host memory: experts first, which a token seldom asks for, then whole
+    layers.
+    """
     if (
         "expert_layers_on_host" not in engine.settings
         or not has_host(engine, cluster.accelerator)
@@ -187,7 +195,8 @@ def _halves(now: int, least: int) -> list[int]:
 
 
 def _more(replicas: _Replicas) -> Iterator[Ladder]:
-    """More accelerators: more replicas that share the requests, or larger ones: tensor ranks in a node, stages over nodes.
+    """More accelerators: more replicas that share the requests, or larger ones: tensor ranks in a node, stages over
+    nodes.
 
     The same step of both ladders is the same machine.
     """

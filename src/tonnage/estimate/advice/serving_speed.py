@@ -1,5 +1,7 @@
-"""The next best moves of a replica that fits: changes of its plan that make a token, or all of them, faster, each estimated again. Where the load
-is not served as it was asked (within its limits, or at all), moves that serve it, on more accelerators too; where it is, none that ends that."""
+"""The next best moves of a replica that fits: changes of its plan that make a token, or all of them, faster, each
+estimated again. Where the load is not served as it was asked (within its limits, or at all), moves that serve it, on
+more accelerators too; where it is, none that ends that.
+"""
 
 from collections.abc import Callable, Iterator
 from math import ceil
@@ -33,8 +35,11 @@ MANY = 8  # times the machine, where the requests of a file say nothing about ho
 
 
 class Case(Struct, frozen=True, kw_only=True, eq=False):
-    """What was asked and found. `an_hour`: USD that all machines cost an hour, None where no price is known; `rent`: the same of other machines.
-    `is_late`: the load is not served as it was asked. `accelerators_needed`: that serve it, in replicas as they are; 0 where none do."""
+    """What was asked and found. `an_hour`: USD that all machines cost an hour, None where no price is known; `rent`:
+    the same of other machines.
+    `is_late`: the load is not served as it was asked. `accelerators_needed`: that serve it, in replicas as they are;
+    0 where none do.
+    """
 
     model: Model
     cluster: Cluster
@@ -71,8 +76,10 @@ class _Changed(Struct, frozen=True, eq=False):
 
 
 def speed_moves(case: Case) -> list[dict[str, Any]]:
-    """The moves with which a token, or all tokens together, come faster; those that change no numbers first. Of a load that is not served those
-    that serve it, what changes least first, then the fewest accelerators; where none does, those that are faster."""
+    """The moves with which a token, or all tokens together, come faster; those that change no numbers first. Of a
+    load that is not served those that serve it, what changes least first, then the fewest accelerators; where none
+    does, those that are faster.
+    """
     found = [move for change in _changes(case) if (move := _move(case, _changed(case, change)))]
     if not case.is_late:
         found.sort(key=lambda move: (move["changes"] == "numerics", move["tpot_seconds"]))
@@ -107,8 +114,9 @@ def _changes(case: Case) -> Iterator[dict[str, Any]]:
 
 
 def _larger(case: Case) -> list[_Changed]:
-    """More accelerators of the same kind on which the load is served, the fewest first: as many replicas as it takes, as they are or of more
-    tensor ranks."""
+    """More accelerators of the same kind on which the load is served, the fewest first: as many replicas as it
+    takes, as they are or of more tensor ranks.
+    """
     machines, t = Machines(case.cluster), int(case.plan.tensor_parallel_size)
     sizes = {"tensor_parallel_size": t, "pipeline_parallel_size": int(case.plan.pipeline_parallel_size)}
     changes: list[dict[str, Any]] = []
@@ -137,7 +145,9 @@ def _requests(plan: ServingPlan) -> int:
 
 
 def _changed(case: Case, change: dict[str, Any]) -> _Changed | None:
-    """None where it is no plan, or does not fit. `on`: accelerators of the same kind, as many as there are where it is not there."""
+    """None where it is no plan, or does not fit. `on`: accelerators of the same kind, as many as there are where it
+    is not there.
+    """
     on = change.get("on")
     cluster = Machines(case.cluster).of(on)
     said = {name: value for name, value in change.items() if name != "on"}
@@ -167,7 +177,9 @@ def _changed(case: Case, change: dict[str, Any]) -> _Changed | None:
 
 
 def _move(case: Case, changed: _Changed | None) -> dict[str, Any] | None:
-    """None where it makes nothing faster, or where a load that is served would be no more; what serves one that is not need not be faster."""
+    """None where it makes nothing faster, or where a load that is served would be no more; what serves one that is
+    not need not be faster.
+    """
     if changed is None:
         return None
     pace, cluster = changed.pace, changed.cluster
@@ -180,9 +192,12 @@ def _move(case: Case, changed: _Changed | None) -> dict[str, Any] | None:
         return None
     is_here = "on" not in changed.change
     settled = Settled(
-        changed.change, ceil(changed.made.memory.value), pace=lambda: pace.everything,
-        rent=lambda: case.own_rent if is_here else case.rent(cluster), serves=lambda: serves,
-    )  # fmt: skip
+        changed.change,
+        ceil(changed.made.memory.value),
+        pace=lambda: pace.everything,
+        rent=lambda: case.own_rent if is_here else case.rent(cluster),
+        serves=lambda: serves,
+    )
     kind: Changes = "nothing" if is_here else "machine"
     kind = "numerics" if any(name in NUMERICS for name in changed.change) else kind
     asked_about = paid(case.speed.all_tokens_per_second, lambda: case.own_rent)

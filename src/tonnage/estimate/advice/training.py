@@ -18,7 +18,8 @@ from tonnage.runtimes import training_runtime
 from tonnage.spec import Cluster, TrainingPlan
 
 SHORTEST = 256  # tokens: no shorter sequence is proposed
-# How many times the machine a larger one may be, and groups of how many ranks it may have beside the machine's own: more is proposed only
+# How many times the machine a larger one may be, and groups of how many ranks it may have beside the machine's own:
+# more is proposed only
 # where nothing fits with less.
 MANY = ((32, 0), (32, 128), (256, 128), (2048, 128))
 # Recipes that keep less for each parameter, the mildest first.
@@ -31,8 +32,14 @@ NARROWER = {
 
 
 def training_advice(
-    model: Model, cluster: Cluster, options: TrainingOptions, plan: TrainingPlan, made: TrainingMemory, usable: int, rent: RentOf
-) -> Found:  # fmt: skip
+    model: Model,
+    cluster: Cluster,
+    options: TrainingOptions,
+    plan: TrainingPlan,
+    made: TrainingMemory,
+    usable: int,
+    rent: RentOf,
+) -> Found:
     """If it does not fit, or only perhaps: what would. If it fits: what the room that is left would carry."""
     now = Planned({}, cluster, plan, made.fullest.stage.step)
     run = Run(model, cluster, options, now, MANY[0][1], rent)

@@ -1,4 +1,6 @@
-"""Whole answers: the question as understood, the verdict, the breakdown, the next move. Every face shows this document."""
+"""Whole answers: the question as understood, the verdict, the breakdown, the next move. Every face shows this
+document.
+"""
 
 from math import ceil
 
@@ -29,11 +31,7 @@ from tonnage.estimate.run.checkpoint import checkpoint_bytes, saved_bytes
 from tonnage.estimate.run.disks import disks
 from tonnage.estimate.serving.memory import ServingMemory, serving_memory
 from tonnage.estimate.serving.options import ServingOptions
-from tonnage.estimate.serving.plans import (
-    serving_figures,
-    serving_plan,
-    serving_slopes,
-)
+from tonnage.estimate.serving.plans import serving_figures, serving_plan, serving_slopes
 from tonnage.estimate.serving.weights.storage import storage
 from tonnage.estimate.serving_time.load_time import load_figures
 from tonnage.estimate.step.method import model_flops
@@ -97,27 +95,50 @@ def train(
     if lasts is not None:
         of = "the run" if "seconds" in figures else "a step"
         tokens = figures["tokens"].value if "tokens" in figures else plan.global_batch_size * plan.sequence_length
-        billed = bill(cluster, lasts, of, money, question, price=run.price_per_accelerator_hour, today=today(),
-                      edge_time=lambda device: edge_seconds(model, device, options, tokens))  # fmt: skip
+        billed = bill(
+            cluster,
+            lasts,
+            of,
+            money,
+            question,
+            price=run.price_per_accelerator_hour,
+            today=today(),
+            edge_time=lambda device: edge_seconds(model, device, options, tokens),
+        )
     room = disks(model, plan, cluster, saved, run, money, question, figures)
     return Answer(
-        verb="train", question=question.to_dict(), needed_bytes=ceil(made.memory.value), usable_bytes=usable,
+        verb="train",
+        question=question.to_dict(),
+        needed_bytes=ceil(made.memory.value),
+        usable_bytes=usable,
         memory=fullest.peak.named(f"memory at the peak: {fullest.peak.name}{_where(fullest.rank, plan)}"),
-        ranks=tuple(_stage_term(made, rank, plan) for rank in range(len(made.ranks))), phases=fullest.phases,
-        slopes=_training_slopes(model, plan, cluster, made) if advise else {}, flops=flops, run=figures, bill=billed, disks=room,
-        step_time=timing.term if timing else None, pieces=timing.pieces if timing else None,
+        ranks=tuple(_stage_term(made, rank, plan) for rank in range(len(made.ranks))),
+        phases=fullest.phases,
+        slopes=_training_slopes(model, plan, cluster, made) if advise else {},
+        flops=flops,
+        run=figures,
+        bill=billed,
+        disks=room,
+        step_time=timing.term if timing else None,
+        pieces=timing.pieces if timing else None,
         traffic=timing.traffic if timing and cluster.size > 1 else None,
-        checkpoint=checkpoint_bytes(model, plan), host=host,
-        advice=tuple(advice.moves), nearest_miss=advice.nearest, warnings=tuple(question.warnings),
+        checkpoint=checkpoint_bytes(model, plan),
+        host=host,
+        advice=tuple(advice.moves),
+        nearest_miss=advice.nearest,
+        warnings=tuple(question.warnings),
         band=band.around(made.memory.value) if band else None,
-    )  # fmt: skip
+    )
 
 
 def _check_run(run: RunOptions) -> None:
     """What is said of a whole run needs its length."""
     if run.stray:
         raise NotApplicable(
-            f"{run.stray} is of a whole run, which needs a length: give tokens, epochs with dataset_tokens, max_steps, or a budget.",
+            (
+                f"{run.stray} is of a whole run, which needs a length: give tokens, epochs with dataset_tokens, "
+                "max_steps, or a budget."
+            ),
             run.stray,
             ("tokens", "epochs", "max_steps", "budget", "budget_accelerator_hours"),
         )
@@ -161,28 +182,63 @@ def serve(
     stages, advice = len(made.ranks), Found(moves=[])
     found = served(model, plan, cluster, made, usable, wanted, load, money, question)
     if advise and high > usable:
-        advice = serving_advice(Unfit(
-            model=model, cluster=cluster, options=options, plan=plan, needed=ceil(made.memory.value), high=high, usable=usable, load=load, wanted=wanted,
-            least_context=(load.input_tokens or 0) + (load.output_tokens or 0), rent=rent_of_moves(cluster, money, load.price_per_accelerator_hour),
-            now=found.speed.all_tokens_per_second if found.speed else None,
-        ))  # fmt: skip
+        advice = serving_advice(
+            Unfit(
+                model=model,
+                cluster=cluster,
+                options=options,
+                plan=plan,
+                needed=ceil(made.memory.value),
+                high=high,
+                usable=usable,
+                load=load,
+                wanted=wanted,
+                least_context=(load.input_tokens or 0) + (load.output_tokens or 0),
+                rent=rent_of_moves(cluster, money, load.price_per_accelerator_hour),
+                now=found.speed.all_tokens_per_second if found.speed else None,
+            )
+        )
     elif advise and found.speed is not None:
         an_hour = found.bill.cost.value if found.bill and found.bill.cost else None
         needed = found.figures.get("accelerators_needed")
-        advice = Found(moves=speed_moves(Case(
-            model=model, cluster=cluster, options=options, load=load, plan=plan, made=made, usable=usable, wanted=wanted, speed=found.speed,
-            an_hour=an_hour, rent=rent_of_moves(cluster, money, load.price_per_accelerator_hour), is_late=bool(unserved(found.figures, question.to_dict())),
-            accelerators_needed=int(needed.value) if needed else 0,
-        )))  # fmt: skip
+        advice = Found(
+            moves=speed_moves(
+                Case(
+                    model=model,
+                    cluster=cluster,
+                    options=options,
+                    load=load,
+                    plan=plan,
+                    made=made,
+                    usable=usable,
+                    wanted=wanted,
+                    speed=found.speed,
+                    an_hour=an_hour,
+                    rent=rent_of_moves(cluster, money, load.price_per_accelerator_hour),
+                    is_late=bool(unserved(found.figures, question.to_dict())),
+                    accelerators_needed=int(needed.value) if needed else 0,
+                )
+            )
+        )
     return Answer(
-        verb="serve", question=question.to_dict(), needed_bytes=ceil(made.memory.value), usable_bytes=usable,
+        verb="serve",
+        question=question.to_dict(),
+        needed_bytes=ceil(made.memory.value),
+        usable_bytes=usable,
         memory=made.memory.named("memory of one rank"),
         ranks=tuple(rank.memory.named(f"pipeline stage {rank.rank} of {stages}") for rank in made.ranks),
-        slopes=serving_slopes(made), bill=found.bill,
-        serving={**serving_figures(model, made, plan, cluster, usable), **load_figures(made, plan, cluster, rate("storage_read_bandwidth", options.storage_read_bandwidth)), **found.figures},
-        advice=tuple(advice.moves), nearest_miss=advice.nearest, warnings=tuple(question.warnings),
+        slopes=serving_slopes(made),
+        bill=found.bill,
+        serving={
+            **serving_figures(model, made, plan, cluster, usable),
+            **load_figures(made, plan, cluster, rate("storage_read_bandwidth", options.storage_read_bandwidth)),
+            **found.figures,
+        },
+        advice=tuple(advice.moves),
+        nearest_miss=advice.nearest,
+        warnings=tuple(question.warnings),
         band=band,
-    )  # fmt: skip
+    )
 
 
 def _note_weights(model: Model, plan: ServingPlan, made: ServingMemory, question: Question) -> None:
@@ -198,7 +254,9 @@ def _note_weights(model: Model, plan: ServingPlan, made: ServingMemory, question
 def _band_of_served(
     plan: ServingPlan, cluster: Cluster, made: ServingMemory, question: Question
 ) -> tuple[int, int] | None:
-    """The error band in bytes, which the question names; None where no measurements are of this engine and hardware family."""
+    """The error band in bytes, which the question names; None where no measurements are of this engine and hardware
+    family.
+    """
     band = serving_band(plan.engine, cluster.accelerator)
     if band is None:
         return None
@@ -214,17 +272,27 @@ def _weights_alone(model: Model, cluster: Cluster, options: ServingOptions, rese
     )
     if not 1 <= tensor <= cluster.size:
         raise InvalidPlan(
-            f"tensor_parallel_size must be from 1 to the cluster's {cluster.size} accelerators. Got {tensor}. Nearest: {min(max(tensor, 1), cluster.size)}."
+            f"tensor_parallel_size must be from 1 to the cluster's {cluster.size} accelerators. Got "
+            f"{tensor}. Nearest: {min(max(tensor, 1), cluster.size)}."
         )
     size = model.tensors.total_bytes if model.tensors else 0
     source = "the headers of the model's files"
     memory = Term.sum("weights alone", Term.of("weights", weights_share_bytes, source=source, M=size, t=tensor))
-    unknown = f"{model.architecture or model.name} is no known architecture: its cache and its activations are not in this figure."
+    unknown = (
+        f"{model.architecture or model.name} is no known architecture: its cache and its activations are not in "
+        "this figure."
+    )
     question.warn(unknown)
     return Answer(
-        verb="serve", question=question.to_dict(), needed_bytes=ceil(memory.value), usable_bytes=_usable(cluster, reserve_bytes, question),
-        memory=memory, ranks=(memory,), warnings=tuple(question.warnings), unknown=unknown,
-    )  # fmt: skip
+        verb="serve",
+        question=question.to_dict(),
+        needed_bytes=ceil(memory.value),
+        usable_bytes=_usable(cluster, reserve_bytes, question),
+        memory=memory,
+        ranks=(memory,),
+        warnings=tuple(question.warnings),
+        unknown=unknown,
+    )
 
 
 def _warn_of_towers(model: Model, question: Question) -> None:
@@ -239,7 +307,8 @@ def _warn_of_host(host: HostMemory, cluster: Cluster, question: Question) -> Non
         return
     phase = max(host.memory.children, key=lambda each: each.value)
     question.warn(
-        f"host memory does not suffice {phase.name}: a node needs {human(host.memory.value, 'bytes')}, and {cluster.node.name} has "
+        f"host memory does not suffice {phase.name}: a node needs {human(host.memory.value, 'bytes')}, and "
+        f"{cluster.node.name} has "
         f"{human(host.capacity, 'bytes')}."
     )
 
@@ -273,17 +342,20 @@ def _usable(cluster: Cluster, reserve_bytes: int, question: Question) -> int:
     question.put("reserve_bytes", reserve_bytes, "given" if reserve_bytes else "default")
     if memory.usable_from == "driver":
         question.warn(
-            f"no source says how much memory the runtime of {chip.name} gives programs: what its driver reports is used, "
+            f"no source says how much memory the runtime of {chip.name} gives programs: what its driver "
+            "reports is used, "
             "of which a program can get a little less."
         )
     elif memory.usable_from == "nominal" and not memory.system_bytes:
         question.warn(
-            f"no source says what the driver of {chip.name} reports or its runtime gives programs: its nominal memory is used, "
+            f"no source says what the driver of {chip.name} reports or its runtime gives programs: its "
+            "nominal memory is used, "
             "of which a program gets less."
         )
     if not 0 <= reserve_bytes < memory.usable_bytes:
         raise InvalidInput(
-            f"reserve must leave some of the {human(memory.usable_bytes, 'bytes')} that {cluster.accelerator.name} has. "
+            f"reserve must leave some of the {human(memory.usable_bytes, 'bytes')} that "
+            f"{cluster.accelerator.name} has. "
             f"Got {human(reserve_bytes, 'bytes')}."
         )
     return memory.usable_bytes - reserve_bytes

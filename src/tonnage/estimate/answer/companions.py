@@ -1,7 +1,9 @@
-"""Companion options: options that apply only beside some values of another option, such as host_update_bandwidth beside offload_optimizer cpu.
+"""Companion options: options that apply only beside some values of another option, such as host_update_bandwidth beside
+offload_optimizer cpu.
 
-The check that refuses an option beside a value raises NotApplicable and names both. Where that other option is varied, a search asks the
-question of this value without the companion, instead of ruling the value out: `plan`, `sweep`, `compare` and `max` all call `ask_applicable`.
+The check that refuses an option beside a value raises NotApplicable and names both. Where that other option is varied,
+a search asks the question of this value without the companion, instead of ruling the value out: `plan`, `sweep`,
+`compare` and `max` all call `ask_applicable`.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -33,8 +35,9 @@ def ask_applicable(
 ) -> tuple[T, Refusals]:
     """The answer of `ask`, and the options that it was asked without, each with the refusal that says why.
 
-    `given`: values of options by name. `varied`: names of the options that a search varies; an option that does not apply because of one of
-    these is set to None. `keep`: names of options that are refused all the same. `left_out` is filled, also where another error ends it.
+    `given`: values of options by name. `varied`: names of the options that a search varies; an option that does not
+    apply because of one of these is set to None. `keep`: names of options that are refused all the same. `left_out` is
+    filled, also where another error ends it.
     """
     options, left_out = dict(given), {} if left_out is None else left_out
     while True:
@@ -48,7 +51,9 @@ def ask_applicable(
 
 
 def serving_without_companions(model: Model, cluster: Cluster, options: ServingOptions) -> ServingOptions:
-    """The options without those that do not apply to this model, or to the engine of its precision: of many models, and of their precisions."""
+    """The options without those that do not apply to this model, or to the engine of its precision: of many models,
+    and of their precisions.
+    """
     varied = ("model",) if options.engine else ("model", "engine")
     return _settled(lambda said: serving_plan(model, cluster, ServingOptions(**said), Question()), options, varied)
 

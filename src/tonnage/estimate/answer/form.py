@@ -20,7 +20,8 @@ from tonnage.kernel.units import human
 class Answer(Struct, frozen=True, kw_only=True):
     """An answer of `train` or `serve`; `to_dict()` is the document, `status` the exit status of the command line.
 
-    `unknown` says what nobody knows of this model; `needed_bytes` is then a lower bound. `pieces` are for pictures, not in the document.
+    `unknown` says what nobody knows of this model; `needed_bytes` is then a lower bound. `pieces` are for pictures, not
+    in the document.
     """
 
     verb: str
@@ -49,8 +50,9 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     @property
     def fits(self) -> bool | None:
-        """True: with the high end of the error band. False: not even with its low end. None: in between (`tight`), or what is known
-        fits and something is not known (`unknown`)."""
+        """True: with the high end of the error band. False: not even with its low end. None: in between (`tight`),
+        or what is known fits and something is not known (`unknown`).
+        """
         low, high = self.band or (self.needed_bytes, self.needed_bytes)
         if low > self.usable_bytes:
             return False
@@ -63,15 +65,18 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     @property
     def status(self) -> int:
-        """0 it fits, 2 tight, 3 it does not fit, or fits and does not answer the load as asked or misses its deadline or budget, 4 not
-        enough is known."""
+        """0 it fits, 2 tight, 3 it does not fit, or fits and does not answer the load as asked or misses its
+        deadline or budget, 4 not enough is known.
+        """
         if self.tight:
             return 2
         return 3 if self.fits and self.unserved else {True: 0, False: 3, None: 4}[self.fits]
 
     @property
     def unserved(self) -> str:
-        """Why what fits does not do what was asked: answer the load, or end within its deadline and budget; nothing where it does."""
+        """Why what fits does not do what was asked: answer the load, or end within its deadline and budget; nothing
+        where it does.
+        """
         return unserved(self.serving, self.question) or missed_limits(self.run, self.question)
 
     def __repr__(self) -> str:
@@ -123,12 +128,7 @@ class Answer(Struct, frozen=True, kw_only=True):
             "band": list(self.band) if self.band else None,
             "missed": self.unserved or None,
         }
-        document = {
-            "schema": SCHEMA,
-            "question": dict(self.question),
-            "verdict": verdict,
-            **trees,
-        }
+        document = {"schema": SCHEMA, "question": dict(self.question), "verdict": verdict, **trees}
         if self.slopes:
             document["slopes"] = dict(self.slopes)
         for key in ("flops", "step_time", "traffic", "checkpoint"):

@@ -1,4 +1,6 @@
-"""Speed for a user against throughput of an accelerator, over tensor sizes, precisions and numbers of users: as arrays, one pass a plan."""
+"""Speed for a user against throughput of an accelerator, over tensor sizes, precisions and numbers of users: as
+arrays, one pass a plan.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -29,8 +31,9 @@ NO_SERVING, NO_LOAD, NO_BILL = ServingOptions(), LoadOptions(), BillOptions()
 
 
 class Curve(Struct, frozen=True, kw_only=True, eq=False):
-    """One plan under more and more users: arrays with one entry for each number of them (of one replica). `pareto`: no other configuration
-    is as fast for a user and makes more of an accelerator."""
+    """One plan under more and more users: arrays with one entry for each number of them (of one replica). `pareto`:
+    no other configuration is as fast for a user and makes more of an accelerator.
+    """
 
     weights: str
     plan: ServingPlan
@@ -62,15 +65,23 @@ class Frontier(Struct, frozen=True, kw_only=True, eq=False):
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "schema": SCHEMA, "question": self.question, "configurations": sum(len(curve.concurrency) for curve in self.curves),
-            "points": list(self.points()), "warnings": list(self.warnings),
-        }  # fmt: skip
+            "schema": SCHEMA,
+            "question": self.question,
+            "configurations": sum(len(curve.concurrency) for curve in self.curves),
+            "points": list(self.points()),
+            "warnings": list(self.warnings),
+        }
 
 
 def frontier(
-    model: Model, cluster: Cluster, options: ServingOptions = NO_SERVING, load: LoadOptions = NO_LOAD, money: BillOptions = NO_BILL,
-    *, points: int = POINTS,
-) -> Frontier:  # fmt: skip
+    model: Model,
+    cluster: Cluster,
+    options: ServingOptions = NO_SERVING,
+    load: LoadOptions = NO_LOAD,
+    money: BillOptions = NO_BILL,
+    *,
+    points: int = POINTS,
+) -> Frontier:
     """Tensor sizes and precisions are varied where they are not given."""
     for name in ("request_rate", "trace", "ttft", "tpot", "simulate"):
         if getattr(load, name):
@@ -98,8 +109,12 @@ def frontier(
         raise refused[0]
     if said.context is not None:
         question.put("context", said.context, "default", said.why)
-    return Frontier(question=_shown(question, model, cluster), curves=tuple(_marked(curves)), usd_per_hour=_price(cluster, load, money),
-                    warnings=() if curves else ("no tensor size and precision leaves room for the cache of one request.",))  # fmt: skip
+    return Frontier(
+        question=_shown(question, model, cluster),
+        curves=tuple(_marked(curves)),
+        usd_per_hour=_price(cluster, load, money),
+        warnings=() if curves else ("no tensor size and precision leaves room for the cache of one request.",),
+    )
 
 
 def _price(cluster: Cluster, load: LoadOptions, money: BillOptions) -> float | None:
@@ -136,7 +151,8 @@ def _curve(
     replica = replica_of(model, plan, cluster, made, usable, wanted)
     if not replica.clock.knows_prompts:
         raise MissingDatum(
-            f"no source gives a peak of {cluster.accelerator.name}: how long prompts take is not known, so there is no frontier."
+            f"no source gives a peak of {cluster.accelerator.name}: how long prompts take is not known, so "
+            "there is no frontier."
         )
     room = (
         replica.policy.max_num_seqs
@@ -151,10 +167,14 @@ def _curve(
     found = times(replica.clock, replica.policy, array)
     ranks = plan.world_size // plan.data_parallel_size
     return Curve(
-        weights=made.stored.name, plan=plan, concurrency=users, ttft_seconds=found.ttft_seconds, tpot_seconds=found.tpot_seconds,
+        weights=made.stored.name,
+        plan=plan,
+        concurrency=users,
+        ttft_seconds=found.ttft_seconds,
+        tpot_seconds=found.tpot_seconds,
         tokens_per_second_per_user=h.user_tokens_per_second.evaluate(tau=found.tpot_seconds),
         tokens_per_second_per_gpu=h.accelerator_tokens_per_second.evaluate(tps=found.output_tokens_per_second, n=ranks),
-    ), question  # fmt: skip
+    ), question
 
 
 def _is_same(one: Curve, other: Curve) -> bool:
@@ -163,7 +183,9 @@ def _is_same(one: Curve, other: Curve) -> bool:
 
 
 def _marked(curves: list[Curve]) -> Iterator[Curve]:
-    """Which are the best: walked from the fastest for a user on, each that makes more of an accelerator than all before it."""
+    """Which are the best: walked from the fastest for a user on, each that makes more of an accelerator than all
+    before it.
+    """
     import numpy as np
 
     if not curves:

@@ -10,8 +10,9 @@ from tonnage.spec import Cluster, ServingPlan
 
 
 def launch_command(model: Model, plan: ServingPlan, cluster: Cluster) -> str:
-    """One line for a shell, or several where the engine is told by its environment and a file, and comments on what it leaves to the user.
-    What the engine's default is, is not said."""
+    """One line for a shell, or several where the engine is told by its environment and a file, and comments on what
+    it leaves to the user. What the engine's default is, is not said.
+    """
     found, engine = loaded(model, plan, cluster.accelerator), serving_runtime(plan.engine, plan.engine_version)
     if engine.launch is None:
         return f"# How {plan.engine} is started is not known."

@@ -24,8 +24,9 @@ class Loaded(Struct, frozen=True, kw_only=True):
 
 
 def place(model: Model, unknown: str = HUB) -> str:
-    """The model as a loader finds it: by its id on a hub or its path, else by the id that its config says; `unknown` where it says none. What
-    only we call it, such as a pasted config, would be looked for on a hub."""
+    """The model as a loader finds it: by its id on a hub or its path, else by the id that its config says; `unknown`
+    where it says none. What only we call it, such as a pasted config, would be looked for on a hub.
+    """
     if model.place or "/" in model.name:
         return model.place or model.name
     said = str(model.config.get("_name_or_path") or "").strip()
@@ -49,7 +50,9 @@ def to_be_named(engine: ServingRuntime, *names: str) -> list[str]:
 
 
 def loaded(model: Model, plan: ServingPlan, accelerator: Accelerator) -> Loaded:
-    """The checkpoint that the engine can hold as the plan stores it: the model itself, or one that somebody has quantised."""
+    """The checkpoint that the engine can hold as the plan stores it: the model itself, or one that somebody has
+    quantised.
+    """
     engine = serving_runtime(plan.engine, plan.engine_version)
     stored, own = storage(model, plan.weights).name, storage(model, None).name
     if stored == own:
@@ -77,7 +80,9 @@ def file_name(name: str, model: Model, plan: ServingPlan) -> str:
 
 
 def _halved(model: Model, engine: ServingRuntime, accelerator: Accelerator) -> tuple[str, ...]:
-    """vLLM, vllm/platforms/cuda.py, check_if_supports_dtype: bfloat16 needs an accelerator of compute capability 8.0."""
+    """vLLM, vllm/platforms/cuda.py, check_if_supports_dtype: bfloat16 needs an accelerator of compute capability
+    8.0.
+    """
     peaks = accelerator.dense_flops
     lacks = accelerator.vendor == "NVIDIA" and "fp16" in peaks and "bf16" not in peaks
     return (f"{engine.dtype_flag} half",) if lacks and engine.dtype_flag and model.dtype != "float16" else ()

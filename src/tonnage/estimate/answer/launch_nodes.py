@@ -7,10 +7,11 @@ from tonnage.spec import Cluster, ServingPlan
 
 
 def spread(model: Model, plan: ServingPlan, cluster: Cluster) -> Spread:
-    """vLLM's data-parallel ranks are of one server on all nodes. SGLang's are of one node, where they share no attention; the rest know none.
+    """vLLM's data-parallel ranks are of one server on all nodes. SGLang's are of one node, where they share no
+    attention; the rest know none.
 
-    vLLM, docs/serving/data_parallel_deployment.md: data-parallel ranks of a mixture share its experts and wait for each other, so that replicas that
-    are whole are servers of their own.
+    vLLM, docs/serving/data_parallel_deployment.md: data-parallel ranks of a mixture share its experts and wait for each
+    other, so that replicas that are whole are servers of their own.
     """
     ranks = int(plan.tensor_parallel_size * plan.pipeline_parallel_size * plan.attention_data_parallel_size)
     copies, node = int(plan.data_parallel_size), cluster.accelerators_per_host

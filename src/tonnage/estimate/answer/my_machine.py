@@ -1,4 +1,6 @@
-"""Which models of the catalogue run on a machine, in which precisions, how fast: one request at a time, the way one person uses them."""
+"""Which models of the catalogue run on a machine, in which precisions, how fast: one request at a time, the way one
+person uses them.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -26,7 +28,8 @@ from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.kernel.registry import unknown
 from tonnage.spec import Cluster, ServingPlan
 
-# The widest first, with bits that a parameter takes at least: what does not fit so is not tried. None: as the checkpoint is stored.
+# The widest first, with bits that a parameter takes at least: what does not fit so is not tried. None: as the
+# checkpoint is stored.
 PRECISIONS: dict[str | None, float] = {
     None: 1,
     "fp8": 8,
@@ -57,9 +60,13 @@ class Machine(Struct, frozen=True, kw_only=True, eq=False):
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "schema": SCHEMA, "question": self.question, "usable_bytes": self.usable_bytes, "models_tried": self.tried,
-            "runs": [{name: getattr(row, name) for name in RunsDocument.__struct_fields__} for row in self.runs], "warnings": list(self.warnings),
-        }  # fmt: skip
+            "schema": SCHEMA,
+            "question": self.question,
+            "usable_bytes": self.usable_bytes,
+            "models_tried": self.tried,
+            "runs": [{name: getattr(row, name) for name in RunsDocument.__struct_fields__} for row in self.runs],
+            "warnings": list(self.warnings),
+        }
 
     @property
     def widest(self) -> tuple[RunsDocument, ...]:
@@ -72,10 +79,17 @@ class Machine(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def my_machine(
-    cluster: Cluster, models: Iterable[tuple[str, str, Model]], options: ServingOptions = NO_SERVING, *, order: str = "parameters",
-    ttft: float | str | None = None, tpot: float | str | None = None,
-) -> Machine:  # fmt: skip
-    """`models`: (name, id on the Hub, model). Those that need more than the context, or are slower than the limits, are left out."""
+    cluster: Cluster,
+    models: Iterable[tuple[str, str, Model]],
+    options: ServingOptions = NO_SERVING,
+    *,
+    order: str = "parameters",
+    ttft: float | str | None = None,
+    tpot: float | str | None = None,
+) -> Machine:
+    """`models`: (name, id on the Hub, model). Those that need more than the context, or are slower than the limits,
+    are left out.
+    """
     if order not in ORDERS:
         raise unknown("order", order, ORDERS)
     if options.concurrency not in (None, 1):
@@ -99,8 +113,13 @@ def my_machine(
     warnings = (
         () if timed else (f"no source gives the memory bandwidth of {cluster.accelerator.name}: there are no speeds.",)
     )
-    return Machine(question=question.to_dict(), usable_bytes=usable, runs=tuple(sorted(found, key=lambda row: _rank(row, order))), tried=tried,
-                   warnings=warnings)  # fmt: skip
+    return Machine(
+        question=question.to_dict(),
+        usable_bytes=usable,
+        runs=tuple(sorted(found, key=lambda row: _rank(row, order))),
+        tried=tried,
+        warnings=warnings,
+    )
 
 
 def _question(cluster: Cluster, options: ServingOptions, order: str, limits: dict[str, float | None]) -> Question:
@@ -148,15 +167,26 @@ def _of_model(
         own_runs = own_runs or weights is None
         speed, first = _alone(model, plan, cluster)
         yield RunsDocument(
-            model=name, hub=hub, parameters=model.num_parameters(), active_parameters=model.num_active_parameters(), weights=made.stored.name,
-            option=weights or "", engine=plan.engine, needed_bytes=round(made.memory.value), download_bytes=round(stored_bytes(model, weights)),
-            context=context, longest_context=longest_context_tokens(model, plan, cluster, made, usable), tokens_per_second=speed, ttft_seconds=first,
-        )  # fmt: skip
+            model=name,
+            hub=hub,
+            parameters=model.num_parameters(),
+            active_parameters=model.num_active_parameters(),
+            weights=made.stored.name,
+            option=weights or "",
+            engine=plan.engine,
+            needed_bytes=round(made.memory.value),
+            download_bytes=round(stored_bytes(model, weights)),
+            context=context,
+            longest_context=longest_context_tokens(model, plan, cluster, made, usable),
+            tokens_per_second=speed,
+            ttft_seconds=first,
+        )
 
 
 def _loses_nothing_by(model: Model, weights: str | None, own_runs: bool) -> bool:
-    """Whether the checkpoint's own weights, which run here, are as small as in this precision, or are in 4 bits already: the conversion gains
-    nothing then, and nobody publishes a narrower one."""
+    """Whether the checkpoint's own weights, which run here, are as small as in this precision, or are in 4 bits
+    already: the conversion gains nothing then, and nobody publishes a narrower one.
+    """
     if weights is None or not own_runs:
         return False
     return stored_bytes(model, weights) >= stored_bytes(model, None) or has_four_bits(model)

@@ -1,4 +1,6 @@
-"""What a reader of a training estimate should know of its assumptions: said where they decide figures, and only there."""
+"""What a reader of a training estimate should know of its assumptions: said where they decide figures, and only
+there.
+"""
 
 from math import ceil
 
@@ -19,13 +21,15 @@ def warn_of_training(model: Model, plan: TrainingPlan, made: TrainingMemory, que
     """Notes on kernels that do not run, layers that are another author's, and bases that stay wide."""
     if plan.attention == "sdpa" and _keeps_scores(made):
         question.warn(
-            f"PyTorch has no fused kernel for the attention of {model.name} as it is called here (its heads, mask or type): sdpa falls back "
+            f"PyTorch has no fused kernel for the attention of {model.name} as it is called here (its heads, "
+            "mask or type): sdpa falls back "
             "on plain products, and the scores of all pairs of tokens are kept. attention flash keeps none."
         )
     own = training_runtime(plan.runtime).model_codes[0]
     if plan.method != "full" and plan.model_code != own and question.to_dict()["model_code"]["from"] != "given":
         question.warn(
-            f"method {plan.method} works on the layers of {plan.model_code}; method full would have {own}'s, which keep other tensors: "
+            f"method {plan.method} works on the layers of {plan.model_code}; method full would have {own}'s, "
+            "which keep other tensors: "
             f"to compare, give both --model-code {plan.model_code}."
         )
     for note in made.fullest.stage.step.framework.notes():
@@ -38,7 +42,8 @@ def warn_of_training(model: Model, plan: TrainingPlan, made: TrainingMemory, que
         _warn_of_overlap(plan, question)
     if plan.base_weights and expert_counts(model):
         question.warn(
-            "experts stay in 16 bit: transformers 5 holds those of a layer in one parameter, and bitsandbytes replaces linear layers alone."
+            "experts stay in 16 bit: transformers 5 holds those of a layer in one parameter, and "
+            "bitsandbytes replaces linear layers alone."
         )
 
 
@@ -59,11 +64,15 @@ def _warn_of_overlap(plan: TrainingPlan, question: Question) -> None:
     against = against_overlap(plan)
     if "recompute" in against:
         question.warn(
-            "Megatron-core does not run overlap_moe_expert_parallel_comm with recompute full: the step is timed as if it did."
+            "Megatron-core does not run overlap_moe_expert_parallel_comm with recompute full: the step is "
+            "timed as if it did."
         )
     if "virtual_pipeline_size" in against:
-        question.warn("Megatron-core runs overlap_moe_expert_parallel_comm under a pipeline only with virtual_pipeline_size above 1: the step is "
-                      "timed as if it did with 1.")  # fmt: skip
+        question.warn(
+            "Megatron-core runs overlap_moe_expert_parallel_comm under a pipeline only with "
+            "virtual_pipeline_size above 1: the step is "
+            "timed as if it did with 1."
+        )
 
 
 def _warn_of_float8(plan: TrainingPlan, made: TrainingMemory, question: Question) -> None:
@@ -73,39 +82,48 @@ def _warn_of_float8(plan: TrainingPlan, made: TrainingMemory, question: Question
     chip = cluster.accelerator
     if chip.generation in BEFORE_FLOAT8:
         question.warn(
-            f"float8 {plan.float8} does not run on {chip.name}: {chip.generation} has no fp8 units, and torchao needs compute capability 8.9 (Ada "
+            f"float8 {plan.float8} does not run on {chip.name}: {chip.generation} has no fp8 units, and "
+            "torchao needs compute capability 8.9 (Ada "
             "Lovelace, Hopper) or later. Its products are timed in 16 bit."
         )
     elif chip.dense_flops and "fp8" not in chip.dense_flops:
         question.warn(
-            f"no source gives an fp8 peak of {chip.name}: float8 {plan.float8} may not run on it. Its products are timed in 16 bit."
+            f"no source gives an fp8 peak of {chip.name}: float8 {plan.float8} may not run on it. Its "
+            "products are timed in 16 bit."
         )
     if not plan.compile:
         question.warn(
-            f"float8 {plan.float8} without compile: torchao asks for torch.compile, which fuses the casts. Without it they take longer than is timed."
+            f"float8 {plan.float8} without compile: torchao asks for torch.compile, which fuses the casts. "
+            "Without it they take longer than is timed."
         )
 
 
 def narrowest(model: Model, plan: TrainingPlan) -> tuple[int, str]:
-    """(rows or columns, name) of the narrowest matrix with an adapter: an update of it has no higher rank. (0, "") where none has one."""
+    """(rows or columns, name) of the narrowest matrix with an adapter: an update of it has no higher rank. (0, "")
+    where none has one.
+    """
     targets = plan.lora_targets.split(",") if plan.lora_targets else None
     sides = {
         min(weight.rows, weight.columns): weight.name.removesuffix(".weight")
         for block in model.decoder.blocks
         for weight in block.weights()
-        if weight.linear and weight.part in ("attention", "mlp", "mixer")
+        if weight.linear
+        and weight.part in ("attention", "mlp", "mixer")
         and (targets is None or weight.name.removesuffix(".weight").rpartition(".")[2] in targets)
-    }  # fmt: skip
+    }
     least = min(sides, default=0)
     return least, sides.get(least, "")
 
 
 def _warn_of_rank(model: Model, plan: TrainingPlan, question: Question) -> None:
-    """peft takes any rank from 1 on (tuners/lora/layer.py: update_layer); beyond the narrower side of a matrix it adds numbers alone."""
+    """peft takes any rank from 1 on (tuners/lora/layer.py: update_layer); beyond the narrower side of a matrix it
+    adds numbers alone.
+    """
     least, name = narrowest(model, plan)
     if name and plan.lora_rank > least:
         question.warn(
-            f"lora_rank {plan.lora_rank:,} is above {least:,}, the narrower side of {name}: an update of that matrix has no higher "
+            f"lora_rank {plan.lora_rank:,} is above {least:,}, the narrower side of {name}: an update of "
+            "that matrix has no higher "
             "rank, so that such adapters take memory and can learn nothing more."
         )
 

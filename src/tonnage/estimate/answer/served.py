@@ -1,4 +1,6 @@
-"""What a served model does for its users: times, rates, limits, prices. The part of an answer of `serve` beside memory."""
+"""What a served model does for its users: times, rates, limits, prices. The part of an answer of `serve` beside
+memory.
+"""
 
 from typing import Any
 
@@ -39,9 +41,16 @@ class Served(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def served(
-    model: Model, plan: ServingPlan, cluster: Cluster, made: ServingMemory, usable: int, wanted: Asked, load: LoadOptions, money: BillOptions,
+    model: Model,
+    plan: ServingPlan,
+    cluster: Cluster,
+    made: ServingMemory,
+    usable: int,
+    wanted: Asked,
+    load: LoadOptions,
+    money: BillOptions,
     question: Question,
-) -> Served:  # fmt: skip
+) -> Served:
     """Figures of the block `serving`, and the bill of an hour."""
     figures: dict[str, Any] = {}
     if any(rank.per_token.value for rank in made.ranks):

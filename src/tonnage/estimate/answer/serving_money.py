@@ -36,23 +36,36 @@ def _hour(cluster: Kept, options: BillOptions, price: float | None, day: date) -
 
 
 def prices(made: Bill, cluster: Cluster, speed: Speed) -> dict[str, Any]:
-    """Price and energy of a million tokens under this load, and with one user on each replica; None where no price, or no power, is known."""
+    """Price and energy of a million tokens under this load, and with one user on each replica; None where no price,
+    or no power, is known.
+    """
     everything, answers = speed.all_tokens_per_second, speed.tokens_per_second
     prompts, alone = everything - answers, speed.alone_tokens_per_second
     cost = made.cost
     found: dict[str, Any] = {
         "cost_per_million_tokens": _usd("a million tokens of prompts and answers", cost, everything),
-        "cost_per_million_input_tokens": _part("a million tokens of prompts, by the time that they take", cost, prompts, speed.prompt_share),
-        "cost_per_million_output_tokens": _part("a million tokens of answers, by the time that they take", cost, answers, speed.answer_share),
-        "cost_per_million_output_tokens_all": _usd("a million tokens of answers, if they pay for the prompts too", cost, answers),
-        "cost_per_million_tokens_alone": _usd("a million tokens of prompts and answers, one user a replica", cost, alone),
-    }  # fmt: skip
+        "cost_per_million_input_tokens": _part(
+            "a million tokens of prompts, by the time that they take", cost, prompts, speed.prompt_share
+        ),
+        "cost_per_million_output_tokens": _part(
+            "a million tokens of answers, by the time that they take", cost, answers, speed.answer_share
+        ),
+        "cost_per_million_output_tokens_all": _usd(
+            "a million tokens of answers, if they pay for the prompts too", cost, answers
+        ),
+        "cost_per_million_tokens_alone": _usd(
+            "a million tokens of prompts and answers, one user a replica", cost, alone
+        ),
+    }
     own = made.ownership.get("own_hour")
     if own is not None:
         found["own_cost_per_million_tokens"] = Term.of(
-            "a million tokens of prompts and answers on own machines", h.usd_per_million_tokens, source=own.source, USD_all=own.value * cluster.size,
+            "a million tokens of prompts and answers on own machines",
+            h.usd_per_million_tokens,
+            source=own.source,
+            USD_all=own.value * cluster.size,
             tps=everything,
-        )  # fmt: skip
+        )
     found["energy_per_million_tokens"] = _joules(
         "energy of a million tokens of prompts and answers", made.energy, everything
     )

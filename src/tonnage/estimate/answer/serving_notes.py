@@ -18,8 +18,10 @@ def warn_of_blocks(engine: str, made: ServingMemory, question: Question) -> None
     rank = made.fullest
     if rank.per_request.value > MUCH_MORE * rank.kept.value > 0:
         question.warn(
-            f"{engine} sets aside {human(rank.per_request.value, 'bytes')} of cache for a request that keeps {human(rank.kept.value, 'bytes')}: "
-            "its blocks hold layers of several kinds, and a window also the tokens in flight. A smaller --max-num-batched-tokens helps."
+            f"{engine} sets aside {human(rank.per_request.value, 'bytes')} of cache for a request that keeps "
+            f"{human(rank.kept.value, 'bytes')}: "
+            "its blocks hold layers of several kinds, and a window also the tokens in flight. A smaller "
+            "--max-num-batched-tokens helps."
         )
 
 
@@ -30,7 +32,8 @@ def warn_of_gguf(model: Model, plan: ServingPlan, made: ServingMemory, question:
         return
     if engine.dequantizes_gguf:
         question.warn(
-            f"{plan.engine} dequantises GGUF weights when it loads them: they are counted in {made.stored.name}. --engine llama.cpp keeps them as stored."
+            f"{plan.engine} dequantises GGUF weights when it loads them: they are counted in "
+            f"{made.stored.name}. --engine llama.cpp keeps them as stored."
         )
     else:
         question.warn(
@@ -50,8 +53,10 @@ def warn_of_host(cluster: Cluster, made: ServingMemory, question: Question) -> N
     if made.host is None or cluster.node is None or cluster.node.host_memory_bytes is None:
         return
     if made.host.value > cluster.node.host_memory_bytes:
-        question.warn(f"host memory does not suffice: {human(made.host.value, 'bytes')} are needed, and {cluster.node.name} has "
-                      f"{human(cluster.node.host_memory_bytes, 'bytes')}.")  # fmt: skip
+        question.warn(
+            f"host memory does not suffice: {human(made.host.value, 'bytes')} are needed, and {cluster.node.name} has "
+            f"{human(cluster.node.host_memory_bytes, 'bytes')}."
+        )
 
 
 def warn_of_context(
@@ -63,18 +68,27 @@ def warn_of_context(
     tokens: float,
     question: Question,
 ) -> None:
-    """The verdict holds every request at the whole context, which few reach: what those of this load need, and whether the engine starts."""
+    """The verdict holds every request at the whole context, which few reach: what those of this load need, and
+    whether the engine starts.
+    """
     if made.memory.value <= usable or tokens >= plan.context or not made.fullest.per_token.value:
         return
-    needs, alone = (serving_memory(model, replace(plan, **change), cluster.accelerator).memory.value
-                    for change in ({"context": int(tokens)}, {"concurrency": plan.attention_data_parallel_size}))  # fmt: skip
+    needs, alone = (
+        serving_memory(model, replace(plan, **change), cluster.accelerator).memory.value
+        for change in ({"context": int(tokens)}, {"concurrency": plan.attention_data_parallel_size})
+    )
     starts = serving_runtime(plan.engine, plan.engine_version).queues and alone <= usable
     if needs > usable and not starts:
         return
     said = (
-        f"the verdict holds {counted(plan.concurrency, 'requests')} of a replica at the whole context of {plan.context:,} tokens. With the {tokens:,.0f} tokens "
-        f"of a prompt and its answer they need {human(needs, 'bytes')}, which {'fits' if needs <= usable else 'does not fit either'}."
+        f"the verdict holds {counted(plan.concurrency, 'requests')} of a replica at the whole context of "
+        f"{plan.context:,} tokens. With the {tokens:,.0f} tokens "
+        f"of a prompt and its answer they need {human(needs, 'bytes')}, which "
+        f"{'fits' if needs <= usable else 'does not fit either'}."
     )
     if starts:
-        said += f" {plan.engine} starts all the same, as one whole request fits, and lets those wait for which there is no room."
+        said += (
+            f" {plan.engine} starts all the same, as one whole request fits, and lets those wait for which there "
+            "is no room."
+        )
     question.warn(said)

@@ -1,4 +1,6 @@
-"""How long a training run takes, for an answer: a step, what follows from it, and the same plan on more or fewer replicas."""
+"""How long a training run takes, for an answer: a step, what follows from it, and the same plan on more or fewer
+replicas.
+"""
 
 from collections.abc import Iterator
 from datetime import date, datetime
@@ -35,7 +37,9 @@ def timed(
     usable: int,
     question: Question,
 ) -> tuple[Timing | None, dict[str, Any]]:
-    """The time of a step and what follows from it; nothing, and a note, where nobody knows it. `usable`: bytes of an accelerator."""
+    """The time of a step and what follows from it; nothing, and a note, where nobody knows it. `usable`: bytes of an
+    accelerator.
+    """
     try:
         timing = Timing(model, plan, cluster, made.fullest.stage.step)
         figures: dict[str, Any] = {"bound_by": timing.bound_by, **timing.figures(flops.value)}
@@ -48,10 +52,17 @@ def timed(
         figures["step_time_band"] = [timing.term.value * band.low, timing.term.value * band.high]
     if options.asked:
         whole = run_of(
-            timing.term, plan, cluster, options, question, checkpoint=checkpoint, today=today(),
-            step_time_at=lambda size: _step_at(model, plan, cluster, size), fits_at=lambda size: _fits_at(model, plan, cluster, size, usable),
+            timing.term,
+            plan,
+            cluster,
+            options,
+            question,
+            checkpoint=checkpoint,
+            today=today(),
+            step_time_at=lambda size: _step_at(model, plan, cluster, size),
+            fits_at=lambda size: _fits_at(model, plan, cluster, size, usable),
             price=_price(cluster, options, money),
-        )  # fmt: skip
+        )
         figures |= whole.terms
         if best := best_models(model, plan, whole.tokens):
             figures["best_models"] = best
@@ -64,27 +75,38 @@ def _notes(timing: Timing, made: TrainingMemory) -> Iterator[str]:
     """What the time does not count, or takes from something else."""
     plan, chip, kernels, network = timing.plan, timing.cluster.accelerator, timing.walk.kernels, timing.walk.network
     if not kernels.is_measured:
-        yield f"nobody published runs on {chip.name} that rates were fitted to: the time takes the shares of peaks that other accelerators reach."
+        yield (
+            f"nobody published runs on {chip.name} that rates were fitted to: the time takes the shares of peaks "
+            "that other accelerators reach."
+        )
     if network.bridge and network.bridge.link and network.inside.link:
         joins = network.bridge.link.joins
         yield (
-            f"bridges join {joins} cards of {chip.name}: in a machine of {timing.cluster.accelerators_per_node} larger groups talk over "
-            f"{network.inside.link.name}. Where your machine differs, write machines x cards, as in {timing.cluster.size // joins}x{joins}x{chip.name}."
+            f"bridges join {joins} cards of {chip.name}: in a machine of "
+            f"{timing.cluster.accelerators_per_node} larger groups talk over "
+            f"{network.inside.link.name}. Where your machine differs, write machines x cards, as in "
+            f"{timing.cluster.size // joins}x{joins}x{chip.name}."
         )
     work = [each for layer in timing.walk.step.layers.values() for each in layer.work]
     if kernels.narrow in chip.dense_flops and not any(kernels.is_narrow(each) for each in work):
         yield f"runtime {plan.runtime} is not known to multiply in {kernels.narrow}: its products are timed in 16 bit."
     if products := optimizer(plan.optimizer).products:
-        yield f"the products of {plan.optimizer} are not in the time of a step, but the bytes that it reads and writes are. It does {products}."
+        yield (
+            f"the products of {plan.optimizer} are not in the time of a step, but the bytes that it reads and "
+            f"writes are. It does {products}."
+        )
     if others := _unmeasured_recurrences(made):
         yield (
-            f"recurrences were measured of Mamba-2 alone: the {' and '.join(others)} of {timing.model.name} takes the rate of its scans, and may be "
+            f"recurrences were measured of Mamba-2 alone: the {' and '.join(others)} of {timing.model.name} "
+            "takes the rate of its scans, and may be "
             "slower. Compare it with Mamba-2 by memory, not by time."
         )
 
 
 def _unmeasured_recurrences(made: TrainingMemory) -> list[str]:
-    """Cores that carry a state along the sequence otherwise than by state space duality, whose matrix form the rate was fitted to."""
+    """Cores that carry a state along the sequence otherwise than by state space duality, whose matrix form the rate
+    was fitted to.
+    """
     every = [op for block in made.fullest.stage.step.layers for op in block.ops if not isinstance(op, Mamba2)]
     carrying = [op for op in every if any(isinstance(cache, StateCache) for cache in op.caches())]
     return sorted({op.core()[0].name for op in carrying if op.core()})

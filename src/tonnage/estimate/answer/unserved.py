@@ -19,7 +19,8 @@ def unserved(serving: Mapping[str, Any], question: Mapping[str, Any]) -> str:
 
 
 def missed_limits(run: Mapping[str, Any], question: Mapping[str, Any]) -> str:
-    """Which of its limits a training run misses, with what it takes and what it may take; nothing where it keeps them, or where it has none.
+    """Which of its limits a training run misses, with what it takes and what it may take; nothing where it keeps them,
+    or where it has none.
 
     `run`: the figures of the run, as Terms.
     """

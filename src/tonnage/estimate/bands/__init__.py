@@ -1,8 +1,8 @@
 """Error bands of memory: how far published measurements lie from estimates of runs of the same kind.
 
-The figures are in `measured.py`, which `scripts/fit_bands.py` writes from the measurements in validation/; a band is a pair of factors of
-the estimate. A band is of rows of the same runtime, method and objective (training), or of the same engine and hardware family (serving).
-Other runs have none.
+The figures are in `measured.py`, which `scripts/fit_bands.py` writes from the measurements in validation/; a band is a
+pair of factors of the estimate. A band is of rows of the same runtime, method and objective (training), or of the same
+engine and hardware family (serving). Other runs have none.
 """
 
 from math import ceil
@@ -18,8 +18,9 @@ def method_of(plan: TrainingPlan) -> str:
 
 
 def kind_of(plan: TrainingPlan) -> str:
-    """The method, with the objective where that is another than sft, whose memory is that of pre-training: DPO holds a reference model too,
-    PPO a critic, and GRPO generates."""
+    """The method, with the objective where that is another than sft, whose memory is that of pre-training: DPO holds
+    a reference model too, PPO a critic, and GRPO generates.
+    """
     return method_of(plan) if plan.objective == "sft" else f"{method_of(plan)} {plan.objective}"
 
 
@@ -43,7 +44,9 @@ def serving_band(engine: str, accelerator: Accelerator) -> Band | None:
 
 
 def highest(plan: TrainingPlan, cluster: Cluster, needed: float) -> int:
-    """The bytes that must be usable for the run to fit for sure: the band's high end, or what is needed where there is none."""
+    """The bytes that must be usable for the run to fit for sure: the band's high end, or what is needed where there
+    is none.
+    """
     band = training_band(plan, cluster)
     return band.around(needed)[1] if band else ceil(needed)
 

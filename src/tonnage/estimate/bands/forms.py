@@ -7,10 +7,13 @@ from msgspec import Struct
 
 
 class Band(Struct, frozen=True, kw_only=True):
-    """Low and high as factors of an estimate, between which eight of ten measurements lie, each judged by those of other sources.
+    """Low and high as factors of an estimate, between which eight of ten measurements lie, each judged by those of
+    other sources.
 
-    `runtime`: runtime or engine of the runs it is about; `kind`: their method and objective, or the hardware family; `rows`, `sources`: how many measurements made it, from how many publishers; `only`: the publisher, where
-    there is one. `held`: the share of measurements inside a band that their own publisher had no part in; None where there is one publisher.
+    `runtime`: runtime or engine of the runs it is about; `kind`: their method and objective, or the hardware family;
+    `rows`, `sources`: how many measurements made it, from how many publishers; `only`: the publisher, where there is
+    one. `held`: the share of measurements inside a band that their own publisher had no part in; None where there is
+    one publisher.
     """
 
     runtime: str
@@ -32,7 +35,10 @@ class Band(Struct, frozen=True, kw_only=True):
             if self.only
             else "one source"
         )
-        return f"of {self.rows} published runs with {self.runtime} and {self.kind}, from {sources}, eight in ten lie inside"
+        return (
+            f"of {self.rows} published runs with {self.runtime} and {self.kind}, from {sources}, eight in ten "
+            "lie inside"
+        )
 
     def around(self, needed: float) -> tuple[int, int]:
         """The band in bytes."""
@@ -40,7 +46,9 @@ class Band(Struct, frozen=True, kw_only=True):
 
 
 class Table(Struct, frozen=True, kw_only=True):
-    """All bands of one quantity by the two words that tell the kind of run, and the vendors of the machines that were measured."""
+    """All bands of one quantity by the two words that tell the kind of run, and the vendors of the machines that
+    were measured.
+    """
 
     bands: Mapping[tuple[str, str], Band]
     vendors: tuple[str, ...]

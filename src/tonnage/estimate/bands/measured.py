@@ -4,19 +4,84 @@ from tonnage.estimate.bands.forms import Band, Table
 
 TRAIN_MEMORY = Table(
     bands={
-        ("fsdp2", "full"): Band(runtime="fsdp2", kind="full", low=0.9688, high=1.0933, rows=11, sources=1, only="pytorch/torchtitan", held=None),
-        ("megatron", "full"): Band(runtime="megatron", kind="full", low=0.9754, high=1.0312, rows=10, sources=1, only="MooreThreads/SimuMax", held=None),
-        ("nanotron", "full"): Band(runtime="nanotron", kind="full", low=0.8916, high=1.2342, rows=109, sources=1, only="HF Ultra-Scale Playbook benchmark plot", held=None),
-        ("transformers", "lora"): Band(runtime="transformers", kind="lora", low=0.9354, high=1.0918, rows=14, sources=1, only="Anassbzdd/fitcheck", held=None),
-        ("transformers", "qlora"): Band(runtime="transformers", kind="qlora", low=1.0, high=1.1782, rows=30, sources=2, only="", held=0.667),
+        ("fsdp2", "full"): Band(
+            runtime="fsdp2",
+            kind="full",
+            low=0.9688,
+            high=1.0933,
+            rows=11,
+            sources=1,
+            only="pytorch/torchtitan",
+            held=None,
+        ),
+        ("megatron", "full"): Band(
+            runtime="megatron",
+            kind="full",
+            low=0.9754,
+            high=1.0312,
+            rows=10,
+            sources=1,
+            only="MooreThreads/SimuMax",
+            held=None,
+        ),
+        ("nanotron", "full"): Band(
+            runtime="nanotron",
+            kind="full",
+            low=0.8916,
+            high=1.2342,
+            rows=109,
+            sources=1,
+            only="HF Ultra-Scale Playbook benchmark plot",
+            held=None,
+        ),
+        ("transformers", "lora"): Band(
+            runtime="transformers",
+            kind="lora",
+            low=0.9354,
+            high=1.0918,
+            rows=14,
+            sources=1,
+            only="Anassbzdd/fitcheck",
+            held=None,
+        ),
+        ("transformers", "qlora"): Band(
+            runtime="transformers", kind="qlora", low=1.0, high=1.1782, rows=30, sources=2, only="", held=0.667
+        ),
     },
     vendors=("NVIDIA",),
-)  # fmt: skip
+)
 SERVE_MEMORY = Table(
     bands={
-        ("transformers", "Ampere"): Band(runtime="transformers", kind="Ampere", low=0.9906, high=1.0157, rows=76, sources=1, only="QwenLM/Qwen3", held=None),
-        ("transformers", "Hopper"): Band(runtime="transformers", kind="Hopper", low=0.9952, high=1.0367, rows=51, sources=1, only="QwenLM/Qwen3", held=None),
-        ("vllm", "Hopper"): Band(runtime="vllm", kind="Hopper", low=0.9831, high=1.0264, rows=23, sources=1, only="llm-d-planner fork jgchn/llm-d-planner", held=None),
+        ("transformers", "Ampere"): Band(
+            runtime="transformers",
+            kind="Ampere",
+            low=0.9906,
+            high=1.0157,
+            rows=76,
+            sources=1,
+            only="QwenLM/Qwen3",
+            held=None,
+        ),
+        ("transformers", "Hopper"): Band(
+            runtime="transformers",
+            kind="Hopper",
+            low=0.9952,
+            high=1.0367,
+            rows=51,
+            sources=1,
+            only="QwenLM/Qwen3",
+            held=None,
+        ),
+        ("vllm", "Hopper"): Band(
+            runtime="vllm",
+            kind="Hopper",
+            low=0.9831,
+            high=1.0264,
+            rows=23,
+            sources=1,
+            only="llm-d-planner fork jgchn/llm-d-planner",
+            held=None,
+        ),
     },
     vendors=("NVIDIA",),
-)  # fmt: skip
+)

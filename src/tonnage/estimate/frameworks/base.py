@@ -1,7 +1,10 @@
-"""What differs between frameworks in the walk of a step: how layers are written, what surrounds them, what stays beside them.
+"""What differs between frameworks in the walk of a step: how layers are written, what surrounds them, what stays beside
+them.
 
-`Framework` is PyTorch's own way; a runtime whose ways differ names a subclass, which its file registers in `FRAMEWORKS`. Nobody else compares
-the name of a runtime: where runtimes differ in a fact it is a field of TrainingRuntime, where they differ in what they do, a method here.
+`Framework` is PyTorch's own way; a runtime whose ways differ names a subclass, which its file registers in
+`FRAMEWORKS`. Nobody else compares
+the name of a runtime: where runtimes differ in a fact it is a field of TrainingRuntime, where they differ in what they
+do, a method here.
 """
 
 from collections.abc import Mapping
@@ -102,7 +105,9 @@ class Framework:
 
     @property
     def adapter_width(self) -> float:
-        """Bytes of a number of the adapters as layers see them: what peft casts their inputs to (tuners/lora/layer.py: _cast_input_dtype)."""
+        """Bytes of a number of the adapters as layers see them: what peft casts their inputs to
+        (tuners/lora/layer.py: _cast_input_dtype).
+        """
         return TRAINING_RECIPES[self.adapter_precision].update_bytes
 
     unit_gradient_width: float = 0  # bytes of a gradient of the unit at work, beside the runtime's own copies
@@ -122,10 +127,22 @@ class Framework:
         ):  # the hidden states take the type of the embedding, and without autocast all but the quantised products does
             parameter, compute = WIDE, compute if autocast else WIDE
         attention = plan.attention or runtime.kernels.attention
-        kernels = replace(runtime.kernels, attention=attention, dropout=plan.dropout, attention_dropout=plan.attention_dropout)  # fmt: skip
-        return Setting(code=self._code(), types=Types(parameter, compute, autocast, recipe.compute == "fp16"),
-                       style=style_of(self.step.model), kernels=kernels, attention=attention, dropout=plan.dropout,
-                       attention_dropout=plan.attention_dropout, recompute=plan.recompute, adapters=adapters, has_cudnn=prefers_cudnn(self.step.cluster), packed=plan.packing)  # fmt: skip
+        kernels = replace(
+            runtime.kernels, attention=attention, dropout=plan.dropout, attention_dropout=plan.attention_dropout
+        )
+        return Setting(
+            code=self._code(),
+            types=Types(parameter, compute, autocast, recipe.compute == "fp16"),
+            style=style_of(self.step.model),
+            kernels=kernels,
+            attention=attention,
+            dropout=plan.dropout,
+            attention_dropout=plan.attention_dropout,
+            recompute=plan.recompute,
+            adapters=adapters,
+            has_cudnn=prefers_cudnn(self.step.cluster),
+            packed=plan.packing,
+        )
 
     def _code(self) -> str:
         """The flavour of the tape that the model's code is."""
@@ -149,21 +166,34 @@ class Framework:
         if self.plan.loss == "tiled":
             return self.tiled_loss(stage)
         chunks = self.runtime.loss_chunks if self.plan.loss == "chunked" else 1
-        return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, self.runtime.loss, chunks, self.runtime.logits_split)  # fmt: skip
+        return tapes.loss_layer(
+            stage.after,
+            self.step.setting,
+            self.step.model.hidden_size,
+            self.runtime.loss,
+            chunks,
+            self.runtime.logits_split,
+        )
 
     def tiled_loss(self, stage: Stage) -> Layer:
         """The same under TRL, whose losses take the logits tile by tile, whatever runs the model."""
         kind, teacher = KINDS[self.plan.objective], self.plan.teacher_hidden_size
-        return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, kind, 1, logits_split=False, teacher=teacher)  # fmt: skip
+        return tapes.loss_layer(
+            stage.after, self.step.setting, self.step.model.hidden_size, kind, 1, logits_split=False, teacher=teacher
+        )
 
     @property
     def fuses_around_experts(self) -> bool:
-        """Whether router, permutations and casts around the products of experts are fused, as in Megatron-core's newest."""
+        """Whether router, permutations and casts around the products of experts are fused, as in Megatron-core's
+        newest.
+        """
         return False
 
     @property
     def accumulated_bytes(self) -> float:
-        """Bytes that a product reads and writes more for each gradient of a weight that it adds to the accumulated ones."""
+        """Bytes that a product reads and writes more for each gradient of a weight that it adds to the accumulated
+        ones.
+        """
         return 0
 
     def notes(self) -> list[str]:
@@ -227,14 +257,17 @@ class Framework:
         return 0
 
     def beside(self, rank: RankView, point: Point, gradients: Number) -> Number:
-        """Bytes of all that the methods above give for a moment: what `StageMemory` adds to gradients and to what operations hold."""
+        """Bytes of all that the methods above give for a moment: what `StageMemory` adds to gradients and to what
+        operations hold.
+        """
         reserve = self.reserve(rank, point, gradients) or ()
         terms = (*self.temporary(rank, point), *self.passing(rank, point), *reserve)
         return rank.buffers_at(point).value + sum(term.value for term in terms)
 
     def outside(self, rank: RankView) -> list[Term]:
-        """What the model's code makes once for all layers and keeps through backward: masks, tables of rotary positions, and where
-        embedded tokens are dropped the mask of that."""
+        """What the model's code makes once for all layers and keeps through backward: masks, tables of rotary
+        positions, and where embedded tokens are dropped the mask of that.
+        """
         setting, sizes, hidden = self.step.setting, self.step.sizes, self.step.model.hidden_size
         if self._code() != "eager":
             return []
@@ -263,8 +296,9 @@ class Framework:
         return []
 
     def left_over(self, rank: RankView) -> list[Term]:
-        """What backward leaves behind: peft asks for gradients of the embedded tokens where layers are checkpointed, and nobody lets
-        go of these (transformers, modeling_utils.py: enable_input_require_grads)."""
+        """What backward leaves behind: peft asks for gradients of the embedded tokens where layers are checkpointed,
+        and nobody lets go of these (transformers, modeling_utils.py: enable_input_require_grads).
+        """
         if (
             self._code() != "eager"
             or self.step.setting.adapters is None
@@ -273,13 +307,17 @@ class Framework:
         ):
             return []
         width = self.step.setting.types.parameter
-        return [self.step.sizes.term(name, self.step.model.hidden_size, width, TOKEN)
-                for name in ("embedded tokens", "gradient of the embedded tokens")]  # fmt: skip
+        return [
+            self.step.sizes.term(name, self.step.model.hidden_size, width, TOKEN)
+            for name in ("embedded tokens", "gradient of the embedded tokens")
+        ]
 
     # ---- what lives outside of the accelerator ----
 
     def offloaded_tensors(self, block: Block) -> Term | None:
-        """Of what a layer keeps for backward the tensors that leave, where activations are offloaded; None: all of them."""
+        """Of what a layer keeps for backward the tensors that leave, where activations are offloaded; None: all of
+        them.
+        """
         return None
 
     def gradients_to_host(self, rank: RankView) -> tuple[Term, Number]:
@@ -287,7 +325,9 @@ class Framework:
         return rank.every_gradient, self.plan.num_microbatches
 
     def host_states(self, rank: RankView) -> HostStates:
-        """Offloaded states of one rank (torch, distributed/fsdp/_fully_shard/_fsdp_api.py: CPUOffloadPolicy, pinned by default)."""
+        """Offloaded states of one rank (torch, distributed/fsdp/_fully_shard/_fsdp_api.py: CPUOffloadPolicy, pinned
+        by default).
+        """
         if self.plan.offload_parameters == "none":
             return HostStates([], [])
         weights, gradients = rank.every_weight.named("weights"), rank.every_gradient.named("gradients")
@@ -299,7 +339,9 @@ class Framework:
         return False
 
     def gathered_to_save(self, whole: Term) -> Term | None:
-        """Weights that rank 0 gathers to save them, `whole` being the parameters; None: it saves them file by file or weight by weight."""
+        """Weights that rank 0 gathers to save them, `whole` being the parameters; None: it saves them file by file
+        or weight by weight.
+        """
         return None
 
     # ---- buffers, workspaces ----
@@ -318,7 +360,9 @@ class Framework:
 
 
 def prefers_cudnn(cluster: Cluster | None) -> bool:
-    """Whether scaled_dot_product_attention takes cuDNN first: on Hopper and Blackwell (sdp_utils.cpp, since PyTorch 2.9 with cuDNN 9.15)."""
+    """Whether scaled_dot_product_attention takes cuDNN first: on Hopper and Blackwell (sdp_utils.cpp, since PyTorch
+    2.9 with cuDNN 9.15).
+    """
     return cluster is None or cluster.accelerator.generation.startswith(("Hopper", "Blackwell"))
 
 

@@ -1,13 +1,18 @@
 """DeepSpeed in the walk: buckets, what ZeRO-3 gathers, copies of the step, and what its settings add to the weights.
 
 Read in DeepSpeed 0.19, deepspeed/runtime/zero:
-- With contiguous_gradients, its default, ZeRO allocates the reduce bucket at its full size however small the model is: stages 1 and 2 for
-  each backward pass (setup_buckets, _release_ipg_buffers), and once more with overlap_comm; stage 3 once and for good. What the bucket
-  carries is copied once more for the collective: flattened by allreduce_bucket, interleaved by reduce_scatter_coalesced. Stages 0 and 1
-  reduce after backward. Without contiguous_gradients gradients wait in their own tensors until they fill the bucket.
-- overlap_comm: gradients of a unit are held until the other stream has copied them; without it they go one parameter at a time.
-- Stage 3 fetches ahead at every module (partitioned_param_coordinator.py), so max_live_parameters are gathered wherever there are so many
-  left to come. What is fetched together lies in one flat tensor, of prefetch_bucket_size, until it is copied into its parameters.
+- With contiguous_gradients, its default, ZeRO allocates the reduce bucket at its full size however small the model is:
+  stages 1 and 2 for
+  each backward pass (setup_buckets, _release_ipg_buffers), and once more with overlap_comm; stage 3 once and for good.
+  What the bucket carries is copied once more for the collective: flattened by allreduce_bucket, interleaved by
+  reduce_scatter_coalesced. Stages 0 and 1 reduce after backward. Without contiguous_gradients gradients wait in their
+  own tensors until they fill the bucket.
+- overlap_comm: gradients of a unit are held until the other stream has copied them; without it they go one parameter at
+  a time.
+- Stage 3 fetches ahead at every module (partitioned_param_coordinator.py), so max_live_parameters are gathered wherever
+  there are so many
+  left to come. What is fetched together lies in one flat tensor, of prefetch_bucket_size, until it is copied into its
+  parameters.
 - The step of stages 2 and 3 flattens a rank's 16-bit gradients and casts them to the master's type (step,
   _prepare_fp32_grad_for_sub_group); stage 3 does so for one sub-group at a time. On the host neither is made.
 - allgather_bucket_size counts only where torch has no all_gather_into_tensor, which writes into the weights themselves.
@@ -73,7 +78,9 @@ class DeepSpeed(Framework):
 
     @property
     def adapter_width(self) -> float:
-        """The engine turns the whole module to 16 bits, adapters too (runtime/engine.py: _configure_distributed_model)."""
+        """The engine turns the whole module to 16 bits, adapters too (runtime/engine.py:
+        _configure_distributed_model).
+        """
         return self.recipe.compute_bytes if self.recipe.master_bytes else super().adapter_width
 
     def __init__(self, step: StepView):
@@ -111,11 +118,16 @@ class DeepSpeed(Framework):
             "parameters fetched together", f.bucket_parameters, N=left, x=plan.stage3_prefetch_bucket_size
         )
         arriving = narrow if narrow == wide else narrow + wide
-        return self._spread(copies("gathered: the module at work", wide, at_work), copies("gathered ahead", narrow, ahead),
-                            copies("gathered, in one flat tensor", arriving, fetched))  # fmt: skip
+        return self._spread(
+            copies("gathered: the module at work", wide, at_work),
+            copies("gathered ahead", narrow, ahead),
+            copies("gathered, in one flat tensor", arriving, fetched),
+        )
 
     def _spread(self, *gathered: Term) -> list[Term]:
-        """One rank alone has nothing to gather, unless its weights live on the host (partition_parameters.py: NoGatherHandle)."""
+        """One rank alone has nothing to gather, unless its weights live on the host (partition_parameters.py:
+        NoGatherHandle).
+        """
         shards = self.step.sharded.z
         if self.plan.offload_parameters != "none":
             return list(gathered)
@@ -219,7 +231,9 @@ class DeepSpeed(Framework):
         return copies("gathered weights, on the node of rank 0", self.recipe.compute_bytes, whole)
 
     def gradients_to_host(self, rank: RankView) -> tuple[Term, Number]:
-        """ZeRO-2 and 3 send each micro-batch's (stage_1_and_2.py: async_accumulate_grad_in_cpu_via_gpu), ZeRO-1 a step's."""
+        """ZeRO-2 and 3 send each micro-batch's (stage_1_and_2.py: async_accumulate_grad_in_cpu_via_gpu), ZeRO-1 a
+        step's.
+        """
         gradients = copies("gradients", width_of("compute", self.step.updates), rank.trained_shard)
         return gradients, self.plan.num_microbatches if self.plan.zero_stage >= 2 else 1
 

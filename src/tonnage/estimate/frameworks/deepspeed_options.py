@@ -1,4 +1,6 @@
-"""DeepSpeed's settings by its own names: which stage each belongs to, its defaults, and what Hugging Face fills in for "auto"."""
+"""DeepSpeed's settings by its own names: which stage each belongs to, its defaults, and what Hugging Face fills in
+for "auto".
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,9 +21,12 @@ SIZES: dict[str, tuple[tuple[int, ...], int, int]] = {
     "stage3_param_persistence_threshold": ((3,), 100_000, 0), "zero_hpz_partition_size": ((3,), 1, 1),
 }  # fmt: skip
 SWITCHES: dict[str, tuple[tuple[int, ...], bool]] = {
-    "contiguous_gradients": ((1, 2, 3), True), "stage3_gather_16bit_weights_on_model_save": ((3,), False),
-    "zero_quantized_weights": ((3,), False), "zero_quantized_nontrainable_weights": ((3,), False), "zero_quantized_gradients": ((3,), False),
-}  # fmt: skip
+    "contiguous_gradients": ((1, 2, 3), True),
+    "stage3_gather_16bit_weights_on_model_save": ((3,), False),
+    "zero_quantized_weights": ((3,), False),
+    "zero_quantized_nontrainable_weights": ((3,), False),
+    "zero_quantized_gradients": ((3,), False),
+}
 SOURCE = "DeepSpeed's own"
 FILLED = "transformers, integrations/deepspeed.py: trainer_config_finalize"
 
@@ -51,7 +56,10 @@ def _counts(name: str, stages: tuple[int, ...], stage: int, o: TrainingOptions) 
     if getattr(o, name) is not None:
         known = ", ".join(map(str, stages))
         raise NotApplicable(
-            f"{name} counts in ZeRO stage {known}: leave it out, or take another zero_stage. Got it with stage {stage}.",
+            (
+                f"{name} counts in ZeRO stage {known}: leave it out, or take another zero_stage. Got it with "
+                f"stage {stage}."
+            ),
             name,
             ("zero_stage",),
         )
@@ -77,8 +85,11 @@ def _size(name: str, default: int, least: int, model: Model, o: TrainingOptions,
 def filled_in(name: str, hidden_size: int) -> int | None:
     """What the Trainer writes in the place of "auto"; None: nothing."""
     square = hidden_size * hidden_size
-    return {"reduce_bucket_size": square, "stage3_prefetch_bucket_size": int(0.9 * square),
-            "stage3_param_persistence_threshold": 10 * hidden_size}.get(name)  # fmt: skip
+    return {
+        "reduce_bucket_size": square,
+        "stage3_prefetch_bucket_size": int(0.9 * square),
+        "stage3_param_persistence_threshold": 10 * hidden_size,
+    }.get(name)
 
 
 def _check(
@@ -93,11 +104,13 @@ def _check(
     part = made.get("zero_hpz_partition_size", 1)
     if ranks % part:
         raise InvalidPlan(
-            f"zero_hpz_partition_size must divide the {ranks} ranks that share the weights. Got {part}. Nearest: {near_divisors(ranks, part)}."
+            f"zero_hpz_partition_size must divide the {ranks} ranks that share the weights. Got {part}. "
+            f"Nearest: {near_divisors(ranks, part)}."
         )
     if made.get("contiguous_gradients") is False and offload["offload_optimizer"] != "none" and stage < 3:
         raise InvalidPlan(
-            "contiguous_gradients must be on with offload_optimizer in ZeRO stages 1 and 2: DeepSpeed turns it on itself."
+            "contiguous_gradients must be on with offload_optimizer in ZeRO stages 1 and 2: DeepSpeed turns "
+            "it on itself."
         )
     if made.get("zero_quantized_nontrainable_weights") and o.method in (None, "full"):
         raise NotApplicable(
@@ -107,5 +120,6 @@ def _check(
         )
     if o.allgather_bucket_size is not None:
         q.warn(
-            "allgather_bucket_size changes no memory: torch gathers into the weights themselves (all_gather_into_tensor)."
+            "allgather_bucket_size changes no memory: torch gathers into the weights themselves "
+            "(all_gather_into_tensor)."
         )

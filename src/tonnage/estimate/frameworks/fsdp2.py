@@ -1,4 +1,6 @@
-"""FSDP2 in the walk: torchtitan's layers or those of transformers, unit by unit, and the pools of the allocator's streams."""
+"""FSDP2 in the walk: torchtitan's layers or those of transformers, unit by unit, and the pools of the allocator's
+streams.
+"""
 
 from msgspec.structs import replace
 
@@ -18,12 +20,20 @@ from tonnage.spec import TrainingPlan
 from tonnage.tape import TOKEN, Extent, Layer, Own, Setting
 
 FLAGS = {
-    "tensor_parallel_size": "--parallelism.tensor_parallel_degree", "pipeline_parallel_size": "--parallelism.pipeline_parallel_degree",
-    "context_parallel_size": "--parallelism.context_parallel_degree", "expert_parallel_size": "--parallelism.expert_parallel_degree",
+    "tensor_parallel_size": "--parallelism.tensor_parallel_degree",
+    "pipeline_parallel_size": "--parallelism.pipeline_parallel_degree",
+    "context_parallel_size": "--parallelism.context_parallel_degree",
+    "expert_parallel_size": "--parallelism.expert_parallel_degree",
     "expert_tensor_parallel_size": "--parallelism.expert_tensor_parallel_degree",
-}  # fmt: skip
-SCHEDULES = {"1f1b": "1F1B", "interleaved-1f1b": "Interleaved1F1B", "gpipe": "GPipe", "interleaved-zero-bubble": "InterleavedZeroBubble",
-                   "zbv": "ZBVZeroBubble", "dualpipev": "DualPipeV"}  # fmt: skip
+}
+SCHEDULES = {
+    "1f1b": "1F1B",
+    "interleaved-1f1b": "Interleaved1F1B",
+    "gpipe": "GPipe",
+    "interleaved-zero-bubble": "InterleavedZeroBubble",
+    "zbv": "ZBVZeroBubble",
+    "dualpipev": "DualPipeV",
+}
 SYMMETRIC = "PyTorch, torch/distributed/_symmetric_memory/__init__.py: get_symm_mem_workspace"
 
 
@@ -38,8 +48,13 @@ class Compiled(Framework):
         plan, runtime = self.plan, self.runtime
         if runtime.own is None or plan.model_code not in ("", runtime.model_codes[0]):
             return None
-        return replace(runtime.own, compiled=plan.compile, tensor_parallel=_many(plan.tensor_parallel_size), ring=_many(plan.context_parallel_size),
-                       float8=plan.float8 != "none")  # fmt: skip
+        return replace(
+            runtime.own,
+            compiled=plan.compile,
+            tensor_parallel=_many(plan.tensor_parallel_size),
+            ring=_many(plan.context_parallel_size),
+            float8=plan.float8 != "none",
+        )
 
 
 class Fsdp2(Compiled):
@@ -47,7 +62,9 @@ class Fsdp2(Compiled):
 
     @property
     def adapter_width(self) -> float:
-        """Gathered parameters are in param_dtype, adapters too (torch, distributed/fsdp/_fully_shard/_fsdp_param.py: unsharded_param)."""
+        """Gathered parameters are in param_dtype, adapters too (torch, distributed/fsdp/_fully_shard/_fsdp_param.py:
+        unsharded_param).
+        """
         return self.recipe.compute_bytes if self.recipe.master_bytes else super().adapter_width
 
     trl_base = (
@@ -96,7 +113,14 @@ class Fsdp2(Compiled):
         if self.plan.loss == "tiled":
             return self.tiled_loss(stage)
         chunks = self.runtime.loss_chunks if self.plan.loss == "chunked" else 1
-        return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, self._loss_kind, chunks, self.runtime.logits_split)  # fmt: skip
+        return tapes.loss_layer(
+            stage.after,
+            self.step.setting,
+            self.step.model.hidden_size,
+            self._loss_kind,
+            chunks,
+            self.runtime.logits_split,
+        )
 
     def points(self, rank: RankView, plain: tuple[Point, ...]) -> tuple[Point, ...]:
         units = self.units(rank)
@@ -149,8 +173,9 @@ class Fsdp2(Compiled):
         return fixed + sum(term.value for term in self.reserve(rank, point, gradients))
 
     def _holes(self, rank: RankView) -> list[Term]:
-        """Where logits and their fp32 copy were is room for one fp32 gradient, and a half is left; segments of a layer's temporaries
-        are too small for logits, unless the allocator expands them."""
+        """Where logits and their fp32 copy were is room for one fp32 gradient, and a half is left; segments of a
+        layer's temporaries are too small for logits, unless the allocator expands them.
+        """
         made = []
         if self._loss_kind != "compiled" and self.plan.loss == "full":
             split = "tensor" if self.runtime.logits_split else "gathered"
@@ -190,8 +215,9 @@ def _needs_chunks(plan: TrainingPlan) -> bool:
 
 
 def _chunk_flags(model: Model, plan: TrainingPlan) -> list[str]:
-    """Layers of a stage that make as many stages; nothing where no number does. torchtitan 0.3.0, distributed/pipeline_parallel.py: table
-    and head count as a layer each, and the stages are rounded up."""
+    """Layers of a stage that make as many stages; nothing where no number does. torchtitan 0.3.0,
+    distributed/pipeline_parallel.py: table and head count as a layer each, and the stages are rounded up.
+    """
     if not _needs_chunks(plan):
         return []
     count, layers = plan.pipeline_parallel_size * plan.virtual_pipeline_size, model.num_layers + 2

@@ -1,9 +1,9 @@
-"""FSDP2's units on one pipeline stage: what is gathered, fetched ahead and on its way to be reduced at each moment, and the pools of
-the allocator, one for each stream, in which all that lies.
+"""FSDP2's units on one pipeline stage: what is gathered, fetched ahead and on its way to be reduced at each moment, and
+the pools of the allocator, one for each stream, in which all that lies.
 
-torch, distributed/fsdp/_fully_shard: _fsdp_param_group.py (unshard, wait_for_unshard, post_backward), _fsdp_collectives.py
-(foreach_all_gather, foreach_reduce). The gathered copy of the next unit lies in the all-gather's stream until it is copied out; the
-input of a reduce-scatter is held until the next one begins.
+torch, distributed/fsdp/_fully_shard: _fsdp_param_group.py (unshard, wait_for_unshard, post_backward),
+_fsdp_collectives.py (foreach_all_gather, foreach_reduce). The gathered copy of the next unit lies in the all-gather's
+stream until it is copied out; the input of a reduce-scatter is held until the next one begins.
 """
 
 import itertools
@@ -42,7 +42,9 @@ def role_of(point: Point) -> str:
 
 
 def _second(plain: tuple[Point, ...], order: tuple[Block, ...]) -> list[Point]:
-    """The moments of the second layer of backward: the first one that has a reduction beside it. One of another kind has them already."""
+    """The moments of the second layer of backward: the first one that has a reduction beside it. One of another kind
+    has them already.
+    """
     if len(order) < 3 or order[-1] is not order[-2]:
         return []
     last, block = len(order) - 1, order[-1]
@@ -57,8 +59,8 @@ def unit_points(
 ) -> tuple[Point, ...]:
     """The moments of a stage, and those at which gradients are copied to be reduced.
 
-    `head_reduced`: the head is a unit of its own. `accumulates`: gradients of micro-batches are summed whole, so that moments differ
-    in the backward of the first one, of those between, and of the last one, which alone reduces them.
+    `head_reduced`: the head is a unit of its own. `accumulates`: gradients of micro-batches are summed whole, so that
+    moments differ in the backward of the first one, of those between, and of the last one, which alone reduces them.
     """
     made: list[Point] = []
     seen: set[int] = set()
@@ -126,10 +128,15 @@ class Units:
         key = (role_of(point), -1 if point.everything else point.position, reduces, point.is_later)
         if key not in self._found:
             make: dict[str, Callable[[], Buffers]] = {
-                "loss": self.loss, "forward": lambda: self.forward(point.position), "layer": lambda: self.at_layer(point.position),
-                REDUCTION: lambda: self.reduction(point.position) if reduces else self.addition(point.position, point.is_later),
-                "embedding": self.embedding, END: self.end,
-            }  # fmt: skip
+                "loss": self.loss,
+                "forward": lambda: self.forward(point.position),
+                "layer": lambda: self.at_layer(point.position),
+                REDUCTION: lambda: (
+                    self.reduction(point.position) if reduces else self.addition(point.position, point.is_later)
+                ),
+                "embedding": self.embedding,
+                END: self.end,
+            }
             made = make[key[0]]()
             self._found[key] = made if reduces else replace(made, reduced=())
         return self._found[key]
@@ -137,8 +144,9 @@ class Units:
     # ---- widths ----
 
     def gathered_bytes(self, block: Block) -> float:
-        """Bytes a parameter of a gathered layer: float8 all-gather casts the weights of its linear layers before, and quantised ones are
-        gathered as they are."""
+        """Bytes a parameter of a gathered layer: float8 all-gather casts the weights of its linear layers before,
+        and quantised ones are gathered as they are.
+        """
         narrow = (
             precision(self.plan.base_weights).bits_per_weight / 8
             if self.plan.base_weights
@@ -203,7 +211,9 @@ class Units:
         return Buffers(gathered, ahead, self._reduce_input(trained), (*whole, *self._of_root()))
 
     def addition(self, position: int, is_later: bool) -> Buffers:
-        """The layer's gradients are added to those of earlier micro-batches, or, of the first one, become their beginning."""
+        """The layer's gradients are added to those of earlier micro-batches, or, of the first one, become their
+        beginning.
+        """
         trained = self._trained(self.order[position])
         made = [copies("gradients of the layer", self.compute, trained)]
         if not is_later:
@@ -294,7 +304,9 @@ class Units:
 
     @cached_property
     def edges(self) -> tuple[Term, ...]:
-        """What the stages of a pipeline hand on: results until their backward, and buffers to receive in, for every micro-batch."""
+        """What the stages of a pipeline hand on: results until their backward, and buffers to receive in, for every
+        micro-batch.
+        """
         if self.plan.pipeline_parallel_size == 1:
             return ()
         step, stage = self.rank.step, self.rank.stage
@@ -319,7 +331,9 @@ class Units:
 
     @cached_property
     def pool(self) -> Term:
-        """The most that the all-gather's stream holds: two units that follow one another, and the cast shard of the larger."""
+        """The most that the all-gather's stream holds: two units that follow one another, and the cast shard of the
+        larger.
+        """
         sizes = [copies("table", self.compute, unit) for unit in (self.root, self.table) if unit.children]
         sizes += [self.layer(block.name, block) for block in dict.fromkeys(self.order)]
         head = [copies("head", self.compute, self.head)] if self.head.children else []
@@ -329,7 +343,9 @@ class Units:
         every = [*sizes, *head] or [Term.sum("no unit", unit="bytes")]
         pairs = [*itertools.pairwise(sizes), *itertools.pairwise([*again, *again, *head])]
         most = Term.max("two units", *(Term.sum("two units", *pair) for pair in pairs), *every)
-        return Term.of("pool of the all-gather", f.gather_pool_bytes, M=most.value, x=Term.max("unit", *every).value, z=self.shards)  # fmt: skip
+        return Term.of(
+            "pool of the all-gather", f.gather_pool_bytes, M=most.value, x=Term.max("unit", *every).value, z=self.shards
+        )
 
 
 def _unit(name: str, ops: tuple[Op, ...], shares: Shares) -> Term:

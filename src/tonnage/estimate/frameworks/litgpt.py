@@ -11,7 +11,8 @@ from tonnage.estimate.step.views import RankView
 from tonnage.kernel.term import Term
 from tonnage.tape import Code, Extent, Held, Setting, Tensor
 
-# Lightning, fabric/plugins/precision/bitsandbytes.py: quantised from fp16, so that it is made whole in fp16 and then cast
+# Lightning, fabric/plugins/precision/bitsandbytes.py: quantised from fp16, so that it is made whole in fp16 and then
+# cast
 WHOLE = 4
 PART = 128  # litgpt/finetune/lora.py: lm_head_chunk_size, in tokens of a sequence
 
@@ -36,20 +37,14 @@ class LitGPT(Framework):
 
     @property
     def _casts_frozen_head(self) -> bool:
-        """Autocast remembers its casts of weights that train (ATen, autocast_mode.cpp: cached_cast), so that a frozen head is cast by every
-        part of the sequence, and each keeps its copy for backward."""
+        """Autocast remembers its casts of weights that train (ATen, autocast_mode.cpp: cached_cast), so that a
+        frozen head is cast by every part of the sequence, and each keeps its copy for backward.
+        """
         return self.step.setting.adapters is not None and self.step.setting.types.autocast
 
     def temporary(self, rank: RankView, point: Point) -> list[Term]:
         if point.everything and self.plan.base_weights:
-            return [
-                self.step.sizes.term(
-                    "head made whole",
-                    self._head,
-                    WHOLE,
-                    Extent("parameter", "vocab"),
-                )
-            ]
+            return [self.step.sizes.term("head made whole", self._head, WHOLE, Extent("parameter", "vocab"))]
         if point.everything and self._casts_frozen_head:
             return [self.step.sizes.positions("head, cast for each part of the sequence", self._head / PART, 2)]
         if not point.head_made:
@@ -58,8 +53,9 @@ class LitGPT(Framework):
 
 
 def chunked_loss(code: Code, x: Tensor, held: Sequence[Held], part: float) -> Tensor:
-    """LitGPT's, on 128 tokens at a time: Fabric makes the logits fp32 (HalfPrecision.convert_output), in a list that has a name until the next
-    step; each part keeps its logarithms, and what backward adds is one part's."""
+    """LitGPT's, on 128 tokens at a time: Fabric makes the logits fp32 (HalfPrecision.convert_output), in a list that
+    has a name until the next step; each part keeps its logarithms, and what backward adds is one part's.
+    """
     weights = [code.weight(*each[:3]) for each in held]
     shapes = [(each.elements, each.width, each.extent) if each.slot is not None else None for each in weights]
     extent, shape = Extent("token", "gathered"), (x.elements, x.width, x.extent)

@@ -1,4 +1,6 @@
-"""Megatron-core in the walk: its layers and ends on the tape, and what its schedule and Transformer Engine hold beside them."""
+"""Megatron-core in the walk: its layers and ends on the tape, and what its schedule and Transformer Engine hold
+beside them.
+"""
 
 import re
 from collections.abc import Mapping
@@ -34,10 +36,13 @@ from tonnage.tape.megatron import Shape
 from tonnage.tape.megatron_setting import ContextParallel, MegatronSetting
 
 FLAGS = {
-    "tensor_parallel_size": "--tensor-model-parallel-size", "pipeline_parallel_size": "--pipeline-model-parallel-size",
-    "context_parallel_size": "--context-parallel-size", "expert_parallel_size": "--expert-model-parallel-size",
-    "expert_tensor_parallel_size": "--expert-tensor-parallel-size", "virtual_pipeline_size": "--num-virtual-stages-per-pipeline-rank",
-}  # fmt: skip
+    "tensor_parallel_size": "--tensor-model-parallel-size",
+    "pipeline_parallel_size": "--pipeline-model-parallel-size",
+    "context_parallel_size": "--context-parallel-size",
+    "expert_parallel_size": "--expert-model-parallel-size",
+    "expert_tensor_parallel_size": "--expert-tensor-parallel-size",
+    "virtual_pipeline_size": "--num-virtual-stages-per-pipeline-rank",
+}
 CAPABILITIES = {"Ampere": 80, "Ada": 89, "Hopper": 90, "Blackwell": 100}
 LARGE_ON_BLACKWELL = (2, 12)  # PyTorch, pull request 175344
 WORKSPACE_SOURCE = "Transformer Engine, transformer_engine/pytorch/module/base.py: get_cublas_workspace_size_bytes"
@@ -72,17 +77,28 @@ class Megatron(Framework):
         experts = first_of(plan.expert_parallel_size)
         config = self.step.model.config
         return MegatronSetting(
-            code="megatron", types=Types(recipe.activation_bytes, recipe.activation_bytes), style=style_of(self.step.model),
-            kernels=runtime.kernels, attention=plan.attention or runtime.kernels.attention, dropout=plan.dropout,
-            attention_dropout=plan.attention_dropout, recompute=plan.recompute, recompute_modules=tuple(filter(None, plan.recompute_modules.split(","))) or ("core_attn",),
-            tensor_parallel=first_of(plan.tensor_parallel_size) > 1, sequence_parallel=plan.sequence_parallel and first_of(plan.tensor_parallel_size) > 1,
-            context_parallel=_method(plan) if first_of(plan.context_parallel_size) > 1 else "", expert_parallel=experts > 1,
+            code="megatron",
+            types=Types(recipe.activation_bytes, recipe.activation_bytes),
+            style=style_of(self.step.model),
+            kernels=runtime.kernels,
+            attention=plan.attention or runtime.kernels.attention,
+            dropout=plan.dropout,
+            attention_dropout=plan.attention_dropout,
+            recompute=plan.recompute,
+            recompute_modules=tuple(filter(None, plan.recompute_modules.split(","))) or ("core_attn",),
+            tensor_parallel=first_of(plan.tensor_parallel_size) > 1,
+            sequence_parallel=plan.sequence_parallel and first_of(plan.tensor_parallel_size) > 1,
+            context_parallel=_method(plan) if first_of(plan.context_parallel_size) > 1 else "",
+            expert_parallel=experts > 1,
             local_experts=mixture is not None and mixture.num_experts > experts,
             expert_tensor_parallel=first_of(plan.expert_tensor_parallel_size) > 1,
-            cross_entropy="te" if plan.loss == "fused" else "unfused", capacity=plan.expert_capacity_factor is not None,
-            router_groups=(config.get("n_group") or 1) > 1, router_pre_softmax=config.get("model_type") == "deepseek_v2",
-            core=self._release("core", (0, 18)), engine=self._release("TE", (2, 11)),
-        )  # fmt: skip
+            cross_entropy="te" if plan.loss == "fused" else "unfused",
+            capacity=plan.expert_capacity_factor is not None,
+            router_groups=(config.get("n_group") or 1) > 1,
+            router_pre_softmax=config.get("model_type") == "deepseek_v2",
+            core=self._release("core", (0, 18)),
+            engine=self._release("TE", (2, 11)),
+        )
 
     def _release(self, name: str, newest: tuple[int, int]) -> tuple[int, int]:
         found = re.search(rf"{name}[ =]*v?(\d+)\.(\d+)", self.plan.runtime_version, re.IGNORECASE)
@@ -141,7 +157,9 @@ class Megatron(Framework):
         return isinstance(block, prediction.FinalNorm | prediction.Prediction)
 
     def temporary(self, rank: RankView, point: Point) -> list[Term]:
-        """Gradients that prediction layers leave waiting: of the hidden states that all losses read together, and of the table."""
+        """Gradients that prediction layers leave waiting: of the hidden states that all losses read together, and of
+        the table.
+        """
         depths = self.plan.mtp_layers if rank.stage.is_last else 0
         if not depths or point.phase in ("forward", "loss"):
             return []
@@ -341,8 +359,10 @@ def _recompute_flags(plan: TrainingPlan) -> list[str]:
 
 
 def _layout_flags(model: Model, plan: TrainingPlan) -> list[str]:
-    """Megatron splits evenly, or as options say. Of one chunk a stage a layout says it: E is the embedding, t a layer, L the loss. Of several
-    chunks, whose number the layout would repeat, the sizes of the ends do, or that table and head count as a layer."""
+    """Megatron splits evenly, or as options say. Of one chunk a stage a layout says it: E is the embedding, t a
+    layer, L the loss. Of several chunks, whose number the layout would repeat, the sizes of the ends do, or that
+    table and head count as a layer.
+    """
     layers = chunk_layers(model, training_runtime(plan.runtime), plan)
     if len(set(layers)) == 1:
         return []

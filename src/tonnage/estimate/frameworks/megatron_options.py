@@ -75,8 +75,10 @@ def _predictions(model: Model, o: TrainingOptions, q: Question) -> int:
         raise InvalidPlan(f"mtp_layers must be from 0 to {LARGEST:,}. Got {count:,}.")
     main = model.decoder
     if count and sum(isinstance(op, Embedding) for op in main.before) != 1:
-        raise InvalidPlan(f"multi-token prediction of megatron has rotary positions or none: mtp_layers must be 0 with {model.name}, "
-                          f"which has a table of them. Got {count}.")  # fmt: skip
+        raise InvalidPlan(
+            f"multi-token prediction of megatron has rotary positions or none: mtp_layers must be 0 with {model.name}, "
+            f"which has a table of them. Got {count}."
+        )
     if count and not any(isinstance(op, Head) for op in main.after):
         raise InvalidPlan(f"mtp_layers must be 0 with {model.name}, which has no head. Got {count}.")
     return count

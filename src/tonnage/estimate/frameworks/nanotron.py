@@ -1,4 +1,6 @@
-"""nanotron in the walk: its buffers of tensor parallelism, DDP's buckets, 16-bit gradients that wait to be added to the fp32 ones."""
+"""nanotron in the walk: its buffers of tensor parallelism, DDP's buckets, 16-bit gradients that wait to be added to
+the fp32 ones.
+"""
 
 from msgspec.structs import replace
 
@@ -14,7 +16,10 @@ from tonnage.kernel.formula import Number, minimum
 from tonnage.kernel.term import Term
 from tonnage.tape import TOKEN, Extent, Layer
 
-ALLOCATOR = "PyTorch, c10/cuda/CUDACachingAllocator.cpp: segments of their own from 10 MiB on; simulated with nanotron's operations"
+ALLOCATOR = (
+    "PyTorch, c10/cuda/CUDACachingAllocator.cpp: segments of their own from 10 MiB on; simulated with nanotron's "
+    "operations"
+)
 GATHERED = Extent("token", "gathered")
 
 
@@ -30,18 +35,24 @@ class Nanotron(Compiled):
     def loss(self, stage: Stage) -> Layer | None:
         if not (stage.is_last and stage.after):
             return None
-        return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, "sharded", 1, self.runtime.logits_split)  # fmt: skip
+        return tapes.loss_layer(
+            stage.after, self.step.setting, self.step.model.hidden_size, "sharded", 1, self.runtime.logits_split
+        )
 
     def points(self, rank: RankView, plain: tuple[Point, ...]) -> tuple[Point, ...]:
         """The end of the forward pass is a place of its own: what the allocator keeps counts there."""
         return tuple(replace(each, place=-1) if each.everything and not each.live else each for each in plain)
 
     def lasting(self, rank: RankView) -> list[Term]:
-        """MemoryBuffer of parallel/tensor_parallel: one gathered input of forward, one gathered gradient of backward, for ever."""
+        """MemoryBuffer of parallel/tensor_parallel: one gathered input of forward, one gathered gradient of
+        backward, for ever.
+        """
         made = []
         if first_of(self.plan.tensor_parallel_size) > 1:
-            one = [rank.sizes.term(name, self.step.model.hidden_size, self.recipe.compute_bytes, GATHERED)
-                   for name in ("buffer of gathered inputs", "buffer of gathered gradients")]  # fmt: skip
+            one = [
+                rank.sizes.term(name, self.step.model.hidden_size, self.recipe.compute_bytes, GATHERED)
+                for name in ("buffer of gathered inputs", "buffer of gathered gradients")
+            ]
             made += one
         buckets = Term.of(
             "buckets beside another rank's",
@@ -60,7 +71,9 @@ class Nanotron(Compiled):
         return made
 
     def temporary(self, rank: RankView, point: Point) -> list[Term]:
-        """param.grad of all that this backward has passed: added to the fp32 gradients, and dropped, when it is over."""
+        """param.grad of all that this backward has passed: added to the fp32 gradients, and dropped, when it is
+        over.
+        """
         if point.moment == "loss":
             return self._results(rank)
         width = self.recipe.compute_bytes
@@ -91,8 +104,10 @@ class Nanotron(Compiled):
         return total if point.moment == "loss" else total - rank.sizes.made(point.bytes) * self.unit_gradient_width
 
     def reserve(self, rank: RankView, point: Point | None, gradients: Number) -> list[Term]:
-        """The classic allocator joins nothing across segments: what the 16-bit gradients of a backward leave, the next forward's tensors do
-        not fit into. The moments of AdamW are born after the first backward, into what it left, and take their part of that."""
+        """The classic allocator joins nothing across segments: what the 16-bit gradients of a backward leave, the
+        next forward's tensors do not fit into. The moments of AdamW are born after the first backward, into what it
+        left, and take their part of that.
+        """
         if point is None or point.phase != "forward" or not point.everything or point.live:
             return []
         freed = copies("gradients in 16 bit", self.recipe.compute_bytes, rank.trained)

@@ -12,8 +12,9 @@ from tonnage.runtimes import TrainingRuntime
 
 
 class PlanRequest(Struct, frozen=True, kw_only=True):
-    """`sizes`: of all groups of ranks; `zero_stage`; `offload`: the fields of the plan that say what lives on the host; `options`: as the
-    user gave them; `question`: takes each value with where it came from, and warnings."""
+    """`sizes`: of all groups of ranks; `zero_stage`; `offload`: the fields of the plan that say what lives on the
+    host; `options`: as the user gave them; `question`: takes each value with where it came from, and warnings.
+    """
 
     model: Model
     runtime: TrainingRuntime

@@ -1,8 +1,9 @@
 """Training runtimes that are not of this package: facts and a framework of one's own.
 
-A plug-in has what a runtime of this package has: facts (tonnage.runtimes.TrainingRuntime) and, where PyTorch's own ways do not hold, a subclass of
-Framework, which sees the step through RankView and StepView alone. It calls `add_training_runtime`. To be found by the command line, its package
-names the module that does so as an entry point of the group "tonnage.runtimes", which is imported when a runtime is asked for that this package
+A plug-in has what a runtime of this package has: facts (tonnage.runtimes.TrainingRuntime) and, where PyTorch's own ways
+do not hold, a subclass of Framework, which sees the step through RankView and StepView alone. It calls
+`add_training_runtime`. To be found by the command line, its package names the module that does so as an entry point of
+the group "tonnage.runtimes", which is imported when a runtime is asked for that this package
 does not have:
 
     [project.entry-points."tonnage.runtimes"]
@@ -29,7 +30,9 @@ __all__ = [
 
 
 def add_training_runtime(runtime: TrainingRuntime, framework: type[Framework] | None = None) -> None:
-    """Make a runtime known by its name; `framework`: the one that its facts name, where this package has none of that name."""
+    """Make a runtime known by its name; `framework`: the one that its facts name, where this package has none of
+    that name.
+    """
     if framework is not None:
         if not runtime.framework:
             raise TypeError(f"runtime {runtime.name}: its facts must name its framework")

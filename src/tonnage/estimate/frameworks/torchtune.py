@@ -1,4 +1,6 @@
-"""torchtune in the walk: on one accelerator or on FSDP2, with a loss in parts and an optimizer that may step in backward."""
+"""torchtune in the walk: on one accelerator or on FSDP2, with a loss in parts and an optimizer that may step in
+backward.
+"""
 
 from msgspec.structs import replace
 
@@ -45,8 +47,10 @@ class Recipe(Compiled):
         return replace(made, attention=attention)
 
     def outside(self, rank: RankView) -> list[Term]:
-        """Of packed rows a BlockMask: which blocks of keys each block of queries sees, and the other way round, whole and in part, and the
-        sequence of each token (packed_block_causal_mask; torch, nn/attention/flex_attention.py)."""
+        """Of packed rows a BlockMask: which blocks of keys each block of queries sees, and the other way round,
+        whole and in part, and the sequence of each token (packed_block_causal_mask; torch,
+        nn/attention/flex_attention.py).
+        """
         if not self.plan.packing:
             return super().outside(rank)
         pairs, tokens = Extent("pair", "gathered"), Extent("token", "gathered")
@@ -62,10 +66,14 @@ class Recipe(Compiled):
         compiled = own is not None and own.compiled
         chunked = "output-chunks-compiled" if compiled else "output-chunks"
         kind = chunked if self.plan.loss == "chunked" else "compiled" if compiled else "cross-entropy"
-        return tapes.loss_layer(stage.after, self.step.setting, self.step.model.hidden_size, kind, self._parts(), self.runtime.logits_split)  # fmt: skip
+        return tapes.loss_layer(
+            stage.after, self.step.setting, self.step.model.hidden_size, kind, self._parts(), self.runtime.logits_split
+        )
 
     def _parts(self) -> float:
-        """All tokens of a sequence over those of the largest part that torch.chunk makes; of several plans in an array the first one's."""
+        """All tokens of a sequence over those of the largest part that torch.chunk makes; of several plans in an
+        array the first one's.
+        """
         tokens = first_of(self.plan.sequence_length)
         return float(tokens / ceil_div(tokens, self.runtime.loss_chunks)) if self.plan.loss == "chunked" else 1
 
@@ -74,7 +82,9 @@ class Recipe(Compiled):
         return copies("gathered weights, on the node of rank 0", self.step.setting.types.parameter, whole)
 
     def head_addend(self, rank: RankView, point: Point) -> list[Term]:
-        """Autograd sums the head's gradients of the parts before it hands them on: the sum, and the gradient of one part."""
+        """Autograd sums the head's gradients of the parts before it hands them on: the sum, and the gradient of one
+        part.
+        """
         if point.phase != "loss" or self.plan.loss != "chunked" or not self.step.trains_all or not rank.stage.after:
             return []
         return [copies("gradient of the head, of another part of the logits", self.recipe.compute_bytes, rank.head)]

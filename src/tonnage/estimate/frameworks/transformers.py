@@ -1,8 +1,9 @@
 """The Trainer of transformers in the walk: its losses by release, and what PyTorch's allocator keeps beside them.
 
-Under bf16 or fp16, Accelerate wraps the model's forward in convert_outputs_to_fp32 (accelerator.py, utils/operations.py of 0.29 and 1.15): 16-bit
-logits are copied to fp32 when it returns, and both go when Trainer.compute_loss does, before backward. With the logarithms that is 10 bytes a
-logit, less than the 12 that backward holds, so that it is never the fullest moment here; it is in Unsloth, whose loss makes no copies.
+Under bf16 or fp16, Accelerate wraps the model's forward in convert_outputs_to_fp32 (accelerator.py, utils/operations.py
+of 0.29 and 1.15): 16-bit logits are copied to fp32 when it returns, and both go when Trainer.compute_loss does, before
+backward. With the logarithms that is 10 bytes a logit, less than the 12 that backward holds, so that it is never the
+fullest moment here; it is in Unsloth, whose loss makes no copies.
 """
 
 from msgspec.structs import replace
@@ -25,12 +26,16 @@ from tonnage.spec import TrainingPlan
 from tonnage.tape import Extent, Layer, Setting
 
 NEWEST: Release = (5, 23)
-# models/llama/modeling_llama.py of 4.39, 4.44 and 4.45: the model gives logits in fp32; loss/loss_utils.py of 4.46 and 4.48: the loss casts
+# models/llama/modeling_llama.py of 4.39, 4.44 and 4.45: the model gives logits in fp32; loss/loss_utils.py of 4.46 and
+# 4.48: the loss casts
 # them, and copies all but the last position; of 4.49 on: labels are padded instead. Those between were not read.
 LOSS_CASTS: Release = (4, 46)
 LABELS_PADDED: Release = (4, 49)
 LOGITS = Extent("token", "gathered")
-SEGMENTS = "PyTorch, c10/cuda/CUDACachingAllocator.cpp: a free block serves what fits into it, and segments of several do not join"
+SEGMENTS = (
+    "PyTorch, c10/cuda/CUDACachingAllocator.cpp: a free block serves what fits into it, and segments of several "
+    "do not join"
+)
 
 
 def release(text: str) -> Release:
@@ -44,7 +49,9 @@ def loss_kind(of: Release) -> str:
 
 
 def liger_parts(model: Model, tokens: int) -> float:
-    """Liger's loss takes as many tokens at once as give about as many logits as there are hidden states (fused_linear_cross_entropy.py)."""
+    """Liger's loss takes as many tokens at once as give about as many logits as there are hidden states
+    (fused_linear_cross_entropy.py).
+    """
     each = -(-tokens // -(-model.vocab_size // model.hidden_size))
     return tokens / min(1 << (each - 1).bit_length(), tokens)
 
@@ -85,7 +92,9 @@ class Transformers(Framework):
         return int(first_of(self.plan.sequence_length) * first_of(self.plan.micro_batch_size))
 
     def temporary(self, rank: RankView, point: Point) -> list[Term]:
-        """In a loop that holds the model's outputs, their logits; in the forward pass and its loss they are on the tape."""
+        """In a loop that holds the model's outputs, their logits; in the forward pass and its loss they are on the
+        tape.
+        """
         return [] if point.phase == "forward" else self._outputs(rank)
 
     def left_over(self, rank: RankView) -> list[Term]:
@@ -106,14 +115,18 @@ class Transformers(Framework):
         return replace(made, code=LIGER) if self.plan.liger else made
 
     def logits_held(self) -> float:
-        """Bytes of a logit in all segments that the loss takes: three in fp32, and where they were narrower, the first ones."""
+        """Bytes of a logit in all segments that the loss takes: three in fp32, and where they were narrower, the
+        first ones.
+        """
         if self.plan.liger or self.plan.loss == "tiled":
             return 0
         width = self.step.setting.types.compute
         return 12 + (width if width < 4 else 0)
 
     def reserve(self, rank: RankView, point: Point | None, gradients: Number) -> list[Term] | None:
-        """At the loss: what its own tensors leave empty, and the segments of a layer's temporaries, which are too small for logits."""
+        """At the loss: what its own tensors leave empty, and the segments of a layer's temporaries, which are too
+        small for logits.
+        """
         if point is None or not point.everything or not rank.stage.after:
             return [self._part(rank, point, gradients)]
         sizes, vocabulary = rank.sizes, self.step.model.vocab_size

@@ -1,4 +1,6 @@
-"""Unsloth in the walk: its loss by release, inputs of layers in the host's memory, and the buffers through which they come back."""
+"""Unsloth in the walk: its loss by release, inputs of layers in the host's memory, and the buffers through which
+they come back.
+"""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -38,14 +40,17 @@ class Unsloth(Transformers):
         return "unsloth in parts", self._parts(self.tokens)
 
     def notes(self) -> list[str]:
-        """unsloth_zoo, fused_losses/cross_entropy_loss.py: get_chunk_size gives 1 or a multiple of 4, so that memory falls where it steps up."""
+        """unsloth_zoo, fused_losses/cross_entropy_loss.py: get_chunk_size gives 1 or a multiple of 4, so that memory
+        falls where it steps up.
+        """
         sequences = self.plan.micro_batch_size
         here, there = (self._parts(self.plan.sequence_length * count) for count in (sequences, sequences + 1))
         if self.release < FUSED_LOSS or here == there:
             return []
         return [
             (
-                f"Unsloth takes the loss in {counted(here, 'parts')} here and in {there:,.0f} with one more sequence in the micro-batch, "
+                f"Unsloth takes the loss in {counted(here, 'parts')} here and in {there:,.0f} with one more "
+                "sequence in the micro-batch, "
                 "each of them smaller: a larger micro-batch can need less."
             )
         ]
@@ -70,7 +75,9 @@ class Unsloth(Transformers):
         return _offloaded(block, self.step.setting, hidden)
 
     def lasting(self, rank: RankView) -> list[Term]:
-        """Where the inputs of layers arrive: two of them since they are buffers (unsloth_zoo/gradient_checkpointing.py: GPU_BUFFERS, _B)."""
+        """Where the inputs of layers arrive: two of them since they are buffers
+        (unsloth_zoo/gradient_checkpointing.py: GPU_BUFFERS, _B).
+        """
         if self.plan.recompute != "full" or self.release < FUSED_LOSS:
             return []
         return [self.step.sizes.term("buffers for inputs from the host", 2 * self.step.model.hidden_size, 2, TOKEN)]
@@ -85,8 +92,9 @@ def _offloaded(block: Block, setting: Setting, hidden: int) -> Layer:
 
 
 def _loss(code: Code, logits: Tensor) -> Tensor:
-    """Unsloth's cross entropy writes its gradient over the logits; Accelerate's convert_outputs_to_fp32 copies them behind it, until the
-    loss alone is left of the model's outputs."""
+    """Unsloth's cross entropy writes its gradient over the logits; Accelerate's convert_outputs_to_fp32 copies them
+    behind it, until the loss alone is left of the model's outputs.
+    """
     rows = code.new(1, 4, logits.extent)
     storage, elements, width, extent = logits.storage, logits.elements, logits.width, logits.extent
     out = code.new(0, 4, extent)
@@ -98,7 +106,9 @@ def _loss(code: Code, logits: Tensor) -> Tensor:
 
 
 def _loss_in_parts(code: Code, x: Tensor, held: Sequence[Held], part: float) -> Tensor:
-    """unsloth_fused_ce_loss, compiled: the logits of a part and their gradient, as narrow as they are; the head does not train."""
+    """unsloth_fused_ce_loss, compiled: the logits of a part and their gradient, as narrow as they are; the head does
+    not train.
+    """
     gradient = code.like(x)
     logits = [code.new(part, code.types.compute, Extent("token", "gathered")) for _ in range(2)]
     code.mark()

@@ -13,8 +13,10 @@ from tonnage.spec import Link
 class LinkKind(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Links of one generation, by how their names begin.
 
-    `share`: of the datasheet's bytes a second, that collectives reach in large messages; `direct`: that one copy to one place reaches;
-    `in_network`: that an all-reduce reaches which the switch sums, 0 where no switch does. `step`: seconds from one rank to the next.
+    `share`: of the datasheet's bytes a second, that collectives reach in large messages; `direct`: that one copy to one
+    place reaches;
+    `in_network`: that an all-reduce reaches which the switch sums, 0 where no switch does. `step`: seconds from one
+    rank to the next.
     `gap`: seconds that each further rank of a collective costs, however little is sent.
     """
 
@@ -29,10 +31,10 @@ class LinkKind(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Links(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that collectives are fitted with.
 
-    `start`: seconds of a collective that sends nothing; `peer`: seconds for each rank that an all-to-all writes to; `pipelining`: share of a latency that
-    each chunk pays again; `copy`: a rank's copies of its own part, as a multiple of its links' bytes a second; `local`: of its memory's bytes a second, that
-    a copy inside of it reaches. `kinds`: by the
-    beginning of a link's name. `inside` and `outside`: of what nobody measured.
+    `start`: seconds of a collective that sends nothing; `peer`: seconds for each rank that an all-to-all writes to;
+    `pipelining`: share of a latency that each chunk pays again; `copy`: a rank's copies of its own part, as a multiple
+    of its links' bytes a second; `local`: of its memory's bytes a second, that a copy inside of it reaches. `kinds`: by
+    the beginning of a link's name. `inside` and `outside`: of what nobody measured.
     """
 
     start: float

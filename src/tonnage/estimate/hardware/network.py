@@ -47,7 +47,9 @@ class Inside(NamedTuple):
 
 
 class Spread:
-    """How a group of ranks lies on nodes: `here` in each, on `nodes`; `spans` is 1 where these are several, else 0. `inside`: of a node."""
+    """How a group of ranks lies on nodes: `here` in each, on `nodes`; `spans` is 1 where these are several, else 0.
+    `inside`: of a node.
+    """
 
     def __init__(self, group: Number, here: Number, inside: Inside):
         self.group, self.here, self.inside = group, here, inside
@@ -81,7 +83,8 @@ class Network:
             return Level(None, unknown)
         if link is None:
             raise MissingDatum(
-                f"no source gives the link {where} of {self.cluster.name}: the time of a step needs it. Name a node that has one, such as "
+                f"no source gives the link {where} of {self.cluster.name}: the time of a step needs it. Name "
+                "a node that has one, such as "
                 "16xdgx-h100."
             )
         return Level(link, self.constants.of(link, inside=inside))
@@ -109,16 +112,13 @@ class Network:
         return Spread(group, here, self._inside(group * stride, here))
 
     def collective(
-        self,
-        kind: Collective,
-        size: Number,
-        group: Number,
-        stride: Number = 1,
-        algorithm: Algorithm | None = None,
+        self, kind: Collective, size: Number, group: Number, stride: Number = 1, algorithm: Algorithm | None = None
     ) -> Sending:
-        """`size` bytes in all among `group` ranks that are `stride` ranks apart, by the fastest algorithm or the one that is named.
+        """`size` bytes in all among `group` ranks that are `stride` ranks apart, by the fastest algorithm or the one
+        that is named.
 
-        `size` counts as nccl-tests does: what an all-gather has gathered, what one rank has for all others in an all-to-all.
+        `size` counts as nccl-tests does: what an all-gather has gathered, what one rank has for all others in an
+        all-to-all.
         """
         spread = self._spread(group, stride)
         if kind == "all_to_all":
@@ -145,12 +145,16 @@ class Network:
         return reduce(minimum, (way() for way in ways.values()))
 
     def _ring(self, passes: int, size: Number, spread: Spread) -> Number:
-        """A ring enters and leaves each node through the links of all its members there: the slower level sets its pace."""
+        """A ring enters and leaves each node through the links of all its members there: the slower level sets its
+        pace.
+        """
         between = self.outside.ring * spread.here + (1 - spread.spans) * FAST
         rate = minimum(spread.inside.ring, between)
         passing = f.ring_bytes.evaluate(M=passes * size, n=spread.group)
         wire = transfer_seconds.evaluate(M=passing, W=rate) + self._own_part(size, spread)
-        steps = f.ring_latency.evaluate(n_pass=passes, n=spread.group, nodes=spread.nodes, lat_in=spread.inside.step, lat_out=self.outside.step)  # fmt: skip
+        steps = f.ring_latency.evaluate(
+            n_pass=passes, n=spread.group, nodes=spread.nodes, lat_in=spread.inside.step, lat_out=self.outside.step
+        )
         return self._pipelined(steps, wire)
 
     def _tree(self, size: Number, spread: Spread, in_network: bool) -> Number:
@@ -181,8 +185,9 @@ class Network:
         return self._pipelined(steps, wire + self._own_part(size, spread))
 
     def dispatch(self, size: Number, group: Number, stride: Number, chosen: int) -> Sending:
-        """An exchange of tokens, each to the ranks of `chosen` experts, in which a token goes once to a rank, and once to a node, of
-        several of them (DeepEP, HybridEP); both levels send at once. `size`: bytes of all copies."""
+        """An exchange of tokens, each to the ranks of `chosen` experts, in which a token goes once to a rank, and
+        once to a node, of several of them (DeepEP, HybridEP); both levels send at once. `size`: bytes of all copies.
+        """
         spread = self._spread(group, stride)
         to_ranks, to_nodes = distinct(group, chosen) / chosen, distinct(spread.nodes, chosen) / chosen
         passing = f.ring_bytes.evaluate(M=size * to_ranks, n=spread.here)
@@ -215,7 +220,8 @@ class Network:
 
 
 def _mesh_share(link: Link | None, ranks: Number) -> Number:
-    """The share of its links that a rank uses in a group of `ranks`: in a mesh without a switch each link leads to one neighbour.
+    """The share of its links that a rank uses in a group of `ranks`: in a mesh without a switch each link leads to one
+    neighbour.
 
     1 for one rank: it has no neighbour, and the links inside of a node do not slow what it sends to other nodes.
     """

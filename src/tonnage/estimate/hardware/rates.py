@@ -34,15 +34,19 @@ class Band(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that the time of a step is fitted with.
 
-    `attention_backward`: of attention's share. `memory`: share of the memory's bandwidth. `half_side`: columns and rows of a product at which
-    half of the share is lost. `chips`: shares of an accelerator over its generation's. `cast`: how often a narrow product's
-    operands pass memory again. `row_moves`: seconds of moving rows of experts over those that their bytes take.
-    `newer_around_experts`: what is left, from core 0.18 on, of the time around experts' products: router, permutations, casts.
-    `launch`: seconds between two kernels; `host`: seconds that the host takes to ask for one; `router_kernels`: kernels of a router and
-    its dispatcher, times `alltoall` where it waits for sizes from other ranks; `expert_kernels`: of one product of one expert.
-    `scan`: share of the 16-bit peak of recurrences; `scan_step`: seconds a token of a sequence besides. `latency_inside`, `latency_outside`:
-    seconds that ranks wait for each other at a collective, beyond what it takes alone (links.toml). `hidden`: what of communication that
-    can run beside compute does. `step`: seconds a step besides. `frameworks`: step times over those of Megatron, where a runtime's differ.
+    `attention_backward`: of attention's share. `memory`: share of the memory's bandwidth. `half_side`: columns and rows
+    of a product at which half of the share is lost. `chips`: shares of an accelerator over its generation's. `cast`:
+    how often a narrow product's operands pass memory again. `row_moves`: seconds of moving rows of experts over those
+    that their bytes take.
+    `newer_around_experts`: what is left, from core 0.18 on, of the time around experts' products: router, permutations,
+    casts.
+    `launch`: seconds between two kernels; `host`: seconds that the host takes to ask for one; `router_kernels`: kernels
+    of a router and its dispatcher, times `alltoall` where it waits for sizes from other ranks; `expert_kernels`: of one
+    product of one expert.
+    `scan`: share of the 16-bit peak of recurrences; `scan_step`: seconds a token of a sequence besides.
+    `latency_inside`, `latency_outside`: seconds that ranks wait for each other at a collective, beyond what it takes
+    alone (links.toml). `hidden`: what of communication that can run beside compute does. `step`: seconds a step
+    besides. `frameworks`: step times over those of Megatron, where a runtime's differ.
     `bands`: by kind of row.
     """
 
@@ -79,7 +83,10 @@ class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 def _mean(of: tuple[Generation, ...]) -> Generation:
     names = dict.fromkeys(name for each in of for name in each.matrix)
-    matrix = {name: sum(each.matrix[name] for each in of if name in each.matrix) / sum(name in each.matrix for each in of) for name in names}  # fmt: skip
+    matrix = {
+        name: sum(each.matrix[name] for each in of if name in each.matrix) / sum(name in each.matrix for each in of)
+        for name in names
+    }
     return Generation(matrix=matrix, attention=sum(each.attention for each in of) / len(of))
 
 

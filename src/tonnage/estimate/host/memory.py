@@ -29,7 +29,9 @@ SHARD_OF_FILE = 50 * 10**9  # max_shard_size of transformers' save_pretrained
 
 
 class HostMemory(Struct, frozen=True, eq=False):
-    """`memory`: of the fullest node; `storage`: what it keeps on NVMe, None: nothing; `capacity`: of a node, where the catalogue knows it."""
+    """`memory`: of the fullest node; `storage`: what it keeps on NVMe, None: nothing; `capacity`: of a node, where
+    the catalogue knows it.
+    """
 
     memory: Term
     storage: Term | None
@@ -37,7 +39,9 @@ class HostMemory(Struct, frozen=True, eq=False):
 
 
 def host_memory(model: Model, plan: TrainingPlan, cluster: Cluster, made: "TrainingMemory") -> HostMemory:
-    """The largest of loading, training and saving. Every rank of a node is taken for the stage that keeps most on the host."""
+    """The largest of loading, training and saving. Every rank of a node is taken for the stage that keeps most on
+    the host.
+    """
     ranks = [_Rank(rank.stage) for rank in made.candidates]
     most = max(ranks, key=lambda rank: rank.states.value + rank.activations.value)
     on_node = Term.of("ranks of a node", h.ranks_on_node, ranks=cluster.accelerators_per_node)
@@ -46,11 +50,21 @@ def host_memory(model: Model, plan: TrainingPlan, cluster: Cluster, made: "Train
     first = made.ranks[0].stage
     phases = [
         Term.sum("while loading", *_loading(model, first, runtime, on_node), _on_all(on_node, process)),
-        Term.sum("while training", _on_all(on_node, most.states), _on_all(on_node, most.activations), _on_all(on_node, _data(plan)),
-                 _on_all(on_node, process)),
-        Term.sum("while saving", *_saving(model, most, runtime, on_node), _on_all(on_node, most.states), _on_all(on_node, _data(plan)),
-                 _on_all(on_node, process)),
-    ]  # fmt: skip
+        Term.sum(
+            "while training",
+            _on_all(on_node, most.states),
+            _on_all(on_node, most.activations),
+            _on_all(on_node, _data(plan)),
+            _on_all(on_node, process),
+        ),
+        Term.sum(
+            "while saving",
+            *_saving(model, most, runtime, on_node),
+            _on_all(on_node, most.states),
+            _on_all(on_node, _data(plan)),
+            _on_all(on_node, process),
+        ),
+    ]
     storage = _on_all(on_node, most.storage) if most.storage.value else None
     capacity = cluster.node.host_memory_bytes if cluster.node else None
     return HostMemory(Term.max("host memory of a node", *phases), storage, capacity)
@@ -64,8 +78,10 @@ def _on_all(ranks: Term, one: Term) -> Term:
 
 
 def _loading(model: Model, rank: "StageMemory", runtime: TrainingRuntime, ranks: Term) -> list[Term]:
-    """transformers, modeling_utils.py: every rank a whole copy, or with ZeRO-3 rank 0 alone; a base that is quantised is loaded weight by
-    weight. torchtitan and Megatron make the model on the accelerator, and read checkpoints tensor by tensor."""
+    """transformers, modeling_utils.py: every rank a whole copy, or with ZeRO-3 rank 0 alone; a base that is
+    quantised is loaded weight by weight. torchtitan and Megatron make the model on the accelerator, and read
+    checkpoints tensor by tensor.
+    """
     width = rank.step.setting.types.parameter
     whole = copies("whole model", width, Term.of("parameters", f.whole_parameters, N=model.num_parameters(), z=1))
     if runtime.makes_on_accelerator or rank.plan.base_weights:
@@ -76,8 +92,10 @@ def _loading(model: Model, rank: "StageMemory", runtime: TrainingRuntime, ranks:
 
 
 def _saving(model: Model, rank: "_Rank", runtime: TrainingRuntime, ranks: Term) -> list[Term]:
-    """Each rank's shard (Megatron-core, dist_checkpointing/strategies/filesystem_async.py), what rank 0 gathers, tensor by tensor where the
-    model is made on the accelerator, else as transformers does: a file's weights at a time, on rank 0."""
+    """Each rank's shard (Megatron-core, dist_checkpointing/strategies/filesystem_async.py), what rank 0 gathers,
+    tensor by tensor where the model is made on the accelerator, else as transformers does: a file's weights at a
+    time, on rank 0.
+    """
     stage, plan = rank.stage, rank.plan
     if runtime.saves_shards:
         return [_on_all(ranks, Term.sum("shards to be saved", stage.weights, stage.optimizer))]
@@ -125,8 +143,16 @@ class _Rank:
         if place == "none":
             return Term.sum(name, unit="bytes")
         counts, leaves = self.stage.counts, self.stage.tensors.leaves
-        layers = [Term.product(f"{block.name}s", "bytes", Term.of("layers on this rank", f.layers_on_rank, l=count), self.stage.in_flight,
-                               Term.sum("one layer", leaves[block], self._rounding(leaves[block]))) for block, count in counts.items()]  # fmt: skip
+        layers = [
+            Term.product(
+                f"{block.name}s",
+                "bytes",
+                Term.of("layers on this rank", f.layers_on_rank, l=count),
+                self.stage.in_flight,
+                Term.sum("one layer", leaves[block], self._rounding(leaves[block])),
+            )
+            for block, count in counts.items()
+        ]
         if place == "cpu":
             return Term.sum(name, *layers, unit="bytes")
         self._stored += layers

@@ -1,4 +1,6 @@
-"""Disks and processors beside the accelerators: checkpoints and their time, data sets, drives, cores, host memory (rules D7, D9, D10)."""
+"""Disks and processors beside the accelerators: checkpoints and their time, data sets, drives, cores, host memory
+(rules D7, D9, D10).
+"""
 
 import re
 from typing import TYPE_CHECKING
@@ -51,7 +53,8 @@ class Checkpoints(Struct, frozen=True, kw_only=True):
 
 
 class Host(Struct, frozen=True, kw_only=True):
-    """What a node should have: cores, host memory [bytes], disk for the whole run [bytes], and drives of the size that the node has, in all nodes together.
+    """What a node should have: cores, host memory [bytes], disk for the whole run [bytes], and drives of the size that
+    the node has, in all nodes together.
 
     What the catalogue does not know of the node is None; `warnings` say where it has less than is needed.
     """
@@ -72,14 +75,18 @@ def drives_of(node: Node) -> Drives | None:
         return None
     count, size = int(found[1]), round(float(found[2]) * (TB if found[3] == "TB" else GB))
     return Drives(
-        count, size, Term.of("writing", s.drives_rate, basis="rule", source=DRIVE_SOURCE, drives=count, W=WRITE_RATE), f"{node.name}: {node.storage}; {DRIVE_SOURCE}",
-    )  # fmt: skip
+        count,
+        size,
+        Term.of("writing", s.drives_rate, basis="rule", source=DRIVE_SOURCE, drives=count, W=WRITE_RATE),
+        f"{node.name}: {node.storage}; {DRIVE_SOURCE}",
+    )
 
 
 def checkpoint_times(checkpoint: Term, num_accelerators: int, options: RunOptions) -> Checkpoints:
     """Time to write and read one checkpoint on the shared storage, at the bandwidth that was given or the default's.
 
-    `checkpoint`: its bytes. A checkpoint_seconds that was given is the pause, and without a bandwidth also the time to write and to read.
+    `checkpoint`: its bytes. A checkpoint_seconds that was given is the pause, and without a bandwidth also the time to
+    write and to read.
     """
     given = duration("checkpoint_seconds", options.checkpoint_seconds)
     pause = Term.of("time of a checkpoint", f.pause, source="given", tau=given) if given is not None else None
@@ -99,8 +106,13 @@ def checkpoint_times(checkpoint: Term, num_accelerators: int, options: RunOption
 def note_storage(times: Checkpoints, options: RunOptions, question: Question) -> None:
     """How fast the storage is taken to be; nothing where checkpoint_seconds says how long it takes."""
     if times.write.children:
-        question.take("storage_bandwidth", rate("storage_bandwidth", options.storage_bandwidth), times.write.children[1].value, "default",
-                      f"an assumption: {human(STORAGE_SHARE, 'bytes/s')} for each accelerator; {STORAGE_SOURCE}")  # fmt: skip
+        question.take(
+            "storage_bandwidth",
+            rate("storage_bandwidth", options.storage_bandwidth),
+            times.write.children[1].value,
+            "default",
+            f"an assumption: {human(STORAGE_SHARE, 'bytes/s')} for each accelerator; {STORAGE_SOURCE}",
+        )
     if times.read.children:
         question.put("storage_read_bandwidth", times.read.children[1].value, "given")
 
@@ -121,7 +133,9 @@ def kept(checkpoint: Term, keep: int | None) -> Term:
 
 
 def token_bytes(vocab_size: int) -> int:
-    """Bytes of a stored token id, as Megatron-LM's preprocessing writes them: 2 below a vocabulary of 65,500, else 4."""
+    """Bytes of a stored token id, as Megatron-LM's preprocessing writes them: 2 below a vocabulary of 65,500, else
+    4.
+    """
     if vocab_size < 1:
         raise InvalidInput(f"vocab_size must be at least 1. Got {shown(vocab_size)}.")
     return 2 if vocab_size < SMALL_VOCABULARY else 4
@@ -133,7 +147,9 @@ def dataset_bytes(tokens: Number, vocab_size: int) -> Term:
 
 
 def raw_text_bytes(tokens: Number, bytes_per_token: float | None = None) -> Term:
-    """Disk for the plain text of so many tokens. bytes_per_token [bytes]: by default that of English, which the Term's source says."""
+    """Disk for the plain text of so many tokens. bytes_per_token [bytes]: by default that of English, which the
+    Term's source says.
+    """
     if bytes_per_token is not None and not 0 < bytes_per_token < 100:
         raise InvalidInput(f"text_bytes_per_token must be above 0 and below 100. Got {shown(bytes_per_token)}.")
     width, source = (TEXT_BYTES, TEXT_SOURCE) if bytes_per_token is None else (bytes_per_token, "given")
@@ -141,9 +157,15 @@ def raw_text_bytes(tokens: Number, bytes_per_token: float | None = None) -> Term
 
 
 def host_needs(
-    cluster: Cluster, *, checkpoints: Term | None = None, datasets: tuple[Term, ...] = (), data_loader_workers: int = 0, memory: "HostMemory | None" = None
-) -> Host:  # fmt: skip
-    """Cores, host memory and disk of one node. `checkpoints` [bytes]: those kept; `datasets` [bytes]: what lies on disk beside them.
+    cluster: Cluster,
+    *,
+    checkpoints: Term | None = None,
+    datasets: tuple[Term, ...] = (),
+    data_loader_workers: int = 0,
+    memory: "HostMemory | None" = None,
+) -> Host:
+    """Cores, host memory and disk of one node. `checkpoints` [bytes]: those kept; `datasets` [bytes]: what lies on disk
+    beside them.
 
     data_loader_workers [processes]: of each rank. `memory`: what the estimate of host memory says.
     """
@@ -162,9 +184,14 @@ def host_needs(
     )
     has = node_cores(node) if node else None
     return Host(
-        cores=cores, node_cores=has, memory=memory.memory if memory else None, node_memory_bytes=node.host_memory_bytes if node else None, disk=disk, drives=drives,
+        cores=cores,
+        node_cores=has,
+        memory=memory.memory if memory else None,
+        node_memory_bytes=node.host_memory_bytes if node else None,
+        disk=disk,
+        drives=drives,
         warnings=tuple(_too_little(cluster, cores, has, disk, local)),
-    )  # fmt: skip
+    )
 
 
 def node_cores(node: Node) -> int | None:
@@ -183,6 +210,7 @@ def _too_little(cluster: Cluster, cores: Term, has: int | None, disk: Term, loca
         room = local.count * local.capacity_bytes * cluster.num_nodes
         if disk.value > room:
             made.append(
-                f"the drives of all nodes hold {room / TB:,.1f} TB and {disk.value / TB:,.1f} TB are needed: shared storage is."
+                f"the drives of all nodes hold {room / TB:,.1f} TB and {disk.value / TB:,.1f} TB are needed: "
+                "shared storage is."
             )
     return made

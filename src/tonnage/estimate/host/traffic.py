@@ -20,7 +20,9 @@ WEIGHTS, STATES = ("updated weights",), ("states", "gradients", "states and grad
 
 
 class OffloadTraffic(NamedTuple):
-    """Bytes of one rank in a step, each a sum of leaves: from the accelerator, to it, written to NVMe and read from there."""
+    """Bytes of one rank in a step, each a sum of leaves: from the accelerator, to it, written to NVMe and read from
+    there.
+    """
 
     to_host: Term
     from_host: Term
@@ -49,7 +51,9 @@ class OffloadTraffic(NamedTuple):
 
 
 class OffloadSeconds(NamedTuple):
-    """Seconds of a rank's host link and of its share of the node's disks: both can run beside kernels, and beside each other."""
+    """Seconds of a rank's host link and of its share of the node's disks: both can run beside kernels, and beside
+    each other.
+    """
 
     link: Number
     storage: Number
@@ -66,9 +70,13 @@ def offload_traffic(stage: StageMemory) -> OffloadTraffic:
     )
 
 
-def offload_seconds(traffic: OffloadTraffic, cluster: Cluster, disks: Link | None = None, constants: Links | None = None) -> OffloadSeconds:  # fmt: skip
-    """Time of the links at what one copy reaches of their datasheets, both directions one after the other: gradients leave and weights come
-    in different phases of a step. `disks`: of a node, which its ranks share; MissingDatum where they or the host link are needed and not known."""
+def offload_seconds(
+    traffic: OffloadTraffic, cluster: Cluster, disks: Link | None = None, constants: Links | None = None
+) -> OffloadSeconds:
+    """Time of the links at what one copy reaches of their datasheets, both directions one after the other: gradients
+    leave and weights come in different phases of a step. `disks`: of a node, which its ranks share; MissingDatum
+    where they or the host link are needed and not known.
+    """
     host = cluster.accelerator.host_link
     through, stored = traffic.to_host.value + traffic.from_host.value, traffic.written.value + traffic.read.value
     seconds: Number = 0
@@ -83,7 +91,8 @@ def offload_seconds(traffic: OffloadTraffic, cluster: Cluster, disks: Link | Non
         return OffloadSeconds(seconds, 0)
     if disks is None:
         raise MissingDatum(
-            f"no source gives the bytes a second of the disks of {cluster.name}: the time of offloading to NVMe needs them."
+            f"no source gives the bytes a second of the disks of {cluster.name}: the time of offloading to "
+            "NVMe needs them."
         )
     each = disks.bytes_per_second / cluster.accelerators_per_node
     return OffloadSeconds(seconds, transfer_seconds.evaluate(M=stored, W=each))
@@ -115,7 +124,9 @@ class _Traffic:
         return Term.of(name, f.traffic_in_a_step, M=term.value, m=times)
 
     def _optimizer(self) -> None:
-        """Gradients go where the optimizer is, updated weights come back, but for those that stay on the host and come for each layer."""
+        """Gradients go where the optimizer is, updated weights come back, but for those that stay on the host and
+        come for each layer.
+        """
         plan, stage, updates = self.plan, self.stage, self.step.updates
         if plan.offload_optimizer == "none":
             return
@@ -132,7 +143,9 @@ class _Traffic:
             self.written.append(self._times(both.children[1], "gradients", 1))
 
     def _parameters(self) -> None:
-        """A shard comes before each layer runs: forward, and with ZeRO-3 again for backward. The optimizer updates it on the host."""
+        """A shard comes before each layer runs: forward, and with ZeRO-3 again for backward. The optimizer updates
+        it on the host.
+        """
         plan, stage = self.plan, self.stage
         if plan.offload_parameters == "none":
             return

@@ -1,4 +1,6 @@
-"""The optimizer on the host: the seconds in which processors update, and what the update moves while the accelerator waits for it."""
+"""The optimizer on the host: the seconds in which processors update, and what the update moves while the accelerator
+waits for it.
+"""
 
 from tonnage.estimate.step.offload import offloaded
 from tonnage.formulas.host import host_update_seconds
@@ -15,16 +17,23 @@ def check_update(plan: TrainingPlan) -> None:
     """MissingDatum where processors update and nobody said how fast."""
     if plan.offload_optimizer != "none" and plan.host_update_bandwidth is None:
         raise MissingDatum(
-            "the time of a step whose optimizer runs on the host needs host_update_bandwidth, in bytes a second of a node: the memory's own "
+            "the time of a step whose optimizer runs on the host needs host_update_bandwidth, in bytes a "
+            "second of a node: the memory's own "
             f"bandwidth is not what bounds it ({PUBLISHED}, a tenth of it and less)."
         )
 
 
 def update_on_host(plan: TrainingPlan, cluster: Cluster, updated: Number, bytes_each: float) -> Term:
-    """Seconds in which a node's processors update the parameters of all its ranks, `updated` on each, of which so many bytes move.
-    MissingDatum where nobody said how fast."""
+    """Seconds in which a node's processors update the parameters of all its ranks, `updated` on each, of which so
+    many bytes move. MissingDatum where nobody said how fast.
+    """
     check_update(plan)
     return Term.of(
-        "update on the host", host_update_seconds, source="given: host_update_bandwidth", N=updated * offloaded(plan, "optimizer"),
-        w=bytes_each, ranks=cluster.accelerators_per_node, W=plan.host_update_bandwidth,
-    )  # fmt: skip
+        "update on the host",
+        host_update_seconds,
+        source="given: host_update_bandwidth",
+        N=updated * offloaded(plan, "optimizer"),
+        w=bytes_each,
+        ranks=cluster.accelerators_per_node,
+        W=plan.host_update_bandwidth,
+    )

@@ -10,7 +10,8 @@ from tonnage.ops import Core, Op
 def forward_flops(model: Model, tokens: Number, sequence_length: Number) -> Term:
     """FLOP of `tokens` tokens in sequences of `sequence_length` through the language model, head included.
 
-    An encoder of text sees as many tokens as its decoder. Towers run on images and sounds, whose number nobody gave: they are left out.
+    An encoder of text sees as many tokens as its decoder. Towers run on images and sounds, whose number nobody gave:
+    they are left out.
     """
     main = model.decoder
     parts, loose = [], []
@@ -37,10 +38,10 @@ def training_flops(
 ) -> Term:
     """FLOP of one step forward and backward, without recomputation: what MFU counts.
 
-    Where not all weights train (`method` lora, dora or freeze) backward does no more than it must: gradients of what is frozen are not
-    made, those of inputs not below the first layer that trains. Its own first products are left out of them as well, though
-    some frameworks make these: at most half a layer's. `trainable_layers`: of freeze, from the last; `adapters`: parameters that a token
-    passes through, of all layers.
+    Where not all weights train (`method` lora, dora or freeze) backward does no more than it must: gradients of what is
+    frozen are not made, those of inputs not below the first layer that trains. Its own first products are left out of
+    them as well, though some frameworks make these: at most half a layer's. `trainable_layers`: of freeze, from the
+    last; `adapters`: parameters that a token passes through, of all layers.
     """
     forward = forward_flops(model, tokens, sequence_length)
     if method == "full":
@@ -67,8 +68,13 @@ def _between(model: Model, first: int, end: int, tokens: Number, length: Number)
     """Forward passes of the layers from `first` on, to before `end`."""
     main = model.decoder
     counts = main.counts(first, end) if first < end else [0] * len(main.blocks)
-    return [term for block, count in zip(main.blocks, counts, strict=True) if count
-            for op in block.ops for term in _op(op, count, tokens, length)]  # fmt: skip
+    return [
+        term
+        for block, count in zip(main.blocks, counts, strict=True)
+        if count
+        for op in block.ops
+        for term in _op(op, count, tokens, length)
+    ]
 
 
 def _products(terms: list[Term]) -> list[Term]:

@@ -34,7 +34,9 @@ def block_layer(block: Block, setting: Setting, hidden: int, asks: bool = True) 
 
 @lru_cache(maxsize=1024)
 def block_forward(block: Block, setting: Setting, hidden: int) -> tuple[Moment, ...]:
-    """The fullest moments of the forward pass of one layer of this kind; without a graph where backward runs it again."""
+    """The fullest moments of the forward pass of one layer of this kind; without a graph where backward runs it
+    again.
+    """
     code = CODES[setting.code](setting)
     records = setting.recompute != "full"
     return forward(code, lambda x: wiring.run(block, code, x), hidden, setting.types.parameter, records=records)
@@ -44,7 +46,8 @@ def block_forward(block: Block, setting: Setting, hidden: int) -> tuple[Moment, 
 def loss_layer(
     after: tuple[Op, ...], setting: Setting, hidden: int, loss: str, chunks: float, logits_split: bool, teacher: int = 0
 ) -> Layer:
-    """What comes after the layers: the final norm, the head, the loss. Adapters leave it as it is, and it does not train then.
+    """What comes after the layers: the final norm, the head, the loss. Adapters leave it as it is, and it does not
+    train then.
     `teacher`: numbers of a teacher's hidden states, for a token."""
     if setting.adapters is not None:
         setting = replace(setting, adapters=None, trains=False)

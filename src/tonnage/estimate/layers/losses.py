@@ -6,7 +6,9 @@ from tonnage.tape import TOKEN, Code, Extent, Held, Tensor
 
 
 def upcast(code: Code, logits: Tensor) -> Tensor:
-    """ForCausalLMLoss: the logits in fp32, log_softmax, nll_loss. The function's own name holds the fp32 copy until it is done."""
+    """ForCausalLMLoss: the logits in fp32, log_softmax, nll_loss. The function's own name holds the fp32 copy until
+    it is done.
+    """
     wide = code.to(logits, 4)
     logarithms = code.log_softmax(wide)
     code.mark()
@@ -25,15 +27,18 @@ def shifted(code: Code, logits: Tensor) -> Tensor:
 
 
 def vocabulary_parallel(code: Code, logits: Tensor) -> Tensor:
-    """Megatron's vocab_parallel_cross_entropy: an fp32 copy that becomes the softmax and then, in place, the gradient."""
+    """Megatron's vocab_parallel_cross_entropy: an fp32 copy that becomes the softmax and then, in place, the
+    gradient.
+    """
     wide = code.to(logits, 4)
     code.mark()
     return code.in_place(wide)
 
 
 def loss_parallel(code: Code, logits: Tensor) -> Tensor:
-    """DTensor's (torch, distributed/tensor/parallel/loss.py): shifted logits and their exponents; in backward zeros, exponents, a sum and
-    a product."""
+    """DTensor's (torch, distributed/tensor/parallel/loss.py): shifted logits and their exponents; in backward zeros,
+    exponents, a sum and a product.
+    """
     wide = code.to(logits, 4)
     result = code.like(wide)
     inner = code.like(wide)
@@ -56,7 +61,9 @@ def loss_parallel(code: Code, logits: Tensor) -> Tensor:
 
 
 def compiled(code: Code, logits: Tensor) -> Tensor:
-    """Compiled, the upcast is part of the kernel: the logits and their gradient stay as narrow as they are, with a number a token."""
+    """Compiled, the upcast is part of the kernel: the logits and their gradient stay as narrow as they are, with a
+    number a token.
+    """
     out, rows = code.new(0, 4, logits.extent), code.new(2, 4, TOKEN)
     shape = logits.elements, logits.width, logits.extent
     code.note("cross_entropy", [out], [logits], [logits, rows], lambda _: [code.new(*shape)])
@@ -64,7 +71,9 @@ def compiled(code: Code, logits: Tensor) -> Tensor:
 
 
 def chunked(code: Code, x: Tensor, hidden: float) -> Tensor:
-    """torchtitan's ChunkedLossWrapper: the hidden states, whole on every tensor rank, and their gradient in fp32 beside the chunk at work."""
+    """torchtitan's ChunkedLossWrapper: the hidden states, whole on every tensor rank, and their gradient in fp32
+    beside the chunk at work.
+    """
     extent = Extent("token", "gathered") if getattr(code, "own", None) and code.own.tensor_parallel else x.extent  # type: ignore[attr-defined]
     states, gradient = code.new(hidden, x.width, extent), code.new(hidden, 4, extent)
     shape = x.elements, x.width, x.extent
@@ -90,7 +99,8 @@ def sharded(code: Code, logits: Tensor) -> Tensor:
 
 
 def output_chunks(code: Code, logits: Tensor, parts: float) -> Tensor:
-    """torchtune's CEWithChunkedOutputLoss: all logits stay, and are upcast part by part; of each its log_softmax stays in fp32.
+    """torchtune's CEWithChunkedOutputLoss: all logits stay, and are upcast part by part; of each its log_softmax stays
+    in fp32.
 
     `parts`: all tokens over those of the largest part.
     """
@@ -124,7 +134,8 @@ def _part_by_part(code: Code, logits: Tensor, kept: list[Tensor], widths: list[f
 
 
 def liger(code: Code, x: Tensor, held: Sequence[Held], part: float) -> Tensor:
-    """LigerFusedLinearCrossEntropy: products with the head, part by part, whose gradients are made at once and wait for backward.
+    """LigerFusedLinearCrossEntropy: products with the head, part by part, whose gradients are made at once and wait for
+    backward.
 
     `part`: logits of the part at work, of which autocast has a copy of the head besides, for each token of all parts.
     """
@@ -158,5 +169,13 @@ IN_PARTS = {
     "output-chunks": output_chunks,
     "output-chunks-compiled": output_chunks_compiled,
 }  # of logits that are all there
-LOSSES = {"upcast": upcast, "shifted": shifted, "shifted in the model": shifted, "cross-entropy": upcast, "vocabulary-parallel": vocabulary_parallel, "loss-parallel": loss_parallel,
-          "compiled": compiled, "sharded": sharded}  # fmt: skip
+LOSSES = {
+    "upcast": upcast,
+    "shifted": shifted,
+    "shifted in the model": shifted,
+    "cross-entropy": upcast,
+    "vocabulary-parallel": vocabulary_parallel,
+    "loss-parallel": loss_parallel,
+    "compiled": compiled,
+    "sharded": sharded,
+}

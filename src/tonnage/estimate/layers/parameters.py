@@ -24,7 +24,9 @@ def draft_parameters(model: Model) -> Term:
 
 
 def active_parameters(model: Model) -> Term:
-    """Parameters that one token of text passes through: of routed experts those chosen, of towers none; tables and head too."""
+    """Parameters that one token of text passes through: of routed experts those chosen, of towers none; tables and
+    head too.
+    """
     parts = [_branch(branch, _active) for branch in model.branches if branch.kind in ("decoder", "encoder")]
     return Term.sum("active parameters", *parts, unit="parameters")
 

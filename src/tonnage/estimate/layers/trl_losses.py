@@ -1,9 +1,10 @@
 """How TRL takes its losses: by tiles of tokens and of the vocabulary, whose logits are never held all at once.
 
-Sources: TRL 1.16, trl/kernels/chunked_logprob.py (ChunkedLogProbFunction: DPO and GRPO), trl/kernels/chunked_divergence.py
-(ChunkedDivergenceFunction: distillation), both as they run on a GPU with Triton, and trl/trainer/utils.py (add_fused_lm_head), which
-reads the head's weight without calling the head. Backward computes each tile again and sums gradients in fp32. TRL scores the tokens
-of completions alone; here, as everywhere, a row is full of them.
+Sources: TRL 1.16, trl/kernels/chunked_logprob.py (ChunkedLogProbFunction: DPO and GRPO),
+trl/kernels/chunked_divergence.py (ChunkedDivergenceFunction: distillation), both as they run on a GPU with Triton, and
+trl/trainer/utils.py (add_fused_lm_head), which reads the head's weight without calling the head. Backward computes each
+tile again and sums gradients in fp32. TRL scores the tokens of completions alone; here, as everywhere, a row is full of
+them.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +27,8 @@ def log_probabilities(code: Code, x: Tensor, held: Sequence[Held], _: float) -> 
     rows, width = _scored(code, x), code.types.compute
     tiles = _Tiles(code, rows, weights)
     buffers = [(LOGITS, width, TILE), *tiles.chunk(rows.elements)]
-    # the largest logit, sums of exponents, of logits and of squares, the largest before the target, the target's: whether asked for or not
+    # the largest logit, sums of exponents, of logits and of squares, the largest before the target, the target's:
+    # whether asked for or not
     sums, targets = code.new(7, 4), code.new(1, 8)
     tiles.pass_by([*buffers, *tiles.slices(rows.elements, tiles.first[:1])])
     results, chosen = code.new(2, 4), code.new(1, 4)  # log_z and entropy stay
@@ -44,7 +46,9 @@ def log_probabilities(code: Code, x: Tensor, held: Sequence[Held], _: float) -> 
 
 
 def divergence(code: Code, x: Tensor, held: Sequence[Held], teacher: float) -> Tensor:
-    """ChunkedDivergenceFunction: a tile of the student's and one of the teacher's, both fp32. `teacher`: numbers of its hidden states."""
+    """ChunkedDivergenceFunction: a tile of the student's and one of the teacher's, both fp32. `teacher`: numbers of
+    its hidden states.
+    """
     weights = [code.weight(*each[:3]) for each in held]
     states = code.new(teacher, x.width)  # of the teacher's backbone; they have a name until the loss is there
     rows, of_teacher, width = _scored(code, x), code.new(teacher, x.width), code.types.compute
@@ -58,7 +62,8 @@ def divergence(code: Code, x: Tensor, held: Sequence[Held], teacher: float) -> T
     del sums, states
 
     def derivative(_: object) -> list[Tensor | None]:
-        # the student's gradients, as narrow as the product: those of one tile are let go of when the next one's are made
+        # the student's gradients, as narrow as the product: those of one tile are let go of when the next one's are
+        # made
         first, last = ([(each, width, TILE) for each in found if width != 4] for found in (tiles.first, tiles.last))
         return tiles.gradients([[*buffers, *first], [*buffers, *first[:1], *widest]], [*buffers, *last])
 
@@ -68,7 +73,9 @@ def divergence(code: Code, x: Tensor, held: Sequence[Held], teacher: float) -> T
 
 
 class _Tiles:
-    """The tiles of a vocabulary: `first`, logits of the first two, `last`, of the last one. Sizes alone, which hold no tensor."""
+    """The tiles of a vocabulary: `first`, logits of the first two, `last`, of the last one. Sizes alone, which hold
+    no tensor.
+    """
 
     def __init__(self, code: Code, rows: Tensor, weights: Sequence[Tensor]):
         self.code, self.hidden, self.width = code, rows.elements, rows.width
@@ -98,7 +105,9 @@ class _Tiles:
         del held
 
     def gradients(self, moments: Sequence[Sequence[Shape]], end: Sequence[Shape]) -> list[Tensor | None]:
-        """Summed in fp32 beside what each of the `moments` has; narrower ones are cast beside what is held at the `end`."""
+        """Summed in fp32 beside what each of the `moments` has; narrower ones are cast beside what is held at the
+        `end`.
+        """
         new = self.code.new
         sums = [new(each[0], 4, each[2]) if each else None for each in self.asked]
         for each in moments:
@@ -111,7 +120,9 @@ class _Tiles:
 
 
 def _scored(code: Code, x: Tensor) -> Tensor:
-    """hidden_states[:, :-1][mask], a copy of the positions that have a label: backward fills zeros with their gradients, twice."""
+    """hidden_states[:, :-1][mask], a copy of the positions that have a label: backward fills zeros with their
+    gradients, twice.
+    """
     shape = x.elements, x.width, x.extent
     cut, rows, mask = x.alias(), code.like(x), code.new(1, 1)
     code.note("slice", [cut], [x], [], lambda _: [code.new(*shape)])

@@ -1,4 +1,5 @@
-"""What a replica does under a load: the steady state in closed form, and a simulation of the same engine request by request.
+"""What a replica does under a load: the steady state in closed form, and a simulation of the same engine request by
+request.
 
     policy = Policy(max_num_seqs=256, max_num_batched_tokens=8192, pool_tokens=400_000)
     load = Load(input_tokens=1024, output_tokens=1024, concurrency=64, spread=0.2)

@@ -22,7 +22,8 @@ def check_load(load: Load) -> None:
         raise InvalidInput(f"spread must be between 0 and 1. Got {load.spread}.")
     if is_any(load.cached_tokens < 0) or is_any(load.cached_tokens >= load.input_tokens):
         raise InvalidInput(
-            f"cached_tokens must be 0 or more, and fewer than input_tokens, {load.input_tokens}. Got {load.cached_tokens}."
+            f"cached_tokens must be 0 or more, and fewer than input_tokens, {load.input_tokens}. Got "
+            f"{load.cached_tokens}."
         )
     if load.burstiness < 0:
         raise InvalidInput(f"burstiness must not be negative. Got {load.burstiness}.")

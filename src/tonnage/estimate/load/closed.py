@@ -27,9 +27,11 @@ class Means(Struct, frozen=True, kw_only=True):
 
 
 class Closed(Struct, frozen=True, kw_only=True):
-    """Requests inside and their prompts, as they come with each pass. `bound`: passes are full of prompts, and more wait.
+    """Requests inside and their prompts, as they come with each pass. `bound`: passes are full of prompts, and more
+    wait.
 
-    `together`: prompts of a pass that has any; `beside`: prompts that come at the same moment as a request's own, with it.
+    `together`: prompts of a pass that has any; `beside`: prompts that come at the same moment as a request's own, with
+    it.
     """
 
     shape: Shape
@@ -80,8 +82,17 @@ def _case(shape: Shape, inside: Number, spread: Number, rounds: Number | None) -
     come = minimum(maximum(new, 1e-9) / width, inside)
     together = where(alike, inside, prompts_together.evaluate(n_new=come))
     beside = where(alike, inside, 1 + come * (1 - 1 / inside))
-    return Closed(shape=shape, inside=inside, running=running, new=new, most=most, together=minimum(together, most),
-                  beside=minimum(beside, inside), alike=alike, bound=bound)  # fmt: skip
+    return Closed(
+        shape=shape,
+        inside=inside,
+        running=running,
+        new=new,
+        most=most,
+        together=minimum(together, most),
+        beside=minimum(beside, inside),
+        alike=alike,
+        bound=bound,
+    )
 
 
 def full_passes(shape: Shape) -> Number:
@@ -91,7 +102,9 @@ def full_passes(shape: Shape) -> Number:
 
 
 def _shared(case: Closed) -> tuple[Number, ...]:
-    """(first token, each after it, a pass on average, share of passes with prompts) where prompts and decoding share passes."""
+    """(first token, each after it, a pass on average, share of passes with prompts) where prompts and decoding share
+    passes.
+    """
     shape, inside, most = case.shape, case.inside, case.most
     others = case.running * (1 - 1 / inside)  # that decode beside one that does
     decode, prompt = shape.decode(1 + others), shape.prompts(case.together, 1 + others)

@@ -1,14 +1,18 @@
-"""The time of a pass in which every request decodes one token, looked up instead of computed: a simulation asks a million times."""
+"""The time of a pass in which every request decodes one token, looked up instead of computed: a simulation asks a
+million times.
+"""
 
 from bisect import bisect_right
 
 from tonnage.estimate.load.passes import PassTime
 
-_STEP = 1.08  # from one context of the table to the next: where a straight line has a bend, it is at most 2 % off for an instant
+# from one context of the table to the next: where a straight line has a bend, it is at most 2 % off for an instant
+_STEP = 1.08
 
 
 class Decoding:
-    """Seconds of a decoding pass by requests and keys: a row for each number of requests, straight between its contexts.
+    """Seconds of a decoding pass by requests and keys: a row for each number of requests, straight between its
+    contexts.
 
     Exact where a pass takes longer in proportion to the keys it reads, as attention does.
     """

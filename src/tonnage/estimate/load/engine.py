@@ -1,8 +1,9 @@
 """The simulation: from one event to the next, not from one pass to the next.
 
-Between two events (a request arrives, its prompt ends, its answer ends, the cache is full) every pass has the same requests, and its
-time grows evenly with their contexts: a run of passes is one sum. All that decode advance together, so a request that
-begins at pass c with m of its tokens made ends at pass c + output - m: a heap of these numbers says who ends next.
+Between two events (a request arrives, its prompt ends, its answer ends, the cache is full) every pass has the same
+requests, and its time grows evenly with their contexts: a run of passes is one sum. All that decode advance together,
+so a request that begins at pass c with m of its tokens made ends at pass c + output - m: a heap of these numbers says
+who ends next.
 """
 
 from collections import deque
@@ -117,7 +118,8 @@ class Engine:
         for one, (prompt, answer) in enumerate(zip(self.inputs, self.outputs, strict=True)):
             if -(-(prompt + answer - 1) // self.block) > self.blocks:
                 raise InvalidPlan(
-                    f"request {one} needs {prompt:,} + {answer:,} tokens of cache; the replica holds {self.policy.pool_tokens:,} (pool_tokens)."
+                    f"request {one} needs {prompt:,} + {answer:,} tokens of cache; the replica holds "
+                    f"{self.policy.pool_tokens:,} (pool_tokens)."
                 )
 
     def _make_room(self) -> bool:
@@ -178,7 +180,7 @@ class Engine:
             and self.next < self.total
             and len(self.running) < self.policy.max_num_seqs
         ):
-            passes, last = _until(self.arrival[self.next] - self.now, first, last, passes)  # fmt: skip
+            passes, last = _until(self.arrival[self.next] - self.now, first, last, passes)
         seconds = passes * (first + last) / 2
         if self.stall:
             self._gap(first + self.stall, decoders)
@@ -275,8 +277,9 @@ class Engine:
 
 
 def _until(gap: float, first: float, last: float, passes: int) -> tuple[int, float]:
-    """(passes that are begun until `gap` seconds are over, at most `passes`; the time of the last): the first takes `first` seconds,
-    and each the same more than the one before it."""
+    """(passes that are begun until `gap` seconds are over, at most `passes`; the time of the last): the first takes
+    `first` seconds, and each the same more than the one before it.
+    """
     more = (last - first) / (passes - 1) if passes > 1 else 0.0
     slope = first - more / 2
     # n first + more n (n - 1) / 2 = gap

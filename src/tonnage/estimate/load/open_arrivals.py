@@ -23,7 +23,8 @@ _BUSIEST = 0.999
 
 
 class Moment(Struct, frozen=True, kw_only=True):
-    """Passes while so many requests decode. `most`: prompts that one takes at most; `unit`: seconds of a prompt where passes are full of them;
+    """Passes while so many requests decode. `most`: prompts that one takes at most; `unit`: seconds of a prompt where
+    passes are full of them;
     `busy`: share of the time that all prompts would take so."""
 
     tpot: Number
@@ -56,7 +57,9 @@ def open_loop(shape: Shape, arriving: Number, burstiness: Number, full: Means) -
 
 
 def _balance(shape: Shape, rate: Number, full: Means) -> tuple[Moment, Number]:
-    """The time of a token at which as many requests decode as make it that long, and how much it grows with itself there."""
+    """The time of a token at which as many requests decode as make it that long, and how much it grows with itself
+    there.
+    """
     before = shape.decode(1 + 0 * rate)
     now = image = _at(shape, rate, before).tpot
     slope = 0 * before
@@ -74,7 +77,8 @@ def _balance(shape: Shape, rate: Number, full: Means) -> tuple[Moment, Number]:
 def _at(shape: Shape, rate: Number, tpot: Number) -> Moment:
     """What the passes are like, and the time of a token that comes of them, while tokens take `tpot`.
 
-    The mean over answers, not over passes: an answer that is short beside the time in which prompts queue sees either one or the other.
+    The mean over answers, not over passes: an answer that is short beside the time in which prompts queue sees either
+    one or the other.
     """
     answer = shape.output - 1
     running = minimum(rate * answer * tpot, shape.places)

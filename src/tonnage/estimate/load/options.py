@@ -1,4 +1,6 @@
-"""What is asked of a served model: lengths, users or arrivals, limits, and how it is found out. From what was said to a load of one replica."""
+"""What is asked of a served model: lengths, users or arrivals, limits, and how it is found out. From what was said
+to a load of one replica.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -24,7 +26,9 @@ MOST_REQUESTS = 1_000_000  # of a simulation
 
 
 class Asked(Struct, frozen=True, kw_only=True):
-    """What is asked of one replica. `busy`: replicas that have users; `load`: of each of them; `ttft`, `tpot`: limits [seconds]."""
+    """What is asked of one replica. `busy`: replicas that have users; `load`: of each of them; `ttft`, `tpot`:
+    limits [seconds].
+    """
 
     load: Load
     busy: int
@@ -54,7 +58,9 @@ class Asked(Struct, frozen=True, kw_only=True):
 
 
 class Lengths(Struct, frozen=True, kw_only=True):
-    """Tokens of a prompt and of its answer, of which some were said; `context`: of a request, where the lengths say it."""
+    """Tokens of a prompt and of its answer, of which some were said; `context`: of a request, where the lengths say
+    it.
+    """
 
     input_tokens: int | None
     output_tokens: int | None
@@ -79,7 +85,8 @@ def lengths(model: Model, options: ServingOptions, load: LoadOptions) -> Lengths
         answer = max(min(USUAL, room - prompt), 1)
     if options.context is not None and prompt + answer > options.context:
         raise InvalidInput(
-            f"context must hold the prompt and its answer, {prompt:,} + {answer:,} = {prompt + answer:,} tokens. Got {options.context:,}."
+            f"context must hold the prompt and its answer, {prompt:,} + {answer:,} = {prompt + answer:,} "
+            f"tokens. Got {options.context:,}."
         )
     context = prompt + answer if options.context is None else None
     return Lengths(input_tokens=prompt, output_tokens=answer, context=context, why="input_tokens + output_tokens")
@@ -110,16 +117,20 @@ def _of_trace(options: ServingOptions, load: LoadOptions) -> Lengths:
             f"context must hold the longest request of {load.trace}, {longest:,} tokens. Got {options.context:,}."
         )
     return Lengths(
-        input_tokens=max(round(float(found.input_tokens.mean())), 1), output_tokens=max(round(float(found.output_tokens.mean())), 1),
-        context=None if options.context is not None else longest, why="the longest request of the trace", requests=found,
-    )  # fmt: skip
+        input_tokens=max(round(float(found.input_tokens.mean())), 1),
+        output_tokens=max(round(float(found.output_tokens.mean())), 1),
+        context=None if options.context is not None else longest,
+        why="the longest request of the trace",
+        requests=found,
+    )
 
 
 def asked(plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: Lengths, q: Question) -> Asked:
     """The load of one replica, checked, with its defaults in the question."""
     if load.request_rate is not None and options.concurrency is not None:
         raise InvalidInput(
-            f"concurrency is of users who wait for their answers, request_rate of requests that come by themselves: give one. "
+            "concurrency is of users who wait for their answers, request_rate of requests that come by "
+            "themselves: give one. "
             f"Got {options.concurrency} and {load.request_rate:g}."
         )
     context = int(plan.context)
@@ -157,8 +168,18 @@ def asked(plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: L
                 name,
                 ("simulate", "trace", "percentile"),
             )
-    return Asked(load=form, busy=busy, ttft=ttft, tpot=tpot, percentile=percentile, simulate=simulate, num_requests=load.num_requests,
-                 seed=load.seed or 0, requests=said.requests, prefill_replicas=load.prefill_replicas)  # fmt: skip
+    return Asked(
+        load=form,
+        busy=busy,
+        ttft=ttft,
+        tpot=tpot,
+        percentile=percentile,
+        simulate=simulate,
+        num_requests=load.num_requests,
+        seed=load.seed or 0,
+        requests=said.requests,
+        prefill_replicas=load.prefill_replicas,
+    )
 
 
 def _lengths(context: int, load: LoadOptions, said: Lengths, q: Question) -> tuple[int, int]:
@@ -166,14 +187,26 @@ def _lengths(context: int, load: LoadOptions, said: Lengths, q: Question) -> tup
         q.put("trace", load.trace, "given", f"{len(said.requests):,} requests")
         if said.requests.note:
             q.warn(f"trace: {said.requests.note}.")
-        return (q.put("input_tokens", said.input_tokens, "given", "the mean of the trace"),
-                q.put("output_tokens", said.output_tokens, "given", "the mean of the trace"))  # fmt: skip
+        return (
+            q.put("input_tokens", said.input_tokens, "given", "the mean of the trace"),
+            q.put("output_tokens", said.output_tokens, "given", "the mean of the trace"),
+        )
     if context < 2:
         raise InvalidInput(f"context must hold a token of a prompt and one of its answer. Got {context}.")
-    prompt = q.take("input_tokens", load.input_tokens, said.input_tokens or min(USUAL, max(context * 3 // 4, 1)), "default",
-                    f"{USUAL_SOURCE}, at most 3/4 of the context")  # fmt: skip
-    answer = q.take("output_tokens", load.output_tokens, said.output_tokens or min(USUAL, context - prompt), "default",
-                    f"{USUAL_SOURCE}, at most what the context leaves")  # fmt: skip
+    prompt = q.take(
+        "input_tokens",
+        load.input_tokens,
+        said.input_tokens or min(USUAL, max(context * 3 // 4, 1)),
+        "default",
+        f"{USUAL_SOURCE}, at most 3/4 of the context",
+    )
+    answer = q.take(
+        "output_tokens",
+        load.output_tokens,
+        said.output_tokens or min(USUAL, context - prompt),
+        "default",
+        f"{USUAL_SOURCE}, at most what the context leaves",
+    )
     return prompt, answer
 
 

@@ -9,12 +9,15 @@ from tonnage.kernel.formula import Number, is_any
 class Policy(Struct, frozen=True, kw_only=True):
     """How an engine fills its forward passes.
 
-    `max_num_batched_tokens`: tokens of a pass. `pool_tokens`: tokens of cache that the replica holds, in blocks of `block_size`; None: enough.
-    `chunked_prefill`: a prompt may be cut where the budget of a pass ends, else it waits for a pass that takes it whole.
-    `mixed`: prompts share a pass with the requests that decode (vLLM V1; TensorRT-LLM); else prompts run alone, and decoding waits
-    for them (vLLM V0, SGLang unless --enable-mixed-chunk). `reserves_answer`: a request is let in when its prompt and its whole answer fit
-    (TensorRT-LLM's GUARANTEED_NO_EVICT); else when its prompt does, and where the cache runs out the last one let in is sent back and
-    computed again. Numbers may be arrays for the closed form; a simulation is of one policy.
+    `max_num_batched_tokens`: tokens of a pass. `pool_tokens`: tokens of cache that the replica holds, in blocks of
+    `block_size`; None: enough.
+    `chunked_prefill`: a prompt may be cut where the budget of a pass ends, else it waits for a pass that takes it
+    whole.
+    `mixed`: prompts share a pass with the requests that decode (vLLM V1; TensorRT-LLM); else prompts run alone, and
+    decoding waits for them (vLLM V0, SGLang unless --enable-mixed-chunk). `reserves_answer`: a request is let in when
+    its prompt and its whole answer fit (TensorRT-LLM's GUARANTEED_NO_EVICT); else when its prompt does, and where the
+    cache runs out the last one let in is sent back and computed again. Numbers may be arrays for the closed form; a
+    simulation is of one policy.
     """
 
     max_num_seqs: Number = 256
@@ -31,7 +34,8 @@ class Policy(Struct, frozen=True, kw_only=True):
                 raise InvalidInput(f"{name} must be at least 1. Got {getattr(self, name)}.")
         if self.mixed and self.chunked_prefill and is_any(self.max_num_batched_tokens < self.max_num_seqs):
             raise InvalidInput(
-                f"max_num_batched_tokens must be at least max_num_seqs, {self.max_num_seqs}: each of them decodes a token in a pass. "
+                f"max_num_batched_tokens must be at least max_num_seqs, {self.max_num_seqs}: each of them "
+                "decodes a token in a pass. "
                 f"Got {self.max_num_batched_tokens}."
             )
 

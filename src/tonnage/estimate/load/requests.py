@@ -19,7 +19,8 @@ class Requests(Struct, frozen=True, kw_only=True, eq=False):
     """Requests in the order in which they come: arrays with one entry each.
 
     `users`: how many there are who send the next one when an answer ends; None: each comes at its second of `arrival`.
-    `cached`: tokens of each prompt that the engine has already; they take their place in the cache like the others. `note`: how a file was read.
+    `cached`: tokens of each prompt that the engine has already; they take their place in the cache like the others.
+    `note`: how a file was read.
     """
 
     arrival: "Numbers"
@@ -34,8 +35,9 @@ class Requests(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def requests_of(load: Load, count: int | None = None, seed: int = 0) -> Requests:
-    """Requests as a benchmark client draws them: `count`, ten for each user if not given, as InferenceMAX does (10 000 where they arrive
-    by themselves). The same seed draws the same requests."""
+    """Requests as a benchmark client draws them: `count`, ten for each user if not given, as InferenceMAX does (10
+    000 where they arrive by themselves). The same seed draws the same requests.
+    """
     import numpy as np
 
     check_load(load)
@@ -49,12 +51,16 @@ def requests_of(load: Load, count: int | None = None, seed: int = 0) -> Requests
     total = count or (10 * users if users else 10_000)
     prompts = uniform_lengths(generator, int(load.input_tokens), load.spread, total)
     return Requests(
-        arrival=np.zeros(total) if users else gamma_arrivals(generator, load.requests_per_second, load.burstiness, total),
+        arrival=np.zeros(total)
+        if users
+        else gamma_arrivals(generator, load.requests_per_second, load.burstiness, total),
         input_tokens=prompts,
         output_tokens=uniform_lengths(generator, int(load.output_tokens), load.spread, total),
-        cached=np.minimum(int(load.cached_tokens), prompts - 1),  # the last token is computed in any case: it makes the first of the answer
+        cached=np.minimum(
+            int(load.cached_tokens), prompts - 1
+        ),  # the last token is computed in any case: it makes the first of the answer
         users=users,
-    )  # fmt: skip
+    )
 
 
 def uniform_lengths(generator: "np.random.Generator", longest: int, spread: float, count: int) -> "Numbers":
@@ -63,7 +69,9 @@ def uniform_lengths(generator: "np.random.Generator", longest: int, spread: floa
 
 
 def lognormal_lengths(generator: "np.random.Generator", mean: float, cv: float, count: int) -> "Numbers":
-    """Whole numbers of this mean whose standard deviation is `cv` of it; as what people write, few are much longer than most."""
+    """Whole numbers of this mean whose standard deviation is `cv` of it; as what people write, few are much longer
+    than most.
+    """
     import numpy as np
 
     variance = np.log1p(cv * cv)
@@ -72,7 +80,9 @@ def lognormal_lengths(generator: "np.random.Generator", mean: float, cv: float, 
 
 
 def gamma_arrivals(generator: "np.random.Generator", rate: Number, burstiness: float, count: int) -> "Numbers":
-    """Seconds of arrivals whose gaps have a mean of 1 / rate and a squared coefficient of variation of `burstiness`; 0: evenly spaced."""
+    """Seconds of arrivals whose gaps have a mean of 1 / rate and a squared coefficient of variation of `burstiness`;
+    0: evenly spaced.
+    """
     import numpy as np
 
     if burstiness == 0:

@@ -40,7 +40,9 @@ class Shape:
             self.fits = policy.pool_tokens >= load.input_tokens + load.output_tokens
 
     def under_pressure(self, users: Number) -> "Shape":
-        """The same with what is computed again where more want to run than the cache holds, and nothing is reserved for answers."""
+        """The same with what is computed again where more want to run than the cache holds, and nothing is reserved
+        for answers.
+        """
         policy = self.policy
         if policy.pool_tokens is None or policy.reserves_answer:
             return self

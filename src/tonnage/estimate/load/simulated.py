@@ -23,10 +23,11 @@ class Quantiles(Struct, frozen=True, kw_only=True):
 
 
 class Simulated(Struct, frozen=True, kw_only=True, eq=False):
-    """Times are seconds from the start: arrays with one entry for each request. `chosen`: those that the figures are about.
+    """Times are seconds from the start: arrays with one entry for each request. `chosen`: those that the figures are
+    about.
 
-    `seconds`: until the last answer ended. `computed_prompt_tokens` count what was computed again after it was sent back.
-    `gaps` between two tokens, and how many had each.
+    `seconds`: until the last answer ended. `computed_prompt_tokens` count what was computed again after it was sent
+    back. `gaps` between two tokens, and how many had each.
     """
 
     arrival: "Numbers"
@@ -78,7 +79,9 @@ class Simulated(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def itl(self) -> Quantiles:
-        """Seconds between two tokens, of all tokens; a request that was sent back waits longer, which is in its TPOT alone."""
+        """Seconds between two tokens, of all tokens; a request that was sent back waits longer, which is in its TPOT
+        alone.
+        """
         return weighted_quantiles(self.gaps, self.gap_counts)
 
     @property

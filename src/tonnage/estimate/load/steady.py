@@ -1,4 +1,5 @@
-"""The steady state of a replica under a load in closed form, for one load or for arrays with one entry each: what the simulation finds on average.
+"""The steady state of a replica under a load in closed form, for one load or for arrays with one entry each: what the
+simulation finds on average.
 
 Nothing here loops over loads: unknowns are found in a fixed number of rounds.
 """
@@ -18,11 +19,14 @@ from tonnage.spec import Load
 
 
 class Steady(Struct, frozen=True, kw_only=True):
-    """Means. `running`: requests that decode; `places`: that run at once at most, of the engine's limit and of the cache.
+    """Means. `running`: requests that decode; `places`: that run at once at most, of the engine's limit and of the
+    cache.
 
-    `largest_rate`: requests a second that the replica can answer; where more arrive `ttft` is infinite: the queue grows without end.
-    `prompt_passes`: share of passes that have prompts. Where the cache fills up and nothing is reserved, the engine sends requests back, and
-    part of what is `ttft` here is waited after the first token: simulate that. Where one of several loads does not fit the cache, its rate is 0.
+    `largest_rate`: requests a second that the replica can answer; where more arrive `ttft` is infinite: the queue grows
+    without end.
+    `prompt_passes`: share of passes that have prompts. Where the cache fills up and nothing is reserved, the engine
+    sends requests back, and part of what is `ttft` here is waited after the first token: simulate that. Where one of
+    several loads does not fit the cache, its rate is 0.
     """
 
     ttft: Number
@@ -38,14 +42,16 @@ class Steady(Struct, frozen=True, kw_only=True):
 def steady(
     pass_time: PassTime, policy: Policy, load: Load, *, rounds: Number | None = None, tokens_each: Number = 1
 ) -> Steady:
-    """The steady state. `rounds`: requests that each user of a benchmark sends, the first of all at once (InferenceMAX: 10), which
-    is in its mean TTFT; None: it goes on for ever. `tokens_each`: tokens that a pass gives each request, more than one with drafts; `tpot`
-    here is the time between two passes."""
+    """The steady state. `rounds`: requests that each user of a benchmark sends, the first of all at once
+    (InferenceMAX: 10), which is in its mean TTFT; None: it goes on for ever. `tokens_each`: tokens that a pass gives
+    each request, more than one with drafts; `tpot` here is the time between two passes.
+    """
     check_load(load)
     shape = Shape(pass_time, policy, load, tokens_each)
     if shape.fits is False:
         raise InvalidPlan(
-            f"a request needs {load.input_tokens:,} + {load.output_tokens:,} tokens of cache; the replica holds {policy.pool_tokens:,} (pool_tokens)."
+            f"a request needs {load.input_tokens:,} + {load.output_tokens:,} tokens of cache; the replica "
+            f"holds {policy.pool_tokens:,} (pool_tokens)."
         )
     full = closed_loop(shape, shape.places, 1 + 0 * shape.places, None)
     if load.requests_per_second is not None:

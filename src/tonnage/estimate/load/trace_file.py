@@ -1,8 +1,9 @@
-"""Requests of a file: when each came, and how long its prompt and its answer are. CSV with a header, or JSON, an object a line.
+"""Requests of a file: when each came, and how long its prompt and its answer are. CSV with a header, or JSON, an object
+a line.
 
 Known columns are ours (arrival_seconds, input_tokens, output_tokens, and cached_tokens), those of the Azure traces
-(TIMESTAMP, ContextTokens, GeneratedTokens), those of BurstGPT (Timestamp, Request tokens, Response tokens), and those of Mooncake
-(timestamp in milliseconds, input_length, output_length).
+(TIMESTAMP, ContextTokens, GeneratedTokens), those of BurstGPT (Timestamp, Request tokens, Response tokens), and those
+of Mooncake (timestamp in milliseconds, input_length, output_length).
 """
 
 import io
@@ -41,7 +42,9 @@ MILLISECONDS = "timestamp, input_length and output_length are Mooncake's columns
 
 
 class _Form(Struct, frozen=True):
-    """How a file writes requests: where each of our columns is found (its name, or its number), and whose form it is."""
+    """How a file writes requests: where each of our columns is found (its name, or its number), and whose form it
+    is.
+    """
 
     columns: dict[str, Any]
     is_mooncake: bool
@@ -49,8 +52,9 @@ class _Form(Struct, frozen=True):
 
 
 def read_requests(path: Path | str) -> Requests:
-    """The requests of a file, in order of arrival, from second 0 on. BurstGPT's failures, which have no answer, are left out; `note` says what
-    was taken as something."""
+    """The requests of a file, in order of arrival, from second 0 on. BurstGPT's failures, which have no answer, are
+    left out; `note` says what was taken as something.
+    """
     import numpy as np
 
     path = allowed_file(
@@ -79,12 +83,19 @@ def read_requests(path: Path | str) -> Requests:
     if failed:
         notes.append(f"{counted(failed, 'requests')} of BurstGPT without an answer left out, which failed")
     return Requests(
-        arrival=times - times[0], input_tokens=prompts, output_tokens=answers, cached=cached_tokens, users=None, note="; ".join(notes)
-    )  # fmt: skip
+        arrival=times - times[0],
+        input_tokens=prompts,
+        output_tokens=answers,
+        cached=cached_tokens,
+        users=None,
+        note="; ".join(notes),
+    )
 
 
 def _request(fields: tuple[object, ...], form: _Form, where: str) -> tuple[float, int, int, int] | None:
-    """Arrival [seconds], prompt, answer and what is cached of the prompt; None of a request that failed. `fields`: in the order of `_COLUMNS`."""
+    """Arrival [seconds], prompt, answer and what is cached of the prompt; None of a request that failed. `fields`:
+    in the order of `_COLUMNS`.
+    """
     for name, value in zip(_NEEDED, fields, strict=False):
         if value is None or value == "":
             raise InvalidInput(f"{where}: {name} is missing.")
@@ -168,7 +179,10 @@ def _seconds(value: object, where: str) -> float:
             return (moment.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds() - _offset(moment)  # noqa: DTZ001
         except ValueError:
             pass
-    raise InvalidInput(f"{where}: arrival_seconds must be seconds, 0 or more, or a moment such as 2023-11-16 18:17:03.98. Got {shown(value)}.")  # fmt: skip
+    raise InvalidInput(
+        f"{where}: arrival_seconds must be seconds, 0 or more, or a moment such as 2023-11-16 18:17:03.98. "
+        f"Got {shown(value)}."
+    )
 
 
 def _offset(moment: datetime) -> float:

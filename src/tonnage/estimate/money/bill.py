@@ -1,4 +1,6 @@
-"""What a training run costs, draws and stores: from its seconds to a bill. The catalogue's figures hold until the user gives others."""
+"""What a training run costs, draws and stores: from its seconds to a bill. The catalogue's figures hold until the
+user gives others.
+"""
 
 from collections.abc import Callable
 from datetime import date
@@ -25,7 +27,9 @@ EdgeTime = Callable[[str], tuple[float | None, str]]
 
 
 class Bill(Struct, frozen=True, kw_only=True):
-    """`of`: what is billed, a step or the run. `cost` None where no price is known, `energy` where no source says what is drawn."""
+    """`of`: what is billed, a step or the run. `cost` None where no price is known, `energy` where no source says
+    what is drawn.
+    """
 
     of: str
     cost: Term | None = None
@@ -59,10 +63,19 @@ def _place(place: Place, figure: Callable[[Term], dict[str, Any]]) -> dict[str, 
 
 
 def bill(
-    cluster: Cluster, seconds: Term, of: str, options: BillOptions, question: Question, *, price: float | None = None, today: date | None = None,
+    cluster: Cluster,
+    seconds: Term,
+    of: str,
+    options: BillOptions,
+    question: Question,
+    *,
+    price: float | None = None,
+    today: date | None = None,
     edge_time: EdgeTime | None = None,
-) -> Bill:  # fmt: skip
-    """The bill of `seconds` on this cluster. `price`: USD per accelerator-hour, where the user gave one; `edge_time`: of another device."""
+) -> Bill:
+    """The bill of `seconds` on this cluster. `price`: USD per accelerator-hour, where the user gave one;
+    `edge_time`: of another device.
+    """
     if options.price_kind is not None and options.price_kind not in KINDS:
         raise unknown("price_kind", options.price_kind, KINDS)
     ownership.check(**{name: getattr(options, name) for name in (*NEEDED, *OF_OWNING, "pue", "power_share")})
@@ -92,7 +105,9 @@ def usd_per_hour(cluster: Cluster, options: BillOptions) -> float | None:
 
 
 def rented(cluster: Cluster, options: BillOptions) -> int | None:
-    """Accelerators that are paid for where the offer that `bill` takes is rented: of whole machines. None where no price is known."""
+    """Accelerators that are paid for where the offer that `bill` takes is rented: of whole machines. None where no
+    price is known.
+    """
     rates = parse_rates(options.exchange_rate, "exchange_rate") if options.exchange_rate else None
     try:
         each = _best(cluster, options, rates).price.accelerators
@@ -102,7 +117,8 @@ def rented(cluster: Cluster, options: BillOptions) -> int | None:
 
 
 def rent(options: BillOptions, price: float | None) -> Callable[[Cluster], float | None]:
-    """What clusters cost an hour, each asked for once; None where no price is known, or where the bill will refuse what was said about it.
+    """What clusters cost an hour, each asked for once; None where no price is known, or where the bill will refuse what
+    was said about it.
     `price`: USD per accelerator-hour, where the user gave one."""
     known: dict[str, float | None] = {}
 
@@ -119,15 +135,19 @@ def rent(options: BillOptions, price: float | None) -> Callable[[Cluster], float
 
 
 class Rent(Struct, frozen=True):
-    """USD that a cluster costs an hour. `provider`: whose offer it is, where that is not the provider of the machine that was asked about."""
+    """USD that a cluster costs an hour. `provider`: whose offer it is, where that is not the provider of the machine
+    that was asked about.
+    """
 
     usd: float
     provider: str = ""
 
 
 def rent_of_moves(base: Cluster, options: BillOptions, price: float | None) -> Callable[[Cluster], Rent | None]:
-    """What other machines cost beside `base`: at its provider, where that has such machines, so that a move is not compared with another market;
-    else at the cheapest offer, whose provider is named. `price`: USD per accelerator-hour, where the user gave one."""
+    """What other machines cost beside `base`: at its provider, where that has such machines, so that a move is not
+    compared with another market; else at the cheapest offer, whose provider is named. `price`: USD per
+    accelerator-hour, where the user gave one.
+    """
     cheapest = rent(options, price)
     known: dict[str, Rent | None] = {}
 
@@ -187,8 +207,15 @@ def _offer(cluster: Cluster, options: BillOptions, rates: Rates | None, question
 
 
 def _cost(
-    cluster: Cluster, seconds: Term, offer: Price | None, rates: Rates | None, price: float | None, of: str, question: Question, today: date | None
-) -> Term | None:  # fmt: skip
+    cluster: Cluster,
+    seconds: Term,
+    offer: Price | None,
+    rates: Rates | None,
+    price: float | None,
+    of: str,
+    question: Question,
+    today: date | None,
+) -> Term | None:
     if price is not None:
         return money.given_cost(cluster.size, seconds.value, price).named(f"cost of {of}")
     if offer is None:
@@ -214,14 +241,26 @@ def _energy(cluster: Cluster, seconds: Term, of: str, options: BillOptions, ques
 
 
 def _own(
-    cluster: Cluster, seconds: Term, options: BillOptions, offer: Price | None, rates: Rates | None, price: float | None, question: Question,
-    today: date | None, edge_time: EdgeTime | None,
-) -> dict[str, Any]:  # fmt: skip
-    """Buying the cluster's machines against renting them, where the inputs without a source were given, and what `seconds` cost in each place."""
+    cluster: Cluster,
+    seconds: Term,
+    options: BillOptions,
+    offer: Price | None,
+    rates: Rates | None,
+    price: float | None,
+    question: Question,
+    today: date | None,
+    edge_time: EdgeTime | None,
+) -> dict[str, Any]:
+    """Buying the cluster's machines against renting them, where the inputs without a source were given, and what
+    `seconds` cost in each place.
+    """
     if not options.compares:
         return {}
     if price is not None or offer is None:
-        raise InvalidInput("buying is compared with an offer of the catalogue: leave out price_per_accelerator_hour, or write yours in <config directory>/prices/.")  # fmt: skip
+        raise InvalidInput(
+            "buying is compared with an offer of the catalogue: leave out price_per_accelerator_hour, or "
+            "write yours in <config directory>/prices/."
+        )
     chip, size = cluster.accelerator.name, cluster.accelerators_per_node
     names = (*NEEDED, "pue", "power_share", "depreciation_years", "colocation_usd_per_kw_month")
     inputs: dict[str, float | None] = {name: getattr(options, name) for name in names}
@@ -230,7 +269,10 @@ def _own(
         watts = cluster.node.power_watts
     machine = ownership.machine_of(chip, size, usd=options.machine_usd, watts=watts, **inputs)
     if options.machine_usd is None and (sold := ownership.purchase_of(chip, size)).note:
-        question.warn(f"{sold.name} is bought for {human(sold.usd, 'USD')} ({sold.note}): machine_usd and machine_watts say what yours costs and draws.")  # fmt: skip
+        question.warn(
+            f"{sold.name} is bought for {human(sold.usd, 'USD')} ({sold.note}): machine_usd and "
+            "machine_watts say what yours costs and draws."
+        )
     machine = replace(machine, machines=cluster.num_nodes)
     if options.used_share is not None:
         machine = replace(machine, used_share=options.used_share)
@@ -242,8 +284,16 @@ def _own(
     places = [in_cloud(offer, cluster.size, hours, rates=rates), on_own_servers(machine, hours)]
     if options.edge is not None and edge_time is not None:
         places.append(_edge(options.edge, edge_time, machine))
-    return {"purchase": made.purchase, "own_month": made.own_month, "rent_month": made.rent_month, "own_hour": made.own_hour,
-            "break_even": made.break_even, "break_even_month": made.month, "worn_out": made.worn_out, "places": tuple(places)}  # fmt: skip
+    return {
+        "purchase": made.purchase,
+        "own_month": made.own_month,
+        "rent_month": made.rent_month,
+        "own_hour": made.own_hour,
+        "break_even": made.break_even,
+        "break_even_month": made.month,
+        "worn_out": made.worn_out,
+        "places": tuple(places),
+    }
 
 
 def _edge(name: str, edge_time: EdgeTime, own: ownership.Ownership) -> Place:

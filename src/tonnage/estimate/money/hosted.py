@@ -1,5 +1,6 @@
-"""Build or buy: what the same requests cost where somebody else hosts the model and is paid by the token, and from which load own machines
-are cheaper. Only where both prices are known."""
+"""Build or buy: what the same requests cost where somebody else hosts the model and is paid by the token, and from
+which load own machines are cheaper. Only where both prices are known.
+"""
 
 from datetime import date
 from typing import Any
@@ -13,23 +14,44 @@ from tonnage.kernel.term import Term
 def request_price(price: ApiPrice, prompt: Number, answer: Number, cached: Number = 0) -> Term:
     """What one such request costs at this provider."""
     return Term.of(
-        "a request", h.request_usd, source=f"{price.provider} {price.called}: {price.source} ({price.as_of})", s=prompt, s_hit=cached, O=answer,
-        USD_in=price.input_usd, USD_hit=price.cached, USD_out=price.output_usd,
-    )  # fmt: skip
+        "a request",
+        h.request_usd,
+        source=f"{price.provider} {price.called}: {price.source} ({price.as_of})",
+        s=prompt,
+        s_hit=cached,
+        O=answer,
+        USD_in=price.input_usd,
+        USD_hit=price.cached,
+        USD_out=price.output_usd,
+    )
 
 
 def offer(price: ApiPrice, prompt: Number, answer: Number, cached: Number, today: date) -> dict[str, Any]:
     """The provider's prices, and what such requests cost."""
     request = request_price(price, prompt, answer, cached)
     million = Term.of(
-        "a million tokens of such requests, prompts and answers", h.request_usd_per_million_tokens, source=request.source, USD_req=request.value,
-        s=prompt, O=answer,
-    )  # fmt: skip
+        "a million tokens of such requests, prompts and answers",
+        h.request_usd_per_million_tokens,
+        source=request.source,
+        USD_req=request.value,
+        s=prompt,
+        O=answer,
+    )
     return {
-        "provider": price.provider, "model": price.model, "called": price.called, "input_usd": price.input_usd, "output_usd": price.output_usd,
-        "cached_input_usd": price.cached_input_usd, "source": price.source, "as_of": price.as_of, "age_days": age_days(price, today),
-        "stale": is_stale(price, today), "note": price.note, "request": request, "cost_per_million_tokens": million,
-    }  # fmt: skip
+        "provider": price.provider,
+        "model": price.model,
+        "called": price.called,
+        "input_usd": price.input_usd,
+        "output_usd": price.output_usd,
+        "cached_input_usd": price.cached_input_usd,
+        "source": price.source,
+        "as_of": price.as_of,
+        "age_days": age_days(price, today),
+        "stale": is_stale(price, today),
+        "note": price.note,
+        "request": request,
+        "cost_per_million_tokens": million,
+    }
 
 
 def beside_hosted(
@@ -43,9 +65,11 @@ def beside_hosted(
     today: date,
     limits: str = "",
 ) -> dict[str, Any] | None:
-    """Own machines that cost `hour`, and `own` for a million tokens under the load, beside every provider of the model, the cheapest first.
-    None where nobody lists a price of either. `largest_rate`: requests a second that the machines answer at most. `limits`: "within" or "past"
-    where users may wait only so long, as this load keeps to it or not: then `largest_rate` is within the limits, and a load that is past them has no price of its own."""
+    """Own machines that cost `hour`, and `own` for a million tokens under the load, beside every provider of the
+    model, the cheapest first. None where nobody lists a price of either. `largest_rate`: requests a second that the
+    machines answer at most. `limits`: "within" or "past" where users may wait only so long, as this load keeps to it
+    or not: then `largest_rate` is within the limits, and a load that is past them has no price of its own.
+    """
     offers = [offer(price, prompt, answer, cached, today) for price in of_model(model)]
     if hour is None or own is None or not offers:
         return None
@@ -59,16 +83,29 @@ def beside_hosted(
     for each in offers:
         price, source = each["request"].value, f"{hour.source}; {each['request'].source}"
         each["break_even_requests_per_day"] = even = Term.of(
-            "requests a day from which own machines are cheaper", h.break_even_requests, source=source, USD_all=hour.value, USD_req=price
-        )  # fmt: skip
+            "requests a day from which own machines are cheaper",
+            h.break_even_requests,
+            source=source,
+            USD_all=hour.value,
+            USD_req=price,
+        )
         each["break_even_tokens_per_day"] = Term.of(
-            "tokens a day from which own machines are cheaper", h.break_even_tokens, source=source, USD_all=hour.value, USD_req=price, s=prompt, O=answer,
-        )  # fmt: skip
+            "tokens a day from which own machines are cheaper",
+            h.break_even_tokens,
+            source=source,
+            USD_all=hour.value,
+            USD_req=price,
+            s=prompt,
+            O=answer,
+        )
         each["within_reach"] = bool(even.value <= most.value)
     is_own = own is not None and own.value <= offers[0]["cost_per_million_tokens"].value
     return {
-        "cheaper": "own machines" if is_own else "hosted", "cost_per_million_tokens": own, "most_requests_per_day": most, "offers": tuple(offers),
-    }  # fmt: skip
+        "cheaper": "own machines" if is_own else "hosted",
+        "cost_per_million_tokens": own,
+        "most_requests_per_day": most,
+        "offers": tuple(offers),
+    }
 
 
 def _at_most(hour: Term, rate: float, prompt: float, answer: float) -> Term | None:

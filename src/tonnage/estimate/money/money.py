@@ -24,7 +24,9 @@ BUILDING_SOURCE = "Uptime Institute, Global Data Center Survey 2025: mean PUE 1.
 
 
 class RunCost(Struct, frozen=True, kw_only=True):
-    """`cost` in US dollars, `per_accelerator_hour` too, of `machines` machines at `price`; `warnings` in whole sentences."""
+    """`cost` in US dollars, `per_accelerator_hour` too, of `machines` machines at `price`; `warnings` in whole
+    sentences.
+    """
 
     cost: Term
     machines: Term
@@ -34,7 +36,9 @@ class RunCost(Struct, frozen=True, kw_only=True):
 
 
 class RunEnergy(Struct, frozen=True, kw_only=True):
-    """`power` of the machines in watts, `energy` of the building in joules; `assumed`: name of an input -> where its default comes from."""
+    """`power` of the machines in watts, `energy` of the building in joules; `assumed`: name of an input -> where its
+    default comes from.
+    """
 
     power: Term
     energy: Term
@@ -46,7 +50,8 @@ class RunEnergy(Struct, frozen=True, kw_only=True):
 
 
 class Choice(Struct, frozen=True, kw_only=True):
-    """A price for a cluster, and what it was chosen from: `among` so many, of machines as large as the cluster's nodes if `whole`;
+    """A price for a cluster, and what it was chosen from: `among` so many, of machines as large as the cluster's nodes
+    if `whole`;
     `part`: the cluster is a part of a node."""
 
     price: Price
@@ -77,12 +82,19 @@ class Choice(Struct, frozen=True, kw_only=True):
 
 
 def best_price(
-    cluster: Cluster, *, provider: str = "", kind: str = "on-demand", region: str = "", term_months: int | None = None, currency: str = "",
+    cluster: Cluster,
+    *,
+    provider: str = "",
+    kind: str = "on-demand",
+    region: str = "",
+    term_months: int | None = None,
+    currency: str = "",
     rates: Rates | None = None,
-) -> Choice:  # fmt: skip
-    """The cheapest offer for this cluster: of machines that hold as many accelerators as its nodes, where there are such, else of smaller.
-    Of the first, all that is rented is compared: one accelerator of eight is dear that is only rented with the other seven. A price by the
-    accelerator stands for the machines that are sold at it, and for no other. An index is no offer, and is taken where there is none.
+) -> Choice:
+    """The cheapest offer for this cluster: of machines that hold as many accelerators as its nodes, where there are
+    such, else of smaller. Of the first, all that is rented is compared: one accelerator of eight is dear that is only
+    rented with the other seven. A price by the accelerator stands for the machines that are sold at it, and for no
+    other. An index is no offer, and is taken where there is none.
 
     MissingDatum where no price is known, or none in a currency that has a rate.
     """
@@ -92,13 +104,17 @@ def best_price(
         asked = ", ".join(
             word for word in (kind, provider, region, f"{term_months} months" if term_months else "", currency) if word
         )
-        raise MissingDatum(f"no price of {chip} is known ({asked}). `tonnage prices {chip}` lists those that are; write yours in "
-                           "<config directory>/prices/, or give it.")  # fmt: skip
+        raise MissingDatum(
+            f"no price of {chip} is known ({asked}). `tonnage prices {chip}` lists those that are; write yours in "
+            "<config directory>/prices/, or give it."
+        )
     return best_of(cluster, found, rates)
 
 
 def best_of(cluster: Cluster, found: "Sequence[Price]", rates: Rates | None = None) -> Choice:
-    """The same among offers for its accelerator that were found already: a search asks for many clusters of one kind."""
+    """The same among offers for its accelerator that were found already: a search asks for many clusters of one
+    kind.
+    """
 
     def hour(machine: Price) -> float:
         return float(in_usd(machine, rates) * c.machines_billed(n=cluster.size, n_node=machine.accelerators))
@@ -107,9 +123,10 @@ def best_of(cluster: Cluster, found: "Sequence[Price]", rates: Rates | None = No
         return [each for each in price.machines if each.accelerators >= cluster.accelerators_per_node]
 
     payable = [
-        price for price in found
+        price
+        for price in found
         if not price.index and (price.currency == DOLLARS or price.currency in (rates or {})) and large(price)
-    ]  # fmt: skip
+    ]
     if not payable:
         best = cheapest(found, rates)
         return Choice(price=min(best.machines, key=hour), among=len(compared(found, rates)), whole=False)
@@ -129,16 +146,28 @@ def run_cost(
 ) -> RunCost:
     """Rent of `num_accelerators` for `seconds` at this price: machines are paid whole.
 
-    num_accelerators [accelerators] and seconds may be arrays with one entry per plan. MissingDatum for a currency without a rate.
+    num_accelerators [accelerators] and seconds may be arrays with one entry per plan. MissingDatum for a currency
+    without a rate.
     """
     _positive("num_accelerators", num_accelerators)
     _not_negative("seconds", seconds)
     machines = Term.of("machines", c.machines_billed, n=num_accelerators, n_node=price.accelerators)
     hour = hourly(price, rates)
     cost = Term.of("rent", c.rent_usd, source=hour.source, nodes=machines.value, tau=seconds, USD_hour=hour.value)
-    each = Term.of("an hour of an accelerator", c.accelerator_hour_usd, source=hour.source, USD_hour=hour.value, n_node=price.accelerators)  # fmt: skip
-    return RunCost(cost=cost, machines=machines, per_accelerator_hour=each, price=price,
-                   warnings=tuple(_price_warnings(price, num_accelerators, today)))  # fmt: skip
+    each = Term.of(
+        "an hour of an accelerator",
+        c.accelerator_hour_usd,
+        source=hour.source,
+        USD_hour=hour.value,
+        n_node=price.accelerators,
+    )
+    return RunCost(
+        cost=cost,
+        machines=machines,
+        per_accelerator_hour=each,
+        price=price,
+        warnings=tuple(_price_warnings(price, num_accelerators, today)),
+    )
 
 
 def given_cost(num_accelerators: Number, seconds: Number, usd_per_hour: float) -> Term:
@@ -169,11 +198,13 @@ def _price_warnings(price: Price, num_accelerators: Number, today: "date | None"
         made.append(f"a reserved price is paid for {term}, used or not.")
     if price.accelerators == 1 and is_any(num_accelerators > 1):
         made.append(
-            f"{price.provider} prices {price.instance} by the accelerator: ask whether those of a node share its fast links."
+            f"{price.provider} prices {price.instance} by the accelerator: ask whether those of a node share "
+            "its fast links."
         )
     elif price.sizes_source and is_any(num_accelerators > price.accelerators):
         made.append(
-            f"{price.provider} prices {price.instance} by the accelerator: ask whether its machines are joined by a fast network."
+            f"{price.provider} prices {price.instance} by the accelerator: ask whether its machines are "
+            "joined by a fast network."
         )
     if is_any(num_accelerators % price.accelerators > 0):
         paid = c.machines_billed(n=num_accelerators, n_node=price.accelerators) * price.accelerators
@@ -183,11 +214,12 @@ def _price_warnings(price: Price, num_accelerators: Number, today: "date | None"
             else f": {paid:,.0f} are paid for {num_accelerators:,.0f} that are used"
         )
         made.append(
-            f"{price.provider} {price.instance} is rented as a whole machine of {price.accelerators} accelerators{counted}."
+            f"{price.provider} {price.instance} is rented as a whole machine of {price.accelerators} "
+            f"accelerators{counted}."
         )
     if price.note:
         made.append(f"{price.provider} {price.instance}: {price.note}.")
-    return made  # fmt: skip
+    return made
 
 
 # ---- power, energy, carbon ----
@@ -198,9 +230,9 @@ def run_energy(
 ) -> RunEnergy:
     """Power of the cluster and the energy that its building takes up in `seconds`.
 
-    power_share [0 to 1]: of the rated power that is drawn; pue [at least 1]: power of the building for a watt of the machines. Where the
-    catalogue knows the node's power, nodes are counted, of one that is used in part the part; else accelerators alone. MissingDatum where
-    neither is known.
+    power_share [0 to 1]: of the rated power that is drawn; pue [at least 1]: power of the building for a watt of the
+    machines. Where the catalogue knows the node's power, nodes are counted, of one that is used in part the part; else
+    accelerators alone. MissingDatum where neither is known.
     """
     _not_negative("seconds", seconds)
     assumed = {}
@@ -215,7 +247,7 @@ def run_energy(
     energy = Term.of(
         "energy", e.energy_joules, basis=basis, source="; ".join(assumed.values()), pw=power.value, tau=seconds, pue=pue
     )
-    return RunEnergy(power=power, energy=energy, assumed=assumed, warnings=warnings)  # fmt: skip
+    return RunEnergy(power=power, energy=energy, assumed=assumed, warnings=warnings)
 
 
 def _power(cluster: Cluster, share: Number) -> tuple[Term, tuple[str, ...]]:
@@ -235,8 +267,18 @@ def _power(cluster: Cluster, share: Number) -> tuple[Term, tuple[str, ...]]:
         raise MissingDatum(
             f"no source says what {chip.name} draws: give its power as a node of your own with power_watts."
         )
-    alone = f"{chip.name} is counted by its own power ({chip.tdp_watts:g} W): hosts, fans and network come on top, and no source says how much."
-    return Term.of("power", e.accelerators_power, source=_fact(chip.fact("tdp_watts"), chip.name), n=cluster.size, pw=chip.tdp_watts, u=share), (alone,)  # fmt: skip
+    alone = (
+        f"{chip.name} is counted by its own power ({chip.tdp_watts:g} W): hosts, fans and network come on top, "
+        "and no source says how much."
+    )
+    return Term.of(
+        "power",
+        e.accelerators_power,
+        source=_fact(chip.fact("tdp_watts"), chip.name),
+        n=cluster.size,
+        pw=chip.tdp_watts,
+        u=share,
+    ), (alone,)
 
 
 def _fact(fact: object, name: str) -> str:

@@ -1,4 +1,6 @@
-"""Buying against renting: what machines cost that one owns, and the month in which they cost less than rent (rule D11)."""
+"""Buying against renting: what machines cost that one owns, and the month in which they cost less than rent (rule
+D11).
+"""
 
 from math import ceil
 from typing import TYPE_CHECKING
@@ -29,12 +31,13 @@ ASKED = {
 
 
 class Ownership(Struct, frozen=True, kw_only=True):
-    """What owning machines takes. None: asked for where there is no source (ASKED), else taken from the source that the answer names.
+    """What owning machines takes. None: asked for where there is no source (ASKED), else taken from the source that the
+    answer names.
 
-    machine_usd [USD] and machine_watts [W, at most] of one machine of `accelerators`; machines; depreciation_years; pue; power_share
-    [0 to 1] of the rated power; electricity_usd_per_kwh; colocation_usd_per_kw_month [USD, 0 in one's own building]; network_share;
-    staff_usd_per_month [USD, for all machines]; used_share [0 to 1]: of the time, in which renting would be paid and power is drawn: what
-    idle machines draw has no source and is left out.
+    machine_usd [USD] and machine_watts [W, at most] of one machine of `accelerators`; machines; depreciation_years;
+    pue; power_share [0 to 1] of the rated power; electricity_usd_per_kwh; colocation_usd_per_kw_month [USD, 0 in one's
+    own building]; network_share; staff_usd_per_month [USD, for all machines]; used_share [0 to 1]: of the time, in
+    which renting would be paid and power is drawn: what idle machines draw has no source and is left out.
     """
 
     machine_usd: float
@@ -64,18 +67,28 @@ _DEFAULTS = {
     "colocation_usd_per_kw_month": (COLOCATION, COLOCATION_SOURCE),
 }
 _RANGES = {
-    "machine_usd": (0.0, 1e9), "machine_watts": (0.0, 1e7), "accelerators": (1, 1e5), "machines": (1, 1e7), "depreciation_years": (0.1, 30), "pue": (1, 10),
-    "power_share": (0, 1), "electricity_usd_per_kwh": (0, 100), "colocation_usd_per_kw_month": (0, 1e5), "network_share": (0, 5), "staff_usd_per_month": (0, 1e9),
+    "machine_usd": (0.0, 1e9),
+    "machine_watts": (0.0, 1e7),
+    "accelerators": (1, 1e5),
+    "machines": (1, 1e7),
+    "depreciation_years": (0.1, 30),
+    "pue": (1, 10),
+    "power_share": (0, 1),
+    "electricity_usd_per_kwh": (0, 100),
+    "colocation_usd_per_kw_month": (0, 1e5),
+    "network_share": (0, 5),
+    "staff_usd_per_month": (0, 1e9),
     "used_share": (0, 1),
-}  # fmt: skip
+}
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
     """Buying against renting the same machines.
 
-    `purchase` [USD] once; `own_month` and `rent_month` [USD a month of 730 hours]: own without the purchase; `own_hour` [USD]: an
-    accelerator for an hour in use, the purchase written off; `break_even` [seconds], None where rent is not above what owning costs to run,
-    and `month`, counted from 1, in which it falls. `worn_out`: the machines are written off before that.
+    `purchase` [USD] once; `own_month` and `rent_month` [USD a month of 730 hours]: own without the purchase; `own_hour`
+    [USD]: an accelerator for an hour in use, the purchase written off; `break_even` [seconds], None where rent is not
+    above what owning costs to run, and `month`, counted from 1, in which it falls. `worn_out`: the machines are written
+    off before that.
     """
 
     purchase: Term
@@ -90,40 +103,55 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
 
 def owned(purchase: Purchase, **inputs: float | None) -> Ownership:
-    """A machine of the catalogue's purchase prices, with its power; MissingDatum where its power is unknown and not given."""
+    """A machine of the catalogue's purchase prices, with its power; MissingDatum where its power is unknown and not
+    given.
+    """
     watts = inputs.pop("machine_watts", None)
     watts = purchase.power_watts if watts is None else watts
     if watts is None:
         raise MissingDatum(f"no source says what {purchase.name} draws: give machine_watts.")
-    values: dict[str, object] = {"machine_usd": purchase.usd, "machine_watts": watts, "accelerators": purchase.accelerators,
-                                 "source": f"{purchase.name}: {purchase.source} ({purchase.as_of})", **inputs}  # fmt: skip
+    values: dict[str, object] = {
+        "machine_usd": purchase.usd,
+        "machine_watts": watts,
+        "accelerators": purchase.accelerators,
+        "source": f"{purchase.name}: {purchase.source} ({purchase.as_of})",
+        **inputs,
+    }
     return Ownership(**values)  # type: ignore[arg-type]
 
 
 def purchase_of(accelerator: str, accelerators: int | None = None) -> Purchase:
-    """The cheapest machine for sale with this accelerator, an accelerator at a time; MissingDatum where no price is known."""
+    """The cheapest machine for sale with this accelerator, an accelerator at a time; MissingDatum where no price is
+    known.
+    """
     found = [row for row in bought(accelerator) if accelerators in (None, row.accelerators)]
     if not found:
         size = f" with {accelerators} of it" if accelerators else ""
         raise MissingDatum(
-            f"no price of a machine of {shown(accelerator)}{size} is known: give machine_usd, or write it in <config directory>/prices/."
+            f"no price of a machine of {shown(accelerator)}{size} is known: give machine_usd, or write it in "
+            "<config directory>/prices/."
         )
     return min(found, key=lambda row: row.usd / row.accelerators)
 
 
 def device_of(accelerator: str) -> Purchase:
-    """The cheapest card or computer for sale with one such accelerator; MissingDatum names those whose price is known."""
+    """The cheapest card or computer for sale with one such accelerator; MissingDatum names those whose price is
+    known.
+    """
     found = [row for row in bought(accelerator) if row.accelerators == 1]
     if not found:
         known = ", ".join(sorted({row.accelerator for row in bought() if row.accelerators == 1}))
         raise MissingDatum(
-            f"edge: no price of one {shown(accelerator)} is known; of these it is: {known}. Write others in <config directory>/prices/."
+            f"edge: no price of one {shown(accelerator)} is known; of these it is: {known}. Write others in "
+            "<config directory>/prices/."
         )
     return min(found, key=lambda row: row.usd)
 
 
 def machine_of(chip: str, size: int, *, usd: float | None, watts: float | None, **inputs: float | None) -> Ownership:
-    """A machine of `size` accelerators at the price that was given [USD], or the cheapest for sale; MissingDatum names what nobody knows."""
+    """A machine of `size` accelerators at the price that was given [USD], or the cheapest for sale; MissingDatum
+    names what nobody knows.
+    """
     if usd is None:
         return owned(purchase_of(chip, size), machine_watts=watts, **inputs)
     if watts is None:
@@ -141,7 +169,9 @@ def machine_of(chip: str, size: int, *, usd: float | None, watts: float | None, 
 
 
 def operation(own: Ownership, seconds: float) -> Term:
-    """What the machines cost for `seconds`, idle ones among them, without their price; MissingDatum names all inputs that are needed."""
+    """What the machines cost for `seconds`, idle ones among them, without their price; MissingDatum names all inputs
+    that are needed.
+    """
     room = own.assumed.get("colocation_usd_per_kw_month", "given")
     own = complete(own)
     power = Term.of(
@@ -152,9 +182,11 @@ def operation(own: Ownership, seconds: float) -> Term:
     return Term.sum(
         "operation",
         Term.of("electricity", c.electricity_usd, en=energy.value, USD_kwh=own.electricity_usd_per_kwh),
-        Term.of("colocation", c.colocation_usd, source=room, pw=rated, tau=seconds, USD_kw=own.colocation_usd_per_kw_month),
+        Term.of(
+            "colocation", c.colocation_usd, source=room, pw=rated, tau=seconds, USD_kw=own.colocation_usd_per_kw_month
+        ),
         Term.of("staff", c.staff_usd, USD_staff=own.staff_usd_per_month, tau=seconds),
-    )  # fmt: skip
+    )
 
 
 def buy_or_rent(own: Ownership, price: Price, *, rates: Rates | None = None, today: "date | None" = None) -> Comparison:
@@ -186,10 +218,16 @@ def buy_or_rent(own: Ownership, price: Price, *, rates: Rates | None = None, tod
     written_off = float(own.depreciation_years or 0) * 12
     month = ceil(break_even.value / MONTH) if break_even else None
     return Comparison(
-        purchase=purchase, own_month=running, rent_month=rent, own_hour=_own_hour(own, purchase, running), break_even=break_even, month=month,
-        worn_out=month is None or month > written_off, assumed=assumed,
+        purchase=purchase,
+        own_month=running,
+        rent_month=rent,
+        own_hour=_own_hour(own, purchase, running),
+        break_even=break_even,
+        month=month,
+        worn_out=month is None or month > written_off,
+        assumed=assumed,
         warnings=(staleness(price, today),) if is_stale(price, today) else (),
-    )  # fmt: skip
+    )
 
 
 def when_it_pays(month: int | None, *, worn_out: bool) -> str:
@@ -197,14 +235,19 @@ def when_it_pays(month: int | None, *, worn_out: bool) -> str:
     if month is None:
         return "buying never costs less"
     if worn_out:
-        return f"buying does not pay off within the machines' life: they are written off before month {month}, from which on it would cost less"
+        return (
+            f"buying does not pay off within the machines' life: they are written off before month {month}, from "
+            "which on it would cost less"
+        )
     return f"buying costs less from month {month} on"
 
 
 def months_and_lines(
     purchase: Term, own_month: Term, rent_month: Term, break_even: Term | None
 ) -> tuple[list[float], list[float], list[float], tuple[float, float] | None]:
-    """For a picture: months, USD paid until each by who buys and by who rents, and the month and USD in which the lines cross."""
+    """For a picture: months, USD paid until each by who buys and by who rents, and the month and USD in which the
+    lines cross.
+    """
     crossing = None
     last = 60.0  # five years, in which machines are written off
     if break_even is not None:
@@ -219,8 +262,13 @@ def months_and_lines(
 def _break_even(purchase: Term, rent: Term, running: Term) -> Term | None:
     if rent.value <= running.value:
         return None
-    return Term.of("time until buying costs less", c.break_even_seconds, USD_buy=purchase.value, USD_rent=rent.value / MONTH,
-                   USD_run=running.value / MONTH)  # fmt: skip
+    return Term.of(
+        "time until buying costs less",
+        c.break_even_seconds,
+        USD_buy=purchase.value,
+        USD_rent=rent.value / MONTH,
+        USD_run=running.value / MONTH,
+    )
 
 
 def _own_hour(own: Ownership, purchase: Term, running: Term) -> Term:
@@ -232,7 +280,9 @@ def _own_hour(own: Ownership, purchase: Term, running: Term) -> Term:
     )
     hours = own.machines * own.accelerators * 730 * own.used_share
     month = Term.sum("a month", worn, running)
-    return Term.of("an hour of an accelerator", c.accelerator_hour_usd, source=own.source, USD_hour=month.value, n_node=hours)  # fmt: skip
+    return Term.of(
+        "an hour of an accelerator", c.accelerator_hour_usd, source=own.source, USD_hour=month.value, n_node=hours
+    )
 
 
 def default(name: str) -> float:

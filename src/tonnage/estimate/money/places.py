@@ -16,8 +16,9 @@ EDGE_POWER = "the rated power of the whole device"
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """`where`: cloud, own servers or edge; `cost` [USD] and `seconds` of the same work there, None where it cannot be done or nobody knows
-    how long it takes; `first_payment` [USD] before the first hour; `note`."""
+    """`where`: cloud, own servers or edge; `cost` [USD] and `seconds` of the same work there, None where it cannot
+    be done or nobody knows how long it takes; `first_payment` [USD] before the first hour; `note`.
+    """
 
     where: str
     what: str
@@ -33,12 +34,20 @@ def in_cloud(price: Price, num_accelerators: int, hours: float, *, rates: Rates 
     hour = hourly(price, rates)
     machines = c.machines_billed(n=num_accelerators, n_node=price.accelerators)
     cost = Term.of("rent", c.rent_usd, source=hour.source, nodes=machines, tau=hours * HOUR, USD_hour=hour.value)
-    return Place(where="cloud", what=f"{machines} x {price.provider} {price.instance}, {price.kind}", cost=cost, seconds=hours * HOUR, first_payment=0.0,
-                 note="nothing is paid before or after")  # fmt: skip
+    return Place(
+        where="cloud",
+        what=f"{machines} x {price.provider} {price.instance}, {price.kind}",
+        cost=cost,
+        seconds=hours * HOUR,
+        first_payment=0.0,
+        note="nothing is paid before or after",
+    )
 
 
 def on_own_servers(own: Ownership, hours: float) -> Place:
-    """The part of the purchase that these hours use up, and the operation; hours in which nobody uses the machines are theirs to pay."""
+    """The part of the purchase that these hours use up, and the operation; hours in which nobody uses the machines
+    are theirs to pay.
+    """
     _hours(hours)
     own = complete(own)
     if not own.used_share:
@@ -54,12 +63,20 @@ def on_own_servers(own: Ownership, hours: float) -> Place:
         years=own.depreciation_years,
     )
     note = "the rest of the purchase is paid too, used or not"
-    return Place(where="own servers", what=f"{own.machines} x {own.source.partition(':')[0]}", cost=Term.sum("own servers", worn, operation(own, seconds)),
-                 seconds=hours * HOUR, first_payment=purchase, note=note)  # fmt: skip
+    return Place(
+        where="own servers",
+        what=f"{own.machines} x {own.source.partition(':')[0]}",
+        cost=Term.sum("own servers", worn, operation(own, seconds)),
+        seconds=hours * HOUR,
+        first_payment=purchase,
+        note=note,
+    )
 
 
 def at_the_edge(device: Purchase, hours: float, *, years: float, electricity_usd_per_kwh: float) -> Place:
-    """One device on a desk or in the field: its price written off over `years`, and its electricity; no building, network or staff."""
+    """One device on a desk or in the field: its price written off over `years`, and its electricity; no building,
+    network or staff.
+    """
     _hours(hours)
     worn = Term.of(
         "purchase, written off",
@@ -72,7 +89,14 @@ def at_the_edge(device: Purchase, hours: float, *, years: float, electricity_usd
     energy = e.energy_joules(pw=device.power_watts or 0.0, tau=hours * HOUR, pue=1.0)
     power = Term.of("electricity", c.electricity_usd, source=EDGE_POWER, en=energy, USD_kwh=electricity_usd_per_kwh)
     note = "small models only" + ("" if device.power_watts else "; its power is unknown and left out")
-    return Place(where="edge", what=device.name, cost=Term.sum("edge", worn, power), seconds=hours * HOUR, first_payment=device.usd, note=note)  # fmt: skip
+    return Place(
+        where="edge",
+        what=device.name,
+        cost=Term.sum("edge", worn, power),
+        seconds=hours * HOUR,
+        first_payment=device.usd,
+        note=note,
+    )
 
 
 def not_at_the_edge(device: Purchase, why: str) -> Place:

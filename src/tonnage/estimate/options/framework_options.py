@@ -1,4 +1,6 @@
-"""Options that only some frameworks have: compilation, float8, replicated shards, the allocator; each refused where it means nothing."""
+"""Options that only some frameworks have: compilation, float8, replicated shards, the allocator; each refused where
+it means nothing.
+"""
 
 from typing import Any
 
@@ -15,10 +17,13 @@ from tonnage.runtimes.parts.base import OF_SHARDING, OF_STEP
 
 # Switch -> the options that decide whether a run can have it.
 OWNERS: dict[str, tuple[str, ...]] = {
-    "compile": ("runtime", "model_code"), "float8_all_gather": ("runtime", "float8"), "liger": ("runtime",),
-    "async_tensor_parallel": ("runtime", "model_code", "compile", "tensor_parallel_size"), "optimizer_in_backward": ("runtime",),
+    "compile": ("runtime", "model_code"),
+    "float8_all_gather": ("runtime", "float8"),
+    "liger": ("runtime",),
+    "async_tensor_parallel": ("runtime", "model_code", "compile", "tensor_parallel_size"),
+    "optimizer_in_backward": ("runtime",),
     "keep_outputs": ("runtime",),
-}  # fmt: skip
+}
 
 
 def own_options(request: PlanRequest) -> dict[str, Any]:
@@ -27,7 +32,10 @@ def own_options(request: PlanRequest) -> dict[str, Any]:
     for name in OF_STEP:
         if getattr(o, name) is not None and name not in runtime.options:
             raise NotApplicable(
-                f"runtime {runtime.name} has no {name}: leave it out. {runtimes_with(name)} has it. Got {getattr(o, name)}.",
+                (
+                    f"runtime {runtime.name} has no {name}: leave it out. {runtimes_with(name)} has it. Got "
+                    f"{getattr(o, name)}."
+                ),
                 name,
                 ("runtime",),
             )
@@ -51,7 +59,9 @@ def own_sharding_options(request: PlanRequest) -> dict[str, Any]:
 def framework_options(
     model: Model, runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o: TrainingOptions, q: Question
 ) -> dict[str, Any]:
-    """The fields of a plan that a framework's own options decide; nothing is noted of options that the runtime does not have."""
+    """The fields of a plan that a framework's own options decide; nothing is noted of options that the runtime does
+    not have.
+    """
     newest = training_runtime(runtime.name)
     made: dict[str, Any] = {}
     if newest.older:  # the newest has no name: what is said of it holds tomorrow too
@@ -59,18 +69,40 @@ def framework_options(
     able = runtime.compiles and model_code == runtime.model_codes[0]
     made["compile"] = _switch("compile", able, o.compile, "torch.compile", "compiles", runtime, q)
     made["float8"] = _float8(runtime, o, q)
-    made["float8_all_gather"] = _switch("float8_all_gather", made["float8"] == "tensorwise", o.float8_all_gather,
-                                        "float8 tensorwise", "", runtime, q)  # fmt: skip
+    made["float8_all_gather"] = _switch(
+        "float8_all_gather", made["float8"] == "tensorwise", o.float8_all_gather, "float8 tensorwise", "", runtime, q
+    )
     parallel = able and bool(made["compile"]) and sizes["tensor_parallel_size"] > 1
-    made["async_tensor_parallel"] = _switch("async_tensor_parallel", parallel, o.async_tensor_parallel,
-                                            "compile and more than one tensor rank", "", runtime, q)  # fmt: skip
-    made["optimizer_in_backward"] = _switch("optimizer_in_backward", runtime.steps_in_backward, o.optimizer_in_backward,
-                                            "an optimizer that steps in backward", "steps_in_backward", runtime, q)  # fmt: skip
+    made["async_tensor_parallel"] = _switch(
+        "async_tensor_parallel",
+        parallel,
+        o.async_tensor_parallel,
+        "compile and more than one tensor rank",
+        "",
+        runtime,
+        q,
+    )
+    made["optimizer_in_backward"] = _switch(
+        "optimizer_in_backward",
+        runtime.steps_in_backward,
+        o.optimizer_in_backward,
+        "an optimizer that steps in backward",
+        "steps_in_backward",
+        runtime,
+        q,
+    )
     made["liger"] = _liger(model, runtime, o, q)
     made["packing"] = _packing(runtime, sizes, model_code, o, q)
     if o.keep_outputs is not None:  # not noted, as with Liger
-        made["keep_outputs"] = _switch("keep_outputs", runtime.keeps_outputs, o.keep_outputs, "a training loop of your own",
-                                       "keeps_outputs", runtime, q)  # fmt: skip
+        made["keep_outputs"] = _switch(
+            "keep_outputs",
+            runtime.keeps_outputs,
+            o.keep_outputs,
+            "a training loop of your own",
+            "keeps_outputs",
+            runtime,
+            q,
+        )
     made["replicate_size"] = _replicas(runtime, sizes, o, q)
     made["expandable_segments"] = _expandable(runtime, o, q)
     return made
@@ -99,7 +131,10 @@ def _liger(model: Model, runtime: TrainingRuntime, o: TrainingOptions, q: Questi
     kind = str(model.config.get("model_type", ""))
     if o.liger and runtime.liger and kind not in runtime.liger:
         raise NotApplicable(
-            f"Liger Kernel patches {', '.join(runtime.liger)}: liger must be off with a model of type {kind or 'unknown'}.",
+            (
+                f"Liger Kernel patches {', '.join(runtime.liger)}: liger must be off with a model of type "
+                f"{kind or 'unknown'}."
+            ),
             "liger",
             ("model", "runtime"),
         )
@@ -115,7 +150,8 @@ def _packing(runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o
         known = dict.fromkeys(code for each in every for code in each.packs)
         able = [each.name for each in every if set(each.model_codes) & set(each.packs)]
         raise InvalidPlan(  # packing decides what a step trains on: a plan without it is no rival of one with it
-            f"packing is known of the code of {' and '.join(known)}, on runtimes {', '.join(able)}: it must be off with that of {model_code} "
+            f"packing is known of the code of {' and '.join(known)}, on runtimes {', '.join(able)}: it must "
+            f"be off with that of {model_code} "
             f"on {runtime.name}."
         )
     if o.packing and o.objective not in (None, "sft"):
@@ -134,7 +170,10 @@ def _float8(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
         if o.float8 not in (None, "none"):
             others = [each for each in training_runtimes() if len(training_runtime(each).float8) > 1]
             raise NotApplicable(
-                f"float8 is an option of {', '.join(others)}: it must be none with runtime {runtime.name}. Got {o.float8}.",
+                (
+                    f"float8 is an option of {', '.join(others)}: it must be none with runtime {runtime.name}. "
+                    f"Got {o.float8}."
+                ),
                 "float8",
                 ("runtime",),
             )
@@ -149,7 +188,10 @@ def _replicas(runtime: TrainingRuntime, sizes: dict[str, Any], o: TrainingOption
     if not runtime.replicates:
         if o.replicate_size not in (None, 1):
             raise NotApplicable(
-                f"replicate_size (HSDP) is an option of fsdp2: it must be 1 with runtime {runtime.name}. Got {o.replicate_size}.",
+                (
+                    f"replicate_size (HSDP) is an option of fsdp2: it must be 1 with runtime {runtime.name}. Got "
+                    f"{o.replicate_size}."
+                ),
                 "replicate_size",
                 ("runtime",),
             )
@@ -158,7 +200,8 @@ def _replicas(runtime: TrainingRuntime, sizes: dict[str, Any], o: TrainingOption
     count: int = q.take("replicate_size", o.replicate_size, 1, "default", "shards over all data-parallel ranks")
     if ranks % count:
         raise InvalidPlan(
-            f"replicate_size must divide data_parallel_size {ranks}. Got {count}. Nearest: {near_divisors(ranks, count)}."
+            f"replicate_size must divide data_parallel_size {ranks}. Got {count}. Nearest: "
+            f"{near_divisors(ranks, count)}."
         )
     return count
 

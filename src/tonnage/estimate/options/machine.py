@@ -13,10 +13,11 @@ _MIG = re.compile(r":\d+g\.\d+gb", re.IGNORECASE)  # the variant of a slice: H10
 def warn_of_machine(
     question: Question, cluster: Cluster, compute: str, tensor_parallel_size: int, *, fixed_counted: bool | None
 ) -> None:
-    """Warn of arithmetic that the accelerator does not have, of fixed amounts of another vendor, of slices that cannot talk.
+    """Warn of arithmetic that the accelerator does not have, of fixed amounts of another vendor, of slices that cannot
+    talk.
 
-    `compute` names the peak that matrix products need. `fixed_counted`: amounts measured on NVIDIA are in the figure whatever the
-    vendor; else they are left out; None: there are none.
+    `compute` names the peak that matrix products need. `fixed_counted`: amounts measured on NVIDIA are in the figure
+    whatever the vendor; else they are left out; None: there are none.
     """
     accelerator = cluster.accelerator
     if accelerator.dense_flops and compute not in accelerator.dense_flops:
@@ -33,7 +34,8 @@ def warn_of_machine(
         question.warn(f"{accelerator.name} is by {accelerator.vendor}: {what}.")
     if tensor_parallel_size > 1 and is_slice(accelerator):
         question.warn(
-            f"{accelerator.name} is a MIG slice: slices have no peer-to-peer link, so tensor_parallel_size {tensor_parallel_size} "
+            f"{accelerator.name} is a MIG slice: slices have no peer-to-peer link, so tensor_parallel_size "
+            f"{tensor_parallel_size} "
             "is slow at best, and NCCL does not join slices of one GPU."
         )
 

@@ -38,7 +38,8 @@ def _place(name: str, runtime: TrainingRuntime, o: TrainingOptions, q: Question)
         others = [each for each in training_runtimes() if said in getattr(training_runtime(each), name)]
         where = " or ".join(able)
         raise InvalidPlan(
-            f"{name} must be {where} with runtime {runtime.name}. Got {said}. Runtimes that have it: {', '.join(others) or 'none'}."
+            f"{name} must be {where} with runtime {runtime.name}. Got {said}. Runtimes that have it: "
+            f"{', '.join(others) or 'none'}."
         )
     return str(q.put(name, said, "given"))
 
@@ -54,7 +55,8 @@ def _of_fsdp2(made: dict[str, Any], stage: int, o: TrainingOptions, q: Question)
     left = next(name for name, place in pair.items() if place == "none")
     if getattr(o, left) is not None:
         raise InvalidPlan(
-            f"FSDP2's CPUOffloadPolicy moves weights, gradients and optimizer together: {left} must be cpu as well. Got none."
+            f"FSDP2's CPUOffloadPolicy moves weights, gradients and optimizer together: {left} must be cpu "
+            "as well. Got none."
         )
     made[left] = q.put(left, "cpu", "runtime", "FSDP2's CPUOffloadPolicy moves both")
 
@@ -63,9 +65,13 @@ def _fraction(made: dict[str, Any], runtime: TrainingRuntime, stage: int, o: Tra
     said = o.optimizer_offload_fraction
     able = stage >= runtime.offload_fraction_from
     if said is not None and (made["offload_optimizer"] != "cpu" or not able):
-        raise NotApplicable("optimizer_offload_fraction belongs to offload_optimizer cpu with megatron, or with deepspeed and ZeRO stage 3. "
-                            f"Got {said} with runtime {runtime.name}.",
-                            "optimizer_offload_fraction", ("offload_optimizer", "runtime", "zero_stage"))  # fmt: skip
+        raise NotApplicable(
+            "optimizer_offload_fraction belongs to offload_optimizer cpu with megatron, or with deepspeed "
+            "and ZeRO stage 3. "
+            f"Got {said} with runtime {runtime.name}.",
+            "optimizer_offload_fraction",
+            ("offload_optimizer", "runtime", "zero_stage"),
+        )
     if said is not None and not 0 <= said <= 1:
         raise InvalidPlan(f"optimizer_offload_fraction must be from 0 to 1. Got {said}.")
     if made["offload_optimizer"] != "cpu" or not able:
@@ -91,7 +97,10 @@ def _modules(made: dict[str, Any], runtime: TrainingRuntime, o: TrainingOptions,
     if "offload_modules" not in runtime.options or made["offload_activations"] == "none":
         if o.offload_modules is not None:
             raise NotApplicable(
-                f"offload_modules belong to offload_activations cpu of megatron. Got {o.offload_modules} with runtime {runtime.name}.",
+                (
+                    f"offload_modules belong to offload_activations cpu of megatron. Got {o.offload_modules} "
+                    f"with runtime {runtime.name}."
+                ),
                 "offload_modules",
                 ("offload_activations", "runtime"),
             )

@@ -28,7 +28,9 @@ OF_A_REPLICA = ("tensor_parallel_size", "pipeline_parallel_size", "context_paral
 def parallel_sizes(
     model: Model, cluster: Cluster, runtime: TrainingRuntime, length: int, o: TrainingOptions, q: Question
 ) -> dict[str, Any]:
-    """The sizes of all groups; together they use the whole cluster. `length`: tokens of a sequence, which context ranks share."""
+    """The sizes of all groups; together they use the whole cluster. `length`: tokens of a sequence, which context
+    ranks share.
+    """
     world = cluster.size
     check_has_experts(model, o.expert_parallel_size, o.expert_tensor_parallel_size)
     if world > 1:  # of one accelerator the number is what is wrong, not its usual runtime
@@ -45,7 +47,8 @@ def parallel_sizes(
     )
     if sizes["data_parallel_size"] * used != world:
         raise InvalidPlan(
-            f"data_parallel_size must be {world // used} to use the cluster's {counted(world, 'accelerators')}, as tensor_parallel_size x "
+            f"data_parallel_size must be {world // used} to use the cluster's "
+            f"{counted(world, 'accelerators')}, as tensor_parallel_size x "
             f"pipeline_parallel_size x context_parallel_size is {used}. Got {sizes['data_parallel_size']}."
         )
     sizes["expert_parallel_size"] = q.take("expert_parallel_size", o.expert_parallel_size, 1)
@@ -54,7 +57,9 @@ def parallel_sizes(
 
 
 def _does_not_divide(model: Model, world: int, sizes: dict[str, int], length: int, data: int | None) -> str:
-    """Of what is above 1: the sizes, and the nearest that divide the accelerators, the heads, the layers and the sequence as well."""
+    """Of what is above 1: the sizes, and the nearest that divide the accelerators, the heads, the layers and the
+    sequence as well.
+    """
     asked = {name: sizes[name] for name in OF_A_REPLICA if sizes[name] > 1}
 
     def holds(some: Mapping[str, int]) -> bool:
@@ -86,7 +91,8 @@ def _check_abilities(runtime: TrainingRuntime, o: TrainingOptions) -> None:
         if size > 1 and not getattr(runtime, ability):
             have = [other for other in training_runtimes() if getattr(training_runtime(other), ability)]
             raise InvalidPlan(
-                f"runtime {runtime.name} has no {name}: it must be 1. Got {size}. Those that have it: {', '.join(have)}."
+                f"runtime {runtime.name} has no {name}: it must be 1. Got {size}. Those that have it: "
+                f"{', '.join(have)}."
             )
 
 
@@ -118,7 +124,8 @@ def check_parallel(model: Model, runtime: TrainingRuntime, sizes: dict[str, int]
         among = sorted({*divisors(layers), *room, v})
         nearest = near_sizes({"v": v, "p": p}, among, lambda some: some["p"] in room and in_chunks(**some))
         raise InvalidPlan(
-            f"virtual_pipeline_size x pipeline_parallel_size must divide the {counted(layers, 'layers')} of {model.name}, with more than one "
+            f"virtual_pipeline_size x pipeline_parallel_size must divide the {counted(layers, 'layers')} of "
+            f"{model.name}, with more than one "
             f"pipeline stage. Got {v} x {p}. Nearest: {nearest}.{hint}"
         )
 
@@ -139,6 +146,7 @@ def _check_ends(model: Model, p: int, o: TrainingOptions) -> None:
         if rest < others or (others == 0 and rest):
             most = max(size + rest - others, 1)
             raise InvalidPlan(
-                f"{name} must leave the other {others} of {counted(p, 'pipeline stages')} a layer each of the {counted(model.num_layers, 'layers')} "
+                f"{name} must leave the other {others} of {counted(p, 'pipeline stages')} a layer each of "
+                f"the {counted(model.num_layers, 'layers')} "
                 f"of {model.name}. Got {size}. Nearest: {most}."
             )

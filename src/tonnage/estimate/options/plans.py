@@ -1,4 +1,6 @@
-"""From what the user said to a complete plan: defaults with their reasons, and checks that name the nearest valid choice."""
+"""From what the user said to a complete plan: defaults with their reasons, and checks that name the nearest valid
+choice.
+"""
 
 from tonnage.architectures import ATTENTION_DROPOUT, HIDDEN_DROPOUT, Model
 from tonnage.estimate.frameworks.plan_request import PlanRequest
@@ -54,10 +56,24 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
 
 def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Question) -> TrainingPlan:
     o, q = options, question
-    for name in ("sequence_length", "micro_batch_size", "global_batch_size", "num_microbatches", "tensor_parallel_size",
-                 "pipeline_parallel_size", "virtual_pipeline_size", "context_parallel_size", "expert_parallel_size",
-                 "expert_tensor_parallel_size", "data_parallel_size", "lora_rank", "trainable_layers", "first_stage_layers",
-                 "last_stage_layers", "replicate_size"):  # fmt: skip
+    for name in (
+        "sequence_length",
+        "micro_batch_size",
+        "global_batch_size",
+        "num_microbatches",
+        "tensor_parallel_size",
+        "pipeline_parallel_size",
+        "virtual_pipeline_size",
+        "context_parallel_size",
+        "expert_parallel_size",
+        "expert_tensor_parallel_size",
+        "data_parallel_size",
+        "lora_rank",
+        "trainable_layers",
+        "first_stage_layers",
+        "last_stage_layers",
+        "replicate_size",
+    ):
         check_size(name, getattr(o, name))
     runtime = _runtime(cluster, o, q)
     sizes = parallel_sizes(model, cluster, runtime, o.sequence_length or _usual_length(model), o, q)
@@ -67,7 +83,8 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
     if length % context:
         fits = [n for n in divisors(context * sizes["data_parallel_size"]) if length % n == 0]
         raise InvalidPlan(
-            f"context_parallel_size must divide sequence_length ({length}). Got {context}. Nearest: {near(context, fits)}; or a sequence_length "
+            f"context_parallel_size must divide sequence_length ({length}). Got {context}. Nearest: "
+            f"{near(context, fits)}; or a sequence_length "
             f"of {near_multiples(length, context)}."
         )
     micro, count = _batch(sizes, o, q)
@@ -77,15 +94,7 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
     hidden, inside = _dropout(model, o, q)
     model_code = _model_code(runtime, o, q)
     usual, why = usual_precision(runtime, o)
-    recipe = TRAINING_RECIPES[
-        q.take(
-            "precision",
-            o.precision,
-            usual,
-            "default",
-            why,
-        )
-    ]
+    recipe = TRAINING_RECIPES[q.take("precision", o.precision, usual, "default", why)]
     warn_of_machine(q, cluster, recipe.compute, sizes["tensor_parallel_size"], fixed_counted=False)
     offload = offload_options(runtime, stage, o, q)
     request = PlanRequest(
@@ -94,22 +103,43 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
     method = training_method(model, runtime, recipe, o, q)
     check_base(runtime, recipe, method.get("base_weights", ""), sizes["tensor_parallel_size"])
     return TrainingPlan(
-        sequence_length=length, micro_batch_size=micro, num_microbatches=count, zero_stage=stage, pipeline_schedule=schedule, **sizes,
-        sequence_parallel=q.take("sequence_parallel", o.sequence_parallel, sizes["tensor_parallel_size"] > 1 and runtime.sequence_parallel,
-                                 "default", "on with tensor parallelism"),
+        sequence_length=length,
+        micro_batch_size=micro,
+        num_microbatches=count,
+        zero_stage=stage,
+        pipeline_schedule=schedule,
+        **sizes,
+        sequence_parallel=q.take(
+            "sequence_parallel",
+            o.sequence_parallel,
+            sizes["tensor_parallel_size"] > 1 and runtime.sequence_parallel,
+            "default",
+            "on with tensor parallelism",
+        ),
         recompute=_recompute(runtime, model_code, o, q),
-        attention=_attention(runtime, cluster, o, q), dropout=hidden, attention_dropout=inside, loss=_loss(runtime, model_code, length, context, o, q),
+        attention=_attention(runtime, cluster, o, q),
+        dropout=hidden,
+        attention_dropout=inside,
+        loss=_loss(runtime, model_code, length, context, o, q),
         precision=recipe.name,
         optimizer=optimizer(q.take("optimizer", o.optimizer, "adamw")).name,
-        optimizer_implementation=_choice("implementation of the optimizer", q.take("optimizer_implementation", o.optimizer_implementation, "fused",
-                                         "runtime", f"{runtime.name}'s own"), IMPLEMENTATIONS),
-        runtime=runtime.name, model_code=model_code, first_stage_layers=o.first_stage_layers, last_stage_layers=o.last_stage_layers,
+        optimizer_implementation=_choice(
+            "implementation of the optimizer",
+            q.take("optimizer_implementation", o.optimizer_implementation, "fused", "runtime", f"{runtime.name}'s own"),
+            IMPLEMENTATIONS,
+        ),
+        runtime=runtime.name,
+        model_code=model_code,
+        first_stage_layers=o.first_stage_layers,
+        last_stage_layers=o.last_stage_layers,
         chunk_layers=said_chunks(model, runtime, sizes, o),
         **uneven_ranks(model, runtime, sizes, o, q),
         **(own_options(request) | framework_options(model, runtime, sizes, model_code, o, q)),
-        **method, **objective_of(model, runtime, method.get("method", "full"), o, q),
-        **offload, **own_sharding_options(request),
-    )  # fmt: skip
+        **method,
+        **objective_of(model, runtime, method.get("method", "full"), o, q),
+        **offload,
+        **own_sharding_options(request),
+    )
 
 
 def _model_code(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
@@ -133,8 +163,13 @@ def usual_runtime(cluster: Cluster) -> str:
 
 def _runtime(cluster: Cluster, o: TrainingOptions, q: Question) -> TrainingRuntime:
     alone = cluster.size == 1
-    name = q.take("runtime", o.runtime, usual_runtime(cluster), "default",
-                  "one accelerator" if alone else "more than one accelerator")  # fmt: skip
+    name = q.take(
+        "runtime",
+        o.runtime,
+        usual_runtime(cluster),
+        "default",
+        "one accelerator" if alone else "more than one accelerator",
+    )
     runtime = training_runtime(name)
     if runtime.on_several is not None and not alone:
         several = runtime.on_several
@@ -143,7 +178,8 @@ def _runtime(cluster: Cluster, o: TrainingOptions, q: Question) -> TrainingRunti
     if runtime.one_accelerator and not alone:
         able = [other for other in training_runtimes() if not training_runtime(other).one_accelerator]
         raise InvalidPlan(
-            f"runtime {runtime.name} is estimated on one accelerator alone. Got {cluster.size}. Runtimes on several: {', '.join(able)}."
+            f"runtime {runtime.name} is estimated on one accelerator alone. Got {cluster.size}. Runtimes on "
+            f"several: {', '.join(able)}."
         )
     if o.runtime_version is not None and runtime.older:
         runtime = _of_version(runtime, o.runtime_version)
@@ -182,7 +218,8 @@ def _recompute(runtime: TrainingRuntime, model_code: str, o: TrainingOptions, q:
     )
     if chosen == "selective-op" and not (runtime.selective_op and model_code == runtime.model_codes[0]):
         raise InvalidPlan(
-            "recompute selective-op is torchtitan's (runtime fsdp2, model_code torchtitan): it must be none, selective or full here."
+            "recompute selective-op is torchtitan's (runtime fsdp2, model_code torchtitan): it must be none, "
+            "selective or full here."
         )
     return chosen
 
@@ -212,7 +249,8 @@ def _batch(sizes: dict[str, int], o: TrainingOptions, q: Question) -> tuple[int,
         implied = o.global_batch_size // (micro * data)
         if o.num_microbatches not in (None, implied):
             raise InvalidPlan(
-                f"num_microbatches must be {implied} for global_batch_size {o.global_batch_size}. Got {o.num_microbatches}."
+                f"num_microbatches must be {implied} for global_batch_size {o.global_batch_size}. Got "
+                f"{o.num_microbatches}."
             )
         q.put("global_batch_size", o.global_batch_size, "given")
         why = "global_batch_size / (micro_batch_size x data_parallel_size)"
@@ -264,7 +302,10 @@ def _loss(runtime: TrainingRuntime, model_code: str, length: int, context: int, 
             )
         return "tiled"
     if o.loss == "tiled":
-        raise InvalidPlan(f"a tiled loss is TRL's, of objectives {', '.join(KINDS)} on models of transformers: loss must be {' or '.join(runtime.losses)}.")  # fmt: skip
+        raise InvalidPlan(
+            f"a tiled loss is TRL's, of objectives {', '.join(KINDS)} on models of transformers: loss must "
+            f"be {' or '.join(runtime.losses)}."
+        )
     loss = _choice(
         "loss",
         q.take(
@@ -279,11 +320,13 @@ def _loss(runtime: TrainingRuntime, model_code: str, length: int, context: int, 
     if loss not in runtime.losses:
         able = [name for name in training_runtimes() if loss in training_runtime(name).losses]
         raise InvalidPlan(
-            f"runtime {runtime.name} has no {loss} loss: loss must be {' or '.join(runtime.losses)}. {', '.join(able)} has it."
+            f"runtime {runtime.name} has no {loss} loss: loss must be {' or '.join(runtime.losses)}. "
+            f"{', '.join(able)} has it."
         )
     if loss == "chunked" and runtime.equal_chunks and length // context % runtime.loss_chunks:
         raise InvalidPlan(
-            f"sequence_length: a chunked loss cuts the sequence of a rank into {runtime.loss_chunks} equal parts. Got {length}. "
+            f"sequence_length: a chunked loss cuts the sequence of a rank into {runtime.loss_chunks} equal "
+            f"parts. Got {length}. "
             f"Nearest: {near_multiples(length, runtime.loss_chunks * context)}."
         )
     return loss

@@ -1,4 +1,6 @@
-"""What is asked of a whole run, as people write it: how much training, until when, for how much money, and what may fail."""
+"""What is asked of a whole run, as people write it: how much training, until when, for how much money, and what may
+fail.
+"""
 
 from datetime import date
 
@@ -26,13 +28,22 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
 
 def wanted(o: RunOptions, price: float | None, today: date | None) -> Wanted:
-    """Read and check; an error names the option, its value and what it could be. `price` [USD]: where no option gives one."""
+    """Read and check; an error names the option, its value and what it could be. `price` [USD]: where no option
+    gives one.
+    """
     read = Wanted(
-        tokens=count("tokens", o.tokens), epochs=positive("epochs", o.epochs), dataset_tokens=count("dataset_tokens", o.dataset_tokens),
-        steps=count("max_steps", o.max_steps), deadline=deadline_seconds(o.deadline, today), budget=money("budget", o.budget),
+        tokens=count("tokens", o.tokens),
+        epochs=positive("epochs", o.epochs),
+        dataset_tokens=count("dataset_tokens", o.dataset_tokens),
+        steps=count("max_steps", o.max_steps),
+        deadline=deadline_seconds(o.deadline, today),
+        budget=money("budget", o.budget),
         hours=positive("budget_accelerator_hours", o.budget_accelerator_hours),
-        price=positive("price_per_accelerator_hour", o.price_per_accelerator_hour if o.price_per_accelerator_hour is not None else price),
-    )  # fmt: skip
+        price=positive(
+            "price_per_accelerator_hour",
+            o.price_per_accelerator_hour if o.price_per_accelerator_hour is not None else price,
+        ),
+    )
     given = {"tokens": read.tokens, "epochs": read.epochs, "max_steps": read.steps}
     said = [f"{name} {value:g}" for name, value in given.items() if value is not None]
     if len(said) > 1:
@@ -43,7 +54,8 @@ def wanted(o: RunOptions, price: float | None, today: date | None) -> Wanted:
         raise InvalidInput("budget is in USD, budget_accelerator_hours in hours: give one of them. Got both.")
     if not said and read.budget is None and read.hours is None:
         raise InvalidInput(
-            "how long a run takes needs one of tokens (15T), epochs with dataset_tokens, max_steps, or a budget. Got none."
+            "how long a run takes needs one of tokens (15T), epochs with dataset_tokens, max_steps, or a "
+            "budget. Got none."
         )
     if read.epochs is not None and read.dataset_tokens is None:
         raise InvalidInput(f"epochs {read.epochs:g} needs dataset_tokens: how many tokens the data set has. Got none.")

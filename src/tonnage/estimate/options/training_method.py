@@ -49,7 +49,8 @@ def training_method(
     if chosen not in able:
         others = [name for name in training_runtimes() if chosen in training_runtime(name).trains]
         raise InvalidPlan(
-            f"runtime {runtime.name} is estimated for method {' or '.join(able)}. Got {chosen}. Runtimes that have it: {', '.join(others)}."
+            f"runtime {runtime.name} is estimated for method {' or '.join(able)}. Got {chosen}. Runtimes "
+            f"that have it: {', '.join(others)}."
         )
     if chosen == "full":
         return {}
@@ -58,24 +59,30 @@ def training_method(
     base = _base(chosen, bare_base_bytes(runtime, recipe), o, q)
     targets = q.take("lora_targets", o.lora_targets, ALL_LINEAR, "default", "all linear layers but the head")
     return {
-        "method": "dora" if chosen == "dora" else "lora", "base_weights": base, "lora_targets": _targets(model, targets),
+        "method": "dora" if chosen == "dora" else "lora",
+        "base_weights": base,
+        "lora_targets": _targets(model, targets),
         "lora_rank": q.take("lora_rank", o.lora_rank, DEFAULT_RANK, "default", "usual"),
         "lora_dropout": q.take("lora_dropout", o.lora_dropout, False, "default", "none"),
         "upcast_base": _upcast(runtime, base, o, q),
-    }  # fmt: skip
+    }
 
 
 def _upcast(runtime: TrainingRuntime, base: str, o: TrainingOptions, q: Question) -> bool:
-    """Whether what bitsandbytes does not quantise is turned to fp32. Where the runtime or the base leaves no choice, nothing is noted."""
+    """Whether what bitsandbytes does not quantise is turned to fp32. Where the runtime or the base leaves no choice,
+    nothing is noted.
+    """
     if not base and o.upcast_base is not None:
         raise InvalidPlan(
-            f"upcast_base belongs to a base that bitsandbytes quantised: base_weights must be one of {', '.join(BASES)}. "
+            "upcast_base belongs to a base that bitsandbytes quantised: base_weights must be one of "
+            f"{', '.join(BASES)}. "
             f"Got {o.upcast_base} with base_weights {o.base_weights or '16 bit'}."
         )
     if base and o.upcast_base and not runtime.upcasts_base:
         able = [name for name in training_runtimes() if training_runtime(name).upcasts_base]
         raise InvalidPlan(
-            f"runtime {runtime.name} keeps a quantised base in its own types: upcast_base must be off. Runtimes that have it: {', '.join(able)}."
+            f"runtime {runtime.name} keeps a quantised base in its own types: upcast_base must be off. "
+            f"Runtimes that have it: {', '.join(able)}."
         )
     if not base or not runtime.upcasts_base:
         return False
@@ -92,15 +99,24 @@ def usual_precision(runtime: TrainingRuntime, o: TrainingOptions) -> tuple[str, 
     return runtime.default_precision, "16-bit arithmetic, fp32 master weights" if mixed else f"{runtime.name}'s own"
 
 
-WHOLE_BASE = "bitsandbytes, docs/source/fsdp_qlora.md, and torchao, dtypes/nf4tensor.py: shards of FSDP are known, tensor parallelism is not"
+WHOLE_BASE = (
+    "bitsandbytes, docs/source/fsdp_qlora.md, and torchao, dtypes/nf4tensor.py: shards of FSDP are known, tensor "
+    "parallelism is not"
+)
 
 
 def check_base(runtime: TrainingRuntime, recipe: Recipe, base: str, tensor: int) -> None:
     """A quantised base is cut by no tensor ranks; and some runtimes quantise one only where nothing is cast."""
     if base and tensor > 1:
-        raise InvalidPlan(f"tensor_parallel_size must be 1 with a base in {base}: its packed matrices are sharded over data-parallel ranks, not cut by tensor parallelism. Got {tensor}. ({WHOLE_BASE}.)")  # fmt: skip
+        raise InvalidPlan(
+            f"tensor_parallel_size must be 1 with a base in {base}: its packed matrices are sharded over "
+            f"data-parallel ranks, not cut by tensor parallelism. Got {tensor}. ({WHOLE_BASE}.)"
+        )
     if runtime.plain_base and base and recipe.master_bytes:
-        raise InvalidPlan(f"{runtime.name} quantises no base under mixed precision: precision must be {runtime.plain_base}, fp16 or fp32. Got {recipe.name}.")  # fmt: skip
+        raise InvalidPlan(
+            f"{runtime.name} quantises no base under mixed precision: precision must be "
+            f"{runtime.plain_base}, fp16 or fp32. Got {recipe.name}."
+        )
 
 
 def _refuse(method: str, given: dict[str, Any]) -> None:
@@ -116,7 +132,8 @@ def _layers(model: Model, o: TrainingOptions, q: Question) -> int:
     count: int = q.take("trainable_layers", o.trainable_layers, 2, "default", "the last two, as LLaMA-Factory has it")
     if count > model.num_layers:
         raise InvalidPlan(
-            f"trainable_layers must be from 1 to the {counted(model.num_layers, 'layers')} of {model.name}. Got {count}."
+            f"trainable_layers must be from 1 to the {counted(model.num_layers, 'layers')} of {model.name}. "
+            f"Got {count}."
         )
     return count
 
@@ -138,8 +155,14 @@ def _targets(model: Model, targets: str) -> str:
     if targets == ALL_LINEAR:
         return ""
     wanted = tuple(part.strip() for part in targets.split(",") if part.strip())
-    linear = sorted({weight.name.removesuffix(".weight").rpartition(".")[2] for block in model.decoder.blocks for weight in block.weights()
-                     if weight.linear and weight.part in ("attention", "mlp", "mixer")})  # fmt: skip
+    linear = sorted(
+        {
+            weight.name.removesuffix(".weight").rpartition(".")[2]
+            for block in model.decoder.blocks
+            for weight in block.weights()
+            if weight.linear and weight.part in ("attention", "mlp", "mixer")
+        }
+    )
     for name in wanted:
         if name not in linear:
             raise unknown("target of LoRA", name, [*linear, ALL_LINEAR])

@@ -1,4 +1,6 @@
-"""Ranks that have more to do, or are slower, than the others: imbalance of experts, stragglers, power limits. Nothing of it unless it is said."""
+"""Ranks that have more to do, or are slower, than the others: imbalance of experts, stragglers, power limits.
+Nothing of it unless it is said.
+"""
 
 from typing import Any
 
@@ -22,12 +24,19 @@ def uneven_ranks(
 def _imbalance(model: Model, runtime: TrainingRuntime, ranks: int, o: TrainingOptions, q: Question) -> dict[str, float]:
     """Tokens of the fullest expert rank over the mean: from balanced to all of them."""
     said = o.expert_imbalance
-    lacks = {"runtime": "expert_imbalance" not in runtime.options, "model": not expert_counts(model), "expert_parallel_size": ranks == 1,
-             "expert_capacity_factor": o.expert_capacity_factor is not None}  # fmt: skip
+    lacks = {
+        "runtime": "expert_imbalance" not in runtime.options,
+        "model": not expert_counts(model),
+        "expert_parallel_size": ranks == 1,
+        "expert_capacity_factor": o.expert_capacity_factor is not None,
+    }
     if any(lacks.values()):
         if said not in (None, 1):
             raise NotApplicable(
-                f"expert_imbalance needs experts that several ranks of megatron share, without expert_capacity_factor: it must be 1. Got {said:g}.",
+                (
+                    "expert_imbalance needs experts that several ranks of megatron share, without "
+                    f"expert_capacity_factor: it must be 1. Got {said:g}."
+                ),
                 "expert_imbalance",
                 tuple(name for name, is_lacking in lacks.items() if is_lacking)[:1],
             )

@@ -31,10 +31,12 @@ def check_tensor_parallel(model: Model, t: int, among: Iterable[int] = ()) -> No
     nearest = near(t, [n for n in among or divisors(query) if shares_heads(model, n)])
     if query % t:
         raise InvalidPlan(
-            f"tensor_parallel_size must divide num_attention_heads of {model.name} ({query}). Got {t}. Nearest: {nearest}."
+            f"tensor_parallel_size must divide num_attention_heads of {model.name} ({query}). Got {t}. "
+            f"Nearest: {nearest}."
         )
     raise InvalidPlan(
-        f"tensor_parallel_size must divide num_key_value_heads of {model.name} ({heads}) or be a multiple of it. Got {t}. "
+        f"tensor_parallel_size must divide num_key_value_heads of {model.name} ({heads}) or be a multiple of "
+        f"it. Got {t}. "
         f"Nearest: {nearest}."
     )
 
@@ -82,13 +84,15 @@ def check_experts(model: Model, e: int, q: int, ranks: int) -> None:
     if ranks % (e * q) and q == 1:
         nearest = near(e, [n for n in divisors(ranks) if holds(n, 1)])
         raise InvalidPlan(
-            f"expert_parallel_size must divide the {counted(ranks, 'ranks')} of a pipeline stage. Got {e}. Nearest: {nearest}."
+            f"expert_parallel_size must divide the {counted(ranks, 'ranks')} of a pipeline stage. Got {e}. "
+            f"Nearest: {nearest}."
         )
     if ranks % (e * q):
         asked = {"e": e, "q": q}
         nearest = near_sizes(asked, divisors(ranks), lambda sizes: holds(**sizes))
         raise InvalidPlan(
-            f"expert_parallel_size x expert_tensor_parallel_size must divide the {counted(ranks, 'ranks')} of a pipeline stage. "
+            f"expert_parallel_size x expert_tensor_parallel_size must divide the {counted(ranks, 'ranks')} "
+            "of a pipeline stage. "
             f"Got {e} x {q}. Nearest: {nearest}."
         )
 
@@ -105,6 +109,7 @@ def check_positions(model: Model, length: int, name: str) -> None:
     for op in model.decoder.before:
         if isinstance(op, Embedding) and op.name.rpartition(".")[2] in POSITION_TABLES:
             raise InvalidPlan(
-                f"{name} may be at most {model.context} for {model.name}: its learned table {op.name} has no more positions. "
+                f"{name} may be at most {model.context} for {model.name}: its learned table {op.name} has no "
+                "more positions. "
                 f"Got {length}."
             )

@@ -1,9 +1,11 @@
-"""How many micro-batches a pipeline schedule takes: one predicate for a single plan (the error) and for arrays of plans (the mask).
+"""How many micro-batches a pipeline schedule takes: one predicate for a single plan (the error) and for arrays of plans
+(the mask).
 
-Sources: Megatron-LM, megatron/core/pipeline_parallel/schedules.py: forward_backward_pipelining_with_interleaving, whose group of micro-batches
-(--microbatch-group-size-per-virtual-pipeline-stage, the pipeline size unless it is given) must be from the pipeline size to the number of
-micro-batches; PyTorch, torch/distributed/pipelining/schedules.py: Schedule1F1B, ScheduleInterleaved1F1B, ScheduleDualPipeV; nanotron,
-parallel/pipeline_parallel/engine.py: OneForwardOneBackwardPipelineEngine.
+Sources: Megatron-LM, megatron/core/pipeline_parallel/schedules.py: forward_backward_pipelining_with_interleaving, whose
+group of micro-batches (--microbatch-group-size-per-virtual-pipeline-stage, the pipeline size unless it is given) must
+be from the pipeline size to the number of micro-batches; PyTorch, torch/distributed/pipelining/schedules.py:
+Schedule1F1B, ScheduleInterleaved1F1B, ScheduleDualPipeV; nanotron, parallel/pipeline_parallel/engine.py:
+OneForwardOneBackwardPipelineEngine.
 """
 
 from collections.abc import Callable
@@ -17,7 +19,9 @@ from tonnage.runtimes import TrainingRuntime
 
 
 class MicrobatchRule(Struct, frozen=True):
-    """`sentence`: what num_microbatches must be; `holds`: whether m micro-batches on p stages are, of numbers or arrays."""
+    """`sentence`: what num_microbatches must be; `holds`: whether m micro-batches on p stages are, of numbers or
+    arrays.
+    """
 
     sentence: str
     holds: Callable[[Number, Number], Number]
@@ -33,13 +37,21 @@ def microbatches_per_round(m: Number, p: Number) -> Number:
 
 
 RULES = {
-    "multiple of stages": MicrobatchRule("num_microbatches must be a multiple of pipeline_parallel_size", lambda m, p: m % p == 0),
-    "equal rounds": MicrobatchRule("num_microbatches must be a multiple of num_microbatches // pipeline_parallel_size, the number of rounds",
-                                   lambda m, p: m % maximum(m // p, 1) == 0),
+    "multiple of stages": MicrobatchRule(
+        "num_microbatches must be a multiple of pipeline_parallel_size", lambda m, p: m % p == 0
+    ),
+    "equal rounds": MicrobatchRule(
+        "num_microbatches must be a multiple of num_microbatches // pipeline_parallel_size, the number of rounds",
+        lambda m, p: m % maximum(m // p, 1) == 0,
+    ),
     "one per stage": MicrobatchRule("num_microbatches must be at least pipeline_parallel_size", lambda m, p: m >= p),
-    "stages less one": MicrobatchRule("num_microbatches must be at least pipeline_parallel_size - 1", lambda m, p: m >= p - 1),
-    "two per stage": MicrobatchRule("num_microbatches must be at least 2 x pipeline_parallel_size", lambda m, p: m >= 2 * p),
-}  # fmt: skip
+    "stages less one": MicrobatchRule(
+        "num_microbatches must be at least pipeline_parallel_size - 1", lambda m, p: m >= p - 1
+    ),
+    "two per stage": MicrobatchRule(
+        "num_microbatches must be at least 2 x pipeline_parallel_size", lambda m, p: m >= 2 * p
+    ),
+}
 
 
 def microbatch_rule(runtime: TrainingRuntime, schedule: str) -> MicrobatchRule | None:
@@ -55,5 +67,6 @@ def check_microbatches(runtime: TrainingRuntime, schedule: str, p: int, m: int) 
         return
     nearest = near(m, [n for n in range(max(m - p, 1), m + 2 * p + 1) if rule.holds(n, p)])
     raise InvalidPlan(
-        f"{rule.sentence} with pipeline_schedule {schedule} of {runtime.name}. Got {m} on {p} stages. Nearest: {nearest}."
+        f"{rule.sentence} with pipeline_schedule {schedule} of {runtime.name}. Got {m} on {p} stages. "
+        f"Nearest: {nearest}."
     )

@@ -40,7 +40,8 @@ def near_multiples(value: int, step: int) -> str:
 
 
 def near_sizes(asked: Mapping[str, int], among: Iterable[int], holds: Callable[[Mapping[str, int]], bool]) -> str:
-    """Of several sizes together the two nearest valid choices, in the order of their names; of one size as `near`; empty where none is.
+    """Of several sizes together the two nearest valid choices, in the order of their names; of one size as `near`;
+    empty where none is.
 
     >>> near_sizes({"t": 3, "p": 2}, divisors(8), lambda sizes: 8 % (sizes["t"] * sizes["p"]) == 0)
     '2 x 2 or 4 x 2'
@@ -50,8 +51,11 @@ def near_sizes(asked: Mapping[str, int], among: Iterable[int], holds: Callable[[
         [(name, value)] = asked.items()
         valid = [n for n in every if holds({name: n})]
         return near(value, valid) if valid else ""
-    found = [sizes for sizes in product(*(_around(value, every) for value in asked.values()))
-             if holds(dict(zip(asked, sizes, strict=True)))]  # fmt: skip
+    found = [
+        sizes
+        for sizes in product(*(_around(value, every) for value in asked.values()))
+        if holds(dict(zip(asked, sizes, strict=True)))
+    ]
 
     def distance(sizes: tuple[int, ...]) -> tuple[float, int]:
         away = [abs(log2(size / value)) for size, value in zip(sizes, asked.values(), strict=True)]

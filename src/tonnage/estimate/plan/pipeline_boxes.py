@@ -1,7 +1,8 @@
 """When each stage of a pipeline works on which micro-batch: 1F1B, interleaved by chunks, in the order of Megatron-LM.
 
-A pure function from seconds to boxes. With stages of equal time it ends when the closed form of `estimate.step_time.time` says
-(Narayanan2021, sec. 2.2); with uneven ones a little later or earlier, which `PipelineBoxes` says beside it.
+A pure function from seconds to boxes. With stages of equal time it ends when the closed form of
+`estimate.step_time.time` says (Narayanan2021, sec. 2.2); with uneven ones a little later or earlier, which
+`PipelineBoxes` says beside it.
 """
 
 from collections.abc import Iterator
@@ -20,8 +21,9 @@ PERIODS = 2  # micro-batches a stage, and one more if interleaved: with fewer no
 
 
 class StageSeconds(Struct, frozen=True):
-    """One micro-batch through one stage [seconds]. `forward_sent`, `backward_sent`: of both passes, when only links work. `weights`: of the
-    backward pass, what makes gradients of weights."""
+    """One micro-batch through one stage [seconds]. `forward_sent`, `backward_sent`: of both passes, when only links
+    work. `weights`: of the backward pass, what makes gradients of weights.
+    """
 
     forward: float
     again: float
@@ -48,7 +50,8 @@ class Work(Struct, frozen=True):
 
 
 class StepSeconds(Struct, frozen=True, kw_only=True):
-    """A step as seconds. `between`: handing one micro-batch on and its gradient back, all chunks; `after`: what follows the last backward;
+    """A step as seconds. `between`: handing one micro-batch on and its gradient back, all chunks; `after`: what follows
+    the last backward;
     `schedule`: the pipeline's, by name."""
 
     stages: tuple[StageSeconds, ...]
@@ -66,7 +69,9 @@ class StepSeconds(Struct, frozen=True, kw_only=True):
 
 
 class Box(Struct, frozen=True):
-    """What a stage does from `start` for `seconds`; `microbatch` and `chunk` counted from 0, -1 where it belongs to none."""
+    """What a stage does from `start` for `seconds`; `microbatch` and `chunk` counted from 0, -1 where it belongs to
+    none.
+    """
 
     stage: int
     kind: str
@@ -95,9 +100,11 @@ class PipelineBoxes(Struct, frozen=True, kw_only=True):
 
 
 def pipeline_boxes(step: StepSeconds, shown: int | None = None) -> PipelineBoxes:
-    """The boxes of a step, with at least `shown` micro-batches of them (None: as many as it takes to see the pipeline fill and drain).
+    """The boxes of a step, with at least `shown` micro-batches of them (None: as many as it takes to see the pipeline
+    fill and drain).
 
-    In the middle of a step all stages do the same for each micro-batch, or for each p of them if interleaved: such periods are left out.
+    In the middle of a step all stages do the same for each micro-batch, or for each p of them if interleaved: such
+    periods are left out.
     """
     stages, count = len(step.stages), step.num_microbatches
     period = int(microbatches_per_round(count, stages)) if step.chunks > 1 else stages
@@ -168,8 +175,8 @@ def _simulated(step: StepSeconds) -> list[list[Box]]:
 def _order(rank: int, stages: int, chunks: int, count: int) -> Iterator[_Pass]:
     """Forward passes until the first gradient may come, then one of each, then the rest.
 
-    Sources: Megatron-LM, core/pipeline_parallel/schedules.py; PyTorch, torch/distributed/pipelining/schedules.py, where stages need not divide
-    the micro-batches.
+    Sources: Megatron-LM, core/pipeline_parallel/schedules.py; PyTorch, torch/distributed/pipelining/schedules.py, where
+    stages need not divide the micro-batches.
     """
     total = count * chunks
     each = microbatches_per_round(count, stages)
@@ -208,7 +215,9 @@ def _before(rank: int, each: _Pass, stages: int, chunks: int) -> tuple[int, _Pas
 
 
 def _boxes(step: StepSeconds, rank: int, each: _Pass, start: float) -> list[Box]:
-    """The pieces of a pass. A pipeline's have their communication in them, so that a picture of many stages stays readable."""
+    """The pieces of a pass. A pipeline's have their communication in them, so that a picture of many stages stays
+    readable.
+    """
     stage, made = step.stages[rank], list[Box]()
     main, sent = (FORWARD, stage.forward_sent) if each.is_forward else (BACKWARD, stage.backward_sent)
     computing = stage.forward if each.is_forward else stage.backward

@@ -1,8 +1,10 @@
-"""Orders of a pipeline's schedules that are no 1F1B, played out: GPipe, and those that split the backward pass, interleaved or in a V.
+"""Orders of a pipeline's schedules that are no 1F1B, played out: GPipe, and those that split the backward pass,
+interleaved or in a V.
 
-In the middle of GPipe's there is no period that could be left out, so that a step of a few micro-batches stands for one of many: its bubble is a
-larger part of it. What others wait for is the same for any number of micro-batches from a few times the stages on, and `estimate.plan.schedule` takes it
-from here, with numbers or with arrays of plans. The orders are PyTorch's (torch/distributed/pipelining/schedules.py), and tests/test_pipeline_orders.py holds them to it.
+In the middle of GPipe's there is no period that could be left out, so that a step of a few micro-batches stands for one
+of many: its bubble is a larger part of it. What others wait for is the same for any number of micro-batches from a few
+times the stages on, and `estimate.plan.schedule` takes it from here, with numbers or with arrays of plans. The orders
+are PyTorch's (torch/distributed/pipelining/schedules.py), and tests/test_pipeline_orders.py holds them to it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,7 +41,9 @@ def gpipe(rank: int, stages: int, chunks: int, count: int) -> Iterator[Pass]:
 
 
 def interleaved_1f1b(rank: int, stages: int, chunks: int, count: int) -> Iterator[Pass]:
-    """Forward passes until the first gradient may come, then one of each, then the rest; PyTorch's rounds need no multiple of the stages."""
+    """Forward passes until the first gradient may come, then one of each, then the rest; PyTorch's rounds need no
+    multiple of the stages.
+    """
     each = microbatches_per_round(count, stages)
     total = count * chunks
     ahead = min((chunks - 1) * each + 2 * (stages - 1 - rank), total)
@@ -85,7 +89,8 @@ def _order(schedule: str, rank: int, stages: int, chunks: int, count: int) -> It
 
 ALONE = {"gpipe": gpipe, "interleaved-1f1b": interleaved_1f1b, "interleaved-zero-bubble": interleaved_zero_bubble}
 IN_A_V = {"zbv": zbv, "dualpipev": dualpipev}
-# Those that have a period: rounds of as many micro-batches as stages that are played out for the time of a step, and micro-batches at least.
+# Those that have a period: rounds of as many micro-batches as stages that are played out for the time of a step, and
+# micro-batches at least.
 PERIODIC = {"interleaved-1f1b": (3, 0), "interleaved-zero-bubble": (2, 0), "zbv": (4, 32), "dualpipev": (3, 0)}
 ORDERS = tuple(dict.fromkeys((*DRAWN, *ALONE, *IN_A_V)))  # schedules that are played out: all that a runtime has
 
@@ -106,7 +111,12 @@ def played(step: StepSeconds) -> tuple[PipelineBoxes, bool]:
         boxes = [later(box, skipped, gap) if box.start >= cut else box for box in boxes]
     names, lengths = [name for name, _ in step.after], [seconds for _, seconds in step.after]
     starts = list(accumulate(lengths, initial=end + gap))
-    boxes += [Box(rank, name, start, seconds) for rank in range(stages) for name, start, seconds in zip(names, starts, lengths, strict=False) if seconds]  # fmt: skip
+    boxes += [
+        Box(rank, name, start, seconds)
+        for rank in range(stages)
+        for name, start, seconds in zip(names, starts, lengths, strict=False)
+        if seconds
+    ]
     made = PipelineBoxes(boxes=tuple(boxes), pipeline=end + gap, seconds=starts[-1], skipped=skipped, cut=cut, gap=gap)
     return made, fewer and skipped > 0
 
@@ -129,10 +139,12 @@ def _several(schedule: str, stages: int, count: int, rounds: int, least: int) ->
 def periodic_seconds(
     schedule: str, chunks: int, count: Number, stages: Sequence[Sequence[Number]], played: int | None = None
 ) -> Number:
-    """As `pipeline_seconds`, of a schedule that has a period: of many micro-batches only as many are played out as it takes (`played`, if known).
+    """As `pipeline_seconds`, of a schedule that has a period: of many micro-batches only as many are played out as it
+    takes (`played`, if known).
 
-    That is exact where ranks are alike, or one slower by a tenth, as the one with both ends of the model is. Where several are nearly the slowest they
-    may wait for each other less the longer the step, and it comes out too long, by less than 2 %: never too short.
+    That is exact where ranks are alike, or one slower by a tenth, as the one with both ends of the model is. Where
+    several are nearly the slowest they may wait for each other less the longer the step, and it comes out too long, by
+    less than 2 %: never too short.
     """
     few = played or enough(schedule, len(stages), count)
     slowest = reduce(maximum, (sum(each) for each in stages))
@@ -140,8 +152,9 @@ def periodic_seconds(
 
 
 def pipeline_seconds(schedule: str, chunks: int, count: int, stages: Sequence[Sequence[Number]]) -> Number:
-    """Seconds until all is done. `stages`: forward, gradients of inputs and of weights of one micro-batch through each rank, all chunks;
-    numbers, or arrays with one entry per plan."""
+    """Seconds until all is done. `stages`: forward, gradients of inputs and of weights of one micro-batch through
+    each rank, all chunks; numbers, or arrays with one entry per plan.
+    """
     takes = [
         {FORWARD: there / chunks, INPUTS: back / chunks, WEIGHTS: weights / chunks, BACKWARD: (back + weights) / chunks}
         for there, back, weights in stages
@@ -159,7 +172,9 @@ def pipeline_seconds(schedule: str, chunks: int, count: int, stages: Sequence[Se
 
 
 class Task(NamedTuple):
-    """A pass, and the place among a step's tasks of the one that it waits for (-1: none); `is_last` of those that wait for that one."""
+    """A pass, and the place among a step's tasks of the one that it waits for (-1: none); `is_last` of those that
+    wait for that one.
+    """
 
     rank: int
     each: Pass
@@ -189,16 +204,23 @@ def tasks(schedule: str, stages: int, chunks: int, count: int) -> tuple[Task, ..
                 at[rank] += 1
         assert len(made) > before, "stages wait for each other"
     waits = {needed: place for place, (_, _, needed) in enumerate(made)}
-    return tuple(Task(rank, each, needed, waits[needed] == place, place in waits) for place, (rank, each, needed) in enumerate(made))  # fmt: skip
+    return tuple(
+        Task(rank, each, needed, waits[needed] == place, place in waits)
+        for place, (rank, each, needed) in enumerate(made)
+    )
 
 
 def _simulated(step: StepSeconds) -> list[Box]:
-    """Each stage takes its passes in their order, each as soon as what it needs is there; what a stage sends keeps it busy."""
+    """Each stage takes its passes in their order, each as soon as what it needs is there; what a stage sends keeps
+    it busy.
+    """
     stages, chunks = len(step.stages), step.chunks
     free, made = [0.0] * stages, list[Box]()
     for rank, each, needed, *_ in tasks(step.schedule, stages, chunks, step.num_microbatches):
         start = max(free[rank], made[needed].end if needed >= 0 else 0.0)
-        made.append(Box(rank, each.kind, start, _seconds(step, rank, each.kind) / chunks, each.microbatch, each.part // stages))  # fmt: skip
+        made.append(
+            Box(rank, each.kind, start, _seconds(step, rank, each.kind) / chunks, each.microbatch, each.part // stages)
+        )
         free[rank] = made[-1].end
     return made
 

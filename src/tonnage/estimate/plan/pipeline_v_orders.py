@@ -1,7 +1,8 @@
-"""Orders of schedules in the shape of a V: each rank has a stage on the way down and one on the way up, so that the first rank has both ends.
+"""Orders of schedules in the shape of a V: each rank has a stage on the way down and one on the way up, so that the
+first rank has both ends.
 
-They are PyTorch's (torch/distributed/pipelining/schedules.py: ScheduleZBVZeroBubble, ScheduleDualPipeV), and tests/test_pipeline_orders.py holds
-them to it.
+They are PyTorch's (torch/distributed/pipelining/schedules.py: ScheduleZBVZeroBubble, ScheduleDualPipeV), and
+tests/test_pipeline_orders.py holds them to it.
 """
 
 from collections import defaultdict, deque
@@ -56,7 +57,11 @@ def zbv(rank: int, stages: int, chunks: int, count: int) -> Iterator[Together]:
     """Forward of as many micro-batches as fill the V, then one of each pass on each stage; weights fill the end."""
     assert chunks == 2, chunks
     # With few micro-batches the order is that of enough to fill the V, without those that are not there.
-    return ((each,) for each in _filled(_Rank(rank, stages), rank, stages, max(2 * stages - 1, count)) if each.microbatch < count)  # fmt: skip
+    return (
+        (each,)
+        for each in _filled(_Rank(rank, stages), rank, stages, max(2 * stages - 1, count))
+        if each.microbatch < count
+    )
 
 
 def _filled(at: _Rank, rank: int, stages: int, count: int) -> Iterator[Pass]:

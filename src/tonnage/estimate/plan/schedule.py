@@ -1,6 +1,7 @@
 """Schedules of a pipeline: which there are, what they ask of a plan, what they keep and what they wait for.
 
-Closed forms are in formulas/pipeline.py. tests/test_schedules.py runs the orders that PyTorch makes, and 1F1B's, with times of their own.
+Closed forms are in formulas/pipeline.py. tests/test_schedules.py runs the orders that PyTorch makes, and 1F1B's, with
+times of their own.
 """
 
 from collections.abc import Sequence
@@ -24,8 +25,10 @@ from tonnage.spec import TrainingPlan
 
 
 class Schedule(Struct, frozen=True):
-    """`chunks`: on each rank, (least, most); `splits`: backward makes gradients of inputs first and of weights later; `v_shaped`: the
-    second chunks of the ranks come in the opposite order, so that the first rank has both ends."""
+    """`chunks`: on each rank, (least, most); `splits`: backward makes gradients of inputs first and of weights
+    later; `v_shaped`: the second chunks of the ranks come in the opposite order, so that the first rank has both
+    ends.
+    """
 
     name: str
     chunks: tuple[int, int]
@@ -61,7 +64,9 @@ def schedule_named(text: str) -> Schedule:
 
 
 def schedule_with_chunks(name: str | None, v: int) -> Schedule:
-    """The schedule that `name` says, of v chunks on a rank: 1F1B, which is also the default, with several chunks is interleaved."""
+    """The schedule that `name` says, of v chunks on a rank: 1F1B, which is also the default, with several chunks is
+    interleaved.
+    """
     chosen = schedule_named(name) if name else SCHEDULES["1f1b"]
     return SCHEDULES["interleaved-1f1b"] if chosen.name == "1f1b" and v > 1 else chosen
 
@@ -72,7 +77,9 @@ def schedule_of(plan: TrainingPlan) -> Schedule:
 
 
 def default_chunks(o: TrainingOptions) -> int:
-    """Chunks on each rank where nobody says: torchtitan's are two where a schedule has several (distributed/pipeline_parallel.py)."""
+    """Chunks on each rank where nobody says: torchtitan's are two where a schedule has several
+    (distributed/pipeline_parallel.py).
+    """
     return schedule_named(o.pipeline_schedule).chunks[0] if o.pipeline_schedule else 1
 
 
@@ -97,7 +104,10 @@ def pipeline_schedule(
     if chosen.name not in runtime.schedules:
         able = [name for name in training_runtimes() if chosen.name in training_runtime(name).schedules]
         hint = f"Runtimes that have it: {', '.join(able)}." if able else "No runtime here has it."
-        raise InvalidPlan(f"runtime {runtime.name} has no pipeline_schedule {chosen.name}: it must be {' or '.join(runtime.schedules)}. {hint}")  # fmt: skip
+        raise InvalidPlan(
+            f"runtime {runtime.name} has no pipeline_schedule {chosen.name}: it must be "
+            f"{' or '.join(runtime.schedules)}. {hint}"
+        )
     least, most = chosen.chunks
     if not least <= v <= most:
         right = f"{least}" if least == most else f"at least {least}"
@@ -121,12 +131,21 @@ def schedule_takes_microbatches(plan: TrainingPlan) -> bool:
 def _check_torch(chosen: Schedule, runtime: TrainingRuntime, o: TrainingOptions) -> None:
     """What torch/distributed/pipelining/schedules.py refuses, and what nobody knows."""
     if chosen.splits and o.compile:
-        raise InvalidPlan(f"pipeline_schedule {chosen.name} splits backward, which compiled modules do not do in PyTorch: compile must be off.")  # fmt: skip
+        raise InvalidPlan(
+            f"pipeline_schedule {chosen.name} splits backward, which compiled modules do not do in PyTorch: "
+            "compile must be off."
+        )
     if chosen.chunks[0] > 1 and runtime.splits_chunks and o.method == "freeze":
-        raise MissingDatum(f"method freeze under pipeline_schedule {chosen.name} of {runtime.name} is not estimated: the layers that train are in the midst of ranks.")  # fmt: skip
+        raise MissingDatum(
+            f"method freeze under pipeline_schedule {chosen.name} of {runtime.name} is not estimated: the "
+            "layers that train are in the midst of ranks."
+        )
     if chosen.splits and o.recompute not in (None, "none"):
-        raise MissingDatum(f"what layers keep between their two backward passes when they are recomputed is not known: with pipeline_schedule "
-                           f"{chosen.name} recompute must be none. Got {o.recompute}.")  # fmt: skip
+        raise MissingDatum(
+            "what layers keep between their two backward passes when they are recomputed is not known: with "
+            "pipeline_schedule "
+            f"{chosen.name} recompute must be none. Got {o.recompute}."
+        )
 
 
 # ---- what a stage holds ----
@@ -155,8 +174,9 @@ def in_flight(plan: TrainingPlan, rank: int) -> Term:
 
 
 def waiting_for_weights(plan: TrainingPlan, rank: int) -> Term | None:
-    """Micro-batches' worth of a rank's layers that keep the gradients of their products' results, from which those of weights are made
-    later; None where backward is in one piece."""
+    """Micro-batches' worth of a rank's layers that keep the gradients of their products' results, from which those
+    of weights are made later; None where backward is in one piece.
+    """
     schedule, name = schedule_of(plan), "waiting for weight gradients"
     if not schedule.splits:
         return None
@@ -187,11 +207,21 @@ def bubble(plan: TrainingPlan, stages: Sequence[Times]) -> Term:
     name, m, schedule = "pipeline bubble", plan.num_microbatches, schedule_of(plan)
     through, slowest = sum(each.all for each in stages), _most([each.all for each in stages])
     if schedule.name == "gpipe":
-        return Term.of(name, f.gpipe_bubble_seconds, tau=through, tau_f=_most([each.forward for each in stages]),
-                       tau_b=_most([each.inputs + each.weights for each in stages]), tau_step=slowest, m=m)  # fmt: skip
+        return Term.of(
+            name,
+            f.gpipe_bubble_seconds,
+            tau=through,
+            tau_f=_most([each.forward for each in stages]),
+            tau_b=_most([each.inputs + each.weights for each in stages]),
+            tau_step=slowest,
+            m=m,
+        )
     if schedule.splits:
-        parts = {"tau_f": _others([each.forward for each in stages]), "tau_b": _others([each.inputs for each in stages]),
-                 "tau_w": _others([each.weights for each in stages])}  # fmt: skip
+        parts = {
+            "tau_f": _others([each.forward for each in stages]),
+            "tau_b": _others([each.inputs for each in stages]),
+            "tau_w": _others([each.weights for each in stages]),
+        }
         if schedule.name == "zbv":
             closed = Term.of(name, f.zbv_bubble_seconds, **parts)
         elif schedule.name == "dualpipev":
@@ -219,7 +249,9 @@ def _closed_if_alike(closed: Term, exact: Term) -> Term:
 
 
 def interleaved_seconds(chunks: int, stages: Sequence[Times], m: Number, whole_rounds: Number) -> Number:
-    """Seconds of m micro-batches under interleaved 1F1B: `whole_rounds` where the stages divide m, else its order played out."""
+    """Seconds of m micro-batches under interleaved 1F1B: `whole_rounds` where the stages divide m, else its order
+    played out.
+    """
     if not hasattr(m, "ndim"):
         return in_its_order("interleaved-1f1b", chunks, stages, m)
     import numpy as np
@@ -234,7 +266,9 @@ def interleaved_seconds(chunks: int, stages: Sequence[Times], m: Number, whole_r
 
 
 def in_its_order(name: str, chunks: int, stages: Sequence[Times], m: Number) -> Number:
-    """Seconds of m micro-batches under a schedule whose order has a period, played out pass by pass as PyTorch runs it."""
+    """Seconds of m micro-batches under a schedule whose order has a period, played out pass by pass as PyTorch runs
+    it.
+    """
     times = [(each.forward, each.inputs, each.weights) for each in stages]
     least = 2 * len(stages) if name == "dualpipev" else 1  # it has no order of fewer: such plans are refused
     if not hasattr(m, "ndim"):
@@ -255,9 +289,10 @@ def in_its_order(name: str, chunks: int, stages: Sequence[Times], m: Number) -> 
 def one_forward_one_backward(stages: Sequence[Times], m: Number) -> Number:
     """Seconds of m micro-batches under 1F1B: the longest that any stage takes with what it waits for.
 
-    A stage begins when those before it have passed on the first micro-batch, and ends before they end. The stages after it return a
-    gradient once a micro-batch has been through them; meanwhile it has n more micro-batches to run forward, and at the end n to run
-    backward. Exact where the slowest stage is the first or the last one and the others are alike; else a lower bound, short by a few percent.
+    A stage begins when those before it have passed on the first micro-batch, and ends before they end. The stages after
+    it return a gradient once a micro-batch has been through them; meanwhile it has n more micro-batches to run forward,
+    and at the end n to run backward. Exact where the slowest stage is the first or the last one and the others are
+    alike; else a lower bound, short by a few percent.
     """
     p, total = len(stages), sum(each.all for each in stages)
     before: Number = 0

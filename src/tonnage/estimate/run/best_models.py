@@ -1,4 +1,6 @@
-"""A run beside the best one for its compute: what parameters and data Chinchilla's and Kaplan's laws give it, and what training beyond costs."""
+"""A run beside the best one for its compute: what parameters and data Chinchilla's and Kaplan's laws give it, and
+what training beyond costs.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +15,9 @@ from tonnage.spec import TrainingPlan
 
 
 class BestModels(Struct, frozen=True):
-    """By each fit the best model for the compute of a run, and with it, of a dense model, what the run costs over the best that is as good."""
+    """By each fit the best model for the compute of a run, and with it, of a dense model, what the run costs over
+    the best that is as good.
+    """
 
     best: dict[str, Optimum]
     beside: dict[str, Overtraining]
@@ -40,7 +44,9 @@ class BestModels(Struct, frozen=True):
 
 
 def best_models(model: Model, plan: TrainingPlan, tokens: Term) -> BestModels | None:
-    """None for what the laws are not of: encoders, adapters, training on preferences. They were fitted to dense models: experts get no cost."""
+    """None for what the laws are not of: encoders, adapters, training on preferences. They were fitted to dense
+    models: experts get no cost.
+    """
     kinds = {branch.kind for branch in model.branches}
     if plan.method != "full" or plan.objective != "sft" or "encoder" in kinds:
         return None

@@ -16,8 +16,18 @@ from tonnage.spec import TrainingPlan
 NEEDED = "checkpoint"
 # On one rank a state is whole, however the run shards it.
 WHOLE = dict.fromkeys(
-    ("tensor_parallel_size", "pipeline_parallel_size", "virtual_pipeline_size", "context_parallel_size", "expert_parallel_size",
-     "expert_tensor_parallel_size", "data_parallel_size", "replicate_size"), 1) | {"first_stage_layers": None, "last_stage_layers": None, "chunk_layers": ()}  # fmt: skip
+    (
+        "tensor_parallel_size",
+        "pipeline_parallel_size",
+        "virtual_pipeline_size",
+        "context_parallel_size",
+        "expert_parallel_size",
+        "expert_tensor_parallel_size",
+        "data_parallel_size",
+        "replicate_size",
+    ),
+    1,
+) | {"first_stage_layers": None, "last_stage_layers": None, "chunk_layers": ()}
 
 
 def state_bytes(model: Model, plan: TrainingPlan) -> Number:
@@ -28,7 +38,9 @@ def state_bytes(model: Model, plan: TrainingPlan) -> Number:
 
 
 def checkpoint_bytes(model: Model, plan: TrainingPlan) -> Term:
-    """Weights as the optimizer updates them and the optimizer's states, of all that trains: with adapters not the base."""
+    """Weights as the optimizer updates them and the optimizer's states, of all that trains: with adapters not the
+    base.
+    """
     parameters, recipe = _saved(model, plan)
     weights = copies("weights", recipe.update_bytes, parameters, recipe.source)
     return Term.sum(NEEDED, weights, *optimizer_states(plan.optimizer, recipe, model, parameters))
@@ -37,8 +49,9 @@ def checkpoint_bytes(model: Model, plan: TrainingPlan) -> Term:
 def saved_bytes(model: Model, plan: TrainingPlan) -> Term:
     """What the runtime writes of it: what lies on disks, and what writing and reading take their time for.
 
-    Megatron-core (dist_checkpointing of the model and of the distributed optimizer) and DeepSpeed below ZeRO-3 (mp_rank_*_model_states.pt
-    and zero_pp_rank_*_optim_states.pt) save the weights twice: as the model has them, and as the optimizer updates them.
+    Megatron-core (dist_checkpointing of the model and of the distributed optimizer) and DeepSpeed below ZeRO-3
+    (mp_rank_*_model_states.pt and zero_pp_rank_*_optim_states.pt) save the weights twice: as the model has them, and as
+    the optimizer updates them.
     """
     needed = checkpoint_bytes(model, plan)
     parameters, recipe = _saved(model, plan)
@@ -50,7 +63,9 @@ def saved_bytes(model: Model, plan: TrainingPlan) -> Term:
 
 
 def checkpoint_formats(model: Model, plan: TrainingPlan, saved: Term) -> tuple[Term, ...]:
-    """Files with more or less in them than what is needed, of all that trains: what the runtime saves, weights alone in two types."""
+    """Files with more or less in them than what is needed, of all that trains: what the runtime saves, weights alone
+    in two types.
+    """
     parameters, recipe = _saved(model, plan)
     widths = dict.fromkeys((recipe.update_bytes, recipe.compute_bytes))
     alone = [copies(f"weights alone in {8 * width:.0f} bit", width, parameters, recipe.source) for width in widths]

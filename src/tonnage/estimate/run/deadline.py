@@ -15,9 +15,15 @@ StepTimeAt = Callable[[int], Term]
 
 
 def smallest_for_deadline(
-    deadline: float, said: str, plan: TrainingPlan, cluster: Cluster, seconds_at: Callable[[TrainingPlan], float], fits_at: Callable[[int], bool] | None = None,
-) -> TrainingPlan | str:  # fmt: skip
-    """The plan with the smallest data_parallel_size that makes the deadline [seconds], or why no number of accelerators does.
+    deadline: float,
+    said: str,
+    plan: TrainingPlan,
+    cluster: Cluster,
+    seconds_at: Callable[[TrainingPlan], float],
+    fits_at: Callable[[int], bool] | None = None,
+) -> TrainingPlan | str:
+    """The plan with the smallest data_parallel_size that makes the deadline [seconds], or why no number of accelerators
+    does.
 
     Every size is tried, not halved towards: a larger cluster fails more often, so more accelerators may take longer.
     """
@@ -32,20 +38,26 @@ def smallest_for_deadline(
             fastest = (seconds, chosen)
     if fastest is None:
         return (
-            f"no number of accelerators holds this plan: tensor x pipeline x context = {_model_ranks(plan)} ranks a replica, "
-            f"{counted(plan.global_batch_size // plan.micro_batch_size, 'micro-batches')} to share out, whole nodes of {Machines(cluster).node_size}."
+            f"no number of accelerators holds this plan: tensor x pipeline x context = {_model_ranks(plan)} "
+            "ranks a replica, "
+            f"{counted(plan.global_batch_size // plan.micro_batch_size, 'micro-batches')} to share out, "
+            f"whole nodes of {Machines(cluster).node_size}."
         )
     seconds, best = fastest
     return (
-        f"no number of accelerators makes the deadline of {said or human(deadline, 'seconds')}. The fastest that global_batch_size "
-        f"{best.global_batch_size:,} and micro_batch_size {best.micro_batch_size} allow is data_parallel_size {best.data_parallel_size:,} "
-        f"({counted(best.world_size, 'accelerators')}), which takes {human(seconds, 'seconds')}: fewer tokens or a larger global batch go faster."
+        f"no number of accelerators makes the deadline of {said or human(deadline, 'seconds')}. The fastest "
+        "that global_batch_size "
+        f"{best.global_batch_size:,} and micro_batch_size {best.micro_batch_size} allow is "
+        f"data_parallel_size {best.data_parallel_size:,} "
+        f"({counted(best.world_size, 'accelerators')}), which takes {human(seconds, 'seconds')}: fewer "
+        "tokens or a larger global batch go faster."
     )
 
 
 def usable_plans(plan: TrainingPlan, cluster: Cluster) -> Iterator[TrainingPlan]:
-    """The same step on fewer and on more accelerators, fewest first: replicas that share out the micro-batches evenly, on part
-    of one node or on whole nodes, with what else the plan asks of them."""
+    """The same step on fewer and on more accelerators, fewest first: replicas that share out the micro-batches
+    evenly, on part of one node or on whole nodes, with what else the plan asks of them.
+    """
     total = int(plan.num_microbatches * plan.data_parallel_size)
     node = Machines(cluster).node_size
     for size in divisors(total):

@@ -1,4 +1,6 @@
-"""Disks of a training run, for an answer: what a checkpoint is by what is saved, its time on the storage, the data set, drives and cores."""
+"""Disks of a training run, for an answer: what a checkpoint is by what is saved, its time on the storage, the data
+set, drives and cores.
+"""
 
 from typing import Any
 
@@ -15,8 +17,10 @@ from tonnage.spec import Cluster, TrainingPlan
 
 
 class Disks(Struct, frozen=True, kw_only=True):
-    """`cores` of a node and `disk` of the run; `write` and `read` a checkpoint [seconds], `formats` of it [bytes], `kept` ones [bytes]; of a
-    run the data set as token ids and as plain text [bytes]; `drives` of the nodes' size that hold `disk`, where the catalogue knows them."""
+    """`cores` of a node and `disk` of the run; `write` and `read` a checkpoint [seconds], `formats` of it [bytes],
+    `kept` ones [bytes]; of a run the data set as token ids and as plain text [bytes]; `drives` of the nodes' size
+    that hold `disk`, where the catalogue knows them.
+    """
 
     cores: Term
     disk: Term
@@ -41,10 +45,18 @@ class Disks(Struct, frozen=True, kw_only=True):
 
 
 def disks(
-    model: Model, plan: TrainingPlan, cluster: Cluster, saved: Term, run: RunOptions, options: BillOptions, question: Question,
+    model: Model,
+    plan: TrainingPlan,
+    cluster: Cluster,
+    saved: Term,
+    run: RunOptions,
+    options: BillOptions,
+    question: Question,
     figures: dict[str, Any],
-) -> Disks:  # fmt: skip
-    """`saved`: what the runtime writes of a checkpoint. `figures`: of the run, if there is one. What a node has too little of is noted."""
+) -> Disks:
+    """`saved`: what the runtime writes of a checkpoint. `figures`: of the run, if there is one. What a node has too
+    little of is noted.
+    """
     times = storage.checkpoint_times(saved, plan.world_size, run)
     storage.note_storage(times, run, question)
     kept = storage.kept(saved, options.keep_checkpoints)
@@ -58,9 +70,16 @@ def disks(
     for each in needs.warnings:
         question.warn(each)
     return Disks(
-        cores=needs.cores, disk=needs.disk, formats=checkpoint_formats(model, plan, saved), write=times.write, read=times.read, kept=kept,
-        dataset=dataset, dataset_text=text, drives=needs.drives,
-    )  # fmt: skip
+        cores=needs.cores,
+        disk=needs.disk,
+        formats=checkpoint_formats(model, plan, saved),
+        write=times.write,
+        read=times.read,
+        kept=kept,
+        dataset=dataset,
+        dataset_text=text,
+        drives=needs.drives,
+    )
 
 
 def _dataset(model: Model, options: BillOptions, figures: dict[str, Any]) -> tuple[Term | None, Term | None]:

@@ -46,8 +46,8 @@ class Machines:
         return replace(self.cluster, num_nodes=nodes, accelerators_per_node=self.node_size)
 
     def larger(self, times: int) -> tuple[int, ...]:
-        """Numbers of accelerators, up to so many times the cluster: within the node, then in whole nodes, many at a time
-        where the cluster has very many.
+        """Numbers of accelerators, up to so many times the cluster: within the node, then in whole nodes, many at a
+        time where the cluster has very many.
 
         None of what comes alone or in slices, and none where `--on` would read the cluster's name as something else: an
         accelerator of a file, or of this computer.
@@ -60,7 +60,9 @@ class Machines:
         return (*doublings(2 * size, each - 1), *whole)
 
     def holding(self, accelerators: int) -> int | None:
-        """The fewest accelerators, at least so many, that `--on` can name; None of what comes alone, has no name or is larger than any cluster."""
+        """The fewest accelerators, at least so many, that `--on` can name; None of what comes alone, has no name or
+        is larger than any cluster.
+        """
         whole = -(-accelerators // self.node_size) * self.node_size
         count = accelerators if accelerators <= self.node_size else whole
         return None if self.come_alone or count > LARGEST or not self._has_a_name() else count
@@ -73,15 +75,20 @@ class Machines:
 
 
 def elsewhere(cluster: Cluster) -> Iterator[Cluster]:
-    """Machines that a run may fit on that fits on none of its own accelerators, the smallest first: the whole GPU of a slice, larger chips
-    of the kind that comes alone, then what is usual."""
+    """Machines that a run may fit on that fits on none of its own accelerators, the smallest first: the whole GPU of
+    a slice, larger chips of the kind that comes alone, then what is usual.
+    """
     chip = cluster.accelerator
     if is_slice(chip):
         whole = chip.name.partition(":")[0]
         yield from (cluster_named(_of(count, whole)) for count in COUNTS[:4])
     elif chip.kind in ALONE:
         alike = [name for name in accelerator_names() if name.startswith(f"{chip.kind}-")]
-        larger = [one for name in alike if (one := cluster_named(name)).accelerator.memory.usable_bytes > chip.memory.usable_bytes]  # fmt: skip
+        larger = [
+            one
+            for name in alike
+            if (one := cluster_named(name)).accelerator.memory.usable_bytes > chip.memory.usable_bytes
+        ]
         yield from sorted(larger, key=lambda one: one.accelerator.memory.usable_bytes)
     if chip.name.partition(":")[0] != USUAL:
         yield from (cluster_named(_of(count, USUAL)) for count in COUNTS)

@@ -1,4 +1,6 @@
-"""What failures cost: how often a cluster fails, how long a checkpoint and a restart take, how often to save, what is left."""
+"""What failures cost: how often a cluster fails, how long a checkpoint and a restart take, how often to save, what
+is left.
+"""
 
 from msgspec import Struct
 
@@ -30,14 +32,38 @@ class Observed(Struct, frozen=True, kw_only=True):
 OBSERVED = {
     each.name: each
     for each in (
-        Observed(name="Llama 3", failures=419, accelerators=16384, seconds=54 * DAY, source="Grattafiori2024, sec. 3.3.4: H100, unexpected interruptions"),
+        Observed(
+            name="Llama 3",
+            failures=419,
+            accelerators=16384,
+            seconds=54 * DAY,
+            source="Grattafiori2024, sec. 3.3.4: H100, unexpected interruptions",
+        ),
         # At least: 35 restarts by hand and, as the authors estimate, 70 by themselves, in two months of 30 days.
-        Observed(name="OPT-175B", failures=105, accelerators=992, seconds=60 * DAY, source="Zhang2022, sec. 2.4 and 2.5: A100, hardware alone"),
+        Observed(
+            name="OPT-175B",
+            failures=105,
+            accelerators=992,
+            seconds=60 * DAY,
+            source="Zhang2022, sec. 2.4 and 2.5: A100, hardware alone",
+        ),
         # Failures per thousand days of a node of eight.
-        Observed(name="RSC-1", failures=6.50, accelerators=8, seconds=1000 * DAY, source="Kokolis2024, sec. III: A100, hardware alone"),
-        Observed(name="RSC-2", failures=2.34, accelerators=8, seconds=1000 * DAY, source="Kokolis2024, sec. III: A100, hardware alone"),
+        Observed(
+            name="RSC-1",
+            failures=6.50,
+            accelerators=8,
+            seconds=1000 * DAY,
+            source="Kokolis2024, sec. III: A100, hardware alone",
+        ),
+        Observed(
+            name="RSC-2",
+            failures=2.34,
+            accelerators=8,
+            seconds=1000 * DAY,
+            source="Kokolis2024, sec. III: A100, hardware alone",
+        ),
     )
-}  # fmt: skip
+}
 DEFAULT = OBSERVED["Llama 3"]
 # Finding the fault and testing the nodes; then the checkpoint is read, which is taken to last as long as writing it.
 DETECTION = 600.0
@@ -46,7 +72,8 @@ FAR = 0.9  # an interval that leaves less of the goodput that the best one leave
 
 
 class Reliability(Struct, frozen=True, kw_only=True):
-    """Times of one cluster, plan and checkpoint. `interval_by_young` stands beside the interval that is used; `interval_by_daly` and
+    """Times of one cluster, plan and checkpoint. `interval_by_young` stands beside the interval that is used;
+    `interval_by_daly` and
     `goodput_by_daly`: the best that could be used, and what it leaves."""
 
     between_failures: Term
@@ -60,7 +87,9 @@ class Reliability(Struct, frozen=True, kw_only=True):
 
 
 def reliability(step_time: Term, plan: TrainingPlan, options: RunOptions, checkpoint: Term) -> Reliability:
-    """`checkpoint`: bytes of one. Nothing of writing it is hidden behind training, unless `checkpoint_seconds` says so."""
+    """`checkpoint`: bytes of one. Nothing of writing it is hidden behind training, unless `checkpoint_seconds` says
+    so.
+    """
     between = _between_failures(plan, options)
     times = checkpoint_times(checkpoint, plan.world_size, options)
     write, restart = times.pause, _restart(options, times)
@@ -75,17 +104,29 @@ def reliability(step_time: Term, plan: TrainingPlan, options: RunOptions, checkp
         for each in (interval, best)
     )
     return Reliability(
-        between_failures=between, checkpoint=write, restart=restart, interval=interval, interval_by_young=young, interval_by_daly=best,
-        goodput=goodput, goodput_by_daly=by_daly,
-    )  # fmt: skip
+        between_failures=between,
+        checkpoint=write,
+        restart=restart,
+        interval=interval,
+        interval_by_young=young,
+        interval_by_daly=best,
+        goodput=goodput,
+        goodput_by_daly=by_daly,
+    )
 
 
 def note(made: Reliability, options: RunOptions, question: Question) -> None:
     """What was taken for granted, and why."""
     o, q = options, question
-    q.take("accelerator_mtbf", duration("accelerator_mtbf", o.accelerator_mtbf), DEFAULT.accelerator_mtbf, "measurements",
-           f"{human(DEFAULT.accelerator_mtbf, 'seconds')}: {DEFAULT.failures:g} interruptions of {DEFAULT.accelerators:,} accelerators in "
-           f"{human(DEFAULT.seconds, 'seconds')}; {DEFAULT.source}")  # fmt: skip
+    q.take(
+        "accelerator_mtbf",
+        duration("accelerator_mtbf", o.accelerator_mtbf),
+        DEFAULT.accelerator_mtbf,
+        "measurements",
+        f"{human(DEFAULT.accelerator_mtbf, 'seconds')}: {DEFAULT.failures:g} interruptions of "
+        f"{DEFAULT.accelerators:,} accelerators in "
+        f"{human(DEFAULT.seconds, 'seconds')}; {DEFAULT.source}",
+    )
     q.take(
         "checkpoint_seconds",
         duration("checkpoint_seconds", o.checkpoint_seconds),
@@ -93,9 +134,14 @@ def note(made: Reliability, options: RunOptions, question: Question) -> None:
         "default",
         "bytes of a checkpoint / storage_bandwidth, nothing hidden",
     )
-    q.take("restart_seconds", duration("restart_seconds", o.restart_seconds), made.restart.value, "default",
-           f"{human(DETECTION, 'seconds')} ({DETECTION_SOURCE}), and reading the checkpoint"
-           f"{'' if o.storage_read_bandwidth is not None else ' as fast as it was written'}")  # fmt: skip
+    q.take(
+        "restart_seconds",
+        duration("restart_seconds", o.restart_seconds),
+        made.restart.value,
+        "default",
+        f"{human(DETECTION, 'seconds')} ({DETECTION_SOURCE}), and reading the checkpoint"
+        f"{'' if o.storage_read_bandwidth is not None else ' as fast as it was written'}",
+    )
     q.take(
         "checkpoint_interval",
         duration("checkpoint_interval", o.checkpoint_interval),
@@ -104,12 +150,19 @@ def note(made: Reliability, options: RunOptions, question: Question) -> None:
         "Daly's optimum, at least one step; Daly2006, eq. 37",
     )
     if made.goodput.value < FAR * made.goodput_by_daly.value:
-        q.warn(f"a checkpoint_interval of {human(made.interval.value, 'seconds')} leaves a goodput of {made.goodput.value:.0%}: Daly's optimum, "
-               f"{human(made.interval_by_daly.value, 'seconds')}, would leave {made.goodput_by_daly.value:.0%}.")  # fmt: skip
+        q.warn(
+            f"a checkpoint_interval of {human(made.interval.value, 'seconds')} leaves a goodput of "
+            f"{made.goodput.value:.0%}: Daly's optimum, "
+            f"{human(made.interval_by_daly.value, 'seconds')}, would leave {made.goodput_by_daly.value:.0%}."
+        )
     elif made.goodput.value < 0.5:
-        q.warn(f"goodput {made.goodput.value:.0%}: these accelerators fail every {human(made.between_failures.value, 'seconds')} "
-               f"({made.between_failures.value / HOUR:.2g} h), and saving takes {human(made.checkpoint.value, 'seconds')}, a restart "
-               f"{human(made.restart.value, 'seconds')}.")  # fmt: skip
+        q.warn(
+            f"goodput {made.goodput.value:.0%}: these accelerators fail every "
+            f"{human(made.between_failures.value, 'seconds')} "
+            f"({made.between_failures.value / HOUR:.2g} h), and saving takes "
+            f"{human(made.checkpoint.value, 'seconds')}, a restart "
+            f"{human(made.restart.value, 'seconds')}."
+        )
 
 
 def _between_failures(plan: TrainingPlan, o: RunOptions) -> Term:
@@ -117,8 +170,15 @@ def _between_failures(plan: TrainingPlan, o: RunOptions) -> Term:
     if given is not None:
         one = Term.of("of one accelerator", f.mtbf_given, source="given", MTBF=given)
     else:
-        one = Term.of("of one accelerator", f.accelerator_mtbf, basis="measured", source=DEFAULT.source,
-                      n=DEFAULT.accelerators, tau=DEFAULT.seconds, F=DEFAULT.failures)  # fmt: skip
+        one = Term.of(
+            "of one accelerator",
+            f.accelerator_mtbf,
+            basis="measured",
+            source=DEFAULT.source,
+            n=DEFAULT.accelerators,
+            tau=DEFAULT.seconds,
+            F=DEFAULT.failures,
+        )
     return Term.ratio("time between failures", "seconds", one, accelerators(plan))
 
 
@@ -137,5 +197,11 @@ def _at_least_a_step(interval: Term, step_time: Term) -> Term:
 
 def accelerators(plan: TrainingPlan) -> Term:
     """All that the plan uses."""
-    return Term.of("accelerators", accelerators_of_plan, t=plan.tensor_parallel_size, p=plan.pipeline_parallel_size,
-                   c=plan.context_parallel_size, d=plan.data_parallel_size)  # fmt: skip
+    return Term.of(
+        "accelerators",
+        accelerators_of_plan,
+        t=plan.tensor_parallel_size,
+        p=plan.pipeline_parallel_size,
+        c=plan.context_parallel_size,
+        d=plan.data_parallel_size,
+    )

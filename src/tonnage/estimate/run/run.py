@@ -1,4 +1,6 @@
-"""A whole run from the time of one step: tokens, steps, days, accelerator-hours; and from a deadline or a budget back."""
+"""A whole run from the time of one step: tokens, steps, days, accelerator-hours; and from a deadline or a budget
+back.
+"""
 
 from collections.abc import Callable
 from datetime import date
@@ -24,7 +26,8 @@ EPOCHS = 4  # Muennighoff2023: up to four passes over the same data are nearly a
 class Run(Struct, frozen=True, kw_only=True):
     """A run. `tokens` are asked for, `steps` whole; `seconds` is the time by the clock, failures and checkpoints in it.
 
-    `accelerators_for_deadline`: the fewest that the plan can use, None where no number makes it; `accelerators_by_division`: what the rule of thumb says.
+    `accelerators_for_deadline`: the fewest that the plan can use, None where no number makes it;
+    `accelerators_by_division`: what the rule of thumb says.
     `tokens_for_budget`: what the budget buys on this cluster; `deadline_met`, `budget_met`: by this cluster as it is.
     """
 
@@ -56,14 +59,23 @@ class Run(Struct, frozen=True, kw_only=True):
 
 
 def run(
-    step_time: Term, plan: TrainingPlan, cluster: Cluster, options: RunOptions, question: Question, *, checkpoint: Term,
-    price: float | None = None, step_time_at: StepTimeAt | None = None, fits_at: Callable[[int], bool] | None = None,
+    step_time: Term,
+    plan: TrainingPlan,
+    cluster: Cluster,
+    options: RunOptions,
+    question: Question,
+    *,
+    checkpoint: Term,
+    price: float | None = None,
+    step_time_at: StepTimeAt | None = None,
+    fits_at: Callable[[int], bool] | None = None,
     today: date | None = None,
-) -> Run:  # fmt: skip
+) -> Run:
     """What follows from the time of one step [seconds].
 
-    `checkpoint`: bytes of one. `price`: USD per accelerator-hour where no option gives it. `step_time_at`: the step's time at
-    another data_parallel_size and the same global batch, which a deadline needs; without it the deadline is only compared.
+    `checkpoint`: bytes of one. `price`: USD per accelerator-hour where no option gives it. `step_time_at`: the step's
+    time at another data_parallel_size and the same global batch, which a deadline needs; without it the deadline is
+    only compared.
     `fits_at`: whether that plan's memory suffices. `today`: where the deadline is a date.
     """
     want = wanted(options, price, today)
@@ -82,14 +94,28 @@ def run(
     epochs = _epochs(want, tokens, question)
     _note(want, tokens, seconds, used, hours, question)
     return Run(
-        tokens=tokens, steps=steps, epochs=epochs, productive_seconds=productive, seconds=seconds, accelerator_hours=used,
-        goodput=made.goodput, time_between_failures=made.between_failures, checkpoint_seconds=made.checkpoint,
-        failures=Term.of("failures on the way", f.failures_expected, tau=seconds.value, MTBF=made.between_failures.value),
-        checkpoint_interval=made.interval, checkpoint_interval_by_young=made.interval_by_young, restart_seconds=made.restart,
+        tokens=tokens,
+        steps=steps,
+        epochs=epochs,
+        productive_seconds=productive,
+        seconds=seconds,
+        accelerator_hours=used,
+        goodput=made.goodput,
+        time_between_failures=made.between_failures,
+        checkpoint_seconds=made.checkpoint,
+        failures=Term.of(
+            "failures on the way", f.failures_expected, tau=seconds.value, MTBF=made.between_failures.value
+        ),
+        checkpoint_interval=made.interval,
+        checkpoint_interval_by_young=made.interval_by_young,
+        restart_seconds=made.restart,
         deadline_met=None if want.deadline is None else bool(seconds.value <= want.deadline),
         budget_met=None if hours is None else _within(used, hours),
-        accelerators_for_deadline=fewest, accelerators_by_division=divided, budget_accelerator_hours=hours, tokens_for_budget=buys,
-    )  # fmt: skip
+        accelerators_for_deadline=fewest,
+        accelerators_by_division=divided,
+        budget_accelerator_hours=hours,
+        tokens_for_budget=buys,
+    )
 
 
 def _progress(made: Reliability, plan: TrainingPlan) -> None:
@@ -98,12 +124,15 @@ def _progress(made: Reliability, plan: TrainingPlan) -> None:
         return
     if made.goodput_by_daly.value >= LEAST_GOODPUT:
         raise InvalidInput(
-            f"checkpoint_interval must leave time to train. Got {human(made.interval.value, 'seconds')}, which leaves a goodput of {goodput:.2g}: "
+            f"checkpoint_interval must leave time to train. Got {human(made.interval.value, 'seconds')}, "
+            f"which leaves a goodput of {goodput:.2g}: "
             f"Daly's optimum is {human(made.interval_by_daly.value, 'seconds')}."
         )
     raise InvalidInput(
-        f"accelerator_mtbf, checkpoint_seconds and restart_seconds leave a goodput of {goodput:.2g}: {plan.world_size:,} accelerators "
-        f"fail every {human(made.between_failures.value, 'seconds')}, sooner than they save their work. Give faster storage_bandwidth, a shorter "
+        f"accelerator_mtbf, checkpoint_seconds and restart_seconds leave a goodput of {goodput:.2g}: "
+        f"{plan.world_size:,} accelerators "
+        f"fail every {human(made.between_failures.value, 'seconds')}, sooner than they save their work. Give "
+        "faster storage_bandwidth, a shorter "
         "checkpoint_seconds or restart_seconds, or fewer accelerators."
     )
 
@@ -112,8 +141,11 @@ def _note_last(made: Reliability, productive: Term, seconds: Term, question: Que
     """A run that ends before its first checkpoint is due saves what it trained all the same."""
     write = made.checkpoint.value
     if productive.value < made.interval.value and write > MUCH * seconds.value:
-        question.warn(f"the run takes {human(seconds.value, 'seconds')}, and the checkpoint after it {human(write, 'seconds')} more, which are in neither "
-                      "its time nor its cost.")  # fmt: skip
+        question.warn(
+            f"the run takes {human(seconds.value, 'seconds')}, and the checkpoint after it "
+            f"{human(write, 'seconds')} more, which are in neither "
+            "its time nor its cost."
+        )
 
 
 def _bought(
@@ -141,7 +173,8 @@ def _bought(
         cost = f", {human(one * want.price, 'USD')}" if want.budget is not None and want.price is not None else ""
         name = "budget" if want.budget is not None else "budget_accelerator_hours"
         raise InvalidInput(
-            f"{name} must buy at least one step, which takes {one:.3g} accelerator-hours{cost}. Got {want.budget or want.hours:g}."
+            f"{name} must buy at least one step, which takes {one:.3g} accelerator-hours{cost}. Got "
+            f"{want.budget or want.hours:g}."
         )
     return hours, steps, Term.product("tokens that the budget buys", "tokens", steps, _per_step(plan))
 
@@ -156,19 +189,41 @@ def _length(want: Wanted, plan: TrainingPlan, bought: Term | None) -> tuple[Term
         tokens = Term.of("tokens", g.tokens_of_epochs, n_epochs=want.epochs, D_set=want.dataset_tokens)
     else:
         tokens = Term.of("tokens", g.tokens_given, source="given", D=want.tokens)
-    return tokens, Term.of("steps", g.steps_for_tokens, D=tokens.value, s=plan.sequence_length, b=plan.micro_batch_size,
-                           m=plan.num_microbatches, d=plan.data_parallel_size)  # fmt: skip
+    return tokens, Term.of(
+        "steps",
+        g.steps_for_tokens,
+        D=tokens.value,
+        s=plan.sequence_length,
+        b=plan.micro_batch_size,
+        m=plan.num_microbatches,
+        d=plan.data_parallel_size,
+    )
 
 
 def _per_step(plan: TrainingPlan) -> Term:
-    return Term.of("tokens of a step", g.tokens_per_step, s=plan.sequence_length, b=plan.micro_batch_size, m=plan.num_microbatches,
-                   d=plan.data_parallel_size)  # fmt: skip
+    return Term.of(
+        "tokens of a step",
+        g.tokens_per_step,
+        s=plan.sequence_length,
+        b=plan.micro_batch_size,
+        m=plan.num_microbatches,
+        d=plan.data_parallel_size,
+    )
 
 
 def _deadline(
-    want: Wanted, plan: TrainingPlan, cluster: Cluster, options: RunOptions, used: Term, seconds: Term, checkpoint: Term, steps: Term,
-    step_time_at: StepTimeAt | None, fits_at: Callable[[int], bool] | None, question: Question,
-) -> tuple[Term | None, Term | None]:  # fmt: skip
+    want: Wanted,
+    plan: TrainingPlan,
+    cluster: Cluster,
+    options: RunOptions,
+    used: Term,
+    seconds: Term,
+    checkpoint: Term,
+    steps: Term,
+    step_time_at: StepTimeAt | None,
+    fits_at: Callable[[int], bool] | None,
+    question: Question,
+) -> tuple[Term | None, Term | None]:
     """The fewest accelerators that the plan can use and that make the deadline, and what division says."""
     if want.deadline is None:
         return None, None
@@ -204,25 +259,32 @@ def _epochs(want: Wanted, tokens: Term, question: Question) -> Term | None:
     epochs = Term.of("epochs", g.epochs_of_tokens, D=tokens.value, D_set=want.dataset_tokens)
     if epochs.value > EPOCHS:
         question.warn(
-            f"the data set is seen {epochs.value:.3g} times: beyond {EPOCHS} epochs the same data teach less and less (Muennighoff2023)."
+            f"the data set is seen {epochs.value:.3g} times: beyond {EPOCHS} epochs the same data teach less "
+            "and less (Muennighoff2023)."
         )
     return epochs
 
 
 def _note(want: Wanted, tokens: Term, seconds: Term, used: Term, hours: Term | None, question: Question) -> None:
     """What the question held, and where this cluster does not do it."""
-    question.put("tokens", tokens.value, "given" if want.tokens is not None else "default",
-                 "" if want.tokens is not None else tokens.text)  # fmt: skip
+    question.put(
+        "tokens",
+        tokens.value,
+        "given" if want.tokens is not None else "default",
+        "" if want.tokens is not None else tokens.text,
+    )
     if want.deadline is not None:
         question.put("deadline_seconds", want.deadline, "given")
         if seconds.value > want.deadline:
             question.warn(
-                f"this cluster needs {human(seconds.value, 'seconds')}, and the deadline is in {human(want.deadline, 'seconds')}."
+                f"this cluster needs {human(seconds.value, 'seconds')}, and the deadline is in "
+                f"{human(want.deadline, 'seconds')}."
             )
     if want.budget is not None:
         question.put("budget", want.budget, "given")
         question.put("price_per_accelerator_hour", want.price, "given")
     if hours is not None and not _within(used, hours):
         question.warn(
-            f"the run takes {human(used.value, 'accelerator-hours')}, and the budget buys {human(hours.value, 'accelerator-hours')}."
+            f"the run takes {human(used.value, 'accelerator-hours')}, and the budget buys "
+            f"{human(hours.value, 'accelerator-hours')}."
         )

@@ -25,23 +25,51 @@ class Fit(Struct, frozen=True, kw_only=True):
     @property
     def frontier(self) -> dict[str, Any]:
         """The letters that the best size and the best data depend on."""
-        return {"A_N": self.model_scale, "B_D": self.data_scale, "alpha": self.model_exponent, "beta": self.data_exponent}  # fmt: skip
+        return {
+            "A_N": self.model_scale,
+            "B_D": self.data_scale,
+            "alpha": self.model_exponent,
+            "beta": self.data_exponent,
+        }
 
 
 # As printed they are rounded, which moves the best model for Gopher's budget from the paper's 40B to 32B parameters.
-HOFFMANN_PRINTED = Fit(name="Hoffmann 2022, as printed", irreducible=1.69, model_scale=406.4, data_scale=410.7,
-                       model_exponent=0.34, data_exponent=0.28, source="Hoffmann2022, eq. 10")  # fmt: skip
-HOFFMANN = Fit(name="Hoffmann 2022", irreducible=1.69337368, model_scale=406.401018, data_scale=410.722827, model_exponent=0.33917084,
-               data_exponent=0.2849083, source="Hoffmann2022, eq. 10, unrounded as in its TeX source")  # fmt: skip
-BESIROGLU = Fit(name="Besiroglu 2024", irreducible=1.8172, model_scale=482.01, data_scale=2085.43, model_exponent=0.3478,
-                data_exponent=0.3658, source="Besiroglu2024, the same runs fitted again")  # fmt: skip
+HOFFMANN_PRINTED = Fit(
+    name="Hoffmann 2022, as printed",
+    irreducible=1.69,
+    model_scale=406.4,
+    data_scale=410.7,
+    model_exponent=0.34,
+    data_exponent=0.28,
+    source="Hoffmann2022, eq. 10",
+)
+HOFFMANN = Fit(
+    name="Hoffmann 2022",
+    irreducible=1.69337368,
+    model_scale=406.401018,
+    data_scale=410.722827,
+    model_exponent=0.33917084,
+    data_exponent=0.2849083,
+    source="Hoffmann2022, eq. 10, unrounded as in its TeX source",
+)
+BESIROGLU = Fit(
+    name="Besiroglu 2024",
+    irreducible=1.8172,
+    model_scale=482.01,
+    data_scale=2085.43,
+    model_exponent=0.3478,
+    data_exponent=0.3658,
+    source="Besiroglu2024, the same runs fitted again",
+)
 FITS = {fit.name: fit for fit in (BESIROGLU, HOFFMANN, HOFFMANN_PRINTED)}
 KAPLAN = "Kaplan 2020"
 LARGEST = 1e40  # FLOP: beyond any budget
 
 
 class Optimum(Struct, frozen=True, kw_only=True):
-    """The best model and data for a compute budget, by one fit. `loss` is None where the fit has none of both together."""
+    """The best model and data for a compute budget, by one fit. `loss` is None where the fit has none of both
+    together.
+    """
 
     fit: str
     parameters: Term
@@ -52,9 +80,9 @@ class Optimum(Struct, frozen=True, kw_only=True):
 class Overtraining(Struct, frozen=True, kw_only=True):
     """A model beside the best one, by one fit.
 
-    `loss` of this model, `best_loss` of the best one for the same compute; `same_loss_compute`: what the best model for it needs
-    to be as good as this one; `factor`: this model's compute over that, never below 1: the price of a smaller model to serve
-    (or of one that saw too little).
+    `loss` of this model, `best_loss` of the best one for the same compute; `same_loss_compute`: what the best model for
+    it needs to be as good as this one; `factor`: this model's compute over that, never below 1: the price of a smaller
+    model to serve (or of one that saw too little).
     """
 
     fit: str
@@ -73,8 +101,12 @@ def optima(compute: Number) -> dict[str, Optimum]:
     """The best parameters and tokens for a compute budget [FLOP], by each published fit, the one to prefer first."""
     _check("compute", compute, LARGEST)
     found = {name: _optimum(fit, compute) for name, fit in FITS.items()}
-    found[KAPLAN] = Optimum(fit=KAPLAN, parameters=Term.of("best parameters", f.kaplan_optimal_parameters, C=compute),
-                            tokens=Term.of("best tokens", f.kaplan_optimal_tokens, C=compute), loss=None)  # fmt: skip
+    found[KAPLAN] = Optimum(
+        fit=KAPLAN,
+        parameters=Term.of("best parameters", f.kaplan_optimal_parameters, C=compute),
+        tokens=Term.of("best tokens", f.kaplan_optimal_tokens, C=compute),
+        loss=None,
+    )
     return found
 
 
@@ -94,9 +126,12 @@ def overtraining(num_parameters: Number, tokens: Number) -> dict[str, Overtraini
             **fit.frontier,
         )
         found[name] = Overtraining(
-            fit=name, optimum=_optimum(fit, work.value), loss=_loss("loss of this model", fit, num_parameters, tokens), same_loss_compute=same,
+            fit=name,
+            optimum=_optimum(fit, work.value),
+            loss=_loss("loss of this model", fit, num_parameters, tokens),
+            same_loss_compute=same,
             factor=Term.ratio("compute over that of the best model that is as good", "", work, same),
-        )  # fmt: skip
+        )
     return found
 
 

@@ -1,7 +1,8 @@
 """The cache of one request: what the architecture keeps, and what an engine that pages sets aside for it.
 
 An engine that pages takes the caches of all layers from one pool of equal blocks. Layers of one kind (full attention, a
-window, a recurrent state) are dealt into groups of equally many layers; a block holds some tokens of all layers of one group.
+window, a recurrent state) are dealt into groups of equally many layers; a block holds some tokens of all layers of one
+group.
 """
 
 from collections.abc import Callable
@@ -21,7 +22,9 @@ Width = Callable[[Cache], float]  # bytes of one number
 
 
 class Kind(Struct, frozen=True, eq=False):
-    """Layers whose caches live equally long: all tokens, a window of them, or a state. `layers`: (how many, caches of one)."""
+    """Layers whose caches live equally long: all tokens, a window of them, or a state. `layers`: (how many, caches
+    of one).
+    """
 
     window: int | None
     is_state: bool
@@ -39,7 +42,9 @@ class Kind(Struct, frozen=True, eq=False):
 
 
 def kinds(stage: Stage, windows: bool = True) -> tuple[Kind, ...]:
-    """The layers of a stage by what they keep. A layer with caches of two kinds is in both. Without `windows` they keep every token."""
+    """The layers of a stage by what they keep. A layer with caches of two kinds is in both. Without `windows` they
+    keep every token.
+    """
     found: dict[tuple[int | None, bool], list[tuple[int, tuple[Cache, ...]]]] = {}
     for block, count in stage.layers:
         for op in block.ops:
@@ -60,7 +65,9 @@ def _by_life(caches: tuple[Cache, ...]) -> dict[tuple[int | None, bool], tuple[C
 
 
 class RequestCache:
-    """The cache of one request of `s` tokens on one of `t` tensor ranks; `width` gives the bytes of one number of a cache."""
+    """The cache of one request of `s` tokens on one of `t` tensor ranks; `width` gives the bytes of one number of a
+    cache.
+    """
 
     def __init__(self, s: Number, t: Number, width: Width):
         self.s, self.t, self.width = s, t, width
@@ -71,7 +78,9 @@ class RequestCache:
 
     def growth(self, stage: Stage, name: str) -> Term:
         """What one more token of context adds to it: layers whose window is not yet full."""
-        return _layers(name, stage, lambda cache: self._grown(cache, cache.window) if isinstance(cache, TokenCache) else None)  # fmt: skip
+        return _layers(
+            name, stage, lambda cache: self._grown(cache, cache.window) if isinstance(cache, TokenCache) else None
+        )
 
     def _cached(self, cache: Cache, held: Number, window: int | None = None) -> Term:
         """`held` tokens of it, at most a window's."""
@@ -79,12 +88,23 @@ class RequestCache:
         if isinstance(cache, StateCache):
             return Term.of(cache.name, f.state_cache_bytes, x=cache.elements, w=w, t=self.t, k=heads)
         r = held if window is None else window
-        return Term.of(cache.name, f.token_cache_bytes, x=cache.elements, w=w, s=held, r=r, j=cache.stride, t=self.t, k=heads)  # fmt: skip
+        return Term.of(
+            cache.name, f.token_cache_bytes, x=cache.elements, w=w, s=held, r=r, j=cache.stride, t=self.t, k=heads
+        )
 
     def _grown(self, cache: TokenCache, window: Number | None) -> Term:
         r = self.s + 1 if window is None else window
-        return Term.of(cache.name, g.token_growth_bytes, x=cache.elements, w=self.width(cache), s=self.s, r=r, j=cache.stride,
-                       t=self.t, k=max(cache.heads, 1))  # fmt: skip
+        return Term.of(
+            cache.name,
+            g.token_growth_bytes,
+            x=cache.elements,
+            w=self.width(cache),
+            s=self.s,
+            r=r,
+            j=cache.stride,
+            t=self.t,
+            k=max(cache.heads, 1),
+        )
 
 
 class PagedCache(RequestCache):
@@ -103,10 +123,14 @@ class PagedCache(RequestCache):
                 Term.product(kind.name, "bytes", layers, self._blocks(kind, B), page) for kind, layers, B in shared
             ]
             return Term.sum(name, *parts, unit="bytes")
-        return Term.sum(name, *(self._alone(kind, count, caches) for kind in found for count, caches in kind.layers), unit="bytes")  # fmt: skip
+        return Term.sum(
+            name, *(self._alone(kind, count, caches) for kind in found for count, caches in kind.layers), unit="bytes"
+        )
 
     def growth(self, stage: Stage, name: str) -> Term:
-        """What one more token of context adds to it on average: nothing where a window and what is in flight are full."""
+        """What one more token of context adds to it on average: nothing where a window and what is in flight are
+        full.
+        """
         found = kinds(stage, self.paging.windows)
         parts = []
         if self._shares_blocks(found):
@@ -145,7 +169,9 @@ class PagedCache(RequestCache):
         return Term.product(kind.name, "bytes", layer_count(count), one)
 
     def _groups(self, found: tuple[Kind, ...]) -> tuple[Term, list[tuple[Kind, Term, Number]]]:
-        """A block of one layer, and for each kind its layers, dealt into whole groups, and the tokens that a block holds."""
+        """A block of one layer, and for each kind its layers, dealt into whole groups, and the tokens that a block
+        holds.
+        """
         block = self._block_tokens(found)
         own = {kind: self._page(kind, block) for kind in found}
         page = Term.max("one block of one layer", *own.values())
@@ -195,5 +221,7 @@ def _layers(name: str, stage: Stage, one_cache: Callable[[Cache], Term | None]) 
 
 
 def _stretched(block: Number, own: Number, page: Number) -> Number:
-    """Tokens of a block of a kind whose layers are narrower: as many times more as its page divides the common one, else no more."""
+    """Tokens of a block of a kind whose layers are narrower: as many times more as its page divides the common one,
+    else no more.
+    """
     return block * (1 + (page // own - 1) * (page % own == 0))

@@ -22,7 +22,9 @@ SETTINGS = (
 
 
 def check_heads(model: Model, t: int, ranks: int, engine: ServingRuntime) -> None:
-    """Tensor ranks that the engine's layers cannot share the query heads among, with its own rule. `ranks`: there is room for."""
+    """Tensor ranks that the engine's layers cannot share the query heads among, with its own rule. `ranks`: there is
+    room for.
+    """
     rule = engine.heads_rule
     if not rule or t == 1:
         return
@@ -33,13 +35,16 @@ def check_heads(model: Model, t: int, ranks: int, engine: ServingRuntime) -> Non
         if count % t:
             nearest = near(t, [n for n in divisors(ranks) if shares_heads(model, n)])
             raise InvalidPlan(
-                f"tensor_parallel_size must divide num_attention_heads of {model.name} ({count}) under {engine.name}. Got {t}. "
+                f"tensor_parallel_size must divide num_attention_heads of {model.name} ({count}) under "
+                f"{engine.name}. Got {t}. "
                 f"Nearest: {nearest}. ({rule}.)"
             )
 
 
 def stored_format(model: Model, weights: str | None) -> str:
-    """What the weights are stored in, by a name that engines are asked about; nothing where it is a mixture without one."""
+    """What the weights are stored in, by a name that engines are asked about; nothing where it is a mixture without
+    one.
+    """
     stored = storage(model, weights)
     if is_gguf_type(stored):
         return "gguf"
@@ -75,11 +80,13 @@ def _check_machine(found: str, engine: ServingRuntime, accelerator: Accelerator)
     nearest = [name for name in others if loads(serving_runtime(name), found)] or others
     if engine.vendors:
         raise InvalidPlan(
-            f"engine: {engine.version} runs on accelerators of {', '.join(engine.vendors)}. Got {accelerator.name} of {accelerator.vendor}. "
+            f"engine: {engine.version} runs on accelerators of {', '.join(engine.vendors)}. Got "
+            f"{accelerator.name} of {accelerator.vendor}. "
             f"Nearest: {', '.join(nearest)}."
         )
     raise InvalidPlan(
-        f"engine: {engine.version} has no backend for a {accelerator.kind} of {accelerator.vendor} ({engine.backends_source}). "
+        f"engine: {engine.version} has no backend for a {accelerator.kind} of {accelerator.vendor} "
+        f"({engine.backends_source}). "
         f"Got {accelerator.name}. Nearest: {', '.join(nearest)}."
     )
 
@@ -97,19 +104,22 @@ def check_format(model: Model, weights: str | None, engine: ServingRuntime, acce
         )
     if engine.no_metal and accelerator.kind == "apple" and found.startswith(engine.no_metal):
         raise InvalidPlan(
-            f"weights: {engine.version} has no Metal kernels for {found} ({engine.no_metal_source}). Got {accelerator.name}. Nearest: q4_k_m or q8_0 under llama.cpp."
+            f"weights: {engine.version} has no Metal kernels for {found} ({engine.no_metal_source}). Got "
+            f"{accelerator.name}. Nearest: q4_k_m or q8_0 under llama.cpp."
         )
     old = next((names for prefix, names in engine.too_old.items() if found.startswith(prefix)), ())
     if accelerator.generation in old:
         raise InvalidPlan(
-            f"weights: {engine.version} has no kernels of {found} for {accelerator.generation} ({engine.too_old_source}). Got {accelerator.name}. "
+            f"weights: {engine.version} has no kernels of {found} for {accelerator.generation} "
+            f"({engine.too_old_source}). Got {accelerator.name}. "
             "Nearest: gptq, or q8_0 or q4_k_m under llama.cpp."
         )
     need = next((peak for prefix, peak in engine.peaks.items() if found.startswith(prefix)), None)
     if need and accelerator.dense_flops and need not in accelerator.dense_flops:
         other = "fp8" if need == "fp4" and "fp8" in accelerator.dense_flops else "awq"
         raise InvalidPlan(
-            f"weights: {engine.version} needs an accelerator with {need} arithmetic for {found} ({engine.formats_source}), and "
+            f"weights: {engine.version} needs an accelerator with {need} arithmetic for {found} "
+            f"({engine.formats_source}), and "
             f"{accelerator.name} has none. Nearest: {other}, or another engine."
         )
 
@@ -124,7 +134,8 @@ def check_layers(kept: int | None) -> None:
     """llama.cpp's -ngl 0 is a machine without the accelerator, as far as weights and cache go."""
     if kept == 0:
         raise InvalidPlan(
-            "layers_on_accelerator must be from 1, which is the head alone. Got 0: with all layers on the processor, that is the machine. "
+            "layers_on_accelerator must be from 1, which is the head alone. Got 0: with all layers on the "
+            "processor, that is the machine. "
             "Name it: --on desktop-ddr5-64gb, --on epyc-9654, ..."
         )
 

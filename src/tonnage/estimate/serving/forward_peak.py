@@ -1,4 +1,6 @@
-"""The peak of one forward pass of an engine: a full batch of tokens through the widest layer, then the sampler on every request."""
+"""The peak of one forward pass of an engine: a full batch of tokens through the widest layer, then the sampler on
+every request.
+"""
 
 from tonnage.architectures import Block, Model
 from tonnage.estimate.serving.activations import widest
@@ -18,12 +20,20 @@ _KERNELS = Kernels(attention="flash", fused_norm=True, fused_activation=True)
 
 
 class ForwardPass:
-    """One pass of `limits` on the ranks of a stage; `width`: bytes of an activation, `weights`: what they are stored in, `sampled`:
-    requests that the sampler sees."""
+    """One pass of `limits` on the ranks of a stage; `width`: bytes of an activation, `weights`: what they are stored
+    in, `sampled`: requests that the sampler sees.
+    """
 
     def __init__(
-        self, model: Model, engine: ServingRuntime, limits: Limits, shares: Shares, width: int, weights: str, sampled: Number
-    ):  # fmt: skip
+        self,
+        model: Model,
+        engine: ServingRuntime,
+        limits: Limits,
+        shares: Shares,
+        width: int,
+        weights: str,
+        sampled: Number,
+    ):
         self.model, self.engine, self.limits, self.shares, self.width = model, engine, limits, shares, width
         self.sampled = sampled
         self.keeps_experts = engine.keeps_expert_workspace and not any(name in weights for name in engine.bare_experts)
@@ -34,7 +44,9 @@ class ForwardPass:
         head = next((op for op in stage.ops if isinstance(op, Head)), None)
         if head is not None and stage.is_last:
             moments.append(self._sampler(head))
-        return Term.sum("activations", Term.max("peak of a pass", *moments), *self._staying(stage, accelerator), unit="bytes")  # fmt: skip
+        return Term.sum(
+            "activations", Term.max("peak of a pass", *moments), *self._staying(stage, accelerator), unit="bytes"
+        )
 
     def _batch(self, name: str, numbers: Number, *, cut: bool = False) -> Term:
         if cut:
@@ -61,20 +73,44 @@ class ForwardPass:
         engine, sampled, h = self.engine, self.sampled, self.model.hidden_size
         parts = [
             self._batch("hidden states of the batch", h * (1 if engine.sampled_streams else 2)),
-            Term.of("logits, probabilities and noise", g.sampler_bytes, V=head.vocab_size, R=sampled, w=engine.logits_bytes),
-        ]  # fmt: skip
+            Term.of(
+                "logits, probabilities and noise", g.sampler_bytes, V=head.vocab_size, R=sampled, w=engine.logits_bytes
+            ),
+        ]
         if engine.sampled_streams:
-            parts.append(Term.of("hidden states that are sampled", g.batch_bytes, x=engine.sampled_streams * h, w=self.width, T=sampled))  # fmt: skip
+            parts.append(
+                Term.of(
+                    "hidden states that are sampled",
+                    g.batch_bytes,
+                    x=engine.sampled_streams * h,
+                    w=self.width,
+                    T=sampled,
+                )
+            )
         if engine.sampler_rows:
-            parts.append(Term.of("rows of the top-k and top-p kernel", g.sampler_row_bytes, V=head.vocab_size, R=sampled, n=engine.sampler_rows))  # fmt: skip
+            parts.append(
+                Term.of(
+                    "rows of the top-k and top-p kernel",
+                    g.sampler_row_bytes,
+                    V=head.vocab_size,
+                    R=sampled,
+                    n=engine.sampler_rows,
+                )
+            )
         return Term.sum("sampler", *parts, unit="bytes")
 
     def _staying(self, stage: Stage, accelerator: Accelerator | None) -> list[Term]:
-        """What is allocated in the first pass and not freed: workspaces, and what a pass over images leaves for the profile."""
+        """What is allocated in the first pass and not freed: workspaces, and what a pass over images leaves for the
+        profile.
+        """
         made = []
         size = workspace_bytes(self.engine, accelerator)
         if size:
-            made.append(_fixed("workspace of the matrix products", size, "PyTorch, aten/src/ATen/cuda/CublasHandlePool.cpp", "rule"))  # fmt: skip
+            made.append(
+                _fixed(
+                    "workspace of the matrix products", size, "PyTorch, aten/src/ATen/cuda/CublasHandlePool.cpp", "rule"
+                )
+            )
         if self.keeps_experts:
             mixtures = [op for block, _ in stage.layers for op in block.ops if isinstance(op, MoE)]
             numbers = max((self._expert_workspace(op) for op in mixtures), default=0)
@@ -87,8 +123,9 @@ class ForwardPass:
         return made
 
     def _expert_workspace(self, op: MoE) -> Number:
-        """vLLM, vllm/model_executor/layers/fused_moe/fused_moe.py, TritonExperts.workspace_shapes: two tensors of each chosen expert's
-        widest input and output."""
+        """vLLM, vllm/model_executor/layers/fused_moe/fused_moe.py, TritonExperts.workspace_shapes: two tensors of
+        each chosen expert's widest input and output.
+        """
         h = op.latent_size or op.hidden_size
         inside = op.intermediate_size / self.shares.q
         return op.top_k * (max(inside, h) + max(inside * (2 if op.gated else 1), h))

@@ -1,4 +1,6 @@
-"""The last of ordered values that is not over: bracketed by doubling, then found along the straight line between, and by halving."""
+"""The last of ordered values that is not over: bracketed by doubling, then found along the straight line between,
+and by halving.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -13,8 +15,8 @@ BEYOND, FURTHER = (
 def largest(values: Sequence[int], over: Over, *, look_beyond: bool = True) -> int | None:
     """The place of the last value that holds, such that the next one does not; None where none does.
 
-    Memory grows with what is looked for, but for a few rules that cut work into more and smaller parts: so values beyond the first that is over are
-    tried too, unless `look_beyond` is off.
+    Memory grows with what is looked for, but for a few rules that cut work into more and smaller parts: so values
+    beyond the first that is over are tried too, unless `look_beyond` is off.
 
     >>> largest(range(0, 100, 5), lambda value: value - 42)
     8

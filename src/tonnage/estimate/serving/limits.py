@@ -1,7 +1,8 @@
 """What a replica holds at most: the longest context of one request, and the most requests at the same time.
 
-`serve`, `serve --for-my-machine` and the tests of `max` share these. Two answers stand side by side: by the estimate, where what is needed is
-at most what is usable, and at the high end of the error band, where measured runs of the same kind fit too.
+`serve`, `serve --for-my-machine` and the tests of `max` share these. Two answers stand side by side: by the estimate,
+where what is needed is at most what is usable, and at the high end of the error band, where measured runs of the same
+kind fit too.
 """
 
 from functools import cache, lru_cache
@@ -31,13 +32,23 @@ def longest_context(model: Model, plan: ServingPlan, cluster: Cluster, made: Ser
     """Tokens of the longest request that fits alone at the high end of the error band, as a term."""
     found = longest_context_tokens(model, plan, cluster, made, usable)
     why = "what the model was made for" if found == (model.context or LONGEST) else "the accelerator's memory"
-    return Term.by("longest context of one request", found, "tokens", basis=made.memory.basis, source="Kwon2023, sec. 4.2", version="1",
-                   procedure="bisection over contexts (estimate.serving_limits)", limit=why)  # fmt: skip
+    return Term.by(
+        "longest context of one request",
+        found,
+        "tokens",
+        basis=made.memory.basis,
+        source="Kwon2023, sec. 4.2",
+        version="1",
+        procedure="bisection over contexts (estimate.serving_limits)",
+        limit=why,
+    )
 
 
 def longest_context_tokens(model: Model, plan: ServingPlan, cluster: Cluster, made: ServingMemory, usable: int) -> int:
-    """Tokens of the longest request that fits alone at the high end of the error band, at most those that the model was made for; one token
-    more does not fit. `made`: the memory of `plan`, from which the search starts; 0 where none fits."""
+    """Tokens of the longest request that fits alone at the high end of the error band, at most those that the model
+    was made for; one token more does not fit. `made`: the memory of `plan`, from which the search starts; 0 where
+    none fits.
+    """
     most = model.context or LONGEST
     if serving_highest(plan.engine, cluster.accelerator, made.memory.value) <= usable and plan.context >= most:
         return most
@@ -51,7 +62,9 @@ def longest_context_tokens(model: Model, plan: ServingPlan, cluster: Cluster, ma
 
 @lru_cache(maxsize=256)
 def _longest(model: Kept, plan: ServingPlan, cluster: Kept, usable: int, most: int, guess: int) -> int:
-    """The last context that fits, 0 where none does: first near the guess, along the straight line of what a token adds."""
+    """The last context that fits, 0 where none does: first near the guess, along the straight line of what a token
+    adds.
+    """
 
     @cache
     def over(context: int) -> float:
@@ -76,17 +89,24 @@ def _longest(model: Kept, plan: ServingPlan, cluster: Kept, usable: int, most: i
 def most_requests(
     model: Model, plan: ServingPlan, cluster: Cluster, made: ServingMemory, usable: int, *, safe: bool = False
 ) -> int:
-    """Requests that each group of ranks of a replica holds at once, each of the whole context; one more does not fit, or the engine lets it wait.
+    """Requests that each group of ranks of a replica holds at once, each of the whole context; one more does not fit,
+    or the engine lets it wait.
     `safe`: at the high end of the error band, else by the estimate."""
     band = serving_band(plan.engine, cluster.accelerator) if safe else None
     room = usable / band.high if band else usable
-    guess = min(max(room - rank.besides_cache.value, 0) // rank.per_request.value for rank in made.ranks if rank.per_request.value)  # fmt: skip
+    guess = min(
+        max(room - rank.besides_cache.value, 0) // rank.per_request.value
+        for rank in made.ranks
+        if rank.per_request.value
+    )
     return _most(Kept(model), replace(plan, concurrency=1), Kept(cluster), usable, int(guess), safe)
 
 
 @lru_cache(maxsize=512)
 def _most(model: Kept, plan: ServingPlan, cluster: Kept, usable: int, guess: int, safe: bool) -> int:
-    """The last number that fits: the guess, which holds where requests need nothing but their cache, else by a search."""
+    """The last number that fits: the guess, which holds where requests need nothing but their cache, else by a
+    search.
+    """
     groups = plan.attention_data_parallel_size
     engine = serving_runtime(plan.engine, plan.engine_version)
     accelerator = cluster.thing.accelerator
@@ -119,7 +139,9 @@ def _over(model: Model, plan: ServingPlan, cluster: Cluster, usable: int, *, saf
 def request_figures(
     model: Model, plan: ServingPlan, cluster: Cluster, made: ServingMemory, usable: int
 ) -> dict[str, Term]:
-    """How many requests, and tokens of cache, fit beside everything else, of all replicas. `safe_concurrency` where an error band is known."""
+    """How many requests, and tokens of cache, fit beside everything else, of all replicas. `safe_concurrency` where
+    an error band is known.
+    """
     held = [rank for rank in made.ranks if rank.per_request.value]
     if not held:
         return {}
@@ -131,7 +153,13 @@ def request_figures(
     replicas = Term.of("replicas", g.replicas, n_copies=plan.data_parallel_size * plan.attention_data_parallel_size)
     engine = serving_runtime(plan.engine, plan.engine_version)
     count = most_requests(model, plan, cluster, made, usable)
-    each = Term.of("concurrent requests of one replica", g.concurrency, U=pool.value, M=size, R=made.limits.requests if engine.queues else MOST)  # fmt: skip
+    each = Term.of(
+        "concurrent requests of one replica",
+        g.concurrency,
+        U=pool.value,
+        M=size,
+        R=made.limits.requests if engine.queues else MOST,
+    )
     room = pool.value
     if each.value != count:  # requests need more than their cache, or the pool shrinks with them
         each, room = _by_search("concurrent requests of one replica", count, made), count * size
@@ -148,5 +176,13 @@ def request_figures(
 
 
 def _by_search(name: str, count: int, made: ServingMemory) -> Term:
-    return Term.by(name, count, "requests", basis=made.memory.basis, source="Kwon2023, sec. 4.2", version="1",
-                   procedure="search over numbers of requests (estimate.serving_limits)", limit="the accelerator's memory")  # fmt: skip
+    return Term.by(
+        name,
+        count,
+        "requests",
+        basis=made.memory.basis,
+        source="Kwon2023, sec. 4.2",
+        version="1",
+        procedure="search over numbers of requests (estimate.serving_limits)",
+        limit="the accelerator's memory",
+    )

@@ -69,7 +69,9 @@ def serving_memory(model: Model, plan: ServingPlan, accelerator: Accelerator | N
 
 
 def stage_memory(model: Model, plan: ServingPlan, accelerator: Accelerator | None, stage: int) -> ServingRank:
-    """Bytes of one rank of one stage alone, as `serving_memory` has them: of a pipeline whose stages are on unlike accelerators."""
+    """Bytes of one rank of one stage alone, as `serving_memory` has them: of a pipeline whose stages are on unlike
+    accelerators.
+    """
     walk = _Replica(model, plan, accelerator, loaded_storage(model, plan), drafting(plan.draft_model))
     return walk.rank(walk.stages[stage])
 
@@ -119,11 +121,13 @@ class _Replica:
             stage.rank,
             memory=Term.sum("serving", weights, cache, activations, communication, overhead),
             per_request=per_request,
-            per_token=Term.sum("one more token", held.growth(stage, "one more token"), *self._of_draft(stage, "growth", "its draft")),
+            per_token=Term.sum(
+                "one more token", held.growth(stage, "one more token"), *self._of_draft(stage, "growth", "its draft")
+            ),
             kept=kept.kept(stage, "one request"),
             kept_per_token=kept.growth(stage, "one more token"),
             besides_cache=Term.sum("besides the cache", weights, activations, communication, overhead),
-        )  # fmt: skip
+        )
 
     def _held(self) -> RequestCache | None:
         """What the engine sets aside for a request; None: what is kept."""
@@ -141,7 +145,9 @@ class _Replica:
         return PagedCache(s, t, self._width, paging, in_flight)
 
     def _pools(self, pools: Pools, alone: bool) -> Pools:
-        """The pools of this plan: without a cache of prefixes a request has one state, for each that may run where their number is said."""
+        """The pools of this plan: without a cache of prefixes a request has one state, for each that may run where
+        their number is said.
+        """
         if alone:
             return replace(pools, state_slots=1, state_share=0 if self.plan.max_num_seqs else pools.state_share)
         tracking = pools.tracking_slots if self.model.architecture in pools.tracked else 0
@@ -201,7 +207,9 @@ class _Replica:
         return parts
 
     def host_memory(self) -> Term | None:
-        """What the engine puts into host memory: layers, the token table, experts, inputs and outputs; weights that were offloaded."""
+        """What the engine puts into host memory: layers, the token table, experts, inputs and outputs; weights that
+        were offloaded.
+        """
         if self.on_host is None:
             if not self.plan.weights_on_host_bytes:
                 return None
@@ -213,7 +221,16 @@ class _Replica:
             each = Term.of("weights of one rank", f.fixed_bytes, source=OFFLOAD, M=self.plan.weights_on_host_bytes)
             return Term.product("host memory", "bytes", Term.of("ranks", g.ranks_of_replica, n=ranks), each)
         held = self._held()
-        cache = Term.product("kv cache", "bytes", Term.of("requests", g.requests, R=self.plan.concurrency), held.kept(self.on_host, "one request")) if held else None  # fmt: skip
+        cache = (
+            Term.product(
+                "kv cache",
+                "bytes",
+                Term.of("requests", g.requests, R=self.plan.concurrency),
+                held.kept(self.on_host, "one request"),
+            )
+            if held
+            else None
+        )
         experts = [part for stage in self.stages for part in self._of_stage(stage, experts_alone=True)]
         inner = Term.sum("weights", *self._of_stage(self.on_host), *experts, unit="bytes")
         cells = self.engine.cells
@@ -228,7 +245,9 @@ class _Replica:
         return Term.product(name or held.name, "bytes", each, held)
 
     def activations(self, stage: Stage) -> Term:
-        """The peak of one forward pass; of the prompts alone where an engine runs them at once, before the answers' cache is there."""
+        """The peak of one forward pass; of the prompts alone where an engine runs them at once, before the answers'
+        cache is there.
+        """
         engine, plan = self.engine, self.plan
         if engine.cells is not None and engine.cells.host_table:
             return compute_buffer(self.model, plan, stage, self.limits, engine.cells)
@@ -262,7 +281,9 @@ class _Replica:
         )
 
     def _sampled(self) -> Number:
-        """Requests that the sampler sees: all that an engine may run when it tries itself out, else those that there are."""
+        """Requests that the sampler sees: all that an engine may run when it tries itself out, else those that there
+        are.
+        """
         tries = self.engine.paging is not None or not self.engine.queues
         return self.limits.requests if tries else minimum(self.plan.concurrency, self.limits.requests)
 
@@ -272,15 +293,28 @@ OFFLOAD = "vLLM, vllm/config/offload.py: cpu_offload_gb; SGLang, sglang/srt/serv
 
 
 def running(plan: ServingPlan, limits: Limits) -> Number:
-    """Requests that have a cache on a rank: an engine that deals it out lets those wait that it does not run; groups of attention share them."""
+    """Requests that have a cache on a rank: an engine that deals it out lets those wait that it does not run; groups
+    of attention share them.
+    """
     each = ceil_div(plan.concurrency, plan.attention_data_parallel_size)
     return minimum(each, limits.requests) if serving_runtime(plan.engine, plan.engine_version).queues else each
 
 
 def draft_plan(plan: ServingPlan) -> ServingPlan:
     """The plan of a draft model: the same engine and ranks, whole on one stage."""
-    return replace(plan, pipeline_parallel_size=1, chunk_layers=(), expert_parallel_size=1, weights=None, draft_tokens=0, draft_model="", lora_adapters=0,
-                   layers_on_accelerator=None, expert_layers_on_host=0, weights_on_host_bytes=0)  # fmt: skip
+    return replace(
+        plan,
+        pipeline_parallel_size=1,
+        chunk_layers=(),
+        expert_parallel_size=1,
+        weights=None,
+        draft_tokens=0,
+        draft_model="",
+        lora_adapters=0,
+        layers_on_accelerator=None,
+        expert_layers_on_host=0,
+        weights_on_host_bytes=0,
+    )
 
 
 def _inside_experts(plan: ServingPlan) -> Number:

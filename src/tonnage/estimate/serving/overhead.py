@@ -34,7 +34,9 @@ class Overhead:
         ]
         outside = self._measured("captured graphs", 0 if engine.graphs_in_share else captured)
         fixed = sum(part.value for part in parts)
-        return Term.sum("runtime overhead", *parts, *self._left_free(fixed, outside, weights, activations), unit="bytes")  # fmt: skip
+        return Term.sum(
+            "runtime overhead", *parts, *self._left_free(fixed, outside, weights, activations), unit="bytes"
+        )
 
     def _measured(self, name: str, size: int) -> list[Term]:
         if not size:
@@ -62,7 +64,9 @@ class Overhead:
         return self.engine.graphs[0 if alone else 1] + layers
 
     def _left_free(self, fixed: Number, outside: list[Term], weights: Term, activations: Term) -> list[Term]:
-        """What the engine leaves free of an accelerator, by how its share is meant; `outside`: what it takes beside that share."""
+        """What the engine leaves free of an accelerator, by how its share is meant; `outside`: what it takes beside
+        that share.
+        """
         engine, share = self.engine, self.share
         if self.accelerator is None or share is None:
             return outside
@@ -75,7 +79,9 @@ class Overhead:
             taken = fixed + weights.value + activations.value
             return [Term.of("left by the cache", e.unshared_bytes, source=engine.source, U=usable, u=share, M=taken)]
         beyond = g.unclaimed_bytes
-        rest = Term.of("beyond the engine's share", beyond, source=engine.source, U=usable, u=share, M=self.plan.reserve_bytes)  # fmt: skip
+        rest = Term.of(
+            "beyond the engine's share", beyond, source=engine.source, U=usable, u=share, M=self.plan.reserve_bytes
+        )
         context = Term.of(
             "accelerator context", f.fixed_bytes, basis="measured", source=engine.overhead_source, M=engine.context
         )

@@ -77,12 +77,20 @@ def _inner(block: Block) -> int:
 
 
 def adapters(plan: ServingPlan, stage: Stage, t: Number, width: float) -> Term:
-    """Low-rank pairs beside every matrix of the layers but routed experts; tensor ranks share the side that they share of the matrix."""
+    """Low-rank pairs beside every matrix of the layers but routed experts; tensor ranks share the side that they
+    share of the matrix.
+    """
     parts = [
-        Term.product(f"{block.name}s", "bytes", layer_count(count),
-                     Term.of("one layer", e.adapter_bytes, A=plan.lora_adapters, rank=plan.lora_rank, x=_adapted(block, t), w=width))
+        Term.product(
+            f"{block.name}s",
+            "bytes",
+            layer_count(count),
+            Term.of(
+                "one layer", e.adapter_bytes, A=plan.lora_adapters, rank=plan.lora_rank, x=_adapted(block, t), w=width
+            ),
+        )
         for block, count in stage.layers
-    ]  # fmt: skip
+    ]
     return Term.sum("adapters", *parts, unit="bytes")
 
 

@@ -22,7 +22,9 @@ def has_host(engine: ServingRuntime, accelerator: Accelerator | None) -> bool:
 def placed(
     model: Model, plan: ServingPlan, engine: ServingRuntime, accelerator: Accelerator | None
 ) -> tuple[tuple[Stage, ...], Stage | None]:
-    """The stages of the accelerators, and what is in host memory: layers that do not fit, and the token table under llama.cpp."""
+    """The stages of the accelerators, and what is in host memory: layers that do not fit, and the token table under
+    llama.cpp.
+    """
     host = has_host(engine, accelerator)
     found = _stages(
         model, plan.pipeline_parallel_size, engine.split, host, plan.layers_on_accelerator, plan.chunk_layers
@@ -48,7 +50,8 @@ def _stages(
 ) -> tuple[Stage, ...]:
     if ranks > model.num_layers:
         raise InvalidPlan(
-            f"pipeline_parallel_size must be from 1 to the {counted(model.num_layers, 'layers')} of {model.name}. Got {ranks}."
+            f"pipeline_parallel_size must be from 1 to the {counted(model.num_layers, 'layers')} of "
+            f"{model.name}. Got {ranks}."
         )
     if host:
         return _with_host(model, ranks, on_accelerator, chunks)
@@ -62,8 +65,10 @@ def _stages(
 
 
 def _with_host(model: Model, ranks: int, on_accelerator: int | None, chunks: tuple[int, ...]) -> tuple[Stage, ...]:
-    """llama.cpp, src/llama-model.cpp, load_tensors: the head counts as one more layer, the last ones are on the accelerators, in even parts;
-    the token table is never, and a tied head has a copy of it. `chunks`: of each accelerator, as --tensor-split says."""
+    """llama.cpp, src/llama-model.cpp, load_tensors: the head counts as one more layer, the last ones are on the
+    accelerators, in even parts; the token table is never, and a tied head has a copy of it. `chunks`: of each
+    accelerator, as --tensor-split says.
+    """
     count = model.num_layers
     slots = count + 1 if on_accelerator is None else min(on_accelerator, count + 1)
     start = count + 1 - slots

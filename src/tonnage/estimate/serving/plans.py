@@ -56,9 +56,21 @@ from tonnage.runtimes.parts.versions import number_of
 from tonnage.spec import Accelerator, Cluster, ServingPlan
 
 GPU_VENDORS = frozenset({"NVIDIA", "AMD", "Intel", "Google", "AWS", "Huawei"})
-COUNTS = ("context", "concurrency", "tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size", "attention_data_parallel_size",
-          "max_num_batched_tokens", "max_num_seqs", "layers_on_accelerator", "expert_layers_on_host", "draft_tokens", "lora_adapters",
-          "lora_rank")  # fmt: skip
+COUNTS = (
+    "context",
+    "concurrency",
+    "tensor_parallel_size",
+    "pipeline_parallel_size",
+    "expert_parallel_size",
+    "attention_data_parallel_size",
+    "max_num_batched_tokens",
+    "max_num_seqs",
+    "layers_on_accelerator",
+    "expert_layers_on_host",
+    "draft_tokens",
+    "lora_adapters",
+    "lora_rank",
+)
 RANK = 16  # of adapters of which nobody says it: vLLM's max_lora_rank
 
 
@@ -90,17 +102,33 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
     check_blocks(model, o.weights, engine, tensor, expert, groups, divisors(room))
     if pipeline > model.num_layers:
         raise InvalidPlan(
-            f"pipeline_parallel_size must be from 1 to the {counted(model.num_layers, 'layers')} of {model.name}. Got {pipeline}. "
-            f"Nearest: {near(pipeline, [n for n in divisors(cluster.size // (tensor * groups)) if n <= model.num_layers])}."
+            f"pipeline_parallel_size must be from 1 to the {counted(model.num_layers, 'layers')} of "
+            f"{model.name}. Got {pipeline}. "
+            "Nearest: "
+            f"{near(pipeline, [n for n in divisors(cluster.size // (tensor * groups)) if n <= model.num_layers])}."
         )
     plan = ServingPlan(
-        context=context, concurrency=_concurrency(data, o, q), tensor_parallel_size=tensor, pipeline_parallel_size=pipeline,
-        expert_parallel_size=expert, attention_data_parallel_size=groups, data_parallel_size=data, weights=o.weights,
-        kv_cache=_kv_cache(model, o, q, engine), engine=engine.name, engine_version=o.engine_version or "",
-        max_num_batched_tokens=o.max_num_batched_tokens, max_num_seqs=o.max_num_seqs, gpu_memory_utilization=o.gpu_memory_utilization,
+        context=context,
+        concurrency=_concurrency(data, o, q),
+        tensor_parallel_size=tensor,
+        pipeline_parallel_size=pipeline,
+        expert_parallel_size=expert,
+        attention_data_parallel_size=groups,
+        data_parallel_size=data,
+        weights=o.weights,
+        kv_cache=_kv_cache(model, o, q, engine),
+        engine=engine.name,
+        engine_version=o.engine_version or "",
+        max_num_batched_tokens=o.max_num_batched_tokens,
+        max_num_seqs=o.max_num_seqs,
+        gpu_memory_utilization=o.gpu_memory_utilization,
         enforce_eager=q.take("enforce_eager", o.enforce_eager, False) if engine.share_of != "nothing" else False,
-        reserve_bytes=o.reserve_bytes, weights_on_host_bytes=o.weights_on_host or 0, host_bandwidth=rate("host_bandwidth", o.host_bandwidth), **_on_host(model, o, q), **_beside(model, o, q),
-    )  # fmt: skip
+        reserve_bytes=o.reserve_bytes,
+        weights_on_host_bytes=o.weights_on_host or 0,
+        host_bandwidth=rate("host_bandwidth", o.host_bandwidth),
+        **_on_host(model, o, q),
+        **_beside(model, o, q),
+    )
     check_cache(model, plan.kv_cache or "", engine, cluster.accelerator)
     if engine.reserve is not None:
         share = static_share(engine.reserve, plan, model, cluster.accelerator)
@@ -113,7 +141,9 @@ def _on_host(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
     """Layers, or their experts, that stay in host memory."""
     said: dict[str, Any] = {}
     if o.layers_on_accelerator is not None:
-        said["layers_on_accelerator"] = q.put("layers_on_accelerator", o.layers_on_accelerator, "given", "the last ones; the head counts as one more")  # fmt: skip
+        said["layers_on_accelerator"] = q.put(
+            "layers_on_accelerator", o.layers_on_accelerator, "given", "the last ones; the head counts as one more"
+        )
     if o.expert_layers_on_host is not None:
         if not expert_counts(model):
             raise NotApplicable(
@@ -121,7 +151,9 @@ def _on_host(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
                 "expert_layers_on_host",
                 ("model",),
             )
-        said["expert_layers_on_host"] = q.put("expert_layers_on_host", o.expert_layers_on_host, "given", "of the first layers")  # fmt: skip
+        said["expert_layers_on_host"] = q.put(
+            "expert_layers_on_host", o.expert_layers_on_host, "given", "of the first layers"
+        )
     return said
 
 
@@ -135,10 +167,14 @@ def _beside(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
         said["acceptance"], said["draft_model"] = o.acceptance or 0, o.draft_model or ""
         if o.acceptance is None:
             q.warn(
-                "acceptance is not said: no guessed token is taken, so that drafts cost time and save none. --acceptance 0.7 says how many are."
+                "acceptance is not said: no guessed token is taken, so that drafts cost time and save none. "
+                "--acceptance 0.7 says how many are."
             )
         if not o.draft_model and not any(branch.kind == "draft" for branch in model.branches):
-            q.warn(f"{model.name} has no layers of multi-token prediction and no --draft-model is named: drafts are taken to need no memory, as n-grams do.")  # fmt: skip
+            q.warn(
+                f"{model.name} has no layers of multi-token prediction and no --draft-model is named: drafts "
+                "are taken to need no memory, as n-grams do."
+            )
     elif o.acceptance is not None:
         raise NotApplicable(
             f"acceptance is of guessed tokens: add draft_tokens or draft_model. Got {o.acceptance:g} alone.",
@@ -147,7 +183,8 @@ def _beside(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
         )
     if o.lora_adapters is not None:
         q.warn(
-            "adapters are counted in memory alone: the time of their products, which grows with those in use, is not in the times."
+            "adapters are counted in memory alone: the time of their products, which grows with those in "
+            "use, is not in the times."
         )
         said["lora_adapters"] = q.put("lora_adapters", o.lora_adapters, "given")
         said["lora_rank"] = q.take("lora_rank", o.lora_rank, RANK, "default", "vLLM's max_lora_rank")
@@ -179,7 +216,10 @@ def _put_limits(engine: ServingRuntime, plan: ServingPlan, cluster: Cluster, q: 
             f"max_num_batched_tokens must be at least max_num_seqs ({plan.max_num_seqs}). Got {limits.tokens}."
         )
     if engine.queues and plan.concurrency > limits.requests * plan.attention_data_parallel_size:
-        q.warn(f"{engine.name} runs at most {limits.requests} requests of a replica at once and lets others wait: --max-num-seqs raises it.")  # fmt: skip
+        q.warn(
+            f"{engine.name} runs at most {limits.requests} requests of a replica at once and lets others "
+            "wait: --max-num-seqs raises it."
+        )
 
 
 def _engine(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> ServingRuntime:
@@ -192,12 +232,14 @@ def _engine(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> S
         q.warn(reason)
     if engine.share_of != "nothing" and not _is_home(cluster.accelerator):
         q.warn(
-            f"{engine.name}'s rules are those of data-centre accelerators; on {cluster.accelerator.name} they may not hold."
+            f"{engine.name}'s rules are those of data-centre accelerators; on {cluster.accelerator.name} "
+            "they may not hold."
         )
     q.put("engine_version", engine.version, "given" if o.engine_version else "runtime", engine.source)
     if o.engine_version:
         q.warn(
-            "engine_version changes memory, batch limits, times and the command; the rates of kernels and scheduler are fitted to all measured releases together."
+            "engine_version changes memory, batch limits, times and the command; the rates of kernels and "
+            "scheduler are fitted to all measured releases together."
         )
     share = o.gpu_memory_utilization
     if engine.share_of == "nothing":
@@ -214,7 +256,9 @@ def _engine(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> S
 
 
 def _usual(model: Model, cluster: Cluster, o: ServingOptions, reason: str) -> tuple[str, Origin, str]:
-    """The engine where nobody says one: llama.cpp for GGUF files and outside of data centres, vLLM where it runs the model."""
+    """The engine where nobody says one: llama.cpp for GGUF files and outside of data centres, vLLM where it runs the
+    model.
+    """
     if is_gguf(model, o.weights):
         return USUAL_AT_HOME, "model", "GGUF files are llama.cpp's"
     if reason:
@@ -248,7 +292,9 @@ def _usual_engine(o: ServingOptions) -> ServingRuntime:
 
 
 def _cannot_run(engine: ServingRuntime, model: Model, version: str) -> str:
-    """Why this engine does not run this model; nothing where nothing is known against it. `version`: as it was asked for, "" for the newest."""
+    """Why this engine does not run this model; nothing where nothing is known against it. `version`: as it was asked
+    for, "" for the newest.
+    """
     last = engine.dropped.get(model.architecture)
     if last == "":
         return f"{engine.version} runs no {model.architecture}."
@@ -289,11 +335,18 @@ def _context(model: Model, cluster: Cluster, o: ServingOptions, q: Question, eng
 def _sizes(
     model: Model, cluster: Cluster, o: ServingOptions, q: Question, engine: ServingRuntime, groups: int
 ) -> tuple[int, int, int]:
-    """Tensor parallelism over the node as far as heads allow, or layers over it; whole replicas for the rest of the cluster."""
+    """Tensor parallelism over the node as far as heads allow, or layers over it; whole replicas for the rest of the
+    cluster.
+    """
     by_layers = engine.cells is not None and engine.cells.by_layers
     spread = min(cluster.accelerators_per_node // (o.tensor_parallel_size or 1), model.num_layers) if by_layers else 1
-    pipeline = q.take("pipeline_parallel_size", o.pipeline_parallel_size, max(spread, 1), "runtime" if spread > 1 else "default",
-                      f"{engine.name} shares layers among accelerators" if spread > 1 else "")  # fmt: skip
+    pipeline = q.take(
+        "pipeline_parallel_size",
+        o.pipeline_parallel_size,
+        max(spread, 1),
+        "runtime" if spread > 1 else "default",
+        f"{engine.name} shares layers among accelerators" if spread > 1 else "",
+    )
     default = (
         1
         if by_layers
@@ -308,13 +361,26 @@ def _sizes(
     tensor = q.take("tensor_parallel_size", o.tensor_parallel_size, default, "model", why)
     each = tensor * pipeline * groups
     if each > cluster.size or cluster.size % each:
-        raise InvalidPlan(_does_not_divide(model, cluster.size, o, {"tensor_parallel_size": tensor, "pipeline_parallel_size": pipeline, "attention_data_parallel_size": groups}))  # fmt: skip
+        raise InvalidPlan(
+            _does_not_divide(
+                model,
+                cluster.size,
+                o,
+                {
+                    "tensor_parallel_size": tensor,
+                    "pipeline_parallel_size": pipeline,
+                    "attention_data_parallel_size": groups,
+                },
+            )
+        )
     data = q.put("replicas", cluster.size // each, "cluster", "uses all accelerators")
     return tensor, pipeline, data
 
 
 def _does_not_divide(model: Model, world: int, o: ServingOptions, sizes: dict[str, int]) -> str:
-    """Of the sizes that were said, as the others follow them: the nearest that divide the accelerators, the heads and the layers as well."""
+    """Of the sizes that were said, as the others follow them: the nearest that divide the accelerators, the heads
+    and the layers as well.
+    """
     above = {name: size for name, size in sizes.items() if size > 1}
     asked = {name: size for name, size in above.items() if getattr(o, name)} or above
 
@@ -331,7 +397,9 @@ def _does_not_divide(model: Model, world: int, o: ServingOptions, sizes: dict[st
 
 
 def _largest_tensor(model: Model, cluster: Cluster, pipeline: int, loads_on: Callable[[int], bool]) -> int:
-    """The most ranks of a node that divide the model's heads, and with the pipeline the cluster, and on which the engine loads the weights."""
+    """The most ranks of a node that divide the model's heads, and with the pipeline the cluster, and on which the
+    engine loads the weights.
+    """
     for size in range(cluster.accelerators_per_node, 1, -1):
         fits = cluster.accelerators_per_node % size == 0 and cluster.size % (size * pipeline) == 0
         if fits and shares_heads(model, size) and loads_on(size):
@@ -344,8 +412,14 @@ def _kv_cache(model: Model, o: ServingOptions, q: Question, engine: ServingRunti
     own = engine.own_kv_cache or {"float32": "fp32", "float16": "fp16"}.get(model.dtype or "", "bf16")
     asked = ("auto" if o.kv_cache is None else o.kv_cache).strip().lower().removeprefix("torch.")
     if asked == "auto":
-        return str(q.put("kv_cache", own, "given" if o.kv_cache else "runtime" if engine.own_kv_cache else "model",
-                         f"{engine.name}'s default" if engine.own_kv_cache else "as wide as the activations"))  # fmt: skip
+        return str(
+            q.put(
+                "kv_cache",
+                own,
+                "given" if o.kv_cache else "runtime" if engine.own_kv_cache else "model",
+                f"{engine.name}'s default" if engine.own_kv_cache else "as wide as the activations",
+            )
+        )
     choices = {own: own, **engine.kv_cache}
     named = ALIASES.get(asked, asked)
     found = choices.get(asked) or next(
@@ -378,8 +452,18 @@ def serving_figures(
     model: Model, made: ServingMemory, plan: ServingPlan, cluster: Cluster, usable: int
 ) -> dict[str, Term]:
     """The cache of a token and of a request before any sharding, and how many requests fit beside everything else."""
-    alone = replace(plan, concurrency=1, tensor_parallel_size=1, pipeline_parallel_size=1, chunk_layers=(), expert_parallel_size=1, attention_data_parallel_size=1,
-                    layers_on_accelerator=None, draft_tokens=0, draft_model="")  # fmt: skip
+    alone = replace(
+        plan,
+        concurrency=1,
+        tensor_parallel_size=1,
+        pipeline_parallel_size=1,
+        chunk_layers=(),
+        expert_parallel_size=1,
+        attention_data_parallel_size=1,
+        layers_on_accelerator=None,
+        draft_tokens=0,
+        draft_model="",
+    )
     figures = dict(_unsharded(Kept(model), alone))
     if made.host is not None:
         figures["host_memory"] = made.host

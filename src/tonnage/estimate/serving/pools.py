@@ -1,4 +1,6 @@
-"""The cache of one request under engines that do not share equal blocks among kinds of layers: pools of tokens, and cells."""
+"""The cache of one request under engines that do not share equal blocks among kinds of layers: pools of tokens, and
+cells.
+"""
 
 from tonnage.estimate.serving.cache import Cache, Kind, RequestCache, Width, kinds
 from tonnage.estimate.step.rank import Stage, layer_count
@@ -36,13 +38,19 @@ class PooledCache(RequestCache):
             name,
             Term.of("states, as a part of all pools", e.split_pool_bytes, M=state.value, u=u),
             Term.of("tokens, as a part of all pools", e.split_pool_bytes, M=held.value, u=1 - u),
-        )  # fmt: skip
+        )
 
     def growth(self, stage: Stage, name: str) -> Term:
         """What one more token adds: of every pool its part, and nothing while states or windows take more."""
         now = self.kept(stage, name)
         more = PooledCache(self.s + 1, self.t, self.width, self.pools).kept(stage, name)
-        return Term.of(name, e.reserve_left_bytes, source="SGLang, sglang/srt/model_executor/pool_configurator.py", U=more.value, M=now.value)  # fmt: skip
+        return Term.of(
+            name,
+            e.reserve_left_bytes,
+            source="SGLang, sglang/srt/model_executor/pool_configurator.py",
+            U=more.value,
+            M=now.value,
+        )
 
     def _tokens(self, found: list[Kind], name: str) -> Term:
         windows = [kind for kind in found if kind.window is not None and self.pools.window_share]
@@ -53,7 +61,11 @@ class PooledCache(RequestCache):
             return Term.product(name, "bytes", pages, Term.sum("one token", *parts, unit="bytes"))
         share = self.pools.window_share if full else 1
         ratio = Term.of("tokens of the pool of windows for each", e.window_token_share, u=share)
-        parts.append(Term.product("windows", "bytes", ratio, Term.sum("one token", *(self._layers_of(kind, 1) for kind in windows))))  # fmt: skip
+        parts.append(
+            Term.product(
+                "windows", "bytes", ratio, Term.sum("one token", *(self._layers_of(kind, 1) for kind in windows))
+            )
+        )
         reach = max(kind.window or 0 for kind in windows)
         if full:
             held = Term.of("tokens of the pools", e.pool_share_tokens, s=self.s, r=reach, B=B, u=share)
@@ -63,8 +75,18 @@ class PooledCache(RequestCache):
 
     def _layers_of(self, kind: Kind, tokens: Number) -> Term:
         """All layers of a kind, so many tokens of them; of what several tokens share its part."""
-        return Term.sum(kind.name, *(Term.product("layers", "bytes", layer_count(count), Term.sum("one layer", *(self._part(each, tokens) for each in caches)))
-                                     for count, caches in kind.layers))  # fmt: skip
+        return Term.sum(
+            kind.name,
+            *(
+                Term.product(
+                    "layers",
+                    "bytes",
+                    layer_count(count),
+                    Term.sum("one layer", *(self._part(each, tokens) for each in caches)),
+                )
+                for count, caches in kind.layers
+            ),
+        )
 
     def _part(self, cache: Cache, tokens: Number) -> Term:
         """One token of it, on the average where several share an entry."""
@@ -81,7 +103,11 @@ class CellCache(RequestCache):
         self.cells, self.batch = cells, batch
 
     def kept(self, stage: Stage, name: str) -> Term:
-        return Term.sum(name, *(self._one(kind, count, caches) for kind in kinds(stage) for count, caches in kind.layers), unit="bytes")  # fmt: skip
+        return Term.sum(
+            name,
+            *(self._one(kind, count, caches) for kind in kinds(stage) for count, caches in kind.layers),
+            unit="bytes",
+        )
 
     def growth(self, stage: Stage, name: str) -> Term:
         """What one more token adds on average: nothing where a window is full."""

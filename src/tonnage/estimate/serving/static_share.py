@@ -1,4 +1,6 @@
-"""SGLang's mem_fraction_static where nobody says it: what it reserves of an accelerator for activations and graphs, by version."""
+"""SGLang's mem_fraction_static where nobody says it: what it reserves of an accelerator for activations and graphs,
+by version.
+"""
 
 from tonnage.architectures import Model
 from tonnage.formulas import engines as e
@@ -21,7 +23,9 @@ VISION, BASE_LAYERS, BASE_WIDTH, SENSITIVITY, LEAST, MOST = (
 def memory_share(
     engine: ServingRuntime, plan: ServingPlan, model: Model | None = None, accelerator: Accelerator | None = None
 ) -> float | None:
-    """The part of the memory that the engine takes for itself; None: it takes what it needs, or nobody says of which accelerator."""
+    """The part of the memory that the engine takes for itself; None: it takes what it needs, or nobody says of which
+    accelerator.
+    """
     if plan.gpu_memory_utilization is not None:
         return plan.gpu_memory_utilization
     if engine.reserve is None or accelerator is None or model is None:
@@ -63,6 +67,8 @@ def _reserved(reserve: Reserve, plan: ServingPlan, model: Model, mib: int) -> Nu
 
 
 def captured(most: int) -> list[int]:
-    """SGLang, sglang/srt/arg_groups/cuda_graph_hook.py, generate_prefill_cuda_graph_batch_sizes: prompts that are captured."""
+    """SGLang, sglang/srt/arg_groups/cuda_graph_hook.py, generate_prefill_cuda_graph_batch_sizes: prompts that are
+    captured.
+    """
     steps = ((4, 32, 4), (48, 256, 16), (288, 512, 32), (576, 1024, 64), (1280, 4096, 256), (4608, most, 512))
     return [size for first, last, step in steps for size in range(first, last + 1, step) if size <= most]

@@ -14,8 +14,9 @@ class Limits(Struct, frozen=True):
 
 
 def batch_limits(engine: ServingRuntime, plan: ServingPlan, accelerator: Accelerator | None) -> Limits:
-    """What the plan says, else the engine's defaults on this accelerator, bounded as vLLM bounds them: no pass is larger than
-    all requests at full length, and no more requests run than a pass has tokens."""
+    """What the plan says, else the engine's defaults on this accelerator, bounded as vLLM bounds them: no pass is
+    larger than all requests at full length, and no more requests run than a pass has tokens.
+    """
     limit = next(each for each in engine.limits if _holds(each, accelerator, plan.context))
     ranks = plan.tensor_parallel_size * plan.pipeline_parallel_size if limit.each_rank else 1
     requests = plan.max_num_seqs or limit.requests * ranks or plan.concurrency

@@ -1,4 +1,6 @@
-"""Speculative decoding: passes that check several guessed tokens of each request, and the passes of who guesses them."""
+"""Speculative decoding: passes that check several guessed tokens of each request, and the passes of who guesses
+them.
+"""
 
 from tonnage.architectures import Model
 from tonnage.estimate.serving.memory import draft_plan
@@ -12,8 +14,9 @@ from tonnage.spec import Cluster, ServingPlan
 
 
 class Drafted:
-    """Passes of a replica that drafts `tokens` ahead: `checks` takes them all in one pass, and `guesses` is run before it for each (None: guessing costs
-    nothing, as n-grams do)."""
+    """Passes of a replica that drafts `tokens` ahead: `checks` takes them all in one pass, and `guesses` is run
+    before it for each (None: guessing costs nothing, as n-grams do).
+    """
 
     def __init__(self, checks: PassTime, guesses: PassTime | None, tokens: int):
         self.checks, self.guesses, self.tokens = checks, guesses, tokens

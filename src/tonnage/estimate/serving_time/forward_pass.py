@@ -1,4 +1,6 @@
-"""Seconds of one forward pass of a replica: what its requests and prompts make each kernel read and compute. All numbers may be arrays."""
+"""Seconds of one forward pass of a replica: what its requests and prompts make each kernel read and compute. All
+numbers may be arrays.
+"""
 
 from functools import reduce
 from typing import NamedTuple
@@ -40,8 +42,9 @@ class Spent(NamedTuple):
 
 
 class MicroBatches(NamedTuple):
-    """How many micro-batches the prompts of a pass make, and how many its requests that decode. `drains`: the pipeline runs empty before the next
-    pass begins; else others follow at once."""
+    """How many micro-batches the prompts of a pass make, and how many its requests that decode. `drains`: the
+    pipeline runs empty before the next pass begins; else others follow at once.
+    """
 
     prompts: Number
     requests: Number
@@ -49,7 +52,9 @@ class MicroBatches(NamedTuple):
 
 
 class PassTime:
-    """Passes of one replica of `plan`: `works` of its stages. `tokens_each`: of an answer that a pass gives each request."""
+    """Passes of one replica of `plan`: `works` of its stages. `tokens_each`: of an answer that a pass gives each
+    request.
+    """
 
     tokens_each: Number = 1
 
@@ -76,16 +81,21 @@ class PassTime:
 
     @property
     def knows_prompts(self) -> bool:
-        """Whether prompts can be timed: a source gives a peak of 16 or 32 bit. Without one, passes of a few tokens can be, which reading bounds."""
+        """Whether prompts can be timed: a source gives a peak of 16 or 32 bit. Without one, passes of a few tokens
+        can be, which reading bounds.
+        """
         return any(name in self.chip.dense_flops for name in WIDE)
 
     def seconds(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Number:
-        """Of a pass with `prompt_tokens` tokens of prompts that attend to `prompt_keys` keys in all, and with `requests` that decode a token
-        each over `keys` tokens of context in all."""
+        """Of a pass with `prompt_tokens` tokens of prompts that attend to `prompt_keys` keys in all, and with
+        `requests` that decode a token each over `keys` tokens of context in all.
+        """
         return self.spent(prompt_tokens, prompt_keys, requests, keys).seconds
 
     def spent(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Spent:
-        """The same by what spends it. A micro-batch passes the stages of a pipeline one after the other, several at once."""
+        """The same by what spends it. A micro-batch passes the stages of a pipeline one after the other, several at
+        once.
+        """
         checked = self.plan.draft_tokens + 1  # tokens of a request in a pass: those that were guessed ahead with it
         total = self._through(prompt_tokens, prompt_keys, requests, keys)
         done = total.seconds
@@ -124,13 +134,17 @@ class PassTime:
 
     @property
     def _is_cut_into_ubatches(self) -> bool:
-        """Whether a pass is cut into micro-batches of -ub tokens, as llama.cpp does, and the next pass begins when all are through."""
+        """Whether a pass is cut into micro-batches of -ub tokens, as llama.cpp does, and the next pass begins when
+        all are through.
+        """
         return self.runtime.cells is not None and self.runtime.cells.by_layers
 
     def _through_ubatches(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Spent:
-        """Of all stages: first the micro-batches of the requests that decode, filled up with tokens of prompts, then the rest of the prompts.
+        """Of all stages: first the micro-batches of the requests that decode, filled up with tokens of prompts, then
+        the rest of the prompts.
 
-        Prompts that share a pass do not spread the decoding requests over more micro-batches: a pass with more tokens takes longer.
+        Prompts that share a pass do not spread the decoding requests over more micro-batches: a pass with more tokens
+        takes longer.
         """
         p, decoded = self.plan.pipeline_parallel_size, requests * (self.plan.draft_tokens + 1)
         mixed = maximum(decoded / self.budget, 1)
@@ -213,8 +227,15 @@ class PassTime:
         return self.plan.tensor_parallel_size * self.plan.attention_data_parallel_size
 
     def _stage(
-        self, work: Work, prompt_tokens: Number, prompt_keys: Number, requests: Number, checked: int, keys: Number, a: Number
-    ) -> Spent:  # fmt: skip
+        self,
+        work: Work,
+        prompt_tokens: Number,
+        prompt_keys: Number,
+        requests: Number,
+        checked: int,
+        keys: Number,
+        a: Number,
+    ) -> Spent:
         decoded = requests * checked
         tokens = (prompt_tokens + decoded) / a
         products = sum((self._product(each, tokens) for each in work.products), 0.0)
@@ -256,7 +277,9 @@ class PassTime:
         return f.product_seconds.evaluate(tau_read=read, tau_math=arithmetic) + each.kernels * kernel
 
     def _arithmetic(self, flops: Number, compute: str, share: float) -> Number:
-        """Seconds of arithmetic; nothing where no source gives a peak: reading bounds what few tokens pass on any machine (see `knows_prompts`)."""
+        """Seconds of arithmetic; nothing where no source gives a peak: reading bounds what few tokens pass on any
+        machine (see `knows_prompts`).
+        """
         if not self.knows_prompts:
             return 0.0
         return compute_seconds.evaluate(C=flops, n=1, P=self.chip.peak(compute), u=share)
@@ -287,7 +310,7 @@ class PassTime:
 
     def _attention(
         self, each: Attending, prompt_tokens: Number, prompt_keys: Number, requests: Number, checked: int, keys: Number
-    ) -> Number:  # fmt: skip
+    ) -> Number:
         held = f.keys_in_reach.evaluate(R=requests, K=keys, r=each.window) if each.window else keys
         read = memory_seconds.evaluate(M=held * each.bytes, W=self.bandwidth, u=self.rates.cache * self.engine.caches)
         decoded = self._arithmetic(held * checked * each.flops, self._wide, self.shares.matrix["bf16"])
@@ -313,7 +336,9 @@ class PassTime:
     # ---- exchanges ----
 
     def _exchanges(self, work: Work, tokens: Number, a: Number) -> Number:
-        """All-reduces over tensor ranks; with attention groups, gathers of tokens before experts and sums behind them instead of every second one."""
+        """All-reduces over tensor ranks; with attention groups, gathers of tokens before experts and sums behind
+        them instead of every second one.
+        """
         t, size = self.plan.tensor_parallel_size, tokens * self.hidden_size * ACTIVATION
         among_all = sum(each.layers for each in work.experts) * ((a > 1) * 1.0)
         inside = self.reduce_seconds(size, t) * (work.reduced - among_all)
@@ -323,7 +348,9 @@ class PassTime:
         return inside + among_all * minimum(gathered, self._dispatched(work.experts, tokens, t * a))
 
     def _dispatched(self, found: tuple[Experts, ...], tokens: Number, ranks: Number) -> Number:
-        """Each token to the ranks of its experts in 8 bit, and back in 16 (DeepEP): cheaper than gathering all tokens where ranks are many."""
+        """Each token to the ranks of its experts in 8 bit, and back in 16 (DeepEP): cheaper than gathering all
+        tokens where ranks are many.
+        """
         if not found:
             return 0.0
         each = found[0]
@@ -332,7 +359,9 @@ class PassTime:
         return there + self.network.dispatch(copies * ACTIVATION, ranks, 1, each.top_k).seconds
 
     def reduce_seconds(self, size: Number, ranks: Number) -> Number:
-        """An all-reduce by an engine's own kernel, in which each rank writes to all others of its node, or by NCCL where that is faster or ranks span nodes."""
+        """An all-reduce by an engine's own kernel, in which each rank writes to all others of its node, or by NCCL
+        where that is faster or ranks span nodes.
+        """
         if not hasattr(ranks, "ndim") and ranks == 1:
             return 0.0
         network = self.network

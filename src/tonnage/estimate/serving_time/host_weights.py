@@ -1,4 +1,6 @@
-"""Weights that stay in host memory: read over the host's link in every pass, or multiplied there by its processors (document C8)."""
+"""Weights that stay in host memory: read over the host's link in every pass, or multiplied there by its processors
+(document C8).
+"""
 
 from tonnage.estimate.serving_time.work import Work
 from tonnage.formulas.time import memory_seconds
@@ -8,7 +10,9 @@ from tonnage.spec import Cluster, ServingPlan
 
 
 class HostWeights:
-    """What of a replica's layers its accelerators do not hold. `layers`, `experts`: the share of all layers, and of layers whose experts are there."""
+    """What of a replica's layers its accelerators do not hold. `layers`, `experts`: the share of all layers, and of
+    layers whose experts are there.
+    """
 
     def __init__(self, plan: ServingPlan, cluster: Cluster, works: tuple[Work, ...]):
         total = sum(work.layers for work in works)
@@ -23,7 +27,9 @@ class HostWeights:
         self.is_used = bool(plan.weights_on_host_bytes) or kept is not None or bool(plan.expert_layers_on_host)
 
     def seconds(self, experts: Number, prompt_tokens: Number) -> Number:
-        """Of a pass that touches `experts` bytes of experts' weights beside the others, as if all were on the accelerators of a rank."""
+        """Of a pass that touches `experts` bytes of experts' weights beside the others, as if all were on the
+        accelerators of a rank.
+        """
         if not self.is_used:
             return 0.0
         moved = minimum(self.plan.weights_on_host_bytes * self.plan.pipeline_parallel_size, self.all_bytes)
@@ -38,11 +44,14 @@ class HostWeights:
         return self.plan.layers_on_accelerator is not None or self.plan.expert_layers_on_host > 0
 
     def _rate(self, prompt_tokens: Number) -> Number:
-        """Bytes a second: of the host's memory in decoding; a prompt's weights also cross the link, where the accelerator multiplies them."""
+        """Bytes a second: of the host's memory in decoding; a prompt's weights also cross the link, where the
+        accelerator multiplies them.
+        """
         own = self.plan.host_bandwidth
         if own is None:
             raise MissingDatum(
-                "the time of layers in host memory needs host_bandwidth, bytes a second of the host's memory (two channels of DDR5-5600: 89.6 GB/s)."
+                "the time of layers in host memory needs host_bandwidth, bytes a second of the host's memory "
+                "(two channels of DDR5-5600: 89.6 GB/s)."
             )
         link = self._link_rate() if self.link is not None else own
         return minimum(own, link) * (prompt_tokens > 0) + own * (prompt_tokens == 0)

@@ -1,4 +1,6 @@
-"""Seconds until a replica's weights are on its accelerators: from disk into host memory, and over the host's links, which overlap."""
+"""Seconds until a replica's weights are on its accelerators: from disk into host memory, and over the host's links,
+which overlap.
+"""
 
 from tonnage.estimate.host.storage import DRIVE_SOURCE, drives_of
 from tonnage.estimate.serving.memory import ServingMemory
@@ -29,8 +31,14 @@ def load_figures(
     if link is not None and not cluster.accelerator.memory.unified:
         source = f"{cluster.accelerator.name}: {link.name}"
         parts.append(
-            Term.of("to the accelerator", t.transfer_seconds, source=source, M=_placed(each, plan).value, W=link.bytes_per_second)
-        )  # fmt: skip
+            Term.of(
+                "to the accelerator",
+                t.transfer_seconds,
+                source=source,
+                M=_placed(each, plan).value,
+                W=link.bytes_per_second,
+            )
+        )
     return {"load_seconds": Term.max("time to load, at best", *parts)}
 
 

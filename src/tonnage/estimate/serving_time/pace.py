@@ -20,8 +20,9 @@ from tonnage.spec import Cluster, Load, ServingPlan
 
 
 class Pace(Struct, frozen=True, eq=False):
-    """`found`: times of one replica; `asked`: what is asked of each. `knows_prompts`: whether prompts have a time: without it there is no rate of all
-    tokens."""
+    """`found`: times of one replica; `asked`: what is asked of each. `knows_prompts`: whether prompts have a time:
+    without it there is no rate of all tokens.
+    """
 
     found: ServingTimes
     replica: Replica
@@ -41,7 +42,9 @@ class Pace(Struct, frozen=True, eq=False):
 
     @property
     def serves(self) -> bool | None:
-        """Whether it keeps within the limits, or keeps up with what comes; None where neither was asked, or nobody can say. As `unserved` judges."""
+        """Whether it keeps within the limits, or keeps up with what comes; None where neither was asked, or nobody
+        can say. As `unserved` judges.
+        """
         if not self.knows_prompts:
             return None
         if self.asked.limited:
@@ -77,14 +80,23 @@ class Pace(Struct, frozen=True, eq=False):
 
 
 def mean_lengths(load: Load) -> tuple[float, float]:
-    """Tokens of a prompt and of an answer, of lengths that are uniform from (1 - spread) to 1; an answer has at least one token."""
+    """Tokens of a prompt and of an answer, of lengths that are uniform from (1 - spread) to 1; an answer has at
+    least one token.
+    """
     half = 1 - load.spread / 2
     return float(load.input_tokens * half), float(1 + (load.output_tokens - 1) * half)
 
 
 def pace_of(
-    model: Model, cluster: Cluster, options: ServingOptions, plan: ServingPlan, made: ServingMemory, usable: int, load: LoadOptions, wanted: Asked
-) -> Pace | None:  # fmt: skip
+    model: Model,
+    cluster: Cluster,
+    options: ServingOptions,
+    plan: ServingPlan,
+    made: ServingMemory,
+    usable: int,
+    load: LoadOptions,
+    wanted: Asked,
+) -> Pace | None:
     """None where not even one request has room; MissingDatum where nobody can say the times."""
     said = replace(lengths(model, options, load), requests=wanted.requests)
     this = asked(plan, options, load, said, Question())
@@ -102,8 +114,9 @@ def keep_context(
     plan: ServingPlan,
     change: dict[str, Any],
 ) -> dict[str, Any]:
-    """The change, with the context that it was estimated with where the command line alone would have another: Ollama's default follows the
-    memory of all accelerators. `options`: as the user gave them."""
+    """The change, with the context that it was estimated with where the command line alone would have another:
+    Ollama's default follows the memory of all accelerators. `options`: as the user gave them.
+    """
     steps = serving_runtime(plan.engine, plan.engine_version).context_steps
     if not steps or options.context is not None or "context" in change:
         return change

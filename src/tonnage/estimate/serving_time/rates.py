@@ -11,11 +11,14 @@ from tonnage.estimate.hardware.rates import Band
 
 
 class Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Seconds of an engine between two passes, and for each request that runs; `prompt`: more of each kernel of a pass with prompts, which no graph
-    replays; `arrive`: from a request until it can run, and from its token back; `kernel`: of the host for each kernel that no graph replays, `quantised`: more for a product whose
-    operands are quantised before, `replays`:
-    decoding is captured in graphs. `floors`: times that kernels take which do little, over those of all engines. `reads`, `packed`, `products`: shares over those of all engines, of memory in reading weights, in reading those that
-    are expanded first, of the peak (`integers`: of 8-bit ones), and of memory in reading the cache (which one that grows a tensor in every pass also copies)."""
+    """Seconds of an engine between two passes, and for each request that runs; `prompt`: more of each kernel of a
+    pass with prompts, which no graph replays; `arrive`: from a request until it can run, and from its token back;
+    `kernel`: of the host for each kernel that no graph replays, `quantised`: more for a product whose operands are
+    quantised before, `replays`: decoding is captured in graphs. `floors`: times that kernels take which do little,
+    over those of all engines. `reads`, `packed`, `products`: shares over those of all engines, of memory in reading
+    weights, in reading those that are expanded first, of the peak (`integers`: of 8-bit ones), and of memory in
+    reading the cache (which one that grows a tensor in every pass also copies).
+    """
 
     step: float
     request: float
@@ -35,10 +38,13 @@ class Engine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class ServingRates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that passes are fitted with.
 
-    Shares of the memory's bandwidth: `weights`, `cache` in reading those. Seconds of a kernel however little it does: `product`, `cast` more of one
-    whose operands are quantised before, `unpack` more of one that expands weights of fewer bits, `attention`, `mixture` of routing, sorting and summing (launches of them where no graph replays: `mixture_launches`, those around latent attention `latent_launches`), `other`, `reduce` of an all-reduce.
+    Shares of the memory's bandwidth: `weights`, `cache` in reading those. Seconds of a kernel however little it does:
+    `product`, `cast` more of one whose operands are quantised before, `unpack` more of one that expands weights of
+    fewer bits, `attention`, `mixture` of routing, sorting and summing (launches of them where no graph replays:
+    `mixture_launches`, those around latent attention `latent_launches`), `other`, `reduce` of an all-reduce.
     `packed`: share of `weights` that products reach whose weights are expanded first.
-    `products`: share of the peak over that of training's large products, `experts` of those of experts over that. `engines`: by name, others as `generic`.
+    `products`: share of the peak over that of training's large products, `experts` of those of experts over that.
+    `engines`: by name, others as `generic`.
     `generations`: of accelerators with rows.
     """
 

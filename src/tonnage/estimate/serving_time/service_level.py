@@ -1,4 +1,6 @@
-"""Limits on what users wait: whether a load keeps within them, the largest that does, and how many replicas a load needs."""
+"""Limits on what users wait: whether a load keeps within them, the largest that does, and how many replicas a load
+needs.
+"""
 
 from collections.abc import Callable
 from math import ceil, floor
@@ -41,7 +43,9 @@ WaitsAt = Callable[[float], Waits]
 
 
 def service_level(plan: ServingPlan, speed: Speed, asked: Asked, question: Question) -> dict[str, Any]:
-    """Figures of the document: `service_level`, `users_at_service_level` and the `rate_at_service_level` that they ask, and `replicas_needed`."""
+    """Figures of the document: `service_level`, `users_at_service_level` and the `rate_at_service_level` that they
+    ask, and `replicas_needed`.
+    """
     is_open = asked.is_open
     if not asked.limited:
         return _replicas(plan, asked, h.replicas_for_rate, speed.times.largest_rate) if is_open else {}
@@ -86,7 +90,9 @@ def _largest(at: WaitsAt, asked: Asked, found: ServingTimes) -> float:
 
 
 def _of_the_fullest(asked: Asked) -> float:
-    """Requests a second, or the users of the replica that has most: 9 users of 5 replicas are 2 of four, whose limits are kept or not."""
+    """Requests a second, or the users of the replica that has most: 9 users of 5 replicas are 2 of four, whose
+    limits are kept or not.
+    """
     return asked.wanted if asked.is_open else ceil(asked.wanted)
 
 
@@ -106,8 +112,10 @@ def _waits(replica: Replica, asked: Asked) -> WaitsAt:
 
 
 def _most_users(at: WaitsAt, asked: Asked, found: ServingTimes) -> int:
-    """The most users of one replica within the limits: doubled until one is past them, then halved towards; so it is known of this number
-    and of one more. Without a limit on the first token, those who wait do not count: no more than run at once."""
+    """The most users of one replica within the limits: doubled until one is past them, then halved towards; so it is
+    known of this number and of one more. Without a limit on the first token, those who wait do not count: no more
+    than run at once.
+    """
     most = MOST_USERS if asked.ttft is not None else max(floor(found.steady.places), 1)
     low, high = 0, 1
     while high <= most and not at(high).over(asked):
@@ -135,8 +143,17 @@ def _largest_rate(at: WaitsAt, asked: Asked, most: float) -> float:
 def _term(plan: ServingPlan, asked: Asked, largest: float, is_open: bool) -> Term:
     limits = {name: limit for name in NAMES if (limit := getattr(asked, name)) is not None}
     unit, what = ("requests/s", "requests a second") if is_open else ("requests", "users")
-    each = Term.by("of one replica", largest, unit, basis="analytic", source="Agrawal2024, sec. 2.4: capacity within a latency target", version="1",
-                   procedure="bisection over loads (estimate.service_level)", percentile=asked.percentile, **limits)  # fmt: skip
+    each = Term.by(
+        "of one replica",
+        largest,
+        unit,
+        basis="analytic",
+        source="Agrawal2024, sec. 2.4: capacity within a latency target",
+        version="1",
+        procedure="bisection over loads (estimate.service_level)",
+        percentile=asked.percentile,
+        **limits,
+    )
     return Term.product(
         f"{what} within the limits", unit, Term.of("replicas", g.replicas, n_copies=plan.data_parallel_size), each
     )
@@ -146,8 +163,16 @@ def _rate_of_users(plan: ServingPlan, replica: Replica, asked: Asked, users: int
     """What the most users within the limits ask of all replicas, each the next as soon as it has an answer."""
     load: Load = replace(asked.load, concurrency=users)
     rate = times(replica.clock, replica.policy, load).requests_per_second if users else 0.0
-    each = Term.by("of one replica", rate, "requests/s", basis="analytic", source="Little1961, L = lambda W", version="1",
-                   procedure="steady state of users (estimate.load.steady)", users=users)  # fmt: skip
+    each = Term.by(
+        "of one replica",
+        rate,
+        "requests/s",
+        basis="analytic",
+        source="Little1961, L = lambda W",
+        version="1",
+        procedure="steady state of users (estimate.load.steady)",
+        users=users,
+    )
     return Term.product(
         "requests a second within the limits",
         "requests/s",
@@ -183,6 +208,7 @@ def _tell(
     least = at(1) if not is_open else at(asked.wanted * STEP)
     past = least.over(asked) or bound
     question.warn(
-        f"{said}With one request at a time it is {human(getattr(least, past), 'seconds')} for the {NAMES[past]}, so that no number of users is served "
+        f"{said}With one request at a time it is {human(getattr(least, past), 'seconds')} for the "
+        f"{NAMES[past]}, so that no number of users is served "
         "within the limits: more tensor ranks, narrower weights or a faster accelerator are needed."
     )

@@ -22,7 +22,8 @@ def simulated(replica: Replica, asked: Asked, question: Question) -> dict[str, A
     """The block `simulated` of an answer."""
     if replica.clock.plan.draft_tokens:
         raise InvalidInput(
-            f"a simulation gives each request a token a pass: leave out draft_tokens, or simulate. Got {replica.clock.plan.draft_tokens}."
+            "a simulation gives each request a token a pass: leave out draft_tokens, or simulate. Got "
+            f"{replica.clock.plan.draft_tokens}."
         )
     requests = requests_for(asked, asked.load)
     made = _run(replica, requests)
@@ -60,8 +61,10 @@ def _count(load: Load) -> int:
     users = int(-(-load.concurrency // 1))
     if 10 * users > MOST_REQUESTS:
         raise InvalidInput(
-            f"a simulation takes 10 requests of each user, and at most {MOST_REQUESTS:,} of one replica: ask for at most "
-            f"{MOST_REQUESTS // 10:,} users of a replica, for more replicas, or give num_requests. Got {users:,} users of a replica."
+            f"a simulation takes 10 requests of each user, and at most {MOST_REQUESTS:,} of one replica: ask "
+            "for at most "
+            f"{MOST_REQUESTS // 10:,} users of a replica, for more replicas, or give num_requests. Got "
+            f"{users:,} users of a replica."
         )
     return max(10 * users, FEWEST)
 
@@ -85,9 +88,10 @@ def figures(made: Simulated, asked: Asked) -> dict[str, Any]:
         return {way: term(f"{name}, {way}", getattr(found, way), "seconds") for way in WAYS}
 
     found: dict[str, Any] = {
-        "ttft": all_ways("time to the first token", made.ttft), "end_to_end": all_ways("time of a whole answer", made.end_to_end),
+        "ttft": all_ways("time to the first token", made.ttft),
+        "end_to_end": all_ways("time of a whole answer", made.end_to_end),
         "queueing": all_ways("wait for the first pass", made.queueing),
-    }  # fmt: skip
+    }
     if (made.output_tokens > 1).any():
         found["tpot"] = all_ways("time of each later token", made.tpot)
         found["itl"] = all_ways("time between two tokens", made.itl)

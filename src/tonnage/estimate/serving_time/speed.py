@@ -1,4 +1,6 @@
-"""How fast a served model answers, as an answer shows it: figures of all replicas together, each with what spends the time."""
+"""How fast a served model answers, as an answer shows it: figures of all replicas together, each with what spends
+the time.
+"""
 
 from functools import lru_cache
 from typing import Any
@@ -31,7 +33,9 @@ NOTHING = 1e-4  # of a time: what is left of a closed form that has nothing to s
 
 
 class Replica(Struct, frozen=True, kw_only=True, eq=False):
-    """One replica as its clock and its policy have it. `pool`: tokens of cache for requests of this load, None: as many as are asked for."""
+    """One replica as its clock and its policy have it. `pool`: tokens of cache for requests of this load, None: as
+    many as are asked for.
+    """
 
     clock: PassTime | Drafted
     policy: Policy
@@ -39,8 +43,9 @@ class Replica(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Speed(Struct, frozen=True, kw_only=True, eq=False):
-    """`figures`: of the document, by name. `times`: of one replica. Tokens a second are of all replicas; `alone`: those of prompts and answers with one
-    user on each. None where prompts have no time."""
+    """`figures`: of the document, by name. `times`: of one replica. Tokens a second are of all replicas; `alone`:
+    those of prompts and answers with one user on each. None where prompts have no time.
+    """
 
     figures: dict[str, Any]
     times: ServingTimes
@@ -66,7 +71,8 @@ def serving_speed(
         replica = replica_of(model, plan, cluster, made, usable, asked.load)
         if replica.pool is not None and replica.pool < asked.load.input_tokens + asked.load.output_tokens:
             question.warn(
-                "beside everything else there is no room for the cache of one request: nothing is answered, and there are no times."
+                "beside everything else there is no room for the cache of one request: nothing is answered, "
+                "and there are no times."
             )
             return None
         found = times(replica.clock, replica.policy, asked.load)
@@ -110,7 +116,9 @@ def _checks(passes: PassTime | Drafted) -> PassTime:
 
 
 def prompt_pass(passes: PassTime | Drafted, rules: Policy, prompt: float, cached: float = 0) -> Spent:
-    """A prompt alone in an idle replica: full passes, and one with the rest, as the engine cuts it and as the steady state counts it."""
+    """A prompt alone in an idle replica: full passes, and one with the rest, as the engine cuts it and as the steady
+    state counts it.
+    """
     fresh = max(prompt - cached, 1)
     full = fresh // rules.max_num_batched_tokens if rules.chunked_prefill else 0
     rest = fresh - full * rules.max_num_batched_tokens
@@ -121,39 +129,51 @@ def prompt_pass(passes: PassTime | Drafted, rules: Policy, prompt: float, cached
 
 
 def _notes(
-    clock: PassTime | Drafted, plan: ServingPlan, cluster: Cluster, found: ServingTimes, asked: Asked, question: Question
-) -> None:  # fmt: skip
+    clock: PassTime | Drafted,
+    plan: ServingPlan,
+    cluster: Cluster,
+    found: ServingTimes,
+    asked: Asked,
+    question: Question,
+) -> None:
     chip = cluster.accelerator.name
     if not clock.knows_prompts:
         question.warn(
-            f"no source gives a bf16, fp16 or fp32 peak of {chip}: how long prompts take is not known, so there is no time to the first token and no rate of requests."
+            f"no source gives a bf16, fp16 or fp32 peak of {chip}: how long prompts take is not known, so "
+            "there is no time to the first token and no rate of requests."
         )
         return
     if not _checks(clock).is_measured:
         question.warn(
-            f"nobody published runs on {chip} that rates were fitted to: the times take the shares of peaks that other accelerators reach."
+            f"nobody published runs on {chip} that rates were fitted to: the times take the shares of peaks "
+            "that other accelerators reach."
         )
     if plan.enforce_eager and _checks(clock).engine.replays:
         question.warn(
-            f"nobody published rows of {plan.engine} without captured graphs that rates were fitted to: the host is taken to ask for a kernel as fast as in "
+            f"nobody published rows of {plan.engine} without captured graphs that rates were fitted to: the "
+            "host is taken to ask for a kernel as fast as in "
             "training, and small models and few users are slower than the times here."
         )
     rate = asked.load.requests_per_second
     if rate is not None and rate >= found.largest_rate:
         most = found.largest_rate * asked.busy
         question.warn(
-            f"request_rate {rate * asked.busy:g} is more than the {most:.3g} requests a second that are answered at most: the queue grows without end, "
+            f"request_rate {rate * asked.busy:g} is more than the {most:.3g} requests a second that are "
+            "answered at most: the queue grows without end, "
             "and there is no mean time to the first token."
         )
     users = asked.load.concurrency
     if users is not None and users > found.steady.places:
         question.warn(
-            f"of {users:g} users of a replica {found.steady.places:.0f} run at once, as far as cache and engine let them; others wait."
+            f"of {users:g} users of a replica {found.steady.places:.0f} run at once, as far as cache and "
+            "engine let them; others wait."
         )
 
 
 def _bands(clock: PassTime | Drafted, figures: dict[str, Any]) -> dict[str, list[float]]:
-    """Between what nine in ten measured times lie, of machines like those that were measured; by rows that the rates had not seen."""
+    """Between what nine in ten measured times lie, of machines like those that were measured; by rows that the rates
+    had not seen.
+    """
     checks = _checks(clock)
     return {
         name.replace("_seconds", "_band"): [figures[name].value * band.low, figures[name].value * band.high]
@@ -184,11 +204,15 @@ def _speed(replica: Replica, plan: ServingPlan, cluster: Cluster, found: Serving
     figures: dict[str, Any] = {
         "tpot_seconds": tpot,
         "itl_seconds": steady.term("time between two tokens", found.tpot_seconds, "seconds"),
-        "tokens_per_second_per_user": Term.of("tokens a second that a user sees", h.user_tokens_per_second, tau=tpot.value),
+        "tokens_per_second_per_user": Term.of(
+            "tokens a second that a user sees", h.user_tokens_per_second, tau=tpot.value
+        ),
         "tpot_seconds_alone": alone,
-        "tokens_per_second_alone": Term.of("tokens a second of one user alone", h.user_tokens_per_second, tau=alone.value),
+        "tokens_per_second_alone": Term.of(
+            "tokens a second of one user alone", h.user_tokens_per_second, tau=alone.value
+        ),
         "weights_read_seconds": _each_token("weights of one token, with drafts", least, plan),
-    }  # fmt: skip
+    }
     if not clock.knows_prompts:
         return Speed(figures=figures, times=found, replica=replica)
     own = prompt_pass(clock, replica.policy, prompt, load.cached_tokens)
@@ -200,20 +224,27 @@ def _speed(replica: Replica, plan: ServingPlan, cluster: Cluster, found: Serving
     ttft = _ttft(clock, found, steady, first)
     tail = Term.of("tokens after the first", h.later_tokens_seconds, O=answer, tau=tpot.value)
     figures = {
-        "ttft_seconds": ttft, **figures, "ttft_seconds_alone": first_alone,
-        "end_to_end_seconds": Term.sum("time of a whole answer", ttft, tail) if ttft is not None else None, **rates,
-    }  # fmt: skip
+        "ttft_seconds": ttft,
+        **figures,
+        "ttft_seconds_alone": first_alone,
+        "end_to_end_seconds": Term.sum("time of a whole answer", ttft, tail) if ttft is not None else None,
+        **rates,
+    }
     whole = first_alone.value + h.later_tokens_seconds.evaluate(O=answer, tau=alone.value)
     mine = h.shared_answer_seconds.evaluate(
         O=answer, tau_d=found.decode.seconds / clock.tokens_each, R=max(found.running, 1)
     )
     both = {"tau_m": own.seconds, "tau_d": mine}
     return Speed(
-        figures=figures, times=found, replica=replica, tokens_per_second=rates["tokens_per_second"].value,
+        figures=figures,
+        times=found,
+        replica=replica,
+        tokens_per_second=rates["tokens_per_second"].value,
         all_tokens_per_second=rates["total_tokens_per_second"].value,
         alone_tokens_per_second=h.all_tokens_per_second.evaluate(X=plan.data_parallel_size / whole, s=prompt, O=answer),
-        prompt_share=Term.of("of it for prompts", h.prompt_cost_share, **both), answer_share=Term.of("of it for answers", h.answer_cost_share, **both),
-    )  # fmt: skip
+        prompt_share=Term.of("of it for prompts", h.prompt_cost_share, **both),
+        answer_share=Term.of("of it for answers", h.answer_cost_share, **both),
+    )
 
 
 class _Steady:
@@ -264,12 +295,26 @@ def _rates(
     most = steady.term("of one replica", found.largest_rate, "requests/s")
     return {
         "tokens_per_second": output,
-        "total_tokens_per_second": Term.of("tokens of prompts and answers a second", h.all_tokens_per_second, X=rate.value, s=prompt, O=answer),
-        "tokens_per_second_per_gpu": Term.of("tokens of answers a second and accelerator", h.accelerator_tokens_per_second, tps=output.value, n=cluster.size),
+        "total_tokens_per_second": Term.of(
+            "tokens of prompts and answers a second", h.all_tokens_per_second, X=rate.value, s=prompt, O=answer
+        ),
+        "tokens_per_second_per_gpu": Term.of(
+            "tokens of answers a second and accelerator",
+            h.accelerator_tokens_per_second,
+            tps=output.value,
+            n=cluster.size,
+        ),
         "requests_per_second": rate,
-        "largest_rate": Term.product("requests a second that can be answered", "requests/s", Term.of("replicas", g.replicas, n_copies=plan.data_parallel_size), most),
-        "running": Term.product("requests that decode", "requests", many, steady.term("of one replica", found.running, "requests")),
-    }  # fmt: skip
+        "largest_rate": Term.product(
+            "requests a second that can be answered",
+            "requests/s",
+            Term.of("replicas", g.replicas, n_copies=plan.data_parallel_size),
+            most,
+        ),
+        "running": Term.product(
+            "requests that decode", "requests", many, steady.term("of one replica", found.running, "requests")
+        ),
+    }
 
 
 def _tpot(found: ServingTimes, steady: _Steady, plan: ServingPlan, context: float) -> Term:
@@ -309,8 +354,16 @@ def _pass(name: str, spent: Spent, **parameters: float) -> Term:
 
 
 def _walked(name: str, seconds: float, parameters: dict[str, float]) -> Term:
-    return Term.by(name, seconds, "seconds", basis="analytic", source=FITTED, procedure="walk of the kernels of a pass (estimate.inference)", version="1",
-                   **parameters)  # fmt: skip
+    return Term.by(
+        name,
+        seconds,
+        "seconds",
+        basis="analytic",
+        source=FITTED,
+        procedure="walk of the kernels of a pass (estimate.inference)",
+        version="1",
+        **parameters,
+    )
 
 
 def _some(term: Term) -> tuple[Term, ...]:
@@ -318,8 +371,9 @@ def _some(term: Term) -> tuple[Term, ...]:
 
 
 def least_bytes(clock: PassTime) -> float:
-    """Weights that a token cannot do without, of one rank of each stage that it passes: of the experts those that it chooses. What stays
-    in host memory is not read from here."""
+    """Weights that a token cannot do without, of one rank of each stage that it passes: of the experts those that it
+    chooses. What stays in host memory is not read from here.
+    """
     whole = sum(each.bytes for work in clock.works for each in (*work.products, *work.head))
     chosen = sum(each.layers * each.top_k * each.bytes for work in clock.works for each in work.experts)
     here, experts = 1 - clock.host.layers, 1 - clock.host.experts

@@ -1,4 +1,6 @@
-"""Prompts and answers on replicas of their own (disaggregated prefill and decode): caches pass from one to the other over the network."""
+"""Prompts and answers on replicas of their own (disaggregated prefill and decode): caches pass from one to the other
+over the network.
+"""
 
 from typing import NamedTuple
 
@@ -20,7 +22,9 @@ ROUNDS = 60  # halvings: the rate of so many users, to the last digit of a numbe
 
 
 class Side(NamedTuple):
-    """Replicas of one kind: how each is spread, on what, and how many there are, or an array of numbers; `pool_tokens`: of cache of each, None for more than is needed."""
+    """Replicas of one kind: how each is spread, on what, and how many there are, or an array of numbers;
+    `pool_tokens`: of cache of each, None for more than is needed.
+    """
 
     plan: ServingPlan
     cluster: Cluster
@@ -29,7 +33,9 @@ class Side(NamedTuple):
 
 
 class SplitTimes(Struct, frozen=True, kw_only=True):
-    """Means, in seconds and a second of all replicas together. `transfer_seconds`: of a prompt's cache, which is in TTFT."""
+    """Means, in seconds and a second of all replicas together. `transfer_seconds`: of a prompt's cache, which is in
+    TTFT.
+    """
 
     ttft_seconds: Number
     tpot_seconds: Number
@@ -91,6 +97,11 @@ class _Split:
         answer = self.load.output_tokens * half
         ttft = first.ttft + self.transfer + self.passes[0].engine.arrive
         return SplitTimes(
-            ttft_seconds=ttft, tpot_seconds=second.tpot, end_to_end_seconds=ttft + second.ttft + second.tpot * (answer - 1),
-            requests_per_second=rate, output_tokens_per_second=rate * answer, transfer_seconds=self.transfer, largest_rate=self.largest,
-        )  # fmt: skip
+            ttft_seconds=ttft,
+            tpot_seconds=second.tpot,
+            end_to_end_seconds=ttft + second.ttft + second.tpot * (answer - 1),
+            requests_per_second=rate,
+            output_tokens_per_second=rate * answer,
+            transfer_seconds=self.transfer,
+            largest_rate=self.largest,
+        )

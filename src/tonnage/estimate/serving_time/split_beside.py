@@ -26,7 +26,8 @@ NAMES = {
 
 
 def split_figures(model: Model, plan: ServingPlan, cluster: Cluster, asked: Asked, pool: int | None) -> dict[str, Any]:
-    """Figures of all replicas, of which `asked.prefill_replicas` compute prompts and the others answer; times are null where the queue grows without end.
+    """Figures of all replicas, of which `asked.prefill_replicas` compute prompts and the others answer; times are null
+    where the queue grows without end.
     `pool`: tokens of cache of a replica. InvalidPlan where they cannot be dealt so."""
     number, total = int(asked.prefill_replicas or 0), int(plan.data_parallel_size)
     if not serving_runtime(plan.engine, plan.engine_version).queues:
@@ -35,15 +36,18 @@ def split_figures(model: Model, plan: ServingPlan, cluster: Cluster, asked: Aske
         )
     if plan.draft_tokens:
         raise InvalidPlan(
-            f"prefill_replicas and draft_tokens together are not timed: leave one out. Got {number} and {plan.draft_tokens}."
+            f"prefill_replicas and draft_tokens together are not timed: leave one out. Got {number} and "
+            f"{plan.draft_tokens}."
         )
     if total < 2:
         raise InvalidPlan(
-            f"prefill_replicas needs two replicas, one of which answers: a smaller --tensor-parallel-size, or a larger machine. Got {total}."
+            "prefill_replicas needs two replicas, one of which answers: a smaller --tensor-parallel-size, "
+            f"or a larger machine. Got {total}."
         )
     if number >= total:
         raise InvalidPlan(
-            f"prefill_replicas must be from 1 to {total - 1}, as one of the {total} replicas has to answer. Got {number}."
+            f"prefill_replicas must be from 1 to {total - 1}, as one of the {total} replicas has to answer. "
+            f"Got {number}."
         )
     prompts, answers = (Side(plan, cluster, each, pool) for each in (number, total - number))
     found = split_times(model, prompts, answers, _of_all(asked))
@@ -62,6 +66,18 @@ def _terms(found: SplitTimes, number: int) -> dict[str, Term | None]:
     made: dict[str, Term | None] = {}
     for name, (said, unit) in NAMES.items():
         value = getattr(found, "output_tokens_per_second" if name == "tokens_per_second" else name)
-        made[name] = Term.by(said, value, unit, basis="analytic", source=SOURCE, procedure="steady states of both kinds of replicas (estimate.inference.split)",
-                             version="1", prefill_replicas=number) if isfinite(value) else None  # fmt: skip
+        made[name] = (
+            Term.by(
+                said,
+                value,
+                unit,
+                basis="analytic",
+                source=SOURCE,
+                procedure="steady states of both kinds of replicas (estimate.inference.split)",
+                version="1",
+                prefill_replicas=number,
+            )
+            if isfinite(value)
+            else None
+        )
     return made

@@ -18,9 +18,11 @@ from tonnage.spec import Accelerator, Cluster, Load, ServingPlan
 
 
 class ServingTimes(Struct, frozen=True, kw_only=True, eq=False):
-    """Means of one replica, in seconds and tokens a second. `tokens_each`: of a pass for each request; `alone`: a prompt through an idle replica; `decode`, `prompt`: the pass in which all
-    running requests decode, and the one of a prompt, by what spends them. TPOT is (end-to-end - TTFT) / (output tokens - 1). What depends
-    on how long prompts take is None where no source gives the accelerator's peak."""
+    """Means of one replica, in seconds and tokens a second. `tokens_each`: of a pass for each request; `alone`: a
+    prompt through an idle replica; `decode`, `prompt`: the pass in which all running requests decode, and the one of
+    a prompt, by what spends them. TPOT is (end-to-end - TTFT) / (output tokens - 1). What depends on how long
+    prompts take is None where no source gives the accelerator's peak.
+    """
 
     ttft_seconds: Number | None
     tpot_seconds: Number
@@ -50,22 +52,34 @@ def policy(plan: ServingPlan, accelerator: Accelerator, pool_tokens: Number | No
     engine = serving_runtime(plan.engine, plan.engine_version)
     limits = batch_limits(engine, plan, accelerator)
     groups, p = plan.attention_data_parallel_size, plan.pipeline_parallel_size
-    # each stage of a pipeline has a micro-batch, with a budget of its own; llama.cpp sends those of a prompt one after the other
+    # each stage of a pipeline has a micro-batch, with a budget of its own; llama.cpp sends those of a prompt one after
+    # the other
     budget = limits.tokens * groups * (p if engine.queues else 1)
     chunked = engine.chunks_prompts if plan.chunked_prefill is None else plan.chunked_prefill
     whole_prompts = p > 1 and engine.cells is not None and engine.cells.by_layers
     return Policy(
-        max_num_seqs=int(limits.requests * groups), max_num_batched_tokens=int(maximum(budget, limits.requests * groups)),
+        max_num_seqs=int(limits.requests * groups),
+        max_num_batched_tokens=int(maximum(budget, limits.requests * groups)),
         chunked_prefill=chunked and not whole_prompts,
-        mixed=engine.mixes_prompts, reserves_answer=engine.reserves_answers, pool_tokens=None if pool_tokens is None else int(pool_tokens),
-    )  # fmt: skip
+        mixed=engine.mixes_prompts,
+        reserves_answer=engine.reserves_answers,
+        pool_tokens=None if pool_tokens is None else int(pool_tokens),
+    )
 
 
 def serving_times(
-    model: Model, plan: ServingPlan, load: Load, cluster: Cluster, *, pool_tokens: Number | None = None,
-    rounds: int | None = None, rates: ServingRates | None = None,
-) -> ServingTimes:  # fmt: skip
-    """The steady state of one replica under a load; `rounds`: of a benchmark whose users all begin at once (see load.steady)."""
+    model: Model,
+    plan: ServingPlan,
+    load: Load,
+    cluster: Cluster,
+    *,
+    pool_tokens: Number | None = None,
+    rounds: int | None = None,
+    rates: ServingRates | None = None,
+) -> ServingTimes:
+    """The steady state of one replica under a load; `rounds`: of a benchmark whose users all begin at once (see
+    load.steady).
+    """
     made = pass_time(model, plan, cluster, rates)
     rules = policy(plan, cluster.accelerator, pool_tokens)
     return times(made, rules, load, rounds)
@@ -85,10 +99,19 @@ def times(made: PassTime | Drafted, rules: Policy, load: Load, rounds: int | Non
     ttft = found.ttft + around_seconds(made, found.tpot)
     whole = ttft + tpot * (answer - 1)
     return ServingTimes(
-        ttft_seconds=alone and ttft, tpot_seconds=tpot, end_to_end_seconds=alone and whole, output_tokens_per_second=found.output_tokens_per_second,
-        requests_per_second=found.requests_per_second, running=found.running, largest_rate=found.largest_rate,
-        alone_seconds=alone and alone.seconds, tokens_each=each, decode=decode, prompt=alone, steady=found,
-    )  # fmt: skip
+        ttft_seconds=alone and ttft,
+        tpot_seconds=tpot,
+        end_to_end_seconds=alone and whole,
+        output_tokens_per_second=found.output_tokens_per_second,
+        requests_per_second=found.requests_per_second,
+        running=found.running,
+        largest_rate=found.largest_rate,
+        alone_seconds=alone and alone.seconds,
+        tokens_each=each,
+        decode=decode,
+        prompt=alone,
+        steady=found,
+    )
 
 
 def around_seconds(made: PassTime | Drafted, tpot: Number) -> Number:

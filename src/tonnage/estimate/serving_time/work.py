@@ -1,6 +1,8 @@
-"""What one forward pass of a served model does on one rank: products, reads of caches, exchanges, kernels. Counted once for a plan.
+"""What one forward pass of a served model does on one rank: products, reads of caches, exchanges, kernels. Counted once
+for a plan.
 
-Everything that grows with what a pass carries is a slope here; `_pass.py` puts in tokens and times it. Numbers of a plan may be arrays.
+Everything that grows with what a pass carries is a slope here; `_pass.py` puts in tokens and times it. Numbers of a
+plan may be arrays.
 """
 
 from collections.abc import Iterator
@@ -21,15 +23,18 @@ from tonnage.spec import ServingPlan
 
 WIDE_BITS, EIGHT_BITS = 12, 6.9  # a parameter: above is 16 or 32 bit, above is 8 with its scales, below is fewer
 FP32_BYTES = 4.0
-# Kernels besides products that layers are written with: an op's own (a norm, an activation, a residual's sum), those around attention's core (positions, the
+# Kernels besides products that layers are written with: an op's own (a norm, an activation, a residual's sum), those
+# around attention's core (positions, the
 # cache's entry, the core). Those around routed experts are a rate of their own.
 OWN, AROUND_CORE = 1, 3
 
 
 class Products(Struct, frozen=True, eq=False, kw_only=True):
-    """Matrix products of all layers of a stage that are alike: bytes of weights on one rank, FLOP of a row, how many kernels.
+    """Matrix products of all layers of a stage that are alike: bytes of weights on one rank, FLOP of a row, how many
+    kernels.
 
-    `compute`: the peak that multiplies them; `is_narrow`: operands are quantised before; `is_packed`: weights are expanded first.
+    `compute`: the peak that multiplies them; `is_narrow`: operands are quantised before; `is_packed`: weights are
+    expanded first.
     """
 
     compute: str
@@ -41,7 +46,9 @@ class Products(Struct, frozen=True, eq=False, kw_only=True):
 
 
 class Experts(Struct, frozen=True, eq=False, kw_only=True):
-    """Mixtures of a stage that are alike: `layers` of them, with `bytes` of one expert on a rank that has it, and FLOP of one row through one."""
+    """Mixtures of a stage that are alike: `layers` of them, with `bytes` of one expert on a rank that has it, and
+    FLOP of one row through one.
+    """
 
     compute: str
     is_narrow: bool
@@ -55,7 +62,9 @@ class Experts(Struct, frozen=True, eq=False, kw_only=True):
 
 
 class Attending(Struct, frozen=True, eq=False, kw_only=True):
-    """Layers of a stage that keep keys alike: bytes that a key in reach takes on one rank, FLOP of a query and a key in decoding and in a prompt."""
+    """Layers of a stage that keep keys alike: bytes that a key in reach takes on one rank, FLOP of a query and a key
+    in decoding and in a prompt.
+    """
 
     layers: Number
     window: int | None
@@ -65,9 +74,11 @@ class Attending(Struct, frozen=True, eq=False, kw_only=True):
 
 
 class Work(Struct, frozen=True, eq=False, kw_only=True):
-    """One rank of one stage. `head`: products of the tokens that are sampled; `state_bytes`: of a request's recurrent states, read and written;
-    `scan_flops`: of a token in recurrences; `kernels`: besides products and attention, `launches`: all that the host asks for; `latents`: layers of latent attention; `reduced`: all-reduces over
-    tensor ranks."""
+    """One rank of one stage. `head`: products of the tokens that are sampled; `state_bytes`: of a request's recurrent
+    states, read and written;
+    `scan_flops`: of a token in recurrences; `kernels`: besides products and attention, `launches`: all that the host
+    asks for; `latents`: layers of latent attention; `reduced`: all-reduces over tensor ranks.
+    """
 
     products: tuple[Products, ...]
     head: tuple[Products, ...]
@@ -86,8 +97,9 @@ class Work(Struct, frozen=True, eq=False, kw_only=True):
 def stage_works(
     model: Model, plan: ServingPlan, peaks: tuple[str, ...], kv_bytes: float, kind: str = ""
 ) -> tuple[Work, ...]:
-    """The work of every pipeline stage; `peaks`: precisions that the accelerator multiplies; `kv_bytes`: of one number of a cache; `kind`: of the branches of this kind in place of the language model's layers,
-    with its head."""
+    """The work of every pipeline stage; `peaks`: precisions that the accelerator multiplies; `kv_bytes`: of one
+    number of a cache; `kind`: of the branches of this kind in place of the language model's layers, with its head.
+    """
     counted = _Counting(model, plan, peaks, loaded_storage(model, plan), kv_bytes)
     if not kind:
         found = stages(model, plan.pipeline_parallel_size, plan.chunk_layers)
@@ -144,9 +156,19 @@ class _Counting:
         for op in stage.after:
             self._products(head if isinstance(op, Head) or op in stage.after[-1:] else dense, op, None, 1)
         return Work(
-            products=_made(dense), head=_made(head), experts=_joined(experts), attending=_alike(attending), state_bytes=2 * state,
-            scan_flops=scan, recurrences=recurrences, kernels=kernels, launches=launches, latents=latents, reduced=reduced, layers=sum(count for _, count in stage.layers),
-        )  # fmt: skip
+            products=_made(dense),
+            head=_made(head),
+            experts=_joined(experts),
+            attending=_alike(attending),
+            state_bytes=2 * state,
+            scan_flops=scan,
+            recurrences=recurrences,
+            kernels=kernels,
+            launches=launches,
+            latents=latents,
+            reduced=reduced,
+            layers=sum(count for _, count in stage.layers),
+        )
 
     # ---- products ----
 
@@ -170,7 +192,9 @@ class _Counting:
         return share(group, self.shares).value / weight.num_parameters
 
     def _kind(self, bits: float) -> tuple[str, bool, bool]:
-        """How weights of so many bits are multiplied: the peak's name, whether operands are quantised, whether weights are expanded."""
+        """How weights of so many bits are multiplied: the peak's name, whether operands are quantised, whether
+        weights are expanded.
+        """
         wide = next((name for name in ("bf16", "fp16", "fp32") if name in self.peaks), "bf16")
         if bits > WIDE_BITS:
             return wide, False, False
@@ -195,9 +219,16 @@ class _Counting:
             parameters += weight.num_parameters
         q = self.shares.q
         yield Experts(
-            compute=kind[0], is_narrow=kind[1], is_packed=kind[2], layers=count, num_experts=op.num_experts, top_k=op.top_k,
-            bytes=size / op.num_experts / q, flops=2 * parameters / op.num_experts / q, width=op.latent_size or op.hidden_size,
-        )  # fmt: skip
+            compute=kind[0],
+            is_narrow=kind[1],
+            is_packed=kind[2],
+            layers=count,
+            num_experts=op.num_experts,
+            top_k=op.top_k,
+            bytes=size / op.num_experts / q,
+            flops=2 * parameters / op.num_experts / q,
+            width=op.latent_size or op.hidden_size,
+        )
 
     # ---- caches ----
 
@@ -258,7 +289,9 @@ def _sizes(
 
 
 def _joins(before: Weight | None, weight: Weight, hidden_size: int) -> bool:
-    """Whether an engine multiplies a matrix together with the one before it: both read the same (queries, keys and values; gate and up)."""
+    """Whether an engine multiplies a matrix together with the one before it: both read the same (queries, keys and
+    values; gate and up).
+    """
     return before is not None and before.columns == weight.columns and weight.rows != hidden_size
 
 

@@ -28,8 +28,8 @@ class Around(Struct, frozen=True, eq=False):
 def around(rank: "StageMemory") -> Iterator[Around]:
     """Loading a base that is quantised on the way, and saving weights that are gathered first.
 
-    transformers loads parameter by parameter (core_model_loading.py), and bitsandbytes quantises each on the accelerator. DeepSpeed
-    gathers the parameters of one module at a time (_zero3_consolidated_16bit_state_dict).
+    transformers loads parameter by parameter (core_model_loading.py), and bitsandbytes quantises each on the
+    accelerator. DeepSpeed gathers the parameters of one module at a time (_zero3_consolidated_16bit_state_dict).
     """
     nothing = {name: Term.sum(name, unit="bytes") for name in ("gradients", "optimizer", "communication buffers")}
     if rank.plan.base_weights:

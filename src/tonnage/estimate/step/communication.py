@@ -1,7 +1,7 @@
 """Buffers that communication holds on a rank: units gathered by ZeRO-3, gradients on their way, flat buckets.
 
-A unit is what FSDP wraps: a layer, the table before the layers, the norm and head after them. What is in use is gathered, and so is
-what comes next.
+A unit is what FSDP wraps: a layer, the table before the layers, the norm and head after them. What is in use is
+gathered, and so is what comes next.
 """
 
 from collections.abc import Iterable, Mapping
@@ -42,8 +42,11 @@ class Communication:
     def buffers(self, moment: Moment, held: Term) -> Term:
         """All buffers at this moment; `held`: the parameters of the rank before ZeRO."""
         parts = [*self._gathered(moment, held), *self._reduced(moment)]
-        parts += [self._bucket(bucket, held) for bucket in self.runtime.buckets
-                  if self.zero_stage in bucket.stages and moment in bucket.moments]  # fmt: skip
+        parts += [
+            self._bucket(bucket, held)
+            for bucket in self.runtime.buckets
+            if self.zero_stage in bucket.stages and moment in bucket.moments
+        ]
         return Term.sum("communication buffers", *parts, unit="bytes")
 
     def _gathered(self, moment: Moment, held: Term) -> list[Term]:
@@ -81,7 +84,9 @@ class Communication:
         return [copies(copy.name, copy.bytes_per_element, unit) for copy in self.runtime.reduces]
 
     def step(self, updated: Term) -> Term:
-        """Copies of the gradients that the optimizer's step makes; `updated`: the parameters whose states this rank holds."""
+        """Copies of the gradients that the optimizer's step makes; `updated`: the parameters whose states this rank
+        holds.
+        """
         made = [self._bucket(copy, updated) for copy in self.runtime.step if self.zero_stage in copy.stages]
         return Term.sum("temporary", *(made if self.recipe.master_bytes else ()), unit="bytes")
 

@@ -28,10 +28,18 @@ def adapters_of(plan: TrainingPlan, recipe: Recipe, width: float) -> Adapters | 
     if plan.method not in ("lora", "dora"):
         return None
     four = plan.base_weights.startswith(("nf4", "fp4"))
-    return Adapters(rank=plan.lora_rank, targets=tuple(filter(None, plan.lora_targets.split(","))), dropout=plan.lora_dropout, magnitudes=plan.method == "dora",
-                    base=recipe.activation_bytes if plan.base_weights else 0, compute=recipe.activation_bytes,
-                    packed=precision(plan.base_weights).bits_per_weight / 8 if plan.base_weights else 0, copies=four, width=width,
-                    keeps=four and release_of(plan.runtime_version, "bitsandbytes", BITSANDBYTES) < KEEPS_NO_INPUT)  # fmt: skip
+    return Adapters(
+        rank=plan.lora_rank,
+        targets=tuple(filter(None, plan.lora_targets.split(","))),
+        dropout=plan.lora_dropout,
+        magnitudes=plan.method == "dora",
+        base=recipe.activation_bytes if plan.base_weights else 0,
+        compute=recipe.activation_bytes,
+        packed=precision(plan.base_weights).bits_per_weight / 8 if plan.base_weights else 0,
+        copies=four,
+        width=width,
+        keeps=four and release_of(plan.runtime_version, "bitsandbytes", BITSANDBYTES) < KEEPS_NO_INPUT,
+    )
 
 
 def bare_base_bytes(runtime: TrainingRuntime, recipe: Recipe) -> float:
@@ -50,9 +58,13 @@ def model_flops(model: Model, plan: TrainingPlan, step: "Step") -> Term:
     """FLOP of one step that the method of this plan must do: what MFU counts."""
     adapters = adapter_parameters(step) if plan.method in ("lora", "dora") else 0
     return training_flops(
-        model, plan.tokens_per_step, plan.sequence_length,
-        method=plan.method, trainable_layers=plan.trainable_layers, adapters=adapters,
-    )  # fmt: skip
+        model,
+        plan.tokens_per_step,
+        plan.sequence_length,
+        method=plan.method,
+        trainable_layers=plan.trainable_layers,
+        adapters=adapters,
+    )
 
 
 def adapter_parameters(step: "Step") -> float:
@@ -70,13 +82,17 @@ def adapter_parameters(step: "Step") -> float:
 def base_weights(
     stage: Stage, plan: TrainingPlan, shares: Shares, width: float, whole: Term, *, head: bool = False
 ) -> list[Term]:
-    """The weights that adapters stand beside: those that are quantised, and the rest in 16 bit. `head`: it is quantised too."""
+    """The weights that adapters stand beside: those that are quantised, and the rest in 16 bit. `head`: it is
+    quantised too.
+    """
     if not plan.base_weights:
         return [copies("base weights", width, whole)]
     made = []
     for name, quantised in (("quantised base weights", True), ("base weights", False)):
-        parts = [Term.product(block.name, "parameters", layer_count(count), _part(block, quantised, shares))
-                 for block, count in (*stage.layers, *stage.towers)]  # fmt: skip
+        parts = [
+            Term.product(block.name, "parameters", layer_count(count), _part(block, quantised, shares))
+            for block, count in (*stage.layers, *stage.towers)
+        ]
         ends = [op for op in (*stage.ops, *stage.tower_ops) if quantised == (head and isinstance(op, Head))]
         parts += [term for op in ends for term in op_parameters(op, shares)]
         held = Term.sum("parameters", *parts, unit="parameters")

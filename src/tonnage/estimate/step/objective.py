@@ -1,7 +1,7 @@
 """What training is for: one model on its own, or others beside it - a reference, a reward model, a critic, a teacher.
 
-Source: TRL 1.16, trl/trainer/{dpo,grpo,distillation}_trainer.py; for PPO Ouyang2022, sec. 3.5: policy, reference, reward model and value
-function, the last of which trains too.
+Source: TRL 1.16, trl/trainer/{dpo,grpo,distillation}_trainer.py; for PPO Ouyang2022, sec. 3.5: policy, reference,
+reward model and value function, the last of which trains too.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 
 class Objective(Struct, frozen=True):
-    """`sequences`: of one sample; `beside`: models that do not train; `critic`: a value model trains beside the policy."""
+    """`sequences`: of one sample; `beside`: models that do not train; `critic`: a value model trains beside the
+    policy.
+    """
 
     sequences: int = 1
     beside: tuple[str, ...] = ()
@@ -42,7 +44,10 @@ OBJECTIVES = {
 }
 GENERATIONS = 8
 NO_REFERENCE = {
-    "grpo": "TRL, trl/trainer/grpo_config.py: beta is 0.0, so that no reference model is loaded; another beta holds one, unless adapters train"
+    "grpo": (
+        "TRL, trl/trainer/grpo_config.py: beta is 0.0, so that no reference model is loaded; another beta holds "
+        "one, unless adapters train"
+    )
 }
 
 
@@ -56,7 +61,10 @@ def objective_of(
     chosen = OBJECTIVES[name]
     if name != "sft" and not runtime.takes_objectives:
         able = [each for each in training_runtimes() if training_runtime(each).takes_objectives]
-        raise InvalidPlan(f"runtime {runtime.name} trains one model on its own: objective must be sft. Got {name}. Those that do more: {', '.join(able)}.")  # fmt: skip
+        raise InvalidPlan(
+            f"runtime {runtime.name} trains one model on its own: objective must be sft. Got {name}. Those "
+            f"that do more: {', '.join(able)}."
+        )
     if o.teacher is not None and "teacher" not in chosen.beside:
         raise NotApplicable(
             f"teacher belongs to objective distillation. Got {o.teacher} with objective {name}.",
@@ -70,7 +78,10 @@ def objective_of(
             ("objective",),
         )
     if name != "sft" and (lacks := _cannot_speak(model)):
-        raise InvalidPlan(f"objective {name} trains a language model, which gives each next token a probability. Got {model.name}, {lacks}.")  # fmt: skip
+        raise InvalidPlan(
+            f"objective {name} trains a language model, which gives each next token a probability. Got "
+            f"{model.name}, {lacks}."
+        )
     made: dict[str, Any] = {"objective": name}
     listed = []
     for each in chosen.beside:
@@ -82,18 +93,40 @@ def objective_of(
         listed.append((each, (teacher if each == "teacher" else model).num_parameters()))
     if listed:
         made["models_beside"] = tuple(listed)
-        q.put("models_beside", ", ".join(f"{each} of {count:,} parameters" for each, count in listed), "default", "as the objective needs them")  # fmt: skip
+        q.put(
+            "models_beside",
+            ", ".join(f"{each} of {count:,} parameters" for each, count in listed),
+            "default",
+            "as the objective needs them",
+        )
     elif name != "sft":
-        q.put("models_beside", "none", "runtime" if name == "grpo" else "default", NO_REFERENCE.get(name, "the model without its adapters is the reference"))  # fmt: skip
+        q.put(
+            "models_beside",
+            "none",
+            "runtime" if name == "grpo" else "default",
+            NO_REFERENCE.get(name, "the model without its adapters is the reference"),
+        )
     if name == "grpo":
-        q.put("num_generations", GENERATIONS, "runtime", "TRL, trl/trainer/grpo_config.py: completions of one prompt, each a row of the global batch, which is a multiple of it")  # fmt: skip
+        q.put(
+            "num_generations",
+            GENERATIONS,
+            "runtime",
+            (
+                "TRL, trl/trainer/grpo_config.py: completions of one prompt, each a row of the global batch, "
+                "which is a multiple of it"
+            ),
+        )
     if name in ("grpo", "ppo"):
         share = q.take(
             "engine_memory_share",
             o.engine_memory_share,
             0.0,
             "default",
-            "no engine on the training accelerators; a vLLM that shares them takes 0.3 unless told otherwise (TRL, trl/trainer/grpo_config.py: vllm_gpu_memory_utilization), and what the model's own generate needs is not counted",
+            (
+                "no engine on the training accelerators; a vLLM that shares them takes 0.3 unless told otherwise "
+                "(TRL, trl/trainer/grpo_config.py: vllm_gpu_memory_utilization), and what the model's own "
+                "generate needs is not counted"
+            ),
         )
         if not 0 <= share < 1:
             raise InvalidPlan(
@@ -124,9 +157,16 @@ def _teacher(student: Model, o: TrainingOptions, q: Question) -> Model:
     except TonnageError as error:
         raise InvalidPlan(f"teacher: {error}") from None
     if lacks := _cannot_speak(found):
-        raise InvalidPlan(f"a teacher gives each next token of its student a probability. Got {found.name}, {lacks}, with a vocabulary of {found.vocab_size:,} beside the {student.vocab_size:,} of {student.name}.")  # fmt: skip
+        raise InvalidPlan(
+            f"a teacher gives each next token of its student a probability. Got {found.name}, {lacks}, with "
+            f"a vocabulary of {found.vocab_size:,} beside the {student.vocab_size:,} of {student.name}."
+        )
     if found.vocab_size != student.vocab_size:
-        raise InvalidPlan(f"objective distillation compares probabilities of one vocabulary (TRL, trl/trainer/distillation_trainer.py): teacher {found.name} has {found.vocab_size:,} tokens, {student.name} has {student.vocab_size:,}.")  # fmt: skip
+        raise InvalidPlan(
+            "objective distillation compares probabilities of one vocabulary (TRL, "
+            f"trl/trainer/distillation_trainer.py): teacher {found.name} has {found.vocab_size:,} tokens, "
+            f"{student.name} has {student.vocab_size:,}."
+        )
     q.put("teacher", found.name, "given", found.source)
     return found
 

@@ -21,7 +21,8 @@ State = Literal["weights", "gradients", "optimizer"]
 def offloaded(plan: TrainingPlan, state: State) -> Number:
     """The share of a state that lives outside of the accelerator.
 
-    FSDP2's CPUOffloadPolicy moves shards of all three; DeepSpeed's gradients follow the optimizer where they are sharded.
+    FSDP2's CPUOffloadPolicy moves shards of all three; DeepSpeed's gradients follow the optimizer where they are
+    sharded.
     """
     if state == "weights":
         return 0 if plan.offload_parameters == "none" else 1
@@ -49,8 +50,8 @@ def leaving(term: Term, share: Number) -> Term:
 class KeptTensors:
     """What the layers of a stage keep for backward on the accelerator, with those on their way in or out.
 
-    Of the tensors that are offloaded the last two layers' are there when forward ends, one on its way out and one not yet; in
-    backward those of one layer come back while the layer above is at work.
+    Of the tensors that are offloaded the last two layers' are there when forward ends, one on its way out and one not
+    yet; in backward those of one layer come back while the layer above is at work.
     """
 
     def __init__(self, rank: "StageMemory"):

@@ -13,23 +13,35 @@ from tonnage.numerics.precisions import Recipe
 def optimizer_states(name: str, recipe: Recipe, model: Model, parameters: Term) -> list[Term]:
     """One Term for each state of the optimizer, for the parameters that this rank updates.
 
-    States that are not one number a parameter (factors, blocks, low ranks) are counted tensor by tensor over the model, and
-    spread over ranks like its parameters.
+    States that are not one number a parameter (factors, blocks, low ranks) are counted tensor by tensor over the model,
+    and spread over ranks like its parameters.
     """
     chosen = optimizer(name)
     if recipe.moment_bytes and len(chosen.matrix) == 2:
         pairs = zip(chosen.matrix, recipe.moment_bytes, strict=True)
         return [copies(state.name, width, parameters, recipe.source) for state, width in pairs]
     if chosen.elementwise:
-        return [copies(state.name, recipe.update_bytes if state.width is None else state.width, parameters, chosen.source)
-                for state in chosen.matrix]  # fmt: skip
+        return [
+            copies(state.name, recipe.update_bytes if state.width is None else state.width, parameters, chosen.source)
+            for state in chosen.matrix
+        ]
     totals = _totals(chosen, model, recipe.update_bytes)
     count = model.num_parameters()
     return [
-        Term.product(state, "bytes", Term.of("bytes per parameter, over all tensors", f.mean_bytes_per_parameter,
-                                             source=chosen.source, M=total, N=count), parameters)
+        Term.product(
+            state,
+            "bytes",
+            Term.of(
+                "bytes per parameter, over all tensors",
+                f.mean_bytes_per_parameter,
+                source=chosen.source,
+                M=total,
+                N=count,
+            ),
+            parameters,
+        )
         for state, total in totals.items()
-    ]  # fmt: skip
+    ]
 
 
 def foreach_copies(name: str, recipe: Recipe, parameters: Term) -> list[Term]:
@@ -47,8 +59,14 @@ def foreach_copies(name: str, recipe: Recipe, parameters: Term) -> list[Term]:
 def _totals(chosen: Optimizer, model: Model, update_bytes: float) -> dict[str, float]:
     totals: dict[str, float] = {}
     for weight, count in model.weighted():
-        states = chosen.states(weight.rows, weight.columns, copies=weight.copies * count, heads=weight.heads,
-                               role=role_of(weight.part, weight.columns), update_bytes=update_bytes)  # fmt: skip
+        states = chosen.states(
+            weight.rows,
+            weight.columns,
+            copies=weight.copies * count,
+            heads=weight.heads,
+            role=role_of(weight.part, weight.columns),
+            update_bytes=update_bytes,
+        )
         for state, size in states.items():
             totals[state] = totals.get(state, 0) + size
     return totals

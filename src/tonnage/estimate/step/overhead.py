@@ -15,7 +15,8 @@ CONTEXT_SOURCE = (
 )
 RESERVE = 0.053
 RESERVE_SOURCE = (
-    "SimuMax, docs/b200/b200_release_v1.2_summary.json: reserved over allocated in Megatron, median of 19 runs, 1.028 to 1.093 "
+    "SimuMax, docs/b200/b200_release_v1.2_summary.json: reserved over allocated in Megatron, median of 19 "
+    "runs, 1.028 to 1.093 "
     "(scripts/allocator_reserve.py: 1.9 % of the peak with each run left out)"
 )
 # One for each thread that multiplies: that of the program, and autograd's of the device.
@@ -38,7 +39,9 @@ def cublas_workspaces(cluster: Cluster | None) -> list[Term]:
 
 
 def cuda_context(cluster: Cluster | None) -> Term:
-    """What the process holds outside of PyTorch's allocator: as the catalogue has it of this accelerator, else that of an H100."""
+    """What the process holds outside of PyTorch's allocator: as the catalogue has it of this accelerator, else that
+    of an H100.
+    """
     accelerator = cluster.accelerator if cluster is not None else None
     own = accelerator.memory.context_bytes if accelerator is not None else None
     source = CONTEXT_SOURCE
@@ -55,7 +58,9 @@ def training_overhead(
     workspaces: list[Term],
     reserve: list[Term] | None = None,
 ) -> Term:
-    """Context, communicators and allocator reserve on one rank, `tensors` being the bytes of all tensors; `reserve`: where it is known."""
+    """Context, communicators and allocator reserve on one rank, `tensors` being the bytes of all tensors; `reserve`:
+    where it is known.
+    """
     parts = (
         reserve
         if reserve is not None

@@ -15,14 +15,17 @@ MOST = 4096  # chunks
 
 
 def takes_unequal_chunks(runtime: TrainingRuntime, layers: int, chunks: int, o: TrainingOptions) -> bool:
-    """Whether what is said, or the runtime's own split, gives each chunk a number of layers that need not be the same."""
+    """Whether what is said, or the runtime's own split, gives each chunk a number of layers that need not be the
+    same.
+    """
     if "pipeline_layout" in runtime.options:
         return o.pipeline_layout is not None or any(getattr(o, name) for name in ACCOUNTS) or _says_ends(o)
     return runtime.splits_chunks and layers >= chunks
 
 
 def said_chunks(model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o: TrainingOptions) -> tuple[int, ...]:
-    """Layers of each virtual stage, in the order in which a token passes them; empty where the runtime splits by itself.
+    """Layers of each virtual stage, in the order in which a token passes them; empty where the runtime splits by
+    itself.
 
     Sources: Megatron-core, transformer_block.py: get_num_layers_to_build; pipeline_parallel_layer_layout.py.
     """
@@ -50,9 +53,11 @@ def said_chunks(model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o
 
 
 def chunk_layers(model: Model, runtime: TrainingRuntime, plan: TrainingPlan) -> tuple[int, ...]:
-    """Layers of each virtual stage of a plan: as it says, or as the runtime splits ranks or, where it deals them out, chunks.
+    """Layers of each virtual stage of a plan: as it says, or as the runtime splits ranks or, where it deals them out,
+    chunks.
 
-    The chunks of a rank are alike in an even split, as Megatron-core has it (transformer_block.py: get_num_layers_to_build).
+    The chunks of a rank are alike in an even split, as Megatron-core has it (transformer_block.py:
+    get_num_layers_to_build).
     """
     if plan.chunk_layers:
         return plan.chunk_layers
@@ -69,7 +74,9 @@ def _says_ends(o: "TrainingOptions") -> bool:
 
 
 def _even(model: Model, sizes: dict[str, int], o: TrainingOptions) -> tuple[tuple[Chunk, ...], ...]:
-    """As Megatron splits what the ends leave; the error says which size to change, and the nearest that can be split."""
+    """As Megatron splits what the ends leave; the error says which size to change, and the nearest that can be
+    split.
+    """
     p, v = sizes["pipeline_parallel_size"], sizes["virtual_pipeline_size"]
     with_embedding, with_loss = (bool(getattr(o, name)) for name in ACCOUNTS)
     said = {"first": o.first_stage_layers, "last": o.last_stage_layers}
@@ -112,7 +119,8 @@ def _of_layout(model: Model, p: int, v: int, o: TrainingOptions) -> tuple[int, .
     made = _in_order(rows)
     if len(rows[0]) != v:
         raise InvalidPlan(
-            f"virtual_pipeline_size must be {len(rows[0])} for the {len(made)} stages of pipeline_layout over {p} ranks. Got {v}."
+            f"virtual_pipeline_size must be {len(rows[0])} for the {len(made)} stages of pipeline_layout "
+            f"over {p} ranks. Got {v}."
         )
     if sum(made) != model.num_layers:
         raise InvalidPlan(

@@ -1,4 +1,6 @@
-"""The moments of a step on one pipeline stage: which unit is at work, which layers keep their tensors, which gradients are made."""
+"""The moments of a step on one pipeline stage: which unit is at work, which layers keep their tensors, which
+gradients are made.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -16,8 +18,9 @@ from tonnage.tape import Account, Extent, Key, Layer, without
 class Point(Struct, frozen=True, eq=False):
     """A moment of the step.
 
-    `place`: moments that differ in `live` alone have the same; `kept`: layers of each kind that keep their tensors, of the micro-batch at work; `made`: that have made their gradients; `live`:
-    what the unit at work holds, of which `bytes` by extent; `everything`: every layer of the stage still keeps all of its own.
+    `place`: moments that differ in `live` alone have the same; `kept`: layers of each kind that keep their tensors, of
+    the micro-batch at work; `made`: that have made their gradients; `live`: what the unit at work holds, of which
+    `bytes` by extent; `everything`: every layer of the stage still keeps all of its own.
     `position`: of the layer at work; `is_later`: the backward of a first micro-batch is over; `is_last`: no
     other micro-batch is in flight.
     """
@@ -40,14 +43,18 @@ class Point(Struct, frozen=True, eq=False):
 
 @lru_cache(maxsize=4096)
 def points(
-    stage: Stage, kinds: tuple[tuple[Block, Layer], ...], loss: Layer | None, frozen: int, gradients_count: bool,
+    stage: Stage,
+    kinds: tuple[tuple[Block, Layer], ...],
+    loss: Layer | None,
+    frozen: int,
+    gradients_count: bool,
     table: tuple[tuple[Key, float], ...] | None,
-) -> tuple[Point, ...]:  # fmt: skip
+) -> tuple[Point, ...]:
     """The moments at which a stage can be fullest.
 
-    `kinds`: every kind of layer on the tape; `loss`: what comes after them, on the last stage; `frozen`: layers from the model's first
-    on that keep nothing; `gradients_count`: moments differ in the gradients that they have made; `table`: embeddings train here, and hold
-    this when their gradient is made.
+    `kinds`: every kind of layer on the tape; `loss`: what comes after them, on the last stage; `frozen`: layers from
+    the model's first on that keep nothing; `gradients_count`: moments differ in the gradients that they have made;
+    `table`: embeddings train here, and hold this when their gradient is made.
     """
     found = tuple(_points(stage, dict(kinds), loss, frozen, gradients_count, table))
     places: dict[tuple[str, int], int] = {}
@@ -69,9 +76,13 @@ def running(stage: Stage, frozen: int) -> tuple[Block, ...]:
 
 
 def _points(
-    stage: Stage, layers: dict[Block, Layer], loss: Layer | None, frozen: int, gradients_count: bool,
+    stage: Stage,
+    layers: dict[Block, Layer],
+    loss: Layer | None,
+    frozen: int,
+    gradients_count: bool,
     table: tuple[tuple[Key, float], ...] | None,
-) -> Iterator[Point]:  # fmt: skip
+) -> Iterator[Point]:
     order = running(stage, frozen)
     counts = Counter(order)
     yield Point("forward", "loss", "the last layer", counts, {}, {}, everything=True, head_made=False)

@@ -25,7 +25,8 @@ class Group(Struct, frozen=True):
 class Stage(Struct, frozen=True, eq=False):
     """One pipeline stage: its rank, the layers of each kind that it holds, and the loose ops `before` and `after` them.
 
-    `table` is the tied table, which the head uses as well where both are on this stage. `towers` and `tower_ops` are those of
+    `table` is the tied table, which the head uses as well where both are on this stage. `towers` and `tower_ops` are
+    those of
     vision and audio: they hold weights, and see images and sounds, not the tokens. `order`: the layers as they run,
     `first_layer` the number of the first.
     """
@@ -53,7 +54,9 @@ class Stage(Struct, frozen=True, eq=False):
 
 
 def layer_bounds(num_layers: int, stages: int, first: int | None = None, last: int | None = None) -> list[int]:
-    """First layer of each stage, and the end: as even as can be, the earlier stages with one more; `first`, `last`: of those stages."""
+    """First layer of each stage, and the end: as even as can be, the earlier stages with one more; `first`, `last`:
+    of those stages.
+    """
     fixed = {0: first, stages - 1: last}
     free = [rank for rank in range(stages) if fixed.get(rank) is None]
     each, more = divmod(num_layers - sum(size or 0 for size in fixed.values()), len(free) or 1)
@@ -76,7 +79,9 @@ def _ends_weigh(model: Model, pipeline: int) -> list[int]:
 
 
 def _by_cost(model: Model, pipeline: int) -> list[int]:
-    """nanotron, models/base.py: a stage takes blocks until it has more than its part of the products; the head is one."""
+    """nanotron, models/base.py: a stage takes blocks until it has more than its part of the products; the head is
+    one.
+    """
     main = model.decoder
     costs = [
         sum(weight.num_parameters for weight in main.blocks[kind].weights() if weight.linear) for kind in main.layers
@@ -90,8 +95,12 @@ def _by_cost(model: Model, pipeline: int) -> list[int]:
     return [*bounds, *[main.num_layers] * (pipeline + 1 - len(bounds))]
 
 
-SPLITS = {"even": lambda model, pipeline: layer_bounds(model.decoder.num_layers, pipeline), "rest later": _rest_later,
-          "ends weigh": _ends_weigh, "cost": _by_cost}  # fmt: skip
+SPLITS = {
+    "even": lambda model, pipeline: layer_bounds(model.decoder.num_layers, pipeline),
+    "rest later": _rest_later,
+    "ends weigh": _ends_weigh,
+    "cost": _by_cost,
+}
 
 
 @lru_cache(maxsize=256)
@@ -110,8 +119,8 @@ def split_layers(
 def stages(model: Model, ranks: int, chunks: tuple[int, ...] = (), *, v_shaped: bool = False) -> tuple[Stage, ...]:
     """What each rank of a pipeline has. Towers and encoders other than the main branch run on the first.
 
-    `chunks`: layers of each virtual stage, in the order in which a token passes them; left out: an even split over the ranks. A rank
-    has every so-manyth of them; of a V one of the first half, and the one as far from the end.
+    `chunks`: layers of each virtual stage, in the order in which a token passes them; left out: an even split over the
+    ranks. A rank has every so-manyth of them; of a V one of the first half, and the one as far from the end.
     """
     chunks = chunks or split_layers(model, ranks)
     count = len(chunks)
@@ -123,7 +132,9 @@ def stages(model: Model, ranks: int, chunks: tuple[int, ...] = (), *, v_shaped: 
 
 
 def _stage(model: Model, chunks: tuple[int, ...], rank: int, own: tuple[int, ...]) -> Stage:
-    """What a rank has. `own`: the numbers of its virtual stages, of which the first has the table and the last the head."""
+    """What a rank has. `own`: the numbers of its virtual stages, of which the first has the table and the last the
+    head.
+    """
     main, ends = model.decoder, [0, *accumulate(chunks)]
     runs = [(ends[index], ends[index + 1]) for index in own]
     order: tuple[Block, ...] = tuple(main.blocks[kind] for start, end in runs for kind in main.layers[start:end])
@@ -176,7 +187,9 @@ def _grouped(weights: Iterable[Weight]) -> tuple[Group, ...]:
 
 
 class Shares(Struct, frozen=True, eq=False):
-    """Sizes that cut parameters. `z` shards dense parameters (ZeRO), `ze` those of experts; `multiple`: of rows of a table on one rank."""
+    """Sizes that cut parameters. `z` shards dense parameters (ZeRO), `ze` those of experts; `multiple`: of rows of a
+    table on one rank.
+    """
 
     t: Number = 1
     e: Number = 1
@@ -272,7 +285,9 @@ FIRST = "first layer"  # the name of the layer below which nothing trains
 
 @lru_cache(maxsize=256)
 def with_first_apart(found: tuple[Stage, ...]) -> tuple[Stage, ...]:
-    """The stages with the model's first layer as a kind of its own: where embeddings do not train, its input has no gradient."""
+    """The stages with the model's first layer as a kind of its own: where embeddings do not train, its input has no
+    gradient.
+    """
     stage = found[0]
     if not stage.order:
         return found

@@ -1,4 +1,6 @@
-"""Releases of frameworks, as a user names them in `runtime_version`: "transformers 4.39.3", "4.39" or "4.39, accelerate 0.29"."""
+"""Releases of frameworks, as a user names them in `runtime_version`: "transformers 4.39.3", "4.39" or "4.39,
+accelerate 0.29".
+"""
 
 import re
 

@@ -11,8 +11,15 @@ from tonnage.kernel.term import Term
 from tonnage.spec import TrainingPlan
 from tonnage.tape import Account, Extent, Kept
 
-NAMES = {"whole": "of the residual stream", "gathered": "on every tensor rank", "tensor": "cut by tensor parallelism",
-         "expert": "of routed experts", "kv": "of keys and values", "vocab": "of the vocabulary", "replicated": "of whole weights"}  # fmt: skip
+NAMES = {
+    "whole": "of the residual stream",
+    "gathered": "on every tensor rank",
+    "tensor": "cut by tensor parallelism",
+    "expert": "of routed experts",
+    "kv": "of keys and values",
+    "vocab": "of the vocabulary",
+    "replicated": "of whole weights",
+}
 UNITS = {
     "pair": "for pairs of tokens, ",
     "parameter": "for parameters, ",

@@ -39,7 +39,9 @@ class StageMemory(States):
     @cached_property
     def points(self) -> tuple[Point, ...]:
         step = self.step
-        gradients_count = bool(self.step.framework.unit_gradient_width) or not (self.gradients_sharded or self.runtime.gradients_persist)  # fmt: skip
+        gradients_count = bool(self.step.framework.unit_gradient_width) or not (
+            self.gradients_sharded or self.runtime.gradients_persist
+        )
         has_table = self.stage.rank == 0 and step.trains_all and bool(self.table.children)
         table = tuple(step.framework.embedding().items()) if has_table else None
         plain = points(self.stage, step.kinds, step.framework.loss(self.stage), self.frozen, gradients_count, table)
@@ -52,7 +54,12 @@ class StageMemory(States):
     @cached_property
     def in_flight_later(self) -> Term:
         """When the backward of the first micro-batch is over."""
-        return Term.of("micro-batches in flight", f.microbatches_after_the_first, x=self.in_flight.value, m=self.plan.num_microbatches)  # fmt: skip
+        return Term.of(
+            "micro-batches in flight",
+            f.microbatches_after_the_first,
+            x=self.in_flight.value,
+            m=self.plan.num_microbatches,
+        )
 
     # ---- numbers ----
 
@@ -159,7 +166,9 @@ class StageMemory(States):
 
     @cached_property
     def _spread(self) -> dict[Block, int]:
-        """The layers of every chunk of an interleaved schedule; others are in the last chunk, of which one micro-batch is in flight."""
+        """The layers of every chunk of an interleaved schedule; others are in the last chunk, of which one
+        micro-batch is in flight.
+        """
         return {block: count for block, count in self.counts.items() if not self.step.framework.ends_pipeline(block)}
 
     @cached_property
@@ -196,7 +205,9 @@ class StageMemory(States):
     # ---- trees ----
 
     def phases(self) -> tuple[Term, ...]:
-        """Every phase; of each the moment that needs most. Plans in arrays may differ in which that is, so all are given then."""
+        """Every phase; of each the moment that needs most. Plans in arrays may differ in which that is, so all are
+        given then.
+        """
         chosen = list(self.points)
         if self.step.scalar:
             best: dict[str, tuple[Number, Point]] = {}
@@ -229,7 +240,7 @@ class StageMemory(States):
         activations = Term.sum("activations", *self._left_over[:1], unit="bytes")
         copied = Term.sum("temporary", *self.step_copies.children, *self._left_over[1:], unit="bytes")
         reserve = self.step.framework.reserve(self, None, self.everything.value)
-        return self._sum("optimizer step", self.everything, activations, copied, self.step_buffers, reserve)  # fmt: skip
+        return self._sum("optimizer step", self.everything, activations, copied, self.step_buffers, reserve)
 
     @cached_property
     def step_buffers(self) -> Term:
@@ -240,7 +251,16 @@ class StageMemory(States):
         """Buffers of communication at a moment."""
         return self.step.framework.buffers(self, point) or self._buffers(point.moment)
 
-    def _sum(self, name: str, gradients: Term, activations: Term, temporary: Term, buffers: Term, reserve: list[Term] | None, optimizer: Term | None = None) -> Term:  # fmt: skip
+    def _sum(
+        self,
+        name: str,
+        gradients: Term,
+        activations: Term,
+        temporary: Term,
+        buffers: Term,
+        reserve: list[Term] | None,
+        optimizer: Term | None = None,
+    ) -> Term:
         temporary = Term.sum("temporary", *temporary.children, *self.lasting.children, unit="bytes")
         parts = (self.weights, gradients, optimizer or self.optimizer, activations, temporary, buffers)
         tensors = sum(part.value for part in parts)
@@ -254,7 +274,9 @@ class StageMemory(States):
 
     @cached_property
     def _moved(self) -> list[Term]:
-        """FSDP2 copies the shards of a unit to the accelerator before they are gathered; DeepSpeed does so parameter by parameter."""
+        """FSDP2 copies the shards of a unit to the accelerator before they are gathered; DeepSpeed does so parameter
+        by parameter.
+        """
         if (
             self.plan.offload_parameters == "none"
             or not self.step.framework.copies_layer_shards
@@ -279,23 +301,41 @@ class StageMemory(States):
 
     @cached_property
     def _layers(self) -> Term:
-        parts = [Term.product(f"{block.name}s", "bytes", layer_count(count), *((self.in_flight,) if block in self._spread else ()), self.kept[block])
-                 for block, count in self.counts.items()]  # fmt: skip
+        parts = [
+            Term.product(
+                f"{block.name}s",
+                "bytes",
+                layer_count(count),
+                *((self.in_flight,) if block in self._spread else ()),
+                self.kept[block],
+            )
+            for block, count in self.counts.items()
+        ]
         return Term.sum("layers", *parts, unit="bytes")
 
     def _held(self, point: Point) -> list[Term]:
         """The layers below the one at work, and those of the micro-batches that wait for their backward."""
-        parts = [Term.product(f"{block.name}s", "bytes", layer_count(count), self.kept[block])
-                 for block, count in point.kept.items()]  # fmt: skip
+        parts = [
+            Term.product(f"{block.name}s", "bytes", layer_count(count), self.kept[block])
+            for block, count in point.kept.items()
+        ]
         if self.plan.pipeline_parallel_size > 1:
             flight = self.in_flight_later.value if point.is_later else self.in_flight.value
             others = Term.of("other micro-batches in flight", f.microbatches_waiting, x=1 if point.is_last else flight)
-            parts += [Term.product(f"{block.name}s of other micro-batches", "bytes", layer_count(count), others, self.kept[block])
-                      for block, count in self._spread.items()]  # fmt: skip
+            parts += [
+                Term.product(
+                    f"{block.name}s of other micro-batches", "bytes", layer_count(count), others, self.kept[block]
+                )
+                for block, count in self._spread.items()
+            ]
         return parts
 
     def _temporary(self, point: Point) -> list[Term]:
-        return [*self.sizes.account(point.live, "temporary"), *self._waiting(point), *self.step.framework.temporary(self, point)]  # fmt: skip
+        return [
+            *self.sizes.account(point.live, "temporary"),
+            *self._waiting(point),
+            *self.step.framework.temporary(self, point),
+        ]
 
     def _waiting(self, point: Point) -> list[Term]:
         """Gradients of tables: of a tied head until the embedding's comes, and of the embedding itself."""
@@ -350,11 +390,16 @@ class StageMemory(States):
         return Term.sum("gradients", whole, made)
 
     def _made(self, point: Point) -> Term:
-        parts = [Term.product(block.name, "parameters", layer_count(count), self._per_block[block])
-                 for block, count in point.made.items()]  # fmt: skip
+        parts = [
+            Term.product(block.name, "parameters", layer_count(count), self._per_block[block])
+            for block, count in point.made.items()
+        ]
         parts += [self.after] if point.head_made else []
         if not self.gradients_sharded:
             here = self.sizes.made(point.bytes)
             parts.append(Term.of(f"of the unit at work, by {point.operation}", f.whole_parameters, N=here, z=1))
         made = Term.sum("parameters", *parts, unit="parameters")
-        return Term.sum("gradients", *(copies(state.name, width_of(state.copy, self.step.updates), made) for state in self.runtime.gradients))  # fmt: skip
+        return Term.sum(
+            "gradients",
+            *(copies(state.name, width_of(state.copy, self.step.updates), made) for state in self.runtime.gradients),
+        )

@@ -1,4 +1,6 @@
-"""The parameters of one stage and their copies: weights, gradients, optimizer states; all of them, and what is on the accelerator."""
+"""The parameters of one stage and their copies: weights, gradients, optimizer states; all of them, and what is on
+the accelerator.
+"""
 
 from collections import Counter
 from functools import cached_property
@@ -63,8 +65,10 @@ class States:
         return self.shard if self.step.trains_all else self._trained(self.step.trained_shard)
 
     def _trained(self, per_block: dict[Block, Term]) -> Term:
-        parts = [Term.product(block.name, "parameters", layer_count(count), per_block[block])
-                 for block, count in self.counts.items()]  # fmt: skip
+        parts = [
+            Term.product(block.name, "parameters", layer_count(count), per_block[block])
+            for block, count in self.counts.items()
+        ]
         return Term.sum("parameters that train", *parts, unit="parameters")
 
     @cached_property
@@ -143,10 +147,21 @@ class States:
             return self._states("weights", self.runtime.weights)
         is_sharded = any(self.plan.zero_stage >= state.sharded_from for state in self.runtime.weights)
         shares: Shares = self.step.sharded if is_sharded else self.step.whole
-        base = base_weights(self.stage, self.plan, shares, self.step.framework.base_bytes(), self.shard if is_sharded else self.whole, head=self.runtime.quantises_head)  # fmt: skip
+        base = base_weights(
+            self.stage,
+            self.plan,
+            shares,
+            self.step.framework.base_bytes(),
+            self.shard if is_sharded else self.whole,
+            head=self.runtime.quantises_head,
+        )
         if self.plan.method == "freeze":
             return Term.sum("weights", *base)
-        return Term.sum("weights", *base, copies("adapters", self.step.updates.update_bytes, self.trained_shard if is_sharded else self.trained))  # fmt: skip
+        return Term.sum(
+            "weights",
+            *base,
+            copies("adapters", self.step.updates.update_bytes, self.trained_shard if is_sharded else self.trained),
+        )
 
     @cached_property
     def updated(self) -> Term:

@@ -1,6 +1,7 @@
 """What a framework sees of the step that it is part of, and of one pipeline stage: these attributes and no others.
 
-`Step` and `StageMemory` have them. Whoever adds a framework reads this page; what is not on it may change without asking.
+`Step` and `StageMemory` have them. Whoever adds a framework reads this page; what is not on it may change without
+asking.
 """
 
 from collections.abc import Mapping

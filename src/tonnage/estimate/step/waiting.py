@@ -1,7 +1,8 @@
-"""What a split backward keeps between its halves: gradients of the results of products and norms, from which weights' are made later.
+"""What a split backward keeps between its halves: gradients of the results of products and norms, from which weights'
+are made later.
 
-PyTorch, torch/distributed/pipelining/_backward.py: stage_backward_input stores what reaches the nodes before each parameter, and keeps the
-graph below them, with all that the layer saved.
+PyTorch, torch/distributed/pipelining/_backward.py: stage_backward_input stores what reaches the nodes before each
+parameter, and keeps the graph below them, with all that the layer saved.
 """
 
 from typing import TYPE_CHECKING
@@ -24,8 +25,16 @@ def waiting(rank: "StageMemory", point: Point) -> list[Term]:
     count = waiting_for_weights(rank.plan, rank.stage.rank)
     if count is None or point.moment == "loss" or point.is_last:
         return []
-    return [Term.product(f"gradients inside {block.name}s that wait for those of weights", "bytes", layer_count(number), count, one(rank.step, block))
-            for block, number in rank.counts.items()]  # fmt: skip
+    return [
+        Term.product(
+            f"gradients inside {block.name}s that wait for those of weights",
+            "bytes",
+            layer_count(number),
+            count,
+            one(rank.step, block),
+        )
+        for block, number in rank.counts.items()
+    ]
 
 
 def one(step: "Step", block: Block) -> Term:

@@ -1,7 +1,7 @@
 """FLOP that a token of training takes, as those count it who publish TFLOPS and MFU: never mixed, each by its name.
 
-All count a forward pass and a backward pass of twice that; they differ in the parameters that multiply, in whether the half of
-attention that a causal mask takes out counts, and in whether recomputation does.
+All count a forward pass and a backward pass of twice that; they differ in the parameters that multiply, in whether the
+half of attention that a causal mask takes out counts, and in whether recomputation does.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,9 @@ from tonnage.ops import Embedding
 
 
 class Convention(Struct, frozen=True, kw_only=True):
-    """How a source counts: `of` gives FLOP of one token of a model at a length; `recomputes`: a second forward pass counts too."""
+    """How a source counts: `of` gives FLOP of one token of a model at a length; `recomputes`: a second forward pass
+    counts too.
+    """
 
     name: str
     text: str
@@ -59,7 +61,9 @@ def _tables(model: Model) -> int:
 
 
 def _palm(model: Model, length: int) -> float:
-    """6N + 12LHQT with all N parameters: products of active parameters, the table as if it were multiplied, all pairs."""
+    """6N + 12LHQT with all N parameters: products of active parameters, the table as if it were multiplied, all
+    pairs.
+    """
     return _whole(model, length) + 6 * _tables(model)
 
 
@@ -79,16 +83,45 @@ def _narayanan(passes: int) -> Callable[[Model, int], float]:
 
 
 for _made in (
-    Convention(name="megatron", text="6N of active parameters with the head, causal attention halved", of=_halved,
-               source="Megatron-LM, megatron/training/training.py: num_floating_point_operations"),
-    Convention(name="torchtitan", text="6N of active parameters without the table, and 12LHs: attention not halved", of=_whole,
-               source="torchtitan, torchtitan/models/utils.py: get_dense_model_nparams_and_flops"),
-    Convention(name="kaplan", text="6N with all parameters, nothing for attention", of=_kaplan, source="Kaplan2020, sec. 2.1"),
-    Convention(name="palm", text="6N + 12LHQT with all parameters: attention not halved", of=_palm, source="Chowdhery2022, appendix B"),
-    Convention(name="mosaicml", text="3 (2NT + 4LdT^2) a sequence: attention not halved", of=_palm,
-               source="llm-foundry, scripts/train/benchmarking/README.md"),
-    Convention(name="narayanan", text="72BslH^2 (1 + s/6H + V/12lH): attention not halved", of=_narayanan(3), source="Narayanan2021, appendix"),
-    Convention(name="narayanan hardware", text="96BslH^2 (1 + s/6H + V/16lH): with full recomputation", of=_narayanan(4), source="Narayanan2021, sec. 5.1, eq. 3",
-               recomputes=True),
-):  # fmt: skip
+    Convention(
+        name="megatron",
+        text="6N of active parameters with the head, causal attention halved",
+        of=_halved,
+        source="Megatron-LM, megatron/training/training.py: num_floating_point_operations",
+    ),
+    Convention(
+        name="torchtitan",
+        text="6N of active parameters without the table, and 12LHs: attention not halved",
+        of=_whole,
+        source="torchtitan, torchtitan/models/utils.py: get_dense_model_nparams_and_flops",
+    ),
+    Convention(
+        name="kaplan", text="6N with all parameters, nothing for attention", of=_kaplan, source="Kaplan2020, sec. 2.1"
+    ),
+    Convention(
+        name="palm",
+        text="6N + 12LHQT with all parameters: attention not halved",
+        of=_palm,
+        source="Chowdhery2022, appendix B",
+    ),
+    Convention(
+        name="mosaicml",
+        text="3 (2NT + 4LdT^2) a sequence: attention not halved",
+        of=_palm,
+        source="llm-foundry, scripts/train/benchmarking/README.md",
+    ),
+    Convention(
+        name="narayanan",
+        text="72BslH^2 (1 + s/6H + V/12lH): attention not halved",
+        of=_narayanan(3),
+        source="Narayanan2021, appendix",
+    ),
+    Convention(
+        name="narayanan hardware",
+        text="96BslH^2 (1 + s/6H + V/16lH): with full recomputation",
+        of=_narayanan(4),
+        source="Narayanan2021, sec. 5.1, eq. 3",
+        recomputes=True,
+    ),
+):
     CONVENTIONS.add(_made.name, _made)

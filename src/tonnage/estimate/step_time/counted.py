@@ -15,20 +15,34 @@ from tonnage.spec import TrainingPlan
 
 CONVENTIONS.add(
     "kaplan recomputed",
-    Convention(name="kaplan recomputed", text="8N with all parameters, nothing for attention: with full recomputation",
-               of=lambda model, length: flops_per_token(model, length, "kaplan") * 8 / 6, recomputes=True,
-               source="Kaplan2020, sec. 2.1; Narayanan2021, sec. 3.5: a second forward pass"),
-)  # fmt: skip
+    Convention(
+        name="kaplan recomputed",
+        text="8N with all parameters, nothing for attention: with full recomputation",
+        of=lambda model, length: flops_per_token(model, length, "kaplan") * 8 / 6,
+        recomputes=True,
+        source="Kaplan2020, sec. 2.1; Narayanan2021, sec. 3.5: a second forward pass",
+    ),
+)
 
-# What none of them counts: norms, activations, softmax, routing, the optimizer, scores that flash attention makes again.
+# What none of them counts: norms, activations, softmax, routing, the optimizer, scores that flash attention makes
+# again.
 LEAVES_OUT: Mapping[str, str] = {
-    "kaplan": "attention's scores and values; it counts the table, which is looked up, and experts that a token does not pass",
-    "kaplan recomputed": "attention's scores and values; it counts the table, unused experts, and a second forward pass whether it is run or not",
-    "palm": "nothing of attention: half of its scores are masked and counted all the same; it counts the table as if it were multiplied",
+    "kaplan": (
+        "attention's scores and values; it counts the table, which is looked up, and experts that a token does not pass"
+    ),
+    "kaplan recomputed": (
+        "attention's scores and values; it counts the table, unused experts, and a second forward pass whether "
+        "it is run or not"
+    ),
+    "palm": (
+        "nothing of attention: half of its scores are masked and counted all the same; it counts the table as if "
+        "it were multiplied"
+    ),
     "megatron": "the masked half of attention, and what is run again",
     "torchtitan": "the table, and what is run again; it counts scores that are masked",
     "mosaicml": "what is run again; it counts scores that are masked, and the table as if it were multiplied",
-    "narayanan": "gates of feed-forward layers, grouped heads, experts: it is of GPT's layers, four times as wide inside; it counts scores that "
+    "narayanan": "gates of feed-forward layers, grouped heads, experts: it is of GPT's layers, four times as wide inside; "
+    "it counts scores that "
     "are masked",
     "narayanan hardware": "as narayanan; it counts a second forward pass whether it is run or not",
 }
@@ -46,12 +60,21 @@ class Counted(Struct, frozen=True):
     def document(self, figure: Callable[[Term], dict[str, Any]]) -> dict[str, Any]:
         """Its form in an answer; `figure` of a Term."""
         made = self.convention
-        return {"name": made.name, "text": made.text, "leaves_out": self.leaves_out, "recomputes": made.recomputes, "source": made.source,
-                "flops": figure(self.flops), "utilization": figure(self.utilization)}  # fmt: skip
+        return {
+            "name": made.name,
+            "text": made.text,
+            "leaves_out": self.leaves_out,
+            "recomputes": made.recomputes,
+            "source": made.source,
+            "flops": figure(self.flops),
+            "utilization": figure(self.utilization),
+        }
 
 
 class Conventions:
-    """All of them for one step, counted when they are asked for. `seconds`: of the step; `peak`: FLOP/s of one accelerator."""
+    """All of them for one step, counted when they are asked for. `seconds`: of the step; `peak`: FLOP/s of one
+    accelerator.
+    """
 
     def __init__(self, model: Model, plan: TrainingPlan, seconds: Number, peak: float):
         self.model, self.plan, self.seconds, self.peak = model, plan, seconds, peak
@@ -64,7 +87,14 @@ class Conventions:
             each = flops_per_token(self.model, plan.sequence_length, name)
             flops = Term.of(f"FLOPs as {name} counts", counted_flops, source=made.source, y=each, T=tokens)
             word = "HFU" if made.recomputes else "MFU"
-            share = Term.of(f"{word} as {name} counts", flops_utilization, C=flops.value, tau=self.seconds, n=plan.world_size, P=self.peak)  # fmt: skip
+            share = Term.of(
+                f"{word} as {name} counts",
+                flops_utilization,
+                C=flops.value,
+                tau=self.seconds,
+                n=plan.world_size,
+                P=self.peak,
+            )
             yield Counted(made, LEAVES_OUT[name] + ("" if plan.method == "full" else ADAPTERS), flops, share)
 
     def document(self, figure: Callable[[Term], dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Seconds of kernels: arithmetic and bytes at shares of the datasheet's peaks. All numbers may be arrays.
 
-What a product reads and writes comes on top of its arithmetic: so the kernels that SimuMax measured on a B200 say of dense and grouped
-products from 128 to 65,536 rows, and so does the fit (docs/decisions/0014-what-a-product-takes.md).
+What a product reads and writes comes on top of its arithmetic: so the kernels that SimuMax measured on a B200 say of
+dense and grouped products from 128 to 65,536 rows, and so does the fit (docs/decisions/0014-what-a-product-takes.md).
 """
 
 from typing import TYPE_CHECKING
@@ -16,8 +16,13 @@ if TYPE_CHECKING:
     from tonnage.estimate.memory import Step
 
 NARROW = ("fp8", "fp4")
-KINDS = {"product": "matrix products", "experts": "products of experts", "attention": "attention", "scan": "recurrences",
-         "move": "reads and writes"}  # fmt: skip
+KINDS = {
+    "product": "matrix products",
+    "experts": "products of experts",
+    "attention": "attention",
+    "scan": "recurrences",
+    "move": "reads and writes",
+}
 
 
 class KernelTime:
@@ -40,7 +45,8 @@ class KernelTime:
         self.chosen = mixture.top_k if mixture is not None else 1  # type: ignore[attr-defined]
         self.tokens = self.sizes.s * self.sizes.b / self.sizes.c
         self.around_experts = rates.newer_around_experts if step.framework.fuses_around_experts else 1
-        # a product reads its weights in 16 bit; the gradient of the weights is added to main gradients, which are read and written
+        # a product reads its weights in 16 bit; the gradient of the weights is added to main gradients, which are read
+        # and written
         self.accumulated = step.framework.accumulated_bytes
         self.own = rates.chips.get(self.chip.name, {})
         self.power = self._power(step)
@@ -99,18 +105,24 @@ class KernelTime:
         return self.tokens / sizes.t if is_cut else self.tokens, outer
 
     def _attention_share(self, step: "Step") -> float:
-        """Of the peak, forward: Transformer Engine and torch from Blackwell on have the generation's own kernels, others FlashAttention-2."""
+        """Of the peak, forward: Transformer Engine and torch from Blackwell on have the generation's own kernels,
+        others FlashAttention-2.
+        """
         own = step.runtime.newest_attention or self.chip.generation.startswith("Blackwell")
         return self.power * (self.shares.attention if own else self.shares.flash2 or self.shares.attention)
 
     def _power(self, step: "Step") -> float:
-        """What this machine's arithmetic reaches over what its generation's does: by what its products were measured to reach."""
+        """What this machine's arithmetic reaches over what its generation's does: by what its products were measured
+        to reach.
+        """
         if step.plan.product_share is None:
             return 1
         return step.plan.product_share / (self.shares.matrix["bf16"] * self.own.get("bf16", 1.0))
 
     def _scan(self, work: Work, flops: Number) -> Number:
-        """A recurrence: its arithmetic, and a walk along the sequence that no other sequence and no other head makes longer."""
+        """A recurrence: its arithmetic, and a walk along the sequence that no other sequence and no other head makes
+        longer.
+        """
         walks = 2 if work.when == "backward" else 1
         arithmetic = flops / (self.chip.peak(self.wide) * self.rates.scan)
         return arithmetic + walks * self.rates.scan_step * self.sizes.s / self.sizes.c

@@ -1,4 +1,6 @@
-"""Seconds of one micro-batch through one layer of each kind: kernels, waits for the host, and what ranks send each other inside."""
+"""Seconds of one micro-batch through one layer of each kind: kernels, waits for the host, and what ranks send each
+other inside.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -84,7 +86,9 @@ class LayerTime:
 
     @cached_property
     def groups(self) -> dict[Group, tuple[Number, Number]]:
-        """Ranks of a group that exchanges inside of layers, and how far apart they are: the order in which all runtimes number ranks."""
+        """Ranks of a group that exchanges inside of layers, and how far apart they are: the order in which all
+        runtimes number ranks.
+        """
         t, q = self.plan.tensor_parallel_size, self.plan.expert_tensor_parallel_size
         return {
             "tensor parallel": (t, 1),
@@ -122,6 +126,9 @@ class LayerTime:
     def _beside(self, exchange: Exchange) -> float:
         """The share of an exchange that runs beside compute."""
         plan = self.plan
-        hides = {"tensor parallel": plan.tp_comm_overlap or plan.async_tensor_parallel, "context parallel": exchange.beside,
-                 "expert parallel": plan.overlap_moe_expert_parallel_comm}  # fmt: skip
+        hides = {
+            "tensor parallel": plan.tp_comm_overlap or plan.async_tensor_parallel,
+            "context parallel": exchange.beside,
+            "expert parallel": plan.overlap_moe_expert_parallel_comm,
+        }
         return self.rates.hidden if hides.get(exchange.group) else 0

@@ -37,7 +37,8 @@ class Spent:
 
 
 class Passes:
-    """One micro-batch through some layers. `kernels`: by pass and kind; `sent`: bytes and exposed seconds by pass and group of ranks;
+    """One micro-batch through some layers. `kernels`: by pass and kind; `sent`: bytes and exposed seconds by pass and
+    group of ranks;
     `waits`: seconds by pass in which kernels wait for the host."""
 
     def __init__(self) -> None:

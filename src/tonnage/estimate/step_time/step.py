@@ -85,8 +85,11 @@ class StepTime(LayerTime):
         trained = of.trained.value - sum(count * step.trained_held[block].value for block, count in self._trains(stage))
         self._gather(made, head, held, trained, 0, None)
 
-    def _gather(self, made: Passes, beside: Passes, held: Number, trained: Number, again: int, experts: Number | None) -> None:  # fmt: skip
-        """Weights are gathered for forward, and maybe `again` for backward; gradients are scattered; all of it beside what runs.
+    def _gather(
+        self, made: Passes, beside: Passes, held: Number, trained: Number, again: int, experts: Number | None
+    ) -> None:
+        """Weights are gathered for forward, and maybe `again` for backward; gradients are scattered; all of it beside
+        what runs.
 
         `experts`: of `held`; they train all or not at all. ZeRO++ (Wang2023) sends weights in 8 bit, gradients in 4,
         and gathers for backward within a group that has a copy.
@@ -112,7 +115,9 @@ class StepTime(LayerTime):
             made.sent[when, "sharded states"].add(exposed, 0, size, hidden=seconds - exposed)
 
     def _among(self, kind: Collective, held: Number, experts: Number | None, width: float) -> Sending:
-        """Parameters of `width` bytes among those that share the states; of them those of `experts` among the fewer that share these."""
+        """Parameters of `width` bytes among those that share the states; of them those of `experts` among the fewer
+        that share these.
+        """
         plan = self.plan
         dense = held if experts is None else held - experts
         made = self.network.collective(kind, dense * width, self.shards, plan.tensor_parallel_size)
@@ -148,7 +153,8 @@ class StepTime(LayerTime):
         if plan.pipeline_parallel_size == 1:
             return 0, 0
         whole = sizes.s * sizes.b / sizes.c * self.step.model.hidden_size * self.step.recipe.activation_bytes
-        # Each tensor rank hands on a part: with sequence parallelism its own, else what the next one puts together (Narayanan2021, sec. 4.1).
+        # Each tensor rank hands on a part: with sequence parallelism its own, else what the next one puts together
+        # (Narayanan2021, sec. 4.1).
         scatters = sizes.sequence_parallel or self.step.runtime.scatters_stages
         size, gather = whole / sizes.t if scatters else whole, 0
         if scatters and not sizes.sequence_parallel:
@@ -174,7 +180,9 @@ class StepTime(LayerTime):
 
     @cached_property
     def data_parallel(self) -> dict[str, tuple[Number, Number]]:
-        """Gradients summed and weights gathered once a step, beside the last micro-batch: exposed seconds and bytes of each."""
+        """Gradients summed and weights gathered once a step, beside the last micro-batch: exposed seconds and bytes
+        of each.
+        """
         return {
             name: (self.exposed(made.seconds, running), made.sent) for name, (made, running) in self.once_a_step.items()
         }
@@ -232,8 +240,9 @@ class StepTime(LayerTime):
 
     @cached_property
     def updated_bytes(self) -> float:
-        """Read and written for each parameter: its gradient, the weights that are updated and their copy for products, and the
-        optimizer's states, both ways. AdamW with fp32 masters: 30."""
+        """Read and written for each parameter: its gradient, the weights that are updated and their copy for
+        products, and the optimizer's states, both ways. AdamW with fp32 masters: 30.
+        """
         recipe, square = self.step.updates, 4096
         held = optimizer(self.plan.optimizer).total_bytes(square, square, update_bytes=recipe.update_bytes) / square**2
         copied = recipe.compute_bytes if recipe.master_bytes else 0
@@ -247,7 +256,9 @@ class StepTime(LayerTime):
 
     @cached_property
     def moving(self) -> tuple[Number, Number]:
-        """Over the host link in a step: seconds that do not hide beside the passes that make and need what is moved, and bytes."""
+        """Over the host link in a step: seconds that do not hide beside the passes that make and need what is moved,
+        and bytes.
+        """
         if not self.moves_beside:
             return 0, 0
         seconds, size = over_host(self._offloaded.beside, self.step.cluster)
@@ -291,4 +302,10 @@ class StepTime(LayerTime):
         """The factor by which slow nodes hold up the step; 1 where nobody said that there are any."""
         plan, cluster = self.plan, self.step.cluster
         assert cluster is not None
-        return Term.of("stragglers", straggler_factor, kappa=plan.straggler_slowdown, q_slow=plan.straggler_share, nodes=cluster.num_nodes)  # fmt: skip
+        return Term.of(
+            "stragglers",
+            straggler_factor,
+            kappa=plan.straggler_slowdown,
+            q_slow=plan.straggler_share,
+            nodes=cluster.num_nodes,
+        )

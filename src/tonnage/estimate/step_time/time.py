@@ -1,4 +1,6 @@
-"""The time of a training step as a tree: micro-batches by pass and kind of work, bubble, replicas, optimizer; and what follows from it."""
+"""The time of a training step as a tree: micro-batches by pass and kind of work, bubble, replicas, optimizer; and
+what follows from it.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -28,7 +30,13 @@ PASSES = {"forward": "forward", "again": "run again", "backward": "backward"}
 MOVING, ON_HOST = "to the host and back, not hidden", "optimizer on the host"
 SCRIPT = "scripts/fit_rates.py"
 # What kinds of kernels wait for.
-RESOURCES = {"product": "compute", "experts": "compute", "attention": "compute", "scan": "compute", "move": "memory bandwidth"}  # fmt: skip
+RESOURCES = {
+    "product": "compute",
+    "experts": "compute",
+    "attention": "compute",
+    "scan": "compute",
+    "move": "memory bandwidth",
+}
 
 
 class Timing:
@@ -98,8 +106,11 @@ class Timing:
         ]
         if passes.waits[when]:
             parts.append(self._waiting(passes.waits[when]))
-        parts += [self._sent(f"{group}, not hidden", spent.seconds, spent.bytes)
-                  for (at, group), spent in passes.sent.items() if at == when and spent.bytes]  # fmt: skip
+        parts += [
+            self._sent(f"{group}, not hidden", spent.seconds, spent.bytes)
+            for (at, group), spent in passes.sent.items()
+            if at == when and spent.bytes
+        ]
         return Term.sum(PASSES[when], *parts)
 
     def _kernels(self, kind: str, spent: Spent) -> Term:
@@ -113,14 +124,29 @@ class Timing:
         return Term.of(name, f.compute_seconds, C=spent.flops, n=1, P=peak, u=spent.flops / (peak * spent.seconds))
 
     def _waiting(self, seconds: Number) -> Term:
-        return Term.by("waiting for the host", seconds, "seconds", basis="analytic", source=f"fitted: {SCRIPT}", version="1",
-                       procedure="kernels asked for, times the host's seconds for one, less the seconds that kernels run",
-                       seconds_per_kernel=self.rates.host)  # fmt: skip
+        return Term.by(
+            "waiting for the host",
+            seconds,
+            "seconds",
+            basis="analytic",
+            source=f"fitted: {SCRIPT}",
+            version="1",
+            procedure="kernels asked for, times the host's seconds for one, less the seconds that kernels run",
+            seconds_per_kernel=self.rates.host,
+        )
 
     def _sent(self, name: str, seconds: Number, size: Number) -> Term:
-        return Term.by(name, seconds, "seconds", basis="analytic", source="Thakur2005: a message of n bytes takes alpha + n beta", version="1",
-                       procedure="latency and bandwidth over the links of a group of ranks, less what runs beside compute",
-                       bytes=size, hidden=self.rates.hidden)  # fmt: skip
+        return Term.by(
+            name,
+            seconds,
+            "seconds",
+            basis="analytic",
+            source="Thakur2005: a message of n bytes takes alpha + n beta",
+            version="1",
+            procedure="latency and bandwidth over the links of a group of ranks, less what runs beside compute",
+            bytes=size,
+            hidden=self.rates.hidden,
+        )
 
     @property
     def seconds(self) -> Number:
@@ -222,7 +248,9 @@ class Timing:
 
     @cached_property
     def pieces(self) -> StepSeconds:
-        """What a picture of the step is drawn from: seconds of each stage, of each kind of work, and of what follows the last backward."""
+        """What a picture of the step is drawn from: seconds of each stage, of each kind of work, and of what follows
+        the last backward.
+        """
         walk, plan, factor = self.walk, self.plan, float(self.walk.factor)
         seen: dict[int, StageSeconds] = {}
         for each in walk.stages:

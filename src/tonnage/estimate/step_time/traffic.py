@@ -1,4 +1,6 @@
-"""What each parallel dimension sends in a step: bytes of one accelerator, over which link, and how much of the time is hidden."""
+"""What each parallel dimension sends in a step: bytes of one accelerator, over which link, and how much of the time
+is hidden.
+"""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -14,8 +16,10 @@ ONCE = {"gradients": "data parallel", "weights": "data parallel", "gradients of 
 
 
 class Sent(NamedTuple):
-    """One thing that ranks send in a step. `seconds`: of links, whether anybody waits for them or not; `hidden`: the share of them
-    that runs beside kernels; `link`: over which it goes, both where a group has ranks in one node and in others."""
+    """One thing that ranks send in a step. `seconds`: of links, whether anybody waits for them or not; `hidden`: the
+    share of them that runs beside kernels; `link`: over which it goes, both where a group has ranks in one node and
+    in others.
+    """
 
     group: str
     link: str
@@ -25,7 +29,9 @@ class Sent(NamedTuple):
 
 
 def traffic(step_time: StepTime) -> Term:
-    """Bytes that one accelerator of the fullest stage sends in a step: a sum over parallel dimensions, of sums over passes."""
+    """Bytes that one accelerator of the fullest stage sends in a step: a sum over parallel dimensions, of sums over
+    passes.
+    """
     groups: dict[str, list[Sent]] = {}
     for each in sendings(step_time):
         groups.setdefault(each.group, []).append(each)
@@ -42,7 +48,9 @@ def sendings(step_time: StepTime) -> Iterator[Sent]:
         for when in WHEN:
             if (when, group) in stage.sent:
                 spent = stage.sent[when, group]
-                yield _sent(group, links.of(group), PASS_NAMES[when], spent.bytes, micro_batches, spent.seconds, spent.hidden)  # fmt: skip
+                yield _sent(
+                    group, links.of(group), PASS_NAMES[when], spent.bytes, micro_batches, spent.seconds, spent.hidden
+                )
     seconds, size = step_time.between
     if step_time.plan.pipeline_parallel_size > 1:
         group = "pipeline parallel"

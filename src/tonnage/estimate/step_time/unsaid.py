@@ -1,7 +1,8 @@
-"""What ranks send each other in a layer whose code does not say so: the least that a layer which is cut like that must exchange.
+"""What ranks send each other in a layer whose code does not say so: the least that a layer which is cut like that must
+exchange.
 
-The tapes of Megatron, torchtitan and nanotron note their own exchanges; code that others cut from outside (transformers under FSDP2,
-DeepSpeed's tensor parallelism, context and expert parallelism of FSDP2) is counted here.
+The tapes of Megatron, torchtitan and nanotron note their own exchanges; code that others cut from outside (transformers
+under FSDP2, DeepSpeed's tensor parallelism, context and expert parallelism of FSDP2) is counted here.
 """
 
 from collections.abc import Iterator
@@ -16,7 +17,9 @@ SUM, ROWS = Exchange("tensor parallel", "all_reduce"), Exchange("expert parallel
 
 
 def unsaid(block: Block, hidden: int, width: float, missing: set[Group], passes: tuple[Pass, ...]) -> Iterator[Work]:
-    """Exchanges of one layer of these groups, of numbers of `width` bytes; `passes`: in which the layer runs, backward among them."""
+    """Exchanges of one layer of these groups, of numbers of `width` bytes; `passes`: in which the layer runs,
+    backward among them.
+    """
     for op in block.ops:
         for when in passes:
             backward = when == "backward"

@@ -130,7 +130,8 @@ def read_header(read: Read, size: int | None, where: str, file: int = 0) -> Head
     tensor_count, key_count = cursor.count(), cursor.count()
     if key_count > min(MOST_KEYS, cursor.left // 12) or tensor_count > min(MOST_TENSORS, cursor.left // 16):
         raise InvalidInput(
-            f"{where}: {key_count:,} keys and {tensor_count:,} tensors do not fit its header: it is cut off or no GGUF file."
+            f"{where}: {key_count:,} keys and {tensor_count:,} tensors do not fit its header: it is cut off "
+            "or no GGUF file."
         )
     metadata = _metadata(cursor, key_count)
     found = [_tensor_info(cursor) for _ in range(tensor_count)]

@@ -26,21 +26,37 @@ _COMMON = {
     "max_position_embeddings": "context_length",
     "sliding_window": "attention.sliding_window",
 }
-_MIXTURE = {
-    "num_experts_per_tok": "expert_used_count",
-    "moe_intermediate_size": "expert_feed_forward_length",
-}
+_MIXTURE = {"num_experts_per_tok": "expert_used_count", "moe_intermediate_size": "expert_feed_forward_length"}
 # Architecture -> class name in transformers, where the common fields say all.
 _PLAIN = {
-    "llama": "LlamaForCausalLM", "mistral3": "MistralForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM",
-    "gemma": "GemmaForCausalLM", "gemma2": "Gemma2ForCausalLM", "gemma3": "Gemma3ForCausalLM", "phi2": "PhiForCausalLM",
-    "phi3": "Phi3ForCausalLM", "starcoder2": "Starcoder2ForCausalLM", "gptneox": "GPTNeoXForCausalLM",
-    "command-r": "CohereForCausalLM", "cohere2": "Cohere2ForCausalLM", "glm4": "Glm4ForCausalLM", "olmo": "OlmoForCausalLM",
-    "olmo2": "Olmo2ForCausalLM", "stablelm": "StableLmForCausalLM", "granite": "GraniteForCausalLM",
-    "smollm3": "SmolLM3ForCausalLM", "nemotron": "NemotronForCausalLM", "internlm2": "InternLM2ForCausalLM",
-    "baichuan": "BaichuanForCausalLM", "exaone": "ExaoneForCausalLM", "seed_oss": "SeedOssForCausalLM",
-    "hunyuan-dense": "HunYuanDenseV1ForCausalLM", "ernie4_5": "Ernie4_5ForCausalLM", "arcee": "ArceeForCausalLM",
-}  # fmt: skip
+    "llama": "LlamaForCausalLM",
+    "mistral3": "MistralForCausalLM",
+    "qwen2": "Qwen2ForCausalLM",
+    "qwen3": "Qwen3ForCausalLM",
+    "gemma": "GemmaForCausalLM",
+    "gemma2": "Gemma2ForCausalLM",
+    "gemma3": "Gemma3ForCausalLM",
+    "phi2": "PhiForCausalLM",
+    "phi3": "Phi3ForCausalLM",
+    "starcoder2": "Starcoder2ForCausalLM",
+    "gptneox": "GPTNeoXForCausalLM",
+    "command-r": "CohereForCausalLM",
+    "cohere2": "Cohere2ForCausalLM",
+    "glm4": "Glm4ForCausalLM",
+    "olmo": "OlmoForCausalLM",
+    "olmo2": "Olmo2ForCausalLM",
+    "stablelm": "StableLmForCausalLM",
+    "granite": "GraniteForCausalLM",
+    "smollm3": "SmolLM3ForCausalLM",
+    "nemotron": "NemotronForCausalLM",
+    "internlm2": "InternLM2ForCausalLM",
+    "baichuan": "BaichuanForCausalLM",
+    "exaone": "ExaoneForCausalLM",
+    "seed_oss": "SeedOssForCausalLM",
+    "hunyuan-dense": "HunYuanDenseV1ForCausalLM",
+    "ernie4_5": "Ernie4_5ForCausalLM",
+    "arcee": "ArceeForCausalLM",
+}
 
 
 class _Gguf:
@@ -168,8 +184,11 @@ def _llama(g: _Gguf, fields: Fields) -> None:
     fields["architectures"] = ["LlamaForCausalLM"]
     experts = g.number("expert_count", 0)
     if experts:
-        fields |= {"architectures": ["MixtralForCausalLM"], "num_local_experts": experts,
-                   "num_experts_per_tok": g.need("expert_used_count")}  # fmt: skip
+        fields |= {
+            "architectures": ["MixtralForCausalLM"],
+            "num_local_experts": experts,
+            "num_experts_per_tok": g.need("expert_used_count"),
+        }
 
 
 def _experts(g: _Gguf, fields: Fields, name: str = "num_experts") -> None:
@@ -182,8 +201,11 @@ def _experts(g: _Gguf, fields: Fields, name: str = "num_experts") -> None:
 
 def _qwen2moe(g: _Gguf, fields: Fields) -> None:
     _experts(g, fields)
-    fields |= {"architectures": ["Qwen2MoeForCausalLM"], "decoder_sparse_step": 1,
-               "shared_expert_intermediate_size": g.need("expert_shared_feed_forward_length")}  # fmt: skip
+    fields |= {
+        "architectures": ["Qwen2MoeForCausalLM"],
+        "decoder_sparse_step": 1,
+        "shared_expert_intermediate_size": g.need("expert_shared_feed_forward_length"),
+    }
     if fields["moe_intermediate_size"] is None:
         fields["moe_intermediate_size"] = _rows(g, "ffn_gate_exps.weight")
 
@@ -236,11 +258,26 @@ def _deepseek2(g: _Gguf, fields: Fields) -> None:
 
 
 def _gpt2(g: _Gguf, fields: Fields) -> None:
-    fields |= {"architectures": ["GPT2LMHeadModel"], "n_embd": g.need("embedding_length"), "n_layer": g.need("block_count"),
-               "n_head": g.need("attention.head_count"), "n_inner": g.number("feed_forward_length"),
-               "n_positions": _positions(g), "tie_word_embeddings": True}  # fmt: skip
-    _without(fields, "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "intermediate_size",
-             "head_dim", "max_position_embeddings", "attention_bias")  # fmt: skip
+    fields |= {
+        "architectures": ["GPT2LMHeadModel"],
+        "n_embd": g.need("embedding_length"),
+        "n_layer": g.need("block_count"),
+        "n_head": g.need("attention.head_count"),
+        "n_inner": g.number("feed_forward_length"),
+        "n_positions": _positions(g),
+        "tie_word_embeddings": True,
+    }
+    _without(
+        fields,
+        "hidden_size",
+        "num_hidden_layers",
+        "num_attention_heads",
+        "num_key_value_heads",
+        "intermediate_size",
+        "head_dim",
+        "max_position_embeddings",
+        "attention_bias",
+    )
 
 
 def _positions(g: _Gguf) -> int | None:
@@ -255,15 +292,26 @@ def _without(fields: Fields, *names: str) -> None:
 
 def _falcon(g: _Gguf, fields: Fields) -> None:
     kv = g.number("attention.head_count_kv", 1) or 1
-    fields |= {"architectures": ["FalconForCausalLM"], "num_kv_heads": kv, "multi_query": kv == 1, "parallel_attn": True,
-               "new_decoder_architecture": g.has("attn_norm_2.weight"), "bias": g.has("attn_qkv.bias"), "alibi": False}  # fmt: skip
+    fields |= {
+        "architectures": ["FalconForCausalLM"],
+        "num_kv_heads": kv,
+        "multi_query": kv == 1,
+        "parallel_attn": True,
+        "new_decoder_architecture": g.has("attn_norm_2.weight"),
+        "bias": g.has("attn_qkv.bias"),
+        "alibi": False,
+    }
     _without(fields, "intermediate_size", "num_key_value_heads", "head_dim")
     fields["ffn_hidden_size"] = g.number("feed_forward_length")
 
 
 def _bloom(g: _Gguf, fields: Fields) -> None:
-    fields |= {"architectures": ["BloomForCausalLM"], "n_layer": g.need("block_count"), "n_head": g.need("attention.head_count"),
-               "tie_word_embeddings": True}  # fmt: skip
+    fields |= {
+        "architectures": ["BloomForCausalLM"],
+        "n_layer": g.need("block_count"),
+        "n_head": g.need("attention.head_count"),
+        "tie_word_embeddings": True,
+    }
     _without(
         fields,
         "num_hidden_layers",
@@ -277,15 +325,33 @@ def _bloom(g: _Gguf, fields: Fields) -> None:
 
 def _mpt(g: _Gguf, fields: Fields) -> None:
     width = g.need("embedding_length")
-    fields |= {"architectures": ["MPTForCausalLM"], "d_model": width, "n_layers": g.need("block_count"),
-               "n_heads": g.need("attention.head_count"), "max_seq_len": g.need("context_length"),
-               "expansion_ratio": (g.number("feed_forward_length") or 4 * width) // width,
-               "no_bias": not g.has("attn_qkv.bias"), "tie_word_embeddings": True}  # fmt: skip
+    fields |= {
+        "architectures": ["MPTForCausalLM"],
+        "d_model": width,
+        "n_layers": g.need("block_count"),
+        "n_heads": g.need("attention.head_count"),
+        "max_seq_len": g.need("context_length"),
+        "expansion_ratio": (g.number("feed_forward_length") or 4 * width) // width,
+        "no_bias": not g.has("attn_qkv.bias"),
+        "tie_word_embeddings": True,
+    }
     kv = g.number("attention.head_count_kv")
-    fields["attn_config"] = {"attn_type": "multihead_attention", "alibi": "position_embd.weight" not in g.tensors,
-                             **({"kv_n_heads": kv} if kv else {})}  # fmt: skip
-    _without(fields, "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "intermediate_size",
-             "head_dim", "max_position_embeddings", "attention_bias")  # fmt: skip
+    fields["attn_config"] = {
+        "attn_type": "multihead_attention",
+        "alibi": "position_embd.weight" not in g.tensors,
+        **({"kv_n_heads": kv} if kv else {}),
+    }
+    _without(
+        fields,
+        "hidden_size",
+        "num_hidden_layers",
+        "num_attention_heads",
+        "num_key_value_heads",
+        "intermediate_size",
+        "head_dim",
+        "max_position_embeddings",
+        "attention_bias",
+    )
 
 
 def _starcoder(g: _Gguf, fields: Fields) -> None:
@@ -294,17 +360,25 @@ def _starcoder(g: _Gguf, fields: Fields) -> None:
 
 
 def _gpt_oss(g: _Gguf, fields: Fields) -> None:
-    fields |= {"architectures": ["GptOssForCausalLM"], "num_local_experts": g.need("expert_count"),
-               "num_experts_per_tok": g.need("expert_used_count"), "attention_bias": True,
-               "intermediate_size": g.number("expert_feed_forward_length") or g.need("feed_forward_length")}  # fmt: skip
+    fields |= {
+        "architectures": ["GptOssForCausalLM"],
+        "num_local_experts": g.need("expert_count"),
+        "num_experts_per_tok": g.need("expert_used_count"),
+        "attention_bias": True,
+        "intermediate_size": g.number("expert_feed_forward_length") or g.need("feed_forward_length"),
+    }
 
 
 def _glm4moe(g: _Gguf, fields: Fields) -> None:
-    fields |= {"architectures": ["Glm4MoeForCausalLM"], "n_routed_experts": g.need("expert_count"),
-               "num_experts_per_tok": g.need("expert_used_count"), "n_shared_experts": g.number("expert_shared_count", 0),
-               "moe_intermediate_size": g.need("expert_feed_forward_length"),
-               "first_k_dense_replace": g.number("leading_dense_block_count", 0),
-               "use_qk_norm": g.has("attn_q_norm.weight")}  # fmt: skip
+    fields |= {
+        "architectures": ["Glm4MoeForCausalLM"],
+        "n_routed_experts": g.need("expert_count"),
+        "num_experts_per_tok": g.need("expert_used_count"),
+        "n_shared_experts": g.number("expert_shared_count", 0),
+        "moe_intermediate_size": g.need("expert_feed_forward_length"),
+        "first_k_dense_replace": g.number("leading_dense_block_count", 0),
+        "use_qk_norm": g.has("attn_q_norm.weight"),
+    }
 
 
 def _cohere(g: _Gguf, fields: Fields) -> None:
@@ -316,9 +390,14 @@ def _cohere(g: _Gguf, fields: Fields) -> None:
 
 
 def _mamba(g: _Gguf, fields: Fields) -> None:
-    fields |= {"architectures": ["MambaForCausalLM"], "state_size": g.need("ssm.state_size"), "conv_kernel": g.need("ssm.conv_kernel"),
-               "time_step_rank": g.need("ssm.time_step_rank"), "intermediate_size": g.need("ssm.inner_size"),
-               "expand": g.need("ssm.inner_size") // g.need("embedding_length")}  # fmt: skip
+    fields |= {
+        "architectures": ["MambaForCausalLM"],
+        "state_size": g.need("ssm.state_size"),
+        "conv_kernel": g.need("ssm.conv_kernel"),
+        "time_step_rank": g.need("ssm.time_step_rank"),
+        "intermediate_size": g.need("ssm.inner_size"),
+        "expand": g.need("ssm.inner_size") // g.need("embedding_length"),
+    }
     _without(fields, "num_attention_heads", "num_key_value_heads", "head_dim")
 
 
@@ -335,18 +414,26 @@ def _mamba2(g: _Gguf, fields: Fields) -> None:
 
 
 def _nemotron_h(g: _Gguf, fields: Fields) -> None:
-    """Each block is one of attention, feed-forward, mixture or Mamba 2: those with KV heads, with a width, or neither."""
+    """Each block is one of attention, feed-forward, mixture or Mamba 2: those with KV heads, with a width, or
+    neither.
+    """
     blocks, count = g.need("block_count"), fields["num_hidden_layers"]
     kv, widths = g.items("attention.head_count_kv", blocks)[:count], g.items("feed_forward_length", blocks)[:count]
     sparse = {int(name.split(".")[1]) for name in g.tensors if name.startswith("blk.") and "_exps." in name}
     kinds = ["*" if kv[i] else "E" if i in sparse else "-" if widths[i] else "M" for i in range(count)]
     heads, inner = g.need("ssm.time_step_rank"), g.need("ssm.inner_size")
     fields |= {
-        "architectures": ["NemotronHForCausalLM"], "hybrid_override_pattern": "".join(kinds), "num_key_value_heads": max(kv),
-        "num_attention_heads": g.need("attention.head_count"), "intermediate_size": max(widths),
-        "ssm_state_size": g.need("ssm.state_size"), "mamba_num_heads": heads, "mamba_head_dim": inner // heads,
-        "n_groups": g.need("ssm.group_count"), "conv_kernel": g.need("ssm.conv_kernel"),
-    }  # fmt: skip
+        "architectures": ["NemotronHForCausalLM"],
+        "hybrid_override_pattern": "".join(kinds),
+        "num_key_value_heads": max(kv),
+        "num_attention_heads": g.need("attention.head_count"),
+        "intermediate_size": max(widths),
+        "ssm_state_size": g.need("ssm.state_size"),
+        "mamba_num_heads": heads,
+        "mamba_head_dim": inner // heads,
+        "n_groups": g.need("ssm.group_count"),
+        "conv_kernel": g.need("ssm.conv_kernel"),
+    }
     if sparse:
         _experts(g, fields, "n_routed_experts")
         fields["moe_shared_expert_intermediate_size"] = g.number("expert_shared_feed_forward_length")
@@ -354,8 +441,23 @@ def _nemotron_h(g: _Gguf, fields: Fields) -> None:
 
 
 _SPECIAL: dict[str, Callable[[_Gguf, Fields], None]] = {
-    "llama": _llama, "qwen2moe": _qwen2moe, "qwen3moe": _qwen3moe, "gemma": _tied("GemmaForCausalLM"),
-    "gemma2": _tied("Gemma2ForCausalLM"), "gemma3": _gemma3, "deepseek2": _deepseek2, "gpt2": _gpt2, "falcon": _falcon,
-    "bloom": _bloom, "mpt": _mpt, "starcoder": _starcoder, "gpt-oss": _gpt_oss, "glm4moe": _glm4moe, "command-r": _cohere,
-    "mamba": _mamba, "mamba2": _mamba2, "nemotron_h": _nemotron_h, "nemotron_h_moe": _nemotron_h,
-}  # fmt: skip
+    "llama": _llama,
+    "qwen2moe": _qwen2moe,
+    "qwen3moe": _qwen3moe,
+    "gemma": _tied("GemmaForCausalLM"),
+    "gemma2": _tied("Gemma2ForCausalLM"),
+    "gemma3": _gemma3,
+    "deepseek2": _deepseek2,
+    "gpt2": _gpt2,
+    "falcon": _falcon,
+    "bloom": _bloom,
+    "mpt": _mpt,
+    "starcoder": _starcoder,
+    "gpt-oss": _gpt_oss,
+    "glm4moe": _glm4moe,
+    "command-r": _cohere,
+    "mamba": _mamba,
+    "mamba2": _mamba2,
+    "nemotron_h": _nemotron_h,
+    "nemotron_h_moe": _nemotron_h,
+}

@@ -145,8 +145,10 @@ def _tensor(name: str, entry: _Entry, where: str, file: int) -> tuple[Tensor, in
             raise InvalidInput(f"{where}: tensor {shown(name)} has a shape that no file can hold.")
     begin, end = entry.data_offsets
     if begin < 0 or (end - begin) * 8 != elements * bits:
-        raise InvalidInput(f"{where}: tensor {shown(name)}: {entry.dtype} of shape {list(entry.shape)[:8]} does not take "
-                           f"the {end - begin} bytes that data_offsets give it.")  # fmt: skip
+        raise InvalidInput(
+            f"{where}: tensor {shown(name)}: {entry.dtype} of shape {list(entry.shape)[:8]} does not take "
+            f"the {end - begin} bytes that data_offsets give it."
+        )
     return Tensor(name, entry.dtype, entry.shape, end - begin, file), begin
 
 

@@ -116,8 +116,10 @@ def contents(reference: Reference, offline: bool | None) -> Contents:
     if is_offline(offline):
         found = _cached(reference)
         if found is None:
-            raise Unreachable(f"{reference.text} is not in the cache of huggingface_hub, and offline mode forbids to ask "
-                              f"{_host()}.{_catalogued(reference.repository)}")  # fmt: skip
+            raise Unreachable(
+                f"{reference.text} is not in the cache of huggingface_hub, and offline mode forbids to ask "
+                f"{_host()}.{_catalogued(reference.repository)}"
+            )
         return found
     try:
         repository = _resolve(reference)
@@ -254,7 +256,10 @@ def _absent(repository: str, has_token: bool) -> str:
     private = (
         "or it is private and your token may not read it" if has_token else "or it is private, and HF_TOKEN is not set"
     )
-    return f"there is no model {shown(repository)} on {_host()}, {private}.{_catalogued(repository) or _nearest(repository)}"
+    return (
+        f"there is no model {shown(repository)} on {_host()}, "
+        f"{private}.{_catalogued(repository) or _nearest(repository)}"
+    )
 
 
 def _catalogued(repository: str) -> str:

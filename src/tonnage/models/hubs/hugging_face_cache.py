@@ -1,4 +1,5 @@
-"""What is already on this machine of a Hub repository: huggingface_hub's own cache, and the headers that were read before.
+"""What is already on this machine of a Hub repository: huggingface_hub's own cache, and the headers that were read
+before.
 
 The layout of the cache is huggingface_hub's (its guide "Understand caching"): refs/<revision> holds a commit,
 snapshots/<commit>/<path> are links to blobs/<etag>. Headers belong to a commit, so they never change.

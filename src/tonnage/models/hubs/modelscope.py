@@ -104,7 +104,9 @@ def _resolve(reference: Reference) -> Repository:
 
 
 def _cached(reference: Reference) -> Path | None:
-    """The folder that one of ModelScope's SDKs downloaded the model to; modelscope-hub 0.5.1, _download.py and _cache_manager.py."""
+    """The folder that one of ModelScope's SDKs downloaded the model to; modelscope-hub 0.5.1, _download.py and
+    _cache_manager.py.
+    """
     base = Path(os.environ.get("MODELSCOPE_CACHE") or Path.home() / ".cache" / "modelscope")
     owner, _, name = reference.repository.partition("/")
     revision = reference.revision or DEFAULT_REVISION

@@ -1,9 +1,9 @@
 """GGUF file types: what each stores a tensor in.
 
 A GGUF file type such as Q4_K_M is a mixture: `llama-quantize` gives each tensor a type by its role, its layer and the
-model's shape. `tensor_type` restates that choice (llama.cpp, src/llama-quant.cpp, read at commit 007dbbf on 2026-11-21),
-without Falcon's exceptions. Whether an importance matrix was at hand changes some of it. Files made before these rules
-(8784689 has the older ones) differ where queries, keys and values are one matrix: Phi-3 by up to 6 %.
+model's shape. `tensor_type` restates that choice (llama.cpp, src/llama-quant.cpp, read at commit 007dbbf on
+2026-11-21), without Falcon's exceptions. Whether an importance matrix was at hand changes some of it. Files made before
+these rules (8784689 has the older ones) differ where queries, keys and values are one matrix: Phi-3 by up to 6 %.
 """
 
 from functools import lru_cache
@@ -17,7 +17,9 @@ SOURCE = "llama.cpp, src/llama-quant.cpp"
 
 
 class FileType(Struct, frozen=True, kw_only=True):
-    """A GGUF file type: the type of most tensors, and of embedding and head where the publisher fixes them (`_L` files)."""
+    """A GGUF file type: the type of most tensors, and of embedding and head where the publisher fixes them (`_L`
+    files).
+    """
 
     name: str
     base: str
@@ -27,7 +29,9 @@ class FileType(Struct, frozen=True, kw_only=True):
 
 class Shape(Struct, frozen=True, kw_only=True):
     """What the rules ask of a model. `num_values`: layers with values (attn_v, attn_qkv), where not all have them;
-    `groups`: query heads a KV head; `tied`: no output matrix of its own; `imatrix`: an importance matrix was at hand."""
+    `groups`: query heads a KV head; `tied`: no output matrix of its own; `imatrix`: an importance matrix was at
+    hand.
+    """
 
     num_layers: int
     num_values: int | None = None
@@ -44,13 +48,42 @@ class Shape(Struct, frozen=True, kw_only=True):
 
 FILE_TYPES: Registry[FileType] = Registry("GGUF file type")
 _BASES = {
-    "f32": "fp32", "f16": "fp16", "bf16": "bf16", "q4_0": "q4_0", "q4_1": "q4_1", "q5_0": "q5_0", "q5_1": "q5_1", "q8_0": "q8_0",
-    "q2_k": "q2_k", "q2_k_s": "q2_k", "q3_k_s": "q3_k", "q3_k_m": "q3_k", "q3_k_l": "q3_k", "q4_k_s": "q4_k", "q4_k_m": "q4_k",
-    "q5_k_s": "q5_k", "q5_k_m": "q5_k", "q6_k": "q6_k", "iq1_s": "iq1_s", "iq1_m": "iq1_m", "iq2_xxs": "iq2_xxs",
-    "iq2_xs": "iq2_xs", "iq2_s": "iq2_xs", "iq2_m": "iq2_s", "iq3_xxs": "iq3_xxs", "iq3_xs": "iq3_s", "iq3_s": "iq3_s",
-    "iq3_m": "iq3_s", "iq4_nl": "iq4_nl", "iq4_xs": "iq4_xs", "tq1_0": "tq1_0", "tq2_0": "tq2_0", "q1_0": "q1_0", "q2_0": "q2_0",
+    "f32": "fp32",
+    "f16": "fp16",
+    "bf16": "bf16",
+    "q4_0": "q4_0",
+    "q4_1": "q4_1",
+    "q5_0": "q5_0",
+    "q5_1": "q5_1",
+    "q8_0": "q8_0",
+    "q2_k": "q2_k",
+    "q2_k_s": "q2_k",
+    "q3_k_s": "q3_k",
+    "q3_k_m": "q3_k",
+    "q3_k_l": "q3_k",
+    "q4_k_s": "q4_k",
+    "q4_k_m": "q4_k",
+    "q5_k_s": "q5_k",
+    "q5_k_m": "q5_k",
+    "q6_k": "q6_k",
+    "iq1_s": "iq1_s",
+    "iq1_m": "iq1_m",
+    "iq2_xxs": "iq2_xxs",
+    "iq2_xs": "iq2_xs",
+    "iq2_s": "iq2_xs",
+    "iq2_m": "iq2_s",
+    "iq3_xxs": "iq3_xxs",
+    "iq3_xs": "iq3_s",
+    "iq3_s": "iq3_s",
+    "iq3_m": "iq3_s",
+    "iq4_nl": "iq4_nl",
+    "iq4_xs": "iq4_xs",
+    "tq1_0": "tq1_0",
+    "tq2_0": "tq2_0",
+    "q1_0": "q1_0",
+    "q2_0": "q2_0",
     "mxfp4_moe": "mxfp4",
-}  # fmt: skip
+}
 for _name, _base in _BASES.items():
     FILE_TYPES.add(_name, FileType(name=_name, base=_base))
 _LARGE = {"q2_k_l": "q2_k", "q3_k_xl": "q3_k_l", "q4_k_l": "q4_k_m", "q5_k_l": "q5_k_m", "q6_k_l": "q6_k"}
@@ -101,8 +134,16 @@ _ATTENTION = {
 }
 VALUES = ("attn_v", "attn_qkv")
 _LOW = ("iq1_s", "iq1_m", "iq2_xxs", "iq2_xs", "iq2_s", "iq2_m")
-_FALLBACK = {"q2_k": "q4_0", "q3_k": "q4_0", "tq1_0": "q4_0", "tq2_0": "q4_0", "q2_0": "q4_0", "q4_k": "q5_0", "q5_k": "q5_1",
-             "q6_k": "q8_0"}  # fmt: skip
+_FALLBACK = {
+    "q2_k": "q4_0",
+    "q3_k": "q4_0",
+    "tq1_0": "q4_0",
+    "tq2_0": "q4_0",
+    "q2_0": "q4_0",
+    "q4_k": "q5_0",
+    "q5_k": "q5_1",
+    "q6_k": "q8_0",
+}
 
 
 def tensor_type(
@@ -146,8 +187,18 @@ def _mixture(kind: FileType, what: str, layer: int, shape: Shape, columns: int, 
     return "iq3_xxs" if name == "iq3_xs" and what == "ffn_up" and middle else kind.base
 
 
-_EMBEDDING = {"iq1_s": "q2_k", "iq1_m": "q2_k", "iq2_xxs": "q2_k", "iq2_xs": "q2_k", "iq2_s": "iq3_s", "iq2_m": "iq3_s",
-              "iq3_xxs": "iq3_s", "tq1_0": "q4_k", "tq2_0": "q4_k", "q2_0": "q4_k"}  # fmt: skip
+_EMBEDDING = {
+    "iq1_s": "q2_k",
+    "iq1_m": "q2_k",
+    "iq2_xxs": "q2_k",
+    "iq2_xs": "q2_k",
+    "iq2_s": "iq3_s",
+    "iq2_m": "iq3_s",
+    "iq3_xxs": "iq3_s",
+    "tq1_0": "q4_k",
+    "tq2_0": "q4_k",
+    "q2_0": "q4_k",
+}
 
 
 def more_bits(layer: int, layers: int) -> bool:
@@ -178,7 +229,9 @@ def _low(name: str, base: str, what: str, layer: int, shape: Shape) -> str:
 
 
 def _values(name: str, base: str, layer: int, shape: Shape) -> str:
-    """attn_v, small under grouped attention and sensitive, gets more bits than the rest. `layer`: of those that have it."""
+    """attn_v, small under grouped attention and sensitive, gets more bits than the rest. `layer`: of those that have
+    it.
+    """
     wide = shape.groups >= 4
     more = more_bits(layer, shape.num_layers if shape.num_values is None else shape.num_values)
     chosen = {
@@ -230,8 +283,19 @@ def _attention_output(name: str, base: str, shape: Shape) -> str:
     return {"q2_k": "q3_k", "iq3_xxs": "iq3_s", "q3_k_m": "q4_k", "q3_k_l": "q5_k", "iq3_m": "q4_k"}.get(name, base)
 
 
-_EIGHT_EXPERTS = ("q2_k", "iq3_xs", "iq3_xxs", "q3_k_s", "q3_k_m", "iq4_nl", "q4_k_s", "q4_k_m", "iq3_s", "iq3_m",
-                  "iq4_xs")  # fmt: skip
+_EIGHT_EXPERTS = (
+    "q2_k",
+    "iq3_xs",
+    "iq3_xxs",
+    "q3_k_s",
+    "q3_k_m",
+    "iq4_nl",
+    "q4_k_s",
+    "q4_k_m",
+    "iq3_s",
+    "iq3_m",
+    "iq4_xs",
+)
 
 
 def _queries(name: str, base: str, what: str, shape: Shape) -> str:

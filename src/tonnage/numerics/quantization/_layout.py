@@ -10,8 +10,15 @@ from tonnage.numerics.precisions import Precision, precision
 from tonnage.numerics.quantization import _schemes as schemes
 from tonnage.numerics.quantization._modules import Module, Modules
 
-_EXCLUDED = ("modules_to_not_convert", "ignore", "exclude_modules", "exclude", "ignored_layers", "llm_int8_skip_modules",
-             "modules_to_not_quantize")  # fmt: skip
+_EXCLUDED = (
+    "modules_to_not_convert",
+    "ignore",
+    "exclude_modules",
+    "exclude",
+    "ignored_layers",
+    "llm_int8_skip_modules",
+    "modules_to_not_quantize",
+)
 _SIGHT = ("vis", "image", "mm_projector", "multi_modal", "audio", "speech")
 
 
@@ -212,9 +219,16 @@ def _quark(config: Mapping[str, Any], scale_bits: int) -> Layout:
 
 
 _READERS = {
-    "gptq": _gptq, "awq": _awq, "auto-round": _auto_round, "intel/auto-round": _auto_round, "bitsandbytes": _bitsandbytes, "fp8": _fp8,
-    "fbgemm_fp8": _fbgemm, "mxfp4": _mxfp4, "quark": _quark,
-}  # fmt: skip
+    "gptq": _gptq,
+    "awq": _awq,
+    "auto-round": _auto_round,
+    "intel/auto-round": _auto_round,
+    "bitsandbytes": _bitsandbytes,
+    "fp8": _fp8,
+    "fbgemm_fp8": _fbgemm,
+    "mxfp4": _mxfp4,
+    "quark": _quark,
+}
 
 
 def _mlx(config: Mapping[str, Any]) -> Layout:

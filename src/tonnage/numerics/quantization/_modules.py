@@ -36,8 +36,9 @@ class Modules:
     """The modules that a list of patterns means.
 
     A name means that module and all below it; a name that no layer begins (lm_head, mlp.gate) means every module that
-    has it as parts of its name, or with `inside` every module whose name contains it (AutoAWQ). `by_layer`: layers of one
-    kind can differ. `anywhere`: a regular expression may match from any place on (re.search), not from the start alone.
+    has it as parts of its name, or with `inside` every module whose name contains it (AutoAWQ). `by_layer`: layers of
+    one kind can differ. `anywhere`: a regular expression may match from any place on (re.search), not from the start
+    alone.
     """
 
     def __init__(self, patterns: Iterable[str], inside: bool = False, anywhere: bool = False):

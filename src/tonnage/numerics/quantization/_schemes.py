@@ -106,8 +106,15 @@ def mlx(config: Mapping[str, Any]) -> Precision:
     if not group:
         raise InvalidInput("quantization_config: group_size must be positive: MLX has no scale for whole rows.")
     scale = Scale("16-bit scale and offset", 32, 1, group)
-    return Precision(name=f"mlx-{bits}bit-{group}g", kind="integer", element_bits=bits, compute="bf16", block=group,
-                     scales=(scale,), source="mlx, python/mlx/nn/layers/quantized.py")  # fmt: skip
+    return Precision(
+        name=f"mlx-{bits}bit-{group}g",
+        kind="integer",
+        element_bits=bits,
+        compute="bf16",
+        block=group,
+        scales=(scale,),
+        source="mlx, python/mlx/nn/layers/quantized.py",
+    )
 
 
 # What modelopt 0.47 exports: the precision, and how many fp32 scalars a matrix has beside it.
@@ -139,7 +146,9 @@ def modelopt(algorithm: str, config: Mapping[str, Any]) -> Precision:
 
 
 def compressed_tensors(group: Mapping[str, Any], form: str) -> Precision:
-    """One scheme of config_groups; `form` is the format that it is packed in. Scales are as wide as the model's type."""
+    """One scheme of config_groups; `form` is the format that it is packed in. Scales are as wide as the model's
+    type.
+    """
     weights = group.get("weights")
     if not isinstance(weights, Mapping):
         raise missing(f"a group with weights {shown(weights)}")
@@ -189,10 +198,15 @@ def _integers(weights: Mapping[str, Any], bits: int, group: int, packed: bool, s
     plain = 128 if bits < 8 else 0  # the grouping that a bare int4 or int8 means
     name = f"int{bits}" + ("" if group == plain else f"-{group}g" if group else "-channel")
     return Precision(
-        name=name, kind="integer", element_bits=bits if packed else 8, compute="bf16" if packed else "int8",
-        block=group or 1, scales=tuple(scales), tensor_bytes=SHAPE if packed else 2 * static,
+        name=name,
+        kind="integer",
+        element_bits=bits if packed else 8,
+        compute="bf16" if packed else "int8",
+        block=group or 1,
+        scales=tuple(scales),
+        tensor_bytes=SHAPE if packed else 2 * static,
         source="compressed-tensors, compressors",
-    )  # fmt: skip
+    )
 
 
 def quark(scheme: Mapping[str, Any]) -> Precision:

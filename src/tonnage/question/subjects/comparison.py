@@ -16,7 +16,8 @@ TABLE = (
     COUNT,
     Option(
         "sort",
-        "order by this figure, the best first: cost, price, memory, ttft, tpot, step, speed, users, ..., or a column of "
+        "order by this figure, the best first: cost, price, memory, ttft, tpot, step, speed, users, ..., or "
+        "a column of "
         "--csv; it also decides what is marked as best",
         word,
         unit="name",

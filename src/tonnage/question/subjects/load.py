@@ -18,10 +18,7 @@ class LoadOptions(Options, frozen=True, kw_only=True):
         option(
             "tokens of a prompt",
             length,
-            short=(
-                "--input",
-                "--input-len",
-            ),
+            short=("--input", "--input-len"),
             unit="tokens",
             default="1024, at most 3/4 of the context",
         ),
@@ -31,10 +28,7 @@ class LoadOptions(Options, frozen=True, kw_only=True):
         option(
             "tokens of an answer",
             length,
-            short=(
-                "--output",
-                "--output-len",
-            ),
+            short=("--output", "--output-len"),
             unit="tokens",
             default="1024, at most what the context leaves",
         ),
@@ -108,12 +102,7 @@ class LoadOptions(Options, frozen=True, kw_only=True):
             word,
             unit="name",
             default="mean; others are simulated",
-            choices=(
-                "mean",
-                "p50",
-                "p90",
-                "p99",
-            ),
+            choices=("mean", "p50", "p90", "p99"),
         ),
     ] = None
     simulate: Annotated[bool | None, option("request by request, with percentiles", default="off")] = None

@@ -15,7 +15,10 @@ MACHINE = (ON, RESERVE)
 # Of a search for plans of training, and of one for plans that serve.
 TO_TRAIN_ON = Option(
     "on",
-    "machines to compare, separated by commas: a name with a number (8xH100) is that machine, a name alone any number of it",
+    (
+        "machines to compare, separated by commas: a name with a number (8xH100) is that machine, a name alone "
+        "any number of it"
+    ),
     word,
     unit="clusters",
     default="every GPU of the catalogue",

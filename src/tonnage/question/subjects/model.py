@@ -7,7 +7,8 @@ from tonnage.question.texts import as_written, word
 
 MODEL = Option(
     "model",
-    "a name from `tonnage models`, a Hugging Face or ModelScope id or URL, a folder, config.json, .safetensors or .gguf; "
+    "a name from `tonnage models`, a Hugging Face or ModelScope id or URL, a folder, config.json, "
+    ".safetensors or .gguf; "
     "or none, with dimensions",
     as_written,
     alone=True,

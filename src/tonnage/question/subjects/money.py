@@ -29,11 +29,7 @@ class BillOptions(Options, frozen=True, kw_only=True):
             word,
             unit="kind",
             default="on-demand",
-            choices=(
-                "on-demand",
-                "spot",
-                "reserved",
-            ),
+            choices=("on-demand", "spot", "reserved"),
         ),
     ] = None
     region: Annotated[str | None, option("where they are rented", word, unit="name", default="any")] = None

@@ -27,10 +27,7 @@ class ServingOptions(Options, frozen=True, kw_only=True):
         option(
             "requests held at the same time, by all replicas together",
             size,
-            short=(
-                "--users",
-                "--max-concurrency",
-            ),
+            short=("--users", "--max-concurrency"),
             unit="requests",
             default="one a replica",
         ),
@@ -53,15 +50,7 @@ class ServingOptions(Options, frozen=True, kw_only=True):
             word,
             unit="precision",
             default="as wide as activations",
-            known=(
-                "auto",
-                "bf16",
-                "fp8",
-                "fp8_e5m2",
-                "nvfp4",
-                "int8",
-                "int4",
-            ),
+            known=("auto", "bf16", "fp8", "fp8_e5m2", "nvfp4", "int8", "int4"),
         ),
     ] = None
     tensor_parallel_size: Annotated[
@@ -128,10 +117,7 @@ class ServingOptions(Options, frozen=True, kw_only=True):
         option(
             "layers, the head counted as one, that are on the accelerator (llama.cpp)",
             count,
-            short=(
-                "--n-gpu-layers",
-                "-ngl",
-            ),
+            short=("--n-gpu-layers", "-ngl"),
             unit="layers",
             default="all",
         ),

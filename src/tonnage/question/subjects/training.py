@@ -10,7 +10,9 @@ from tonnage.question.subjects.training_method import Method
 
 @described
 class TrainingOptions(Method, frozen=True, kw_only=True):
-    """What the user may say about a training run; None: not said, which is the default, and the answer's question says why."""
+    """What the user may say about a training run; None: not said, which is the default, and the answer's question
+    says why.
+    """
 
     reduce_bucket_size: Annotated[
         int | str | None,

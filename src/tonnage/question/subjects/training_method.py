@@ -17,13 +17,7 @@ class Method(Numerics, frozen=True, kw_only=True):
             word,
             unit="method",
             default="full",
-            choices=(
-                "full",
-                "lora",
-                "dora",
-                "qlora",
-                "freeze",
-            ),
+            choices=("full", "lora", "dora", "qlora", "freeze"),
         ),
     ] = None
     lora_rank: Annotated[int | None, option("rank of the adapters", size, unit="rank", default="16")] = None
@@ -39,13 +33,7 @@ class Method(Numerics, frozen=True, kw_only=True):
             word,
             unit="precision",
             default="nf4-double with qlora, else 16 bit",
-            known=(
-                "nf4",
-                "nf4-double",
-                "fp4",
-                "fp4-double",
-                "int8",
-            ),
+            known=("nf4", "nf4-double", "fp4", "fp4-double", "int8"),
         ),
     ] = None
     upcast_base: Annotated[

@@ -21,12 +21,7 @@ class Numerics(Parallelism, frozen=True, kw_only=True):
             word,
             unit="policy",
             default="none",
-            choices=(
-                "none",
-                "selective",
-                "selective-op",
-                "full",
-            ),
+            choices=("none", "selective", "selective-op", "full"),
         ),
     ] = None
     attention: Annotated[
@@ -39,12 +34,7 @@ class Numerics(Parallelism, frozen=True, kw_only=True):
             word,
             unit="kernel",
             default="the runtime's own",
-            choices=(
-                "flash",
-                "sdpa",
-                "efficient",
-                "eager",
-            ),
+            choices=("flash", "sdpa", "efficient", "eager"),
         ),
     ] = None
     dropout: Annotated[
@@ -218,13 +208,7 @@ class Numerics(Parallelism, frozen=True, kw_only=True):
             word,
             unit="name",
             default="sft",
-            choices=(
-                "sft",
-                "dpo",
-                "grpo",
-                "ppo",
-                "distillation",
-            ),
+            choices=("sft", "dpo", "grpo", "ppo", "distillation"),
         ),
     ] = None
     teacher: Annotated[str | None, option("the model that distillation learns from", word, unit="model")] = None

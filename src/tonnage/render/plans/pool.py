@@ -39,8 +39,25 @@ def _asked(document: Rows) -> Iterator[str]:
         yield say("left: {left}", left=", ".join(pool["left"]))
     if pool["joined"]:
         yield say("joined: {joined}", joined=", ".join(pool["joined"]))
-    shown = ("goal", "context", "concurrency", "input_tokens", "output_tokens", "request_rate", "ttft", "tpot", "weights", "engine", "runtime",
-             "sequence_length", "micro_batch_size", "global_batch_size", "recompute", "zero_stage", "offload")  # fmt: skip
+    shown = (
+        "goal",
+        "context",
+        "concurrency",
+        "input_tokens",
+        "output_tokens",
+        "request_rate",
+        "ttft",
+        "tpot",
+        "weights",
+        "engine",
+        "runtime",
+        "sequence_length",
+        "micro_batch_size",
+        "global_batch_size",
+        "recompute",
+        "zero_stage",
+        "offload",
+    )
     said = [
         f"{name} {_value(question[name]['value'])}"
         for name in shown
@@ -87,12 +104,21 @@ def _stages(rows: list[Rows]) -> list[str]:
         *((say("on host"),) if hosts else ()),
         "seconds",
     )
-    return _cut([
-        (str(row["stage"]), "+".join(row["nodes"]), f"{row['accelerators']}x{row['accelerator']}",
-         f"{row['first_layer']}-{row['first_layer'] + row['layers'] - 1} ({row['layers']})", *_bytes(row),
-         *((human(row["on_host_bytes"], "bytes"),) if hosts else ()), human(row["seconds"], "seconds"))
-        for row in rows
-    ], header)  # fmt: skip
+    return _cut(
+        [
+            (
+                str(row["stage"]),
+                "+".join(row["nodes"]),
+                f"{row['accelerators']}x{row['accelerator']}",
+                f"{row['first_layer']}-{row['first_layer'] + row['layers'] - 1} ({row['layers']})",
+                *_bytes(row),
+                *((human(row["on_host_bytes"], "bytes"),) if hosts else ()),
+                human(row["seconds"], "seconds"),
+            )
+            for row in rows
+        ],
+        header,
+    )
 
 
 def _replicas(rows: list[Rows]) -> list[str]:
@@ -107,38 +133,80 @@ def _replicas(rows: list[Rows]) -> list[str]:
         "usable",
         say("USD an hour"),
     )
-    return _cut([
-        (row["node"], str(row["replicas"]), f"{row['accelerators']}x{row['accelerator']}", row["weights"], f"{row['capacity']:,.0f}" if row["capacity"] >= 1000 else f"{row['capacity']:.3g}", f"{row['requests']:,}", *_bytes(row),
-         "-" if row["usd_per_hour"] is None else f"{row['usd_per_hour']:,.2f}")
-        for row in rows
-    ], header)  # fmt: skip
+    return _cut(
+        [
+            (
+                row["node"],
+                str(row["replicas"]),
+                f"{row['accelerators']}x{row['accelerator']}",
+                row["weights"],
+                f"{row['capacity']:,.0f}" if row["capacity"] >= 1000 else f"{row['capacity']:.3g}",
+                f"{row['requests']:,}",
+                *_bytes(row),
+                "-" if row["usd_per_hour"] is None else f"{row['usd_per_hour']:,.2f}",
+            )
+            for row in rows
+        ],
+        header,
+    )
 
 
 def _jobs(rows: list[Rows]) -> list[str]:
     header = ("job", "state", "on", "accelerators", "needed", "usable", "tokens/s", say("USD an hour"))
-    return _cut([
-        (f"{row['job']}#{row['replica']}" if row["kind"] == "serve" else row["job"], say(row["state"]), "+".join(row["nodes"]) or "-",
-         (f"{row['accelerators']}x{row['accelerator']}" + (say(" shared") if row["shares"] else "") + (f", {row['offload']}" if row["offload"] else ""))
-         if row["accelerators"] else "-", *_bytes(row), "-" if row["tokens_per_second"] is None else f"{row['tokens_per_second']:,.0f}",
-         "-" if row["usd_per_hour"] is None else f"{row['usd_per_hour']:,.2f}")
-        for row in rows
-    ], header) + [f"{row['job']}{say(': ')}{sentence(row['why'])}" for row in {row["job"]: row for row in rows if row["why"]}.values()]  # fmt: skip
+    return _cut(
+        [
+            (
+                f"{row['job']}#{row['replica']}" if row["kind"] == "serve" else row["job"],
+                say(row["state"]),
+                "+".join(row["nodes"]) or "-",
+                (
+                    f"{row['accelerators']}x{row['accelerator']}"
+                    + (say(" shared") if row["shares"] else "")
+                    + (f", {row['offload']}" if row["offload"] else "")
+                )
+                if row["accelerators"]
+                else "-",
+                *_bytes(row),
+                "-" if row["tokens_per_second"] is None else f"{row['tokens_per_second']:,.0f}",
+                "-" if row["usd_per_hour"] is None else f"{row['usd_per_hour']:,.2f}",
+            )
+            for row in rows
+        ],
+        header,
+    ) + [
+        f"{row['job']}{say(': ')}{sentence(row['why'])}"
+        for row in {row["job"]: row for row in rows if row["why"]}.values()
+    ]
 
 
 def _moves(rows: list[Rows]) -> list[str]:
     header = ("moves", "from", "to", "copied", "takes")
-    return _cut([
-        (f"{row['job']}#{row['replica']}", row["leaves"], "+".join(row["goes_to"]) or say("nowhere"), human(row["copied_bytes"], "bytes"),
-         "-" if row["seconds"] is None else human(row["seconds"], "seconds"))
-        for row in rows
-    ], header)  # fmt: skip
+    return _cut(
+        [
+            (
+                f"{row['job']}#{row['replica']}",
+                row["leaves"],
+                "+".join(row["goes_to"]) or say("nowhere"),
+                human(row["copied_bytes"], "bytes"),
+                "-" if row["seconds"] is None else human(row["seconds"], "seconds"),
+            )
+            for row in rows
+        ],
+        header,
+    )
 
 
 TTFT = "ttft_seconds"
-NAMES = {"tokens_per_second": ("tokens a second", ""), "tpot_seconds": ("each later token", "seconds"), "ttft_seconds": ("first token", "seconds"),
-         "token_alone_seconds": ("each token of one user alone", "seconds"),
-    "step_seconds": ("a step", "seconds"), "slowest_stage_seconds": ("slowest stage", "seconds"),
-         "requests_per_second": ("requests a second", ""), "users": ("users", "")}  # fmt: skip
+NAMES = {
+    "tokens_per_second": ("tokens a second", ""),
+    "tpot_seconds": ("each later token", "seconds"),
+    "ttft_seconds": ("first token", "seconds"),
+    "token_alone_seconds": ("each token of one user alone", "seconds"),
+    "step_seconds": ("a step", "seconds"),
+    "slowest_stage_seconds": ("slowest stage", "seconds"),
+    "requests_per_second": ("requests a second", ""),
+    "users": ("users", ""),
+}
 
 
 def _figures(document: Rows) -> Iterator[str]:
@@ -147,7 +215,8 @@ def _figures(document: Rows) -> Iterator[str]:
     for name, (label, unit) in NAMES.items():
         if (value := figures.get(name)) is not None:
             said.append(
-                f"{with_prompts(say(label), document['question']) if name == TTFT else say(label)} {human(value, unit) if unit else f'{value:,.4g}' if value < 1000 else f'{value:,.0f}'}"
+                f"{with_prompts(say(label), document['question']) if name == TTFT else say(label)} "
+                f"{human(value, unit) if unit else f'{value:,.4g}' if value < 1000 else f'{value:,.0f}'}"
             )
     if said:
         yield say("; ").join(said)
@@ -168,4 +237,10 @@ def _effort(search: Rows) -> str:
         if search["cuts"]
         else ""
     )
-    return (say('searched {considered}, {programs} of HiGHS{cuts}, in {seconds}', considered=counted(search['considered'], 'ways'), programs=counted(search['programs'], 'programs'), cuts=cuts, seconds=human(search['seconds'], 'seconds')))  # fmt: skip
+    return say(
+        "searched {considered}, {programs} of HiGHS{cuts}, in {seconds}",
+        considered=counted(search["considered"], "ways"),
+        programs=counted(search["programs"], "programs"),
+        cuts=cuts,
+        seconds=human(search["seconds"], "seconds"),
+    )

@@ -1,4 +1,6 @@
-"""A search for a serving plan as lines of text: the best plans, why each beats the next, the best one opened, what the limits removed."""
+"""A search for a serving plan as lines of text: the best plans, why each beats the next, the best one opened, what
+the limits removed.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -118,10 +120,19 @@ def plan_cells(plan: Mapping[str, Any], place: str) -> tuple[str, ...]:
         else ""
     )
     return (
-        place, plan["on"], plan["engine"], stored_text(plan), spread_text(plan), f"{plan['replicas']}{apart}", _users(users, plan["users_of_fullest_replica"]),
-        human(plan["ttft_seconds"], "seconds"), human(plan["tpot_seconds"], "seconds"), f"{plan['tokens_per_second']:,.0f}",
-        "-" if usd is None else f"{usd:,.2f}", "-" if each is None else f"{each:.3g}",
-    )  # fmt: skip
+        place,
+        plan["on"],
+        plan["engine"],
+        stored_text(plan),
+        spread_text(plan),
+        f"{plan['replicas']}{apart}",
+        _users(users, plan["users_of_fullest_replica"]),
+        human(plan["ttft_seconds"], "seconds"),
+        human(plan["tpot_seconds"], "seconds"),
+        f"{plan['tokens_per_second']:,.0f}",
+        "-" if usd is None else f"{usd:,.2f}",
+        "-" if each is None else f"{each:.3g}",
+    )
 
 
 def header_of(document: Mapping[str, Any]) -> list[str]:

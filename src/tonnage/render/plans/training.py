@@ -8,9 +8,18 @@ from tonnage.language import say, sentence
 from tonnage.language.quantities import counted, human
 from tonnage.render.text import inputs_lines, table_lines, tree_lines
 
-SIZES = {"tensor_parallel_size": "tp", "pipeline_parallel_size": "pp", "virtual_pipeline_size": "vpp", "context_parallel_size": "cp",
-         "expert_parallel_size": "ep", "expert_tensor_parallel_size": "etp", "data_parallel_size": "dp", "zero_stage": "zero",
-         "micro_batch_size": "mbs", "num_microbatches": "m"}  # fmt: skip
+SIZES = {
+    "tensor_parallel_size": "tp",
+    "pipeline_parallel_size": "pp",
+    "virtual_pipeline_size": "vpp",
+    "context_parallel_size": "cp",
+    "expert_parallel_size": "ep",
+    "expert_tensor_parallel_size": "etp",
+    "data_parallel_size": "dp",
+    "zero_stage": "zero",
+    "micro_batch_size": "mbs",
+    "num_microbatches": "m",
+}
 NAMES = (
     "runtime",
     "recompute",
@@ -27,7 +36,9 @@ WORDS = {"fastest": "the fastest", "cheapest": "the cheapest", "fewest": "the fe
 
 
 def plan_lines(document: Mapping[str, Any], memory: Term | None) -> list[str]:
-    """The verdict, what was asked, the plans with the reason that each beats the next, the first one opened, and what was taken away."""
+    """The verdict, what was asked, the plans with the reason that each beats the next, the first one opened, and
+    what was taken away.
+    """
     plans = document["plans"]
     lines = [verdict_line(document), "", *inputs_lines(document["question"]), ""]
     if plans:
@@ -111,7 +122,10 @@ def _why(document: Mapping[str, Any], model: str) -> str:
         short = near["needed_bytes"] - near["usable_bytes"]
         by = say("{short} too much", short=human(short, "bytes")) if short > 0 else say("inside the error band")
         return say(
-            "memory binds: the plan of {model} that needs least, on {on}, needs {needed_bytes} of {usable_bytes} ({by})",
+            (
+                "memory binds: the plan of {model} that needs least, on {on}, needs {needed_bytes} of "
+                "{usable_bytes} ({by})"
+            ),
             model=model,
             on=on,
             needed_bytes=human(near["needed_bytes"], "bytes"),
@@ -128,7 +142,9 @@ def _why(document: Mapping[str, Any], model: str) -> str:
 
 
 def _limited(binds: str, limits: list[str], nearest: tuple[str, str, str, str]) -> str:
-    """Why no plan keeps within the limits. `nearest`: the model, the machine, the time and the cost of the nearest plan."""
+    """Why no plan keeps within the limits. `nearest`: the model, the machine, the time and the cost of the nearest
+    plan.
+    """
     model, on, takes, costs = nearest
     asked = say(" and ").join(limits)
     if len(limits) > 1:
@@ -238,7 +254,10 @@ def _counts(document: Mapping[str, Any]) -> Iterator[str]:
     machines = document["machines"] + document["passed"]
     on = counted(machines, "machines")
     yield say(
-        "{considered} plans on {on}, all of the space that docs/commands/plan.md describes: the answer is exact by the estimate.",
+        (
+            "{considered} plans on {on}, all of the space that docs/commands/plan.md describes: the answer is "
+            "exact by the estimate."
+        ),
         considered=f"{document['considered']:,}",
         on=on,
     )
@@ -251,7 +270,10 @@ def _counts(document: Mapping[str, Any]) -> Iterator[str]:
             )
     if document["beaten"]:
         yield "  " + say(
-            "{beaten} do not fit, are refused by their runtime, or are slower than the best and were not estimated in full",
+            (
+                "{beaten} do not fit, are refused by their runtime, or are slower than the best and were not "
+                "estimated in full"
+            ),
             beaten=f"{document['beaten']:>12,}",
         )
     for each in document["refused"]:

@@ -1,4 +1,6 @@
-"""Pictures of an answer: one page of HTML that needs no network, or one PNG or SVG. plotly is imported when one is asked for."""
+"""Pictures of an answer: one page of HTML that needs no network, or one PNG or SVG. plotly is imported when one is
+asked for.
+"""
 
 import os
 from html import escape
@@ -23,17 +25,21 @@ def check_extra(path: str | os.PathLike[str] | None) -> None:
 
 
 def write_plot(answer: Any, path: str | os.PathLike[str]) -> None:
-    """Write the pictures of an answer of `train` or `serve`, or of a frontier; the ending of `path` says the format. InvalidInput where that cannot be done."""
+    """Write the pictures of an answer of `train` or `serve`, or of a frontier; the ending of `path` says the format.
+    InvalidInput where that cannot be done.
+    """
     file = Path(path)
     ending = file.suffix.lower()
     if ending not in ENDINGS:
         raise InvalidInput(
-            f"a plot is a file that ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}. Got {shown(os.fspath(path), LONGEST)}."
+            f"a plot is a file that ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}. Got "
+            f"{shown(os.fspath(path), LONGEST)}."
         )
     try:
         if not is_folder(file.parent):  # before a browser is started for nothing
             raise InvalidInput(
-                f"{shown(os.fspath(path), LONGEST)} cannot be written: {shown(os.fspath(file.parent), LONGEST)} is no folder."
+                f"{shown(os.fspath(path), LONGEST)} cannot be written: "
+                f"{shown(os.fspath(file.parent), LONGEST)} is no folder."
             )
         made = _made(answer, ending)
         file.write_bytes(made)
@@ -45,17 +51,24 @@ def write_plot(answer: Any, path: str | os.PathLike[str]) -> None:
 
 
 def note_of_plot(path: str | os.PathLike[str]) -> str:
-    """What has to be said of a picture that was written, or nothing: its letters are those of a font that is not there."""
+    """What has to be said of a picture that was written, or nothing: its letters are those of a font that is not
+    there.
+    """
     from tonnage.language import current, say
     from tonnage.render.plot.image import lacks_font
 
     if Path(path).suffix.lower() != ".png" or not lacks_font(current()):
         return ""
-    return say("no font of this machine has Chinese characters, so the picture shows boxes in their place: install one (Debian: apt install fonts-noto-cjk), or write .html")  # fmt: skip
+    return say(
+        "no font of this machine has Chinese characters, so the picture shows boxes in their place: install "
+        "one (Debian: apt install fonts-noto-cjk), or write .html"
+    )
 
 
 def figure_of(answer: Any, kind: str) -> Any:
-    """One of the pictures as a plotly.graph_objects.Figure. InvalidInput where there is none of the kind, or no plotly."""
+    """One of the pictures as a plotly.graph_objects.Figure. InvalidInput where there is none of the kind, or no
+    plotly.
+    """
     _, parts = title_and_panels(answer)
     drawn = {part.name: part for part in parts if part.traces}
     if not isinstance(kind, str) or kind not in drawn:

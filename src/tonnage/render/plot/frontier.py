@@ -14,31 +14,64 @@ BEST = "#d6353c"
 def frontier_panels(frontier: Any) -> tuple[str, list[Panel]]:
     """The title, and the one picture."""
     question = frontier.question
-    title = say("{model} on {on}: speed for a user against throughput", model=question["model"]["value"], on=question["on"]["value"])  # fmt: skip
+    title = say(
+        "{model} on {on}: speed for a user against throughput",
+        model=question["model"]["value"],
+        on=question["on"]["value"],
+    )
     best = list(frontier.points(pareto=True))
     traces = [_line(curve, LINES[at % len(LINES)]) for at, curve in enumerate(frontier.curves)]
     traces.append(_best(best))
     said = say(
-        "Tokens a second of an accelerator over tokens a second that a user sees: {plans} plans, {best} best configurations.",
-        plans=len(frontier.curves), best=len(best),
-    )  # fmt: skip
+        (
+            "Tokens a second of an accelerator over tokens a second that a user sees: {plans} plans, {best} best "
+            "configurations."
+        ),
+        plans=len(frontier.curves),
+        best=len(best),
+    )
     panel = Panel(
-        name="frontier", title=say("Speed against throughput"), says=said, traces=tuple(traces), wide=True, height=620,
-        x={"title": {"text": say("tokens/s that a user sees")}, "rangemode": "tozero"}, y={"title": {"text": say("tokens/s of an accelerator")}, "rangemode": "tozero", "tickformat": "~s"},
-        header=(*map(say, ("tokens/s a user", "tokens/s an accelerator", "tensor ranks", "weights", "users a replica")), with_prompts(say("first token"), question)),
-        rows=tuple((f"{row['tokens_per_second_per_user']:,.1f}", f"{row['tokens_per_second_per_gpu']:,.1f}", str(row["tensor_parallel_size"]), row["weights"],
-                    f"{row['concurrency']:,}", human(row["ttft_seconds"], "seconds")) for row in best),
-    )  # fmt: skip
+        name="frontier",
+        title=say("Speed against throughput"),
+        says=said,
+        traces=tuple(traces),
+        wide=True,
+        height=620,
+        x={"title": {"text": say("tokens/s that a user sees")}, "rangemode": "tozero"},
+        y={"title": {"text": say("tokens/s of an accelerator")}, "rangemode": "tozero", "tickformat": "~s"},
+        header=(
+            *map(say, ("tokens/s a user", "tokens/s an accelerator", "tensor ranks", "weights", "users a replica")),
+            with_prompts(say("first token"), question),
+        ),
+        rows=tuple(
+            (
+                f"{row['tokens_per_second_per_user']:,.1f}",
+                f"{row['tokens_per_second_per_gpu']:,.1f}",
+                str(row["tensor_parallel_size"]),
+                row["weights"],
+                f"{row['concurrency']:,}",
+                human(row["ttft_seconds"], "seconds"),
+            )
+            for row in best
+        ),
+    )
     return title, [panel]
 
 
 def _line(curve: Any, colour: str) -> dict[str, Any]:
     name = f"{curve.weights}{say(', ')}{counted(curve.plan.tensor_parallel_size, 'tensor ranks')}"
     users, seconds = curve.concurrency.tolist(), curve.ttft_seconds.tolist()
-    return {"type": "scatter", "mode": "lines+markers", "name": name, "x": curve.tokens_per_second_per_user.tolist(),
-            "y": curve.tokens_per_second_per_gpu.tolist(), "line": {"color": colour, "width": 2}, "marker": {"size": 5, "color": colour},
-            "customdata": [_told(name, each, first) for each, first in zip(users, seconds, strict=True)],
-            "hovertemplate": f"%{{customdata}}<br>{say('{user} tokens/s a user, {each} an accelerator', user='%{x:.1f}', each='%{y:.0f}')}<extra></extra>"}  # fmt: skip
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": name,
+        "x": curve.tokens_per_second_per_user.tolist(),
+        "y": curve.tokens_per_second_per_gpu.tolist(),
+        "line": {"color": colour, "width": 2},
+        "marker": {"size": 5, "color": colour},
+        "customdata": [_told(name, each, first) for each, first in zip(users, seconds, strict=True)],
+        "hovertemplate": f"%{{customdata}}<br>{say('{user} tokens/s a user, {each} an accelerator', user='%{x:.1f}', each='%{y:.0f}')}<extra></extra>",
+    }
 
 
 def _told(name: str, users: int, first: float) -> str:
@@ -49,6 +82,12 @@ def _told(name: str, users: int, first: float) -> str:
 
 
 def _best(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"type": "scatter", "mode": "markers", "name": say("best"), "x": [row["tokens_per_second_per_user"] for row in rows],
-            "y": [row["tokens_per_second_per_gpu"] for row in rows], "hoverinfo": "skip",
-            "marker": {"size": 11, "color": "rgba(0,0,0,0)", "line": {"width": 2, "color": BEST}}}  # fmt: skip
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": say("best"),
+        "x": [row["tokens_per_second_per_user"] for row in rows],
+        "y": [row["tokens_per_second_per_gpu"] for row in rows],
+        "hoverinfo": "skip",
+        "marker": {"size": 11, "color": "rgba(0,0,0,0)", "line": {"width": 2, "color": BEST}},
+    }

@@ -10,14 +10,17 @@ from tonnage.render.plot.needs import NEEDS_KALEIDO, NEEDS_PLOTLY, is_installed
 from tonnage.render.plot.panel import Panel
 
 NO_BROWSER = (
-    "PNG and SVG are drawn by Chromium or Chrome, and none was found: install one (Debian: apt install chromium), name its program in "
+    "PNG and SVG are drawn by Chromium or Chrome, and none was found: install one (Debian: apt install "
+    "chromium), name its program in "
     "BROWSER_PATH, or write .html, which needs none."
 )
 SHARP = 2  # pixels of a PNG for one of the layout
 
 
 def lacks_font(language: str) -> bool:
-    """Whether this machine is known to have no font with the characters of `language`: fontconfig, which the browser asks, lists none."""
+    """Whether this machine is known to have no font with the characters of `language`: fontconfig, which the browser
+    asks, lists none.
+    """
     asked = which("fc-list")
     if asked is None or language == "en":
         return False

@@ -7,11 +7,18 @@ from typing import Any
 from tonnage.render.plot.panel import Panel, lines
 
 # The last ones are there for Chinese: those of macOS, Windows and Linux.
-FONT = "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', 'PingFang SC', 'Microsoft YaHei', 'Noto Sans CJK SC', 'WenQuanYi Micro Hei', sans-serif"
+FONT = (
+    "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', 'PingFang SC', 'Microsoft YaHei', 'Noto Sans CJK SC', "
+    "'WenQuanYi Micro Hei', sans-serif"
+)
 PLAIN: dict[str, Any] = {
-    "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)", "font": {"family": FONT, "size": 13}, "bargap": 0.15,
-    "hoverlabel": {"align": "left"}, "uniformtext": {"mode": "hide", "minsize": 8},
-}  # fmt: skip
+    "paper_bgcolor": "rgba(0,0,0,0)",
+    "plot_bgcolor": "rgba(0,0,0,0)",
+    "font": {"family": FONT, "size": 13},
+    "bargap": 0.15,
+    "hoverlabel": {"align": "left"},
+    "uniformtext": {"mode": "hide", "minsize": 8},
+}
 MARGIN = {"l": 64, "r": 20, "t": 30, "b": 50}
 LEGEND = {"orientation": "h", "x": 0, "xanchor": "left", "yanchor": "top", "traceorder": "normal"}
 
@@ -21,9 +28,16 @@ def layout(parts: Sequence[Panel]) -> dict[str, Any]:
     (part,) = parts
     below = -72 / max(part.height - MARGIN["t"] - 125, 1)
     return {
-        **PLAIN, "barmode": part.bars, "margin": {**MARGIN, "b": 125}, "xaxis": {"automargin": True, **_titled(part.x)}, "yaxis": {"automargin": True, **part.y},
-        "shapes": list(part.shapes), "annotations": list(part.notes), "showlegend": True, "legend": {**LEGEND, "y": below},
-    }  # fmt: skip
+        **PLAIN,
+        "barmode": part.bars,
+        "margin": {**MARGIN, "b": 125},
+        "xaxis": {"automargin": True, **_titled(part.x)},
+        "yaxis": {"automargin": True, **part.y},
+        "shapes": list(part.shapes),
+        "annotations": list(part.notes),
+        "showlegend": True,
+        "legend": {**LEGEND, "y": below},
+    }
 
 
 def _titled(axis: dict[str, Any]) -> dict[str, Any]:
@@ -41,11 +55,21 @@ def column(title: str, parts: Sequence[Panel]) -> dict[str, Any]:
     """A figure of all panels, on white: each with axes and a legend of its own."""
     height = HEAD + sum(part.height + BETWEEN for part in parts)
     inner = height - HEAD
-    drawn: dict[str, Any] = {"data": [], "layout": {
-        **PLAIN, "paper_bgcolor": "#ffffff", "font": {**PLAIN["font"], "color": INK}, "width": WIDTH, "height": height, "barmode": "stack",
-        "margin": {"l": 210, "r": 60, "t": HEAD, "b": 0}, "title": {"text": escape(title), "x": 0.02, "xanchor": "left", "font": {"size": 18}},
-        "shapes": [], "annotations": [],
-    }}  # fmt: skip
+    drawn: dict[str, Any] = {
+        "data": [],
+        "layout": {
+            **PLAIN,
+            "paper_bgcolor": "#ffffff",
+            "font": {**PLAIN["font"], "color": INK},
+            "width": WIDTH,
+            "height": height,
+            "barmode": "stack",
+            "margin": {"l": 210, "r": 60, "t": HEAD, "b": 0},
+            "title": {"text": escape(title), "x": 0.02, "xanchor": "left", "font": {"size": 18}},
+            "shapes": [],
+            "annotations": [],
+        },
+    }
     top = 1.0
     for index, part in enumerate(parts, 1):
         low = top - (part.height + BETWEEN) / inner
@@ -96,5 +120,15 @@ def _tiles(part: Panel, high: float) -> list[dict[str, Any]]:
 
 
 def _text(text: str, x: float, y: float, size: int, anchor: str) -> dict[str, Any]:
-    return {"text": text, "x": x, "y": y, "xref": "paper", "yref": "paper", "xanchor": anchor, "yanchor": "top", "align": "left", "showarrow": False,
-            "font": {"size": size}}  # fmt: skip
+    return {
+        "text": text,
+        "x": x,
+        "y": y,
+        "xref": "paper",
+        "yref": "paper",
+        "xanchor": anchor,
+        "yanchor": "top",
+        "align": "left",
+        "showarrow": False,
+        "font": {"size": size},
+    }

@@ -1,4 +1,6 @@
-"""Memory of each pipeline stage, and of the fullest one phase by phase: bars in layers, the usable line, the error band."""
+"""Memory of each pipeline stage, and of the fullest one phase by phase: bars in layers, the usable line, the error
+band.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,9 +24,12 @@ def memory_by_rank(answer: Any) -> Panel:
     title = say("Memory of each pipeline stage") if many else say("Memory")
     says = say(
         "{title} at its peak, by category: {where} needs {needed} of {usable} usable{band}.",
-        title=title, where=say("the fullest, {stage},", stage=names[fullest]) if many else names[0],
-        needed=human(sizes[fullest], "bytes"), usable=human(answer.usable_bytes, "bytes"), band=_band(answer),
-    )  # fmt: skip
+        title=title,
+        where=say("the fullest, {stage},", stage=names[fullest]) if many else names[0],
+        needed=human(sizes[fullest], "bytes"),
+        usable=human(answer.usable_bytes, "bytes"),
+        band=_band(answer),
+    )
     traces = [*_stacked(names, answer.ranks), *_error_bar(answer, names[fullest])]
     return _panel("ranks", title, says, names, answer.ranks, traces, answer, say("pipeline stage"))
 
@@ -36,27 +41,63 @@ def memory_by_phase(answer: Any) -> Panel:
     title = say("Memory of the fullest rank, phase by phase")
     says = say(
         "{title} of a step: most in {phase}, {needed} of {usable} usable.",
-        title=title, phase=sentence(peak.name), needed=human(peak.value, "bytes"), usable=human(answer.usable_bytes, "bytes"),
-    )  # fmt: skip
+        title=title,
+        phase=sentence(peak.name),
+        needed=human(peak.value, "bytes"),
+        usable=human(answer.usable_bytes, "bytes"),
+    )
     return _panel("phases", title, says, names, answer.phases, _stacked(names, answer.phases), answer, say("phase"))
 
 
 def _panel(
-    name: str, title: str, says: str, names: list[str], terms: Sequence[Term], traces: list[dict[str, Any]], answer: Any, first: str
-) -> Panel:  # fmt: skip
+    name: str,
+    title: str,
+    says: str,
+    names: list[str],
+    terms: Sequence[Term],
+    traces: list[dict[str, Any]],
+    answer: Any,
+    first: str,
+) -> Panel:
     kinds = _kinds(terms)
     usable = answer.usable_bytes / GIB
     top = max(usable, *(term.value / GIB for term in terms), (answer.band or (0, 0))[1] / GIB)
     return Panel(
-        name=name, title=title, says=says, traces=tuple(traces),
-        x=_axis(names, first), y={"title": {"text": say("GiB of an accelerator")}, "range": [0, 1.1 * top]},
-        shapes=({"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": usable, "y1": usable, "line": {"color": LIMIT, "width": 2, "dash": "dash"}},),
-        notes=({"xref": "paper", "x": 1, "xanchor": "right", "y": usable, "yanchor": "bottom", "showarrow": False,
-                "text": say("usable {size}", size=human(answer.usable_bytes, "bytes")), "font": {"color": LIMIT}},),
+        name=name,
+        title=title,
+        says=says,
+        traces=tuple(traces),
+        x=_axis(names, first),
+        y={"title": {"text": say("GiB of an accelerator")}, "range": [0, 1.1 * top]},
+        shapes=(
+            {
+                "type": "line",
+                "xref": "paper",
+                "x0": 0,
+                "x1": 1,
+                "y0": usable,
+                "y1": usable,
+                "line": {"color": LIMIT, "width": 2, "dash": "dash"},
+            },
+        ),
+        notes=(
+            {
+                "xref": "paper",
+                "x": 1,
+                "xanchor": "right",
+                "y": usable,
+                "yanchor": "bottom",
+                "showarrow": False,
+                "text": say("usable {size}", size=human(answer.usable_bytes, "bytes")),
+                "font": {"color": LIMIT},
+            },
+        ),
         header=(first, *map(sentence, kinds), say("together")),
-        rows=tuple((where, *(human(_of(term, kind), "bytes") for kind in kinds), human(term.value, "bytes"))
-                   for where, term in zip(names, terms, strict=True)),
-    )  # fmt: skip
+        rows=tuple(
+            (where, *(human(_of(term, kind), "bytes") for kind in kinds), human(term.value, "bytes"))
+            for where, term in zip(names, terms, strict=True)
+        ),
+    )
 
 
 def _axis(names: list[str], first: str) -> dict[str, Any]:
@@ -74,13 +115,20 @@ def _axis(names: list[str], first: str) -> dict[str, Any]:
 def _stacked(names: list[str], terms: Sequence[Term]) -> list[dict[str, Any]]:
     return [
         {
-            "type": "bar", "name": sentence(kind), "x": names, "y": [_of(term, kind) / GIB for term in terms], "marker": {"color": colour(kind)},
+            "type": "bar",
+            "name": sentence(kind),
+            "x": names,
+            "y": [_of(term, kind) / GIB for term in terms],
+            "marker": {"color": colour(kind)},
             "width": min(WIDEST, 0.18 * len(names)) if len(names) < NARROW else WIDEST,
-            "customdata": [told(f"{where}{say(', ')}{sentence(kind)}", _of(term, kind), "bytes") for where, term in zip(names, terms, strict=True)],
+            "customdata": [
+                told(f"{where}{say(', ')}{sentence(kind)}", _of(term, kind), "bytes")
+                for where, term in zip(names, terms, strict=True)
+            ],
             "hovertemplate": "%{customdata}<extra></extra>",
         }
         for kind in _kinds(terms)
-    ]  # fmt: skip
+    ]
 
 
 def _error_bar(answer: Any, where: str) -> list[dict[str, Any]]:
@@ -96,11 +144,19 @@ def _error_bar(answer: Any, where: str) -> list[dict[str, Any]]:
     }
     return [
         {
-            "type": "scatter", "mode": "markers", "name": say("error band of the fullest"), "x": [where], "y": [needed / GIB],
-            "marker": {"color": "#8a8a8a", "size": 6}, "error_y": {**span, "color": "#8a8a8a", "thickness": 2.5, "width": 9},
-            "customdata": [f"<b>{say('error band')}</b><br>{say('{low} to {high}', low=human(low, 'bytes'), high=human(high, 'bytes'))}"], "hovertemplate": "%{customdata}<extra></extra>",
+            "type": "scatter",
+            "mode": "markers",
+            "name": say("error band of the fullest"),
+            "x": [where],
+            "y": [needed / GIB],
+            "marker": {"color": "#8a8a8a", "size": 6},
+            "error_y": {**span, "color": "#8a8a8a", "thickness": 2.5, "width": 9},
+            "customdata": [
+                f"<b>{say('error band')}</b><br>{say('{low} to {high}', low=human(low, 'bytes'), high=human(high, 'bytes'))}"
+            ],
+            "hovertemplate": "%{customdata}<extra></extra>",
         }
-    ]  # fmt: skip
+    ]
 
 
 def _band(answer: Any) -> str:

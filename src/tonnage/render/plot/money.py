@@ -23,8 +23,17 @@ def buy_or_rent(own: dict[str, Any]) -> Panel:
     notes: tuple[dict[str, Any], ...] = ()
     if crossing:
         month, paid = crossing
-        traces.append({"type": "scatter", "mode": "markers", "name": say("break-even"), "x": [month], "y": [paid], "marker": {"size": 11, "color": "#54a24b"},
-                       "hovertemplate": f"<b>{say('break-even')}</b><br>{_month(own['break_even_month'])}{say(', ')}{human(paid, 'USD')}<extra></extra>"})  # fmt: skip
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": say("break-even"),
+                "x": [month],
+                "y": [paid],
+                "marker": {"size": 11, "color": "#54a24b"},
+                "hovertemplate": f"<b>{say('break-even')}</b><br>{_month(own['break_even_month'])}{say(', ')}{human(paid, 'USD')}<extra></extra>",
+            }
+        )
         notes = (
             {
                 "x": month,
@@ -37,21 +46,42 @@ def buy_or_rent(own: dict[str, Any]) -> Panel:
             },
         )
     return Panel(
-        name="ownership", title=say("Buying against renting"),
+        name="ownership",
+        title=say("Buying against renting"),
         says=say(
-            "Dollars paid until each month: {purchase} once and {own_month} a month, or {rent_month} a month of rent: {when}.",
-            **{name: human(own[name].value, "USD") for name in ("purchase", "own_month", "rent_month")}, when=sentence(when),
+            (
+                "Dollars paid until each month: {purchase} once and {own_month} a month, or {rent_month} a month "
+                "of rent: {when}."
+            ),
+            **{name: human(own[name].value, "USD") for name in ("purchase", "own_month", "rent_month")},
+            when=sentence(when),
         ),
-        traces=tuple(traces), x={"title": {"text": say("months")}, "rangemode": "tozero"}, y={"title": {"text": say("USD paid by then")}, "rangemode": "tozero", "tickformat": "~s"},
-        notes=notes, header=(say("figure"), "USD"),
-        rows=tuple((sentence(own[name].name), human(own[name].value, "USD")) for name in ("purchase", "own_month", "rent_month", "own_hour")),
-    )  # fmt: skip
+        traces=tuple(traces),
+        x={"title": {"text": say("months")}, "rangemode": "tozero"},
+        y={"title": {"text": say("USD paid by then")}, "rangemode": "tozero", "tickformat": "~s"},
+        notes=notes,
+        header=(say("figure"), "USD"),
+        rows=tuple(
+            (sentence(own[name].name), human(own[name].value, "USD"))
+            for name in ("purchase", "own_month", "rent_month", "own_hour")
+        ),
+    )
 
 
 def _line(name: str, colour: str, months: list[float], dollars: list[float]) -> dict[str, Any]:
-    return {"type": "scatter", "mode": "lines", "name": name, "x": months, "y": dollars, "line": {"color": colour, "width": 3},
-            "customdata": [f"<b>{name}</b>{say(', ')}{_month(month)}<br>{human(paid, 'USD')}" for month, paid in zip(months, dollars, strict=True)],
-            "hovertemplate": "%{customdata}<extra></extra>"}  # fmt: skip
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "x": months,
+        "y": dollars,
+        "line": {"color": colour, "width": 3},
+        "customdata": [
+            f"<b>{name}</b>{say(', ')}{_month(month)}<br>{human(paid, 'USD')}"
+            for month, paid in zip(months, dollars, strict=True)
+        ],
+        "hovertemplate": "%{customdata}<extra></extra>",
+    }
 
 
 def _month(number: float) -> str:

@@ -1,4 +1,6 @@
-"""The pictures as one HTML file with plotly's JavaScript in it: works from a disk, asks no network, follows the reader's light or dark."""
+"""The pictures as one HTML file with plotly's JavaScript in it: works from a disk, asks no network, follows the
+reader's light or dark.
+"""
 
 import json
 from collections.abc import Sequence
@@ -56,8 +58,10 @@ def page(title: str, parts: Sequence[Panel]) -> str:
     figures = {part.name: {"data": part.traces, "layout": layout([part])} for part in parts if part.traces}
     body = "\n".join(_figure(part) for part in parts)
     return (
-        f'<!DOCTYPE html>\n<html lang="{LANGUAGES[current()]}">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n'
+        f'<!DOCTYPE html>\n<html lang="{LANGUAGES[current()]}">\n<head>\n<meta charset="utf-8">\n<meta '
+        'name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta http-equiv="Content-Security-Policy" '
+        f'content="{POLICY}">\n<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n'
         f"<h1>{escape(title)}</h1>\n<main>\n{body}\n</main>\n<script>{get_plotlyjs()}</script>\n"
         f"<script>const FIGURES = {_json(figures)};{DRAW}</script>\n</body>\n</html>\n"
     )
@@ -69,7 +73,10 @@ def _figure(part: Panel) -> str:
     if part.tiles:
         tiles = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(figure)}</dd></div>" for name, figure in part.tiles)
         return f"{head}\n<dl>{tiles}</dl>\n</figure>"
-    drawing = f'<div id="{part.name}" class="drawing" role="img" aria-label="{escape(part.says)}" style="height:{part.height}px"></div>'
+    drawing = (
+        f'<div id="{part.name}" class="drawing" role="img" aria-label="{escape(part.says)}" '
+        f'style="height:{part.height}px"></div>'
+    )
     return f"{head}\n<figcaption>{escape(part.says)}</figcaption>\n{drawing}\n{_table(part)}\n</figure>"
 
 

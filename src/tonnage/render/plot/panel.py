@@ -14,19 +14,35 @@ from tonnage.language.quantities import human
 GIB = 2**30
 # The kinds of memory as in `render.timeline`, passes and works beside them; readable on white and on black.
 COLOURS = {
-    "weights": "#4c78a8", "gradients": "#e45756", "optimizer": "#72b7b2", "kv cache": "#b279a2", "activations": "#54a24b", "temporary": "#f2b134",
-    "communication buffers": "#b279a2", "runtime overhead": "#9d755d",
-    "forward": "#4c78a8", "run again": "#b279a2", "backward": "#f58518", "exposed communication": "#e45756", "between stages": "#e45756", "fixed": "#9d755d",
-    "once a step": "#72b7b2", "gradients, once a step": "#d67195", "gradients of replicas, once a step": "#d67195", "weights, once a step": "#a0a83b",
-}  # fmt: skip
+    "weights": "#4c78a8",
+    "gradients": "#e45756",
+    "optimizer": "#72b7b2",
+    "kv cache": "#b279a2",
+    "activations": "#54a24b",
+    "temporary": "#f2b134",
+    "communication buffers": "#b279a2",
+    "runtime overhead": "#9d755d",
+    "forward": "#4c78a8",
+    "run again": "#b279a2",
+    "backward": "#f58518",
+    "exposed communication": "#e45756",
+    "between stages": "#e45756",
+    "fixed": "#9d755d",
+    "once a step": "#72b7b2",
+    "gradients, once a step": "#d67195",
+    "gradients of replicas, once a step": "#d67195",
+    "weights, once a step": "#a0a83b",
+}
 OTHER, IDLE, LIMIT, INK = "#8a8a8a", "rgba(128,128,128,0.16)", "#d6353c", "rgba(128,128,128,0.9)"
 DARK = "#1f2328"
 
 
 class Panel(Struct, frozen=True, kw_only=True):
-    """`says`: the picture in a sentence, for those who do not see it; `tiles`: names with figures, instead of a drawing.
+    """`says`: the picture in a sentence, for those who do not see it; `tiles`: names with figures, instead of a
+    drawing.
 
-    `traces`, `x`, `y`, `shapes`, `notes` and `bars` are plotly's; a trace or a shape without an axis of its own is on this panel's.
+    `traces`, `x`, `y`, `shapes`, `notes` and `bars` are plotly's; a trace or a shape without an axis of its own is on
+    this panel's.
     """
 
     name: str

@@ -18,7 +18,9 @@ SERVED = ("ttft_seconds", "tpot_seconds", "tokens_per_second", "requests_per_sec
 
 
 def panels(answer: Any) -> tuple[str, list[Panel]]:
-    """The verdict, and the pictures in the order in which they are looked at; those of what is not known are left out."""
+    """The verdict, and the pictures in the order in which they are looked at; those of what is not known are left
+    out.
+    """
     made = [_in_numbers(answer), memory_by_rank(answer)]
     owned = answer.bill.ownership if answer.bill is not None else {}
     if answer.phases:
@@ -39,8 +41,9 @@ def panels(answer: Any) -> tuple[str, list[Panel]]:
 def _not_drawn(name: str) -> str:
     return say(
         "There is no picture of the pipeline: the order of {name} is not drawn, only that of {drawn}.",
-        name=name, drawn=say(" and ").join(DRAWN),
-    )  # fmt: skip
+        name=name,
+        drawn=say(" and ").join(DRAWN),
+    )
 
 
 def _in_numbers(answer: Any) -> Panel:

@@ -15,7 +15,9 @@ INKS = {"forward": "#ffffff", "backward": DARK}  # of the numbers in boxes: what
 
 
 def pipeline_picture(pieces: StepSeconds, drawn: PipelineBoxes, seconds: float) -> Panel:
-    """Boxes from left to right as time goes by; where the row shows through, a stage waits. `seconds`: the answer's own, of a step."""
+    """Boxes from left to right as time goes by; where the row shows through, a stage waits. `seconds`: the answer's
+    own, of a step.
+    """
     stages = len(pieces.stages)
     rows = [rank for rank in range(stages) if stages <= ROWS or rank < ROWS // 2 or rank >= stages - ROWS // 2]
     factor, unit = scale(seconds)
@@ -39,13 +41,31 @@ def pipeline_picture(pieces: StepSeconds, drawn: PipelineBoxes, seconds: float) 
         )
     tall = 90 + 30 * len(rows) if stages > 1 else 170
     return Panel(
-        name="pipeline", title=_title(pieces), says=_said(pieces, drawn, seconds, stages - len(rows)), traces=tuple(traces), bars="overlay", wide=True,
-        x={"title": {"text": say("time since the step began, {unit}", unit=unit)}, **_ticks(drawn, factor), "zeroline": False},
-        y={"type": "category", "autorange": "reversed", "showgrid": False}, height=min(tall + 70, 1100),
-        shapes=tuple(_cut(drawn, factor)), notes=tuple(_cut_note(drawn, factor)),
-        header=(say("stage"), say("forward"), say("run again"), say("backward"), say("not hidden communication of both"), say("one micro-batch")),
+        name="pipeline",
+        title=_title(pieces),
+        says=_said(pieces, drawn, seconds, stages - len(rows)),
+        traces=tuple(traces),
+        bars="overlay",
+        wide=True,
+        x={
+            "title": {"text": say("time since the step began, {unit}", unit=unit)},
+            **_ticks(drawn, factor),
+            "zeroline": False,
+        },
+        y={"type": "category", "autorange": "reversed", "showgrid": False},
+        height=min(tall + 70, 1100),
+        shapes=tuple(_cut(drawn, factor)),
+        notes=tuple(_cut_note(drawn, factor)),
+        header=(
+            say("stage"),
+            say("forward"),
+            say("run again"),
+            say("backward"),
+            say("not hidden communication of both"),
+            say("one micro-batch"),
+        ),
         rows=tuple(_stage_row(pieces, rank) for rank in range(stages)),
-    )  # fmt: skip
+    )
 
 
 def work_of_step(pieces: StepSeconds, seconds: float) -> Panel:
@@ -62,20 +82,60 @@ def work_of_step(pieces: StepSeconds, seconds: float) -> Panel:
         of = {
             kind: sum(work.seconds for work in pieces.work if (work.when, work.kind) == (when, kind)) for kind in kinds
         }
-        traces.append({
-            "type": "bar", "orientation": "h", "name": sentence(when), "y": list(map(sentence, of)), "x": [value * factor for value in of.values()], "marker": {"color": colour(when)},
-            "customdata": [f"<b>{sentence(kind)}</b>{say(', ')}{sentence(when)}<br>{human(value, 'seconds')}" for kind, value in of.items()], "hovertemplate": "%{customdata}<extra></extra>",
-        })  # fmt: skip
-    ends = {"type": "scatter", "mode": "text", "y": list(map(sentence, kinds)), "x": [value * factor for value in kinds.values()], "showlegend": False, "hoverinfo": "skip",
-            "text": [f" {human(value, 'seconds')}" for value in kinds.values()], "textposition": "middle right", "cliponaxis": False}  # fmt: skip
+        traces.append(
+            {
+                "type": "bar",
+                "orientation": "h",
+                "name": sentence(when),
+                "y": list(map(sentence, of)),
+                "x": [value * factor for value in of.values()],
+                "marker": {"color": colour(when)},
+                "customdata": [
+                    f"<b>{sentence(kind)}</b>{say(', ')}{sentence(when)}<br>{human(value, 'seconds')}"
+                    for kind, value in of.items()
+                ],
+                "hovertemplate": "%{customdata}<extra></extra>",
+            }
+        )
+    ends = {
+        "type": "scatter",
+        "mode": "text",
+        "y": list(map(sentence, kinds)),
+        "x": [value * factor for value in kinds.values()],
+        "showlegend": False,
+        "hoverinfo": "skip",
+        "text": [f" {human(value, 'seconds')}" for value in kinds.values()],
+        "textposition": "middle right",
+        "cliponaxis": False,
+    }
     return Panel(
-        name="work", title=say("Where the time of a step goes"), traces=(*traces, ends), height=max(300, 110 + 28 * len(kinds)),
-        says=say("Seconds of a step by kind of work: {all_of} together, most of it {longest}.", all_of=human(seconds, "seconds"), longest=sentence(longest)),
-        x={"title": {"text": say("{unit} of a step on the slowest stage", unit=unit)}, "range": [0, 1.18 * factor * max(kinds.values(), default=1)]},
-        y={"type": "category", "automargin": True, "showgrid": False}, header=(say("work"), *map(sentence, passes), say("together")),
-        rows=tuple((sentence(kind), *(human(sum(w.seconds for w in pieces.work if (w.when, w.kind) == (when, kind)), "seconds") for when in passes),
-                    human(kinds[kind], "seconds")) for kind in reversed(kinds)),
-    )  # fmt: skip
+        name="work",
+        title=say("Where the time of a step goes"),
+        traces=(*traces, ends),
+        height=max(300, 110 + 28 * len(kinds)),
+        says=say(
+            "Seconds of a step by kind of work: {all_of} together, most of it {longest}.",
+            all_of=human(seconds, "seconds"),
+            longest=sentence(longest),
+        ),
+        x={
+            "title": {"text": say("{unit} of a step on the slowest stage", unit=unit)},
+            "range": [0, 1.18 * factor * max(kinds.values(), default=1)],
+        },
+        y={"type": "category", "automargin": True, "showgrid": False},
+        header=(say("work"), *map(sentence, passes), say("together")),
+        rows=tuple(
+            (
+                sentence(kind),
+                *(
+                    human(sum(w.seconds for w in pieces.work if (w.when, w.kind) == (when, kind)), "seconds")
+                    for when in passes
+                ),
+                human(kinds[kind], "seconds"),
+            )
+            for kind in reversed(kinds)
+        ),
+    )
 
 
 def _title(pieces: StepSeconds) -> str:
@@ -90,17 +150,22 @@ def _said(pieces: StepSeconds, drawn: PipelineBoxes, seconds: float, hidden: int
     parts = [
         say(
             "{count} through {where}: a step takes {took}.",
-            count=counted(count, "micro-batches"), where=counted(stages, "stages") if stages > 1 else say("one stage"), took=human(seconds, "seconds"),
+            count=counted(count, "micro-batches"),
+            where=counted(stages, "stages") if stages > 1 else say("one stage"),
+            took=human(seconds, "seconds"),
         )
-    ]  # fmt: skip
+    ]
     if stages > 1:
         parts.append(
             say(
-                "A box is the work of one stage on one micro-batch, with its communication; where the row shows through, the stage waits (the bubble)."
+                "A box is the work of one stage on one micro-batch, with its communication; where the row "
+                "shows through, the stage waits (the bubble)."
             )
         )
     elif any(box.kind == SENDING for box in drawn.boxes):
-        parts.append(say("Communication that nothing hides is drawn behind its pass; in truth it lies between the layers."))  # fmt: skip
+        parts.append(
+            say("Communication that nothing hides is drawn behind its pass; in truth it lies between the layers.")
+        )
     if pieces.chunks > 1:
         parts.append(
             say("The paler a box, the later its chunk of the layers; chunks of a stage are taken to be of equal time.")
@@ -131,26 +196,50 @@ def _at(start: float, drawn: PipelineBoxes) -> float:
 
 
 def _waiting(rows: list[int], names: dict[int, str], drawn: PipelineBoxes, factor: float) -> dict[str, Any]:
-    return {"type": "bar", "orientation": "h", "name": say("waiting (bubble)"), "y": [names[rank] for rank in rows], "base": [0] * len(rows), "width": 0.92,
-            "x": [_at(drawn.pipeline, drawn) * factor] * len(rows), "marker": {"color": IDLE}, "hoverinfo": "skip"}  # fmt: skip
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": say("waiting (bubble)"),
+        "y": [names[rank] for rank in rows],
+        "base": [0] * len(rows),
+        "width": 0.92,
+        "x": [_at(drawn.pipeline, drawn) * factor] * len(rows),
+        "marker": {"color": IDLE},
+        "hoverinfo": "skip",
+    }
 
 
 def _bars(
-    kind: str, boxes: list[Box], names: dict[int, str], drawn: PipelineBoxes, pieces: StepSeconds, factor: float, labelled: bool
-) -> dict[str, Any]:  # fmt: skip
+    kind: str,
+    boxes: list[Box],
+    names: dict[int, str],
+    drawn: PipelineBoxes,
+    pieces: StepSeconds,
+    factor: float,
+    labelled: bool,
+) -> dict[str, Any]:
     made: dict[str, Any] = {
-        "type": "bar", "orientation": "h", "name": sentence(kind), "y": [names[box.stage] for box in boxes], "width": 0.8,
-        "base": [_at(box.start, drawn) * factor for box in boxes], "x": [box.seconds * factor for box in boxes],
+        "type": "bar",
+        "orientation": "h",
+        "name": sentence(kind),
+        "y": [names[box.stage] for box in boxes],
+        "width": 0.8,
+        "base": [_at(box.start, drawn) * factor for box in boxes],
+        "x": [box.seconds * factor for box in boxes],
         "marker": {"color": colour(kind), "line": {"width": 0.5, "color": "rgba(255,255,255,0.7)"}},
-        "customdata": [_hover(box, names[box.stage], pieces) for box in boxes], "hovertemplate": "%{customdata}<extra></extra>",
-    }  # fmt: skip
+        "customdata": [_hover(box, names[box.stage], pieces) for box in boxes],
+        "hovertemplate": "%{customdata}<extra></extra>",
+    }
     if pieces.chunks > 1:
         made["marker"]["color"] = [shade(colour(kind), _pale(box, pieces)) for box in boxes]
     if labelled and kind in INKS:
         made |= {
-            "text": [str(box.microbatch + 1) for box in boxes], "textposition": "inside", "insidetextanchor": "middle", "textangle": 0,
+            "text": [str(box.microbatch + 1) for box in boxes],
+            "textposition": "inside",
+            "insidetextanchor": "middle",
+            "textangle": 0,
             "textfont": {"color": [DARK if _pale(box, pieces) > 0.3 else INKS[kind] for box in boxes], "size": 10},
-        }  # fmt: skip
+        }
     return made
 
 

@@ -1,4 +1,6 @@
-"""Reports: one answer as one file for those who decide, with the decision on its first page. Read from the document that `--json` prints."""
+"""Reports: one answer as one file for those who decide, with the decision on its first page. Read from the document
+that `--json` prints.
+"""
 
 import os
 from collections.abc import Mapping
@@ -14,7 +16,9 @@ LONGEST = 300  # letters of a path in an error
 
 
 def report_of(document: Mapping[str, Any], *, command: str = "", date: str = "") -> Report:
-    """The report of a document of train, serve, plan, compare or max. `command`: what asks it again; `date`: today, where none is said."""
+    """The report of a document of train, serve, plan, compare or max. `command`: what asks it again; `date`: today,
+    where none is said.
+    """
     from tonnage.kernel.version import __version__
 
     about = {"command": command, "version": __version__, "date": date or _today()}
@@ -77,15 +81,23 @@ def short_markdown_of(document: Mapping[str, Any]) -> str:
     return short(report_of(document))
 
 
-def write_report(document: Mapping[str, Any], path: str | os.PathLike[str], form: str, *, command: str = "", date: str = "") -> None:  # fmt: skip
+def write_report(
+    document: Mapping[str, Any], path: str | os.PathLike[str], form: str, *, command: str = "", date: str = ""
+) -> None:
     """`form`: html or markdown. InvalidInput where the path cannot be written, or ends as another form does."""
     file = Path(path)
     if file.suffix.lower() not in ENDINGS[form]:
-        raise InvalidInput(f"a report in {'HTML' if form == 'html' else 'Markdown'} is a file that ends in {' or '.join(ENDINGS[form])}. Got {shown(os.fspath(path), LONGEST)}.")  # fmt: skip
+        raise InvalidInput(
+            f"a report in {'HTML' if form == 'html' else 'Markdown'} is a file that ends in "
+            f"{' or '.join(ENDINGS[form])}. Got {shown(os.fspath(path), LONGEST)}."
+        )
     made = (html_of if form == "html" else markdown_of)(document, command=command, date=date)
     try:
         if not is_folder(file.parent):
-            raise InvalidInput(f"{shown(os.fspath(path), LONGEST)} cannot be written: {shown(os.fspath(file.parent), LONGEST)} is no folder.")  # fmt: skip
+            raise InvalidInput(
+                f"{shown(os.fspath(path), LONGEST)} cannot be written: "
+                f"{shown(os.fspath(file.parent), LONGEST)} is no folder."
+            )
         file.write_bytes(made.encode("utf-8", "replace"))
     except (OSError, ValueError) as error:  # ValueError: a path with a null byte
         if isinstance(error, InvalidInput):

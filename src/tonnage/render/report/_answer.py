@@ -27,8 +27,19 @@ from tonnage.render.text import verdict_line
 Document = Mapping[str, Any]
 Fact = tuple[str, Cell, str]
 MOVES = 3  # of the first page
-RUN = ("seconds", "accelerator_hours", "tokens", "steps", "epochs", "goodput", "failures", "checkpoint_interval", "restart_seconds",
-       "accelerators_for_deadline", "tokens_for_budget")  # fmt: skip
+RUN = (
+    "seconds",
+    "accelerator_hours",
+    "tokens",
+    "steps",
+    "epochs",
+    "goodput",
+    "failures",
+    "checkpoint_interval",
+    "restart_seconds",
+    "accelerators_for_deadline",
+    "tokens_for_budget",
+)
 BILL = ("cost", "energy", "carbon")
 
 
@@ -37,17 +48,27 @@ def answer_report(document: Document, **about: str) -> Report:
     question = document["question"]
     line = verdict_line(document)
     brief = Brief(
-        question=asks(document), kind=kind_of(document), verdict=line,
+        question=asks(document),
+        kind=kind_of(document),
+        verdict=line,
         sections=(
             Section(say("As asked"), (fullest_bar(document), Facts(tuple(facts(document))))),
-            Section(say("What would be better") if document["verdict"]["fits"] else say("What would make it fit"), (moves(document),)),
+            Section(
+                say("What would be better") if document["verdict"]["fits"] else say("What would make it fit"),
+                (moves(document),),
+            ),
             Section(say("Taken for granted"), (assumed(question),)),
             Section(say("Risks and notes"), (notes(document["warnings"]),)),
             Section(say("Prices"), (prices(price_rows(document)),)),
         ),
-    )  # fmt: skip
-    return Report(title=line, brief=brief, sections=(*details(document), inputs(question), all_notes(document["warnings"])),
-                  opened=dict(opened(document)), **about)  # fmt: skip
+    )
+    return Report(
+        title=line,
+        brief=brief,
+        sections=(*details(document), inputs(question), all_notes(document["warnings"])),
+        opened=dict(opened(document)),
+        **about,
+    )
 
 
 def asks(document: Document) -> str:
@@ -57,13 +78,28 @@ def asks(document: Document) -> str:
     if "serving" not in document:
         tokens = document.get("run", {}).get("tokens")
         if tokens:
-            return say("Does training {model} on {tokens} fit {on}, how long does it take and what does it cost?", model=model, on=on, tokens=human(tokens["value"], "tokens"))  # fmt: skip
+            return say(
+                "Does training {model} on {tokens} fit {on}, how long does it take and what does it cost?",
+                model=model,
+                on=on,
+                tokens=human(tokens["value"], "tokens"),
+            )
         return say("Does training {model} fit {on}, and how fast is a step?", model=model, on=on)
     if "request_rate" in question:
         rate = f"{question['request_rate']['value']:g}"
-        return say("Does {on} serve {model} to {rate} requests a second, how fast and at what price?", model=model, on=on, rate=rate)  # fmt: skip
+        return say(
+            "Does {on} serve {model} to {rate} requests a second, how fast and at what price?",
+            model=model,
+            on=on,
+            rate=rate,
+        )
     users = question["concurrency"]["value"] if "concurrency" in question else 1
-    return say("Does {on} serve {model} to {users} users at once, how fast and at what price?", model=model, on=on, users=f"{users:,}")  # fmt: skip
+    return say(
+        "Does {on} serve {model} to {users} users at once, how fast and at what price?",
+        model=model,
+        on=on,
+        users=f"{users:,}",
+    )
 
 
 def kind_of(document: Document) -> str:
@@ -84,9 +120,16 @@ def facts(document: Document) -> Iterator[Fact]:
     verdict, question = document["verdict"], document["question"]
     count = question.get("accelerators", {}).get("value")
     yield say("machine"), str(question["on"]["value"]), accelerators(count)
-    band = say("error band {band}", band=between(verdict["band"], "bytes")) if verdict["band"] else say("no error band is known")  # fmt: skip
-    yield (say("memory, fullest accelerator"), Figure(human(verdict["needed_bytes"], "bytes"), "memory"),
-           say("of {usable} usable; {band}", usable=human(verdict["usable_bytes"], "bytes"), band=band))  # fmt: skip
+    band = (
+        say("error band {band}", band=between(verdict["band"], "bytes"))
+        if verdict["band"]
+        else say("no error band is known")
+    )
+    yield (
+        say("memory, fullest accelerator"),
+        Figure(human(verdict["needed_bytes"], "bytes"), "memory"),
+        say("of {usable} usable; {band}", usable=human(verdict["usable_bytes"], "bytes"), band=band),
+    )
     if "step_time" in document:
         run = document["run"]
         yield (
@@ -112,9 +155,17 @@ def moves(document: Document) -> Block:
     if found:
         return Table((say("change"), say("needs"), say("then"), say("changes")), tuple(found))
     if near := document.get("nearest_miss"):
-        text = say("No change fits: the nearest, {change}, still misses {missing}.", change=near["text"], missing=human(near["missing_bytes"], "bytes"))  # fmt: skip
+        text = say(
+            "No change fits: the nearest, {change}, still misses {missing}.",
+            change=near["text"],
+            missing=human(near["missing_bytes"], "bytes"),
+        )
         fits = near["smallest_machine"]
-        other = say("As it is, it fits on {machine}.", machine=fits) if fits else say("It fits on no other machine that was tried.")  # fmt: skip
+        other = (
+            say("As it is, it fits on {machine}.", machine=fits)
+            if fits
+            else say("It fits on no other machine that was tried.")
+        )
         return Listed((text, other))
     if "advice" in document["question"]:
         return Said(say("None was asked for (--no-advice)."))
@@ -136,7 +187,15 @@ def price_rows(document: Document) -> Iterator[tuple[str, str]]:
     hosted = (document.get("serving") or {}).get("hosted") or {"offers": ()}
     for offer in hosted["offers"][:2]:
         each = human(offer["cost_per_million_tokens"]["value"], "USD")
-        yield offer["provider"], say("{usd} a million tokens, hosted; {source} ({date})", usd=each, source=offer["source"], date=offer["as_of"])  # fmt: skip
+        yield (
+            offer["provider"],
+            say(
+                "{usd} a million tokens, hosted; {source} ({date})",
+                usd=each,
+                source=offer["source"],
+                date=offer["as_of"],
+            ),
+        )
 
 
 def details(document: Document) -> Iterator[Section]:
@@ -160,7 +219,10 @@ def details(document: Document) -> Iterator[Section]:
     yield from _money(document)
     if document["advice"]:
         rows = tuple(_moved(move) for move in document["advice"])
-        yield Section(say("Changes that were estimated again"), (Table((say("change"), say("needs"), say("then"), say("changes")), rows),))  # fmt: skip
+        yield Section(
+            say("Changes that were estimated again"),
+            (Table((say("change"), say("needs"), say("then"), say("changes")), rows),),
+        )
 
 
 def _phases(document: Document) -> Iterable[tuple[Cell, ...]]:
@@ -188,9 +250,17 @@ def _titled(term: Any, question: Document) -> Any:
 
 
 def _speed(document: Document, serving: Document) -> Iterator[Block]:
-    serving = {name: _titled(term, document["question"]) if name.startswith("ttft_seconds") else term for name, term in serving.items()}  # fmt: skip
-    yield Facts(tuple((sentence(term["name"]), figure(term, f"serving/{name}"), "") for name, term in serving.items()
-                      if isinstance(term, Mapping) and "combine" in term))  # fmt: skip
+    serving = {
+        name: _titled(term, document["question"]) if name.startswith("ttft_seconds") else term
+        for name, term in serving.items()
+    }
+    yield Facts(
+        tuple(
+            (sentence(term["name"]), figure(term, f"serving/{name}"), "")
+            for name, term in serving.items()
+            if isinstance(term, Mapping) and "combine" in term
+        )
+    )
     yield load_table(document)
     for name in ("ttft_seconds", "tpot_seconds"):
         if term := serving.get(name):
@@ -204,9 +274,19 @@ def _money(document: Document) -> Iterator[Section]:
     blocks: list[Block] = [Facts(tuple(rows))] if rows else []
     if own:
         names = ("purchase", "own_month", "rent_month", "own_hour")
-        blocks.append(Facts(tuple((sentence(own[name]["name"]), figure(own[name], f"ownership/{name}"), "") for name in names)))  # fmt: skip
-        places = tuple((sentence(each["where"]), each["what"], figure(each.get("cost")), quantity(each.get("seconds"), "seconds"), sentence(each["note"]))
-                       for each in own["places"])  # fmt: skip
+        blocks.append(
+            Facts(tuple((sentence(own[name]["name"]), figure(own[name], f"ownership/{name}"), "") for name in names))
+        )
+        places = tuple(
+            (
+                sentence(each["where"]),
+                each["what"],
+                figure(each.get("cost")),
+                quantity(each.get("seconds"), "seconds"),
+                sentence(each["note"]),
+            )
+            for each in own["places"]
+        )
         blocks.append(Table((say("place"), say("machine"), say("cost"), say("time"), say("note")), places))
     if blocks:
         yield Section(say("Money and energy"), tuple(blocks))

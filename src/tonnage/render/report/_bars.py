@@ -11,8 +11,16 @@ from tonnage.render.report._blocks import Bar, Bars, Figure, Part, Table
 from tonnage.render.report._said import figure
 
 Document = Mapping[str, Any]
-KINDS = {"weights": "weights", "gradients": "gradients", "optimizer": "optimizer", "activations": "activations", "temporary": "temporary",
-         "communication buffers": "comm", "runtime overhead": "overhead", "kv cache": "kv"}  # fmt: skip
+KINDS = {
+    "weights": "weights",
+    "gradients": "gradients",
+    "optimizer": "optimizer",
+    "activations": "activations",
+    "temporary": "temporary",
+    "communication buffers": "comm",
+    "runtime overhead": "overhead",
+    "kv cache": "kv",
+}
 TIMES = ("forward", "backward", "exchange", "update", "rest")  # one after the other: times have no kinds of their own
 
 
@@ -25,9 +33,15 @@ def memory_bars(document: Document) -> Bars:
     for group in groups:
         rank = ranks[group[0]]
         band = tuple(verdict["band"]) if verdict["band"] and fullest in group else None
-        bars.append(Bar(stages(group, len(ranks)), figure(rank, f"ranks/{group[0]}"), rank["value"], _parts(rank), band))  # fmt: skip
+        bars.append(
+            Bar(stages(group, len(ranks)), figure(rank, f"ranks/{group[0]}"), rank["value"], _parts(rank), band)
+        )
     held = capacity(document)
-    says = say("The fullest accelerator needs {needed} of {usable} usable.", needed=human(verdict["needed_bytes"], "bytes"), usable=human(verdict["usable_bytes"], "bytes"))  # fmt: skip
+    says = say(
+        "The fullest accelerator needs {needed} of {usable} usable.",
+        needed=human(verdict["needed_bytes"], "bytes"),
+        usable=human(verdict["usable_bytes"], "bytes"),
+    )
     return Bars(tuple(bars), "bytes", says, verdict["usable_bytes"], held)
 
 
@@ -46,7 +60,9 @@ def term_bars(term: Document, name: str, usable: float | None = None) -> Bars:
 def time_bars(term: Document, path: str) -> Bars:
     """What the time of a step, or of a token, goes to."""
     parts = [child for child in term["children"] if child["value"] > 0]
-    made = tuple(Part(sentence(child["name"]), TIMES[min(at, len(TIMES) - 1)], child["value"]) for at, child in enumerate(parts))  # fmt: skip
+    made = tuple(
+        Part(sentence(child["name"]), TIMES[min(at, len(TIMES) - 1)], child["value"]) for at, child in enumerate(parts)
+    )
     says = say("{name}: {value}", name=sentence(term["name"]), value=human(term["value"], term["unit"]))
     return Bars((Bar("", figure(term, path), term["value"], made),), "seconds", says)
 
@@ -75,14 +91,23 @@ def tree_table(term: Document, path: str, depth: int = 2) -> Table:
     deep: list[int] = []
 
     def put(node: Document, where: str, level: int) -> None:
-        rows.append((sentence(node["name"]), figure(node, where), sentence(TOGETHER.get(node["combine"], "")), sentence(node["basis"])))  # fmt: skip
+        rows.append(
+            (
+                sentence(node["name"]),
+                figure(node, where),
+                sentence(TOGETHER.get(node["combine"], "")),
+                sentence(node["basis"]),
+            )
+        )
         deep.append(level)
         for at, child in enumerate(node["children"] if level < depth else ()):
             if child["value"]:
                 put(child, f"{where}/{at}", level + 1)
 
     put(term, path, 0)
-    return Table((say("component"), say("value"), say("made of"), say("basis")), tuple(rows), strong=(0,), deep=tuple(deep))  # fmt: skip
+    return Table(
+        (say("component"), say("value"), say("made of"), say("basis")), tuple(rows), strong=(0,), deep=tuple(deep)
+    )
 
 
 TOGETHER = {
@@ -106,7 +131,11 @@ def alike(ranks: Sequence[Document]) -> list[list[int]]:
 def stages(group: Sequence[int], of: int) -> str:
     if of == 1:
         return say("every rank")
-    return say("stage {at}", at=group[0]) if len(group) == 1 else say("stages {first} to {last}", first=group[0], last=group[-1])  # fmt: skip
+    return (
+        say("stage {at}", at=group[0])
+        if len(group) == 1
+        else say("stages {first} to {last}", first=group[0], last=group[-1])
+    )
 
 
 def capacity(document: Document) -> float | None:
@@ -132,7 +161,11 @@ def _of(rank: Document, name: str, path: str) -> Figure:
 
 def _parts(term: Document) -> tuple[Part, ...]:
     children = term["children"] if term["combine"] == "sum" else (term,)
-    return tuple(Part(sentence(child["name"]), KINDS.get(child["name"], "overhead"), child["value"]) for child in children if child["value"] > 0)  # fmt: skip
+    return tuple(
+        Part(sentence(child["name"]), KINDS.get(child["name"], "overhead"), child["value"])
+        for child in children
+        if child["value"] > 0
+    )
 
 
 def _sizes(rank: Document) -> list[tuple[str, float]]:

@@ -1,4 +1,6 @@
-"""What a report is made of, as plain data: the same blocks become HTML and Markdown. Texts are in the reader's language already."""
+"""What a report is made of, as plain data: the same blocks become HTML and Markdown. Texts are in the reader's
+language already.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +26,9 @@ class Said(Struct, frozen=True):
 
 
 class Listed(Struct, frozen=True):
-    """Sentences below each other; `code`: words of a command line in front of each, with an empty text where there are none."""
+    """Sentences below each other; `code`: words of a command line in front of each, with an empty text where there
+    are none.
+    """
 
     rows: tuple[str, ...]
     kind: str = "plain"
@@ -62,7 +66,9 @@ class Bar(Struct, frozen=True):
 
 
 class Bars(Struct, frozen=True):
-    """Stacked bars on one scale. `usable`, `capacity`: lines across them, with their words; `says`: the picture in a sentence."""
+    """Stacked bars on one scale. `usable`, `capacity`: lines across them, with their words; `says`: the picture in a
+    sentence.
+    """
 
     bars: tuple[Bar, ...]
     unit: str
@@ -98,7 +104,9 @@ class Section(Struct, frozen=True):
 
 
 class Brief(Struct, frozen=True, kw_only=True):
-    """The decision on one page. `kind`: fits, tight, no or unknown; `word` is the verdict's first, `verdict` the whole sentence."""
+    """The decision on one page. `kind`: fits, tight, no or unknown; `word` is the verdict's first, `verdict` the
+    whole sentence.
+    """
 
     question: str
     kind: str
@@ -107,7 +115,9 @@ class Brief(Struct, frozen=True, kw_only=True):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """`opened`: TERMs by their paths, each shown down to its formulas in the appendix; `command`, `version`, `date`: what made it."""
+    """`opened`: TERMs by their paths, each shown down to its formulas in the appendix; `command`, `version`, `date`:
+    what made it.
+    """
 
     title: str
     brief: Brief

@@ -1,4 +1,6 @@
-"""The report of `compare`: the best combination, or that of each workload, the one that comes next, and a line for each."""
+"""The report of `compare`: the best combination, or that of each workload, the one that comes next, and a line for
+each.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -22,13 +24,50 @@ from tonnage.search.compare.columns import WITHOUT_ROOM
 from tonnage.search.compare.pivot import TAKEN, part_paid
 
 Document = Mapping[str, Any]
-FIGURES = ("accelerators", "needed_bytes", "usable_bytes", "requests_that_fit", "longest_context_tokens", "ttft_seconds", "tpot_seconds", "step_seconds", "tokens_per_second",
-           "mfu", "run_seconds", "usd_per_hour", "usd_per_million_tokens", "usd_per_billion_tokens", "run_usd")  # fmt: skip
-KINDS = {"fits": "fits", "tight": "tight", "not served": "tight", "does not fit": "no", "not known": "unknown", "cannot be": "no"}  # fmt: skip
-HEADINGS = {"on": "machine", "needed_bytes": "needs", "usable_bytes": "usable", "ttft_seconds": "first token", "tpot_seconds": "each later token", "step_seconds": "step",
-            "run_seconds": "time of the run", "tokens_per_second": "tokens/s", "usd_per_hour": "price of an hour", "usd_per_million_tokens": "price of a million tokens",
-            "usd_per_billion_tokens": "price of a billion tokens", "usd_per_million_output_tokens": "price of a million tokens of answers", "usd_per_step": "price of a step",
-            "run_usd": "price of the run", "mfu": "MFU", "longest_context_tokens": "longest context", "requests_that_fit": "requests that fit"}  # fmt: skip
+FIGURES = (
+    "accelerators",
+    "needed_bytes",
+    "usable_bytes",
+    "requests_that_fit",
+    "longest_context_tokens",
+    "ttft_seconds",
+    "tpot_seconds",
+    "step_seconds",
+    "tokens_per_second",
+    "mfu",
+    "run_seconds",
+    "usd_per_hour",
+    "usd_per_million_tokens",
+    "usd_per_billion_tokens",
+    "run_usd",
+)
+KINDS = {
+    "fits": "fits",
+    "tight": "tight",
+    "not served": "tight",
+    "does not fit": "no",
+    "not known": "unknown",
+    "cannot be": "no",
+}
+HEADINGS = {
+    "on": "machine",
+    "needed_bytes": "needs",
+    "usable_bytes": "usable",
+    "ttft_seconds": "first token",
+    "tpot_seconds": "each later token",
+    "step_seconds": "step",
+    "run_seconds": "time of the run",
+    "tokens_per_second": "tokens/s",
+    "usd_per_hour": "price of an hour",
+    "usd_per_million_tokens": "price of a million tokens",
+    "usd_per_billion_tokens": "price of a billion tokens",
+    "usd_per_million_output_tokens": "price of a million tokens of answers",
+    "usd_per_step": "price of a step",
+    "run_usd": "price of the run",
+    "mfu": "MFU",
+    "longest_context_tokens": "longest context",
+    "requests_that_fit": "requests that fit",
+}
 MADE_OF = tuple(dict.fromkeys((*TAKEN, *WORKLOAD)))  # engine or runtime, and what is asked of it
 DRAWN = (
     "accelerators",
@@ -47,25 +86,38 @@ def compare_report(document: Document, **about: str) -> Report:
     cells = document["cells"]
     line = _title(document)
     names = {axis["name"]: axis["values"] for axis in document["axes"]}
-    asked = say("Which of {count} combinations of {axes} is best?", count=f"{len(cells):,}", axes=", ".join(name for name, values in names.items() if len(values) > 1) or "model")  # fmt: skip
+    asked = say(
+        "Which of {count} combinations of {axes} is best?",
+        count=f"{len(cells):,}",
+        axes=", ".join(name for name, values in names.items() if len(values) > 1) or "model",
+    )
     firsts = [order[0] for _, order in _orders(document) if order]
     warnings = [*document["warnings"], *(warning for at in firsts for warning in cells[at]["warnings"])]
     taken = {**document["settings"], **document["question"]}
     rest = {name: entry for name, entry in taken.items() if name not in MADE_OF}
     brief = Brief(
-        question=asked, kind=KINDS[next(iter(document["counts"]))], verdict=line,
+        question=asked,
+        kind=KINDS[next(iter(document["counts"]))],
+        verdict=line,
         sections=(
             Section(say("Recommended"), (_recommended(document),)),
             Section(say("The next one, and why it lost"), (_runners_up(document),)),
-            Section(say("Workload and engine") if document["verb"] == "serve" else say("Workload and runtime"), (Facts(tuple(_workload(document, taken))),)),
+            Section(
+                say("Workload and engine") if document["verb"] == "serve" else say("Workload and runtime"),
+                (Facts(tuple(_workload(document, taken))),),
+            ),
             Section(say("Taken for granted"), (assumed(rest),)),
             Section(say("Risks and notes"), (notes(warnings),)),
             Section(say("Prices"), (prices(_prices(document)),)),
         ),
-    )  # fmt: skip
+    )
     more = {warning: None for cell in cells for warning in cell["warnings"]}
-    sections = (Section(say("All combinations"), tuple(_cells(document))), *_reasons(cells), inputs({**document["question"], **document["settings"]}),
-                all_notes([*document["warnings"], *more]))  # fmt: skip
+    sections = (
+        Section(say("All combinations"), tuple(_cells(document))),
+        *_reasons(cells),
+        inputs({**document["question"], **document["settings"]}),
+        all_notes([*document["warnings"], *more]),
+    )
     return Report(title=line, brief=brief, sections=sections, opened={}, **about)
 
 
@@ -73,10 +125,15 @@ def compare_report(document: Document, **about: str) -> Report:
 
 
 def _orders(document: Document) -> list[tuple[str, list[int]]]:
-    """Of each workload, in words, the numbers of its cells of the best verdict that it has, the best first; of one workload alone no words."""
+    """Of each workload, in words, the numbers of its cells of the best verdict that it has, the best first; of one
+    workload alone no words.
+    """
     if not document["workloads"]:
         return [("", _ordered(document, range(len(document["cells"]))))]
-    return [(", ".join(f"{name} {value}" for name, value in each["values"].items()), _ordered(document, each["cells"])) for each in document["workloads"]]  # fmt: skip
+    return [
+        (", ".join(f"{name} {value}" for name, value in each["values"].items()), _ordered(document, each["cells"]))
+        for each in document["workloads"]
+    ]
 
 
 def _ordered(document: Document, numbers: Sequence[int]) -> list[int]:
@@ -99,7 +156,10 @@ def _title(document: Document) -> str:
     found = [(words, document["cells"][order[0]]) for words, order in _orders(document) if order]
     if not found:
         return say("none fits: {counts}", counts=said)
-    best = [f"{words}{say(': ')}{_with_key(document, cell)}" if words else _with_key(document, cell) for words, cell in found[:IN_TITLE]]  # fmt: skip
+    best = [
+        f"{words}{say(': ')}{_with_key(document, cell)}" if words else _with_key(document, cell)
+        for words, cell in found[:IN_TITLE]
+    ]
     if len(found) > IN_TITLE:
         best.append(say("and {count} more", count=len(found) - IN_TITLE))
     return say("best: {best} ({counts})", best=say("; ").join(best), counts=said)
@@ -108,11 +168,20 @@ def _title(document: Document) -> str:
 def _with_key(document: Document, cell: Document) -> str:
     key = document["key"]
     where = _where(document, cell)
-    return where if cell.get(key) is None else f"{where}{say('; ' if not document['workloads'] else ', ')}{sentence(_header(key))} {_value(document, key, cell)}"  # fmt: skip
+    return (
+        where
+        if cell.get(key) is None
+        else (
+            f"{where}{say('; ' if not document['workloads'] else ', ')}{sentence(_header(key))} "
+            f"{_value(document, key, cell)}"
+        )
+    )
 
 
 def _where(document: Document, cell: Document) -> str:
-    """What tells a cell from the others of its workload: its place on each axis that varies, the machine in any case."""
+    """What tells a cell from the others of its workload: its place on each axis that varies, the machine in any
+    case.
+    """
     also = [f"{name} {'own' if cell.get(name) is None else cell[name]}" for name in _rivals(document)]
     return ", ".join([say("{model} on {on}", model=cell["model"], on=cell["on"]), *also])
 
@@ -120,7 +189,11 @@ def _where(document: Document, cell: Document) -> str:
 def _rivals(document: Document) -> list[str]:
     """Axes with several values that are no workload, beside the model and the machine."""
     loads = {name for each in document["workloads"] for name in each["values"]}
-    return [axis["name"] for axis in document["axes"] if len(axis["values"]) > 1 and axis["name"] not in {"on", "count", "model", *loads}]  # fmt: skip
+    return [
+        axis["name"]
+        for axis in document["axes"]
+        if len(axis["values"]) > 1 and axis["name"] not in {"on", "count", "model", *loads}
+    ]
 
 
 def _recommended(document: Document) -> Block:
@@ -131,11 +204,24 @@ def _recommended(document: Document) -> Block:
     if len(orders) == 1:
         return Facts(tuple(_facts(document, cells[orders[0][1][0]])))
     also = [name for name in _rivals(document) if name not in FIGURES]
-    shown = [name for name in (*also, *_differing(document), *DRAWN, document["key"]) if any(cell.get(name) is not None for cell in cells)]  # fmt: skip
+    shown = [
+        name
+        for name in (*also, *_differing(document), *DRAWN, document["key"])
+        if any(cell.get(name) is not None for cell in cells)
+    ]
     names = list(dict.fromkeys(shown))
     header = (say("workload"), say("machine"), *(sentence(_header(name)) for name in names))
-    rows = tuple((words, *((cells[order[0]]["on"], *(_value(document, name, cells[order[0]]) for name in names)) if order else (say("none fits"), *("" for _ in names))))
-                 for words, order in orders[:SHOWN])  # fmt: skip
+    rows = tuple(
+        (
+            words,
+            *(
+                (cells[order[0]]["on"], *(_value(document, name, cells[order[0]]) for name in names))
+                if order
+                else (say("none fits"), *("" for _ in names))
+            ),
+        )
+        for words, order in orders[:SHOWN]
+    )
     return Table(header, rows)
 
 
@@ -159,32 +245,53 @@ def _runners_up(document: Document) -> Block:
         line = _where(document, second)
         if second.get(key) is None:
             return Said(line)
-        lost = say("Its {figure} is {value}, and that of the first {best}.", figure=sentence(_header(key)), value=_value(document, key, second), best=_value(document, key, first))  # fmt: skip
+        lost = say(
+            "Its {figure} is {value}, and that of the first {best}.",
+            figure=sentence(_header(key)),
+            value=_value(document, key, second),
+            best=_value(document, key, first),
+        )
         return Listed((line, lost))
     header = (say("workload"), say("the next one"), sentence(_header(key)), say("of the first"))
-    return Table(header, tuple((words, _where(document, second), _value(document, key, second), _value(document, key, first)) for words, first, second in behind[:SHOWN]))  # fmt: skip
+    return Table(
+        header,
+        tuple(
+            (words, _where(document, second), _value(document, key, second), _value(document, key, first))
+            for words, first, second in behind[:SHOWN]
+        ),
+    )
 
 
 # ---- what was asked ----
 
 
 def _workload(document: Document, taken: Document) -> Iterator[tuple[str, Cell, str]]:
-    """Engine or runtime, and what is asked of it: what was given, what all cells took, and what some took and others not."""
+    """Engine or runtime, and what is asked of it: what was given, what all cells took, and what some took and others
+    not.
+    """
     held = {axis["name"] for axis in document["axes"] if len(axis["values"]) > 1}
     differ = _differing(document)
     for name in MADE_OF:
         if name in differ:
-            values = dict.fromkeys(str(entered(name, cell[name])) for cell in document["cells"] if cell.get(name) is not None)  # fmt: skip
+            values = dict.fromkeys(
+                str(entered(name, cell[name])) for cell in document["cells"] if cell.get(name) is not None
+            )
             yield name, ", ".join(values), say("not the same in all: see all combinations")
         elif name in taken:
-            note = say("room that is held for each request") if name == "context" and name in held else origin(taken[name])  # fmt: skip
+            note = (
+                say("room that is held for each request") if name == "context" and name in held else origin(taken[name])
+            )
             yield name, entered(name, taken[name]["value"]), note
 
 
 def _differing(document: Document) -> list[str]:
     """What answers took that is not the same in all, though nobody asked for several."""
     vary = {axis["name"] for axis in document["axes"] if len(axis["values"]) > 1}
-    return [name for name in TAKEN if name not in vary and len({cell[name] for cell in document["cells"] if cell.get(name) is not None}) > 1]  # fmt: skip
+    return [
+        name
+        for name in TAKEN
+        if name not in vary and len({cell[name] for cell in document["cells"] if cell.get(name) is not None}) > 1
+    ]
 
 
 def _prices(document: Document) -> Iterator[tuple[str, str]]:
@@ -196,7 +303,12 @@ def _prices(document: Document) -> Iterator[tuple[str, str]]:
             source, date = _read(cell)
             words = say("{usd} an hour", usd=quantity(cell.get("usd_per_hour"), "USD"))
             if part_paid(cell):
-                words = say("{price}: {paid} are paid for {used} that are used", price=words, paid=cell["accelerators_paid"], used=cell["accelerators"])  # fmt: skip
+                words = say(
+                    "{price}: {paid} are paid for {used} that are used",
+                    price=words,
+                    paid=cell["accelerators_paid"],
+                    used=cell["accelerators"],
+                )
             price = f"{cell['on']}{say(': ')}{sentence(str(cell['price']))}"
             yield price, f"{words}; {source} ({date})" if source else words
 
@@ -219,7 +331,11 @@ def _cells(document: Document) -> Iterator[Block]:
     cells = document["cells"]
     vary = [axis["name"] for axis in document["axes"] if axis["name"] not in ("on", "model", "count")]
     columns = {column["name"] for column in document["columns"]}
-    shown = [name for name in (*FIGURES, document["key"]) if name in columns and any(cell.get(name) is not None for cell in cells)]  # fmt: skip
+    shown = [
+        name
+        for name in (*FIGURES, document["key"])
+        if name in columns and any(cell.get(name) is not None for cell in cells)
+    ]
     also = dict.fromkeys((*(name for name in vary if name in columns), *_differing(document)))
     prompts = ("input_tokens",) if "ttft_seconds" in shown and "input_tokens" in columns else ()
     names = list(dict.fromkeys(("model", "on", *also, *prompts, "verdict", *shown)))
@@ -233,7 +349,11 @@ def _cells(document: Document) -> Iterator[Block]:
 
 
 def _reasons(cells: Iterable[Document]) -> Iterator[Section]:
-    found = tuple(dict.fromkeys(say("{where}: {why}", where=cell["on"], why=sentence(cell["reason"])) for cell in cells if cell["reason"]))  # fmt: skip
+    found = tuple(
+        dict.fromkeys(
+            say("{where}: {why}", where=cell["on"], why=sentence(cell["reason"])) for cell in cells if cell["reason"]
+        )
+    )
     if found:
         yield Section(say("Why some have no answer"), (Listed(found),))
 
@@ -257,6 +377,10 @@ def _value(document: Document, name: str, cell: Document) -> str:
     unit = column["unit"] if column else ""
     if name == "mfu":
         return f"{100 * value:.1f} %"
-    if isinstance(value, int | float) and not isinstance(value, bool) and unit in ("bytes", "seconds", "USD", "tokens/s"):  # fmt: skip
+    if (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and unit in ("bytes", "seconds", "USD", "tokens/s")
+    ):
         return human(value, unit)
     return entered(name, value)

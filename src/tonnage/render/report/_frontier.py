@@ -18,34 +18,76 @@ def frontier_report(document: Document, **about: str) -> Report:
     question = document["question"]
     best = [point for point in document["points"] if point["pareto"]]
     line = frontier_lines(document)[0]
-    asked = say("How fast is {model} on {on} for a user, and how much does an accelerator answer at that speed?", model=question["model"]["value"], on=question["on"]["value"])  # fmt: skip
+    asked = say(
+        "How fast is {model} on {on} for a user, and how much does an accelerator answer at that speed?",
+        model=question["model"]["value"],
+        on=question["on"]["value"],
+    )
     chosen = best[len(best) // 2] if best else None
     half: Block = Facts(tuple(_point_facts(chosen, question))) if chosen else Said(say("None of these fits."))
-    ends: Block = Table(_header(question), tuple(map(_point, (best[0], best[-1])))) if best else Said(say("None of these fits."))  # fmt: skip
+    ends: Block = (
+        Table(_header(question), tuple(map(_point, (best[0], best[-1])))) if best else Said(say("None of these fits."))
+    )
     brief = Brief(
-        question=asked, kind="fits" if best else "no", verdict=line,
+        question=asked,
+        kind="fits" if best else "no",
+        verdict=line,
         sections=(
             Section(say("In the middle of the frontier"), (half,)),
             Section(say("Its two ends"), (ends,)),
             Section(say("Taken for granted"), (assumed(question),)),
             Section(say("Risks and notes"), (notes(document["warnings"]),)),
         ),
-    )  # fmt: skip
-    dots = tuple(Dot(point["tokens_per_second_per_user"], point["tokens_per_second_per_gpu"], f"{point['weights']}, TP{point['tensor_parallel_size']}", point["pareto"])
-                 for point in document["points"])  # fmt: skip
+    )
+    dots = tuple(
+        Dot(
+            point["tokens_per_second_per_user"],
+            point["tokens_per_second_per_gpu"],
+            f"{point['weights']}, TP{point['tensor_parallel_size']}",
+            point["pareto"],
+        )
+        for point in document["points"]
+    )
     plane = Plane(dots, say("tokens/s that a user sees"), say("tokens/s of an accelerator"), line)
-    blocks: tuple[Block, ...] = (plane, Table(_header(question), tuple(map(_point, thinned(best, MOST))))) if best else (Said(say("None of these fits.")),)  # fmt: skip
-    return Report(title=line, brief=brief, sections=(Section(say("Speed against throughput"), blocks), inputs(question), all_notes(document["warnings"])), opened={}, **about)  # fmt: skip
+    blocks: tuple[Block, ...] = (
+        (plane, Table(_header(question), tuple(map(_point, thinned(best, MOST)))))
+        if best
+        else (Said(say("None of these fits.")),)
+    )
+    return Report(
+        title=line,
+        brief=brief,
+        sections=(Section(say("Speed against throughput"), blocks), inputs(question), all_notes(document["warnings"])),
+        opened={},
+        **about,
+    )
 
 
 def _header(question: Document) -> tuple[str, ...]:
-    return (say("tokens/s a user"), say("tokens/s an accelerator"), say("tensor ranks"), say("weights"), say("users a replica"), with_prompts(say("first token"), question), say("each later"), say("USD a million"))  # fmt: skip
+    return (
+        say("tokens/s a user"),
+        say("tokens/s an accelerator"),
+        say("tensor ranks"),
+        say("weights"),
+        say("users a replica"),
+        with_prompts(say("first token"), question),
+        say("each later"),
+        say("USD a million"),
+    )
 
 
 def _point(point: Document) -> tuple[Cell, ...]:
     cost = point["cost_per_million_output_tokens_all"]
-    return (f"{point['tokens_per_second_per_user']:,.1f}", f"{point['tokens_per_second_per_gpu']:,.0f}", str(point["tensor_parallel_size"]), point["weights"],
-            f"{point['concurrency']:,}", human(point["ttft_seconds"], "seconds"), human(point["tpot_seconds"], "seconds"), "" if cost is None else human(cost, "USD"))  # fmt: skip
+    return (
+        f"{point['tokens_per_second_per_user']:,.1f}",
+        f"{point['tokens_per_second_per_gpu']:,.0f}",
+        str(point["tensor_parallel_size"]),
+        point["weights"],
+        f"{point['concurrency']:,}",
+        human(point["ttft_seconds"], "seconds"),
+        human(point["tpot_seconds"], "seconds"),
+        "" if cost is None else human(cost, "USD"),
+    )
 
 
 def _point_facts(point: Document, question: Document) -> Iterator[tuple[str, Cell, str]]:

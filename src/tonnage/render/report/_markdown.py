@@ -10,10 +10,23 @@ from tonnage.render.report._blocks import Bar, Bars, Block, Cell, Facts, Listed,
 from tonnage.render.report._sources import citations, nodes
 from tonnage.render.report.html import cell_text
 
-LETTERS = {"weights": "W", "gradients": "G", "optimizer": "O", "activations": "A", "temporary": "T", "comm": "C", "kv": "K", "overhead": "R",
-           "forward": "1", "backward": "2", "exchange": "3", "update": "4", "rest": "5"}  # fmt: skip
+LETTERS = {
+    "weights": "W",
+    "gradients": "G",
+    "optimizer": "O",
+    "activations": "A",
+    "temporary": "T",
+    "comm": "C",
+    "kv": "K",
+    "overhead": "R",
+    "forward": "1",
+    "backward": "2",
+    "exchange": "3",
+    "update": "4",
+    "rest": "5",
+}
 WIDE = 60  # letters of the longest bar
-ESCAPED = str.maketrans({letter: f"\\{letter}" for letter in "\\`*_[]|#"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"})  # fmt: skip
+ESCAPED = str.maketrans({letter: f"\\{letter}" for letter in "\\`*_[]|#"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"})
 MARKS = {"fits": "✅", "tight": "⚠️", "no": "❌", "unknown": "❔"}
 
 
@@ -77,7 +90,9 @@ def _block(block: Block) -> list[str]:
     return []
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[Cell]], strong: Sequence[int] = (), deep: Sequence[int] = ()) -> list[str]:  # fmt: skip
+def _table(
+    header: Sequence[str], rows: Sequence[Sequence[Cell]], strong: Sequence[int] = (), deep: Sequence[int] = ()
+) -> list[str]:
     made = [_pipes(map(plain, header)), _pipes(["---"] * len(header))]
     for number, row in enumerate(rows):
         cells = [plain(cell_text(cell)) for cell in row]
@@ -132,12 +147,18 @@ def _appendix(opened: Mapping[str, Any]) -> Iterator[str]:
         return
     yield from (f"# {say('Appendix: where each figure comes from')}", "")
     for path, term in opened.items():
-        yield from (f"<details><summary>{plain(sentence(term['name']))}: {plain(human(term['value'], term['unit']))}</summary>", "")  # fmt: skip
+        yield from (
+            f"<details><summary>{plain(sentence(term['name']))}: {plain(human(term['value'], term['unit']))}</summary>",
+            "",
+        )
         for node in nodes(term, path):
             exact = f" = {plain(node.exact)}" if node.exact else ""
             source = f" [{plain(node.source)}]" if node.source else ""
             how = "; ".join(f"`{code.replace('`', chr(39))}`" for code in node.codes)
-            yield f"{'  ' * node.depth}- {plain(sentence(node.name))}: {plain(node.value)}{exact} ({plain(sentence(node.basis))}) {how}{source}"  # fmt: skip
+            yield (
+                f"{'  ' * node.depth}- {plain(sentence(node.name))}: {plain(node.value)}{exact} "
+                f"({plain(sentence(node.basis))}) {how}{source}"
+            )
         yield from ("", "</details>", "")
 
 

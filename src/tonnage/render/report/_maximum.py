@@ -22,9 +22,15 @@ def maximum_report(document: Document, **about: str) -> Report:
     question = document["question"]
     line = verdict_line(document)
     kind = "fits" if document["value"] is not None else "tight" if document["tight_value"] is not None else "no"
-    subject = question["on"]["value"] if document["what"] == "model" else say("{model} on {on}", model=question["model"]["value"], on=question["on"]["value"])  # fmt: skip
+    subject = (
+        question["on"]["value"]
+        if document["what"] == "model"
+        else say("{model} on {on}", model=question["model"]["value"], on=question["on"]["value"])
+    )
     brief = Brief(
-        question=say("What is the largest {what} of {subject}?", what=document["what"], subject=subject), kind=kind, verdict=line,
+        question=say("What is the largest {what} of {subject}?", what=document["what"], subject=subject),
+        kind=kind,
+        verdict=line,
         sections=(
             Section(say("At most"), (Facts(tuple(_facts(document))),)),
             Section(say("What would raise it"), (_moves(document, MOVES),)),
@@ -32,8 +38,10 @@ def maximum_report(document: Document, **about: str) -> Report:
             Section(say("Risks and notes"), (notes(document["warnings"]),)),
             Section(say("Prices"), (prices(price(question)),)),
         ),
-    )  # fmt: skip
-    return Report(title=line, brief=brief, sections=tuple(_details(document)), opened={"memory": document["memory"]}, **about)  # fmt: skip
+    )
+    return Report(
+        title=line, brief=brief, sections=tuple(_details(document)), opened={"memory": document["memory"]}, **about
+    )
 
 
 def _facts(document: Document) -> Iterator[tuple[str, Cell, str]]:
@@ -45,7 +53,11 @@ def _facts(document: Document) -> Iterator[tuple[str, Cell, str]]:
         tried = document[key]
         if tried and tried["needed_bytes"] is not None:
             of = say("of {usable} usable", usable=human(tried["usable_bytes"], "bytes"))
-            yield name, human(tried["needed_bytes"], "bytes"), "; ".join(filter(None, (of, between(tried["band"], "bytes"))))  # fmt: skip
+            yield (
+                name,
+                human(tried["needed_bytes"], "bytes"),
+                "; ".join(filter(None, (of, between(tried["band"], "bytes")))),
+            )
     if document["estimate_value"] is not None and value is not None:
         yield (
             say("error band"),

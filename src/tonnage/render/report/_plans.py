@@ -1,4 +1,6 @@
-"""The reports of `plan --train` and `plan --serve`: the plan to take, the one that comes next and why it lost, and all that were shown."""
+"""The reports of `plan --train` and `plan --serve`: the plan to take, the one that comes next and why it lost, and
+all that were shown.
+"""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -23,42 +25,81 @@ def training_plans_report(document: Document, **about: str) -> Report:
     question, plans, best = document["question"], document["plans"], document["best"]
     line = training_verdict(document)
     found = plans[0] if plans else None
-    asked = say("Which machine and which plan train {model} best ({goal})?", model=question["model"]["value"], goal=sentence(document["goal"]))  # fmt: skip
+    asked = say(
+        "Which machine and which plan train {model} best ({goal})?",
+        model=question["model"]["value"],
+        goal=sentence(document["goal"]),
+    )
     warnings = [*document["warnings"], *(best["warnings"] if best else ())]
     brief = Brief(
-        question=asked, kind=kind_of(best) if best else ("unknown" if document["status"] == 4 else "no"), verdict=line,
+        question=asked,
+        kind=kind_of(best) if best else ("unknown" if document["status"] == 4 else "no"),
+        verdict=line,
         sections=(
-            Section(say("Recommended"), _recommended(best, found["text"] if found else "", _plan_words(found) if found else "")),
-            Section(say("The next one, and why it lost"), (_runner_up(plans, _training_line, "beats") if plans else _nearest(document),)),
+            Section(
+                say("Recommended"),
+                _recommended(best, found["text"] if found else "", _plan_words(found) if found else ""),
+            ),
+            Section(
+                say("The next one, and why it lost"),
+                (_runner_up(plans, _training_line, "beats") if plans else _nearest(document),),
+            ),
             Section(say("Taken for granted"), (assumed({**(best["question"] if best else {}), **question}),)),
             Section(say("Risks and notes"), (notes(warnings),)),
             Section(say("Prices"), (_prices(document),)),
         ),
-    )  # fmt: skip
-    return Report(title=line, brief=brief, sections=tuple(_training_details(document, best, warnings)),
-                  opened=dict(opened(best)) if best else {}, **about)  # fmt: skip
+    )
+    return Report(
+        title=line,
+        brief=brief,
+        sections=tuple(_training_details(document, best, warnings)),
+        opened=dict(opened(best)) if best else {},
+        **about,
+    )
 
 
 def serving_plans_report(document: Document, **about: str) -> Report:
     """The best plan, as `serve` answers for it, before those that follow."""
     question, plans, best = document["question"], document["plans"], document["best"]
     line = verdict_line(document)
-    asked = say("Which machines serve {model} best, and how is it spread over them ({goal})?", model=question["model"]["value"], goal=sentence(document["means"]))  # fmt: skip
+    asked = say(
+        "Which machines serve {model} best, and how is it spread over them ({goal})?",
+        model=question["model"]["value"],
+        goal=sentence(document["means"]),
+    )
     warnings = [*document["warnings"], *(best["warnings"] if best else ())]
     words = f"{plans[0]['engine']}, {stored_text(plans[0])}, {spread_text(plans[0])}" if plans else ""
-    nearest = Listed(tuple(sentence(each["text"]) for each in document["nearest"])) if document["nearest"] else Said(say("Nothing came near."))  # fmt: skip
+    nearest = (
+        Listed(tuple(sentence(each["text"]) for each in document["nearest"]))
+        if document["nearest"]
+        else Said(say("Nothing came near."))
+    )
     brief = Brief(
-        question=asked, kind="fits" if plans else "no", verdict=line,
+        question=asked,
+        kind="fits" if plans else "no",
+        verdict=line,
         sections=(
             Section(say("Recommended"), _recommended(best, document["command"] or "", words)),
-            Section(say("The next one, and why it lost"), (_runner_up(plans, partial(_serving_line, question=document["question"]), "beats_next") if plans else nearest,)),
+            Section(
+                say("The next one, and why it lost"),
+                (
+                    _runner_up(plans, partial(_serving_line, question=document["question"]), "beats_next")
+                    if plans
+                    else nearest,
+                ),
+            ),
             Section(say("Taken for granted"), (assumed({**(best["question"] if best else {}), **question}),)),
             Section(say("Risks and notes"), (notes(warnings),)),
             Section(say("Prices"), (_prices(document),)),
         ),
-    )  # fmt: skip
-    return Report(title=line, brief=brief, sections=tuple(_serving_details(document, best, warnings)),
-                  opened=dict(opened(best)) if best else {}, **about)  # fmt: skip
+    )
+    return Report(
+        title=line,
+        brief=brief,
+        sections=tuple(_serving_details(document, best, warnings)),
+        opened=dict(opened(best)) if best else {},
+        **about,
+    )
 
 
 def _prices(document: Document) -> Block:
@@ -90,16 +131,32 @@ def _plan_words(plan: Document) -> str:
 
 
 def _training_line(plan: Document) -> str:
-    money = quantity(plan["cost"], "USD") if plan["cost"] is not None else say("{usd} a million tokens", usd=quantity(plan["usd_per_million_tokens"], "USD"))  # fmt: skip
-    return say("{on}: {plan}; a step takes {step}, needs {needed}; {money}", on=plan["on"], plan=_plan_words(plan), step=quantity(plan["step_seconds"], "seconds"),
-               needed=human(plan["needed_bytes"], "bytes"), money=money)  # fmt: skip
+    money = (
+        quantity(plan["cost"], "USD")
+        if plan["cost"] is not None
+        else say("{usd} a million tokens", usd=quantity(plan["usd_per_million_tokens"], "USD"))
+    )
+    return say(
+        "{on}: {plan}; a step takes {step}, needs {needed}; {money}",
+        on=plan["on"],
+        plan=_plan_words(plan),
+        step=quantity(plan["step_seconds"], "seconds"),
+        needed=human(plan["needed_bytes"], "bytes"),
+        money=money,
+    )
 
 
 def _serving_line(plan: Document, question: Document) -> str:
     money = say("{usd} an hour", usd=quantity(plan["usd_per_hour"], "USD"))
-    return say("{on}: {plan}; first token {first}, each later {later}, needs {needed}; {money}", on=plan["on"],
-               plan=f"{plan['engine']}, {stored_text(plan)}, {spread_text(plan)}", first=with_prompts(human(plan["ttft_seconds"], "seconds"), question),
-               later=human(plan["tpot_seconds"], "seconds"), needed=human(plan["needed_bytes"], "bytes"), money=money)  # fmt: skip
+    return say(
+        "{on}: {plan}; first token {first}, each later {later}, needs {needed}; {money}",
+        on=plan["on"],
+        plan=f"{plan['engine']}, {stored_text(plan)}, {spread_text(plan)}",
+        first=with_prompts(human(plan["ttft_seconds"], "seconds"), question),
+        later=human(plan["tpot_seconds"], "seconds"),
+        needed=human(plan["needed_bytes"], "bytes"),
+        money=money,
+    )
 
 
 def _runner_up(plans: list[Document], words: Any, key: str) -> Block:
@@ -122,22 +179,60 @@ def _settings(plan: Document) -> Iterator[Section]:
         lacks = [Said(say("Not said by these settings: {names}.", names=names), "note")] if names else []
         yield Section(say("Settings of the runtime"), (Said(" ".join(plan["launch"]), "code"), *lacks))
     elif names:
-        yield Section(say("Settings of the runtime"), (Said(say("There are none: nothing is written down here of {names}.", names=names)),))  # fmt: skip
+        yield Section(
+            say("Settings of the runtime"),
+            (Said(say("There are none: nothing is written down here of {names}.", names=names)),),
+        )
 
 
 def _training_details(document: Document, best: Document | None, warnings: list[str]) -> Iterator[Section]:
     plans = document["plans"]
-    header = ("", say("machine"), say("plan"), say("needs"), say("step"), say("tokens/s"), "MFU", say("time"), say("cost"), say("USD a million tokens"), say("before the next"))  # fmt: skip
-    rows = tuple((str(at), plan["on"], _plan_words(plan), human(plan["needed_bytes"], "bytes"), quantity(plan["step_seconds"], "seconds"), _count(plan["tokens_per_second"]),
-                  percent(plan["mfu"]) if plan["mfu"] is not None else "", _or(plan["run_seconds"], "seconds"), _or(plan["cost"], "USD"),
-                  _or(plan["usd_per_million_tokens"], "USD"), sentence(plan["beats"])) for at, plan in enumerate(plans, 1))  # fmt: skip
+    header = (
+        "",
+        say("machine"),
+        say("plan"),
+        say("needs"),
+        say("step"),
+        say("tokens/s"),
+        "MFU",
+        say("time"),
+        say("cost"),
+        say("USD a million tokens"),
+        say("before the next"),
+    )
+    rows = tuple(
+        (
+            str(at),
+            plan["on"],
+            _plan_words(plan),
+            human(plan["needed_bytes"], "bytes"),
+            quantity(plan["step_seconds"], "seconds"),
+            _count(plan["tokens_per_second"]),
+            percent(plan["mfu"]) if plan["mfu"] is not None else "",
+            _or(plan["run_seconds"], "seconds"),
+            _or(plan["cost"], "USD"),
+            _or(plan["usd_per_million_tokens"], "USD"),
+            sentence(plan["beats"]),
+        )
+        for at, plan in enumerate(plans, 1)
+    )
     if rows:
         yield Section(say("Plans"), (Table(header, rows, strong=(0,)),))
         yield from _settings(plans[0])
     if document["front"]:
-        front = tuple((row["on"], _count(row["tokens_per_second"]), _or(row["usd_per_million_tokens"], "USD")) for row in document["front"])  # fmt: skip
-        yield Section(say("Machines that no other beats"), (Table((say("machine"), say("tokens/s"), say("USD a million tokens")), front),))  # fmt: skip
-    searched = say("{count} plans on {machines} machines were searched.", count=f"{document['considered']:,}", machines=f"{document['machines']:,}")  # fmt: skip
+        front = tuple(
+            (row["on"], _count(row["tokens_per_second"]), _or(row["usd_per_million_tokens"], "USD"))
+            for row in document["front"]
+        )
+        yield Section(
+            say("Machines that no other beats"),
+            (Table((say("machine"), say("tokens/s"), say("USD a million tokens")), front),),
+        )
+    searched = say(
+        "{count} plans on {machines} machines were searched.",
+        count=f"{document['considered']:,}",
+        machines=f"{document['machines']:,}",
+    )
     yield _searched(searched, document["removed"])
     if best:
         yield from details(best)
@@ -150,14 +245,24 @@ def _serving_details(document: Document, best: Document | None, warnings: list[s
     header = tuple(sentence(name) for name in header_of(document))
     if plans:
         rows: tuple[tuple[Cell, ...], ...] = tuple(plan_cells(plan, str(at)) for at, plan in enumerate(plans, 1))
-        why = tuple(say("{first} before {second}: {why}", first=at, second=at + 1, why=sentence(plan["beats_next"])) for at, plan in enumerate(plans, 1) if plan["beats_next"])  # fmt: skip
+        why = tuple(
+            say("{first} before {second}: {why}", first=at, second=at + 1, why=sentence(plan["beats_next"]))
+            for at, plan in enumerate(plans, 1)
+            if plan["beats_next"]
+        )
         yield Section(say("Plans"), (Table(header, rows, strong=(0,)), *((Listed(why),) if why else ())))
     if own := document["own_precision"]:
         yield Section(say("The best in the checkpoint's own precision"), (Table(header, (plan_cells(own, "-"),)),))
     if document["pareto"]:
-        yield Section(say("Plans that none beats in cost, time and rate together"), (Table(header, tuple(plan_cells(plan, "") for plan in document["pareto"])),))  # fmt: skip
-    searched = say("{count} plans of {configurations} configurations of a replica were searched.", count=f"{document['considered']:,}",
-                   configurations=f"{document['configurations']:,}")  # fmt: skip
+        yield Section(
+            say("Plans that none beats in cost, time and rate together"),
+            (Table(header, tuple(plan_cells(plan, "") for plan in document["pareto"])),),
+        )
+    searched = say(
+        "{count} plans of {configurations} configurations of a replica were searched.",
+        count=f"{document['considered']:,}",
+        configurations=f"{document['configurations']:,}",
+    )
     yield _searched(searched, document["removed"])
     if best:
         yield from details(best)

@@ -29,22 +29,41 @@ def pool_report(document: Document, **about: str) -> Report:
     """Stages, replicas or jobs by node."""
     verdict = document["verdict"]
     placed = verdict["placed"]
-    asked = say("What goes where on the pool {pool}: {count} accelerators of {types} types?", pool=document["pool"]["name"],
-                count=f"{document['pool']['accelerators']:,}", types=len(document["pool"]["types"]))  # fmt: skip
+    asked = say(
+        "What goes where on the pool {pool}: {count} accelerators of {types} types?",
+        pool=document["pool"]["name"],
+        count=f"{document['pool']['accelerators']:,}",
+        types=len(document["pool"]["types"]),
+    )
     line = sentence(verdict["text"])
-    why = tuple(text for text in (_why(say("What binds: {what}.", what=sentence(document["binding"])), document["binding"]),
-                                  _why(say("Nearest miss: {what}.", what=sentence(document["nearest_miss"])), document["nearest_miss"])) if text)  # fmt: skip
-    proof = say("No placement is better: this is proven.") if verdict["optimal"] else say("A better placement may exist: the gap is {gap}.", gap=_gap(document))  # fmt: skip
+    why = tuple(
+        text
+        for text in (
+            _why(say("What binds: {what}.", what=sentence(document["binding"])), document["binding"]),
+            _why(say("Nearest miss: {what}.", what=sentence(document["nearest_miss"])), document["nearest_miss"]),
+        )
+        if text
+    )
+    proof = (
+        say("No placement is better: this is proven.")
+        if verdict["optimal"]
+        else say("A better placement may exist: the gap is {gap}.", gap=_gap(document))
+    )
     brief = Brief(
-        question=asked, kind="fits" if placed else "no", verdict=line,
+        question=asked,
+        kind="fits" if placed else "no",
+        verdict=line,
         sections=(
             Section(say("Placed"), (Facts(tuple(_figures(document))),)),
             Section(say("What else there could be"), (Listed((proof, *why)),)),
             Section(say("Taken for granted"), (assumed(document["question"]),)),
             Section(say("Risks and notes"), (notes(document["warnings"]),)),
-            Section(say("Prices"), (Said(say("Prices of the nodes are those of the inventory, or of the catalogue (`tonnage prices`).")),)),
+            Section(
+                say("Prices"),
+                (Said(say("Prices of the nodes are those of the inventory, or of the catalogue (`tonnage prices`).")),),
+            ),
         ),
-    )  # fmt: skip
+    )
     return Report(title=line, brief=brief, sections=tuple(_details(document)), opened={}, **about)
 
 
@@ -63,7 +82,11 @@ def _figures(document: Document) -> Iterator[tuple[str, Cell, str]]:
     for name, (label, unit) in NAMES.items():
         value = document["figures"].get(name)
         if value is not None:
-            yield sentence(label), human(value, unit) if unit else f"{value:,.4g}" if value < 1000 else f"{value:,.0f}", ""  # fmt: skip
+            yield (
+                sentence(label),
+                human(value, unit) if unit else f"{value:,.4g}" if value < 1000 else f"{value:,.0f}",
+                "",
+            )
     yield say("cost of an hour"), quantity(document["usd_per_hour"], "USD"), ""
     search = document["search"]
     if search["value"] is not None:
@@ -73,14 +96,33 @@ def _figures(document: Document) -> Iterator[tuple[str, Cell, str]]:
 def _details(document: Document) -> Iterator[Section]:
     rows = [(_name(row), row) for key in ("stages", "replicas", "jobs") for row in document[key] if row["needed_bytes"]]
     if rows:
-        bars = tuple(Bar(name, Figure(human(row["needed_bytes"], "bytes")), row["needed_bytes"] / row["usable_bytes"],
-                         (Part(say("needed"), "weights", row["needed_bytes"] / row["usable_bytes"]),)) for name, row in rows)  # fmt: skip
-        yield Section(say("Memory of an accelerator, as a share of what is usable"), (Bars(bars, "share", say("How full each accelerator is."), 1.0),))  # fmt: skip
-    for key, title in (("stages", say("Stages")), ("replicas", say("Replicas")), ("jobs", say("Jobs")), ("moves", say("Moves"))):  # fmt: skip
+        bars = tuple(
+            Bar(
+                name,
+                Figure(human(row["needed_bytes"], "bytes")),
+                row["needed_bytes"] / row["usable_bytes"],
+                (Part(say("needed"), "weights", row["needed_bytes"] / row["usable_bytes"]),),
+            )
+            for name, row in rows
+        )
+        yield Section(
+            say("Memory of an accelerator, as a share of what is usable"),
+            (Bars(bars, "share", say("How full each accelerator is."), 1.0),),
+        )
+    for key, title in (
+        ("stages", say("Stages")),
+        ("replicas", say("Replicas")),
+        ("jobs", say("Jobs")),
+        ("moves", say("Moves")),
+    ):
         if document[key]:
             yield Section(title, (_table(document[key]),))
     search = document["search"]
-    said = say("{count} ways were considered in {time}.", count=f"{search['considered']:,}", time=human(search["seconds"], "seconds"))  # fmt: skip
+    said = say(
+        "{count} ways were considered in {time}.",
+        count=f"{search['considered']:,}",
+        time=human(search["seconds"], "seconds"),
+    )
     yield Section(say("What was searched"), (Said(said),))
     yield inputs(document["question"])
     yield all_notes(document["warnings"])
@@ -96,7 +138,10 @@ def _name(row: Document) -> str:
 def _table(rows: list[Document]) -> Table:
     """The columns that have something in any row, by their names in the document."""
     names = [name for name in rows[0] if any(row[name] not in (None, "", 0, [], False) for row in rows)]
-    return Table(tuple(sentence(_header(name)) for name in names), tuple(tuple(_cell(name, row[name]) for name in names) for row in rows))  # fmt: skip
+    return Table(
+        tuple(sentence(_header(name)) for name in names),
+        tuple(tuple(_cell(name, row[name]) for name in names) for row in rows),
+    )
 
 
 def _header(name: str) -> str:
@@ -116,4 +161,10 @@ def _cell(name: str, value: Any) -> str:
         return human(value, "seconds")
     if name.startswith("usd_"):
         return human(value, "USD")
-    return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else sentence(str(value))  # fmt: skip
+    return (
+        f"{value:,.4g}"
+        if isinstance(value, float)
+        else f"{value:,}"
+        if isinstance(value, int)
+        else sentence(str(value))
+    )

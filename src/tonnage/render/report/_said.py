@@ -62,7 +62,10 @@ def assumed(question: Document) -> Block:
 
 def inputs(question: Document) -> Section:
     """All inputs with where they come from."""
-    rows = [(name, entered(name, entry["value"]), sentence(str(entry["from"])), sentence(str(entry.get("why", "")))) for name, entry in question.items()]  # fmt: skip
+    rows = [
+        (name, entered(name, entry["value"]), sentence(str(entry["from"])), sentence(str(entry.get("why", ""))))
+        for name, entry in question.items()
+    ]
     return Section(say("Inputs"), (Table((say("input"), say("value"), say("from"), say("why")), tuple(rows)),))
 
 

@@ -64,5 +64,12 @@ def load_table(document: Document) -> Table:
 
 def percentiles(simulated: Document, question: Document) -> Table:
     """Times of all simulated requests."""
-    rows: list[tuple[Cell, ...]] = [(with_prompts(sentence(name), question) if key == "ttft" else sentence(name), *(figure(simulated[key][way], f"serving/simulated/{key}/{way}") for way in WAYS)) for key, name in NAMES.items() if key in simulated]  # fmt: skip
+    rows: list[tuple[Cell, ...]] = [
+        (
+            with_prompts(sentence(name), question) if key == "ttft" else sentence(name),
+            *(figure(simulated[key][way], f"serving/simulated/{key}/{way}") for way in WAYS),
+        )
+        for key, name in NAMES.items()
+        if key in simulated
+    ]
     return Table((say("simulated"), *WAYS), tuple(rows))

@@ -1,4 +1,6 @@
-"""Where figures come from: the nodes of a TERM with formula, numbers and source, and the bibliography of what they name."""
+"""Where figures come from: the nodes of a TERM with formula, numbers and source, and the bibliography of what they
+name.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -30,8 +32,16 @@ def nodes(term: Document, path: str, depth: int = 0) -> Iterator[Node]:
     """A TERM and all below it; of what is nothing, itself alone."""
     value = human(term["value"], term["unit"])
     exact = _exact(repr(term["value"]), term["unit"])
-    yield Node(path=path, depth=depth, name=term["name"], value=value, exact="" if exact == value else exact, basis=term["basis"],
-               codes=codes(term), source=sentence(term["source"]))  # fmt: skip
+    yield Node(
+        path=path,
+        depth=depth,
+        name=term["name"],
+        value=value,
+        exact="" if exact == value else exact,
+        basis=term["basis"],
+        codes=codes(term),
+        source=sentence(term["source"]),
+    )
     for at, child in enumerate(term["children"] if term["value"] else ()):
         yield from nodes(child, f"{path}/{at}", depth + 1)
 

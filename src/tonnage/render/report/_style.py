@@ -1,4 +1,6 @@
-"""The look of a report: CSS and the patterns of bars. Light and dark on a screen, light on paper; colour never stands alone."""
+"""The look of a report: CSS and the patterns of bars. Light and dark on a screen, light on paper; colour never
+stands alone.
+"""
 
 # kind: (colour on light, colour on dark, hatching, its turn in degrees)
 _BAR, _DOTS = '<path d="M0 0V20" stroke-width="3"/>', '<circle cx="2.5" cy="2.5" r="1.1"/>'
@@ -71,11 +73,18 @@ def patterns(prefix: str) -> str:
     """Once in each file: what bars are filled with. Without the style they are coloured as on paper."""
     made = []
     for kind, (light, _, drawn, size, turn) in FILLS.items():
-        made.append(f'<pattern id="{prefix}-{kind}" width="{size}" height="{size}" patternUnits="userSpaceOnUse" patternTransform="rotate({turn})">'
-                    f'<rect width="{size}" height="{size}" fill="{light}" class="f-{kind}"/><g stroke="{"none" if drawn == _DOTS else "#fff"}" '
-                    f'stroke-opacity=".55" fill="{"#fff" if drawn == _DOTS else "none"}" fill-opacity=".55">{drawn}</g></pattern>')  # fmt: skip
-    made.append(f'<pattern id="{prefix}-over" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
-                '<rect width="7" height="7" fill="#fff"/><path d="M0 0V7" stroke="#ad231b" stroke-width="4"/></pattern>')  # fmt: skip
+        made.append(
+            f'<pattern id="{prefix}-{kind}" width="{size}" height="{size}" patternUnits="userSpaceOnUse" '
+            f'patternTransform="rotate({turn})">'
+            f'<rect width="{size}" height="{size}" fill="{light}" class="f-{kind}"/><g '
+            f'stroke="{"none" if drawn == _DOTS else "#fff"}" '
+            f'stroke-opacity=".55" fill="{"#fff" if drawn == _DOTS else "none"}" '
+            f'fill-opacity=".55">{drawn}</g></pattern>'
+        )
+    made.append(
+        f'<pattern id="{prefix}-over" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+        '<rect width="7" height="7" fill="#fff"/><path d="M0 0V7" stroke="#ad231b" stroke-width="4"/></pattern>'
+    )
     return f'<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>{"".join(made)}</defs></svg>'
 
 

@@ -7,19 +7,7 @@ from typing import Any
 from zlib import crc32
 
 from tonnage.language import current, say, sentence
-from tonnage.render.report._blocks import (
-    Bars,
-    Block,
-    Brief,
-    Cell,
-    Facts,
-    Figure,
-    Listed,
-    Report,
-    Said,
-    Section,
-    Table,
-)
+from tonnage.render.report._blocks import Bars, Block, Brief, Cell, Facts, Figure, Listed, Report, Said, Section, Table
 from tonnage.render.report._sources import Node, citations, nodes
 from tonnage.render.report._style import patterns, style
 from tonnage.render.report._svg import bars_svg, plane_svg
@@ -28,11 +16,23 @@ from tonnage.render.report._svg import bars_svg, plane_svg
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 TAGS = {"en": "en", "zh": "zh-CN"}
 GLYPHS = {
-    "fits": '<circle cx="12" cy="12" r="11" fill="currentColor"/><path d="M6.5 12.5l4 4 7-8" stroke="var(--bg,#fff)" stroke-width="2.4" fill="none"/>',
-    "tight": '<path d="M12 1.5L23.5 22H.5Z" fill="currentColor"/><path d="M12 9v6M12 17.4v2.2" stroke="var(--bg,#fff)" stroke-width="2.4"/>',
-    "no": '<path d="M1 1H23V23H1Z" fill="currentColor"/><path d="M7 7L17 17M17 7L7 17" stroke="var(--bg,#fff)" stroke-width="2.4"/>',
-    "unknown": '<circle cx="12" cy="12" r="10" fill="none" stroke="currentColor" stroke-width="2"/><path d="M9 9.5a3 3 0 1 1 4 2.8c-.8.4-1 .9-1 1.9M12 16.4v2.2" stroke="currentColor" stroke-width="2" fill="none"/>',
-}  # fmt: skip
+    "fits": (
+        '<circle cx="12" cy="12" r="11" fill="currentColor"/><path d="M6.5 12.5l4 4 7-8" stroke="var(--bg,#fff)" '
+        'stroke-width="2.4" fill="none"/>'
+    ),
+    "tight": (
+        '<path d="M12 1.5L23.5 22H.5Z" fill="currentColor"/><path d="M12 9v6M12 17.4v2.2" '
+        'stroke="var(--bg,#fff)" stroke-width="2.4"/>'
+    ),
+    "no": (
+        '<path d="M1 1H23V23H1Z" fill="currentColor"/><path d="M7 7L17 17M17 7L7 17" stroke="var(--bg,#fff)" '
+        'stroke-width="2.4"/>'
+    ),
+    "unknown": (
+        '<circle cx="12" cy="12" r="10" fill="none" stroke="currentColor" stroke-width="2"/><path d="M9 9.5a3 3 '
+        '0 1 1 4 2.8c-.8.4-1 .9-1 1.9M12 16.4v2.2" stroke="currentColor" stroke-width="2" fill="none"/>'
+    ),
+}
 
 
 NUMBER = re.compile(r"[-−+]?\d[\d,.]*(?:\s|$)|[-−]$")
@@ -68,8 +68,14 @@ class _Writer:
     def _fact(self, row: tuple[str, Cell, str]) -> str:
         name, value, note = row
         whole = ' class="name"' if len(name) <= NAME else ""
-        return f'<tr><td{whole}>{escape(name)}</td><td class="v">{self._cell(value)}</td><td class="note">{escape(note)}</td></tr>' if cell_text(value) else (
-            f'<tr><td{whole}>{escape(name)}</td><td colspan="2" class="note">{escape(note)}</td></tr>')  # fmt: skip
+        return (
+            (
+                f'<tr><td{whole}>{escape(name)}</td><td class="v">{self._cell(value)}</td><td '
+                f'class="note">{escape(note)}</td></tr>'
+            )
+            if cell_text(value)
+            else (f'<tr><td{whole}>{escape(name)}</td><td colspan="2" class="note">{escape(note)}</td></tr>')
+        )
 
     def _cell(self, cell: Cell) -> str:
         path = cell.path if isinstance(cell, Figure) else ""
@@ -84,7 +90,9 @@ class _Writer:
         body = []
         for number, row in enumerate(table.rows):
             deep = f' style="padding-left:{14 * table.deep[number]}px"' if table.deep else ""
-            cells = "".join(f"<td{deep if not at else ''}{_right(right[at])}>{self._cell(cell)}</td>" for at, cell in enumerate(row))  # fmt: skip
+            cells = "".join(
+                f"<td{deep if not at else ''}{_right(right[at])}>{self._cell(cell)}</td>" for at, cell in enumerate(row)
+            )
             strong = ' class="strong"' if number in table.strong else ""
             body.append(f"<tr{strong}>{cells}</tr>")
         many = " many" if len(table.header) >= MANY else ""
@@ -108,16 +116,20 @@ def page(report: Report) -> str:
     ]
     inside = "\n".join(each for each in body if each)
     return (
-        f'<!DOCTYPE html>\n<html lang="{TAGS[current()]}">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n<title>{escape(report.title)}</title>\n<style>{style(whole=True)}</style>\n</head>\n<body>\n'
+        f'<!DOCTYPE html>\n<html lang="{TAGS[current()]}">\n<head>\n<meta charset="utf-8">\n<meta '
+        'name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta http-equiv="Content-Security-Policy" '
+        f'content="{POLICY}">\n<title>{escape(report.title)}</title>\n<style>{style(whole=True)}</style>\n</head>\n<body>\n'
         f'<main class="tonnage">\n{inside}\n</main>\n</body>\n</html>\n'
-    )  # fmt: skip
+    )
 
 
 def brief_html(brief: Brief, section: Any, end: str) -> str:
     """What is printed on the first page."""
-    return (f'<section class="brief"><p class="asks">{escape(brief.question)}</p>{verdict_html(brief)}'
-            f"{''.join(map(section, brief.sections))}{end}</section>")  # fmt: skip
+    return (
+        f'<section class="brief"><p class="asks">{escape(brief.question)}</p>{verdict_html(brief)}'
+        f"{''.join(map(section, brief.sections))}{end}</section>"
+    )
 
 
 def verdict_html(brief: Brief) -> str:
@@ -130,7 +142,10 @@ def notebook(report: Report) -> str:
     prefix = f"t{crc32(report.title.encode()):x}"
     writer = _Writer(prefix)
     body = "".join(map(writer.section, (report.brief.sections[0], *report.sections[:1])))
-    return f'<div class="tonnage"><style>{style(whole=False)}</style>{patterns(prefix)}{verdict_html(report.brief)}{body}</div>'
+    return (
+        "<div "
+        f'class="tonnage"><style>{style(whole=False)}</style>{patterns(prefix)}{verdict_html(report.brief)}{body}</div>'
+    )
 
 
 def anchor(path: str) -> str:
@@ -162,10 +177,18 @@ def short(command: str, most: int = 400) -> str:
 
 def _legend(picture: Bars, prefix: str) -> str:
     kinds = {part.name: part.kind for bar in picture.bars for part in bar.parts}
-    made = [f'<span><svg viewBox="0 0 16 10" aria-hidden="true"><rect width="16" height="10" fill="url(#{prefix}-{kind})"/></svg>{escape(name)}</span>'
-            for name, kind in kinds.items()]  # fmt: skip
+    made = [
+        (
+            '<span><svg viewBox="0 0 16 10" aria-hidden="true"><rect width="16" height="10" '
+            f'fill="url(#{prefix}-{kind})"/></svg>{escape(name)}</span>'
+        )
+        for name, kind in kinds.items()
+    ]
     if any(bar.band for bar in picture.bars):
-        made.append(f'<span><svg viewBox="0 0 16 10" aria-hidden="true"><path d="M1 1v8M15 1v8M1 5H15" stroke="currentColor" stroke-width="1.5"/></svg>{escape(say("error band"))}</span>')  # fmt: skip
+        made.append(
+            '<span><svg viewBox="0 0 16 10" aria-hidden="true"><path d="M1 1v8M15 1v8M1 5H15" '
+            f'stroke="currentColor" stroke-width="1.5"/></svg>{escape(say("error band"))}</span>'
+        )
     return f'<div class="legend">{"".join(made)}</div>'
 
 
@@ -174,7 +197,10 @@ def _appendix(opened: Mapping[str, list[Node]]) -> str:
         return ""
     made = "".join(_opened(found) for found in opened.values())
     said = say("Every figure with its formula, the numbers put in, and its source. Open what should be printed.")
-    return f'<section class="appendix"><h2>{escape(say("Appendix: where each figure comes from"))}</h2><p class="note">{escape(said)}</p>{made}</section>'  # fmt: skip
+    return (
+        f'<section class="appendix"><h2>{escape(say("Appendix: where each figure comes from"))}</h2><p '
+        f'class="note">{escape(said)}</p>{made}</section>'
+    )
 
 
 def _opened(found: list[Node]) -> str:
@@ -187,8 +213,11 @@ def _node(node: Node) -> str:
     codes = "".join(f"<code>{escape(code)}</code>" for code in node.codes)
     source = f'<span class="note">{escape(node.source)}</span>' if node.source else ""
     value = escape(node.value) + (f" = {escape(node.exact)}" if node.exact else "")
-    return (f'<div class="node" id="{anchor(node.path)}" style="--deep:{node.depth}"><b>{escape(sentence(node.name))}</b> {value} '
-            f'<span class="note">{escape(sentence(node.basis))}</span>{codes}{source}</div>')  # fmt: skip
+    return (
+        f'<div class="node" id="{anchor(node.path)}" '
+        f'style="--deep:{node.depth}"><b>{escape(sentence(node.name))}</b> {value} '
+        f'<span class="note">{escape(sentence(node.basis))}</span>{codes}{source}</div>'
+    )
 
 
 def _bibliography(terms: Any) -> str:

@@ -1,4 +1,6 @@
-"""What a framework decides about memory: which copies it keeps, for how long, which buffers it adds. Data, by version."""
+"""What a framework decides about memory: which copies it keeps, for how long, which buffers it adds. Data, by
+version.
+"""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -12,7 +14,8 @@ from tonnage.tape import Own
 
 # Which copy of a parameter a state is: the copy that is multiplied, the master, the accumulated gradient.
 Copy = Literal["compute", "master", "gradient"]
-# How a pipeline deals out layers: evenly, the earlier stages with one more; the first with none of the rest; table and head counting as a
+# How a pipeline deals out layers: evenly, the earlier stages with one more; the first with none of the rest; table and
+# head counting as a
 # layer each; by cost, a stage being full when it has more than its part.
 Split = Literal["even", "rest later", "ends weigh", "cost"]
 NEVER = 9  # a ZeRO stage that does not exist: this state is never sharded
@@ -72,10 +75,11 @@ class Transient(Struct, frozen=True):
 
 
 class Bucket(Struct, frozen=True, kw_only=True):
-    """A flat buffer that holds gradients once more while they are reduced, under these ZeRO stages and at these moments.
+    """A flat buffer that holds gradients once more while they are reduced, under these ZeRO stages and at these
+    moments.
 
-    `elements`: its size; `whole`: it is allocated at that size whatever it carries, else it is as large as its gradients,
-    and at most `elements` (0: no limit).
+    `elements`: its size; `whole`: it is allocated at that size whatever it carries, else it is as large as its
+    gradients, and at most `elements` (0: no limit).
     """
 
     name: str
@@ -89,7 +93,8 @@ class Bucket(Struct, frozen=True, kw_only=True):
 class Several(Struct, frozen=True, kw_only=True):
     """A runtime that is another one on several accelerators: that one's name, and what users are told.
 
-    `warning`: that the other one is estimated; `reason`: beside its name in the question; `shown`: what it is called in errors.
+    `warning`: that the other one is estimated; `reason`: beside its name in the question; `shown`: what it is called in
+    errors.
     """
 
     runtime: str
@@ -101,25 +106,33 @@ class Several(Struct, frozen=True, kw_only=True):
 class TrainingRuntime(Struct, frozen=True, kw_only=True):
     """How a framework spends memory in training.
 
-    `weights`, `gradients`, `masters`: copies of the parameters; the optimizer's own states come with the optimizer and are
-    sharded from `optimizer_sharded_from` on. `gradients_persist`: they are allocated once; else backward makes them and
-    zero_grad frees them. `gathers`: units of parameters alive at once when ZeRO-3 gathers them (the one in use, and those
-    fetched ahead); `stays_gathered`: under ZeRO-2 the
-    gathered units are kept from forward to backward. `reduces`: copies of one unit's gradients while they are reduced. `code`: how layers are written, of tape.CODES; `model_codes`: by whom they may be, its own first; `losses`: kinds of it that the user may choose; `loss`: how the whole one is, of
-    estimate.layers.layers.LOSSES; `logits_split`: each tensor rank holds its part of the vocabulary; `loss_chunks`: a chunked
-    loss takes so many parts of the sequence, one after the other (0: the runtime has none), which must be `equal_chunks` or may not.
-    `own`: what its layers differ in by version. `shards_units`: FSDP2 gathers and reduces unit by unit (estimate.frameworks.fsdp2_units); `root_unit`: table,
-    norm and head are one; `keeps_last`: the last layer is not resharded after its forward. `replicates`: groups of shards may be
-    replicated (HSDP). `split`: how a pipeline deals out layers; `splits_chunks`: to all
-    of its chunks as if each were a rank, so that they may be unequal; `schedules`: of it (estimate.plan.schedule);
-    `microbatch_rules`: how many micro-batches a schedule takes, where not any number (estimate.plan.microbatches). `older`: earlier versions by name. `compiles`: layers can be compiled; `steps_in_backward`: the optimizer can step as gradients come;
+    `weights`, `gradients`, `masters`: copies of the parameters; the optimizer's own states come with the optimizer and
+    are sharded from `optimizer_sharded_from` on. `gradients_persist`: they are allocated once; else backward makes them
+    and zero_grad frees them. `gathers`: units of parameters alive at once when ZeRO-3 gathers them (the one in use, and
+    those fetched ahead); `stays_gathered`: under ZeRO-2 the gathered units are kept from forward to backward.
+    `reduces`: copies of one unit's gradients while they are reduced. `code`: how layers are written, of tape.CODES;
+    `model_codes`: by whom they may be, its own first; `losses`: kinds of it that the user may choose; `loss`: how the
+    whole one is, of estimate.layers.layers.LOSSES; `logits_split`: each tensor rank holds its part of the vocabulary;
+    `loss_chunks`: a chunked loss takes so many parts of the sequence, one after the other (0: the runtime has none),
+    which must be `equal_chunks` or may not.
+    `own`: what its layers differ in by version. `shards_units`: FSDP2 gathers and reduces unit by unit
+    (estimate.frameworks.fsdp2_units); `root_unit`: table, norm and head are one; `keeps_last`: the last layer is not
+    resharded after its forward. `replicates`: groups of shards may be replicated (HSDP). `split`: how a pipeline deals
+    out layers; `splits_chunks`: to all of its chunks as if each were a rank, so that they may be unequal; `schedules`:
+    of it (estimate.plan.schedule);
+    `microbatch_rules`: how many micro-batches a schedule takes, where not any number (estimate.plan.microbatches).
+    `older`: earlier versions by name. `compiles`: layers can be compiled; `steps_in_backward`: the optimizer can step
+    as gradients come;
     `default_precision`: its recipe where none is named;
     `float8`: how products may be scaled.
-    `step`: copies that the optimizer's step makes of the gradients of what the rank updates. `casts`: autocast keeps a copy of the weights in the compute type from forward to backward.
-    `trains`: methods that it has, () for full alone; `quantises_head`: with the layers of a 4-bit base; `recompute`: what
-    its own scripts run again in backward. `liger`: model types for which it can take Liger's kernels. `upcasts_base`: its users prepare a quantised base with peft's
-    prepare_model_for_kbit_training; `keeps_outputs`: a loop of the user's own may run it, which holds the model's outputs. `classic_allocator`: it leaves PyTorch's allocator without
-    expandable segments, and what that keeps is known. `one_accelerator`: what it does on several is not estimated.
+    `step`: copies that the optimizer's step makes of the gradients of what the rank updates. `casts`: autocast keeps a
+    copy of the weights in the compute type from forward to backward.
+    `trains`: methods that it has, () for full alone; `quantises_head`: with the layers of a 4-bit base; `recompute`:
+    what its own scripts run again in backward. `liger`: model types for which it can take Liger's kernels.
+    `upcasts_base`: its users prepare a quantised base with peft's prepare_model_for_kbit_training; `keeps_outputs`: a
+    loop of the user's own may run it, which holds the model's outputs. `classic_allocator`: it leaves PyTorch's
+    allocator without expandable segments, and what that keeps is known. `one_accelerator`: what it does on several is
+    not estimated.
     """
 
     name: str

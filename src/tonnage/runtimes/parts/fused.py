@@ -14,7 +14,9 @@ from tonnage.tape.words import first_gradient, shape_of
 
 
 class Fused(Code):
-    """Norms that keep their input and a number a token; positions are written over queries and keys, and gradients over gradients."""
+    """Norms that keep their input and a number a token; positions are written over queries and keys, and gradients
+    over gradients.
+    """
 
     def rms_norm(self, x: Tensor, weight: Tensor | None, groups: float = 1) -> Tensor:
         made, root = self.like(x), self.new(groups, 4, x.extent)
@@ -87,7 +89,16 @@ class Unsloth(Fused):
             not self.adapters.targets or name.rpartition(".")[2] in self.adapters.targets
         )
 
-    def linear(self, name: str, x: Tensor, weights: Sequence[Held], out: float, extent: Extent = TOKEN, *, is_module: bool = True) -> Tensor:  # fmt: skip
+    def linear(
+        self,
+        name: str,
+        x: Tensor,
+        weights: Sequence[Held],
+        out: float,
+        extent: Extent = TOKEN,
+        *,
+        is_module: bool = True,
+    ) -> Tensor:
         adapters = self.adapters
         plain = any(each.is_bias for each in weights) or not is_module or not self._adapts(name)
         if adapters is None or plain or adapters.dropout or adapters.magnitudes:
@@ -109,7 +120,9 @@ class Unsloth(Fused):
         return [self.parameter(each * adapters.rank, adapters.width, "replicated") for each in (columns, rows)]
 
     def _multiplied(self, weights: Sequence[Held], out: float, x: Tensor, extent: Extent, adapters: Adapters) -> Tensor:
-        """matmul_lora: a product, and the adapter's, which is added in place; a quantised weight is whole for the first."""
+        """matmul_lora: a product, and the adapter's, which is added in place; a quantised weight is whole for the
+        first.
+        """
         whole = self._whole(weights, adapters)
         made = self.new(out, x.width, extent)
         self.mark()

@@ -1,6 +1,8 @@
-"""Layers as LitGPT writes them: one projection for queries, keys and values, whose adapter is put in its place by an index.
+"""Layers as LitGPT writes them: one projection for queries, keys and values, whose adapter is put in its place by an
+index.
 
-Source: LitGPT 0.5.13, litgpt/model.py (CausalSelfAttention, apply_rope, RMSNorm) and litgpt/lora.py (LoRALinear, LoRAQKVLinear).
+Source: LitGPT 0.5.13, litgpt/model.py (CausalSelfAttention, apply_rope, RMSNorm) and litgpt/lora.py (LoRALinear,
+LoRAQKVLinear).
 """
 
 from collections.abc import Sequence
@@ -61,7 +63,16 @@ class LitGPT(Code):
         del turned
         return self.cat([self.add(straight, self.mul(self.cat([self.mapped("neg", second), first]), cosines)), passed])
 
-    def linear(self, name: str, x: Tensor, weights: Sequence[Held], out: float, extent: Extent = TOKEN, *, is_module: bool = True) -> Tensor:  # fmt: skip
+    def linear(
+        self,
+        name: str,
+        x: Tensor,
+        weights: Sequence[Held],
+        out: float,
+        extent: Extent = TOKEN,
+        *,
+        is_module: bool = True,
+    ) -> Tensor:
         adapters = self.adapters
         with self.inside(name):
             base = self._base(x, weights, out, extent)

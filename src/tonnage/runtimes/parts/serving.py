@@ -1,4 +1,6 @@
-"""What an engine decides about memory in serving: batches, caches, fixed amounts, formats, what it refuses. Data, by version."""
+"""What an engine decides about memory in serving: batches, caches, fixed amounts, formats, what it refuses. Data, by
+version.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Literal
@@ -14,13 +16,16 @@ from tonnage.spec import Accelerator
 
 
 class Paging(Struct, frozen=True, kw_only=True):
-    """How an engine deals out its cache: in blocks of `block_tokens` tokens, or larger ones that hold a recurrent state.
+    """How an engine deals out its cache: in blocks of `block_tokens` tokens, or larger ones that hold a recurrent
+    state.
 
-    `spare_batches`: forward passes in flight beyond one for each pipeline stage; a window holds their tokens besides its own.
-    `state_copies`: blocks that a recurrent state takes in a model that also has attention, whose prefixes are cached; one
-    where all is state. `group_tolerance`: layers are dealt into groups as large as the commonest kind where it has less
-    than so many times the layers of the rarest, else into groups as large as the rarest. `shares_blocks`: kinds of layers share equal
-    blocks; else each has a pool of its own. `one_batch`: a window waits for the tokens of one forward pass, however many are in flight;
+    `spare_batches`: forward passes in flight beyond one for each pipeline stage; a window holds their tokens besides
+    its own.
+    `state_copies`: blocks that a recurrent state takes in a model that also has attention, whose prefixes are cached;
+    one where all is state. `group_tolerance`: layers are dealt into groups as large as the commonest kind where it has
+    less than so many times the layers of the rarest, else into groups as large as the rarest. `shares_blocks`: kinds of
+    layers share equal blocks; else each has a pool of its own. `one_batch`: a window waits for the tokens of one
+    forward pass, however many are in flight;
     `windows`: a layer with a window gives back what it no longer sees; else it keeps every token.
     """
 
@@ -34,10 +39,12 @@ class Paging(Struct, frozen=True, kw_only=True):
 
 
 class BatchLimit(Struct, frozen=True, kw_only=True):
-    """Tokens of one forward pass and requests that run at once on accelerators from `memory_bytes` on; 0: as the plan says.
+    """Tokens of one forward pass and requests that run at once on accelerators from `memory_bytes` on; 0: as the plan
+    says.
 
-    `kind` and `named`: only accelerators of this kind, with this in their names; `but_named`: not those. `each_rank`: so
-    much for each rank. `one_prompt`: a pass is the prompt of one request. `whole_context`: no fewer tokens than a context has;
+    `kind` and `named`: only accelerators of this kind, with this in their names; `but_named`: not those. `each_rank`:
+    so much for each rank. `one_prompt`: a pass is the prompt of one request. `whole_context`: no fewer tokens than a
+    context has;
     `up_to_context`: only contexts of at most so many tokens.
     """
 
@@ -54,8 +61,9 @@ class BatchLimit(Struct, frozen=True, kw_only=True):
 
 
 class Step(Struct, frozen=True):
-    """Defaults of SGLang on accelerators below `below_mib` (0: all others): tokens of a chunk of a prompt, and the largest batch whose
-    decoding is captured with few tensor ranks and from four on."""
+    """Defaults of SGLang on accelerators below `below_mib` (0: all others): tokens of a chunk of a prompt, and the
+    largest batch whose decoding is captured with few tensor ranks and from four on.
+    """
 
     below_mib: int
     chunk: int
@@ -64,12 +72,12 @@ class Step(Struct, frozen=True):
 
 
 class Reserve(Struct, frozen=True, kw_only=True):
-    """How SGLang finds the static part of a memory of which it is not told one: by tensor ranks up to a size, else what is left beside
-    what it reserves for activations and graphs.
+    """How SGLang finds the static part of a memory of which it is not told one: by tensor ranks up to a size, else what
+    is left beside what it reserves for activations and graphs.
 
-    `by_ranks`: (tensor ranks from, share), the most first, on accelerators up to `up_to_mib` (0: all); `beyond_mib`: reserved on larger
-    ones; where it is 0 too, the reserve is computed. `prefill_graph_mib`: of each size of a prompt that is captured, `latent_graph_mib`: of
-    all of them in a model with latent attention.
+    `by_ranks`: (tensor ranks from, share), the most first, on accelerators up to `up_to_mib` (0: all); `beyond_mib`:
+    reserved on larger ones; where it is 0 too, the reserve is computed. `prefill_graph_mib`: of each size of a prompt
+    that is captured, `latent_graph_mib`: of all of them in a model with latent attention.
     """
 
     steps: tuple[Step, ...]
@@ -81,9 +89,10 @@ class Reserve(Struct, frozen=True, kw_only=True):
 
 
 class Pools(Struct, frozen=True, kw_only=True):
-    """A cache in pools of single tokens: one of full attention, beside it one of windows that holds `window_share` of its tokens, and one
-    of states that takes `state_share` of its bytes; `state_slots`: slots of a request, and `tracking_slots` more of one whose architecture is in
-    `tracked`. `window_share` 0: a window is kept like all else; `state_share` 0: the pool of states has as many slots as requests may run.
+    """A cache in pools of single tokens: one of full attention, beside it one of windows that holds `window_share` of
+    its tokens, and one of states that takes `state_share` of its bytes; `state_slots`: slots of a request, and
+    `tracking_slots` more of one whose architecture is in `tracked`. `window_share` 0: a window is kept like all else;
+    `state_share` 0: the pool of states has as many slots as requests may run.
     """
 
     page_tokens: int
@@ -97,8 +106,9 @@ class Pools(Struct, frozen=True, kw_only=True):
 class Cells(Struct, frozen=True, kw_only=True):
     """A cache of cells that is allocated whole, for every request its full length in multiples of `multiple`.
 
-    `windows`: a window keeps its own tokens and those of a batch; else it is as long as the context. `flash`: attention makes no matrix of
-    scores; `host_table`: the token table stays in host memory. `by_layers`: several accelerators share the layers, not the matrices.
+    `windows`: a window keeps its own tokens and those of a batch; else it is as long as the context. `flash`: attention
+    makes no matrix of scores; `host_table`: the token table stays in host memory. `by_layers`: several accelerators
+    share the layers, not the matrices.
     `unified`: attention sees the cells of all requests.
     """
 
@@ -110,7 +120,8 @@ class Cells(Struct, frozen=True, kw_only=True):
     unified: bool = False
 
 
-# What the part of the accelerator's memory that an engine is told is a part of: of all of it; of what is free before the model is loaded,
+# What the part of the accelerator's memory that an engine is told is a part of: of all of it; of what is free before
+# the model is loaded,
 # for weights and cache; of what is free after it ran once, for the cache alone. "nothing": it allocates what it needs.
 ShareOf = Literal["total", "static", "free", "nothing"]
 
@@ -122,32 +133,44 @@ CUBLAS_WORKSPACE: Mapping[str, int] = {"hopper": 32 * MIB, "blackwell": 32 * MIB
 class ServingRuntime(Struct, frozen=True, kw_only=True):
     """How an engine spends memory in serving.
 
-    `memory_share`: the part of the accelerator's memory that it takes (gpu_memory_utilization), of `share_of`; None: it has no such setting, or
-    `reserve` says it; `setting`: its name there. `limits`: the first that holds of an accelerator counts. `paging`, `pools`, `cells`: how it deals
-    out its cache; all None where every cache is a tensor of its own.
-    `context`, `process`, `communicators`, `graphs`: fixed amounts in bytes that were measured: outside of its share, of every rank,
-    of each tensor-parallel rank beyond that, and of captured graphs on a single rank and on each of many. `logits_bytes`: all copies of one logit in the
-    sampler. `state_bytes`: an element of every state where the config does not say, `recurrent_bytes`: of the recurrence's own alone; None: as wide as activations. `dropped`:
-    architectures that it does not run, with the last version that did, or nothing; `encoder_decoders`: families of those that it runs; None: all.
+    `memory_share`: the part of the accelerator's memory that it takes (gpu_memory_utilization), of `share_of`; None: it
+    has no such setting, or `reserve` says it; `setting`: its name there. `limits`: the first that holds of an
+    accelerator counts. `paging`, `pools`, `cells`: how it deals out its cache; all None where every cache is a tensor
+    of its own. `context`, `process`, `communicators`, `graphs`: fixed amounts in bytes that were measured: outside of
+    its share, of every rank, of each tensor-parallel rank beyond that, and of captured graphs on a single rank and on
+    each of many. `logits_bytes`: all copies of one logit in the sampler. `state_bytes`: an element of every state where
+    the config does not say, `recurrent_bytes`: of the recurrence's own alone; None: as wide as activations. `dropped`:
+    architectures that it does not run, with the last version that did, or nothing; `encoder_decoders`: families of
+    those that it runs; None: all.
     `kv_cache`: what it can hold keys and values in besides the activations' type: its own word, and the precision;
-    `kv_cache_source`: where that is listed; `own_kv_cache`: what it takes where nobody says, nothing: the activations' type.
-    `gguf`: it loads such files as they are; `dequantizes_gguf`: it turns them into 16 bits when it loads them. `vendors`: whose accelerators it runs on, (): no limit is known; `backends`: of accelerators of this kind, whose it runs on alone, with `backends_source`. `formats`: prefixes of precisions that it
-    loads, None: nothing is known against any; `peaks`: the peak that an accelerator must have for one; `too_old`: generations that have no kernels for one. `context_steps`: its default context by all
-    accelerators' memory: (bytes from, tokens), the most first.
-    `integer_products`: peaks of which the first that an accelerator has multiplies quantised weights; (): they are expanded.
-    `mixes_prompts`: a pass takes prompts and tokens that decode; `chunks_prompts`: it may take a part of a prompt; `reserves_answers`: a request is
-    let in only when its whole answer fits. `split`: how a pipeline deals out layers. `vocabulary_multiple`: rows of a table are filled up to it.
-    `longer`: where it refuses a context that the model was not made for, `longer_variable`: with which it does not. `passes_in`: the engine that it starts. `older`: earlier versions by name.
+    `kv_cache_source`: where that is listed; `own_kv_cache`: what it takes where nobody says, nothing: the activations'
+    type.
+    `gguf`: it loads such files as they are; `dequantizes_gguf`: it turns them into 16 bits when it loads them.
+    `vendors`: whose accelerators it runs on, (): no limit is known; `backends`: of accelerators of this kind, whose it
+    runs on alone, with `backends_source`. `formats`: prefixes of precisions that it
+    loads, None: nothing is known against any; `peaks`: the peak that an accelerator must have for one; `too_old`:
+    generations that have no kernels for one. `context_steps`: its default context by all accelerators' memory: (bytes
+    from, tokens), the most first.
+    `integer_products`: peaks of which the first that an accelerator has multiplies quantised weights; (): they are
+    expanded.
+    `mixes_prompts`: a pass takes prompts and tokens that decode; `chunks_prompts`: it may take a part of a prompt;
+    `reserves_answers`: a request is let in only when its whole answer fits. `split`: how a pipeline deals out layers.
+    `vocabulary_multiple`: rows of a table are filled up to it.
+    `longer`: where it refuses a context that the model was not made for, `longer_variable`: with which it does not.
+    `passes_in`: the engine that it starts. `older`: earlier versions by name.
 
-    What its own way of running a model costs: `graphs_in_share`, `context_in_share`: whether captured graphs and the accelerator's context are
-    counted against its share; `each_peer`: of communicators for each tensor rank beyond the second; `graph_layers`: of captured graphs for each
-    layer, and more for one with experts. `streams`: tensors as wide as the hidden state that are alive inside a layer.
-    `own_heads`, `loading_heads`: formats of weights in which a tied head is a tensor of its own, always or while weights are loaded; `scratch`: those
-    whose kernels keep room for the largest matrix in 16 bits; `absorbed`: projections of latent attention of which a copy in 16 bits stays where
-    they are quantised. `workspace`: what its libraries allocate once on accelerators of these generations ("": others); `autotuner`: a buffer beside
-    the layer that is compiled. `sampler_rows`: of logits in fp32 that the sampler keeps; `sampled_streams`: hidden states of the requests that are
-    sampled. `keeps_expert_workspace`: experts' inputs and outputs stay allocated between layers, but for weights in `bare_experts`.
-    `rounds_tensors`: each weight is allocated by itself, so that the allocator rounds it up; `fused_names`: projections that are one tensor;
+    What its own way of running a model costs: `graphs_in_share`, `context_in_share`: whether captured graphs and the
+    accelerator's context are counted against its share; `each_peer`: of communicators for each tensor rank beyond the
+    second; `graph_layers`: of captured graphs for each layer, and more for one with experts. `streams`: tensors as wide
+    as the hidden state that are alive inside a layer. `own_heads`, `loading_heads`: formats of weights in which a tied
+    head is a tensor of its own, always or while weights are loaded; `scratch`: those whose kernels keep room for the
+    largest matrix in 16 bits; `absorbed`: projections of latent attention of which a copy in 16 bits stays where they
+    are quantised. `workspace`: what its libraries allocate once on accelerators of these generations ("": others);
+    `autotuner`: a buffer beside the layer that is compiled. `sampler_rows`: of logits in fp32 that the sampler keeps;
+    `sampled_streams`: hidden states of the requests that are sampled. `keeps_expert_workspace`: experts' inputs and
+    outputs stay allocated between layers, but for weights in `bare_experts`.
+    `rounds_tensors`: each weight is allocated by itself, so that the allocator rounds it up; `fused_names`: projections
+    that are one tensor;
     `rotary_tables`: cosines and sines of all positions are kept.
     """
 

@@ -19,7 +19,9 @@ KV_WORDS: Mapping[str, str] = {"fp8-e4m3": "fp8_e4m3", "fp8-e5m2": "fp8_e5m2", "
 
 
 class Spread(Struct, frozen=True, kw_only=True):
-    """`nodes` of one server and the `copies` of the model that it runs, each on ranks of its own; `servers` that the plan needs."""
+    """`nodes` of one server and the `copies` of the model that it runs, each on ranks of its own; `servers` that the
+    plan needs.
+    """
 
     nodes: int
     copies: int
@@ -31,12 +33,18 @@ class Spread(Struct, frozen=True, kw_only=True):
         many = f"The plan is {self.servers} such servers, each on accelerators of its own." if self.servers > 1 else ""
         if self.nodes == 1:
             return many
-        return f"Run it on each of the {self.nodes} nodes{' of a server' if many else ''}, with {RANK} from 0 to {self.nodes - 1}. {many}".strip()
+        return (
+            f"Run it on each of the {self.nodes} nodes{' of a server' if many else ''}, with {RANK} from 0 to "
+            f"{self.nodes - 1}. {many}"
+        ).strip()
 
 
 class Start(Struct, frozen=True, kw_only=True):
-    """What is started: `name` of the checkpoint, `file` if it is a GGUF file, `words` with which its weights are loaded, where it runs;
-    `place`: as a loader finds the model, `draft`: the one that drafts; `engine`: its version. `notes`: what the writer has to tell besides."""
+    """What is started: `name` of the checkpoint, `file` if it is a GGUF file, `words` with which its weights are
+    loaded, where it runs;
+    `place`: as a loader finds the model, `draft`: the one that drafts; `engine`: its version. `notes`: what the
+    writer has to tell besides.
+    """
 
     model: Model
     plan: ServingPlan
@@ -59,7 +67,9 @@ class Start(Struct, frozen=True, kw_only=True):
         """For engines without options for nodes."""
         found, engine = self.spread, self.plan.engine
         if found.nodes > 1:
-            self.notes.append(f"The plan takes {found.nodes} nodes; the command is one node's, and {engine} has no options for more.")  # fmt: skip
+            self.notes.append(
+                f"The plan takes {found.nodes} nodes; the command is one node's, and {engine} has no options for more."
+            )
         if found.servers > 1:
             self.notes.append(f"The plan is {found.servers} such servers, each on accelerators of its own.")
 

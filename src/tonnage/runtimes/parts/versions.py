@@ -9,8 +9,9 @@ from tonnage.runtimes.parts.serving import ServingRuntime
 def at_version(newest: ServingRuntime, asked: str) -> ServingRuntime:
     """The rules of that version; the newest's where none is asked, and for what came after it.
 
-    UnknownName for text that is no version, and for one that is older than all whose source was read. Between builds that were read (llama.cpp's
-    "b4000") lie hundreds, of which nobody knows where the rules changed: an earlier one is asked for by its own number.
+    UnknownName for text that is no version, and for one that is older than all whose source was read. Between builds
+    that were read (llama.cpp's "b4000") lie hundreds, of which nobody knows where the rules changed: an earlier one is
+    asked for by its own number.
     """
     if not asked.strip() or asked == newest.version:
         return newest
@@ -23,10 +24,19 @@ def at_version(newest: ServingRuntime, asked: str) -> ServingRuntime:
         return newest
     is_build = len(wanted) == 1
     if is_build != (len(number_of(newest.version) or ()) == 1):
-        raise UnknownName(f"version of {newest.name}: the rules known are those of {', '.join(known)}. Got {shown(asked)}.")  # fmt: skip
-    fitting = [each for each in (newest, *newest.older.values()) if _covers(each, wanted, exact=is_build and each is not newest)]  # fmt: skip
+        raise UnknownName(
+            f"version of {newest.name}: the rules known are those of {', '.join(known)}. Got {shown(asked)}."
+        )
+    fitting = [
+        each
+        for each in (newest, *newest.older.values())
+        if _covers(each, wanted, exact=is_build and each is not newest)
+    ]
     if not fitting:
-        raise UnknownName(f"version of {newest.name}: the rules known are those of {', '.join(known)}; nothing is known of {'others' if is_build else 'older ones'}. Got {shown(asked)}.")  # fmt: skip
+        raise UnknownName(
+            f"version of {newest.name}: the rules known are those of {', '.join(known)}; nothing is known of "
+            f"{'others' if is_build else 'older ones'}. Got {shown(asked)}."
+        )
     return max(fitting, key=lambda each: number_of(each.version) or ())
 
 
@@ -42,7 +52,9 @@ def known_versions(newest: ServingRuntime) -> list[str]:
 
 
 def number_of(text: str) -> tuple[int, ...] | None:
-    """ "vLLM 0.6.4.post1", "V1 0.8.x", "v0.19", "llama.cpp b4000" -> (0, 6, 4), (0, 8), (0, 19), (4000,); None where no version stands."""
+    """ "vLLM 0.6.4.post1", "V1 0.8.x", "v0.19", "llama.cpp b4000" -> (0, 6, 4), (0, 8), (0, 19), (4000,); None where
+    no version stands.
+    """
     found = re.search(r"(?<![\d.])(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?", text)
     if found:
         return tuple(int(part) for part in found.groups() if part)

@@ -1,4 +1,6 @@
-"""One matrix of answers: models x accelerators x whatever else was given several values of. Every cell is an answer of `train` or `serve`."""
+"""One matrix of answers: models x accelerators x whatever else was given several values of. Every cell is an answer
+of `train` or `serve`.
+"""
 
 from tonnage.search.compare.asking import FORMS as FORMS
 from tonnage.search.compare.asking import options_of as options_of

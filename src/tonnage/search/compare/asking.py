@@ -27,8 +27,10 @@ OF_PRICE = ("provider", "price_kind", "region")  # what an accelerator may have 
 
 
 class Outcome(Struct, frozen=True, kw_only=True, eq=False):
-    """What a question came to: an answer, or why there is none. `said`: the options that it was asked with; `left_out`: those that do not apply
-    beside its values of what is compared, each with the refusal. `unpriced`: why its price is not known."""
+    """What a question came to: an answer, or why there is none. `said`: the options that it was asked with;
+    `left_out`: those that do not apply beside its values of what is compared, each with the refusal. `unpriced`: why
+    its price is not known.
+    """
 
     cluster: Cluster
     said: Mapping[str, Any]
@@ -64,8 +66,9 @@ class Outcome(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def ask(verb: str, model: Model, cluster: Cluster, said: Mapping[str, Any], compared: Collection[str] = ()) -> Outcome:
-    """The estimate's answer. `compared`: names of the axes with several values: an option that does not apply beside one of these is left out.
-    Where only the price that was asked for is not known, everything else still is."""
+    """The estimate's answer. `compared`: names of the axes with several values: an option that does not apply beside
+    one of these is left out. Where only the price that was asked for is not known, everything else still is.
+    """
     try:
         return _answered(verb, model, cluster, said, compared)
     except MissingDatum as error:

@@ -13,14 +13,27 @@ from tonnage.kernel.units import human
 MOST_CELLS = 10_000
 OWN = "own"  # in place of a value: as if the option had not been given
 # What is asked for, beside the model, its form and its machine: answers to different values of these are not rivals.
-WORKLOAD = ("context", "sequence_length", "concurrency", "request_rate", "trace", "input_tokens", "output_tokens", "global_batch_size", "tokens", "epochs", "max_steps")  # fmt: skip
+WORKLOAD = (
+    "context",
+    "sequence_length",
+    "concurrency",
+    "request_rate",
+    "trace",
+    "input_tokens",
+    "output_tokens",
+    "global_batch_size",
+    "tokens",
+    "epochs",
+    "max_steps",
+)
 LONG = 10**6  # numbers from here on are hard to read without commas
 COLUMNS = ("context", "sequence_length")  # an axis that stands across a table, where it has several values
 
 
 class Axis(Struct, frozen=True, kw_only=True):
-    """One thing that was given. `values` are as the estimate takes them, None for its own default; `labels` the same as text: numbers are written
-    as numbers, however they were typed, and names as they were."""
+    """One thing that was given. `values` are as the estimate takes them, None for its own default; `labels` the same
+    as text: numbers are written as numbers, however they were typed, and names as they were.
+    """
 
     name: str
     values: tuple[Any, ...]
@@ -59,7 +72,9 @@ def check_size(axes: Sequence[Axis]) -> None:
     cells = prod(len(each.values) for each in axes)
     if cells > MOST_CELLS:
         sizes = " x ".join(f"{len(each.values):,} {each.name}" for each in axes if each.varies)
-        raise InvalidInput(f"a comparison has at most {MOST_CELLS:,} cells. Got {sizes} = {cells:,}: leave some values out.")  # fmt: skip
+        raise InvalidInput(
+            f"a comparison has at most {MOST_CELLS:,} cells. Got {sizes} = {cells:,}: leave some values out."
+        )
 
 
 def points(axes: Sequence[Axis]) -> Iterator[tuple[int, ...]]:

@@ -12,7 +12,9 @@ Kind = Literal["text", "whole", "number", "truth"]
 
 
 class Column(Struct, frozen=True, kw_only=True):
-    """A column: its name ends in its base unit where it has one. `better`: which of two values is, if any; `short`: its heading."""
+    """A column: its name ends in its base unit where it has one. `better`: which of two values is, if any; `short`:
+    its heading.
+    """
 
     name: str
     kind: Kind
@@ -57,10 +59,16 @@ SERVING_PLAN = (
 )
 TRAINING_PLAN = (
     *_text("precision", "runtime", "recompute"),
-    *_whole("tensor_parallel_size", "pipeline_parallel_size", "context_parallel_size", "expert_parallel_size", "data_parallel_size"),
+    *_whole(
+        "tensor_parallel_size",
+        "pipeline_parallel_size",
+        "context_parallel_size",
+        "expert_parallel_size",
+        "data_parallel_size",
+    ),
     *_whole("zero_stage", "micro_batch_size", "global_batch_size"),
     *_whole("sequence_length", unit="tokens"),
-)  # fmt: skip
+)
 PAID = (*_text("price"), *_whole("accelerators_paid", unit="accelerators"))
 SERVING_FIGURES = (
     _high("requests_that_fit", "requests", "users", "requests that the cache has room for", kind="whole"),
@@ -97,11 +105,25 @@ OF_RUN = frozenset(
 )  # of these, a whole run is estimated
 PLANS = {"serve": SERVING_PLAN, "train": TRAINING_PLAN}
 ALIASES = {
-    "serve": {"cost": "usd_per_million_tokens", "price": "usd_per_hour", "ttft": "ttft_seconds", "tpot": "tpot_seconds", "memory": "needed_bytes",
-              "users": "requests_that_fit", "context": "longest_context_tokens", "speed": "tokens_per_second"},
-    "train": {"cost": "usd_per_billion_tokens", "price": "usd_per_hour", "step": "step_seconds", "memory": "needed_bytes", "days": "run_seconds",
-              "speed": "tokens_per_second"},
-}  # fmt: skip
+    "serve": {
+        "cost": "usd_per_million_tokens",
+        "price": "usd_per_hour",
+        "ttft": "ttft_seconds",
+        "tpot": "tpot_seconds",
+        "memory": "needed_bytes",
+        "users": "requests_that_fit",
+        "context": "longest_context_tokens",
+        "speed": "tokens_per_second",
+    },
+    "train": {
+        "cost": "usd_per_billion_tokens",
+        "price": "usd_per_hour",
+        "step": "step_seconds",
+        "memory": "needed_bytes",
+        "days": "run_seconds",
+        "speed": "tokens_per_second",
+    },
+}
 
 
 def columns(verb: str, axes: Sequence[Axis]) -> tuple[Column, ...]:
@@ -123,12 +145,16 @@ def named(verb: str, said: str, known: Sequence[Column]) -> Column:
     headings = {each.short.lower(): each.name for each in figures.values()}
     name = {**headings, **ALIASES[verb]}.get(said.lower(), said)
     if name not in figures:
-        raise unknown("figure to compare", said, [*(word for word, of in ALIASES[verb].items() if of in figures), *figures])  # fmt: skip
+        raise unknown(
+            "figure to compare", said, [*(word for word, of in ALIASES[verb].items() if of in figures), *figures]
+        )
     return figures[name]
 
 
 def ran(column: Column, row: Mapping[str, Any]) -> bool:
-    """Whether a row has this figure of a run: what does not fit has those of memory alone, whatever its times would be with more of it."""
+    """Whether a row has this figure of a run: what does not fit has those of memory alone, whatever its times would
+    be with more of it.
+    """
     return row["verdict"] != "does not fit" or not column.better or column.name in WITHOUT_ROOM
 
 

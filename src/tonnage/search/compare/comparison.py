@@ -22,9 +22,11 @@ class Cell(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Comparison(Struct, frozen=True, kw_only=True, eq=False):
-    """Every cell, in the order of the axes or as `sort` asked. `key`: the figure that decides what is best where one figure has to;
-    `settings`: what the questions of all answers have in common, with where it comes from; `warnings`: what every answer noted; `providers`: whose prices
-    they are, where nobody said it and some machine costs less elsewhere."""
+    """Every cell, in the order of the axes or as `sort` asked. `key`: the figure that decides what is best where one
+    figure has to;
+    `settings`: what the questions of all answers have in common, with where it comes from; `warnings`: what every
+    answer noted; `providers`: whose prices they are, where nobody said it and some machine costs less elsewhere.
+    """
 
     verb: str
     question: Mapping[str, Any]
@@ -53,12 +55,16 @@ class Comparison(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def status(self) -> int:
-        """That of the best cell: 0 one fits, 2 the best is tight, 3 none fits, 4 nothing is known, 64 nothing can be."""
+        """That of the best cell: 0 one fits, 2 the best is tight, 3 none fits, 4 nothing is known, 64 nothing can
+        be.
+        """
         return STATUS[next(iter(self.counts))]
 
     @property
     def best(self) -> dict[str, list[int]]:
-        """Of each column with a better end, the rows that have the best value of those that fit; of those that are tight where none does."""
+        """Of each column with a better end, the rows that have the best value of those that fit; of those that are
+        tight where none does.
+        """
         return self.best_among(range(len(self.cells)))
 
     def best_among(self, numbers: Sequence[int]) -> dict[str, list[int]]:

@@ -12,8 +12,9 @@ Ask = Callable[[Cluster, Mapping[str, Any]], Outcome]
 
 
 def fewest(place: Place, said: Mapping[str, Any], ask: Ask, *, serving: bool) -> Outcome:
-    """The answer for the fewest that hold it; where none do, the nearest to it. Training takes what more machines are given; of a served
-    model that none holds alone, each machine takes a part of the layers."""
+    """The answer for the fewest that hold it; where none do, the nearest to it. Training takes what more machines
+    are given; of a served model that none holds alone, each machine takes a part of the layers.
+    """
     tried: list[Outcome] = []
     least = 0.0
     for size in place.counts():
@@ -28,8 +29,12 @@ def fewest(place: Place, said: Mapping[str, Any], ask: Ask, *, serving: bool) ->
     return min(tried, key=_distance)
 
 
-def _serving_on_more(place: Place, said: Mapping[str, Any], ask: Ask, tried: list[Outcome], least: float) -> Iterator[Outcome]:  # fmt: skip
-    """Replicas on more machines; where that does not hold the model, the stages of a pipeline on each, unless the user has said how it is cut."""
+def _serving_on_more(
+    place: Place, said: Mapping[str, Any], ask: Ask, tried: list[Outcome], least: float
+) -> Iterator[Outcome]:
+    """Replicas on more machines; where that does not hold the model, the stages of a pipeline on each, unless the
+    user has said how it is cut.
+    """
     stages = tried[-1].answer.question["pipeline_parallel_size"]["value"] if tried[-1].answer else 0
     if {"tensor_parallel_size", "pipeline_parallel_size"} & set(said) or any(map(_in_memory, tried)):
         stages = 0
@@ -48,7 +53,9 @@ def _serving_on_more(place: Place, said: Mapping[str, Any], ask: Ask, tried: lis
 
 
 def _training_on_more(place: Place, said: Mapping[str, Any], ask: Ask) -> Iterator[Outcome]:
-    """Training on more machines. The most that are tried come first: most often that is enough to know that none hold it."""
+    """Training on more machines. The most that are tried come first: most often that is enough to know that none
+    hold it.
+    """
 
     def at(nodes: int) -> Outcome:
         return ask(place.of(nodes * place.node_size), said)
@@ -60,7 +67,9 @@ def _training_on_more(place: Place, said: Mapping[str, Any], ask: Ask) -> Iterat
 
 
 def _doubled(at: Callable[[int], Outcome | None], most: int) -> Iterator[Outcome]:
-    """Numbers of machines, doubled until they hold it, then halved between. None of `at`: it is known that they do not."""
+    """Numbers of machines, doubled until they hold it, then halved between. None of `at`: it is known that they do
+    not.
+    """
     low, high = 1, 2
     while high <= most:
         if (found := at(high)) is not None:

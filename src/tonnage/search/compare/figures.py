@@ -23,9 +23,13 @@ def figures(verb: str, outcome: Outcome) -> dict[str, Any]:
     """The columns that an outcome fills, by their names; None for what nobody knows."""
     cluster, answer = outcome.cluster, outcome.answer
     found: dict[str, Any] = {
-        "on": cluster.name, "accelerator": cluster.accelerator.name, "accelerators": cluster.size, "nodes": cluster.num_nodes,
-        "verdict": outcome.verdict, "reason": outcome.reason,
-    }  # fmt: skip
+        "on": cluster.name,
+        "accelerator": cluster.accelerator.name,
+        "accelerators": cluster.size,
+        "nodes": cluster.num_nodes,
+        "verdict": outcome.verdict,
+        "reason": outcome.reason,
+    }
     if answer is None:
         return found
     said = {name: entry["value"] for name, entry in answer.question.items()}
@@ -59,21 +63,28 @@ def _served(answer: Answer) -> dict[str, Any]:
     figure = answer.serving.get
     return {
         "weights_stored": answer.question["weights"]["value"] if "weights" in answer.question else None,
-        "requests_that_fit": _whole(figure("concurrency")), "kv_capacity_tokens": _whole(figure("kv_capacity_tokens")),
-        "longest_context_tokens": _whole(figure("longest_context")), "ttft_seconds": _value(figure("ttft_seconds")),
-        "tpot_seconds": _value(figure("tpot_seconds")), "tokens_per_second": _value(figure("tokens_per_second")),
+        "requests_that_fit": _whole(figure("concurrency")),
+        "kv_capacity_tokens": _whole(figure("kv_capacity_tokens")),
+        "longest_context_tokens": _whole(figure("longest_context")),
+        "ttft_seconds": _value(figure("ttft_seconds")),
+        "tpot_seconds": _value(figure("tpot_seconds")),
+        "tokens_per_second": _value(figure("tokens_per_second")),
         "tokens_per_second_per_user": _value(figure("tokens_per_second_per_user")),
-        "usd_per_hour": _value(answer.bill.cost if answer.bill else None), "usd_per_million_tokens": _value(figure("cost_per_million_tokens")),
+        "usd_per_hour": _value(answer.bill.cost if answer.bill else None),
+        "usd_per_million_tokens": _value(figure("cost_per_million_tokens")),
         "usd_per_million_output_tokens": _value(figure("cost_per_million_output_tokens_all")),
-    }  # fmt: skip
+    }
 
 
 def _trained(outcome: Outcome, answer: Answer) -> dict[str, Any]:
     step, rate = _value(answer.step_time), _value(answer.run.get("tokens_per_second"))
     found: dict[str, Any] = {"step_seconds": step, "tokens_per_second": rate, "mfu": _value(answer.run.get("mfu"))}
     if "seconds" in answer.run:
-        found |= {"run_seconds": _value(answer.run["seconds"]), "run_accelerator_hours": _value(answer.run["accelerator_hours"]),
-                  "run_usd": _value(answer.bill.cost if answer.bill else None)}  # fmt: skip
+        found |= {
+            "run_seconds": _value(answer.run["seconds"]),
+            "run_accelerator_hours": _value(answer.run["accelerator_hours"]),
+            "run_usd": _value(answer.bill.cost if answer.bill else None),
+        }
     an_hour = _hour(outcome) if step and rate and not outcome.unpriced else None
     if an_hour is not None:
         found |= {

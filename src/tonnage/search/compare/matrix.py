@@ -1,4 +1,6 @@
-"""Every cell of a comparison, asked one after the other. A model and a machine are read once, whatever the number of cells."""
+"""Every cell of a comparison, asked one after the other. A model and a machine are read once, whatever the number of
+cells.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -29,10 +31,18 @@ KEY = "cost"  # what decides where nobody says what
 
 
 def compare(
-    verb: str, axes: Iterable[Axis], read: Read, *, of_model: Collection[str] = (), sort: str = "", show: Sequence[str] = ()
-) -> Comparison:  # fmt: skip
-    """Ask `verb` (train or serve) about every combination. Axes are `model`, `on`, `count` and options of the verb; `of_model`: those that
-    change the model; `show`: figures that will be asked for. What is wrong with all cells is raised; what is wrong with one is its verdict."""
+    verb: str,
+    axes: Iterable[Axis],
+    read: Read,
+    *,
+    of_model: Collection[str] = (),
+    sort: str = "",
+    show: Sequence[str] = (),
+) -> Comparison:
+    """Ask `verb` (train or serve) about every combination. Axes are `model`, `on`, `count` and options of the verb;
+    `of_model`: those that change the model; `show`: figures that will be asked for. What is wrong with all cells is
+    raised; what is wrong with one is its verdict.
+    """
     given = a.ordered(tuple(axes))
     a.check_size(given)
     known = columns(verb, given)
@@ -55,12 +65,23 @@ def compare(
         common = (*common, note)
     if verb == "serve" and not LOADS & {each.name for each in given}:
         common = (*common, ALONE)
-    return Comparison(verb=verb, question=_question(given, asker), axes=given, columns=known, cells=tuple(cells), key=key,
-                      settings=_settings(given, outcomes), warnings=common, providers=asker.providers.names)  # fmt: skip
+    return Comparison(
+        verb=verb,
+        question=_question(given, asker),
+        axes=given,
+        columns=known,
+        cells=tuple(cells),
+        key=key,
+        settings=_settings(given, outcomes),
+        warnings=common,
+        providers=asker.providers.names,
+    )
 
 
 class _Question(Struct, frozen=True, eq=False):
-    """A machine, and the options that it is asked with. `found`: the answer at its cheapest offer, where the fewest accelerators were looked for."""
+    """A machine, and the options that it is asked with. `found`: the answer at its cheapest offer, where the fewest
+    accelerators were looked for.
+    """
 
     cluster: Cluster
     said: Mapping[str, Any]
@@ -115,8 +136,11 @@ class _Asker:
     def model(self, at: tuple[int, ...]) -> Model:
         key = tuple(at[number] for number in self.fields)
         if key not in self.models:
-            changes = {self.axes[n].name: value for n in self.fields
-                       if self.axes[n].name != "model" and (value := self.axes[n].values[at[n]]) is not None}  # fmt: skip
+            changes = {
+                self.axes[n].name: value
+                for n in self.fields
+                if self.axes[n].name != "model" and (value := self.axes[n].values[at[n]]) is not None
+            }
             self.models[key] = self.read(self.value(at, "model"), changes)
         return self.models[key]
 
@@ -124,7 +148,9 @@ class _Asker:
         return next((each.values[i] for each, i in zip(self.axes, at, strict=True) if each.name == name), None)
 
 
-def _cell(asker: _Asker, at: tuple[int, ...], outcome: Outcome, known: tuple[Column, ...], common: tuple[str, ...]) -> Cell:  # fmt: skip
+def _cell(
+    asker: _Asker, at: tuple[int, ...], outcome: Outcome, known: tuple[Column, ...], common: tuple[str, ...]
+) -> Cell:
     row: dict[str, Any] = dict.fromkeys(column.name for column in known)
     row["model"] = asker.model(at).name
     found = {name: value for name, value in figures(asker.verb, outcome).items() if name in row}
@@ -149,7 +175,9 @@ def _cell(asker: _Asker, at: tuple[int, ...], outcome: Outcome, known: tuple[Col
 
 
 def _settings(axes: tuple[Axis, ...], outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """What the questions of all answers have in common beside the axes: most are defaults, and say why. A reason is kept where all share it."""
+    """What the questions of all answers have in common beside the axes: most are defaults, and say why. A reason is
+    kept where all share it.
+    """
     answered = [outcome.answer.question for outcome in outcomes if outcome.answer is not None]
     if not answered:
         return {}
@@ -179,7 +207,9 @@ def _common(noted: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 def _raise_what_is_wrong(
     axes: tuple[Axis, ...], points: Sequence[tuple[int, ...]], outcomes: Sequence[Outcome]
 ) -> None:
-    """The error of all cells where it is one and the same; an option that applies in none; a name that nobody knows wherever it was said."""
+    """The error of all cells where it is one and the same; an option that applies in none; a name that nobody knows
+    wherever it was said.
+    """
     _raise_if_alike(outcomes, Exception)
     answered = [outcome for outcome in outcomes if outcome.answer is not None]
     for name, error in answered[0].left_out.items() if answered else ():
@@ -187,7 +217,9 @@ def _raise_what_is_wrong(
             raise error
     for number, each in enumerate(axes):
         for position in range(len(each.values) if each.varies else 0):
-            _raise_if_alike([outcome for at, outcome in zip(points, outcomes, strict=True) if at[number] == position], UnknownName)  # fmt: skip
+            _raise_if_alike(
+                [outcome for at, outcome in zip(points, outcomes, strict=True) if at[number] == position], UnknownName
+            )
 
 
 def _raise_if_alike(outcomes: Sequence[Outcome], kind: type[Exception]) -> None:

@@ -1,4 +1,6 @@
-"""Whose prices a comparison has: one provider's for all machines where one has them all, so that rows differ by their machines and not by the market."""
+"""Whose prices a comparison has: one provider's for all machines where one has them all, so that rows differ by
+their machines and not by the market.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,7 +16,9 @@ from tonnage.search.compare.axes import Axis
 from tonnage.spec import Cluster
 
 SAID = ("provider", "price_per_accelerator_hour")  # with one of these the user has said whose price it is
-ONE_PRICE = 1.25  # what an accelerator costs in the dearest cluster over the cheapest: beyond, two products, or accelerators that are paid for and not used
+# what an accelerator costs in the dearest cluster over the cheapest: beyond, two products, or accelerators that are
+# paid for and not used
+ONE_PRICE = 1.25
 OF_OFFERS = ("price_kind", "region", "exchange_rate")
 Machines = dict[str, dict[str, Cluster]]  # clusters by the name of their accelerator, each once by its own name
 
@@ -28,7 +32,9 @@ class Providers:
         self.is_dearer = False  # some machine costs less at another provider
 
     def choose(self, cells: Iterable[tuple[Cluster, Mapping[str, Any]]]) -> None:
-        """Choose the providers of these machines, each with the options of its cell: one for all cells that ask for the same kind of offer."""
+        """Choose the providers of these machines, each with the options of its cell: one for all cells that ask for
+        the same kind of offer.
+        """
         asked: dict[tuple[Any, ...], Machines] = {}
         for cluster, said in cells:
             machines = asked.setdefault(tuple(said.get(name) for name in OF_OFFERS), {})
@@ -57,7 +63,11 @@ class Providers:
         if not self.names:
             return ""
         if len(self.names) == 1:
-            return f"prices are of one provider that has every machine here: {self.names[0]}. Single machines may cost less elsewhere: `serve`, `train` and `plan` take the cheapest offer. --provider says another."
+            return (
+                f"prices are of one provider that has every machine here: {self.names[0]}. Single machines may "
+                "cost less elsewhere: `serve`, `train` and `plan` take the cheapest offer. --provider says "
+                "another."
+            )
         found: dict[str, dict[str, None]] = {}
         for (accelerator, *_), provider in self.chosen.items():
             found.setdefault(provider, {})[accelerator] = None
@@ -66,8 +76,9 @@ class Providers:
 
 
 class _Paid(Struct, frozen=True):
-    """What a cluster costs: USD of an hour of each accelerator that is used. `whole`: on machines as large as its nodes; `rented`: accelerators
-    that are paid for."""
+    """What a cluster costs: USD of an hour of each accelerator that is used. `whole`: on machines as large as its
+    nodes; `rented`: accelerators that are paid for.
+    """
 
     usd: float
     whole: bool
@@ -75,7 +86,9 @@ class _Paid(Struct, frozen=True):
 
 
 class _Market(Struct, frozen=True, eq=False):
-    """What the clusters of one accelerator cost: by provider, one entry for each cluster, None where it cannot be paid; `best`: the cheapest offer of each."""
+    """What the clusters of one accelerator cost: by provider, one entry for each cluster, None where it cannot be
+    paid; `best`: the cheapest offer of each.
+    """
 
     accelerator: str
     paid: dict[str, list[_Paid | None]]
@@ -83,7 +96,11 @@ class _Market(Struct, frozen=True, eq=False):
 
     def pairs(self, name: str) -> list[tuple[_Paid | None, _Paid]]:
         """What this provider asks for each cluster that anybody offers, and the cheapest offer."""
-        return [(own, best) for own, best in zip(self.paid.get(name, [None] * len(self.best)), self.best, strict=True) if best]  # fmt: skip
+        return [
+            (own, best)
+            for own, best in zip(self.paid.get(name, [None] * len(self.best)), self.best, strict=True)
+            if best
+        ]
 
     def held(self, name: str) -> list[tuple[_Paid, _Paid]]:
         """The same of the clusters that this provider's machines hold, as those of the cheapest offer do."""
@@ -95,14 +112,22 @@ class _Market(Struct, frozen=True, eq=False):
         return max(each, default=1) > ONE_PRICE * min(each, default=1)
 
     def has_all(self, name: str) -> bool:
-        """Whether this provider has every cluster, with no more accelerators that are paid for than others rent it with."""
-        least = [min((one.rented for one in column if one), default=0) for column in zip(*self.paid.values(), strict=True)]  # fmt: skip
+        """Whether this provider has every cluster, with no more accelerators that are paid for than others rent it
+        with.
+        """
+        least = [
+            min((one.rented for one in column if one), default=0) for column in zip(*self.paid.values(), strict=True)
+        ]
         fewest = [count for count, best in zip(least, self.best, strict=True) if best]
         held = self.held(name)
-        return len(held) == len(fewest) and all(own.rented <= count for (own, _), count in zip(held, fewest, strict=True))  # fmt: skip
+        return len(held) == len(fewest) and all(
+            own.rented <= count for (own, _), count in zip(held, fewest, strict=True)
+        )
 
 
-def _market(accelerator: str, clusters: Sequence[Cluster], kind: str | None, region: str | None, exchange: str | None) -> _Market | None:  # fmt: skip
+def _market(
+    accelerator: str, clusters: Sequence[Cluster], kind: str | None, region: str | None, exchange: str | None
+) -> _Market | None:
     """None where nobody sells it, or where the options say no offer: the cell says why."""
     try:
         rates = parse_rates(exchange, "exchange_rate") if exchange else None
@@ -118,8 +143,9 @@ def _market(accelerator: str, clusters: Sequence[Cluster], kind: str | None, reg
 
 
 def _provider_of_all(markets: Sequence[_Market]) -> str:
-    """The provider that has every machine, if possible at one price for each accelerator that is used; of several the cheapest, by the sum of what
-    an accelerator of each machine costs. Empty where there is none."""
+    """The provider that has every machine, if possible at one price for each accelerator that is used; of several
+    the cheapest, by the sum of what an accelerator of each machine costs. Empty where there is none.
+    """
 
     def score(name: str) -> tuple[bool, float, str]:
         usd = sum(own.usd for market in markets for own, _ in market.held(name))
@@ -130,8 +156,9 @@ def _provider_of_all(markets: Sequence[_Market]) -> str:
 
 
 def _provider(market: _Market) -> str:
-    """The provider whose machines hold most of the clusters, if possible at one price for each accelerator that is used; of those the cheapest, by the
-    mean of what each cluster costs over its cheapest offer."""
+    """The provider whose machines hold most of the clusters, if possible at one price for each accelerator that is
+    used; of those the cheapest, by the mean of what each cluster costs over its cheapest offer.
+    """
 
     def score(name: str) -> tuple[int, bool, float, str]:
         held = market.held(name)

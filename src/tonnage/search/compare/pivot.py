@@ -14,13 +14,41 @@ SHOWN = {
     "train": ("accelerators", "step_seconds", "mfu", "usd_per_billion_tokens", "run_seconds", "run_usd"),
 }
 IN_ROWS = {
-    "serve": ("accelerators", "needed_bytes", "requests_that_fit", "longest_context_tokens", "ttft_seconds", "tpot_seconds", "tokens_per_second",
-              "usd_per_hour", "usd_per_million_tokens"),
-    "train": ("accelerators", "needed_bytes", "step_seconds", "tokens_per_second", "mfu", "usd_per_hour", "usd_per_step", "usd_per_billion_tokens",
-              "run_seconds", "run_usd"),
-}  # fmt: skip
+    "serve": (
+        "accelerators",
+        "needed_bytes",
+        "requests_that_fit",
+        "longest_context_tokens",
+        "ttft_seconds",
+        "tpot_seconds",
+        "tokens_per_second",
+        "usd_per_hour",
+        "usd_per_million_tokens",
+    ),
+    "train": (
+        "accelerators",
+        "needed_bytes",
+        "step_seconds",
+        "tokens_per_second",
+        "mfu",
+        "usd_per_hour",
+        "usd_per_step",
+        "usd_per_billion_tokens",
+        "run_seconds",
+        "run_usd",
+    ),
+}
 # What changes speed and price, and may differ from cell to cell without being asked for.
-TAKEN = ("engine", "runtime", "precision", "concurrency", "input_tokens", "output_tokens", "sequence_length", "global_batch_size")  # fmt: skip
+TAKEN = (
+    "engine",
+    "runtime",
+    "precision",
+    "concurrency",
+    "input_tokens",
+    "output_tokens",
+    "sequence_length",
+    "global_batch_size",
+)
 UNSHOWN = (
     "reason",
     "verdict",
@@ -39,8 +67,9 @@ class Line(Struct, frozen=True, kw_only=True):
 
 
 class Pivot(Struct, frozen=True, kw_only=True):
-    """`down`: names of the axes whose values are lines; `across`: that of the columns, which `heads` names; `best`: cells with the best
-    key figure of their column."""
+    """`down`: names of the axes whose values are lines; `across`: that of the columns, which `heads` names; `best`:
+    cells with the best key figure of their column.
+    """
 
     down: tuple[str, ...]
     across: str
@@ -59,12 +88,22 @@ def pivot(made: Comparison) -> Pivot | None:
     for number, cell in enumerate(made.cells):
         found.setdefault(tuple(cell.at[axis] for axis in down), {})[cell.at[across]] = number
     columns = range(len(made.axes[across].values))
-    lines = [Line(labels=tuple(label(made, axis, [made.cells[n] for n in row.values()]) for axis in down), cells=tuple(row[each] for each in columns))
-             for row in found.values()]  # fmt: skip
+    lines = [
+        Line(
+            labels=tuple(label(made, axis, [made.cells[n] for n in row.values()]) for axis in down),
+            cells=tuple(row[each] for each in columns),
+        )
+        for row in found.values()
+    ]
     best = [number for each in columns for number in _best_each(made, [row[each] for row in found.values()])]
     heads = [label(made, across, [cell for cell in made.cells if cell.at[across] == each]) for each in columns]
-    return Pivot(down=tuple(made.axes[number].name for number in down), across=made.axes[across].name, heads=tuple(heads), lines=tuple(lines),
-                 best=frozenset(best))  # fmt: skip
+    return Pivot(
+        down=tuple(made.axes[number].name for number in down),
+        across=made.axes[across].name,
+        heads=tuple(heads),
+        lines=tuple(lines),
+        best=frozenset(best),
+    )
 
 
 def label(made: Comparison, number: int, cells: Sequence[Cell]) -> str:
@@ -93,7 +132,9 @@ def part_paid(row: Mapping[str, Any]) -> bool:
 
 
 def settings(made: Comparison) -> dict[str, Any]:
-    """What all cells that were answered have in common, beside figures; sizes of one, which split nothing, where they were asked for alone."""
+    """What all cells that were answered have in common, beside figures; sizes of one, which split nothing, where
+    they were asked for alone.
+    """
     answered = [cell.row for cell in made.cells if cell.row["needed_bytes"] is not None]
     vary = {axis.name for axis in made.axes if axis.varies}
     found = {}
@@ -108,8 +149,9 @@ def settings(made: Comparison) -> dict[str, Any]:
 
 
 def differing(made: Comparison) -> dict[str, list[tuple[Any, str]]]:
-    """What answers took that is not the same in all, though nobody asked for several: each value with the axis that brings it, if one does.
-    The usual value comes first, without."""
+    """What answers took that is not the same in all, though nobody asked for several: each value with the axis that
+    brings it, if one does. The usual value comes first, without.
+    """
     answered = [cell for cell in made.cells if cell.row["needed_bytes"] is not None]
     vary = {axis.name for axis in made.axes if axis.varies}
     found = {}
@@ -122,7 +164,9 @@ def differing(made: Comparison) -> dict[str, list[tuple[Any, str]]]:
 
 
 def _bringing(made: Comparison, answered: Sequence[Cell], name: str, value: Any) -> str:
-    """The values of an axis with which this is taken and without which it is not; nothing where no axis says it alone."""
+    """The values of an axis with which this is taken and without which it is not; nothing where no axis says it
+    alone.
+    """
     for number, axis in enumerate(made.axes):
         with_it = {cell.at[number] for cell in answered if cell.row[name] == value}
         without = {cell.at[number] for cell in answered if cell.row[name] != value}

@@ -1,4 +1,6 @@
-"""What would let it be more: changes that estimates advise just beyond the answer, with each of which the whole search is run again."""
+"""What would let it be more: changes that estimates advise just beyond the answer, with each of which the whole
+search is run again.
+"""
 
 from collections.abc import Iterable
 from typing import Any
@@ -28,8 +30,17 @@ def raises(case: Case, found: Found) -> list[dict[str, Any]]:
             continue
         if again.at is not None and again.at.value > (found.value or 0):
             said = {**move["change"], **other.said(again.at.value)}
-            made.append({"change": move["change"], "text": move["text"], "changes": move["changes"], "value": again.at.value, "options": said,
-                         "needed_bytes": again.at.needed, "limit": "memory" if found.limit.by == "engine" else again.limit.by})  # fmt: skip
+            made.append(
+                {
+                    "change": move["change"],
+                    "text": move["text"],
+                    "changes": move["changes"],
+                    "value": again.at.value,
+                    "options": said,
+                    "needed_bytes": again.at.needed,
+                    "limit": "memory" if found.limit.by == "engine" else again.limit.by,
+                }
+            )
     return _best(made)
 
 
@@ -53,7 +64,9 @@ def _moves(case: Case, found: Found) -> list[dict[str, Any]]:
 
 
 def _ahead(case: Case, found: Found) -> int:
-    """A value that does not fit, some way beyond the largest, so that a change that is asked for brings more than one step."""
+    """A value that does not fit, some way beyond the largest, so that a change that is asked for brings more than
+    one step.
+    """
     if found.beyond is not None and (found.at is None or found.limit.by == "service level"):
         return found.beyond.value
     if found.at is None:

@@ -18,9 +18,10 @@ LEAST = "the least that there is"
 
 
 class Maximum(Struct, frozen=True, kw_only=True, eq=False):
-    """`value`: the largest that fits for sure, None where not even the least does; `answer`: the estimate at it, or at the least. `to_dict()` is the
-    document. `model`, `beyond_model`: whose parameters these are, where models are what is looked for; `assumed`: options that nobody said, with
-    why they are what they are."""
+    """`value`: the largest that fits for sure, None where not even the least does; `answer`: the estimate at it, or
+    at the least. `to_dict()` is the document. `model`, `beyond_model`: whose parameters these are, where models are
+    what is looked for; `assumed`: options that nobody said, with why they are what they are.
+    """
 
     what: What
     found: Found
@@ -120,6 +121,11 @@ def of_case(case: Case, found: Found, advice: list[dict[str, Any]]) -> Maximum:
 def _tried(found: Outcome, model: str | None) -> dict[str, Any]:
     banded = found.needed is not None and found.low != found.high
     return {
-        "value": found.value, "needed_bytes": found.needed, "usable_bytes": found.usable, "band": [int(found.low), int(found.high)] if banded else None,
-        "fits": found.fits, "refused": found.refused.text if found.refused else None, "model": model,
-    }  # fmt: skip
+        "value": found.value,
+        "needed_bytes": found.needed,
+        "usable_bytes": found.usable,
+        "band": [int(found.low), int(found.high)] if banded else None,
+        "fits": found.fits,
+        "refused": found.refused.text if found.refused else None,
+        "model": model,
+    }

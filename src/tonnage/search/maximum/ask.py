@@ -30,9 +30,20 @@ NO_SERVING, NO_LOAD, NO_TRAINING, NO_RUN, NO_BILL = (
 )
 
 
-def serving_maximum(what: What, model: Model | None, cluster: Cluster, options: ServingOptions = NO_SERVING, load: LoadOptions = NO_LOAD,
-                    money: BillOptions = NO_BILL, *, reserve_bytes: int = 0, advise: bool = True) -> Maximum:  # fmt: skip
-    """The most of a served model. `model`: None where models are what is looked for; `advise`: with what would let it be more."""
+def serving_maximum(
+    what: What,
+    model: Model | None,
+    cluster: Cluster,
+    options: ServingOptions = NO_SERVING,
+    load: LoadOptions = NO_LOAD,
+    money: BillOptions = NO_BILL,
+    *,
+    reserve_bytes: int = 0,
+    advise: bool = True,
+) -> Maximum:
+    """The most of a served model. `model`: None where models are what is looked for; `advise`: with what would let
+    it be more.
+    """
     _check(what, model, options, load)
     if model is not None:
         return _maximum(ServingCase(what, model, cluster, options, load, money, reserve_bytes), advise=advise)
@@ -40,8 +51,17 @@ def serving_maximum(what: What, model: Model | None, cluster: Cluster, options: 
     return model_maximum(what, list(every()), question, advise=advise)
 
 
-def training_maximum(what: What, model: Model | None, cluster: Cluster, options: TrainingOptions = NO_TRAINING, run: RunOptions = NO_RUN,
-                     money: BillOptions = NO_BILL, *, reserve_bytes: int = 0, advise: bool = True) -> Maximum:  # fmt: skip
+def training_maximum(
+    what: What,
+    model: Model | None,
+    cluster: Cluster,
+    options: TrainingOptions = NO_TRAINING,
+    run: RunOptions = NO_RUN,
+    money: BillOptions = NO_BILL,
+    *,
+    reserve_bytes: int = 0,
+    advise: bool = True,
+) -> Maximum:
     """The most of a training run, as `serving_maximum`."""
     _check(what, model, options, run)
     if model is not None:
@@ -61,7 +81,8 @@ def _check(what: What, model: Model | None, *given: Struct) -> None:
         if (value := getattr(options, what.option, None)) is not None:
             flag = f"--{what.option.replace('_', '-')}"
             raise InvalidInput(
-                f"max {what.name} looks for {what.option}: leave out {flag}, or ask `tonnage {what.verb}` about it. Got {value:,}."
+                f"max {what.name} looks for {what.option}: leave out {flag}, or ask `tonnage {what.verb}` "
+                f"about it. Got {value:,}."
             )
     if what.option == "model" and model is not None:
         raise InvalidInput(

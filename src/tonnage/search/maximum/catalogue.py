@@ -34,8 +34,9 @@ FROZEN_BYTES = 0.5  # of a parameter of a base in 4 bits; one that is not quanti
 
 
 class ServedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
-    """With the context that was said, or one that a chat needs; in the precision that was said, or in each of those that `serve --for-my-machine`
-    searches, the widest first."""
+    """With the context that was said, or one that a chat needs; in the precision that was said, or in each of those
+    that `serve --for-my-machine` searches, the widest first.
+    """
 
     cluster: Cluster
     options: ServingOptions
@@ -112,7 +113,9 @@ class TrainedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
         return {}
 
     def is_too_large(self, case: Case, value: int) -> bool:
-        """Weights as they are updated and states of the optimizer, or the base that adapters are beside, kept once by all together."""
+        """Weights as they are updated and states of the optimizer, or the base that adapters are beside, kept once
+        by all together.
+        """
         if any(getattr(self.options, f"offload_{what}") not in (None, "none") for what in ("optimizer", "parameters")):
             return False
         plan = case.plan(value)
@@ -144,7 +147,9 @@ class TrainedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def _widest_first(model: Model) -> list[str | None]:
-    """The precisions of `serve --for-my-machine`, by the bytes of this model's weights; those that it cannot be stored in come last."""
+    """The precisions of `serve --for-my-machine`, by the bytes of this model's weights; those that it cannot be
+    stored in come last.
+    """
 
     def size(weights: str | None) -> float:
         try:

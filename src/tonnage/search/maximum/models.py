@@ -25,7 +25,9 @@ class Question(Protocol):
     """What every model is asked."""
 
     def cases(self, model: Model) -> Iterable[tuple[Case, int]]:
-        """Cases of the model, the one that is wanted most first, and the value that each is estimated at; TonnageError where the question is none of it."""
+        """Cases of the model, the one that is wanted most first, and the value that each is estimated at;
+        TonnageError where the question is none of it.
+        """
         ...
 
     def chosen(self, case: Case) -> dict[str, str]:
@@ -72,7 +74,8 @@ class Tried(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Ranked(Struct, frozen=True, kw_only=True, eq=False):
-    """`largest`: the model with most parameters that fits; `beyond`: the next larger one that does not, or the smallest where none fits.
+    """`largest`: the model with most parameters that fits; `beyond`: the next larger one that does not, or the smallest
+    where none fits.
     `refused`: models that are larger than the answer and that no estimate takes with these options."""
 
     largest: Tried | None
@@ -81,7 +84,9 @@ class Ranked(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def largest_model(models: Models, question: Question) -> Ranked:
-    """From the largest on until one fits, for parameters do not order memory: every larger one was estimated, or its weights alone are too much."""
+    """From the largest on until one fits, for parameters do not order memory: every larger one was estimated, or its
+    weights alone are too much.
+    """
     ranked = sorted(models, key=lambda each: (-each[2].num_parameters(), each[0]))
     refused, last = 0, None
     for place, (name, _, model) in enumerate(ranked):
@@ -98,7 +103,9 @@ def largest_model(models: Models, question: Question) -> Ranked:
 
 
 def some_model(models: Models, question: Question) -> Tried | None:
-    """A large one that fits, found by halving and among the next larger ones: it is estimated, but a larger one may fit too."""
+    """A large one that fits, found by halving and among the next larger ones: it is estimated, but a larger one may
+    fit too.
+    """
     ranked = sorted(models, key=lambda each: each[2].num_parameters())
     low, high, found = -1, len(ranked), None
     while high - low > 1:
@@ -119,8 +126,9 @@ def _fitting(named: tuple[str, str, Model], question: Question) -> Tried | None:
 
 
 def _tried(name: str, model: Model, question: Question, *, whole: bool = False) -> Tried | None:
-    """The first case that fits, else the one that needs least. None where the weights of all are too much, unless `whole` asks for the estimate
-    all the same."""
+    """The first case that fits, else the one that needs least. None where the weights of all are too much, unless
+    `whole` asks for the estimate all the same.
+    """
     best: Tried | None = None
     refused: list[TonnageError] = []
     for case, value in question.cases(model):
@@ -160,14 +168,23 @@ def model_maximum(what: What, models: Models, question: Question, *, advise: boo
     if shown is None:  # every model fits, or the catalogue is empty
         raise ValueError("no model of the catalogue was estimated")
     at, beyond = (tried.sized if tried else None for tried in (ranked.largest, ranked.beyond))
-    skipped = f"{counted(ranked.refused, 'larger models')} of the catalogue are left out: no estimate takes them with these options, or they were made for fewer tokens."
+    skipped = (
+        f"{counted(ranked.refused, 'larger models')} of the catalogue are left out: no estimate takes them with "
+        "these options, or they were made for fewer tokens."
+    )
     chosen = question.chosen(shown.case)
     assumed = {**question.assumed, **dict.fromkeys(chosen, WIDEST if ranked.largest else NARROWEST)}
     return Maximum(
-        what=what, found=Found(limit=_limit(ranked), at=at, beyond=beyond), answer=shown.case.answer(shown.outcome.value), options=chosen, assumed=assumed,
+        what=what,
+        found=Found(limit=_limit(ranked), at=at, beyond=beyond),
+        answer=shown.case.answer(shown.outcome.value),
+        options=chosen,
+        assumed=assumed,
         advice=tuple(_raises(models, question, ranked.largest)) if advise and ranked.beyond else (),
-        model=ranked.largest.name if ranked.largest else None, beyond_model=ranked.beyond.name if ranked.beyond else None, warnings=(skipped,) if ranked.refused else (),
-    )  # fmt: skip
+        model=ranked.largest.name if ranked.largest else None,
+        beyond_model=ranked.beyond.name if ranked.beyond else None,
+        warnings=(skipped,) if ranked.refused else (),
+    )
 
 
 def _raises(models: Models, question: Question, now: Tried | None) -> Iterable[dict[str, Any]]:
@@ -179,8 +196,16 @@ def _raises(models: Models, question: Question, now: Tried | None) -> Iterable[d
         except TonnageError:
             continue
         if found is not None and found.parameters > least:
-            yield {"change": change, "text": flags(change), "changes": kind, "value": found.parameters, "model": found.name, "options": change,
-                   "needed_bytes": found.outcome.needed, "limit": "memory"}  # fmt: skip
+            yield {
+                "change": change,
+                "text": flags(change),
+                "changes": kind,
+                "value": found.parameters,
+                "model": found.name,
+                "options": change,
+                "needed_bytes": found.outcome.needed,
+                "limit": "memory",
+            }
 
 
 def _limit(ranked: Ranked) -> Limit:
@@ -194,5 +219,9 @@ def _limit(ranked: Ranked) -> Limit:
         ", at most {} in the error band,".format(human(found.high, "bytes")) if found.high > (found.needed or 0) else ""
     )
     where = f" ({at})" if (at := ranked.beyond.case.where(found.value)) else ""
-    return Limit(by="memory", text=f"{name}, {which}, needs {human(found.needed or 0, 'bytes')}{high} of the {human(found.usable, 'bytes')} that are "
-                                   f"usable{where}")  # fmt: skip
+    return Limit(
+        by="memory",
+        text=f"{name}, {which}, needs {human(found.needed or 0, 'bytes')}{high} of the "
+        f"{human(found.usable, 'bytes')} that are "
+        f"usable{where}",
+    )

@@ -6,7 +6,8 @@ from msgspec import Struct
 
 from tonnage.kernel.errors import TonnageError
 
-# What keeps a value from being larger. model: what the model was made for, or has; engine: what it runs at once; rule: sizes that
+# What keeps a value from being larger. model: what the model was made for, or has; engine: what it runs at once; rule:
+# sizes that
 # do not go together; options: another option that was given; nothing: no limit was found.
 By = Literal["memory", "service level", "model", "engine", "rule", "options", "nothing"]
 REFUSED = float("inf")
@@ -20,8 +21,9 @@ class Limit(Struct, frozen=True, kw_only=True):
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """`low`, `high`: ends of the error band, or twice what is needed where there is none. `refused`: why the value is none, however much memory there
-    is; `error`: the same where an estimate said so."""
+    """`low`, `high`: ends of the error band, or twice what is needed where there is none. `refused`: why the value
+    is none, however much memory there is; `error`: the same where an estimate said so.
+    """
 
     value: int
     needed: int | None = None

@@ -1,4 +1,6 @@
-"""What keeps users from being served that memory would hold: an engine that runs no more at once, and limits on what they wait."""
+"""What keeps users from being served that memory would hold: an engine that runs no more at once, and limits on what
+they wait.
+"""
 
 from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question
@@ -35,9 +37,17 @@ def is_limited(load: LoadOptions) -> bool:
 
 
 def too_slow(
-    model: Model, cluster: Cluster, plan: ServingPlan, made: ServingMemory, usable: int, options: ServingOptions, load: LoadOptions
-) -> Limit | None:  # fmt: skip
-    """The limit that this load does not keep within, or that it is never answered; MissingDatum where nobody knows the times."""
+    model: Model,
+    cluster: Cluster,
+    plan: ServingPlan,
+    made: ServingMemory,
+    usable: int,
+    options: ServingOptions,
+    load: LoadOptions,
+) -> Limit | None:
+    """The limit that this load does not keep within, or that it is never answered; MissingDatum where nobody knows
+    the times.
+    """
     wanted = asked(plan, options, load, lengths(model, options, load), Question())
     replica = replica_of(model, plan, cluster, made, usable, wanted.load)
     if not replica.clock.knows_prompts:

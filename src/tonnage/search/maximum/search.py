@@ -1,4 +1,6 @@
-"""The search of one case: the largest value that fits for sure, the next one that does not, and what stands in between."""
+"""The search of one case: the largest value that fits for sure, the next one that does not, and what stands in
+between.
+"""
 
 from bisect import bisect_right
 from collections.abc import Callable
@@ -13,8 +15,10 @@ from tonnage.search.maximum.serving import ServingCase
 
 
 class Found(Struct, frozen=True, kw_only=True):
-    """`at`: the largest value that fits, `beyond`: the next one, None where there is none. `by_memory`: the largest that memory alone would let be,
-    where something else binds; `perhaps`: the largest that is inside the error band; `by_estimate`: the largest that fits by the estimate itself."""
+    """`at`: the largest value that fits, `beyond`: the next one, None where there is none. `by_memory`: the largest
+    that memory alone would let be, where something else binds; `perhaps`: the largest that is inside the error band;
+    `by_estimate`: the largest that fits by the estimate itself.
+    """
 
     limit: Limit
     at: Outcome | None = None
@@ -29,7 +33,9 @@ class Found(Struct, frozen=True, kw_only=True):
 
 
 def search(case: Case, *, quick: bool = False) -> Found:
-    """An error of the least value is the user's: no other value would mend it. `quick`: the value and what binds it alone."""
+    """An error of the least value is the user's: no other value would mend it. `quick`: the value and what binds it
+    alone.
+    """
     values = case.values
     first = case.ask(values[0])
     if first.error is not None:
@@ -39,7 +45,12 @@ def search(case: Case, *, quick: bool = False) -> Found:
     reached = largest(values, lambda value: case.ask(value).surely_over, look_beyond=case.uneven and not quick)
     if reached is None:
         perhaps, by_estimate = (None, None) if quick else _in_band(case, first, None, capped)
-        return Found(limit=first.refused or Limit(by="memory", text=_short(case, first)), beyond=first, perhaps=perhaps, by_estimate=by_estimate)  # fmt: skip
+        return Found(
+            limit=first.refused or Limit(by="memory", text=_short(case, first)),
+            beyond=first,
+            perhaps=perhaps,
+            by_estimate=by_estimate,
+        )
     place = min(reached, capped) if capped >= 0 else reached
     if case.ask(values[place]).fits is not True:  # it holds again beyond
         place = largest(values[: place + 1], lambda value: case.ask(value).surely_over) or 0
@@ -91,8 +102,9 @@ def _by_memory(case: Case, limit: Limit) -> int | None:
 
 
 def _in_band(case: Case, found: Outcome, place: int | None, capped: int) -> tuple[int | None, int | None]:
-    """The largest value that is not too large for sure, and the largest by the estimate itself; None where no error band is known, or it is
-    none of use."""
+    """The largest value that is not too large for sure, and the largest by the estimate itself; None where no error
+    band is known, or it is none of use.
+    """
     if found.low == found.high:
         return None, None
     perhaps = _largest_by(case, lambda outcome: outcome.perhaps_over, place, capped)

@@ -34,10 +34,22 @@ LAYERS = ("layers_on_accelerator", "expert_layers_on_host")  # llama.cpp's
 
 
 class ServingCase:
-    """A served model; what was not said is as `serve` has it. `runs_all`: the engine is told to run all users at once."""
+    """A served model; what was not said is as `serve` has it. `runs_all`: the engine is told to run all users at
+    once.
+    """
 
-    def __init__(self, what: What, model: Model, cluster: Cluster, options: ServingOptions, load: LoadOptions, money: BillOptions,
-                 reserve_bytes: int, *, runs_all: bool = False):  # fmt: skip
+    def __init__(
+        self,
+        what: What,
+        model: Model,
+        cluster: Cluster,
+        options: ServingOptions,
+        load: LoadOptions,
+        money: BillOptions,
+        reserve_bytes: int,
+        *,
+        runs_all: bool = False,
+    ):
         if model.family == "tensors":
             raise needs_family(model, "the memory of serving")
         self.what, self.model, self.cluster, self.money, self.reserve = what, model, cluster, money, reserve_bytes
@@ -57,7 +69,8 @@ class ServingCase:
         for name in ("request_rate", "trace") if self.what.option == "concurrency" else ():
             if getattr(load, name) is not None:
                 raise InvalidInput(
-                    f"max users is of users who wait for their answers, and {name} has requests that come by themselves: leave out {name}."
+                    f"max users is of users who wait for their answers, and {name} has requests that come by "
+                    f"themselves: leave out {name}."
                 )
 
     def _with_answers(self, load: LoadOptions) -> LoadOptions:

@@ -35,8 +35,16 @@ METHODS = {"lora_rank": ("lora", "dora", "qlora"), "trainable_layers": ("freeze"
 class TrainingCase:
     """A training run; what was not said is as `train` has it."""
 
-    def __init__(self, what: What, model: Model, cluster: Cluster, options: TrainingOptions, run: RunOptions, money: BillOptions,
-                 reserve_bytes: int):  # fmt: skip
+    def __init__(
+        self,
+        what: What,
+        model: Model,
+        cluster: Cluster,
+        options: TrainingOptions,
+        run: RunOptions,
+        money: BillOptions,
+        reserve_bytes: int,
+    ):
         if model.family == "tensors":
             raise needs_family(model, "the memory of training")
         self.what, self.model, self.cluster = what, model, cluster
@@ -92,7 +100,8 @@ class TrainingCase:
         plan = self.plan(None if self.options.num_microbatches else 1)
         if self.options.num_microbatches:
             raise InvalidInput(
-                f"global_batch_size {total:,} and num_microbatches {self.options.num_microbatches:,} leave one micro-batch, {plan.micro_batch_size:,}: "
+                f"global_batch_size {total:,} and num_microbatches {self.options.num_microbatches:,} leave "
+                f"one micro-batch, {plan.micro_batch_size:,}: "
                 "leave one of them out."
             )
         each = total // plan.data_parallel_size

@@ -1,4 +1,6 @@
-"""Host memory as a choice: what of a job must stay there for the rest to fit, asked of the estimator until it does, with the time that this takes."""
+"""Host memory as a choice: what of a job must stay there for the rest to fit, asked of the estimator until it does,
+with the time that this takes.
+"""
 
 from collections.abc import Iterator
 from math import ceil
@@ -27,7 +29,9 @@ STEP = 64 * MIB
 def served_from_host(
     model: Model, kind: Kind, width: int, options: ServingOptions, load: LoadOptions, plain: Answer
 ) -> tuple[Answer, ServingOptions, int] | None:
-    """The same replica with as much of its weights in host memory as must be, and bytes of each rank there; None: host memory does not help."""
+    """The same replica with as much of its weights in host memory as must be, and bytes of each rank there; None:
+    host memory does not help.
+    """
     if kind.accelerator.host_link is None:
         return None
     room = (kind.node.host_memory_bytes or 0) // kind.node.accelerators
@@ -50,7 +54,9 @@ def served_from_host(
 def _layers_on_host(
     model: Model, kind: Kind, width: int, options: ServingOptions, load: LoadOptions, room: int
 ) -> tuple[Answer, ServingOptions, int] | None:
-    """llama.cpp: the most layers on the accelerators that fit there (-ngl). Without the host's bandwidth nobody knows the time."""
+    """llama.cpp: the most layers on the accelerators that fit there (-ngl). Without the host's bandwidth nobody
+    knows the time.
+    """
     low, high, best = 0, model.num_layers + 1, None
     while low < high:
         middle = (low + high + 1) // 2
@@ -78,7 +84,9 @@ ON_HOST = {
 def trained_with_host(
     model: Model, kind: Kind, cluster: Cluster, options: TrainingOptions
 ) -> Iterator[tuple[TrainingOptions, str]]:
-    """The training run with more and more of it away from the accelerators, as far as its runtime has that and the rest fits; and what is away."""
+    """The training run with more and more of it away from the accelerators, as far as its runtime has that and the
+    rest fits; and what is away.
+    """
     for name, away in ON_HOST.items():
         said = replace(options, **away)
         try:

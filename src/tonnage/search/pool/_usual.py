@@ -1,4 +1,6 @@
-"""What every served model of a pool is asked with: requests as long as `tonnage plan --serve` takes them, and a model that makes tokens."""
+"""What every served model of a pool is asked with: requests as long as `tonnage plan --serve` takes them, and a
+model that makes tokens.
+"""
 
 from typing import Any
 

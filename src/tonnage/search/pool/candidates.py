@@ -1,4 +1,6 @@
-"""Configurations of one replica on the nodes of a pool: what each answers at most, by the same verdict as `tonnage serve`, and why others do not."""
+"""Configurations of one replica on the nodes of a pool: what each answers at most, by the same verdict as `tonnage
+serve`, and why others do not.
+"""
 
 from collections.abc import Callable
 from math import ceil, inf
@@ -21,8 +23,9 @@ MARGIN = 1e-6  # of an optimum that a second program keeps
 
 
 class Candidate(Struct, frozen=True, kw_only=True, eq=False):
-    """A configuration of one replica: `width` accelerators of a kind. `capacity`: requests a second, or users, within the limits; `requests`: that
-    run at once then, with `needed` bytes of each accelerator."""
+    """A configuration of one replica: `width` accelerators of a kind. `capacity`: requests a second, or users,
+    within the limits; `requests`: that run at once then, with `needed` bytes of each accelerator.
+    """
 
     kind: Kind
     width: int
@@ -72,7 +75,9 @@ class Level(Struct, frozen=True, kw_only=True):
 
 
 class Refusal(Struct, frozen=True, kw_only=True, eq=False):
-    """Why a configuration is none: `over` bytes too much of an accelerator, or a limit that one request alone does not keep, or a rule."""
+    """Why a configuration is none: `over` bytes too much of an accelerator, or a limit that one request alone does
+    not keep, or a rule.
+    """
 
     kind: Kind
     width: int
@@ -164,8 +169,17 @@ def _candidate(
     if not capacity or not requests:
         why = "no load is within the service level" if asked.ttft or asked.tpot else "its times are not known"
         return Refusal(kind=kind, width=width, why=why)
-    return Candidate(kind=kind, width=width, options=said, capacity=capacity if demand.is_open else float(requests), answer=answer, model=model,
-                     on_host=on_host, requests=requests, needed=at.needed_bytes)  # fmt: skip
+    return Candidate(
+        kind=kind,
+        width=width,
+        options=said,
+        capacity=capacity if demand.is_open else float(requests),
+        answer=answer,
+        model=model,
+        on_host=on_host,
+        requests=requests,
+        needed=at.needed_bytes,
+    )
 
 
 def _asked_again(model: Model, kind: Kind, said: ServingOptions, load: LoadOptions, width: int = 0) -> Answer:
@@ -174,7 +188,9 @@ def _asked_again(model: Model, kind: Kind, said: ServingOptions, load: LoadOptio
 
 
 def _capacity(answer: Answer, demand: Demand) -> float:
-    """What one replica answers at most, within the limits where there are any. Users: no more than memory holds, each at the whole context."""
+    """What one replica answers at most, within the limits where there are any. Users: no more than memory holds,
+    each at the whole context.
+    """
     figures = answer.serving
     limited = "rate_at_service_level" if demand.is_open else "users_at_service_level"
     plain = "largest_rate" if demand.is_open else "concurrency"
@@ -192,7 +208,8 @@ def _room(answer: Answer) -> float:
 def _held(
     model: Model, kind: Kind, said: ServingOptions, asked: LoadOptions, capacity: float, one: Answer, demand: Demand
 ) -> tuple[int, Answer]:
-    """The requests that run at once at this capacity, and the answer of `serve` for so many users: the most of them that it agrees to.
+    """The requests that run at once at this capacity, and the answer of `serve` for so many users: the most of them
+    that it agrees to.
 
     Of a rate: as many as the steady state has, as far as memory holds them at the whole context; the others wait.
     """
@@ -207,7 +224,9 @@ def _held(
 def at_rate(
     model: Model, kind: Kind, width: int, said: ServingOptions, load: LoadOptions, answer: Answer
 ) -> tuple[int, Answer]:
-    """The requests that run at once at the rate of an answer, as far as memory holds them, and what `serve` says of so many users."""
+    """The requests that run at once at the rate of an answer, as far as memory holds them, and what `serve` says of
+    so many users.
+    """
     running = answer.serving.get("running")
     most = int(min(max(ceil(running.value if running is not None else 1), 1), max(_room(answer), 1)))
     users = replace(load, request_rate=None, burstiness=None, ttft=None, tpot=None, percentile=None)
@@ -217,7 +236,9 @@ def at_rate(
 
 
 def most_users(at: Callable[[int], Answer], most: int, one: Answer) -> tuple[int, Answer]:
-    """The most users, and the answer for them, that `serve` says are held and answered as asked: all, or found by halving."""
+    """The most users, and the answer for them, that `serve` says are held and answered as asked: all, or found by
+    halving.
+    """
     low, high, best = 0, most + 1, one
     middle = most
     while high - low > 1:
@@ -234,7 +255,9 @@ def most_users(at: Callable[[int], Answer], most: int, one: Answer) -> tuple[int
 
 
 def nearest(refused: list[Refusal]) -> Refusal | None:
-    """The configuration that came nearest: one that misses a limit least, then one that lacks the fewest bytes in all."""
+    """The configuration that came nearest: one that misses a limit least, then one that lacks the fewest bytes in
+    all.
+    """
     levels = [each for each in refused if each.level is not None]
     if levels:
         return min(levels, key=lambda each: each.level.nearness if each.level else inf)

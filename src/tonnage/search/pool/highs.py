@@ -33,8 +33,9 @@ def highspy() -> Any:
 
 @cache
 def _print_banner_nowhere() -> None:
-    """Construct the first solver of this process without its banner: HiGHS 1.16 prints it to file descriptor 1 before any option can
-    be set, and there our JSON document or the messages of MCP go."""
+    """Construct the first solver of this process without its banner: HiGHS 1.16 prints it to file descriptor 1
+    before any option can be set, and there our JSON document or the messages of MCP go.
+    """
     import highspy as solver
 
     with _stdout_discarded():
@@ -66,7 +67,9 @@ class OutOfTimeError(Exception):
 
 
 class Solved(Struct, frozen=True, eq=False, kw_only=True):
-    """What one program gave. `values`: None where there is no solution, or none was found in time; `proven`: nothing better is possible."""
+    """What one program gave. `values`: None where there is no solution, or none was found in time; `proven`: nothing
+    better is possible.
+    """
 
     values: np.ndarray | None
     objective: float
@@ -112,10 +115,14 @@ class Effort:
         known = (
             ""
             if bound is None
-            else f" What is proven so far: no placement is below {human(bound, 'seconds')} ({what.removeprefix('seconds of ')})."
+            else (
+                f" What is proven so far: no placement is below {human(bound, 'seconds')} "
+                f"({what.removeprefix('seconds of ')})."
+            )
         )
         return MissingDatum(
-            f"nothing was found within time_limit, {self.limit:g} seconds: it may fit or not.{known} Give a longer --time-limit."
+            f"nothing was found within time_limit, {self.limit:g} seconds: it may fit or not.{known} Give a "
+            "longer --time-limit."
         )
 
     @property
@@ -124,7 +131,9 @@ class Effort:
 
 
 class Program:
-    """Minimise the sum of costs over columns, each between its bounds, while every row stays between its two numbers."""
+    """Minimise the sum of costs over columns, each between its bounds, while every row stays between its two
+    numbers.
+    """
 
     def __init__(self) -> None:
         self.costs: list[float] = []
@@ -159,8 +168,13 @@ class Program:
         scale = (
             max((abs(cost) for cost in self.costs), default=0.0) or 1.0
         )  # tolerances of a solver are those of numbers about 1
-        for name, value in (("output_flag", False), ("mip_rel_gap", effort.gap), ("mip_abs_gap", NO_GAP), ("threads", 1),
-                            ("time_limit", max(effort.left, 1e-3))):  # fmt: skip
+        for name, value in (
+            ("output_flag", False),
+            ("mip_rel_gap", effort.gap),
+            ("mip_abs_gap", NO_GAP),
+            ("threads", 1),
+            ("time_limit", max(effort.left, 1e-3)),
+        ):
             solver.setOptionValue(name, value)
         solver.passModel(self._model(h, scale))
         solver.run()

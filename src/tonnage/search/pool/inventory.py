@@ -21,7 +21,9 @@ ENDINGS = (".yaml", ".yml", ".json", ".toml")
 
 
 class Held(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What others hold and keep: whole accelerators, or `memory` of each of them. `node`: of a group the node that is meant, None: every one."""
+    """What others hold and keep: whole accelerators, or `memory` of each of them. `node`: of a group the node that
+    is meant, None: every one.
+    """
 
     accelerators: int
     job: str = ""
@@ -30,8 +32,11 @@ class Held(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class NodeForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Equal nodes. `count`: accelerators of each; `inside`, `outside`: bytes a second of an accelerator in one direction, None: the catalogue's;
-    `price`: US dollars of an accelerator and hour, None: the cheapest offer known; `free_memory`: of each accelerator, None: all of it."""
+    """Equal nodes. `count`: accelerators of each; `inside`, `outside`: bytes a second of an accelerator in one
+    direction, None: the catalogue's;
+    `price`: US dollars of an accelerator and hour, None: the cheapest offer known; `free_memory`: of each
+    accelerator, None: all of it.
+    """
 
     name: str
     accelerator: str
@@ -46,8 +51,10 @@ class NodeForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Job(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A job to place. `options`: as of `tonnage train` or `tonnage serve`; `accelerators`: of a replica, one number or those to choose from;
-    `runs_on`: the nodes on which its replicas run now; `shares`: a replica on one accelerator may have others beside it, as far as memory goes;
+    """A job to place. `options`: as of `tonnage train` or `tonnage serve`; `accelerators`: of a replica, one number or
+    those to choose from;
+    `runs_on`: the nodes on which its replicas run now; `shares`: a replica on one accelerator may have others beside
+    it, as far as memory goes;
     `offload`: host memory may be used where that makes it fit."""
 
     name: str
@@ -86,7 +93,8 @@ def inventory_of(fields: Any, where: str = "inventory") -> Inventory:
         return fields
     if not isinstance(fields, Mapping) or not fields.get("nodes"):
         raise InvalidInput(
-            f"{where} has no nodes: list at least one, such as {{name: a, accelerator: H100-SXM-80GB, count: 8}}. Got {shown(fields, 60)}."
+            f"{where} has no nodes: list at least one, such as {{name: a, accelerator: H100-SXM-80GB, count: "
+            f"8}}. Got {shown(fields, 60)}."
         )
     _check_names(fields, Inventory, where)
     listed = {key: value for key in ("nodes", "spare", "jobs") if isinstance(value := fields.get(key), list | tuple)}
@@ -173,7 +181,8 @@ def _check_node(form: NodeForm, where: str) -> None:
         free, whole = bytes_of(form.free_memory, f"{where}.free_memory"), chip.memory.usable_bytes
         if not 0 < free <= whole:
             raise InvalidInput(
-                f"{where}.free_memory must be above 0 and at most the {human(whole, 'bytes')} that {chip.name} has. Got {shown(form.free_memory)}."
+                f"{where}.free_memory must be above 0 and at most the {human(whole, 'bytes')} that "
+                f"{chip.name} has. Got {shown(form.free_memory)}."
             )
     if form.host_memory is not None:
         bytes_of(form.host_memory, f"{where}.host_memory")
@@ -187,7 +196,8 @@ def _check_held(held: Held, form: NodeForm, names: set[str], where: str) -> None
         raise InvalidInput(f"{where}.node: {unknown('node', held.node, node_names(form))}")
     if not 1 <= held.accelerators <= form.count:
         raise InvalidInput(
-            f"{where}.accelerators must be from 1 to the {counted(form.count, 'accelerators')} of the node. Got {held.accelerators}."
+            f"{where}.accelerators must be from 1 to the {counted(form.count, 'accelerators')} of the node. "
+            f"Got {held.accelerators}."
         )
     if held.memory is not None and bytes_of(held.memory, f"{where}.memory") <= 0:
         raise InvalidInput(f"{where}.memory must be above 0. Got {shown(held.memory)}.")

@@ -1,4 +1,6 @@
-"""What a job of an inventory can run on: of every kind of accelerators the fewest that hold it, as the estimator has it."""
+"""What a job of an inventory can run on: of every kind of accelerators the fewest that hold it, as the estimator has
+it.
+"""
 
 from collections.abc import Mapping
 from math import ceil
@@ -37,8 +39,9 @@ OF_PLACES = ("reserve_bytes",)  # what the inventory says of nodes, and no job d
 
 
 class Way(Struct, frozen=True, kw_only=True, eq=False):
-    """One way to run a replica of a job: `width` accelerators of each of `parts` parts of a kind. `bytes`: of each accelerator; `copied`: of its
-    weights or checkpoint where it moves; `host`: of each accelerator's in host memory."""
+    """One way to run a replica of a job: `width` accelerators of each of `parts` parts of a kind. `bytes`: of each
+    accelerator; `copied`: of its weights or checkpoint where it moves; `host`: of each accelerator's in host memory.
+    """
 
     kind: Kind
     width: int
@@ -168,7 +171,10 @@ def _served(
             refused.append(
                 (
                     needed - taken,
-                    f"{what}: needs {human(needed, 'bytes')}, and gpu_memory_utilization {share:g} is {human(taken, 'bytes')}",
+                    (
+                        f"{what}: needs {human(needed, 'bytes')}, and gpu_memory_utilization {share:g} is "
+                        f"{human(taken, 'bytes')}"
+                    ),
                 )
             )
             return None
@@ -178,12 +184,21 @@ def _served(
         return None
     weights = next((part.value for part in answer.memory.children if part.name == "weights"), 0.0)
     rate = answer.serving.get("tokens_per_second")
-    return Way(kind=kind, width=width, needed=needed, copied=weights * width, host=host, offload=note,
-               tokens_per_second=None if rate is None else float(rate.value))  # fmt: skip
+    return Way(
+        kind=kind,
+        width=width,
+        needed=needed,
+        copied=weights * width,
+        host=host,
+        offload=note,
+        tokens_per_second=None if rate is None else float(rate.value),
+    )
 
 
 def _unserved(answer: Answer, what: str, width: int) -> tuple[float, str] | None:
-    """Why an answer is no way to run the job, and how near it came: bytes that lack, or of a limit that is missed less than one."""
+    """Why an answer is no way to run the job, and how near it came: bytes that lack, or of a limit that is missed
+    less than one.
+    """
     if answer.fits is False:
         needed, usable = answer.needed_bytes, answer.usable_bytes
         return (needed - usable) * width, _lacks(what, needed, usable)
@@ -205,7 +220,8 @@ def _trained(
     said, run = options
     if run.stray:
         raise InvalidInput(
-            f"options.{run.stray} is of a whole run, which needs a length: give tokens, epochs with dataset_tokens, or max_steps."
+            f"options.{run.stray} is of a whole run, which needs a length: give tokens, epochs with "
+            "dataset_tokens, or max_steps."
         )
     plan = training_plan(model, cluster, said, Question())
     needed = float(training_memory(model, plan, cluster).needed)
@@ -223,16 +239,27 @@ def _trained(
                 if answer.host is not None and note
                 else 0
             )
-            return Way(kind=kind, width=cluster.accelerators_per_node, parts=cluster.num_nodes, needed=answer.needed_bytes, host=host, offload=note,
-                       copied=float(checkpoint_bytes(model, plan).value), seconds=step,
-                       tokens_per_second=plan.tokens_per_step / step if step else None)  # fmt: skip
+            return Way(
+                kind=kind,
+                width=cluster.accelerators_per_node,
+                parts=cluster.num_nodes,
+                needed=answer.needed_bytes,
+                host=host,
+                offload=note,
+                copied=float(checkpoint_bytes(model, plan).value),
+                seconds=step,
+                tokens_per_second=plan.tokens_per_step / step if step else None,
+            )
         miss = 0.0, f"{what}: {why}"
     refused.append(miss)
     return None
 
 
 def _lacks(what: str, needed: float, free: float) -> str:
-    return f"{what}: needs {human(needed, 'bytes')} of {human(free, 'bytes')} on each, short by {human(needed - free, 'bytes')}"
+    return (
+        f"{what}: needs {human(needed, 'bytes')} of {human(free, 'bytes')} on each, short by "
+        f"{human(needed - free, 'bytes')}"
+    )
 
 
 def _host_lacks(answer: Answer, kind: Kind, note: str) -> str:

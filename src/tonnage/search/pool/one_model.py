@@ -30,21 +30,31 @@ NO_SERVING, NO_LOAD, NO_TRAINING = ServingOptions(), LoadOptions(), TrainingOpti
 
 
 def serve_pipeline(
-    pool: Pool, model: Model, options: ServingOptions = NO_SERVING, load: LoadOptions = NO_LOAD, *, effort: Effort,
-    objective: str = "throughput", offload: bool = False, stages: int | None = None,
-) -> Placement:  # fmt: skip
+    pool: Pool,
+    model: Model,
+    options: ServingOptions = NO_SERVING,
+    load: LoadOptions = NO_LOAD,
+    *,
+    effort: Effort,
+    objective: str = "throughput",
+    offload: bool = False,
+    stages: int | None = None,
+) -> Placement:
     """The layers of one served model over all kinds of accelerators."""
     if objective not in OBJECTIVES:
         raise unknown("objective", objective, OBJECTIVES)
     if load.request_rate is not None:
         raise InvalidInput(
-            f"request_rate: a pipeline over unlike accelerators is placed for users: give concurrency. Got {load.request_rate:g}."
+            "request_rate: a pipeline over unlike accelerators is placed for users: give concurrency. Got "
+            f"{load.request_rate:g}."
         )
     options, load, lengths = usual(model, options, load)
     stages = _stages(stages, options.pipeline_parallel_size)
     said = options.tensor_parallel_size
-    shapes, refused = _shapes([said] if said else powers(max(kind.each for kind in pool.kinds)),
-                              lambda width: Width(pool, model, options, load, width, offload=offload, alone=objective == "latency"))  # fmt: skip
+    shapes, refused = _shapes(
+        [said] if said else powers(max(kind.each for kind in pool.kinds)),
+        lambda width: Width(pool, model, options, load, width, offload=offload, alone=objective == "latency"),
+    )
 
     goal = "seconds of a round of tokens" if objective == "throughput" else "seconds of a token of one user alone"
 
@@ -67,9 +77,12 @@ def serve_pipeline(
     rows, nodes, counts = _rows(found)
     made = found.shape.answer(found.runs, list(found.checked), nodes)
     figures = {
-        "tokens_per_second": made.output_tokens_per_second, "tpot_seconds": made.tpot_seconds, "ttft_seconds": _finite(made.ttft_seconds),
-        "token_alone_seconds" if objective == "latency" else "round_seconds": found.value, "slowest_stage_seconds": max(row.seconds for row in rows),
-    }  # fmt: skip
+        "tokens_per_second": made.output_tokens_per_second,
+        "tpot_seconds": made.tpot_seconds,
+        "ttft_seconds": _finite(made.ttft_seconds),
+        "token_alone_seconds" if objective == "latency" else "round_seconds": found.value,
+        "slowest_stage_seconds": max(row.seconds for row in rows),
+    }
     usd, words = hourly(counts)
     alone = f"{human(found.value, 'seconds')} a token to one user alone, " if objective == "latency" else ""
     missed = _unmet(figures, found.shape.limits)
@@ -81,15 +94,30 @@ def serve_pipeline(
         shown,
     )
     return document(
-        pool, shown, "pipeline", placed=not missed, text=f"the service level is not met: {missed}; {text}" if missed else text,
-        question=_with_settings(question, found.shape.question), stages=rows, figures=figures, usd=usd,
-        binding=f"{missed}; {_binding(found, rows)}" if missed else _binding(found, rows), nearest_miss=missed, warnings=[*words, *_widths(found, options), *_notes(found)],
-    )  # fmt: skip
+        pool,
+        shown,
+        "pipeline",
+        placed=not missed,
+        text=f"the service level is not met: {missed}; {text}" if missed else text,
+        question=_with_settings(question, found.shape.question),
+        stages=rows,
+        figures=figures,
+        usd=usd,
+        binding=f"{missed}; {_binding(found, rows)}" if missed else _binding(found, rows),
+        nearest_miss=missed,
+        warnings=[*words, *_widths(found, options), *_notes(found)],
+    )
 
 
 def train_pipeline(
-    pool: Pool, model: Model, options: TrainingOptions = NO_TRAINING, *, effort: Effort, offload: bool = False, stages: int | None = None,
-) -> Placement:  # fmt: skip
+    pool: Pool,
+    model: Model,
+    options: TrainingOptions = NO_TRAINING,
+    *,
+    effort: Effort,
+    offload: bool = False,
+    stages: int | None = None,
+) -> Placement:
     """The layers of one training run over all kinds of accelerators."""
     stages = _stages(stages, options.pipeline_parallel_size)
     options = replace(options, pipeline_parallel_size=None)
@@ -118,23 +146,37 @@ def train_pipeline(
         )
 
     found, considered = best_of(lambda: Search(shapes, model.num_layers, value, effort, stages, goal))
-    shown = searched(effort, goal, "seconds", considered, found.value if found else None,
-                     found.bound if found else None)  # fmt: skip
+    shown = searched(
+        effort, goal, "seconds", considered, found.value if found else None, found.bound if found else None
+    )
     question = asked_of(pool, effort, model=model.name, kind="train", offload=offload, stages=stages)
     if found is None:
         return _nothing(pool, model, shapes, shown, question, refused, "train")
     rows, _, counts = _rows(found)
     step = found.shape.step_seconds(found.runs)
-    figures = {"step_seconds": step, "tokens_per_second": found.shape.tokens / step, "slowest_stage_seconds": max(row.seconds for row in rows),
-               "pipeline_seconds": found.value}  # fmt: skip
+    figures = {
+        "step_seconds": step,
+        "tokens_per_second": found.shape.tokens / step,
+        "slowest_stage_seconds": max(row.seconds for row in rows),
+        "pipeline_seconds": found.value,
+    }
     usd, words = hourly(counts)
     text = _verdict(
         pool, model, rows, f"{_rate(found.shape.tokens / step)} tokens/s, {human(step, 'seconds')} a step", shown
     )
     return document(
-        pool, shown, "pipeline", placed=True, text=text, question=_with_settings(question, found.shape.question), stages=rows, figures=figures,
-        usd=usd, binding=_binding(found, rows), warnings=[*words, *_notes(found)],
-    )  # fmt: skip
+        pool,
+        shown,
+        "pipeline",
+        placed=True,
+        text=text,
+        question=_with_settings(question, found.shape.question),
+        stages=rows,
+        figures=figures,
+        usd=usd,
+        binding=_binding(found, rows),
+        warnings=[*words, *_notes(found)],
+    )
 
 
 def powers(most: int) -> list[int]:
@@ -143,7 +185,9 @@ def powers(most: int) -> list[int]:
 
 
 def _shapes(sizes: list[Any], make: Callable[[Any], Any]) -> tuple[list[Any], list[str]]:
-    """Those that the model and the engine allow; the words of the others. Where none is allowed for a reason that is the user's, it is said."""
+    """Those that the model and the engine allow; the words of the others. Where none is allowed for a reason that is
+    the user's, it is said.
+    """
     found: list[Any] = []
     refused: list[TonnageError] = []
     for size in sizes:
@@ -172,7 +216,10 @@ def _unmet(figures: dict[str, float | None], limits: dict[str, float]) -> str:
     for name, limit in limits.items():
         now = figures[f"{name}_seconds"]
         if now is None or now > limit:
-            return f"{name} is {'without end' if now is None else human(now, 'seconds')}, and {human(limit, 'seconds')} is asked for"
+            return (
+                f"{name} is {'without end' if now is None else human(now, 'seconds')}, and "
+                f"{human(limit, 'seconds')} is asked for"
+            )
     return ""
 
 
@@ -193,9 +240,20 @@ def _rows(found: Found) -> tuple[list[StageRow], list[str], list[tuple[Kind, int
         where = seats.take(kind, shape.width)
         nodes.append("+".join(where))
         counts.append((kind, shape.width))
-        rows.append(StageRow(stage=number, nodes=where, accelerator=kind.name, accelerators=shape.width, first_layer=run.start, layers=run.layers,
-                             needed_bytes=round(each.needed - each.on_host), usable_bytes=round(each.usable), on_host_bytes=round(each.on_host),
-                             seconds=each.seconds))  # fmt: skip
+        rows.append(
+            StageRow(
+                stage=number,
+                nodes=where,
+                accelerator=kind.name,
+                accelerators=shape.width,
+                first_layer=run.start,
+                layers=run.layers,
+                needed_bytes=round(each.needed - each.on_host),
+                usable_bytes=round(each.usable),
+                on_host_bytes=round(each.on_host),
+                seconds=each.seconds,
+            )
+        )
     return rows, nodes, counts
 
 
@@ -217,7 +275,10 @@ def _binding(found: Found, rows: list[StageRow]) -> str:
     """What keeps it from being faster: the slowest stage, and whether memory keeps layers away from faster ones."""
     slowest = max(rows, key=lambda row: row.seconds)
     full = [row for row in rows if row.needed_bytes + _layer_bytes(row) > row.usable_bytes]
-    said = f"stage {slowest.stage} ({slowest.accelerator}, {counted(slowest.layers, 'layers')}) is the slowest: {human(slowest.seconds, 'seconds')}"
+    said = (
+        f"stage {slowest.stage} ({slowest.accelerator}, {counted(slowest.layers, 'layers')}) is the slowest: "
+        f"{human(slowest.seconds, 'seconds')}"
+    )
     if full:
         names = ", ".join(dict.fromkeys(row.accelerator for row in full))
         said += f"; memory binds on {counted(len(full), 'stages')} ({names}), without room for another layer"
@@ -235,7 +296,8 @@ def _widths(found: Found, options: ServingOptions) -> list[str]:
         return []
     partition = ",".join(str(run.layers) for run in found.runs)
     said = (
-        f"{engine.version.partition(' ')[0]} takes these stages as {engine.partition_variable}={partition} with --tensor-parallel-size {found.shape.width} "
+        f"{engine.version.partition(' ')[0]} takes these stages as {engine.partition_variable}={partition} "
+        f"with --tensor-parallel-size {found.shape.width} "
         f"--pipeline-parallel-size {len(found.runs)}, its ranks in the order of the stages."
     )
     return [said]
@@ -266,8 +328,14 @@ def _with_settings(question: dict[str, Any], made: Any) -> dict[str, Any]:
 
 
 def _nothing(
-    pool: Pool, model: Model, shapes: list[Any], shown: SearchShown, question: dict[str, Any], refused: list[str], what: str
-) -> Placement:  # fmt: skip
+    pool: Pool,
+    model: Model,
+    shapes: list[Any],
+    shown: SearchShown,
+    question: dict[str, Any],
+    refused: list[str],
+    what: str,
+) -> Placement:
     """Why it does not fit: of the shape that holds most layers how many, and how much memory the others need."""
     binding, miss = _missed(pool, model, shapes, question.get("stages", {}).get("value"))
     if what == "train":

@@ -121,16 +121,29 @@ def _answer(
     if any(kind.price is None for kind in pool.kinds):
         names = ", ".join(dict.fromkeys(kind.name for kind in pool.kinds if kind.price is None))
         warnings.append(
-            f"no price of {names} is known: of equal placements the one with fewest accelerators is taken, not the cheapest."
+            f"no price of {names} is known: of equal placements the one with fewest accelerators is taken, "
+            "not the cheapest."
         )
     if any(row.shares and row.usd_per_hour for row in rows):
         warnings.append(
             "an accelerator that replicas share is paid for whole: each replica on it bears an equal part of its price."
         )
     first = next((row for row in rows if row.why), None)
-    return document(pool, search, "jobs", placed=not unplaced, text=text, question=question, jobs=rows, moves=moves, usd=usd,
-                    binding=f"{first.job}: {first.why}" if first else "", nearest_miss=_miss(packing, unplaced),
-                    figures={"accelerators": float(_used(packing, solved))}, warnings=warnings)  # fmt: skip
+    return document(
+        pool,
+        search,
+        "jobs",
+        placed=not unplaced,
+        text=text,
+        question=question,
+        jobs=rows,
+        moves=moves,
+        usd=usd,
+        binding=f"{first.job}: {first.why}" if first else "",
+        nearest_miss=_miss(packing, unplaced),
+        figures={"accelerators": float(_used(packing, solved))},
+        warnings=warnings,
+    )
 
 
 def _rows(pool: Pool, each: Ways, spots: list[Spot]) -> tuple[list[JobRow], list[MoveRow]]:
@@ -152,8 +165,16 @@ def _rows(pool: Pool, each: Ways, spots: list[Spot]) -> tuple[list[JobRow], list
         source = left.pop(0) if left else ""
         rows.append(_row(job.name, number, job.kind, "moves" if source else "new", spot))
         if source:
-            moves.append(MoveRow(job=job.name, replica=number, leaves=source, goes_to=spot.nodes, copied_bytes=spot.way.copied,
-                                 seconds=_copy_seconds(pool, source, spot)))  # fmt: skip
+            moves.append(
+                MoveRow(
+                    job=job.name,
+                    replica=number,
+                    leaves=source,
+                    goes_to=spot.nodes,
+                    copied_bytes=spot.way.copied,
+                    seconds=_copy_seconds(pool, source, spot),
+                )
+            )
     if not spots:
         rows = [
             JobRow(job=job.name, replica=number, kind=job.kind, state="unplaced")
@@ -165,10 +186,22 @@ def _rows(pool: Pool, each: Ways, spots: list[Spot]) -> tuple[list[JobRow], list
 def _row(name: str, number: int, kind: str, state: str, spot: Spot) -> JobRow:
     way = spot.way
     return JobRow(
-        job=name, replica=number, kind=kind, state=state, nodes=spot.nodes, accelerator=way.kind.name, accelerators=way.size, shares=spot.shares,  # type: ignore[arg-type]
-        needed_bytes=way.needed, usable_bytes=way.kind.free, host_bytes=way.host * way.size, offload=way.offload, seconds=way.seconds,
-        tokens_per_second=way.tokens_per_second, usd_per_hour=spot.usd_per_hour,
-    )  # fmt: skip
+        job=name,
+        replica=number,
+        kind=kind,  # type: ignore[arg-type]
+        state=state,  # type: ignore[arg-type]
+        nodes=spot.nodes,
+        accelerator=way.kind.name,
+        accelerators=way.size,
+        shares=spot.shares,
+        needed_bytes=way.needed,
+        usable_bytes=way.kind.free,
+        host_bytes=way.host * way.size,
+        offload=way.offload,
+        seconds=way.seconds,
+        tokens_per_second=way.tokens_per_second,
+        usd_per_hour=spot.usd_per_hour,
+    )
 
 
 def _copy_seconds(pool: Pool, source: str, spot: Spot) -> float | None:

@@ -1,4 +1,6 @@
-"""Jobs packed onto a pool: as many as can be, by priority, at least cost; what runs already stays where it is, or moves as little as can be."""
+"""Jobs packed onto a pool: as many as can be, by priority, at least cost; what runs already stays where it is, or
+moves as little as can be.
+"""
 
 from collections import Counter
 
@@ -14,7 +16,9 @@ KEEP = 1e-6  # of an optimum that the next program keeps
 
 
 class Seat(Struct, frozen=True, kw_only=True, eq=False):
-    """A column: so many replicas of a job in this way on this part; `accelerator`: which of the part it shares, -1: it has its own."""
+    """A column: so many replicas of a job in this way on this part; `accelerator`: which of the part it shares, -1:
+    it has its own.
+    """
 
     job: int
     way: Way
@@ -165,7 +169,9 @@ class Packing:
         return {column: each.job.priority for column, each in zip(self.placed, self.jobs, strict=True)}
 
     def thrift(self) -> dict[int, float]:
-        """Less cost: dollars an hour where all prices are known, else accelerators. Of equal ones the nodes that the inventory names first."""
+        """Less cost: dollars an hour where all prices are known, else accelerators. Of equal ones the nodes that the
+        inventory names first.
+        """
         priced = all(kind.price is not None for kind in self.pool.kinds)
         order = {part: number / len(self.parts) for number, part in enumerate(self.parts)}
 

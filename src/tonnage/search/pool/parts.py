@@ -1,4 +1,6 @@
-"""Parts of a pool: accelerators of one node that are alike in all that matters, and kinds of parts that are alike with each other."""
+"""Parts of a pool: accelerators of one node that are alike in all that matters, and kinds of parts that are alike
+with each other.
+"""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -18,7 +20,9 @@ from tonnage.spec import Accelerator, Cluster, Link, Node
 
 
 class Kind(Struct, frozen=True, kw_only=True, eq=False):
-    """Parts that are alike: `each` accelerators with `free` bytes, in a node with the same links. `price`: USD of an accelerator and hour, None: not known."""
+    """Parts that are alike: `each` accelerators with `free` bytes, in a node with the same links. `price`: USD of an
+    accelerator and hour, None: not known.
+    """
 
     group: str
     accelerator: Accelerator
@@ -151,7 +155,8 @@ def _left_free(form: NodeForm, name: str, free: int) -> Counter[int]:
             able = [index for index in able if state[index] == free]
         if len(able) < held.accelerators:
             raise InvalidInput(
-                f"{name}: held: {held.job or 'others'} hold {held.accelerators} accelerators of {human(taken, 'bytes')} each, and only {len(able)} have so much free."
+                f"{name}: held: {held.job or 'others'} hold {held.accelerators} accelerators of "
+                f"{human(taken, 'bytes')} each, and only {len(able)} have so much free."
             )
         for index in able[: held.accelerators]:
             state[index] -= taken
@@ -175,8 +180,15 @@ def node_of(form: NodeForm) -> Node:
         )
     if form.host_memory is not None:
         host = bytes_of(form.host_memory, "host_memory")
-    return Node(name=form.name, accelerator=chip.name, accelerators=form.count, inside=inside, outside=outside, host_memory_bytes=host,
-                power_watts=usual.power_watts if usual and usual.accelerators == form.count else None)  # fmt: skip
+    return Node(
+        name=form.name,
+        accelerator=chip.name,
+        accelerators=form.count,
+        inside=inside,
+        outside=outside,
+        host_memory_bytes=host,
+        power_watts=usual.power_watts if usual and usual.accelerators == form.count else None,
+    )
 
 
 def _leaving(inventory: Inventory, names: Iterable[str], joined: frozenset[str]) -> frozenset[str]:
@@ -193,7 +205,8 @@ def _leaving(inventory: Inventory, names: Iterable[str], joined: frozenset[str])
             found.add(name)
         elif name in away:
             raise InvalidInput(
-                f"leave: {name} is spare and not in the pool, so it cannot leave it: leave it out, or add --join {away[name]}."
+                f"leave: {name} is spare and not in the pool, so it cannot leave it: leave it out, or add "
+                f"--join {away[name]}."
             )
         else:
             raise InvalidInput(f"leave: {unknown('node', name, dict.fromkeys([*known, *groups]))}")

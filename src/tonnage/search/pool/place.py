@@ -1,4 +1,6 @@
-"""What is asked of a pool decides how it is answered: one model as a pipeline or as replicas, or the jobs of the inventory."""
+"""What is asked of a pool decides how it is answered: one model as a pipeline or as replicas, or the jobs of the
+inventory.
+"""
 
 from pathlib import Path
 from typing import Any

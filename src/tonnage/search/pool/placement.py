@@ -1,4 +1,6 @@
-"""The answer of a placement, and what all kinds of them share: whom a stage is put on, what it costs, what is proven."""
+"""The answer of a placement, and what all kinds of them share: whom a stage is put on, what it costs, what is
+proven.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -50,8 +52,14 @@ def shown(pool: Pool) -> PoolShown:
     types: dict[str, int] = {}
     for kind in pool.kinds:
         types[kind.name] = types.get(kind.name, 0) + kind.size
-    return PoolShown(name=pool.inventory.pool, accelerators=pool.size, types=types, free_bytes=pool.free_bytes, left=sorted(pool.left),
-                     joined=sorted(pool.joined))  # fmt: skip
+    return PoolShown(
+        name=pool.inventory.pool,
+        accelerators=pool.size,
+        types=types,
+        free_bytes=pool.free_bytes,
+        left=sorted(pool.left),
+        joined=sorted(pool.joined),
+    )
 
 
 def searched(
@@ -62,8 +70,18 @@ def searched(
     if value is not None and bound is not None:
         gap = abs(value - bound) / abs(value) if value else 0.0
         gap = 0.0 if gap <= OPTIMAL else gap
-    return SearchShown(objective=objective, unit=unit, value=value, bound=bound, gap=gap, considered=considered, programs=effort.programs,
-                       nodes=effort.nodes, cuts=effort.cuts, seconds=effort.seconds)  # fmt: skip
+    return SearchShown(
+        objective=objective,
+        unit=unit,
+        value=value,
+        bound=bound,
+        gap=gap,
+        considered=considered,
+        programs=effort.programs,
+        nodes=effort.nodes,
+        cuts=effort.cuts,
+        seconds=effort.seconds,
+    )
 
 
 def proof(search: SearchShown) -> str:
@@ -78,20 +96,46 @@ def proof(search: SearchShown) -> str:
 
 
 def document(
-    pool: Pool, effort_shown: SearchShown, placed_as: Any, *, placed: bool, text: str, question: dict[str, Any],
-    stages: Sequence[StageRow] = (), replicas: Sequence[ReplicaRow] = (), jobs: Sequence[JobRow] = (), moves: Sequence[MoveRow] = (),
-    figures: dict[str, float | None] | None = None, usd: float | None = None, binding: str = "", nearest_miss: str = "",
+    pool: Pool,
+    effort_shown: SearchShown,
+    placed_as: Any,
+    *,
+    placed: bool,
+    text: str,
+    question: dict[str, Any],
+    stages: Sequence[StageRow] = (),
+    replicas: Sequence[ReplicaRow] = (),
+    jobs: Sequence[JobRow] = (),
+    moves: Sequence[MoveRow] = (),
+    figures: dict[str, float | None] | None = None,
+    usd: float | None = None,
+    binding: str = "",
+    nearest_miss: str = "",
     warnings: Iterable[str] = (),
-) -> Placement:  # fmt: skip
+) -> Placement:
     """The whole answer."""
     optimal = (
         effort_shown.gap == 0
     )  # as `proof` says it; a placement that leaves jobs out may still be the best there is
-    return Placement(document=PoolDocument(
-        schema="tonnage/1", question=question, pool=shown(pool), verdict=PoolVerdict(placed=placed, optimal=optimal, text=text), placed_as=placed_as,
-        search=effort_shown, stages=list(stages), replicas=list(replicas), jobs=list(jobs), moves=list(moves), figures=figures or {},
-        usd_per_hour=usd, binding=binding, nearest_miss=nearest_miss, warnings=list(dict.fromkeys(warnings)),
-    ))  # fmt: skip
+    return Placement(
+        document=PoolDocument(
+            schema="tonnage/1",
+            question=question,
+            pool=shown(pool),
+            verdict=PoolVerdict(placed=placed, optimal=optimal, text=text),
+            placed_as=placed_as,
+            search=effort_shown,
+            stages=list(stages),
+            replicas=list(replicas),
+            jobs=list(jobs),
+            moves=list(moves),
+            figures=figures or {},
+            usd_per_hour=usd,
+            binding=binding,
+            nearest_miss=nearest_miss,
+            warnings=list(dict.fromkeys(warnings)),
+        )
+    )
 
 
 def asked_of(pool: Pool, effort: Effort, **said: Any) -> dict[str, Any]:
@@ -121,7 +165,9 @@ class Seats:
         self.node_of = {part: node for kind in kinds for part, node in zip(kind.parts, kind.nodes, strict=True)}
 
     def take(self, kind: Kind, width: int) -> list[str]:
-        """Nodes of the next `width` accelerators of a kind: of one part where it holds them, else of as many whole ones."""
+        """Nodes of the next `width` accelerators of a kind: of one part where it holds them, else of as many whole
+        ones.
+        """
         if width <= kind.each:
             part = next(part for part in kind.parts if self.free[part] >= width)
             self.free[part] -= width
@@ -142,7 +188,10 @@ def hourly(counts: Iterable[tuple[Kind, int]]) -> tuple[float | None, list[str]]
             total += kind.price * count
     if missing:
         return None, [
-            f"no price of {', '.join(dict.fromkeys(missing))} is known: what it costs an hour is not known. Say `price` in the inventory."
+            (
+                f"no price of {', '.join(dict.fromkeys(missing))} is known: what it costs an hour is not known. "
+                "Say `price` in the inventory."
+            )
         ]
     return total, []
 

@@ -1,4 +1,6 @@
-"""Costs of layers from a few stages that the estimator measures: each kind of layer, and what stages, the first and the last one have besides."""
+"""Costs of layers from a few stages that the estimator measures: each kind of layer, and what stages, the first and
+the last one have besides.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -27,7 +29,8 @@ def stages_to_probe(layers: int) -> int:
 def slopes(model: Model, measure: Measure) -> Slopes:
     """What a quantity that adds up over layers takes of each. The kind of a layer says all of it.
 
-    What a stage has besides is that of one with all kinds: the largest moment of a pass counts once, however many layers have it.
+    What a stage has besides is that of one with all kinds: the largest moment of a pass counts once, however many
+    layers have it.
     """
     kinds = _kinds(model)
     count, probes = len(kinds), stages_to_probe(len(kinds))
@@ -36,7 +39,9 @@ def slopes(model: Model, measure: Measure) -> Slopes:
         return Slopes((0.0,), 0.0, head(1), 0.0)
     each = {}
     for kind, number in {kind: number for number, kind in enumerate(kinds)}.items():
-        if number:  # its last layer, when what the first one of it brings is there; a kind that only the first layer has is always in the first stage
+        # its last layer, when what the first one of it brings is there; a kind that only the first layer has is always
+        # in the first stage
+        if number:
             each[kind] = head(number + 1) - head(number)
     of = tuple(each.get(kind, 0.0) for kind in kinds)
     first = head(count) - sum(of)

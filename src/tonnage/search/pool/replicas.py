@@ -1,4 +1,6 @@
-"""Replicas of one served model over unlike nodes: how many of which configuration, for a demand at least cost, or for the most that the pool answers."""
+"""Replicas of one served model over unlike nodes: how many of which configuration, for a demand at least cost, or
+for the most that the pool answers.
+"""
 
 from math import inf
 from typing import Any
@@ -15,16 +17,7 @@ from tonnage.estimate.serving.plans import serving_plan
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.units import counted, human
 from tonnage.search.pool._usual import NAMES, usual
-from tonnage.search.pool.candidates import (
-    MARGIN,
-    Candidate,
-    Demand,
-    Refusal,
-    candidates,
-    holds_one,
-    merged,
-    nearest,
-)
+from tonnage.search.pool.candidates import MARGIN, Candidate, Demand, Refusal, candidates, holds_one, merged, nearest
 from tonnage.search.pool.highs import Effort, Program, Solved
 from tonnage.search.pool.parts import Pool
 from tonnage.search.pool.placement import Placement, Seats, asked_of, document, hourly, plain, proof, searched
@@ -42,7 +35,8 @@ def replicas(
     """The cheapest replicas that hold a demand, or without one the most that the pool answers."""
     if load.request_rate is not None and options.concurrency is not None:
         raise InvalidInput(
-            f"concurrency and request_rate are two demands: give one. Got {options.concurrency} and {load.request_rate:g}."
+            f"concurrency and request_rate are two demands: give one. Got {options.concurrency} and "
+            f"{load.request_rate:g}."
         )
     options, load, lengths = usual(model, options, load)
     demand = Demand(
@@ -50,8 +44,21 @@ def replicas(
         amount=load.request_rate if options.concurrency is None else float(options.concurrency),
     )
     found, refused = candidates(pool, model, options, load, demand, offload=offload)
-    question = asked_of(pool, effort, model=model.name, kind="serve", request_rate=load.request_rate, concurrency=options.concurrency,
-                        ttft=load.ttft, tpot=load.tpot, weights=options.weights, offload=offload) | lengths  # fmt: skip
+    question = (
+        asked_of(
+            pool,
+            effort,
+            model=model.name,
+            kind="serve",
+            request_rate=load.request_rate,
+            concurrency=options.concurrency,
+            ttft=load.ttft,
+            tpot=load.tpot,
+            weights=options.weights,
+            offload=offload,
+        )
+        | lengths
+    )
     if found:  # what the estimator takes where only some lengths are said
         question |= {name: found[0].answer.question[name] for name in NAMES if name not in question}
     else:
@@ -102,7 +109,8 @@ def _program(found: list[Candidate], costs: list[float], least: float) -> Progra
     for kind in {id(each.kind): each.kind for each in found}.values():
         own = [(column, each) for column, each in zip(columns, found, strict=True) if each.kind is kind]
         for width in sorted({each.width for _, each in own}):
-            # widths divide each other: a node has room for so many of the larger ones as for the smaller ones that they take the place of
+            # widths divide each other: a node has room for so many of the larger ones as for the smaller ones that they
+            # take the place of
             room = len(kind.parts) * (kind.each // width)
             program.row([(column, each.width / width) for column, each in own if each.width >= width], high=room)
     if least > 0:
@@ -147,9 +155,16 @@ def _refused(found: list[Candidate], counts: list[int], load: LoadOptions, deman
 
 
 def _shown(
-    pool: Pool, model: Model, found: list[Candidate], counts: list[int], demand: Demand, effort: Effort, question: dict[str, Any],
-    refused: list[Refusal], proven: tuple[float, float],
-) -> Placement:  # fmt: skip
+    pool: Pool,
+    model: Model,
+    found: list[Candidate],
+    counts: list[int],
+    demand: Demand,
+    effort: Effort,
+    question: dict[str, Any],
+    refused: list[Refusal],
+    proven: tuple[float, float],
+) -> Placement:
     used = [(each, count) for each, count in zip(found, counts, strict=True) if count]
     capacity = sum(each.capacity * count for each, count in used)
     usd, words = hourly((each.kind, each.width * count) for each, count in used)
@@ -165,18 +180,28 @@ def _shown(
     accelerators = sum(each.width * count for each, count in used)
     types = len({each.kind.name for each, _ in used})
     price = f", {human(usd, 'USD')} an hour" if usd is not None else ""
-    text = (f"{counted(sum(counts), 'replicas')} of {model.name} on {accelerators} of {counted(pool.size, 'accelerators')}"
-            f"{f' of {types} types' if types > 1 else ''}: {_answers(capacity, demand)}{price}, {proof(shown)}")  # fmt: skip
+    text = (
+        f"{counted(sum(counts), 'replicas')} of {model.name} on {accelerators} of {counted(pool.size, 'accelerators')}"
+        f"{f' of {types} types' if types > 1 else ''}: {_answers(capacity, demand)}{price}, {proof(shown)}"
+    )
     binding = (
         "the pool: every node that holds a replica is full"
         if demand.amount is None
         else f"the demand: {_said(demand.amount, demand)}"
     )
     return document(
-        pool, shown, "replicas", placed=True, text=text, question=question, replicas=_rows(pool, used), usd=usd, binding=binding,
+        pool,
+        shown,
+        "replicas",
+        placed=True,
+        text=text,
+        question=question,
+        replicas=_rows(pool, used),
+        usd=usd,
+        binding=binding,
         figures={"requests_per_second" if demand.is_open else "users": capacity, "accelerators": float(accelerators)},
         warnings=[*words, *(f"not used: {each}" for each in merged(refused)), *_notes(model, used)],
-    )  # fmt: skip
+    )
 
 
 def _notes(model: Model, used: list[tuple[Candidate, int]]) -> list[str]:
@@ -211,31 +236,57 @@ def _rows(pool: Pool, used: list[tuple[Candidate, int]]) -> list[ReplicaRow]:
             key = node, id(each)
             counted_at[key] = (each, counted_at.get(key, (each, 0))[1] + 1)
     return [
-        ReplicaRow(node=node, replicas=count, accelerator=each.kind.name, accelerators=each.width, weights=each.weights, capacity=each.capacity,
-                   requests=each.requests, needed_bytes=each.needed, usable_bytes=each.answer.usable_bytes, on_host_bytes=each.on_host,
-                   usd_per_hour=None if each.kind.price is None else each.kind.price * each.width * count)
+        ReplicaRow(
+            node=node,
+            replicas=count,
+            accelerator=each.kind.name,
+            accelerators=each.width,
+            weights=each.weights,
+            capacity=each.capacity,
+            requests=each.requests,
+            needed_bytes=each.needed,
+            usable_bytes=each.answer.usable_bytes,
+            on_host_bytes=each.on_host,
+            usd_per_hour=None if each.kind.price is None else each.kind.price * each.width * count,
+        )
         for (node, _), (each, count) in counted_at.items()
-    ]  # fmt: skip
+    ]
 
 
 def _short(
-    pool: Pool, model: Model, found: list[Candidate], demand: Demand, effort: Effort, question: dict[str, Any], refused: list[Refusal]
-) -> Placement:  # fmt: skip
+    pool: Pool,
+    model: Model,
+    found: list[Candidate],
+    demand: Demand,
+    effort: Effort,
+    question: dict[str, Any],
+    refused: list[Refusal],
+) -> Placement:
     """More is asked than the pool answers: the most that it does."""
     assert demand.amount is not None
     counts, proven = choose_counts(found, Demand(is_open=demand.is_open, amount=None), effort)
     shown = searched(effort, f"{demand.unit} of the pool", demand.unit, len(found), *proven)
     used = [(each, count) for each, count in zip(found, counts or [], strict=True) if count]
     capacity = sum(each.capacity * count for each, count in used)
-    text = f"the demand is not met: the pool answers {plain(capacity)} of {_said(demand.amount, demand)} with {model.name}, {proof(shown)}"
+    text = (
+        f"the demand is not met: the pool answers {plain(capacity)} of {_said(demand.amount, demand)} with "
+        f"{model.name}, {proof(shown)}"
+    )
     best = max(found, key=lambda each: each.capacity / each.width)
     more = -(-(demand.amount - capacity) // best.capacity) * best.width
     return document(
-        pool, shown, "replicas", placed=False, text=text, question=question, replicas=_rows(pool, used),
-        figures={"requests_per_second" if demand.is_open else "users": capacity}, binding=f"the accelerators of the pool: {pool.describe()}",
+        pool,
+        shown,
+        "replicas",
+        placed=False,
+        text=text,
+        question=question,
+        replicas=_rows(pool, used),
+        figures={"requests_per_second" if demand.is_open else "users": capacity},
+        binding=f"the accelerators of the pool: {pool.describe()}",
         nearest_miss=f"short by {_said(demand.amount - capacity, demand)}: {more:,.0f} more {best.kind.name} would do",
         warnings=merged(refused),
-    )  # fmt: skip
+    )
 
 
 def _none(
@@ -252,5 +303,14 @@ def _none(
     else:
         binding = f"no node holds a replica of {model.name}"
         text, hint = f"does not fit: {binding}", ["--split pipeline puts the layers of one replica on several nodes."]
-    return document(pool, shown, "replicas", placed=False, text=text, question=question, binding=binding, nearest_miss=why,
-                    warnings=[*merged(refused), *hint])  # fmt: skip
+    return document(
+        pool,
+        shown,
+        "replicas",
+        placed=False,
+        text=text,
+        question=question,
+        binding=binding,
+        nearest_miss=why,
+        warnings=[*merged(refused), *hint],
+    )

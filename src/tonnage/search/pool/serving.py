@@ -1,4 +1,6 @@
-"""A served model as one pipeline over unlike accelerators: what layers take on each kind, and how fast the whole answers."""
+"""A served model as one pipeline over unlike accelerators: what layers take on each kind, and how fast the whole
+answers.
+"""
 
 from collections import Counter
 from functools import cached_property, lru_cache, partial
@@ -48,12 +50,15 @@ def check_load(load: LoadOptions) -> None:
         raise InvalidInput(f"percentile must be mean: others are simulated, by `tonnage serve`. Got {load.percentile}.")
     if load.price_per_accelerator_hour is not None:
         raise InvalidInput(
-            f"price_per_accelerator_hour is said of each node, in the inventory: price. Got {load.price_per_accelerator_hour:g}."
+            "price_per_accelerator_hour is said of each node, in the inventory: price. Got "
+            f"{load.price_per_accelerator_hour:g}."
         )
 
 
 class Checked(Struct, frozen=True, kw_only=True):
-    """One stage as the estimator has it: bytes of an accelerator, of its weights in host memory, and seconds of its part of a round."""
+    """One stage as the estimator has it: bytes of an accelerator, of its weights in host memory, and seconds of its
+    part of a round.
+    """
 
     needed: float
     usable: float
@@ -89,8 +94,13 @@ class Width:
         self.why: list[TonnageError] = []  # why kinds are left out
         said = lengths(model, options, load)
         context = options.context if said.context is None else said.context
-        self.options = replace(options, context=context, tensor_parallel_size=width, pipeline_parallel_size=None,
-                               concurrency=options.concurrency or USERS)  # fmt: skip
+        self.options = replace(
+            options,
+            context=context,
+            tensor_parallel_size=width,
+            pipeline_parallel_size=None,
+            concurrency=options.concurrency or USERS,
+        )
         self.question = Question()
         self.kinds: list[Kind] = []
         self.plans: list[ServingPlan] = []
@@ -173,12 +183,20 @@ class Width:
         sent = self._hand_on(number, stages)
         host = kind.node.host_memory_bytes if self.offload and kind.accelerator.host_link else None
         return Costs(
-            seconds=timed.layers, fixed_seconds=timed.fixed + sent, first_seconds=timed.first, last_seconds=timed.last,
-            bytes=held.layers, fixed_bytes=held.fixed - self.loose.get(kind.parts[0], 0.0), first_bytes=held.first, last_bytes=held.last,
-            weights=self._weights[number].layers if host else (), host_bytes=host / kind.node.accelerators if host else 0.0,
+            seconds=timed.layers,
+            fixed_seconds=timed.fixed + sent,
+            first_seconds=timed.first,
+            last_seconds=timed.last,
+            bytes=held.layers,
+            fixed_bytes=held.fixed - self.loose.get(kind.parts[0], 0.0),
+            first_bytes=held.first,
+            last_bytes=held.last,
+            weights=self._weights[number].layers if host else (),
+            host_bytes=host / kind.node.accelerators if host else 0.0,
             host_rate=kind.accelerator.host_link.bytes_per_second if kind.accelerator.host_link else inf,
-            usable=kind.free, most=len(kind.parts) * (kind.each // self.width) if stages == 1 or kind.node.outside else 0,
-        )  # fmt: skip
+            usable=kind.free,
+            most=len(kind.parts) * (kind.each // self.width) if stages == 1 or kind.node.outside else 0,
+        )
 
     @cached_property
     def _bytes(self) -> list[Slopes]:
@@ -294,7 +312,9 @@ class Width:
 
 
 class Probe:
-    """Seconds of one stage's part of a round: every request decodes a token, and prompts come as often as answers end."""
+    """Seconds of one stage's part of a round: every request decodes a token, and prompts come as often as answers
+    end.
+    """
 
     def __init__(self, clock: PassTime, wanted: Asked, users: float):
         self.clock, load = clock, wanted.load
@@ -381,7 +401,10 @@ def outward(kind: Kind) -> Network:
 
 def no_link(kind: Kind) -> str:
     """What the inventory must say of a kind."""
-    return f"no source gives the link between nodes of {kind.name}: say `outside` of {kind.group} in the inventory, such as outside: 25GB/s."
+    return (
+        f"no source gives the link between nodes of {kind.name}: say `outside` of {kind.group} in the inventory, "
+        "such as outside: 25GB/s."
+    )
 
 
 @lru_cache(maxsize=256)

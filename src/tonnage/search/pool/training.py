@@ -1,4 +1,6 @@
-"""A training run as one pipeline over unlike accelerators: what layers take on each kind, and how long the whole step is."""
+"""A training run as one pipeline over unlike accelerators: what layers take on each kind, and how long the whole
+step is.
+"""
 
 from functools import cached_property, lru_cache, partial
 
@@ -21,12 +23,7 @@ from tonnage.search.pool.serving import Checked, outward
 from tonnage.spec import Cluster, TrainingPlan
 
 SEQUENCES = 256  # of a step of a pool where nobody says how many
-OF_THE_SEARCH = (
-    "num_microbatches",
-    "first_stage_layers",
-    "last_stage_layers",
-    "pipeline_layout",
-)
+OF_THE_SEARCH = ("num_microbatches", "first_stage_layers", "last_stage_layers", "pipeline_layout")
 
 
 class Group:
@@ -39,8 +36,13 @@ class Group:
                 raise InvalidInput(f"{name} is what is searched on a pool: leave it out. Got {getattr(options, name)}.")
         batch, micro = options.global_batch_size or SEQUENCES, options.micro_batch_size or 1
         self.microbatches = batch // (micro * data)
-        self.options = replace(options, tensor_parallel_size=tensor, data_parallel_size=data, num_microbatches=self.microbatches,
-                               global_batch_size=None)  # fmt: skip
+        self.options = replace(
+            options,
+            tensor_parallel_size=tensor,
+            data_parallel_size=data,
+            num_microbatches=self.microbatches,
+            global_batch_size=None,
+        )
         self.kinds: list[Kind] = []
         self.loose: dict[str, float] = {}  # bytes by which sums over layers had said too much of a kind
         self.plans: list[TrainingPlan] = []
@@ -50,7 +52,8 @@ class Group:
         if batch % (micro * data):
             self.why.append(
                 InvalidPlan(
-                    f"global_batch_size must be a multiple of micro_batch_size x data_parallel_size = {micro * data}. Got {batch}."
+                    "global_batch_size must be a multiple of micro_batch_size x data_parallel_size = "
+                    f"{micro * data}. Got {batch}."
                 )
             )
             return
@@ -100,10 +103,18 @@ class Group:
         kind, timed = self.kinds[number], self._seconds[number]
         still, kept = self._bytes[number]
         return Costs(
-            seconds=timed.layers, fixed_seconds=timed.fixed + (self._between(number) if stages > 1 else 0.0), first_seconds=timed.first,
-            last_seconds=timed.last, bytes=still.layers, kept=kept, fixed_bytes=still.fixed - self.loose.get(kind.parts[0], 0.0), first_bytes=still.first, last_bytes=still.last,
-            usable=kind.free, most=self.room(kind),
-        )  # fmt: skip
+            seconds=timed.layers,
+            fixed_seconds=timed.fixed + (self._between(number) if stages > 1 else 0.0),
+            first_seconds=timed.first,
+            last_seconds=timed.last,
+            bytes=still.layers,
+            kept=kept,
+            fixed_bytes=still.fixed - self.loose.get(kind.parts[0], 0.0),
+            first_bytes=still.first,
+            last_bytes=still.last,
+            usable=kind.free,
+            most=self.room(kind),
+        )
 
     @cached_property
     def _seconds(self) -> list[Slopes]:

@@ -1,4 +1,6 @@
-"""The best plans to serve a model: which machines, how many, in which precision, spread how; for users, arrivals, a service level, a budget."""
+"""The best plans to serve a model: which machines, how many, in which precision, spread how; for users, arrivals, a
+service level, a budget.
+"""
 
 from typing import Any
 
@@ -36,10 +38,18 @@ SIMULATED = ("trace", "simulate", "num_requests", "seed")
 
 
 def plan_serving(
-    model: Model, machines: tuple[Machine, ...] | None = None, said: ServingPlanOptions = NO_PLAN, options: ServingOptions = NO_SERVING,
-    load: LoadOptions = NO_LOAD, money: BillOptions = NO_BILL, *, prunes: bool = True,
-) -> ServingPlans:  # fmt: skip
-    """The best plans on these machines, None: on every accelerator of the catalogue. What the options give is not varied."""
+    model: Model,
+    machines: tuple[Machine, ...] | None = None,
+    said: ServingPlanOptions = NO_PLAN,
+    options: ServingOptions = NO_SERVING,
+    load: LoadOptions = NO_LOAD,
+    money: BillOptions = NO_BILL,
+    *,
+    prunes: bool = True,
+) -> ServingPlans:
+    """The best plans on these machines, None: on every accelerator of the catalogue. What the options give is not
+    varied.
+    """
     if model.family == "tensors":
         raise needs_family(model, "a plan to serve it")
     _check(options, load)
@@ -56,34 +66,51 @@ def plan_serving(
     prices = Prices(money, load.price_per_accelerator_hour)
     objective = _objective(wanted, found, options, load, prices, question)
     space = Space(
-        model=model, machines=found, options=replace(options, concurrency=None), load=load, goal=wanted, prices=prices,
-        ttft=duration("ttft", load.ttft), tpot=duration("tpot", load.tpot), users=_users(options, load, objective, question),
-    )  # fmt: skip
+        model=model,
+        machines=found,
+        options=replace(options, concurrency=None),
+        load=load,
+        goal=wanted,
+        prices=prices,
+        ttft=duration("ttft", load.ttft),
+        tpot=duration("tpot", load.tpot),
+        users=_users(options, load, objective, question),
+    )
     if space.searches_users and "disaggregation" in wanted.vary:
         raise InvalidInput(
-            f"disaggregation is searched for a load that is given: add users or a request_rate. Got --goal {objective} alone."
+            "disaggregation is searched for a load that is given: add users or a request_rate. Got --goal "
+            f"{objective} alone."
         )
     _say(space, wanted, question)
     search = Search(space, objective, prunes=prunes).run()
     _check_known(search)
-    return ServingPlans(question=question.to_dict(), objective=objective, search=search, money=money, nearest=nearest_of(search),
-                        warnings=tuple(_warnings(search)))  # fmt: skip
+    return ServingPlans(
+        question=question.to_dict(),
+        objective=objective,
+        search=search,
+        money=money,
+        nearest=nearest_of(search),
+        warnings=tuple(_warnings(search)),
+    )
 
 
 def _check(options: ServingOptions, load: LoadOptions) -> None:
     check_size("concurrency", options.concurrency)
     if load.request_rate is not None and options.concurrency is not None:
         raise InvalidInput(
-            f"concurrency is of users who wait for their answers, request_rate of requests that come by themselves: give one. Got {options.concurrency} and {load.request_rate:g}."
+            "concurrency is of users who wait for their answers, request_rate of requests that come by "
+            f"themselves: give one. Got {options.concurrency} and {load.request_rate:g}."
         )
     for name in SIMULATED:
         if getattr(load, name):
             raise InvalidInput(
-                f"a search knows means: leave out {name}, and give it to `tonnage serve` for the plan that is found. Got {shown(getattr(load, name))}."
+                f"a search knows means: leave out {name}, and give it to `tonnage serve` for the plan that "
+                f"is found. Got {shown(getattr(load, name))}."
             )
     if load.percentile not in (None, "mean"):
         raise InvalidInput(
-            f"a search keeps the means of --ttft and --tpot; `tonnage serve --percentile` simulates the plan that is found. Got {shown(load.percentile)}."
+            "a search keeps the means of --ttft and --tpot; `tonnage serve --percentile` simulates the plan "
+            f"that is found. Got {shown(load.percentile)}."
         )
     if load.prefill_replicas is not None:
         raise InvalidInput(f"prefill_replicas are searched with --vary disaggregation. Got {load.prefill_replicas}.")
@@ -172,8 +199,18 @@ def _say(space: Space, wanted: Goal, question: Question) -> None:
         question.put("max_accelerators", wanted.most, "given")
     if wanted.vary:
         question.put("vary", ", ".join(sorted(wanted.vary)), "given")
-    for name in ("engine", "weights", "kv_cache", "tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size",
-                 "attention_data_parallel_size", "max_num_batched_tokens", "max_num_seqs", "gpu_memory_utilization"):  # fmt: skip
+    for name in (
+        "engine",
+        "weights",
+        "kv_cache",
+        "tensor_parallel_size",
+        "pipeline_parallel_size",
+        "expert_parallel_size",
+        "attention_data_parallel_size",
+        "max_num_batched_tokens",
+        "max_num_seqs",
+        "gpu_memory_utilization",
+    ):
         if getattr(space.options, name) is not None:
             question.put(name, getattr(space.options, name), "given")
 
@@ -195,12 +232,19 @@ def _warnings(search: Search) -> list[str]:
     if search.unpriced:
         some = ", ".join(sorted(search.unpriced)[:6])
         more = f" and {len(search.unpriced) - 6} more" if len(search.unpriced) > 6 else ""
-        made.append(f"no price of {counted(len(search.unpriced), 'accelerators')} is known, which are not compared: {some}{more}. --goal accelerators "
-                    "compares them.")  # fmt: skip
+        made.append(
+            f"no price of {counted(len(search.unpriced), 'accelerators')} is known, which are not compared: "
+            f"{some}{more}. --goal accelerators "
+            "compares them."
+        )
     unknown = sorted(name for name in search.unknown if name not in search.answered)
     if unknown:
-        made.append(f"not enough is known of {', '.join(unknown[:6])}{f' and {len(unknown) - 6} more' if len(unknown) > 6 else ''} to time a plan: "
-                    f"{search.unknown[unknown[0]]}")  # fmt: skip
+        made.append(
+            "not enough is known of "
+            f"{', '.join(unknown[:6])}{f' and {len(unknown) - 6} more' if len(unknown) > 6 else ''} to time "
+            "a plan: "
+            f"{search.unknown[unknown[0]]}"
+        )
     if (
         not search.board.plans
         and search.miss is not None
@@ -210,11 +254,14 @@ def _warnings(search: Search) -> list[str]:
     best = search.board.plans[0] if search.board.plans else None
     if best is not None and best.changes_weights:
         made.append(
-            f"{best.config.stored} weights change the numerics: measure what the model answers with them before you rent. --weights holds a precision."
+            f"{best.config.stored} weights change the numerics: measure what the model answers with them "
+            "before you rent. --weights holds a precision."
         )
     if best is not None and best.has_uneven_users:
         made.append(
-            f"times of a plan, and what limits them, are of its fullest replica: of plan 1 of {counted(best.fullest, 'users')}. The estimate of plan 1 by itself has the {best.each:.4g} users that a replica has in the mean."
+            "times of a plan, and what limits them, are of its fullest replica: of plan 1 of "
+            f"{counted(best.fullest, 'users')}. The estimate of plan 1 by itself has the {best.each:.4g} "
+            "users that a replica has in the mean."
         )
     if best is not None and search.space.searches_users and best.each == USERS[-1]:
         made.append(f"more than {USERS[-1]:,} users of a replica were not tried.")

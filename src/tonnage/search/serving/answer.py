@@ -1,4 +1,6 @@
-"""The answer of a search: the best plans, why each beats the next, the best one estimated by itself, and why nothing holds where nothing does."""
+"""The answer of a search: the best plans, why each beats the next, the best one estimated by itself, and why nothing
+holds where nothing does.
+"""
 
 import shlex
 from functools import cached_property
@@ -23,8 +25,9 @@ from tonnage.search.serving.walk import Search
 
 
 class ServingPlans(Struct, frozen=True, kw_only=True, eq=False, dict=True):
-    """What a search found. `plans`: the best ones; `best`: the answer of `tonnage serve` for the first of them; `nearest`: where nothing holds, what
-    each limit costs."""
+    """What a search found. `plans`: the best ones; `best`: the answer of `tonnage serve` for the first of them;
+    `nearest`: where nothing holds, what each limit costs.
+    """
 
     question: dict[str, Any]
     objective: str
@@ -55,18 +58,35 @@ class ServingPlans(Struct, frozen=True, kw_only=True, eq=False, dict=True):
         own = search.board.own
         shows_own = own is not None and bool(plans) and plans[0].changes_weights
         return {
-            "schema": SCHEMA, "question": self.question, "goal": self.objective, "means": OBJECTIVES[self.objective],
-            "holds": bool(plans), "considered": search.tally.considered, "configurations": search.configurations, "skipped": search.pruned,
+            "schema": SCHEMA,
+            "question": self.question,
+            "goal": self.objective,
+            "means": OBJECTIVES[self.objective],
+            "holds": bool(plans),
+            "considered": search.tally.considered,
+            "configurations": search.configurations,
+            "skipped": search.pruned,
             "kept": search.tally.left,
             "removed": [{"constraint": each.constraint, "plans": each.plans} for each in search.tally if each.plans],
-            "plans": [self._shown(plan, plans[place + 1] if place + 1 < len(plans) else None) for place, plan in enumerate(plans)],
+            "plans": [
+                self._shown(plan, plans[place + 1] if place + 1 < len(plans) else None)
+                for place, plan in enumerate(plans)
+            ],
             "own_precision": self._shown(own, None) if own is not None and shows_own else None,
             "pareto": [self._shown(plan, None) for plan in self.pareto] if search.front else None,
             "best": self.best.to_dict() if self.best else None,
             "command": command(search.space, plans[0], self.money) if plans else None,
-            "nearest": [{"without": each.without, "text": each.text, "plan": self._shown(each.plan, None) if each.plan else None} for each in self.nearest],
-            "unpriced": sorted(search.unpriced), "warnings": list(self.warnings),
-        }  # fmt: skip
+            "nearest": [
+                {
+                    "without": each.without,
+                    "text": each.text,
+                    "plan": self._shown(each.plan, None) if each.plan else None,
+                }
+                for each in self.nearest
+            ],
+            "unpriced": sorted(search.unpriced),
+            "warnings": list(self.warnings),
+        }
 
     def _shown(self, plan: Plan, following: Plan | None) -> dict[str, Any]:
         return shown(plan, self.search.space) | {
@@ -79,17 +99,34 @@ def shown(plan: Plan, space: Space) -> dict[str, Any]:
     sizes, layout, money = plan.config.sizes, plan.layout, plan.usd
     is_open = space.load.request_rate is not None
     return {
-        "on": plan.config.kind.machine.on(layout.cluster), "accelerators": plan.accelerators, "machines": layout.cluster.num_nodes,
-        "engine": plan.config.engine, "weights": plan.config.stored, "changes_weights": plan.changes_weights, "kv_cache": plan.plan.kv_cache,
-        "tensor_parallel_size": sizes.tensor, "pipeline_parallel_size": sizes.pipeline, "expert_parallel_size": sizes.expert,
-        "attention_data_parallel_size": sizes.groups, "max_num_batched_tokens": plan.config.batch.tokens, "max_num_seqs": plan.config.batch.requests,
-        "replicas": layout.replicas, "prefill_replicas": layout.prefill, "users": None if is_open else round(plan.users),
-        "users_per_replica": None if is_open or layout.prefill else plan.each, "users_of_fullest_replica": None if is_open or layout.prefill else plan.fullest,
-        "needed_bytes": plan.needed_bytes, "usable_bytes": plan.usable_bytes,
-        "ttft_seconds": plan.ttft, "tpot_seconds": plan.tpot, "end_to_end_seconds": plan.end_to_end, "tokens_per_second": plan.tokens,
-        "requests_per_second": plan.requests, "usd_per_hour": money,
+        "on": plan.config.kind.machine.on(layout.cluster),
+        "accelerators": plan.accelerators,
+        "machines": layout.cluster.num_nodes,
+        "engine": plan.config.engine,
+        "weights": plan.config.stored,
+        "changes_weights": plan.changes_weights,
+        "kv_cache": plan.plan.kv_cache,
+        "tensor_parallel_size": sizes.tensor,
+        "pipeline_parallel_size": sizes.pipeline,
+        "expert_parallel_size": sizes.expert,
+        "attention_data_parallel_size": sizes.groups,
+        "max_num_batched_tokens": plan.config.batch.tokens,
+        "max_num_seqs": plan.config.batch.requests,
+        "replicas": layout.replicas,
+        "prefill_replicas": layout.prefill,
+        "users": None if is_open else round(plan.users),
+        "users_per_replica": None if is_open or layout.prefill else plan.each,
+        "users_of_fullest_replica": None if is_open or layout.prefill else plan.fullest,
+        "needed_bytes": plan.needed_bytes,
+        "usable_bytes": plan.usable_bytes,
+        "ttft_seconds": plan.ttft,
+        "tpot_seconds": plan.tpot,
+        "end_to_end_seconds": plan.end_to_end,
+        "tokens_per_second": plan.tokens,
+        "requests_per_second": plan.requests,
+        "usd_per_hour": money,
         "usd_per_million_tokens": None if money is None else plan.usd_per_million,
-    }  # fmt: skip
+    }
 
 
 def said_of(plan: Plan, space: Space) -> tuple[ServingOptions, LoadOptions]:
@@ -116,13 +153,7 @@ def estimated(space: Space, plan: Plan, money: BillOptions) -> Answer:
     """The plan by the path of one answer; InvalidPlan, which no plan of a search raises, where that finds none."""
     options, load = said_of(plan, space)
     found = serve(
-        space.model,
-        plan.layout.cluster,
-        options,
-        load,
-        money,
-        reserve_bytes=space.options.reserve_bytes,
-        advise=False,
+        space.model, plan.layout.cluster, options, load, money, reserve_bytes=space.options.reserve_bytes, advise=False
     )
     if found.fits is False:
         raise InvalidPlan(f"{plan.config} does not fit by itself.")

@@ -1,4 +1,6 @@
-"""Which plans are the best: an objective, and where that is the same the simpler plan. The order is total, so that a search has one answer."""
+"""Which plans are the best: an objective, and where that is the same the simpler plan. The order is total, so that a
+search has one answer.
+"""
 
 from typing import Any
 
@@ -13,15 +15,23 @@ DIGITS = 9
 NEAR = "near"  # the objective of a search for times as near to what was asked for as they can be
 # Where two plans are equal, the first of these that differs decides; the last ones only make the order total.
 SIMPLER = (
-    "keeps the checkpoint's own precision", "keeps the cache as wide as the activations", "runs on the engine that is usual there",
-    "leaves the engine's batch limits as they are", "keeps prompts and answers on the same replicas", "uses fewer kinds of parallelism",
-    "has smaller replicas", "uses fewer accelerators", "costs less", "gives each token sooner",
-)  # fmt: skip
+    "keeps the checkpoint's own precision",
+    "keeps the cache as wide as the activations",
+    "runs on the engine that is usual there",
+    "leaves the engine's batch limits as they are",
+    "keeps prompts and answers on the same replicas",
+    "uses fewer kinds of parallelism",
+    "has smaller replicas",
+    "uses fewer accelerators",
+    "costs less",
+    "gives each token sooner",
+)
 
 
 class Plan(Struct, frozen=True, kw_only=True, eq=False):
-    """One plan with its figures. `value`: of the objective, smaller is better; `each`: users of a replica, or requests a second; `fullest`: requests of the
-    replica that has most, whose times these are."""
+    """One plan with its figures. `value`: of the objective, smaller is better; `each`: users of a replica, or
+    requests a second; `fullest`: requests of the replica that has most, whose times these are.
+    """
 
     config: Config
     layout: Layout
@@ -51,7 +61,9 @@ class Plan(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def has_uneven_users(self) -> bool:
-        """Whether one replica has more users than another. Requests that come by themselves are shared evenly, and so is what parts of replicas share."""
+        """Whether one replica has more users than another. Requests that come by themselves are shared evenly, and
+        so is what parts of replicas share.
+        """
         return self.users > 0 and not self.layout.prefill and self.fullest != self.each
 
     @property
@@ -107,14 +119,22 @@ def significant(value: float) -> float:
 def objective_values(name: str, rows: Rows) -> Any:
     """Smaller is better."""
     made = {
-        "cost": lambda: rows.usd, "accelerators": lambda: rows.accelerators, "tpot": lambda: rows.tpot, "ttft": lambda: rows.ttft,
-        "end-to-end": lambda: rows.end_to_end, "goodput": lambda: -rows.requests, "token-cost": lambda: rows.usd_per_million, NEAR: lambda: rows.past,
-    }[name]()  # fmt: skip
+        "cost": lambda: rows.usd,
+        "accelerators": lambda: rows.accelerators,
+        "tpot": lambda: rows.tpot,
+        "ttft": lambda: rows.ttft,
+        "end-to-end": lambda: rows.end_to_end,
+        "goodput": lambda: -rows.requests,
+        "token-cost": lambda: rows.usd_per_million,
+        NEAR: lambda: rows.past,
+    }[name]()
     return np.broadcast_to(made, rows.ttft.shape).astype(float)
 
 
 def best_of(name: str, rows: Rows, holds: Any, config: Config, own: str, usual: str) -> Plan | None:
-    """The best plan of a block; within a configuration fewer accelerators, a lower price and a shorter token break ties."""
+    """The best plan of a block; within a configuration fewer accelerators, a lower price and a shorter token break
+    ties.
+    """
     values = np.where(holds, objective_values(name, rows), np.inf)
     least = values.min(initial=np.inf)
     if not np.isfinite(least):
@@ -137,15 +157,30 @@ def plan_at(name: str, rows: Rows, row: int, column: int, config: Config, own: s
         return float(np.broadcast_to(values, rows.ttft.shape)[row, column])
 
     return Plan(
-        config=config, layout=rows.layouts[row], plan=rows.plan, value=at(objective_values(name, rows)), needed_bytes=round(at(rows.needed)),
-        usable_bytes=rows.usable, each=at(rows.each), fullest=round(at(rows.fullest)), users=at(rows.users), ttft=at(rows.ttft), tpot=at(rows.tpot),
-        end_to_end=at(rows.end_to_end), requests=at(rows.requests), tokens=at(rows.tokens), usd_per_million=at(rows.usd_per_million),
-        changes_weights=config.stored != own, usual_engine=config.engine == usual,
-    )  # fmt: skip
+        config=config,
+        layout=rows.layouts[row],
+        plan=rows.plan,
+        value=at(objective_values(name, rows)),
+        needed_bytes=round(at(rows.needed)),
+        usable_bytes=rows.usable,
+        each=at(rows.each),
+        fullest=round(at(rows.fullest)),
+        users=at(rows.users),
+        ttft=at(rows.ttft),
+        tpot=at(rows.tpot),
+        end_to_end=at(rows.end_to_end),
+        requests=at(rows.requests),
+        tokens=at(rows.tokens),
+        usd_per_million=at(rows.usd_per_million),
+        changes_weights=config.stored != own,
+        usual_engine=config.engine == usual,
+    )
 
 
 class Board:
-    """The best plans so far: the best of each kind, of which `top` are wanted, and the best that keeps the checkpoint's own precision."""
+    """The best plans so far: the best of each kind, of which `top` are wanted, and the best that keeps the
+    checkpoint's own precision.
+    """
 
     def __init__(self, top: int, by_kind: bool):
         self.top, self.by_kind = top, by_kind
@@ -171,7 +206,9 @@ class Board:
         return config, apart
 
     def can_improve(self, config: Config, least: tuple[float, ...], apart: bool) -> bool:
-        """Whether a plan of this configuration, whose order begins with at least so much, can still be among the best."""
+        """Whether a plan of this configuration, whose order begins with at least so much, can still be among the
+        best.
+        """
         if not least[1] and (self.own is None or least <= self.own.order[: len(least)]):
             return True
         found = self._best.get(self._kind(config, apart))

@@ -1,4 +1,6 @@
-"""What no plan of a kind can be below, found without walking it: what a search need not look at. Tests hold that nothing is lost by it."""
+"""What no plan of a kind can be below, found without walking it: what a search need not look at. Tests hold that
+nothing is lost by it.
+"""
 
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.serving.memory import serving_memory
@@ -26,7 +28,9 @@ class Bounds:
         return SURE * self._of(config)[0] / config.sizes.ranks
 
     def token_seconds(self, config: Config) -> float:
-        """A token reads its weights once, from as many memories at once as there are tensor ranks; drafts may give several a pass."""
+        """A token reads its weights once, from as many memories at once as there are tensor ranks; drafts may give
+        several a pass.
+        """
         rate = config.kind.machine.accelerator.memory.bytes_per_second
         if rate is None:
             return 0.0

@@ -17,8 +17,9 @@ ALONE = ("apple", "cpu")  # kinds of which a machine has one
 
 
 class Machine(Struct, frozen=True, kw_only=True, eq=False):
-    """An accelerator whose number is searched, in machines that hold `each`; or a cluster as it was given, `fixed`. `whole`: a named node,
-    of which none is used in part."""
+    """An accelerator whose number is searched, in machines that hold `each`; or a cluster as it was given, `fixed`.
+    `whole`: a named node, of which none is used in part.
+    """
 
     name: str
     accelerator: Accelerator
@@ -28,8 +29,10 @@ class Machine(Struct, frozen=True, kw_only=True, eq=False):
     whole: bool = False
 
     def layouts(self, ranks: int, most: int) -> Iterator[tuple[int, tuple[Cluster, ...]]]:
-        """Numbers of replicas of so many ranks, each with the clusters that they fill, fewer machines first: all accelerators are used, and those of
-        machines that are alike. A replica is on a part of one machine, or on whole ones."""
+        """Numbers of replicas of so many ranks, each with the clusters that they fill, fewer machines first: all
+        accelerators are used, and those of machines that are alike. A replica is on a part of one machine, or on
+        whole ones.
+        """
         if self.fixed is not None:
             if self.fixed.size % ranks == 0 and self.fixed.size <= most:
                 yield self.fixed.size // ranks, (self.fixed,)
@@ -63,7 +66,9 @@ def catalogued() -> tuple[Machine, ...]:
 
 
 def named(text: str) -> tuple[Machine, ...]:
-    """Machines of names with commas between: with a count a cluster, without one an accelerator, or a node, of which the number is searched."""
+    """Machines of names with commas between: with a count a cluster, without one an accelerator, or a node, of which
+    the number is searched.
+    """
     names = [part.strip() for part in text.split(",")]
     if not all(names):
         raise InvalidInput(
@@ -102,7 +107,8 @@ def _open(name: str, chip: Accelerator, named_node: Node | None) -> Machine:
 
 
 def wires(found: Cluster, ranks: int) -> tuple[object, ...]:
-    """What of a cluster's links the times of a replica of so many ranks depend on: replicas of two clusters with the same are as fast.
+    """What of a cluster's links the times of a replica of so many ranks depend on: replicas of two clusters with the
+    same are as fast.
 
     MissingDatum where a link is not known.
     """

@@ -1,4 +1,6 @@
-"""Where nothing holds: what each limit costs. A limit is left out, and the search asked again; where that finds a plan, the limit is what binds."""
+"""Where nothing holds: what each limit costs. A limit is left out, and the search asked again; where that finds a
+plan, the limit is what binds.
+"""
 
 from collections.abc import Iterator
 from math import ceil, floor, log10
@@ -25,7 +27,9 @@ class Nearest(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def nearest(search: Search) -> tuple[Nearest, ...]:
-    """One for each limit whose leaving out is enough, else for all of them together; on the machines that were compared."""
+    """One for each limit whose leaving out is enough, else for all of them together; on the machines that were
+    compared.
+    """
     compared = tuple(each for each in search.space.machines if each.accelerator.name not in search.unpriced)
     space = replace(search.space, machines=compared)
     rate = _largest_rate(space)
@@ -61,7 +65,9 @@ def _relaxed(space: Space, objective: str) -> Iterator[tuple[str, Space, str]]:
 
 
 def _together(space: Space) -> Iterator[Nearest]:
-    """Both limits of time left out: the least that each can be, and the plan that is nearest to both, which can be asked for."""
+    """Both limits of time left out: the least that each can be, and the plan that is nearest to both, which can be
+    asked for.
+    """
     if space.ttft is None or space.tpot is None:
         return
     without = replace(space, ttft=None, tpot=None, near=(space.ttft, space.tpot))
@@ -75,7 +81,8 @@ def _together(space: Space) -> Iterator[Nearest]:
 
 def _said_of_both(plan: Plan) -> str:
     return (
-        f"--ttft and --tpot bind together: with only one of them left out no plan holds. Nearest to both is {_at(plan)}: "
+        "--ttft and --tpot bind together: with only one of them left out no plan holds. Nearest to both is "
+        f"{_at(plan)}: "
         f"--ttft {_rounded_up(plan.ttft)} --tpot {_rounded_up(plan.tpot)} finds it."
     )
 
@@ -95,7 +102,9 @@ def _rounded_up(seconds: float) -> str:
 
 
 def _largest_rate(space: Space) -> Plan | None:
-    """The plan that answers the most requests a second within all other limits, of those whose replicas do both, to a five-hundredth."""
+    """The plan that answers the most requests a second within all other limits, of those whose replicas do both, to
+    a five-hundredth.
+    """
     if space.load.request_rate is None:
         return None
     goal = replace(space.goal, vary=space.goal.vary - {"disaggregation"})
@@ -103,7 +112,9 @@ def _largest_rate(space: Space) -> Plan | None:
 
 
 def _accelerators(space: Space, rate: Plan) -> int:
-    """Of so many replicas as answer all, each as many requests as those of this plan; of whole machines where only these are had."""
+    """Of so many replicas as answer all, each as many requests as those of this plan; of whole machines where only
+    these are had.
+    """
     machine = rate.config.kind.machine
     number = ceil((space.load.request_rate or 0) / rate.each) * rate.config.sizes.ranks
     return ceil(number / machine.each) * machine.each if machine.whole else number
@@ -114,8 +125,10 @@ def _said_of_rate(space: Space, rate: Plan) -> str:
     most = floor(rate.requests * 1000) / 1000 if rate.requests >= 0.001 else rate.requests
     ranks = rate.config.sizes.ranks
     return (
-        f"--request-rate {space.load.request_rate:,.10g} is what binds: at most {most:,.7g} requests a second are answered, by {_at(rate)}, "
-        f"{rate.each:,.4g} of each replica. {counted(number, 'accelerators')} would do: {counted(number // ranks, 'such replicas')}."
+        f"--request-rate {space.load.request_rate:,.10g} is what binds: at most {most:,.7g} requests a "
+        f"second are answered, by {_at(rate)}, "
+        f"{rate.each:,.4g} of each replica. {counted(number, 'accelerators')} would do: "
+        f"{counted(number // ranks, 'such replicas')}."
     )
 
 
@@ -129,13 +142,19 @@ def _said(name: str, space: Space, plan: Plan) -> str:
     at = _at(plan)
     if name in NAMES:
         least = human(getattr(plan, name), "seconds")
-        return f"--{name} {human(getattr(space, name), 'seconds')} is what binds: the least {NAMES[name]} is {least}, of {at}."
+        return (
+            f"--{name} {human(getattr(space, name), 'seconds')} is what binds: the least {NAMES[name]} is "
+            f"{least}, of {at}."
+        )
     if name == "budget":
         return (
             f"--budget is what binds: the cheapest plan that holds costs {human(plan.layout.usd, 'USD')} an hour, {at}."
         )
     if name == "max_accelerators":
-        return f"more accelerators are needed: {counted(plan.accelerators, 'accelerators')} hold it, {at}. --max-accelerators {plan.accelerators} finds it."
+        return (
+            f"more accelerators are needed: {counted(plan.accelerators, 'accelerators')} hold it, {at}. "
+            f"--max-accelerators {plan.accelerators} finds it."
+        )
     if name == "on":
         return f"the machine is what binds: {at} holds it."
     return f"--{name} is what binds: {at} holds it."
@@ -150,5 +169,8 @@ def missed(miss: Miss | None) -> str:
     if miss is None:
         return ""
     kind = miss.config.kind
-    need = f"{miss.what} need{'s' if miss.what == 'everything' else ''} {human(miss.needed_bytes, 'bytes')} of {human(miss.usable_bytes, 'bytes')}"
+    need = (
+        f"{miss.what} need{'s' if miss.what == 'everything' else ''} {human(miss.needed_bytes, 'bytes')} of "
+        f"{human(miss.usable_bytes, 'bytes')}"
+    )
     return f"nearest to fitting: {need} on {kind.machine.on(miss.cluster)}, {miss.config.stored} weights."

@@ -47,8 +47,14 @@ def goal(said: ServingPlanOptions) -> Goal:
         raise InvalidInput(f"top must be from 1 to {MOST_TOP}. Got {top}.")
     if said.max_accelerators is not None and not 1 <= said.max_accelerators <= 100_000:
         raise InvalidInput(f"max_accelerators must be from 1 to 100,000. Got {said.max_accelerators:,}.")
-    return Goal(objective=said.goal, vary=_varied(said.vary), most=said.max_accelerators, budget=budget_per_hour(said.budget), top=top,
-                pareto=bool(said.pareto))  # fmt: skip
+    return Goal(
+        objective=said.goal,
+        vary=_varied(said.vary),
+        most=said.max_accelerators,
+        budget=budget_per_hour(said.budget),
+        top=top,
+        pareto=bool(said.pareto),
+    )
 
 
 def _varied(text: str | None) -> frozenset[str]:

@@ -10,7 +10,9 @@ from tonnage.spec import Accelerator, Cluster
 
 
 class Prices:
-    """Rent of whole clusters [USD an hour], as `tonnage serve` has it. `given`: USD per accelerator-hour, where the user gave one."""
+    """Rent of whole clusters [USD an hour], as `tonnage serve` has it. `given`: USD per accelerator-hour, where the
+    user gave one.
+    """
 
     def __init__(self, options: BillOptions, given: float | None = None):
         if options.price_kind is not None and options.price_kind not in KINDS:

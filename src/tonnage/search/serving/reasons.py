@@ -3,8 +3,15 @@
 from tonnage.kernel.units import counted
 from tonnage.search.serving.best import SIMPLER, Plan, significant
 
-EQUAL = {"cost": "as cheap", "accelerators": "as many accelerators", "tpot": "as fast", "ttft": "as fast", "end-to-end": "as fast",
-         "goodput": "as many requests", "token-cost": "as cheap"}  # fmt: skip
+EQUAL = {
+    "cost": "as cheap",
+    "accelerators": "as many accelerators",
+    "tpot": "as fast",
+    "ttft": "as fast",
+    "end-to-end": "as fast",
+    "goodput": "as many requests",
+    "token-cost": "as cheap",
+}
 SOONER = SIMPLER[-1]
 MUCH = 1.05  # times: less is not worth a word
 

@@ -1,4 +1,6 @@
-"""Plans of one replica configuration as arrays: memory, times, rates and money of every number of replicas and of users."""
+"""Plans of one replica configuration as arrays: memory, times, rates and money of every number of replicas and of
+users.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -48,15 +50,23 @@ class Config(NamedTuple):
         o, s = space.options, self.sizes
         groups = s.groups if s.groups > 1 or o.attention_data_parallel_size else None
         return replace(
-            o, engine=self.kind.engine, weights=self.kind.weights, kv_cache=self.kind.kv_cache, tensor_parallel_size=s.tensor,
-            pipeline_parallel_size=s.pipeline, expert_parallel_size=s.expert, attention_data_parallel_size=groups,
-            max_num_batched_tokens=self.batch.tokens, max_num_seqs=self.batch.requests,
-        )  # fmt: skip
+            o,
+            engine=self.kind.engine,
+            weights=self.kind.weights,
+            kv_cache=self.kind.kv_cache,
+            tensor_parallel_size=s.tensor,
+            pipeline_parallel_size=s.pipeline,
+            expert_parallel_size=s.expert,
+            attention_data_parallel_size=groups,
+            max_num_batched_tokens=self.batch.tokens,
+            max_num_seqs=self.batch.requests,
+        )
 
 
 class Layout(NamedTuple):
-    """A number of replicas and the cluster that they fill. `prefill`: of them compute prompts alone, 0: all do both. `usd`: an hour, NaN where no
-    price is known."""
+    """A number of replicas and the cluster that they fill. `prefill`: of them compute prompts alone, 0: all do both.
+    `usd`: an hour, NaN where no price is known.
+    """
 
     replicas: int
     cluster: Cluster
@@ -65,11 +75,15 @@ class Layout(NamedTuple):
 
 
 class Rows(Struct, frozen=True, kw_only=True, eq=False):
-    """Arrays of shape (layouts, users), or of one that becomes it. NaN where it was not computed, for what it says before did not hold.
+    """Arrays of shape (layouts, users), or of one that becomes it. NaN where it was not computed, for what it says
+    before did not hold.
 
-    `each`: users of a replica, or requests a second, the mean; `fullest`: requests of the replica that has most of them, whose `ttft` and `tpot` these
-    are: replicas do not share all numbers of users evenly. `requests` are of the mean. `users`: of all replicas; `room`: the cache holds a request; `unknown`: why some have no times;
-    `safe`: the largest need with which a plan fits at the high end of the error band; `near`: as of the space; `whole`: seconds of a whole answer, where prompts have replicas of their own.
+    `each`: users of a replica, or requests a second, the mean; `fullest`: requests of the replica that has most of
+    them, whose `ttft` and `tpot` these
+    are: replicas do not share all numbers of users evenly. `requests` are of the mean. `users`: of all replicas;
+    `room`: the cache holds a request; `unknown`: why some have no times;
+    `safe`: the largest need with which a plan fits at the high end of the error band; `near`: as of the space; `whole`:
+    seconds of a whole answer, where prompts have replicas of their own.
     """
 
     plan: ServingPlan
@@ -201,15 +215,33 @@ class _Block:
         prompt, answer = self.load.input_tokens * half, 1 + (self.load.output_tokens - 1) * half
         users = self.each * self.replicas if self.space.searches_users else self.space.users or 0
         return Rows(
-            plan=self.plan, replica=self.replica, load=self.load, layouts=self.layouts, usable=self.usable, safe=self.safe, needed=needed, known=self.known, room=self.room,
-            each=self.each, fullest=self.requests_of, users=users, ttft=self.out["ttft"], tpot=self.out["tpot"], requests=self.out["requests"] * busy,
-            prompt=prompt, answer=answer, unknown=self.unknown, near=self.space.near,
-        )  # fmt: skip
+            plan=self.plan,
+            replica=self.replica,
+            load=self.load,
+            layouts=self.layouts,
+            usable=self.usable,
+            safe=self.safe,
+            needed=needed,
+            known=self.known,
+            room=self.room,
+            each=self.each,
+            fullest=self.requests_of,
+            users=users,
+            ttft=self.out["ttft"],
+            tpot=self.out["tpot"],
+            requests=self.out["requests"] * busy,
+            prompt=prompt,
+            answer=answer,
+            unknown=self.unknown,
+            near=self.space.near,
+        )
 
     # ---- memory ----
 
     def _memory(self) -> Iterator[tuple[ServingPlan, ServingMemory, Any]]:
-        """A plan with its memory, and of which entries: all at once where an engine's settings do not depend on the requests."""
+        """A plan with its memory, and of which entries: all at once where an engine's settings do not depend on the
+        requests.
+        """
         model, plan, chip = self.space.model, self.plan, self.chip
         if not self._depends():
             many = replace(plan, concurrency=self.requests_of.reshape(-1))
@@ -237,7 +269,10 @@ class _Block:
                 self.unknown = str(error)
                 continue
             if not replica.clock.knows_prompts:
-                self.unknown = f"no source gives a bf16, fp16 or fp32 peak of {self.chip.name}: how long prompts take is not known."
+                self.unknown = (
+                    f"no source gives a bf16, fp16 or fp32 peak of {self.chip.name}: how long prompts take is "
+                    "not known."
+                )
                 continue
             self.replica = replica
             here = np.zeros(self.shape, dtype=bool)

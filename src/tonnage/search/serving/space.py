@@ -1,4 +1,6 @@
-"""Replica configurations: every way to spread one copy of a model over ranks, in every precision and engine that is searched."""
+"""Replica configurations: every way to spread one copy of a model over ranks, in every precision and engine that is
+searched.
+"""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -26,9 +28,10 @@ SEQUENCES = (None, 64, 256)
 
 
 class Space(Struct, frozen=True, kw_only=True, eq=False):
-    """What is searched: of this model, on these machines, what the user left open. `users`: of the whole load; None where they are searched too,
-    or where requests come by themselves. `near`: limits on ttft and tpot that are left out, and that a plan shall come near to. `searches_rates`: the
-    rate of requests is searched too."""
+    """What is searched: of this model, on these machines, what the user left open. `users`: of the whole load; None
+    where they are searched too, or where requests come by themselves. `near`: limits on ttft and tpot that are left
+    out, and that a plan shall come near to. `searches_rates`: the rate of requests is searched too.
+    """
 
     model: Model
     machines: tuple[Machine, ...]
@@ -54,7 +57,9 @@ class Space(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Kind(NamedTuple):
-    """What is the same for all sizes: the machine, the engine and what weights and cache are stored in. None: as `tonnage serve` takes it."""
+    """What is the same for all sizes: the machine, the engine and what weights and cache are stored in. None: as
+    `tonnage serve` takes it.
+    """
 
     machine: Machine
     engine: str | None
@@ -137,8 +142,9 @@ def batches(space: Space, queues: bool) -> Iterator[Batch]:
 
 
 def sizes(space: Space, machine: Machine, engine: str) -> Iterator[Sizes]:
-    """Tensor ranks that divide a machine's accelerators, pipeline stages, attention groups and expert ranks: what fills the given cluster, or parts
-    of a machine or whole ones, up to the most accelerators."""
+    """Tensor ranks that divide a machine's accelerators, pipeline stages, attention groups and expert ranks: what
+    fills the given cluster, or parts of a machine or whole ones, up to the most accelerators.
+    """
     o, model = space.options, space.model
     mixture = bool(expert_counts(model))
     for tensor in _or(o.tensor_parallel_size, divisors(machine.each)):

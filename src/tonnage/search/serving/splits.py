@@ -17,7 +17,9 @@ FAR = 2**30  # ranks: more than any machine has, so that all links count
 
 
 def split_rows(space: Space, rows: Rows, at: list[int]) -> Iterator[Rows]:
-    """The same plans with some replicas for prompts alone, for layouts with the same links. Caches go over the network, so that all of it counts."""
+    """The same plans with some replicas for prompts alone, for layouts with the same links. Caches go over the
+    network, so that all of it counts.
+    """
     groups: dict[object, list[int]] = {}
     for row in at:
         cluster = rows.layouts[row].cluster
@@ -42,11 +44,26 @@ def _apart(space: Space, rows: Rows, found: list[int]) -> Rows:
     made = split_times(space.model, prompts, answers, _whole(space, rows))
     every = index, slice(None)
     return Rows(
-        plan=rows.plan, replica=replica, load=rows.load, layouts=layouts, usable=rows.usable, safe=rows.safe, needed=_at(rows, rows.needed)[every],
-        known=rows.known[every], room=rows.room[every], each=_at(rows, rows.each)[every], fullest=_at(rows, rows.fullest)[every], users=rows.users,
-        ttft=_column(made.ttft_seconds, replicas), tpot=_column(made.tpot_seconds, replicas), requests=_column(made.requests_per_second, replicas),
-        prompt=rows.prompt, answer=rows.answer, near=rows.near, whole=_column(made.end_to_end_seconds, replicas),
-    )  # fmt: skip
+        plan=rows.plan,
+        replica=replica,
+        load=rows.load,
+        layouts=layouts,
+        usable=rows.usable,
+        safe=rows.safe,
+        needed=_at(rows, rows.needed)[every],
+        known=rows.known[every],
+        room=rows.room[every],
+        each=_at(rows, rows.each)[every],
+        fullest=_at(rows, rows.fullest)[every],
+        users=rows.users,
+        ttft=_column(made.ttft_seconds, replicas),
+        tpot=_column(made.tpot_seconds, replicas),
+        requests=_column(made.requests_per_second, replicas),
+        prompt=rows.prompt,
+        answer=rows.answer,
+        near=rows.near,
+        whole=_column(made.end_to_end_seconds, replicas),
+    )
 
 
 def _at(rows: Rows, values):  # type: ignore[no-untyped-def]

@@ -1,4 +1,6 @@
-"""The search itself: every configuration of every machine, the most promising first; what no bound rules out is computed whole."""
+"""The search itself: every configuration of every machine, the most promising first; what no bound rules out is
+computed whole.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -39,7 +41,9 @@ TOGETHER = 8  # layouts whose replicas are parted at once
 
 
 class Miss(Struct, frozen=True, kw_only=True):
-    """What came nearest to fitting: bytes that it needs of each accelerator, and what there is. `what`: of everything, or of the weights alone."""
+    """What came nearest to fitting: bytes that it needs of each accelerator, and what there is. `what`: of
+    everything, or of the weights alone.
+    """
 
     config: Config
     cluster: Any
@@ -71,7 +75,9 @@ class Search:
         self._layouts: dict[tuple[str, int], list[Layout]] = {}
 
     def run(self) -> "Search":
-        """Configurations in the order of the least that their objective can be: what comes after the edge of the best is not computed."""
+        """Configurations in the order of the least that their objective can be: what comes after the edge of the
+        best is not computed.
+        """
         known = [
             (self._order(config, self._least(config)), number, config)
             for number, config in enumerate(self._configurations())
@@ -132,7 +138,9 @@ class Search:
         self.tally.remove(l.FORMAT, number)
 
     def layouts(self, machine: Machine, ranks: int) -> list[Layout]:
-        """Numbers of replicas of so many ranks, on machines of every size that is cheaper than larger ones; more replicas than users are not tried."""
+        """Numbers of replicas of so many ranks, on machines of every size that is cheaper than larger ones; more
+        replicas than users are not tried.
+        """
         key = (machine.name, ranks)
         if key not in self._layouts:
             users = self.space.users if machine.fixed is None else None
@@ -173,7 +181,9 @@ class Search:
         return self.objective in ("tpot", NEAR) or (self.objective in ("end-to-end", "goodput", "token-cost") and given)
 
     def _at_least(self, config: Config, seconds: float) -> float:
-        """What the objective is at least where no token comes sooner: so many users ask no faster than they are answered."""
+        """What the objective is at least where no token comes sooner: so many users ask no faster than they are
+        answered.
+        """
         if self.objective == "tpot":
             return seconds
         space, load = self.space, self.space.load
@@ -200,7 +210,9 @@ class Search:
         return self.front is not None or self.board.can_improve(config, least, apart)
 
     def own(self, machine: Machine) -> tuple[str, str]:
-        """What the checkpoint's own precision is called, and the engine that `tonnage serve` takes on this machine for it."""
+        """What the checkpoint's own precision is called, and the engine that `tonnage serve` takes on this machine
+        for it.
+        """
         key = (machine.name, self.space.options.weights)
         if key not in self._own:
             given = self.space.options.weights
@@ -338,8 +350,15 @@ class Search:
     def _note_miss(self, rows: Rows, config: Config) -> None:
         if (least := np.nanmin(rows.needed)) > rows.safe:
             row = int(np.argmin(np.broadcast_to(rows.needed, rows.ttft.shape)) // rows.ttft.shape[1])
-            self._missed(Miss(config=config, cluster=rows.layouts[row].cluster, needed_bytes=float(least * rows.usable / rows.safe),
-                              usable_bytes=rows.usable, what="everything"))  # fmt: skip
+            self._missed(
+                Miss(
+                    config=config,
+                    cluster=rows.layouts[row].cluster,
+                    needed_bytes=float(least * rows.usable / rows.safe),
+                    usable_bytes=rows.usable,
+                    what="everything",
+                )
+            )
 
     def _missed(self, miss: Miss) -> None:
         if self.miss is None or miss.ratio < self.miss.ratio:

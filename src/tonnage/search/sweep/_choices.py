@@ -31,7 +31,14 @@ def check_kv_cache(name: str) -> None:
     plain = name.strip().lower().removeprefix("torch.")
     engines = [serving_runtime(each) for each in serving_runtimes()]
     own = {each.own_kv_cache for each in engines if each.own_kv_cache}
-    known = {"auto", "bf16", "fp16", "fp32", *own, *(each for engine in engines for pair in engine.kv_cache.items() for each in pair)}  # fmt: skip
+    known = {
+        "auto",
+        "bf16",
+        "fp16",
+        "fp32",
+        *own,
+        *(each for engine in engines for pair in engine.kv_cache.items() for each in pair),
+    }
     named = ALIASES.get(plain, plain)
     if not {plain, named, named.replace("_", "-")} & known:
         raise unknown("kv_cache", name, sorted(known))
@@ -93,7 +100,9 @@ def _range(name: str, said: dict[Any, Any]) -> Iterable[int]:
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise InvalidInput(f"vary: {name}: {key} must be a whole number from 1 on. Got {shown(value)}.")
     if start is None or stop is None or (step is not None and times is not None) or times == 1:
-        raise InvalidInput(f"vary: {name}: a range is from, to and step, or from, to and times (from 2 on). Got {shown(said)}.")  # fmt: skip
+        raise InvalidInput(
+            f"vary: {name}: a range is from, to and step, or from, to and times (from 2 on). Got {shown(said)}."
+        )
     if stop < start:
         raise InvalidInput(f"vary: {name}: to must be at least from. Got from {start}, to {stop}.")
     value = start

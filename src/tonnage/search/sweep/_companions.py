@@ -1,4 +1,6 @@
-"""Options of a sweep that apply only beside some values of what it varies: where they do not, a plan is estimated without them."""
+"""Options of a sweep that apply only beside some values of what it varies: where they do not, a plan is estimated
+without them.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -21,7 +23,9 @@ def column_of(value: Any, count: int, *, is_left_out: bool) -> np.ndarray:
 
 
 def size_of_experts(spec: Spec, model: Model, columns: dict[str, np.ndarray], tally: Tally) -> dict[str, np.ndarray]:
-    """The sizes with those of experts at 1 for a model without experts, where the sweep has several models; of several values at the first."""
+    """The sizes with those of experts at 1 for a model without experts, where the sweep has several models; of
+    several values at the first.
+    """
     if len(spec.models) == 1 or expert_counts(model):
         return columns
     made = dict(columns)
@@ -36,7 +40,8 @@ def size_of_experts(spec: Spec, model: Model, columns: dict[str, np.ndarray], ta
 class Companions:
     """Asks the questions of one block of a sweep, whose outer options have the values `choices`.
 
-    An option that is varied itself and does not apply is left out at its first value and refused at the others, so that no plan is there twice.
+    An option that is varied itself and does not apply is left out at its first value and refused at the others, so that
+    no plan is there twice.
     """
 
     def __init__(self, spec: Spec, choices: Mapping[str, Any]):

@@ -31,7 +31,9 @@ def models_of(fields: Mapping[Any, Any]) -> tuple[str, ...]:
 
 
 def clusters_of(fields: Mapping[Any, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Clusters as --on takes them, or accelerators times counts; and the accelerators of `all` of which there is no such cluster."""
+    """Clusters as --on takes them, or accelerators times counts; and the accelerators of `all` of which there is no
+    such cluster.
+    """
     if ("on" in fields) == ("accelerators" in fields):
         raise InvalidInput(
             "a sweep names its machines by `on`, or by `accelerators` and `counts`: give one of the two."
@@ -46,7 +48,11 @@ def clusters_of(fields: Mapping[Any, Any]) -> tuple[tuple[str, ...], tuple[str, 
             cluster(name)
         return names, ()
     counts = fields.get("counts", list(COUNTS))
-    if not isinstance(counts, list) or not counts or any(isinstance(each, bool) or not isinstance(each, int) or each < 1 for each in counts):  # fmt: skip
+    if (
+        not isinstance(counts, list)
+        or not counts
+        or any(isinstance(each, bool) or not isinstance(each, int) or each < 1 for each in counts)
+    ):
         raise InvalidInput(f"counts must be whole numbers from 1 on. Got {shown(counts)}.")
     every = fields["accelerators"] == "all"
     chips = accelerator_names() if every else _texts("accelerators", fields["accelerators"])

@@ -1,5 +1,7 @@
-"""A driver of Ray in a process of its own. When Ray's agents on this node die (the raylet, the head's GCS), Ray's library ends the process that it
-is in, whatever that process would do: so that process is not the one that answers the user."""
+"""A driver of Ray in a process of its own. When Ray's agents on this node die (the raylet, the head's GCS), Ray's
+library ends the process that it is in, whatever that process would do: so that process is not the one that answers
+the user.
+"""
 
 import multiprocessing
 import signal
@@ -23,7 +25,9 @@ class _Ended(Exception):
 def reports(
     job: Job, address: str | None, workers: int | None, numbers: Iterator[int], drive: "Drive | None" = None
 ) -> Generator[Report]:
-    """One report for each chunk, as they come. Lost where Ray's process ends by itself; other TonnageErrors where Ray cannot be joined."""
+    """One report for each chunk, as they come. Lost where Ray's process ends by itself; other TonnageErrors where
+    Ray cannot be joined.
+    """
     context = multiprocessing.get_context("spawn")
     pipe, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, job, address, workers, drive or on_ray.drive))

@@ -1,6 +1,8 @@
-"""The dataset of a sweep: a directory of Parquet files, one for each chunk, named by the chunk's number and written whole or not at all.
+"""The dataset of a sweep: a directory of Parquet files, one for each chunk, named by the chunk's number and written
+whole or not at all.
 
-A chunk that is made twice writes the same bytes to the same name, so nothing is in the dataset twice whoever dies when. What is done is
+A chunk that is made twice writes the same bytes to the same name, so nothing is in the dataset twice whoever dies when.
+What is done is
 what lies there: no other record is kept.
 """
 
@@ -66,8 +68,16 @@ def schema_of(spec: Spec) -> Any:
         columns = {"plan": large, "model": words, "cluster": words, "accelerators": size}
         columns |= {name: pa.int8() if name == "zero_stage" else words for name in CHOSEN}
         columns |= dict.fromkeys(COLUMNS, large)
-        made = {"global_batch_size": large, "needed_bytes": large, "usable_bytes": large, "fits": pa.bool_(), "step_seconds": real,
-                "tokens_per_second": real, "step_usd": real, "usd_per_million_tokens": real}  # fmt: skip
+        made = {
+            "global_batch_size": large,
+            "needed_bytes": large,
+            "usable_bytes": large,
+            "fits": pa.bool_(),
+            "step_seconds": real,
+            "tokens_per_second": real,
+            "step_usd": real,
+            "usd_per_million_tokens": real,
+        }
     else:
         columns = {
             "plan": large,
@@ -81,8 +91,16 @@ def schema_of(spec: Spec) -> Any:
         columns |= dict.fromkeys(
             ("tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size", "concurrency"), large
         )
-        made = dict.fromkeys(("tokens_per_second_per_user", "tokens_per_second_per_accelerator", "ttft_seconds", "tpot_seconds",
-                              "usd_per_million_output_tokens"), real) | {"pareto": pa.bool_()}  # fmt: skip
+        made = dict.fromkeys(
+            (
+                "tokens_per_second_per_user",
+                "tokens_per_second_per_accelerator",
+                "ttft_seconds",
+                "tpot_seconds",
+                "usd_per_million_output_tokens",
+            ),
+            real,
+        ) | {"pareto": pa.bool_()}
     for axis in spec.outer:
         if axis.name not in columns:
             columns[axis.name] = _type(pa, axis.values, words)
@@ -170,7 +188,9 @@ def write_whole(path: Path, data: Any) -> None:
 
 
 def done(folder: Path, tasks: Tasks, digest: str) -> bytearray:
-    """For each chunk 1 if its part is there and whole, by its footer. What is not whole is taken away, and so are files half written."""
+    """For each chunk 1 if its part is there and whole, by its footer. What is not whole is taken away, and so are
+    files half written.
+    """
     tidy(folder)
     found = bytearray(tasks.count)
     if not folder.is_dir():
@@ -193,7 +213,9 @@ def is_whole(path: Path, digest: str) -> bool:
 
 
 def tidy(folder: Path) -> None:
-    """Files that a worker which was killed did not come to rename. One that still lives and loses its file writes no part, and nobody waits for it."""
+    """Files that a worker which was killed did not come to rename. One that still lives and loses its file writes no
+    part, and nobody waits for it.
+    """
     for path in folder.glob(f".*{WRITING}"):
         path.unlink(missing_ok=True)
 

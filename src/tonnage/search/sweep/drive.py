@@ -24,10 +24,11 @@ DAMAGED = "its part was damaged on disk after it was written"
 
 
 class Done(Struct, frozen=True, kw_only=True):
-    """`lay`: chunks that were there; `failed`: chunks that could not be computed, and why. `seconds`: of making chunks, `first_seconds` of
-    them until the first was back, which took its worker `first_chunk_seconds`; all workers spent `seconds_in_chunks` in chunks, `processor_seconds` at work; the driver
-    took `summary_seconds` to go over the parts;
-    `worker_rss`, `driver_rss`: the most bytes that one held."""
+    """`lay`: chunks that were there; `failed`: chunks that could not be computed, and why. `seconds`: of making
+    chunks, `first_seconds` of them until the first was back, which took its worker `first_chunk_seconds`; all
+    workers spent `seconds_in_chunks` in chunks, `processor_seconds` at work; the driver took `summary_seconds` to go
+    over the parts; `worker_rss`, `driver_rss`: the most bytes that one held.
+    """
 
     chunks: int
     lay: int
@@ -51,9 +52,14 @@ def processors() -> int:
 
 
 def sweep(
-    spec: Spec, directory: Path, *, workers: int | None = None, ray: str | None = None, resume: bool = False,
+    spec: Spec,
+    directory: Path,
+    *,
+    workers: int | None = None,
+    ray: str | None = None,
+    resume: bool = False,
     progress: Callable[[int, int], Progress] | None = None,
-) -> Done:  # fmt: skip
+) -> Done:
     """Run it. `ray`: an address, or nothing for one that is started here; None: processes of this machine."""
     tasks = Tasks(spec)
     dataset.check_extra()
@@ -82,8 +88,9 @@ class _Counts:
         self.worker_rss = max(self.worker_rss, report.peak_rss)
 
     def settle(self, folder: Path, tasks: Tasks, digest: str, damaged: Collection[int]) -> None:
-        """Compare the reports with the parts on disk, which decide: a worker may write its part and die before it reports, and a part that was
-        written may be damaged afterwards."""
+        """Compare the reports with the parts on disk, which decide: a worker may write its part and die before it
+        reports, and a part that was written may be damaged afterwards.
+        """
         for number in [number for number in self.failed if number not in damaged]:
             if dataset.is_whole(folder / dataset.part_name(number), digest):
                 self._made(number, tasks.plans_of(number))
@@ -95,8 +102,13 @@ class _Counts:
 
 
 def _run(
-    spec: Spec, directory: Path, tasks: Tasks, workers: int | None, ray: str | None, progress: Callable[[int, int], Progress]
-) -> Done:  # fmt: skip
+    spec: Spec,
+    directory: Path,
+    tasks: Tasks,
+    workers: int | None,
+    ray: str | None,
+    progress: Callable[[int, int], Progress],
+) -> Done:
     folder, digest = directory / dataset.FOLDER, spec.digest()
     job = Job(spec=spec, folder=str(folder.absolute()), digest=digest, estimator=estimator())
     counts, lay = _Counts(), -1
@@ -117,10 +129,21 @@ def _run(
                 (folder / dataset.part_name(number)).unlink(missing_ok=True)
     first = counts.first or (0.0, 0.0)
     return Done(
-        chunks=tasks.count, lay=lay, made=counts.made, plans_made=counts.plans, failed=counts.failed, seconds=seconds, first_seconds=first[0],
-        first_chunk_seconds=first[1], seconds_in_chunks=counts.inside, processor_seconds=counts.processor, summary_seconds=summed, worker_rss=counts.worker_rss,
-        driver_rss=peak_rss(), summary=found,
-    )  # fmt: skip
+        chunks=tasks.count,
+        lay=lay,
+        made=counts.made,
+        plans_made=counts.plans,
+        failed=counts.failed,
+        seconds=seconds,
+        first_seconds=first[0],
+        first_chunk_seconds=first[1],
+        seconds_in_chunks=counts.inside,
+        processor_seconds=counts.processor,
+        summary_seconds=summed,
+        worker_rss=counts.worker_rss,
+        driver_rss=peak_rss(),
+        summary=found,
+    )
 
 
 def _make(run: Run, there: bytearray, directory: Path, counts: _Counts, shown: Callable[[int], None]) -> None:
@@ -144,7 +167,13 @@ def _summarised(directory: Path, spec: Spec, tasks: Tasks) -> Summary:
     try:
         return summarise(directory, spec, tasks)
     except OSError as error:
-        raise dataset.Unwritable(None, f"cannot write the best rows to {directory}: {error.strerror or error}. All parts are there: make room and run again with --resume") from None  # fmt: skip
+        raise dataset.Unwritable(
+            None,
+            (
+                f"cannot write the best rows to {directory}: {error.strerror or error}. All parts are there: "
+                "make room and run again with --resume"
+            ),
+        ) from None
 
 
 @contextmanager

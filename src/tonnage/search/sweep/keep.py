@@ -10,7 +10,9 @@ RATE = {"train": "tokens_per_second", "serve": "tokens_per_second_per_accelerato
 
 
 def workload(spec: Spec) -> tuple[str, ...]:
-    """Columns that say what is asked, and not how it is done: the best plan is the best of one of these, a model and a cluster."""
+    """Columns that say what is asked, and not how it is done: the best plan is the best of one of these, a model and
+    a cluster.
+    """
     if spec.kind == "serve":
         return ("model", "cluster", "plan")
     told = ("sequence_length", "global_batch_size")

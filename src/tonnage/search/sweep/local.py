@@ -1,6 +1,7 @@
 """Chunks on processes of this machine. A worker that dies is replaced, and its chunk given to another.
 
-Each worker has a pipe of its own, so it is known which chunk a worker died of, and a worker whose driver has died reads the end of its
+Each worker has a pipe of its own, so it is known which chunk a worker died of, and a worker whose driver has died reads
+the end of its
 pipe and leaves: the pools of the standard library know the one no better than "abruptly", and miss the other.
 """
 

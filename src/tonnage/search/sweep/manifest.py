@@ -1,4 +1,6 @@
-"""What a directory holds: the sweep's own file, checked before anything is added to it, and a lock, so that one driver adds at a time."""
+"""What a directory holds: the sweep's own file, checked before anything is added to it, and a lock, so that one
+driver adds at a time.
+"""
 
 import contextlib
 import hashlib
@@ -39,14 +41,27 @@ def manifest(spec: Spec, tasks: Tasks) -> dict[str, Any]:
     """The document of a directory."""
     import numpy as np
 
-    versions = {"tonnage": tonnage.__version__, "python": sys.version.split()[0], "numpy": np.__version__,
-                "pyarrow": dataset.arrow().__version__}  # fmt: skip
-    return {"schema": "tonnage/sweep/1", "sweep": spec.digest(), "estimator": estimator(), "plans": tasks.plans, "chunks": tasks.count,
-            "versions": versions, "spec": msgspec.to_builtins(spec)}  # fmt: skip
+    versions = {
+        "tonnage": tonnage.__version__,
+        "python": sys.version.split()[0],
+        "numpy": np.__version__,
+        "pyarrow": dataset.arrow().__version__,
+    }
+    return {
+        "schema": "tonnage/sweep/1",
+        "sweep": spec.digest(),
+        "estimator": estimator(),
+        "plans": tasks.plans,
+        "chunks": tasks.count,
+        "versions": versions,
+        "spec": msgspec.to_builtins(spec),
+    }
 
 
 def open_directory(directory: Path, spec: Spec, tasks: Tasks, *, resume: bool) -> None:
-    """The directory as this sweep needs it: new, or its own and to be gone on with. InvalidInput says what else it holds."""
+    """The directory as this sweep needs it: new, or its own and to be gone on with. InvalidInput says what else it
+    holds.
+    """
     path = directory / NAME
     now = manifest(spec, tasks)
     try:
@@ -77,11 +92,15 @@ def _check(path: Path, now: dict[str, Any]) -> None:
         raise InvalidInput(f"{path} cannot be read: {error}. {AGAIN}") from None
     if not same["sweep"]:
         raise InvalidInput(
-            f"{path.parent} holds another sweep ({was['plans']:,} plans; this one has {now['plans']:,}{_first(was, now)}). {AGAIN}"
+            f"{path.parent} holds another sweep ({was['plans']:,} plans; this one has "
+            f"{now['plans']:,}{_first(was, now)}). {AGAIN}"
         )
     if not same["estimator"]:
-        raise InvalidInput(f"{path.parent} was begun with another tonnage ({was['versions']['tonnage']}, or its code or catalogue have changed): "
-                           f"its rows and new ones would not be alike. {AGAIN}")  # fmt: skip
+        raise InvalidInput(
+            f"{path.parent} was begun with another tonnage ({was['versions']['tonnage']}, or its code or "
+            "catalogue have changed): "
+            f"its rows and new ones would not be alike. {AGAIN}"
+        )
 
 
 def _first(was: dict[str, Any], now: dict[str, Any]) -> str:

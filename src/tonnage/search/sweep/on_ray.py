@@ -1,4 +1,6 @@
-"""The same chunks on Ray: tasks without state, a bounded number of them at a time, retried by Ray when a worker or its node is lost."""
+"""The same chunks on Ray: tasks without state, a bounded number of them at a time, retried by Ray when a worker or
+its node is lost.
+"""
 
 import logging
 import os
@@ -30,7 +32,10 @@ def connected(address: str | None, workers: int | None) -> Iterator[Any]:
     try:
         import ray
     except ImportError:
-        raise MissingDatum("--ray needs Ray: pip install 'tonnage[cluster]'. Without --ray the sweep runs on processes of this machine.") from None  # fmt: skip
+        raise MissingDatum(
+            "--ray needs Ray: pip install 'tonnage[cluster]'. Without --ray the sweep runs on processes of "
+            "this machine."
+        ) from None
     if ray.is_initialized():  # the caller's own, which stays
         yield ray
         return

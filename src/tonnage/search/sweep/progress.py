@@ -9,11 +9,18 @@ EVERY = 10.0  # seconds between lines
 
 
 class Progress:
-    """Counts plans, or questions of serving (`what`); the rate and the time that is left are those of what was made now, not of what lay there."""
+    """Counts plans, or questions of serving (`what`); the rate and the time that is left are those of what was made
+    now, not of what lay there.
+    """
 
     def __init__(
-        self, plans: int, lay: int, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic, what: str = "plans"
-    ):  # fmt: skip
+        self,
+        plans: int,
+        lay: int,
+        stream: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        what: str = "plans",
+    ):
         self.what = what
         self.plans, self.lay, self.made = plans, lay, 0
         self.stream, self.clock = stream if stream is not None else sys.stderr, clock
@@ -71,8 +78,17 @@ class Progress:
         from rich.progress import BarColumn, MofNCompleteColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Bar
 
-        self.bar = Bar(TextColumn(self.what), BarColumn(), TaskProgressColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-                       TextColumn("{task.fields[rate]}"), console=Console(file=self.stream), refresh_per_second=4, transient=True)  # fmt: skip
+        self.bar = Bar(
+            TextColumn(self.what),
+            BarColumn(),
+            TaskProgressColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[rate]}"),
+            console=Console(file=self.stream),
+            refresh_per_second=4,
+            transient=True,
+        )
         self.task = self.bar.add_task(self.what, total=self.plans, completed=self.lay, rate=self.words)
         self.bar.start()
 

@@ -1,4 +1,6 @@
-"""Rows of serving: each question is a frontier, over tensor sizes, precisions and numbers of users; each of its points is a row."""
+"""Rows of serving: each question is a frontier, over tensor sizes, precisions and numbers of users; each of its
+points is a row.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,9 +20,14 @@ from tonnage.search.sweep.tasks import Part, Tasks
 from tonnage.search.sweep.training import model_of, place_of, why
 
 Columns = dict[str, np.ndarray]
-POINTS = {"concurrency": "concurrency", "tokens_per_second_per_user": "tokens_per_second_per_user",
-          "tokens_per_second_per_accelerator": "tokens_per_second_per_gpu", "ttft_seconds": "ttft_seconds", "tpot_seconds": "tpot_seconds",
-          "pareto": "pareto"}  # fmt: skip
+POINTS = {
+    "concurrency": "concurrency",
+    "tokens_per_second_per_user": "tokens_per_second_per_user",
+    "tokens_per_second_per_accelerator": "tokens_per_second_per_gpu",
+    "ttft_seconds": "ttft_seconds",
+    "tpot_seconds": "tpot_seconds",
+    "pareto": "pareto",
+}
 OF_PLAN = ("tensor_parallel_size", "pipeline_parallel_size", "expert_parallel_size", "engine")
 
 
@@ -57,8 +64,12 @@ def rows(spec: Spec, tasks: Tasks, part: Part, tally: Tally) -> Columns:
         "accelerators": place.cluster.size,
     }
     varied = {name: value for name, value in choices.items() if name not in joined}
-    return {name: np.full(count, value) for name, value in facts.items()} | {"point": np.arange(count)} | {
-        name: column_of(value, count, is_left_out=name in left_out) for name, value in varied.items()} | joined  # fmt: skip
+    return (
+        {name: np.full(count, value) for name, value in facts.items()}
+        | {"point": np.arange(count)}
+        | {name: column_of(value, count, is_left_out=name in left_out) for name, value in varied.items()}
+        | joined
+    )
 
 
 def _points(curve: Curve, usd: float | None) -> Columns:

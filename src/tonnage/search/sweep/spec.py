@@ -1,4 +1,6 @@
-"""What a sweep goes over: a YAML file, read and checked before anything runs. Every choice is an axis; the sweep is their product."""
+"""What a sweep goes over: a YAML file, read and checked before anything runs. Every choice is an axis; the sweep is
+their product.
+"""
 
 import hashlib
 from collections.abc import Mapping
@@ -35,9 +37,11 @@ class Axis(Struct, frozen=True):
 
 
 class Spec(Struct, frozen=True, kw_only=True):
-    """A checked sweep. `outer`: options of which all plans of an array share one value; `inner`: sizes that vary within an array.
+    """A checked sweep. `outer`: options of which all plans of an array share one value; `inner`: sizes that vary within
+    an array.
 
-    `keep`: all, fitting, pareto or best; `best`: how many of each model, cluster and workload; `points`: of each frontier.
+    `keep`: all, fitting, pareto or best; `best`: how many of each model, cluster and workload; `points`: of each
+    frontier.
     """
 
     kind: Kind
@@ -100,13 +104,26 @@ def parse(fields: Mapping[Any, Any]) -> Spec:
     inner = tuple(Axis(name, axes[name]) for name in INNER[kind] if name in axes)
     ordered = sorted((name for name in axes if name not in INNER[kind]), key=lambda name: (name in BLOCK_AXES, name))
     outer = tuple(Axis(name, axes[name]) for name in ordered if len(axes[name]) > 1 or name in BLOCK_AXES)
-    options = {name: values[0] for name, values in axes.items() if name in ordered and len(values) == 1 and name not in BLOCK_AXES}  # fmt: skip
+    options = {
+        name: values[0]
+        for name, values in axes.items()
+        if name in ordered and len(values) == 1 and name not in BLOCK_AXES
+    }
     keep, best = _keep(fields.get("keep", "all"), kind)
     spec = Spec(
-        kind=kind, models=models_of(fields), clusters=clusters, outer=outer, inner=inner, options=options, keep=keep, best=best,
-        money=_money(fields), points=_whole(fields, "points", 24, 2, 100_000), left_out=left_out,
+        kind=kind,
+        models=models_of(fields),
+        clusters=clusters,
+        outer=outer,
+        inner=inner,
+        options=options,
+        keep=keep,
+        best=best,
+        money=_money(fields),
+        points=_whole(fields, "points", 24, 2, 100_000),
+        left_out=left_out,
         chunk_plans=_whole(fields, "chunk_plans", CHUNK if kind == "train" else 32, 1, LARGEST_CHUNK),
-    )  # fmt: skip
+    )
     _check_size(spec)
     return spec
 

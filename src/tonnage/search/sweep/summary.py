@@ -1,4 +1,6 @@
-"""What a dataset says as a whole: counts and the best rows, made by going through its parts in their order, one at a time."""
+"""What a dataset says as a whole: counts and the best rows, made by going through its parts in their order, one at a
+time.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,11 @@ SHOWN = 20  # workloads whose best row a summary quotes, those of most tokens a 
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """`considered`: plans, or questions of serving; `valid`: those whose sizes belong together and of which enough is known; `fitting`: those
-    that fit with the high end of the error band; `rows` are kept. `without`: of options that do not apply to all of them, how many were estimated
-    without; `damaged`: parts whose pages are not what was written."""
+    """`considered`: plans, or questions of serving; `valid`: those whose sizes belong together and of which enough
+    is known; `fitting`: those that fit with the high end of the error band; `rows` are kept. `without`: of options
+    that do not apply to all of them, how many were estimated without; `damaged`: parts whose pages are not what was
+    written.
+    """
 
     considered: int
     valid: int
@@ -63,7 +67,17 @@ def summarise(directory: Path, spec: Spec, tasks: Tasks) -> Summary:
         chosen.close()
     finally:
         chosen.discard()
-    return Summary(**totals, rows=rows, size=size, removed=removed, without=without, best=chosen.top, best_rows=chosen.rows, missing=missing, damaged=tuple(damaged))  # fmt: skip
+    return Summary(
+        **totals,
+        rows=rows,
+        size=size,
+        removed=removed,
+        without=without,
+        best=chosen.top,
+        best_rows=chosen.rows,
+        missing=missing,
+        damaged=tuple(damaged),
+    )
 
 
 class _Best:

@@ -1,7 +1,9 @@
-"""A sweep's plans as numbers, cut into chunks: all by arithmetic, so that a sweep of any length is described in a few hundred bytes.
+"""A sweep's plans as numbers, cut into chunks: all by arithmetic, so that a sweep of any length is described in a few
+hundred bytes.
 
-A plan's number is written in mixed radix: models first, then clusters, then the outer options, then the inner sizes, the last of which
-runs fastest. The plans that agree in all but inner sizes are a block; a chunk is a part of a block, or a few whole blocks.
+A plan's number is written in mixed radix: models first, then clusters, then the outer options, then the inner sizes,
+the last of which runs fastest. The plans that agree in all but inner sizes are a block; a chunk is a part of a block,
+or a few whole blocks.
 """
 
 from collections.abc import Iterator

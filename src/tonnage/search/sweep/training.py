@@ -1,4 +1,6 @@
-"""Rows of training: a part of a block as columns of arrays, from the sizes that were asked for to bytes, seconds and dollars."""
+"""Rows of training: a part of a block as columns of arrays, from the sizes that were asked for to bytes, seconds and
+dollars.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -75,8 +77,10 @@ def rows(spec: Spec, tasks: Tasks, part: Part, tally: Tally) -> Columns:
     place = place_of(spec.clusters[part.digits[1]], tuple(sorted(spec.money.items())))
     choices = {axis.name: axis.values[digit] for axis, digit in zip(spec.outer, part.digits[2:], strict=True)}
     given = spec.options | choices
-    columns: Columns = {axis.name: np.asarray(axis.values, dtype=np.int64)[digit]
-                        for axis, digit in zip(spec.inner, tasks.sizes(part), strict=True)}  # fmt: skip
+    columns: Columns = {
+        axis.name: np.asarray(axis.values, dtype=np.int64)[digit]
+        for axis, digit in zip(spec.inner, tasks.sizes(part), strict=True)
+    }
     count = len(part)
     tally.consider(count)
     columns = size_of_experts(spec, model, columns, tally)
@@ -96,16 +100,22 @@ def rows(spec: Spec, tasks: Tasks, part: Part, tally: Tally) -> Columns:
         sizes = {name: values[chosen] for name, values in columns.items()}
         found = _estimated(model, place, sizes, names, tally)
         if found is not None:
-            asked = {axis.name: column_of(choices[axis.name], len(chosen), is_left_out=axis.name in left_out)
-                     for axis in spec.outer if axis.name not in (*COLUMNS, *CHOSEN)}  # fmt: skip
+            asked = {
+                axis.name: column_of(choices[axis.name], len(chosen), is_left_out=axis.name in left_out)
+                for axis in spec.outer
+                if axis.name not in (*COLUMNS, *CHOSEN)
+            }
             named = {name: np.full(len(chosen), names[name]) for name in CHOSEN}
             made.append({"plan": numbers[chosen], **named, **asked, **found})
     if not made:
         return {}
     joined = {name: np.concatenate([each[name] for each in made]) for name in made[0]}
     order = np.argsort(joined["plan"], kind="stable")  # runs that are in order are merged
-    ends = {"model": np.full(len(order), part.digits[0]), "cluster": np.full(len(order), part.digits[1]),
-            "accelerators": np.full(len(order), place.cluster.size)}  # fmt: skip
+    ends = {
+        "model": np.full(len(order), part.digits[0]),
+        "cluster": np.full(len(order), part.digits[1]),
+        "accelerators": np.full(len(order), place.cluster.size),
+    }
     return ends | {name: values[order] for name, values in joined.items()}
 
 
@@ -162,8 +172,9 @@ def _laid_out(
     tally: Tally,
     companions: Companions,
 ) -> Iterator[tuple[np.ndarray, dict[str, Any], frozenset[str]]]:
-    """Plans that agree in all that is no size, these choices, and the options that do not apply to them: each layout is asked of estimate.options.plans,
-    as a single answer asks it."""
+    """Plans that agree in all that is no size, these choices, and the options that do not apply to them: each layout
+    is asked of estimate.options.plans, as a single answer asks it.
+    """
     rows = np.flatnonzero(left)
     if not len(rows):
         return
@@ -238,22 +249,30 @@ def _estimated(model: Model, place: Place, sizes: Columns, names: Mapping[str, A
     plan = TrainingPlan(**ones, **names)
     if band := training_band(plan, place.cluster):
         low, high = np.floor(needed * band.low), np.ceil(needed * band.high)
-    tokens = tokens_per_step.evaluate(s=arrays["sequence_length"], b=arrays["micro_batch_size"], m=arrays["num_microbatches"],
-                                      d=arrays["data_parallel_size"])  # fmt: skip
+    tokens = tokens_per_step.evaluate(
+        s=arrays["sequence_length"],
+        b=arrays["micro_batch_size"],
+        m=arrays["num_microbatches"],
+        d=arrays["data_parallel_size"],
+    )
     rate = tokens_per_second.evaluate(D=tokens, tau=seconds)
     usd = np.nan if place.usd is None else place.usd
     return arrays | {
         "global_batch_size": arrays["micro_batch_size"] * arrays["num_microbatches"] * arrays["data_parallel_size"],
-        "needed_bytes": np.ceil(needed), "usable_bytes": np.full(count, place.usable),
+        "needed_bytes": np.ceil(needed),
+        "usable_bytes": np.full(count, place.usable),
         "fits": np.where(low > place.usable, 0, np.where(high > place.usable, -1, 1)).astype(np.int8),
-        "step_seconds": seconds, "tokens_per_second": rate,
+        "step_seconds": seconds,
+        "tokens_per_second": rate,
         "step_usd": rent_usd.evaluate(nodes=place.cluster.size, tau=seconds, USD_hour=usd),
         "usd_per_million_tokens": usd_per_million_tokens.evaluate(USD_all=usd * place.cluster.size, tps=rate),
-    }  # fmt: skip
+    }
 
 
 def why(error: TonnageError, model: Model, cluster: Cluster) -> str:
-    """The rule that was broken, without the names and numbers that broke it: so plans that break the same are counted together."""
+    """The rule that was broken, without the names and numbers that broke it: so plans that break the same are
+    counted together.
+    """
     rule = str(error).partition(" Got ")[0].rstrip(".")
     for name, kind in ((model.name, "the model"), (cluster.accelerator.name, "the accelerator")):
         rule = rule.replace(name, kind)

@@ -1,5 +1,6 @@
-"""Which plans of an array can be: what must divide what, as arrays; `tonnage plan` holds its plans to the same (search.training.validity).
-What else a runtime asks of its sizes is asked by estimate.options.plans."""
+"""Which plans of an array can be: what must divide what, as arrays; `tonnage plan` holds its plans to the same
+(search.training.validity). What else a runtime asks of its sizes is asked by estimate.options.plans.
+"""
 
 from collections.abc import Mapping
 
@@ -7,13 +8,7 @@ import numpy as np
 
 from tonnage.architectures import Model
 from tonnage.runtimes import TrainingRuntime
-from tonnage.search.dividing import (
-    EVEN_PARTS,
-    experts_divide,
-    heads_divide,
-    microbatch_masks,
-    sequence_parts,
-)
+from tonnage.search.dividing import EVEN_PARTS, experts_divide, heads_divide, microbatch_masks, sequence_parts
 from tonnage.search.removed import Tally
 from tonnage.spec import Cluster
 
@@ -29,10 +24,17 @@ def valid(
     columns: Columns,
     tally: Tally,
 ) -> np.ndarray:
-    """A mask of shape (plans,): the plans whose sizes belong together. `columns` are complete (complete_columns), whole numbers, all
-    of one shape; `schedule`: of pipelines, None for the runtime's own; `tally` counts what each constraint took away."""
-    world, (t, p, c, d, e, q) = cluster.size, (columns[f"{name}_parallel_size"] for name in
-                                               ("tensor", "pipeline", "context", "data", "expert", "expert_tensor"))  # fmt: skip
+    """A mask of shape (plans,): the plans whose sizes belong together. `columns` are complete (complete_columns),
+    whole numbers, all of one shape; `schedule`: of pipelines, None for the runtime's own; `tally` counts what each
+    constraint took away.
+    """
+    world, (t, p, c, d, e, q) = (
+        cluster.size,
+        (
+            columns[f"{name}_parallel_size"]
+            for name in ("tensor", "pipeline", "context", "data", "expert", "expert_tensor")
+        ),
+    )
     left = np.ones(t.shape, dtype=bool)
     left = tally.hold(
         "tensor x pipeline x context x data parallel sizes are the accelerators of the cluster",

@@ -1,4 +1,6 @@
-"""One chunk: from its number to its part of the dataset. Everything that a worker needs is in the Job, and fits in a message."""
+"""One chunk: from its number to its part of the dataset. Everything that a worker needs is in the Job, and fits in a
+message.
+"""
 
 import gc
 import sys
@@ -20,7 +22,9 @@ from tonnage.search.sweep.tasks import Tasks
 
 
 class Job(Struct, frozen=True, kw_only=True):
-    """What all chunks share. `estimator`: the digest of the package that the driver runs; `digest`: that of the sweep."""
+    """What all chunks share. `estimator`: the digest of the package that the driver runs; `digest`: that of the
+    sweep.
+    """
 
     spec: Spec
     folder: str
@@ -33,7 +37,9 @@ class Lost(MissingDatum):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """What became of a chunk. `failed`: why it could not be computed; `unwritable`: why its part could not be written."""
+    """What became of a chunk. `failed`: why it could not be computed; `unwritable`: why its part could not be
+    written.
+    """
 
     number: int
     plans: int = 0
@@ -58,8 +64,15 @@ def attempt(job: Job, number: int) -> Report:
         made = chunk(job, tasks, number)
         size = dataset.write_part(Path(job.folder), number, made)
         _tidy()
-        return Report(number=number, plans=tasks.plans_of(number), rows=made.num_rows, size=size,
-                      seconds=time.perf_counter() - start, processor_seconds=time.process_time() - processor, peak_rss=peak_rss())  # fmt: skip
+        return Report(
+            number=number,
+            plans=tasks.plans_of(number),
+            rows=made.num_rows,
+            size=size,
+            seconds=time.perf_counter() - start,
+            processor_seconds=time.process_time() - processor,
+            peak_rss=peak_rss(),
+        )
     except dataset.Unwritable as error:
         return Report(number=number, unwritable=str(error.strerror or error))
     except Exception as error:  # noqa: BLE001 (a worker goes on with the next chunk, and the driver names this one)
@@ -79,8 +92,15 @@ def chunk(job: Job, tasks: Tasks, number: int) -> Any:
             fitting += int(np.count_nonzero(made["fits"] == 1)) if "fits" in made else len(made["plan"])
             found.append(made)
     joined = {name: np.concatenate([each[name] for each in found]) for name in found[0]} if found else {}
-    facts = {"chunk": number, "sweep": job.digest, "considered": tally.considered, "valid": tally.left, "fitting": fitting,
-             "removed": {each.constraint: each.plans for each in tally}, "without": tally.without}  # fmt: skip
+    facts = {
+        "chunk": number,
+        "sweep": job.digest,
+        "considered": tally.considered,
+        "valid": tally.left,
+        "fitting": fitting,
+        "removed": {each.constraint: each.plans for each in tally},
+        "without": tally.without,
+    }
     return dataset.table(job.spec, kept(job.spec, joined), facts)
 
 
@@ -91,7 +111,9 @@ def _settled() -> None:
 
 
 def _tidy() -> None:
-    """The walks of plans refer to themselves and hold arrays: few objects, so Python would wait for long, and much memory."""
+    """The walks of plans refer to themselves and hold arrays: few objects, so Python would wait for long, and much
+    memory.
+    """
     gc.collect()
     _settled()
 

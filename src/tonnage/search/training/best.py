@@ -28,9 +28,11 @@ def rung(seconds: Any) -> Any:
 
 
 class Candidate(Struct, frozen=True, kw_only=True, eq=False):
-    """A plan that was walked. `options`: all that the search chose; `machine`: which of the space's. `seconds`: of a step of `tokens`.
+    """A plan that was walked. `options`: all that the search chose; `machine`: which of the space's. `seconds`: of a
+    step of `tokens`.
 
-    `order`: what it is sorted by: its rung, then kinds of parallelism, then their sizes, then the seconds of a token, then the options.
+    `order`: what it is sorted by: its rung, then kinds of parallelism, then their sizes, then the seconds of a token,
+    then the options.
     """
 
     machine: int
@@ -43,7 +45,9 @@ class Candidate(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def simplicity(group: Group, inner: Mapping[str, Any]) -> tuple[Any, Any]:
-    """How many kinds of cutting, copying again and moving away a plan has, and how far they go: arrays with an entry for each row."""
+    """How many kinds of cutting, copying again and moving away a plan has, and how far they go: arrays with an entry
+    for each row.
+    """
     cuts = [inner[name] for name in CUTS]
     kinds = sum((size > 1) * 1 for size in cuts) + (group.stages > 1) + (group.chunks > 1) + len(group.layout)
     kinds = (
@@ -80,11 +84,23 @@ class Best:
             for at in order[start : min(start + self.most, end)]:
                 index = int(chosen[at])
                 options = said(self.space, group, columns, int(row[at]), int(machine[at]))
-                self._add(Candidate(
-                    machine=int(machine[at]), options=options, needed=float(walked.needed[index]), high=float(walked.high[index]),
-                    seconds=float(walked.seconds[index]), tokens=float(walked.tokens[index]),
-                    order=(float(rungs[at]), int(kinds[at]), float(sizes[at]), float(each[at]), tuple(map(str, options.values()))),
-                ))  # fmt: skip
+                self._add(
+                    Candidate(
+                        machine=int(machine[at]),
+                        options=options,
+                        needed=float(walked.needed[index]),
+                        high=float(walked.high[index]),
+                        seconds=float(walked.seconds[index]),
+                        tokens=float(walked.tokens[index]),
+                        order=(
+                            float(rungs[at]),
+                            int(kinds[at]),
+                            float(sizes[at]),
+                            float(each[at]),
+                            tuple(map(str, options.values())),
+                        ),
+                    )
+                )
 
     def _add(self, candidate: Candidate) -> None:
         found = self.of[candidate.machine]

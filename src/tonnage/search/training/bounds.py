@@ -1,9 +1,9 @@
 """Bounds that cost next to nothing: bytes that a plan needs at least, and seconds that a step takes at least.
 
-What one rank does with one layer is walked once for all pipelines, numbers of replicas and ZeRO stages: the same layers, with the same
-exchanges inside of them, are in every one of these plans. All else is taken as nothing: table and head, states that are gathered, buffers,
-what replicas send each other, the optimizer. So no plan is turned away that the whole estimate would keep
-(tests/search/test_training_bounds.py).
+What one rank does with one layer is walked once for all pipelines, numbers of replicas and ZeRO stages: the same
+layers, with the same exchanges inside of them, are in every one of these plans. All else is taken as nothing: table and
+head, states that are gathered, buffers, what replicas send each other, the optimizer. So no plan is turned away that
+the whole estimate would keep (tests/search/test_training_bounds.py).
 """
 
 from collections.abc import Mapping
@@ -61,7 +61,9 @@ class Bounds:
         self._known.clear()
 
     def floor(self, group: Group) -> float | None:
-        """Accelerator-seconds of a token that no plan of the group is below, whatever its pipeline; None where its layers were not walked yet."""
+        """Accelerator-seconds of a token that no plan of the group is below, whatever its pipeline; None where its
+        layers were not walked yet.
+        """
         layers = self._known.get(_key(group))
         if layers is None or layers.rows != group.rows:
             return None
@@ -76,11 +78,24 @@ def _key(group: Group) -> tuple[Any, ...]:
 
 
 class _Layers:
-    """One micro-batch through all layers, and what one layer of each kind keeps of it: arrays with an entry for each row of a group."""
+    """One micro-batch through all layers, and what one layer of each kind keeps of it: arrays with an entry for each
+    row of a group.
+    """
 
     def __init__(self, space: Space, plan: TrainingPlan, sizes: dict[str, Any]):
-        whole = replace(plan, **sizes, pipeline_parallel_size=1, virtual_pipeline_size=1, pipeline_schedule="1f1b", num_microbatches=1,
-                        data_parallel_size=1, replicate_size=1, chunk_layers=(), first_stage_layers=None, last_stage_layers=None)  # fmt: skip
+        whole = replace(
+            plan,
+            **sizes,
+            pipeline_parallel_size=1,
+            virtual_pipeline_size=1,
+            pipeline_schedule="1f1b",
+            num_microbatches=1,
+            data_parallel_size=1,
+            replicate_size=1,
+            chunk_layers=(),
+            first_stage_layers=None,
+            last_stage_layers=None,
+        )
         step = Step(space.model, whole, space.largest)
         timed = StepTime(step, rates())
         self.plan, self.rows = plan, len(sizes["micro_batch_size"])
@@ -132,7 +147,9 @@ class Least:
         self.first = self.stages[0] if self.stages else {}
 
     def seconds_per_token(self) -> np.ndarray:
-        """Of a step: all micro-batches on the stage that takes longest, and what it waits while a pipeline fills and drains."""
+        """Of a step: all micro-batches on the stage that takes longest, and what it waits while a pipeline fills and
+        drains.
+        """
         p, v, m = self.group.stages, self.group.chunks, self.columns["num_microbatches"]
         through = np.broadcast_to(self.layers.through, (self.group.rows,))[:, None]
         step = m * through / p
@@ -153,8 +170,9 @@ class Least:
         return np.broadcast_to(reduce(np.maximum, times, 0.0), (self.group.rows,))[:, None]
 
     def needed(self) -> np.ndarray | float:
-        """The high end of the band of bytes that layers of the first stage keep: their states, and what backward needs of each micro-batch
-        in flight."""
+        """The high end of the band of bytes that layers of the first stage keep: their states, and what backward
+        needs of each micro-batch in flight.
+        """
         plan = self.layers.plan
         if not self.first or any(getattr(plan, name) != "none" for name in OFFLOADS):
             return 0.0
@@ -168,8 +186,11 @@ class Least:
                     p=p, i=0, m=m, v=v, n_turn=microbatches_per_round(m, p)
                 )
             )
-        kept = sum(count * np.broadcast_to(self.layers.kept[block], (self.group.rows,))[:, None]
-                   for block, count in self.first.items() if block in self.layers.kept)  # fmt: skip
+        kept = sum(
+            count * np.broadcast_to(self.layers.kept[block], (self.group.rows,))[:, None]
+            for block, count in self.first.items()
+            if block in self.layers.kept
+        )
         at_once = self._states() + np.maximum(kept * flying + self._handed_on() + self._units(), self._gradients_made())
         return np.asarray(at_once * self.layers.band)
 
@@ -187,7 +208,9 @@ class Least:
         return self._bytes(widths)
 
     def _units(self) -> Any:
-        """What FSDP2 holds of whole layers: under a pipeline gradients that it sums, and with ZeRO-2 units that stay gathered (estimate.frameworks.fsdp2_units)."""
+        """What FSDP2 holds of whole layers: under a pipeline gradients that it sums, and with ZeRO-2 units that stay
+        gathered (estimate.frameworks.fsdp2_units).
+        """
         plan, recipe = self.layers.plan, TRAINING_RECIPES[self.layers.plan.precision]
         if not training_runtime(plan.runtime).shards_units:
             return 0
@@ -202,7 +225,9 @@ class Least:
         return runtime.shards_units and self.group.stages > 1 and recipe.reduce_bytes != recipe.compute_bytes
 
     def _handed_on(self) -> Any:
-        """What the first stage of torch's pipelines receives gradients in: a buffer for every micro-batch (estimate.frameworks.fsdp2_units)."""
+        """What the first stage of torch's pipelines receives gradients in: a buffer for every micro-batch
+        (estimate.frameworks.fsdp2_units).
+        """
         if not (training_runtime(self.layers.plan.runtime).shards_units and self.group.stages > 1):
             return 0
         columns, width = self.columns, TRAINING_RECIPES[self.layers.plan.precision].compute_bytes

@@ -1,4 +1,6 @@
-"""The options of a training run that have names, and the values of each that a search tries: one place to add another."""
+"""The options of a training run that have names, and the values of each that a search tries: one place to add
+another.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
@@ -58,12 +60,16 @@ def _check_zero(runtimes: Sequence[str], stages: Sequence[int]) -> None:
 
 
 def _check_offload(options: TrainingOptions, vary: Mapping[str, Sequence[Any]]) -> None:
-    """An update on the host has no time without a rate that only the user knows: said at once where no plan could be timed."""
+    """An update on the host has no time without a rate that only the user knows: said at once where no plan could be
+    timed.
+    """
     places = set(_tried("offload_optimizer", options, vary, ("none",)))
     if "none" not in places and options.host_update_bandwidth is None and "host_update_bandwidth" not in vary:
         raise MissingDatum(
-            "plans with offload_optimizer cannot be timed without host_update_bandwidth, the bytes a second that a node's processors read and "
-            f"write while they update: published runs got 2GB/s to 54GB/s. Got offload_optimizer {', '.join(sorted(map(str, places)))} alone."
+            "plans with offload_optimizer cannot be timed without host_update_bandwidth, the bytes a second "
+            "that a node's processors read and "
+            "write while they update: published runs got 2GB/s to 54GB/s. Got offload_optimizer "
+            f"{', '.join(sorted(map(str, places)))} alone."
         )
 
 

@@ -22,15 +22,24 @@ def document_of(found: Plans, asked: Asked) -> dict[str, Any]:
     ]
     made = found.searched
     return {
-        "schema": SCHEMA, "question": _question(found, asked), "goal": found.objective,
-        "machines": made.machines, "passed": made.passed, "considered": made.tally.considered,
+        "schema": SCHEMA,
+        "question": _question(found, asked),
+        "goal": found.objective,
+        "machines": made.machines,
+        "passed": made.passed,
+        "considered": made.tally.considered,
         "removed": [{"constraint": each.constraint, "plans": each.plans} for each in made.tally],
         "refused": [{"constraint": reason, "plans": plans} for reason, plans in made.reasons.items()],
-        "beaten": made.beaten, "estimated": made.walked, "plans": rows,
+        "beaten": made.beaten,
+        "estimated": made.walked,
+        "plans": rows,
         "front": [_front(entry) for entry in found.front],
-        "status": found.status, "binds": found.why, "nearest": _row(found.model, found.nearest, "") if found.nearest else None,
-        "best": found.plans[0].answer.to_dict() if found.plans else None, "warnings": _warnings(found),
-    }  # fmt: skip
+        "status": found.status,
+        "binds": found.why,
+        "nearest": _row(found.model, found.nearest, "") if found.nearest else None,
+        "best": found.plans[0].answer.to_dict() if found.plans else None,
+        "warnings": _warnings(found),
+    }
 
 
 def _row(model: Model, one: Planned, beats: str) -> dict[str, Any]:
@@ -39,17 +48,27 @@ def _row(model: Model, one: Planned, beats: str) -> dict[str, Any]:
     each = one.usd_per_token if timed else None
     cost = answer.bill.cost if answer.bill else None
     return {
-        "on": one.machine.name, "accelerators": one.machine.size, "options": one.options,
-        "text": f"tonnage train {answer.question['model']['value']} --on {one.machine.name} {flags_of(_asked(one.options) | one.of_run)}".strip(),
-        "needed_bytes": answer.needed_bytes, "usable_bytes": answer.usable_bytes,
+        "on": one.machine.name,
+        "accelerators": one.machine.size,
+        "options": one.options,
+        "text": (
+            f"tonnage train {answer.question['model']['value']} --on {one.machine.name} "
+            f"{flags_of(_asked(one.options) | one.of_run)}"
+        ).strip(),
+        "needed_bytes": answer.needed_bytes,
+        "usable_bytes": answer.usable_bytes,
         "step_seconds": answer.step_time.value if answer.step_time else None,
-        "tokens_per_second": run["tokens_per_second"].value if timed else None, "mfu": run["mfu"].value if timed else None,
-        "usd_per_accelerator_hour": one.entry.usd, "usd_per_million_tokens": None if each is None else each * 1e6,
+        "tokens_per_second": run["tokens_per_second"].value if timed else None,
+        "mfu": run["mfu"].value if timed else None,
+        "usd_per_accelerator_hour": one.entry.usd,
+        "usd_per_million_tokens": None if each is None else each * 1e6,
         "run_seconds": run["seconds"].value if "seconds" in run else None,
         "cost": cost.value if cost is not None and "seconds" in run else None,
-        "launch": launch_settings(model, one.plan), "launch_lacks": launch_lacks(model, one.plan), "beats": beats,
+        "launch": launch_settings(model, one.plan),
+        "launch_lacks": launch_lacks(model, one.plan),
+        "beats": beats,
         "price": answer.question.get("price", {}).get("value"),
-    }  # fmt: skip
+    }
 
 
 def _asked(options: dict[str, Any]) -> dict[str, Any]:
@@ -60,8 +79,13 @@ def _asked(options: dict[str, Any]) -> dict[str, Any]:
 
 def _front(entry: Any) -> dict[str, Any]:
     each = entry.usd_per_token
-    return {"on": entry.machine.name, "accelerators": entry.machine.size, "options": entry.plans[0].options,
-            "tokens_per_second": 1 / entry.seconds_per_token, "usd_per_million_tokens": None if each is None else each * 1e6}  # fmt: skip
+    return {
+        "on": entry.machine.name,
+        "accelerators": entry.machine.size,
+        "options": entry.plans[0].options,
+        "tokens_per_second": 1 / entry.seconds_per_token,
+        "usd_per_million_tokens": None if each is None else each * 1e6,
+    }
 
 
 def _beats(one: Planned, other: Planned, found: Plans) -> str:
@@ -108,7 +132,9 @@ def _warnings(found: Plans) -> list[str]:
     made = []
     if found.unpriced:
         made.append(
-            f"no price is known of {', '.join(found.unpriced[:8])}{' and more' if len(found.unpriced) > 8 else ''}: they are not among the cheapest."
+            "no price is known of "
+            f"{', '.join(found.unpriced[:8])}{' and more' if len(found.unpriced) > 8 else ''}: they are not "
+            "among the cheapest."
         )
     if found.compares and found.searched.refused:
         names = ", ".join(list(found.searched.refused)[:6])
@@ -130,8 +156,12 @@ def _question(found: Plans, asked: Asked) -> dict[str, Any]:
         "given" if asked.on else "default",
         "NVIDIA and AMD" if not asked.on else "",
     )
-    q.put("goal", found.objective, "given" if asked.search.goal else "default",
-          "" if asked.search.goal else "machines are compared" if found.compares else "of one machine")  # fmt: skip
+    q.put(
+        "goal",
+        found.objective,
+        "given" if asked.search.goal else "default",
+        "" if asked.search.goal else "machines are compared" if found.compares else "of one machine",
+    )
     for form in (asked.options, asked.run, asked.money, asked.search):
         for name in form.__struct_fields__:
             if name != "goal" and getattr(form, name) is not None:

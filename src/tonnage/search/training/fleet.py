@@ -24,8 +24,9 @@ from tonnage.spec import Cluster
 
 
 class Entry(Struct, frozen=True, kw_only=True, eq=False):
-    """A machine and its best plans, the best first. `usd`: an hour of an accelerator, None where no price is known; `goodput`: the part of a run
-    that trains; `value`: of the goal."""
+    """A machine and its best plans, the best first. `usd`: an hour of an accelerator, None where no price is known;
+    `goodput`: the part of a run that trains; `value`: of the goal.
+    """
 
     machine: Cluster
     plans: tuple[Candidate, ...]
@@ -52,10 +53,13 @@ class Entry(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Searched(Struct, kw_only=True):
-    """All machines that carry the model, and what was looked at on the way. `refused`: accelerators of which nothing can be said, and why;
+    """All machines that carry the model, and what was looked at on the way. `refused`: accelerators of which nothing
+    can be said, and why;
     `reasons`: why runtimes refuse plans that were to be estimated, and how many of these;
-    `unknown`: valid plans whose time needs something that nobody published; `unpriced`: accelerators that nobody sells; `passed`: machines
-    whose fastest imaginable plan is no use; `spaces`: that were searched, with the bytes of an accelerator that are usable."""
+    `unknown`: valid plans whose time needs something that nobody published; `unpriced`: accelerators that nobody
+    sells; `passed`: machines whose fastest imaginable plan is no use; `spaces`: that were searched, with the bytes
+    of an accelerator that are usable.
+    """
 
     tally: Tally
     entries: list[Entry] = []
@@ -85,7 +89,9 @@ class Searcher:
         self.found, self.strict = Searched(tally=Tally()), strict
 
     def go(self, fleets: Sequence[Fleet]) -> Searched:
-        """Search all of them; then whole nodes between the best open machines and the next smaller ones, where fewer may do."""
+        """Search all of them; then whole nodes between the best open machines and the next smaller ones, where fewer
+        may do.
+        """
         every = sorted(fleets, key=self._promise)
         self._all(every)
         if self.strict and not any(np.isfinite(entry.value) for entry in self.found.entries):
@@ -121,7 +127,9 @@ class Searcher:
         return self._ideals[name]
 
     def _promise(self, fleet: Fleet) -> float:
-        """What the goal would be of the fleet's fastest imaginable plan: the best come first, and the rest are often passed over."""
+        """What the goal would be of the fleet's fastest imaginable plan: the best come first, and the rest are often
+        passed over.
+        """
         if self.goal.objective == "fewest":
             return -float(fleet.accelerator.memory.usable_bytes)
         space = self._space(fleet.machines)
@@ -133,7 +141,8 @@ class Searcher:
 
     def take(self, machines: Sequence[Cluster]) -> None:
         """Search one kind of accelerator; what cannot be said of it is noted, and ends nothing."""
-        # where a node is used in part its links and its kernels are those of the whole node, but one accelerator has defaults of its own
+        # where a node is used in part its links and its kernels are those of the whole node, but one accelerator has
+        # defaults of its own
         for part in (machines[:1], machines[1:]) if machines[0].size == 1 else (machines,):
             try:
                 if part and (left := self._promising(part)):
@@ -183,7 +192,9 @@ class Searcher:
         return kept
 
     def _limits(self, best: float, space: Space, goodput: np.ndarray) -> np.ndarray:
-        """Seconds of a token, of steps alone, beyond which a plan is of no use: worse than `best`, or `strict`ly too late or too dear."""
+        """Seconds of a token, of steps alone, beyond which a plan is of no use: worse than `best`, or `strict`ly too
+        late or too dear.
+        """
         limits = self.goal.limits(best, space.worlds, space.usd)
         if self.strict:
             limits = np.minimum(limits, self.goal.latest(space.worlds, space.usd))
@@ -202,7 +213,9 @@ class Searcher:
         return float(ordered[self.top - 1]) if len(ordered) >= self.top else np.inf
 
     def _cutoff(self, space: Space, goodput: np.ndarray) -> Cutoff | None:
-        """What is of use when so many machines do better; nothing is turned away where every machine's best plan is asked for."""
+        """What is of use when so many machines do better; nothing is turned away where every machine's best plan is
+        asked for.
+        """
         if self.whole_front:
             return None
         earlier = [entry.value for entry in self.found.entries]

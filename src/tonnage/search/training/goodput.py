@@ -23,7 +23,8 @@ NO_TIME = Term.by(
 def goodputs(space: Space, machines: Sequence[Cluster], run: RunOptions) -> np.ndarray:
     """Of each machine; 1 where no run is asked for, 0 where it would fail sooner than it saves its work.
 
-    Steps are taken as shorter than the time between checkpoints: longer ones have less, which the whole answer of a plan counts.
+    Steps are taken as shorter than the time between checkpoints: longer ones have less, which the whole answer of a
+    plan counts.
     """
     if not run.asked:
         return np.ones(len(machines))

@@ -1,4 +1,6 @@
-"""Choices of names that a runtime refuses whatever the sizes of a plan are: known from two plans, so that no search walks all the others."""
+"""Choices of names that a runtime refuses whatever the sizes of a plan are: known from two plans, so that no search
+walks all the others.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -14,7 +16,8 @@ from tonnage.search.training.walk import reason
 
 
 def refusal(space: Space, choices: Mapping[str, Any]) -> InvalidPlan | None:
-    """The error of a choice that the runtime refuses with all sizes 1, and in the same words with all sizes 2; None where another size may do.
+    """The error of a choice that the runtime refuses with all sizes 1, and in the same words with all sizes 2; None
+    where another size may do.
 
     A refusal that depends on a size names it, or is not made with both.
     """

@@ -1,4 +1,5 @@
-"""The least that any plan could take on an accelerator: its products and attention at the best shares of the peaks, and nothing else.
+"""The least that any plan could take on an accelerator: its products and attention at the best shares of the peaks, and
+nothing else.
 
 Good for passing over a whole accelerator, or numbers of it, before any plan is looked at.
 """

@@ -1,4 +1,6 @@
-"""Which machines are searched: those that are named, how many of an accelerator that is named without a number, or the whole catalogue."""
+"""Which machines are searched: those that are named, how many of an accelerator that is named without a number, or
+the whole catalogue.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -19,7 +21,9 @@ OF_CATALOGUE = (
 
 
 class Fleet(Struct, frozen=True, kw_only=True, eq=False):
-    """Machines of one accelerator, the smallest first. `is_open`: their number was not given, so others between them may do as well."""
+    """Machines of one accelerator, the smallest first. `is_open`: their number was not given, so others between them
+    may do as well.
+    """
 
     machines: tuple[Cluster, ...]
     is_open: bool

@@ -21,9 +21,10 @@ def objective_named(text: str) -> Objective:
 
 
 class Goal(Struct, frozen=True, kw_only=True, eq=False):
-    """What a run shall be, by the token: `slowest` [seconds] for a deadline, `dearest` [USD] for a budget, `longest` [accelerator-hours]; infinite
-    where nothing is said. Seconds of a token are those of the whole run, failures and checkpoints in them; `usd`: an hour of an accelerator, NaN
-    where no price is known."""
+    """What a run shall be, by the token: `slowest` [seconds] for a deadline, `dearest` [USD] for a budget, `longest`
+    [accelerator-hours]; infinite where nothing is said. Seconds of a token are those of the whole run, failures and
+    checkpoints in them; `usd`: an hour of an accelerator, NaN where no price is known.
+    """
 
     objective: Objective
     slowest: float = np.inf

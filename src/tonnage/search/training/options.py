@@ -12,7 +12,9 @@ from tonnage.question.subjects.plan_training import SearchOptions
 
 
 class Asked(Struct, frozen=True, kw_only=True, eq=False):
-    """The whole question. `on`: names of machines, none for the catalogue; `vary`: values of other options to try; `reserve_bytes`: of each accelerator."""
+    """The whole question. `on`: names of machines, none for the catalogue; `vary`: values of other options to try;
+    `reserve_bytes`: of each accelerator.
+    """
 
     on: tuple[str, ...] = ()
     options: TrainingOptions = TrainingOptions()

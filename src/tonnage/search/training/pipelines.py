@@ -31,9 +31,11 @@ class Pipeline(Struct, frozen=True):
 def pipelines(
     model: Model, runtime: TrainingRuntime, o: TrainingOptions, stages: Iterable[int], chunks: Iterable[int] | None
 ) -> Iterator[Pipeline]:
-    """All pipelines on `stages` that a runtime can build. `chunks`: those that are given (None: all); `o`: with the names of the choice.
+    """All pipelines on `stages` that a runtime can build. `chunks`: those that are given (None: all); `o`: with the
+    names of the choice.
 
-    Chunks belong to several stages: where other numbers of stages are tried too, one stage has one chunk, whatever is given.
+    Chunks belong to several stages: where other numbers of stages are tried too, one stage has one chunk, whatever is
+    given.
     """
     stages, every = tuple(stages), None if chunks is None else tuple(chunks)
     searched = "pipeline_layout" in runtime.options and all(getattr(o, name) is None for name in LAYOUTS)
@@ -65,9 +67,10 @@ def _is_built(model: Model, runtime: TrainingRuntime, o: TrainingOptions, p: int
 def megatron_layouts(model: Model, p: int, v: int) -> list[dict[str, Any]]:
     """Options that deal out layers in another way than Megatron does by itself, each way once, the simplest first.
 
-    Table and head counted as a layer (--account-for-embedding/loss-in-pipeline-split): each, and both. Or fewer layers in the first and the last
-    stage (--decoder-first/last-pipeline-num-layers): those between have from their even share of the layers up to their even share when the
-    head counts as the layers that its weights are worth; the first has as many, or one or two chunks fewer; the last has the rest.
+    Table and head counted as a layer (--account-for-embedding/loss-in-pipeline-split): each, and both. Or fewer layers
+    in the first and the last stage (--decoder-first/last-pipeline-num-layers): those between have from their even share
+    of the layers up to their even share when the head counts as the layers that its weights are worth; the first has as
+    many, or one or two chunks fewer; the last has the rest.
     """
     layers, found = model.num_layers, dict[tuple[int, ...], dict[str, Any]]()
     own = _even(layers, p, v, {}) or (split_layers(model, p) if v == 1 else None)
@@ -112,7 +115,9 @@ def chunks_of(model: Model, p: int, v: int, o: TrainingOptions) -> tuple[int, ..
 
 
 def _even(layers: int, p: int, v: int, layout: Mapping[str, Any]) -> tuple[int, ...] | None:
-    """Layers of each virtual stage in the order in which a token passes them; None where Megatron cannot split them so."""
+    """Layers of each virtual stage in the order in which a token passes them; None where Megatron cannot split them
+    so.
+    """
     first, last = (layout.get(name) for name in ENDS)
     embedding, loss = (bool(layout.get(name)) for name in ACCOUNTS)
     try:

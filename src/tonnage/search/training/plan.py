@@ -1,4 +1,6 @@
-"""tonnage plan --train: the best plans of one machine, or the best machines, each with its best plan; every one estimated again by itself."""
+"""tonnage plan --train: the best plans of one machine, or the best machines, each with its best plan; every one
+estimated again by itself.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -45,8 +47,10 @@ MEMORY, PRICE, DEADLINE, BUDGET, HOURS = "memory", "price", "deadline", "budget"
 
 
 class Planned(Struct, frozen=True, kw_only=True, eq=False):
-    """A plan and its whole answer, by the same path as `train`. `entry`: its machine; `options`: what the search chose, or was given; `of_run`:
-    what was said about the run and its money, but for limits; `order`: what plans are sorted by."""
+    """A plan and its whole answer, by the same path as `train`. `entry`: its machine; `options`: what the search
+    chose, or was given; `of_run`: what was said about the run and its money, but for limits; `order`: what plans are
+    sorted by.
+    """
 
     entry: Entry
     options: dict[str, Any]
@@ -74,7 +78,8 @@ class Planned(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Plans(Struct, frozen=True, kw_only=True, eq=False):
-    """What a search found: `plans`, the best first; `front`: machines that no other beats; `nearest`: where nothing does, what comes nearest;
+    """What a search found: `plans`, the best first; `front`: machines that no other beats; `nearest`: where nothing
+    does, what comes nearest;
     `why`: the constraint that binds."""
 
     model: Model
@@ -121,9 +126,16 @@ def plan_training(model: Model, asked: Asked) -> Plans:
     plans = finish.best(made, compares)
     near, why = (None, "") if plans else finish.miss(made)
     return Plans(
-        model=model, objective=goal.objective, plans=tuple(plans), front=tuple(_front(made.entries)) if asked.search.pareto else (), nearest=near,
-        why=why, searched=made, unpriced=tuple(made.unpriced) if goal.objective == "cheapest" else (), compares=compares,
-    )  # fmt: skip
+        model=model,
+        objective=goal.objective,
+        plans=tuple(plans),
+        front=tuple(_front(made.entries)) if asked.search.pareto else (),
+        nearest=near,
+        why=why,
+        searched=made,
+        unpriced=tuple(made.unpriced) if goal.objective == "cheapest" else (),
+        compares=compares,
+    )
 
 
 def _parts_of(found: Sequence[Fleet]) -> Iterator[Sequence[Cluster]]:
@@ -138,14 +150,16 @@ def _goal(model: Model, found: Sequence[Fleet], asked: Asked, compares: bool) ->
     name = objective_named(said) if said else "cheapest" if compares else "fastest"
     if run.stray:
         raise InvalidInput(
-            f"{run.stray} is of a whole run, which needs a length: give tokens, epochs with dataset_tokens, or max_steps."
+            f"{run.stray} is of a whole run, which needs a length: give tokens, epochs with dataset_tokens, "
+            "or max_steps."
         )
     if not run.asked:
         return Goal(objective=name)
     if all(getattr(run, length) is None for length in LENGTHS):
         limit = next(limit for limit in LIMITS if getattr(run, limit) is not None)
         raise InvalidInput(
-            f"{limit} is a limit of a run of a length: give tokens, epochs or max_steps too. What a budget buys on one machine, `tonnage train` says."
+            f"{limit} is a limit of a run of a length: give tokens, epochs or max_steps too. What a budget "
+            "buys on one machine, `tonnage train` says."
         )
     want = wanted(run, run.price_per_accelerator_hour or 1.0, today())
     tokens = want.tokens if want.epochs is None else want.epochs * (want.dataset_tokens or 0)
@@ -220,7 +234,9 @@ class _Finish:
         return Planned(entry=entry, options=needed, plan=chosen, order=plan.order, of_run=self.of_run, answer=made)
 
     def _keeps(self, one: Planned) -> bool:
-        """Whether the run keeps to its limits by its own answer: a step longer than the time between checkpoints leaves less than the search took."""
+        """Whether the run keeps to its limits by its own answer: a step longer than the time between checkpoints
+        leaves less than the search took.
+        """
         run = one.answer.run
         if "tokens" not in run:
             return True
@@ -232,8 +248,11 @@ class _Finish:
         """What comes nearest, and what it breaks."""
         if made.entries:
             return self._late(made)
-        close = [(plan.high / usable, space.machines[at], plan)
-                 for space, usable in made.spaces for at, plan in nearest(space, range(len(space.machines))).items()]  # fmt: skip
+        close = [
+            (plan.high / usable, space.machines[at], plan)
+            for space, usable in made.spaces
+            for at, plan in nearest(space, range(len(space.machines))).items()
+        ]
         if not close:
             removed = [*(each.constraint for each in made.tally if each.plans), *made.reasons]
             return None, removed[-1] if removed else str(next(iter(made.refused.values()), ""))
@@ -241,14 +260,18 @@ class _Finish:
         return self.answer(Entry(machine=machine, plans=(plan,)), plan), MEMORY
 
     def _late(self, made: Searched) -> tuple[Planned, str]:
-        """All that fit miss a limit: which each misses by itself, and the plan that misses it least; where each could be kept alone, the
-        cheapest of those in time."""
+        """All that fit miss a limit: which each misses by itself, and the plan that misses it least; where each
+        could be kept alone, the cheapest of those in time.
+        """
         goal, infinite = self.goal, np.inf
         of = {
             DEADLINE: (goal.slowest, lambda entry: entry.run_seconds_per_token),
             BUDGET: (goal.dearest, lambda entry: infinite if entry.usd_per_token is None else entry.usd_per_token),
-            HOURS: (goal.longest, lambda entry: accelerator_hours.evaluate(n=entry.machine.size, tau=entry.run_seconds_per_token)),
-        }  # fmt: skip
+            HOURS: (
+                goal.longest,
+                lambda entry: accelerator_hours.evaluate(n=entry.machine.size, tau=entry.run_seconds_per_token),
+            ),
+        }
         best = {name: min(made.entries, key=figure) for name, (_, figure) in of.items()}
         if np.isfinite(goal.dearest) and best[BUDGET].usd is None:
             return self._first(best[DEADLINE]), PRICE

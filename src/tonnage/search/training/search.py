@@ -1,4 +1,6 @@
-"""The search itself: every group of the space, cheap bounds first. What a bound turns away could not have been among the best."""
+"""The search itself: every group of the space, cheap bounds first. What a bound turns away could not have been among
+the best.
+"""
 
 import gc
 from collections.abc import Callable, Sequence
@@ -18,15 +20,18 @@ from tonnage.search.training.walk import REFUSALS, Hopeful, Walked, reason, sett
 
 SWEPT = 30_000  # plans walked between two collections of rings
 CARE = 1 - 1e-9  # a bound may meet the estimate, but for rounding
-# Seconds of a token of each machine's best plan so far (infinite where there is none) -> those beyond which a plan of it is of no use.
+# Seconds of a token of each machine's best plan so far (infinite where there is none) -> those beyond which a plan of
+# it is of no use.
 Cutoff = Callable[[np.ndarray], np.ndarray]
 
 
 class Found(Struct, frozen=True, kw_only=True, eq=False):
-    """`best`: of each machine. `tally`: all plans considered, and the constraints that ruled some out, the same with and without bounds. Of the
-    others `walked` fit and were estimated whole; `beaten` do not fit, are refused by their runtime, or are slower than what was found, by a bound
-    or by their time, so that their memory was not estimated. `refused`: why, and how many of those that were to be estimated; `unknown`: of how many of these something
-    is not known that their time needs."""
+    """`best`: of each machine. `tally`: all plans considered, and the constraints that ruled some out, the same with
+    and without bounds. Of the others `walked` fit and were estimated whole; `beaten` do not fit, are refused by
+    their runtime, or are slower than what was found, by a bound or by their time, so that their memory was not
+    estimated. `refused`: why, and how many of those that were to be estimated; `unknown`: of how many of these
+    something is not known that their time needs.
+    """
 
     best: tuple[tuple[Candidate, ...], ...]
     tally: Tally
@@ -37,7 +42,9 @@ class Found(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def search(space: Space, usable: int, *, most: int = 5, cutoff: Cutoff | None = None, bounded: bool = True) -> Found:
-    """The `most` fastest plans of each machine that fit `usable` bytes. `bounded`: False walks every valid plan, for the same answer."""
+    """The `most` fastest plans of each machine that fit `usable` bytes. `bounded`: False walks every valid plan, for
+    the same answer.
+    """
     run = _Search(space, usable, most, cutoff)
     for groups in space.windows():
         if not bounded:
@@ -55,7 +62,9 @@ def search(space: Space, usable: int, *, most: int = 5, cutoff: Cutoff | None = 
 
 
 class _Surveyed(Struct, frozen=True, eq=False):
-    """A group as its bounds see it. `promise`: the least seconds of a token of its plans that may fit, of which there are `plans`."""
+    """A group as its bounds see it. `promise`: the least seconds of a token of its plans that may fit, of which
+    there are `plans`.
+    """
 
     group: Group
     promise: float
@@ -194,7 +203,9 @@ def count_valid(space: Space) -> Tally:
 
 
 def nearest(space: Space, machines: Sequence[int]) -> dict[int, Candidate]:
-    """Of each of these machines the plan that needs least: what comes nearest where nothing fits. None for one that has no valid plan."""
+    """Of each of these machines the plan that needs least: what comes nearest where nothing fits. None for one that
+    has no valid plan.
+    """
     bounds, least, hopeless = Bounds(space), Least(space), Hopeless(space)
     of = np.zeros(len(space.machines), dtype=bool)
     of[list(machines)] = True

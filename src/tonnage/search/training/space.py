@@ -1,7 +1,8 @@
 """All plans of a training run on one kind of accelerator, as groups of columns that are walked together.
 
-A group shares the choices that have names (runtime, recomputation, ...) and the two sizes of a pipeline. Inside of it, sizes that change what
-one rank does (`inner`, one row each) meet every number of accelerators: what depends on the first alone is computed once for all of these.
+A group shares the choices that have names (runtime, recomputation, ...) and the two sizes of a pipeline. Inside of it,
+sizes that change what one rank does (`inner`, one row each) meet every number of accelerators: what depends on the
+first alone is computed once for all of these.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,16 +38,27 @@ WIDEST = 64  # tensor, context and micro-batch sizes that are tried go so far
 WINDOW = 64  # blocks of columns that a search holds at once
 FEWEST_ROWS = 256  # of a group's inner columns at a time, however many machines they meet
 INNER = (
-    "sequence_length", "global_batch_size", "tensor_parallel_size", "context_parallel_size", "expert_parallel_size",
-    "expert_tensor_parallel_size", "micro_batch_size",
-)  # fmt: skip
+    "sequence_length",
+    "global_batch_size",
+    "tensor_parallel_size",
+    "context_parallel_size",
+    "expert_parallel_size",
+    "expert_tensor_parallel_size",
+    "micro_batch_size",
+)
 POLICIES = ("zero_stage", "recompute")  # names that are tried where nobody gives them
-ABILITIES = {"tensor_parallel_size": "tensor_parallel", "context_parallel_size": "context_parallel",
-             "pipeline_parallel_size": "pipeline", "expert_parallel_size": "expert_parallel"}  # fmt: skip
+ABILITIES = {
+    "tensor_parallel_size": "tensor_parallel",
+    "context_parallel_size": "context_parallel",
+    "pipeline_parallel_size": "pipeline",
+    "expert_parallel_size": "expert_parallel",
+}
 
 
 class Group(Struct, frozen=True, eq=False):
-    """Plans that share `choices` and a pipeline. `layout`: the options that deal out its layers, none where the runtime does; `inner`: columns of shape (rows,); `block`: which of those of its runtime."""
+    """Plans that share `choices` and a pipeline. `layout`: the options that deal out its layers, none where the
+    runtime does; `inner`: columns of shape (rows,); `block`: which of those of its runtime.
+    """
 
     choices: Mapping[str, Any]
     stages: int
@@ -71,7 +83,9 @@ class Group(Struct, frozen=True, eq=False):
 class Space:
     """Plans of `model` on each of `machines`, which differ in their number of accelerators alone, the largest last.
 
-    `usd`: an hour of one of each machine's accelerators, shape (machines,), NaN where no price is known. What `options` say is not varied. `vary`: values of other options to try, by name; of a size they replace those that the model allows.
+    `usd`: an hour of one of each machine's accelerators, shape (machines,), NaN where no price is known. What `options`
+    say is not varied. `vary`: values of other options to try, by name; of a size they replace those that the model
+    allows.
     `shifts_batch`: a global batch that nobody gave may also differ a little from the usual one.
     """
 
@@ -114,14 +128,17 @@ class Space:
 
     @property
     def tried(self) -> frozenset[str]:
-        """Options of which a search tries several values: those that are varied, and sizes and policies that nobody gave. The runtime is not among the
+        """Options of which a search tries several values: those that are varied, and sizes and policies that nobody
+        gave. The runtime is not among the
         latter: who gives an option of one runtime means that runtime."""
         return frozenset({*self.vary, *(name for name in (*SIZES, *POLICIES) if getattr(self.options, name) is None)})
 
     def ask_plan(
         self, machine: Cluster, chosen: Mapping[str, Any], left_out: Refusals | None = None
     ) -> tuple[TrainingPlan, Refusals]:
-        """The plan with these options, and the options that do not apply to it because of a value of what is varied (ask_applicable)."""
+        """The plan with these options, and the options that do not apply to it because of a value of what is varied
+        (ask_applicable).
+        """
         given = {name: getattr(self.options, name) for name in self.options.__struct_fields__}
         repeated = [name for name, values in self.vary.items() if name in chosen and chosen[name] != values[0]]
         return ask_applicable(
@@ -133,7 +150,9 @@ class Space:
         )
 
     def check_companions(self) -> None:
-        """Raise the refusal of an option that applies beside no value of what is varied. One that a choice may take on more accelerators applies."""
+        """Raise the refusal of an option that applies beside no value of what is varied. One that a choice may take
+        on more accelerators applies.
+        """
         everywhere: Refusals | None = None
         for choice in self.choices:
             left_out = Refusals()
@@ -154,7 +173,9 @@ class Space:
     def ask_alone(
         self, choice: Mapping[str, Any], s: int, left_out: Refusals | None = None
     ) -> tuple[TrainingPlan, Refusals]:
-        """The plan of a choice of names on one accelerator, as if it fitted, as `ask_plan` has it. TonnageError where it cannot be."""
+        """The plan of a choice of names on one accelerator, as if it fitted, as `ask_plan` has it. TonnageError
+        where it cannot be.
+        """
         return self.ask_plan(self.alone, dict.fromkeys(SIZES) | dict(choice) | {"sequence_length": s}, left_out)
 
     @property
@@ -190,7 +211,9 @@ class Space:
 
     @cached_property
     def shifted(self) -> dict[int, np.ndarray]:
-        """By the length of sequences, of each machine the batch near the usual one that its replicas divide best: shape (machines,)."""
+        """By the length of sequences, of each machine the batch near the usual one that its replicas divide best:
+        shape (machines,).
+        """
         return {s: np.array([near_batch(usual_batch(s), int(world)) for world in self.worlds]) for s in self.sequences}
 
     @cached_property
@@ -219,7 +242,9 @@ class Space:
     # ---- groups ----
 
     def windows(self) -> Iterator[list[Group]]:
-        """All plans, valid or not, in a fixed order, so many blocks of columns at a time: a search holds no more than these."""
+        """All plans, valid or not, in a fixed order, so many blocks of columns at a time: a search holds no more
+        than these.
+        """
         names = dict.fromkeys(choices["runtime"] for choices in self.choices)
         of_choices = [(choices, self._pipelines(choices)) for choices in self.choices]
         every = (
@@ -241,7 +266,9 @@ class Space:
         return chain.from_iterable(self.windows())
 
     def _blocks(self, runtime: TrainingRuntime) -> Iterator[dict[str, np.ndarray]]:
-        """Columns of all sizes that a runtime can have inside of a stage, parted by how they write layers (estimate.plan_columns.alike)."""
+        """Columns of all sizes that a runtime can have inside of a stage, parted by how they write layers
+        (estimate.plan_columns.alike).
+        """
         held: dict[int, np.ndarray] = {}
         most = max(CHUNK // len(self.machines), FEWEST_ROWS)
         for rows in self._rows(runtime):
@@ -297,8 +324,9 @@ def usual_batch(s: int) -> int:
 
 
 def near_batch(usual: int, world: int) -> int:
-    """Sequences of a step, at most BATCH_SHIFT away from `usual`, that replicas of a machine of `world` accelerators divide best: a multiple of
-    the odd part of `world` times the largest power of two, the nearest of these; `usual` where there is none.
+    """Sequences of a step, at most BATCH_SHIFT away from `usual`, that replicas of a machine of `world` accelerators
+    divide best: a multiple of the odd part of `world` times the largest power of two, the nearest of these; `usual`
+    where there is none.
 
     >>> [near_batch(1024, world) for world in (64, 72, 80, 96, 1000)]
     [1024, 1008, 1040, 1008, 1000]

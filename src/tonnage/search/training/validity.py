@@ -1,4 +1,5 @@
-"""What a plan of training must hold, as sentences and as arrays: the checks of estimate.options.plans for many plans at once.
+"""What a plan of training must hold, as sentences and as arrays: the checks of estimate.options.plans for many plans at
+once.
 
 A test asks both about the same plans (tests/search/test_training_space.py).
 """
@@ -13,13 +14,7 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.units import parse_count
 from tonnage.runtimes import training_runtime
-from tonnage.search.dividing import (
-    EVEN_PARTS,
-    experts_divide,
-    heads_divide,
-    microbatch_masks,
-    sequence_parts,
-)
+from tonnage.search.dividing import EVEN_PARTS, experts_divide, heads_divide, microbatch_masks, sequence_parts
 from tonnage.search.removed import Tally
 from tonnage.search.training.space import SHIFTED, Group, Space, usual_batch
 
@@ -36,7 +31,9 @@ READ = (
 
 
 def columns_of(space: Space, group: Group) -> Columns:
-    """The sizes of all plans of a group: `inner` as (rows, 1), what the number of accelerators decides as (rows, machines)."""
+    """The sizes of all plans of a group: `inner` as (rows, 1), what the number of accelerators decides as (rows,
+    machines).
+    """
     made: Columns = {name: values[:, None] for name, values in group.inner.items()}
     used = made["tensor_parallel_size"] * made["context_parallel_size"] * group.stages
     made["data_parallel_size"] = np.maximum(space.worlds[None] // used, 1)
@@ -52,14 +49,18 @@ def columns_of(space: Space, group: Group) -> Columns:
 
 
 class Validity:
-    """The valid plans of groups, asked once for all that differ only in names that no constraint reads, or in how layers are dealt out."""
+    """The valid plans of groups, asked once for all that differ only in names that no constraint reads, or in how
+    layers are dealt out.
+    """
 
     def __init__(self, space: Space):
         self.space = space
         self._known: dict[tuple[Any, ...], tuple[np.ndarray, Tally]] = {}
 
     def of(self, group: Group) -> tuple[np.ndarray, Tally]:
-        """As `holding`, of a whole group of the space, with the counts of just this group. The mask is shared: it must not be written to."""
+        """As `holding`, of a whole group of the space, with the counts of just this group. The mask is shared: it
+        must not be written to.
+        """
         key = (*(group.choices.get(name) for name in READ), group.block, group.stages, group.chunks)
         if key not in self._known:
             tally = Tally()

@@ -20,15 +20,24 @@ from tonnage.search.training.validity import Columns
 from tonnage.spec import TrainingPlan
 
 DENSE = 0.5  # of the plans of a part: with fewer valid ones each is walked by itself
-WIDE = ("tensor_parallel_size", "context_parallel_size", "expert_parallel_size", "expert_tensor_parallel_size", "micro_batch_size", "sequence_length")  # fmt: skip
+WIDE = (
+    "tensor_parallel_size",
+    "context_parallel_size",
+    "expert_parallel_size",
+    "expert_tensor_parallel_size",
+    "micro_batch_size",
+    "sequence_length",
+)
 OUTER = ("data_parallel_size", "num_microbatches")
 Hopeful = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class Walked(Struct, frozen=True, eq=False):
-    """Figures of plans: arrays of shape (plans,). `row`, `machine`: which of the group's rows, and of the space's machines.
+    """Figures of plans: arrays of shape (plans,). `row`, `machine`: which of the group's rows, and of the space's
+    machines.
 
-    `needed`: bytes of the fullest rank at its peak, `high` with the high end of the error band; `seconds`, `tokens` and `usd`: of a step.
+    `needed`: bytes of the fullest rank at its peak, `high` with the high end of the error band; `seconds`, `tokens` and
+    `usd`: of a step.
     """
 
     row: np.ndarray
@@ -63,7 +72,8 @@ def template(space: Space, group: Group, columns: Columns, left: np.ndarray) -> 
 
 
 def settle(space: Space, group: Group, columns: Columns, left: np.ndarray) -> Group:
-    """The group, of which some plans are `left`, without the options that do not apply beside its values of varied ones: these are None in `choices`.
+    """The group, of which some plans are `left`, without the options that do not apply beside its values of varied
+    ones: these are None in `choices`.
 
     Where such an option is varied too, its first value stands for all of them: the same plan is not tried twice.
     """
@@ -77,10 +87,11 @@ def settle(space: Space, group: Group, columns: Columns, left: np.ndarray) -> Gr
 
 
 def walk(space: Space, group: Group, columns: Columns, left: np.ndarray, hopeful: Hopeful | None = None) -> Walked:
-    """Figures of those plans that are `left`. Raises InvalidPlan or MissingDatum where the group as a whole cannot be, or is not known.
+    """Figures of those plans that are `left`. Raises InvalidPlan or MissingDatum where the group as a whole cannot be,
+    or is not known.
 
-    `hopeful`: of the seconds of a token of each plan, shape (plans,), and its machine: whether it is of use. Others' memory may be left out
-    (infinite): time is walked first, and costs less.
+    `hopeful`: of the seconds of a token of each plan, shape (plans,), and its machine: whether it is of use. Others'
+    memory may be left out (infinite): time is walked first, and costs less.
     """
     plan = template(space, group, columns, left)
     row, machine = np.nonzero(left)
@@ -110,7 +121,8 @@ def walk(space: Space, group: Group, columns: Columns, left: np.ndarray, hopeful
 def _parts(
     columns: Columns, left: np.ndarray, plan: TrainingPlan, sizes: Mapping[str, np.ndarray]
 ) -> Iterator[tuple[np.ndarray, np.ndarray, TrainingPlan]]:
-    """Which of the plans that are left, one plan of arrays for them, bounded in size, and which of its entries they are.
+    """Which of the plans that are left, one plan of arrays for them, bounded in size, and which of its entries they
+    are.
 
     Where most are left, rows and machines are two axes, and what a rank does by itself is walked once for all machines.
     """

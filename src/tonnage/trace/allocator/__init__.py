@@ -1,7 +1,8 @@
-"""A model of PyTorch's caching allocator for CUDA: which segments it asks the driver for, and which blocks it hands out.
+"""A model of PyTorch's caching allocator for CUDA: which segments it asks the driver for, and which blocks it hands
+out.
 
-The rules are those of c10/cuda/CUDACachingAllocator.cpp, class DeviceCachingAllocator, without private pools of CUDA graphs
-and without record_stream. Needs no torch.
+The rules are those of c10/cuda/CUDACachingAllocator.cpp, class DeviceCachingAllocator, without private pools of CUDA
+graphs and without record_stream. Needs no torch.
 """
 
 from tonnage.trace.allocator._message import format_size as format_size

@@ -14,7 +14,8 @@ class CachedMemory:
 
     `capacity`: bytes that the program may reserve; None: no limit. `total`: bytes of the accelerator.
     Counters in bytes: `allocated`, `reserved`, `requested` and their peaks; `segments`, `retries`,
-    `driver_allocations`, `driver_frees` count. With `record`, `trace` holds an entry for each action, as memory snapshots have them.
+    `driver_allocations`, `driver_frees` count. With `record`, `trace` holds an entry for each action, as memory
+    snapshots have them.
     """
 
     def __init__(

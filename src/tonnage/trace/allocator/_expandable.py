@@ -8,7 +8,9 @@ SMALL_PAGE = 2 * MIB
 
 
 def best_fit(pool: Pool, place: int) -> int:
-    """Of the blocks that are large enough, the first that can grow least: its size counts with what may be mapped behind it."""
+    """Of the blocks that are large enough, the first that can grow least: its size counts with what may be mapped
+    behind it.
+    """
     keys, blocks = pool.keys, pool.blocks
     block = blocks[keys[place]]
     while block.segment is not None and place + 1 < len(keys):

@@ -10,12 +10,21 @@ Frames = Callable[[Any], list[dict[str, Any]]]
 
 
 def snapshot(allocator: Allocator, frames: Frames = lambda context: []) -> dict[str, Any]:
-    """Segments with their blocks, and one trace entry for each recorded action. `frames`: of what was given to `allocate`."""
+    """Segments with their blocks, and one trace entry for each recorded action. `frames`: of what was given to
+    `allocate`.
+    """
     entries = [
-        {"action": action, **({"device_free": address} if action == "oom" else {"addr": address}), "size": size,
-         "stream": stream, "time_us": time, "device": 0, "frames": frames(context) if context is not None else []}
+        {
+            "action": action,
+            **({"device_free": address} if action == "oom" else {"addr": address}),
+            "size": size,
+            "stream": stream,
+            "time_us": time,
+            "device": 0,
+            "frames": frames(context) if context is not None else [],
+        }
         for time, (action, address, size, stream, context) in enumerate(allocator.trace or ())
-    ]  # fmt: skip
+    ]
     segments = [each for _, head in sorted(allocator.heads.items()) for each in _segments(head, frames)]
     return {"segments": segments, "device_traces": [entries], "allocator_settings": {}, "external_annotations": []}
 
@@ -37,18 +46,31 @@ def _segments(head: Block, frames: Frames) -> list[dict[str, Any]]:
             current["allocated_size"] += held
             current["active_size"] += held
             current["requested_size"] += block.requested if block.allocated else 0
-            current["blocks"].append({
-                "address": block.address, "size": block.size, "requested_size": block.requested if block.allocated else block.size,
-                "state": "active_allocated" if block.allocated else "inactive",
-                "frames": frames(block.context) if block.context is not None else [],
-            })  # fmt: skip
+            current["blocks"].append(
+                {
+                    "address": block.address,
+                    "size": block.size,
+                    "requested_size": block.requested if block.allocated else block.size,
+                    "state": "active_allocated" if block.allocated else "inactive",
+                    "frames": frames(block.context) if block.context is not None else [],
+                }
+            )
         block = block.next
     return made
 
 
 def _segment(block: Block) -> dict[str, Any]:
     return {
-        "device": 0, "address": block.address, "total_size": 0, "stream": block.pool.stream, "segment_pool_id": (0, 0),
-        "segment_type": "small" if block.pool.small else "large", "is_expandable": block.segment is not None,
-        "allocated_size": 0, "active_size": 0, "requested_size": 0, "frames": [], "blocks": [],
-    }  # fmt: skip
+        "device": 0,
+        "address": block.address,
+        "total_size": 0,
+        "stream": block.pool.stream,
+        "segment_pool_id": (0, 0),
+        "segment_type": "small" if block.pool.small else "large",
+        "is_expandable": block.segment is not None,
+        "allocated_size": 0,
+        "active_size": 0,
+        "requested_size": 0,
+        "frames": [],
+        "blocks": [],
+    }

@@ -16,7 +16,9 @@ class Segment:
 
 
 class Block:
-    """`size` bytes from `address` on. `requested`: what the program asked for; `segment`: the expandable one that it is in."""
+    """`size` bytes from `address` on. `requested`: what the program asked for; `segment`: the expandable one that it
+    is in.
+    """
 
     __slots__ = (
         "address",
@@ -51,7 +53,9 @@ class Block:
 
 
 class Pool:
-    """Free blocks of one stream, small or large, smallest first. `unmapped`: stretches of expandable segments without memory."""
+    """Free blocks of one stream, small or large, smallest first. `unmapped`: stretches of expandable segments
+    without memory.
+    """
 
     __slots__ = ("blocks", "keys", "small", "stream", "unmapped")
 

@@ -15,8 +15,9 @@ INTERVALS = 16  # of roundup_power2_divisions: powers of two from 1 MiB on, the 
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """What the allocator is told. Sizes in bytes; `roundup_power2_divisions` holds one number for each power of two from
-    1 MiB on, or nothing; `memory_fraction` None: the program may use all of the accelerator."""
+    """What the allocator is told. Sizes in bytes; `roundup_power2_divisions` holds one number for each power of two
+    from 1 MiB on, or nothing; `memory_fraction` None: the program may use all of the accelerator.
+    """
 
     max_split_size: int = NO_LIMIT
     max_non_split_rounding: int = LARGE_BUFFER
@@ -28,13 +29,30 @@ class Settings(Struct, frozen=True, kw_only=True):
     ignored: tuple[str, ...] = ()
 
 
-# Options that change nothing of what this model follows: pinned memory, locks, the backend's name where it is the native one.
-_NO_EFFECT = frozenset({
-    "pinned_use_cuda_host_register", "pinned_num_register_threads", "pinned_use_background_threads", "pinned_reserve_segment_size_mb",
-    "release_lock_on_cudamalloc", "graph_capture_record_stream_reuse", "throw_on_cudamalloc_oom", "rocm_max_split_size_mb",
-})  # fmt: skip
-_OPTIONS = ("max_split_size_mb", "max_non_split_rounding_mb", "large_segment_size_mb", "roundup_power2_divisions",
-            "garbage_collection_threshold", "expandable_segments", "per_process_memory_fraction", "backend")  # fmt: skip
+# Options that change nothing of what this model follows: pinned memory, locks, the backend's name where it is the
+# native one.
+_NO_EFFECT = frozenset(
+    {
+        "pinned_use_cuda_host_register",
+        "pinned_num_register_threads",
+        "pinned_use_background_threads",
+        "pinned_reserve_segment_size_mb",
+        "release_lock_on_cudamalloc",
+        "graph_capture_record_stream_reuse",
+        "throw_on_cudamalloc_oom",
+        "rocm_max_split_size_mb",
+    }
+)
+_OPTIONS = (
+    "max_split_size_mb",
+    "max_non_split_rounding_mb",
+    "large_segment_size_mb",
+    "roundup_power2_divisions",
+    "garbage_collection_threshold",
+    "expandable_segments",
+    "per_process_memory_fraction",
+    "backend",
+)
 
 
 def parse_settings(text: str) -> Settings:

@@ -16,8 +16,11 @@ _REST = "after the last mark"
 
 
 class Piece(Struct, frozen=True):
-    """A part of a stage: `length` events, once (`count` None), or `count` times in the first trace and once more in each next.
-    `ends`: its stage ends with it. `begun`: it is the end of a repetition of the loop after it, whose beginning is missing."""
+    """A part of a stage: `length` events, once (`count` None), or `count` times in the first trace and once more in
+    each next.
+    `ends`: its stage ends with it. `begun`: it is the end of a repetition of the loop after it, whose beginning is
+    missing.
+    """
 
     stage: str
     length: int
@@ -118,7 +121,9 @@ class _Stage:
         return count
 
     def _lengths(self, place: Sequence[int]) -> list[int]:
-        """Of what the second trace has here once and the third twice: first those after which all go the same way for longest."""
+        """Of what the second trace has here once and the third twice: first those after which all go the same way
+        for longest.
+        """
         i, j, k = place
         rest, rest_b, rest_c = (end - each for end, each in zip(self.ends, place, strict=True))
         found: list[tuple[float, int]] = []

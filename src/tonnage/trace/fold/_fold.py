@@ -34,7 +34,9 @@ def fold(traces: Sequence[Events], layers: Sequence[int], num_layers: int) -> Ev
 
 
 def fold_recordings(recordings: Sequence[Recording], layers: Sequence[int], num_layers: int) -> Recording:
-    """The recording of the program with `num_layers` layers: its events folded, its counts continued. Raises as `fold` does."""
+    """The recording of the program with `num_layers` layers: its events folded, its counts continued. Raises as
+    `fold` does.
+    """
     more = _more(layers, num_layers)
     first = recordings[0]
     events = fold([each.events for each in recordings], layers, num_layers)
@@ -42,12 +44,18 @@ def fold_recordings(recordings: Sequence[Recording], layers: Sequence[int], num_
         [{(a.operation, a.dtype, a.answer): a.times for a in each.answers} for each in recordings], more
     )
     return Recording(
-        events=events, profile=first.profile, front_end=first.front_end, program=first.program, torch=first.torch,
+        events=events,
+        profile=first.profile,
+        front_end=first.front_end,
+        program=first.program,
+        torch=first.torch,
         operations=_continued([{"operations": each.operations} for each in recordings], more)["operations"],
-        overlays=_overlays(recordings, more), answers=tuple(Answered(*key, times) for key, times in answers.items()),
+        overlays=_overlays(recordings, more),
+        answers=tuple(Answered(*key, times) for key, times in answers.items()),
         attention=_continued([each.attention for each in recordings], more),
-        unmodelled=_continued([each.unmodelled for each in recordings], more), notes=first.notes,
-    )  # fmt: skip
+        unmodelled=_continued([each.unmodelled for each in recordings], more),
+        notes=first.notes,
+    )
 
 
 def _overlays(recordings: Sequence[Recording], more: int) -> tuple[Fired, ...]:

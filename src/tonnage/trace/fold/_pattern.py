@@ -4,10 +4,11 @@ from collections.abc import Hashable, Sequence
 
 
 def short_layers(kinds: Sequence[Hashable]) -> tuple[int, int, int] | None:
-    """Numbers of layers of three short programs, a period apart, whose layers begin as those of `kinds` and end as they do.
+    """Numbers of layers of three short programs, a period apart, whose layers begin as those of `kinds` and end as they
+    do.
 
-    None if all together are no less than the whole. A few layers at the beginning may be of other kinds (dense before MoE); the
-    period is that of the rest (five sliding, one full).
+    None if all together are no less than the whole. A few layers at the beginning may be of other kinds (dense before
+    MoE); the period is that of the rest (five sliding, one full).
     """
     total = len(kinds)
     best: tuple[int, int, int] | None = None

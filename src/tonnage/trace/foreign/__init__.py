@@ -1,4 +1,5 @@
-"""Memory as other programs recorded it, read into events, and a replay written as PyTorch's viewer reads it. Needs no torch.
+"""Memory as other programs recorded it, read into events, and a replay written as PyTorch's viewer reads it. Needs no
+torch.
 
 Nothing in a file is ever run: pickles are read by a machine of ours that knows plain data alone.
 """

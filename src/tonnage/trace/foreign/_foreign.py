@@ -22,7 +22,9 @@ class Device(Struct, frozen=True):
 
 
 class Segment(Struct, frozen=True, kw_only=True):
-    """Memory that the allocator holds at the end: `allocated_bytes` of it are in use, `largest_free_bytes` lie together."""
+    """Memory that the allocator holds at the end: `allocated_bytes` of it are in use, `largest_free_bytes` lie
+    together.
+    """
 
     address: int
     bytes: int
@@ -36,11 +38,12 @@ class Segment(Struct, frozen=True, kw_only=True):
 class Foreign(Struct, frozen=True, kw_only=True):
     """Real memory, as a file of `format` at `source` tells it, of one of its `devices`.
 
-    `allocated_peak` and `reserved_peak`: the most bytes in use, and held for use, each None where the file does not say.
+    `allocated_peak` and `reserved_peak`: the most bytes in use, and held for use, each None where the file does not
+    say.
     `by_category`: bytes at the peak; words of `tonnage.trace.events` where the file distinguishes them (those it knows
     anywhere are `told`), the file's own words, or "not told". `events`: None where allocations are not told one by one.
-    `stages`: at moments that have a name; `reserved_bytes` is 0 in them where the file does not say. `notes`: what a reader
-    must know.
+    `stages`: at moments that have a name; `reserved_bytes` is 0 in them where the file does not say. `notes`: what a
+    reader must know.
     """
 
     format: str
@@ -72,9 +75,10 @@ class Foreign(Struct, frozen=True, kw_only=True):
         )
         del made["events"], made["settings"]
         made["segments"] = {
-            "count": len(self.segments), "bytes": sum(each.bytes for each in self.segments),
+            "count": len(self.segments),
+            "bytes": sum(each.bytes for each in self.segments),
             "allocated_bytes": sum(each.allocated_bytes for each in self.segments),
             "largest_free_bytes": max((each.largest_free_bytes for each in self.segments), default=0),
             "fragmentation": self.fragmentation,
-        }  # fmt: skip
+        }
         return made

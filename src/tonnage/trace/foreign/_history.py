@@ -21,7 +21,9 @@ def checked(size: object, where: str, what: str = "an allocation") -> int:
 
 
 class History:
-    """Builds events. `categories`: of each allocation, None where nothing tells it; `phases`: of each event, None likewise."""
+    """Builds events. `categories`: of each allocation, None where nothing tells it; `phases`: of each event, None
+    likewise.
+    """
 
     def __init__(self) -> None:
         self.events = Events()
@@ -127,6 +129,9 @@ def walk(history: History, size: Callable[[int], int]) -> tuple[int, int, int, t
 def notes_of(history: History, count: int, size: int) -> Iterable[str]:
     """What has to be said of a history that is not whole."""
     if count:
-        yield f"the history began late: {count:,} allocations of {size:,} bytes were there before, and their makers are not told"
+        yield (
+            f"the history began late: {count:,} allocations of {size:,} bytes were there before, and their "
+            "makers are not told"
+        )
     if history.lost:
         yield f"{history.lost:,} frees were not recorded: their addresses were given out again"

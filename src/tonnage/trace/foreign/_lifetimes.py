@@ -1,8 +1,9 @@
 """Phases of a training step, and what they and an allocation's lifetime say of its category.
 
-PyTorch's profiler sorts memory by the flow of data (torch/profiler/_memory_profiler.py); files without it still show which
-phase made an allocation and which one freed it. What forward leaves for later are activations, what backward leaves are
-gradients, what the optimizer leaves is its state: the recorder sorts in the same way (`trace/record/train.py`).
+PyTorch's profiler sorts memory by the flow of data (torch/profiler/_memory_profiler.py); files without it still show
+which phase made an allocation and which one freed it. What forward leaves for later are activations, what backward
+leaves are gradients, what the optimizer leaves is its state: the recorder sorts in the same way
+(`trace/record/train.py`).
 """
 
 from itertools import pairwise
@@ -17,8 +18,9 @@ _, AFTER_LOSS, AFTER_BACKWARD, AFTER_STEP = STAGES
 
 
 def sort_by_lifetime(history: History, *, ended: bool = True) -> bool:
-    """Names the stages and sorts what nothing else told, where phases are known; gives whether they are. `ended`: the last
-    phase was over when recording ended."""
+    """Names the stages and sorts what nothing else told, where phases are known; gives whether they are. `ended`:
+    the last phase was over when recording ended.
+    """
     phases = [None if phase == BEFORE else phase for phase in history.phases]
     if not {FORWARD, BACKWARD, STEP} & set(phases):
         return False

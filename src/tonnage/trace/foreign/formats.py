@@ -11,7 +11,8 @@ from tonnage.trace.foreign._foreign import Foreign
 from tonnage.trace.foreign.unpickle import loads
 
 KNOWN = (
-    "a memory snapshot of PyTorch (pickle, JSON), a trace or memory timeline of its profiler, an SQLite export of Nsight Systems, "
+    "a memory snapshot of PyTorch (pickle, JSON), a trace or memory timeline of its profiler, an SQLite "
+    "export of Nsight Systems, "
     "a memory profile of TensorFlow (JSON), a buffer assignment of XLA (text)"
 )
 MOST_PARTS = 50_000_000  # commas, lists and objects of a JSON: each takes some 50 bytes when it is read
@@ -52,7 +53,8 @@ def from_json(data: bytes, where: str, device: int | None) -> Foreign:
     if tensorflow.KEY in outer:
         return tensorflow.from_data(_decode(data, where, Any), where, device)
     raise InvalidInput(
-        f"{where} is JSON without {profiler.KEY}, device_traces or {tensorflow.KEY}. Known are {KNOWN}; it has {', '.join(map(repr, list(outer)[:8]))[:200]}."
+        f"{where} is JSON without {profiler.KEY}, device_traces or {tensorflow.KEY}. Known are {KNOWN}; it "
+        f"has {', '.join(map(repr, list(outer)[:8]))[:200]}."
     )
 
 

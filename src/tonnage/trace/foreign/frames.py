@@ -1,8 +1,9 @@
 """Stack frames of a memory snapshot: which operation they are in, which code asked for it, in which phase of training.
 
 A frame is {"filename", "line", "name"}, the innermost first. Frames of C++ (`stacks="all"`, the default) have the
-operation as at::_ops::mm::call; frames of Python have files. Backward runs on a thread of its own, which has no frame of
-Python unless a checkpointed forward is run again there. Snapshots that tonnage wrote hold what it knows in four frames.
+operation as at::_ops::mm::call; frames of Python have files. Backward runs on a thread of its own, which has no frame
+of Python unless a checkpointed forward is run again there. Snapshots that tonnage wrote hold what it knows in four
+frames.
 """
 
 import re
@@ -21,9 +22,12 @@ _LOADERS = ("from_pretrained", "_load_pretrained_model", "load_state_dict", "res
 _RERUN = ("unpack_hook", "recompute_fn", "backward")
 # what torch.profiler and its viewer call categories, in our words (torch/profiler/_memory_profiler.py, class Category)
 WORDS: dict[str, Category | None] = {
-    **{word: word for word in get_args(Category)}, "optimizer_state": "optimizer", "input": "buffer", "autograd_detail": "temporary",
+    **{word: word for word in get_args(Category)},
+    "optimizer_state": "optimizer",
+    "input": "buffer",
+    "autograd_detail": "temporary",
     "unknown": None,
-}  # fmt: skip
+}
 
 
 class Origin(Struct, frozen=True):

@@ -1,12 +1,21 @@
-"""The machine that reads a pickle of plain data: its stack, its marks, its memo, and the only containers that it makes."""
+"""The machine that reads a pickle of plain data: its stack, its marks, its memo, and the only containers that it
+makes.
+"""
 
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput
 
 MOST_CONTAINERS = 10_000_000
-EMPTY = {("collections", "OrderedDict"): dict, ("builtins", "dict"): dict, ("builtins", "list"): list, ("builtins", "set"): set,
-         ("__builtin__", "dict"): dict, ("__builtin__", "list"): list, ("__builtin__", "set"): set}  # fmt: skip
+EMPTY = {
+    ("collections", "OrderedDict"): dict,
+    ("builtins", "dict"): dict,
+    ("builtins", "list"): list,
+    ("builtins", "set"): set,
+    ("__builtin__", "dict"): dict,
+    ("__builtin__", "list"): list,
+    ("__builtin__", "set"): set,
+}
 
 
 class _Named:
@@ -102,7 +111,8 @@ class Machine:
             raise TypeError
         if (module, name) not in EMPTY:
             raise InvalidInput(
-                f"{self.where} wants to run {_printable(f'{module}.{name}')}: it carries code, and a memory snapshot is "
+                f"{self.where} wants to run {_printable(f'{module}.{name}')}: it carries code, and a memory "
+                "snapshot is "
                 "plain data. Nothing of it was run."
             )
         self.stack.append(_Named(EMPTY[module, name]))

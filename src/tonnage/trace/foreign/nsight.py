@@ -1,10 +1,11 @@
 """Nsight Systems' exports: SQLite databases with the allocations that the CUDA driver was asked for.
 
-nsys profile --cuda-memory-usage=true records them, nsys export --type=sqlite writes CUDA_GPU_MEMORY_USAGE_EVENTS (start,
-globalPid, deviceId, address, bytes, memKind, memoryOperationType, name, localMemoryPool...), with the words of its numbers in
-ENUM_CUDA_MEM_KIND and ENUM_CUDA_DEV_MEM_EVENT_OPER: docs.nvidia.com/nsight-systems, SQLite Schema Reference. Databases of CUPTI's
-own records have CUPTI_ACTIVITY_KIND_MEMORY (one row from start to end) or _MEMORY2 (a row for each operation), numbered as in
-cupti_activity.h. What a program of PyTorch asks the driver for are its allocator's segments.
+nsys profile --cuda-memory-usage=true records them, nsys export --type=sqlite writes CUDA_GPU_MEMORY_USAGE_EVENTS
+(start, globalPid, deviceId, address, bytes, memKind, memoryOperationType, name, localMemoryPool...), with the words of
+its numbers in ENUM_CUDA_MEM_KIND and ENUM_CUDA_DEV_MEM_EVENT_OPER: docs.nvidia.com/nsight-systems, SQLite Schema
+Reference. Databases of CUPTI's own records have CUPTI_ACTIVITY_KIND_MEMORY (one row from start to end) or _MEMORY2 (a
+row for each operation), numbered as in cupti_activity.h. What a program of PyTorch asks the driver for are its
+allocator's segments.
 """
 
 import sqlite3
@@ -36,8 +37,20 @@ CUPTI_KINDS = ("unknown", "pageable", "pinned", "device", "array", "managed", "d
 ON_DEVICE = ("device", "array", "device static")
 _OPERATIONS = {USAGE: (0, 1), MEMORY2: (1, 2)}  # allocation, release
 _ADVICE = "Record with nsys profile --cuda-memory-usage=true, then nsys export --type=sqlite."
-_COLUMNS = ("bytes", "address", "deviceId", "globalPid", "processId", "memKind", "memoryKind", "memoryOperationType", "name", "end",
-            "localMemoryPoolAddress", "localMemoryPoolSize")  # fmt: skip
+_COLUMNS = (
+    "bytes",
+    "address",
+    "deviceId",
+    "globalPid",
+    "processId",
+    "memKind",
+    "memoryKind",
+    "memoryOperationType",
+    "name",
+    "end",
+    "localMemoryPoolAddress",
+    "localMemoryPoolSize",
+)
 
 
 class _Row(Struct, frozen=True, kw_only=True):
@@ -82,8 +95,10 @@ def from_database(path: Path, device: int | None = None) -> Foreign:
 
 
 class _Texts:
-    """Bounds what all texts of a database hold together. Cells of a broken file may share their pages, and a column's default value stands in every
-    row, so that a small file could give texts without end; a whole one gives no more than its own size."""
+    """Bounds what all texts of a database hold together. Cells of a broken file may share their pages, and a
+    column's default value stands in every row, so that a small file could give texts without end; a whole one gives
+    no more than its own size.
+    """
 
     def __init__(self, where: str, size: int):
         self.where, self.left = where, size
@@ -156,11 +171,18 @@ def _result(rows: list[_Row], chosen: int, devices: tuple[Device, ...], where: s
     peak, position, end, _ = walk(history, lambda size: size)
     reserved = max((held for _, held in history.reserved), default=peak)
     return Foreign(
-        format=FORMAT, source=where, device=f"cuda:{chosen}", devices=devices, events=history.events,
-        allocated_peak=peak if pooled else None, reserved_peak=max(reserved, peak), allocated_end=end if pooled else None,
-        reserved_end=history.reserved[-1][1] if pooled else end, by_category=_named(history, position),
+        format=FORMAT,
+        source=where,
+        device=f"cuda:{chosen}",
+        devices=devices,
+        events=history.events,
+        allocated_peak=peak if pooled else None,
+        reserved_peak=max(reserved, peak),
+        allocated_end=end if pooled else None,
+        reserved_end=history.reserved[-1][1] if pooled else end,
+        by_category=_named(history, position),
         notes=(*notes_of(history, count, size), *_notes(rows, others, bool(pooled))),
-    )  # fmt: skip
+    )
 
 
 def _named(history: History, position: int) -> dict[str, int]:
@@ -169,7 +191,10 @@ def _named(history: History, position: int) -> dict[str, int]:
 
 def _notes(rows: list[_Row], others: Counter[str], pooled: bool) -> Iterator[str]:
     if not pooled:
-        yield "what the driver gave: what an allocator such as PyTorch's hands out of it, and segments that it maps page by page, are not in it"
+        yield (
+            "what the driver gave: what an allocator such as PyTorch's hands out of it, and segments that it "
+            "maps page by page, are not in it"
+        )
     for kind, size in others.items():
         yield f"{size:,} bytes of {kind} memory were asked for besides; they are not counted"
     if len({row.time for row in rows}) == 1 and len(rows) > 1:
@@ -253,12 +278,17 @@ def _row(
     kind = _number(row, "memKind", "memoryKind")
     pool = _number(row, "localMemoryPoolAddress")
     return _Row(
-        time=_number(row, time) or 0, allocates=allocates, bytes=checked(row["bytes"], texts.where), address=_number(row, "address") or 0,
-        process=_number(row, "globalPid", "processId") or 0, device=_number(row, "deviceId") or 0,
-        kind="device" if kind is None else kinds.get(kind, "unknown"), pool=pool or None,
+        time=_number(row, time) or 0,
+        allocates=allocates,
+        bytes=checked(row["bytes"], texts.where),
+        address=_number(row, "address") or 0,
+        process=_number(row, "globalPid", "processId") or 0,
+        device=_number(row, "deviceId") or 0,
+        kind="device" if kind is None else kinds.get(kind, "unknown"),
+        pool=pool or None,
         name=(strings.get(name, "") if isinstance(name, int) else texts.take(name or ""))[:200],
         pool_bytes=checked(_number(row, "localMemoryPoolSize") or 0, texts.where, "a pool"),
-    )  # fmt: skip
+    )
 
 
 def _number(row: sqlite3.Row, *names: str) -> int | None:

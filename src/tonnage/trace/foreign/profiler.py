@@ -1,9 +1,10 @@
 """Traces of PyTorch's profiler: Chrome JSON, with one "[memory]" instant for each allocation and free.
 
 torch.profiler.profile(profile_memory=True).export_chrome_trace writes them (torch/csrc/profiler/collection.cpp and
-kineto_shim.cpp): args hold "Addr", "Bytes" (negative for a free; blocks, so rounded), "Total Allocated", "Total Reserved" after
-it, "Device Type" (c10/core/DeviceType.h) and "Device Id". Who asked is told by the spans around it on its thread: cpu_op
-spans, nn.Module calls (with_stack=True), evaluate_function of the autograd engine, and Optimizer.step.
+kineto_shim.cpp): args hold "Addr", "Bytes" (negative for a free; blocks, so rounded), "Total Allocated", "Total
+Reserved" after it, "Device Type" (c10/core/DeviceType.h) and "Device Id". Who asked is told by the spans around it on
+its thread: cpu_op spans, nn.Module calls (with_stack=True), evaluate_function of the autograd engine, and
+Optimizer.step.
 """
 
 from collections import Counter, defaultdict
@@ -46,8 +47,17 @@ class _File(Struct):
     traceEvents: list[_Event]  # noqa: N815 - the key of the file
 
 
-class _Args(Struct, rename={"address": "Addr", "bytes": "Bytes", "kind": "Device Type", "device": "Device Id",
-                            "allocated": "Total Allocated", "reserved": "Total Reserved"}):  # fmt: skip
+class _Args(
+    Struct,
+    rename={
+        "address": "Addr",
+        "bytes": "Bytes",
+        "kind": "Device Type",
+        "device": "Device Id",
+        "allocated": "Total Allocated",
+        "reserved": "Total Reserved",
+    },
+):
     address: int = 0
     bytes: int = 0
     kind: int = 0
@@ -127,11 +137,20 @@ def _read(
     history.settle()
     peak, position, end, stages = walk(history, lambda block: block)
     return Foreign(
-        format=FORMAT, source=where, device=device, devices=devices, events=history.events, allocated_peak=max(told, default=peak),
-        reserved_peak=max((held for _, held in history.reserved), default=0) or None, allocated_end=told[-1] if told else end,
-        reserved_end=(history.reserved[-1][1] if history.reserved else 0) or None, by_category=history.by_category(position),
-        told=history.told(), stages=stages, notes=tuple(notes),
-    )  # fmt: skip
+        format=FORMAT,
+        source=where,
+        device=device,
+        devices=devices,
+        events=history.events,
+        allocated_peak=max(told, default=peak),
+        reserved_peak=max((held for _, held in history.reserved), default=0) or None,
+        allocated_end=told[-1] if told else end,
+        reserved_end=(history.reserved[-1][1] if history.reserved else 0) or None,
+        by_category=history.by_category(position),
+        told=history.told(),
+        stages=stages,
+        notes=tuple(notes),
+    )
 
 
 def _spans(events: list[_Event], memory: list[_Event]) -> dict[int, tuple[str, str, str]]:

@@ -1,11 +1,11 @@
 """Snapshots of PyTorch's allocator: torch.cuda.memory._dump_snapshot, as pickle or JSON.
 
-The form is that of torch/cuda/memory.py (_snapshot) and torch/csrc/cuda/memory_snapshot.cpp: segments with their blocks as they
-are now, and for each device a ring of the last actions: alloc, free_requested, free_completed, segment_alloc, segment_free,
-segment_map, segment_unmap, oom, snapshot. Sizes of alloc and free are as requested. An address comes again and again, so what
-lived there is told by order; what the ring no longer holds is found, as the viewer finds it (torch/utils/viz/MemoryViz.js), from
-frees of unknown addresses and from blocks that are in use now. torch.cuda._memory_viz.profile_plot writes the same form with a
-category for each allocation.
+The form is that of torch/cuda/memory.py (_snapshot) and torch/csrc/cuda/memory_snapshot.cpp: segments with their blocks
+as they are now, and for each device a ring of the last actions: alloc, free_requested, free_completed, segment_alloc,
+segment_free, segment_map, segment_unmap, oom, snapshot. Sizes of alloc and free are as requested. An address comes
+again and again, so what lived there is told by order; what the ring no longer holds is found, as the viewer finds it
+(torch/utils/viz/MemoryViz.js), from frees of unknown addresses and from blocks that are in use now.
+torch.cuda._memory_viz.profile_plot writes the same form with a category for each allocation.
 """
 
 from bisect import bisect_left
@@ -149,15 +149,27 @@ class _Reader:
             )
         if allocated_end > end and self.segments:
             self.notes.append(
-                f"blocks that were not split hold {allocated_end - end:,} bytes more at the end than was asked for; at the peak "
+                f"blocks that were not split hold {allocated_end - end:,} bytes more at the end than was "
+                "asked for; at the peak "
                 "this is not told"
             )
         return Foreign(
-            format=FORMAT, source=self.where, device=name, devices=devices, events=history.events if self.entries else None,
-            allocated_peak=max(peak, allocated_end), reserved_peak=max((held for _, held in history.reserved), default=reserved_end),
-            allocated_end=allocated_end, reserved_end=reserved_end, by_category=history.by_category(position), told=history.told(),
-            segments=segments, stages=stages, settings=self.settings, notes=tuple(self.notes),
-        )  # fmt: skip
+            format=FORMAT,
+            source=self.where,
+            device=name,
+            devices=devices,
+            events=history.events if self.entries else None,
+            allocated_peak=max(peak, allocated_end),
+            reserved_peak=max((held for _, held in history.reserved), default=reserved_end),
+            allocated_end=allocated_end,
+            reserved_end=reserved_end,
+            by_category=history.by_category(position),
+            told=history.told(),
+            segments=segments,
+            stages=stages,
+            settings=self.settings,
+            notes=tuple(self.notes),
+        )
 
     def _play(self) -> None:
         """All actions in order. Memory counts as free when the allocator may give it out again."""
@@ -263,9 +275,14 @@ def _segment(segment: _Segment) -> Segment:
     used = sum(block.size for block in segment.blocks if block.state == "active_allocated")
     free = max((block.size for block in segment.blocks if block.state == "inactive"), default=0)
     return Segment(
-        address=segment.address, bytes=segment.total_size, allocated_bytes=used, largest_free_bytes=free, stream=segment.stream,
-        small=segment.segment_type == "small", expandable=segment.is_expandable,
-    )  # fmt: skip
+        address=segment.address,
+        bytes=segment.total_size,
+        allocated_bytes=used,
+        largest_free_bytes=free,
+        stream=segment.stream,
+        small=segment.segment_type == "small",
+        expandable=segment.is_expandable,
+    )
 
 
 def _settings(told: Any) -> tuple[Settings, list[str]]:

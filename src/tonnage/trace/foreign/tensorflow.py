@@ -1,9 +1,9 @@
 """Memory profiles of TensorFlow's and XLA's profiler: what its memory_profile tool gives as JSON.
 
-The form is plugin/xprof/protobuf/memory_profile.proto of openxla/xprof in JSON of proto3 (names in camelCase, 64-bit numbers as
-texts): for each allocator a summary with the peak, and the allocations that were active then, found through
-`activeAllocations` in `memoryProfileSnapshots` and `specialAllocations`. Regions ("output", "temp", "persist", "dynamic") are
-its words for what memory is for.
+The form is plugin/xprof/protobuf/memory_profile.proto of openxla/xprof in JSON of proto3 (names in camelCase, 64-bit
+numbers as texts): for each allocator a summary with the peak, and the allocations that were active then, found through
+`activeAllocations` in `memoryProfileSnapshots` and `specialAllocations`. Regions ("output", "temp", "persist",
+"dynamic") are its words for what memory is for.
 """
 
 from collections import Counter
@@ -91,8 +91,9 @@ def from_data(data: Any, where: str, device: int | None = None) -> Foreign:
         else names[device]
     )
     devices = tuple(
-        Device(name, len(allocators[name].memory_profile_snapshots), checked(_peak(allocators[name]), where, "a peak")) for name in names
-    )  # fmt: skip
+        Device(name, len(allocators[name].memory_profile_snapshots), checked(_peak(allocators[name]), where, "a peak"))
+        for name in names
+    )
     return _read(allocators[chosen], chosen, devices, where)
 
 
@@ -124,10 +125,16 @@ def _read(allocator: _Allocator, name: str, devices: tuple[Device, ...], where: 
     if stats.fragmentation:
         notes.append(f"fragmentation at the peak: {stats.fragmentation:.1%}")
     return Foreign(
-        format=FORMAT, source=where, device=name, devices=devices, events=events if events.allocations else None, allocated_peak=peak,
+        format=FORMAT,
+        source=where,
+        device=name,
+        devices=devices,
+        events=events if events.allocations else None,
+        allocated_peak=peak,
         allocated_end=None if last is None else checked(last.heap_allocated_bytes + last.stack_reserved_bytes, where),
-        by_category=dict(regions), notes=tuple(notes),
-    )  # fmt: skip
+        by_category=dict(regions),
+        notes=tuple(notes),
+    )
 
 
 def _active(allocator: _Allocator, where: str) -> tuple[Events, Counter[str]]:

@@ -15,11 +15,19 @@ from tonnage.trace.foreign._foreign import NOT_TOLD, Foreign
 from tonnage.trace.foreign._history import checked
 
 FORMAT = "PyTorch memory timeline"
-# in the order of _CATEGORY_TO_COLORS, which numbers them: parameter, optimizer state, input, temporary, activation, gradient,
+# in the order of _CATEGORY_TO_COLORS, which numbers them: parameter, optimizer state, input, temporary, activation,
+# gradient,
 # autograd detail, None
 COLUMNS: tuple[Category | None, ...] = (
-    "parameter", "optimizer", "buffer", "temporary", "activation", "gradient", "temporary", None,
-)  # fmt: skip
+    "parameter",
+    "optimizer",
+    "buffer",
+    "temporary",
+    "activation",
+    "gradient",
+    "temporary",
+    None,
+)
 _CREATE, _INCREMENT, _DESTROY = 2, 3, 4
 _PREEXISTING = 1
 
@@ -76,6 +84,12 @@ def _summary(rows: list[Any], where: str) -> Foreign:
         if category is not None and any(row[column] for row in rows):
             told.add(category)
     return Foreign(
-        format=FORMAT, source=where, device="", allocated_peak=sum(peak), allocated_end=sum(rows[-1]), by_category=dict(made),
-        told=tuple(sorted(told)), notes=("a memory timeline tells neither its device nor what the allocator held",),
-    )  # fmt: skip
+        format=FORMAT,
+        source=where,
+        device="",
+        allocated_peak=sum(peak),
+        allocated_end=sum(rows[-1]),
+        by_category=dict(made),
+        told=tuple(sorted(told)),
+        notes=("a memory timeline tells neither its device nor what the allocator held",),
+    )

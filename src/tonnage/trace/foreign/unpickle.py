@@ -1,10 +1,12 @@
-"""Pickles of plain data, read without running anything: our own machine for the opcodes that containers and scalars need.
+"""Pickles of plain data, read without running anything: our own machine for the opcodes that containers and scalars
+need.
 
-A memory snapshot is a dict of lists of dicts of texts and numbers. Python's own pickle.load would import and call whatever a
-file names; its C machine can be made to allocate gigabytes for one opcode, and to overrun the stack by hashing nested tuples.
-Here a file that names anything but a few empty containers is refused with that name. Keys are texts and members of sets are
-scalars, tuples nest no deeper than two, and containers and nested marks are counted, so time and memory grow with the file's
-bytes alone. The opcodes are those of CPython's Lib/pickletools.py, protocols 0 to 5.
+A memory snapshot is a dict of lists of dicts of texts and numbers. Python's own pickle.load would import and call
+whatever a file names; its C machine can be made to allocate gigabytes for one opcode, and to overrun the stack by
+hashing nested tuples. Here a file that names anything but a few empty containers is refused with that name. Keys are
+texts and members of sets are scalars, tuples nest no deeper than two, and containers and nested marks are counted, so
+time and memory grow with the file's bytes alone. The opcodes are those of CPython's Lib/pickletools.py, protocols 0 to
+5.
 """
 
 from struct import error as cut_off

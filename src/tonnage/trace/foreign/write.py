@@ -49,13 +49,17 @@ def settings_of(settings: Settings) -> dict[str, Any]:
     """As snapshots tell them; the text is one that PyTorch accepts."""
     options = {
         "max_split_size_mb": None if settings.max_split_size == NO_LIMIT else settings.max_split_size // MIB,
-        "max_non_split_rounding_mb": None if settings.max_non_split_rounding == LARGE_BUFFER else settings.max_non_split_rounding // MIB,
-        "large_segment_size_mb": None if settings.large_segment_size == LARGE_BUFFER else settings.large_segment_size // MIB,
+        "max_non_split_rounding_mb": None
+        if settings.max_non_split_rounding == LARGE_BUFFER
+        else settings.max_non_split_rounding // MIB,
+        "large_segment_size_mb": None
+        if settings.large_segment_size == LARGE_BUFFER
+        else settings.large_segment_size // MIB,
         "garbage_collection_threshold": settings.garbage_collection_threshold or None,
         "per_process_memory_fraction": settings.memory_fraction,
         "expandable_segments": True if settings.expandable_segments else None,
         "roundup_power2_divisions": _divisions(settings.roundup_power2_divisions),
-    }  # fmt: skip
+    }
     return {
         "PYTORCH_CUDA_ALLOC_CONF": ",".join(f"{name}:{value}" for name, value in options.items() if value is not None),
         "max_split_size": -1 if settings.max_split_size == NO_LIMIT else settings.max_split_size,
@@ -87,7 +91,12 @@ def _annotations(replay: Replay, events: Events) -> list[dict[str, Any]]:
             at += 1
     last = len(replay.allocator.trace or ())
     return [
-        {"name": mark.name, "stage": "END", "device": 0, "time_us": times[mark.position] if mark.position < len(times) else last}
+        {
+            "name": mark.name,
+            "stage": "END",
+            "device": 0,
+            "time_us": times[mark.position] if mark.position < len(times) else last,
+        }
         for mark in events.marks
         if replay.failure is None or mark.position <= replay.failure.position
-    ]  # fmt: skip
+    ]

@@ -1,14 +1,15 @@
 """XLA's buffer assignment: the memory that a compiled program takes, as --xla_dump_to writes it.
 
-*-buffer-assignment.txt and *-memory-usage-report.txt (xla/service/buffer_assignment.cc of openxla/xla: BufferAssignment::ToString,
-MemoryUsageReport) list allocations such as
+*-buffer-assignment.txt and *-memory-usage-report.txt (xla/service/buffer_assignment.cc of openxla/xla:
+BufferAssignment::ToString, MemoryUsageReport) list allocations such as
 
     allocation 0: size 32768, parameter 0, shape |f32[256,32]| at ShapeIndex {}:
     allocation 6: size 512.0KiB, preallocated-temp:
 
-An allocation is a place that many values share, so the sum of allocations, not of values, is what the program takes. Sizes in a
-report are printed with a unit and one digit, its total is exact; reports of newer versions (jaxlib 0.10) tell a total for each
-memory space and no allocations. Names are those of JAX's memory_analysis(), whose figures the first form gives to the byte.
+An allocation is a place that many values share, so the sum of allocations, not of values, is what the program takes.
+Sizes in a report are printed with a unit and one digit, its total is exact; reports of newer versions (jaxlib 0.10)
+tell a total for each memory space and no allocations. Names are those of JAX's memory_analysis(), whose figures the
+first form gives to the byte.
 """
 
 import re

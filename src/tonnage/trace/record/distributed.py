@@ -31,9 +31,12 @@ def adamw(parameters: Iterable[torch.Tensor]) -> torch.optim.Optimizer:
 
 
 def distributed(
-    config: Mapping[str, Any], plan: Distributed, profile: Profile, optimizer: Optimizer = adamw,
+    config: Mapping[str, Any],
+    plan: Distributed,
+    profile: Profile,
+    optimizer: Optimizer = adamw,
     progress: Progress = lambda stage: None,
-) -> Recording:  # fmt: skip
+) -> Recording:
     """What one rank allocates in `plan.steps` steps. Raises InvalidPlan, InvalidInput, MissingDatum.
 
     Process group, patches and what DTensor remembers are gone afterwards, whatever happened.
@@ -66,10 +69,15 @@ def _program(recorder: Recorder, config: Mapping[str, Any], plan: Distributed, o
         wrapped = model
     recorder.modules.name(model)
     program = huggingface.training_program(
-        model, sequence_length=plan.sequence_length, micro_batch_size=plan.micro_batch_size, optimizer=optimizer,
-        recompute=plan.recompute, num_microbatches=plan.num_microbatches, clip_grad_norm=plan.clip_grad_norm,
+        model,
+        sequence_length=plan.sequence_length,
+        micro_batch_size=plan.micro_batch_size,
+        optimizer=optimizer,
+        recompute=plan.recompute,
+        num_microbatches=plan.num_microbatches,
+        clip_grad_norm=plan.clip_grad_norm,
         autocast=_autocast(plan),
-    )  # fmt: skip
+    )
     if plan.kind != "ddp":
         _shard(recorder, model, plan)
     if plan.sequence_parallel:
@@ -91,9 +99,11 @@ def _autocast(plan: Distributed) -> str | None:
 
 def _replicated(model: nn.Module, plan: Distributed) -> nn.Module:
     return nn.parallel.DistributedDataParallel(
-        model, device_ids=[torch.cuda.current_device()], bucket_cap_mb=None if plan.bucket_cap_mb == 25 else plan.bucket_cap_mb,
+        model,
+        device_ids=[torch.cuda.current_device()],
+        bucket_cap_mb=None if plan.bucket_cap_mb == 25 else plan.bucket_cap_mb,
         gradient_as_bucket_view=plan.gradient_as_bucket_view,
-    )  # fmt: skip
+    )
 
 
 def _shard(recorder: Recorder, model: Any, plan: Distributed) -> None:
@@ -161,7 +171,8 @@ def _notes(plan: Distributed, profile: Profile) -> tuple[str, ...]:
     notes = ["communicators of NCCL lie outside the allocator and are not counted"]
     if profile.torch < _HELD_UNTIL_WAIT:
         notes.append(
-            "before torch 2.8 the allocator reuses what a collective took only when the host has seen it end, so more is reserved"
+            "before torch 2.8 the allocator reuses what a collective took only when the host has seen it "
+            "end, so more is reserved"
         )
     if plan.kind == "ddp":
         notes.append("buckets are the allocator's; with DDP_DISABLE_COMM_MEM=0 they lie in a pool of NCCL's own")

@@ -16,13 +16,19 @@ MakeProgram = Callable[[int], Program]
 
 
 def record_folded(
-    make_program: MakeProgram, num_layers: int, *, profile: Profile, front_end: FrontEnd = "meta", steps: int = 2, name: str = "",
+    make_program: MakeProgram,
+    num_layers: int,
+    *,
+    profile: Profile,
+    front_end: FrontEnd = "meta",
+    steps: int = 2,
+    name: str = "",
     progress: Progress = lambda stage: None,
-) -> Recording:  # fmt: skip
+) -> Recording:
     """The recording of `make_program(num_layers)`, which is called inside the recording, also with fewer layers.
 
-    Its events are those of the whole trace. It traces whole, and says so in `notes`, where layers do not repeat or there are too
-    few of them to gain anything.
+    Its events are those of the whole trace. It traces whole, and says so in `notes`, where layers do not repeat or
+    there are too few of them to gain anything.
     """
     folding = _Folding(make_program, num_layers, profile, front_end, steps, name, progress)
     try:
@@ -39,9 +45,15 @@ class _Folding:
     """The traces of one program with several numbers of layers."""
 
     def __init__(
-        self, make_program: MakeProgram, num_layers: int, profile: Profile, front_end: FrontEnd, steps: int, name: str,
+        self,
+        make_program: MakeProgram,
+        num_layers: int,
+        profile: Profile,
+        front_end: FrontEnd,
+        steps: int,
+        name: str,
         progress: Progress,
-    ):  # fmt: skip
+    ):
         self.make_program, self.num_layers, self.profile = make_program, num_layers, profile
         self.front_end, self.steps, self.name, self.progress = front_end, steps, name, progress
         self.kinds: list[Kind] | None = None

@@ -12,13 +12,18 @@ DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 
 
 def build(
-    config: Mapping[str, Any], dtype: str = "bf16", attention: str | None = None, num_layers: int | None = None,
+    config: Mapping[str, Any],
+    dtype: str = "bf16",
+    attention: str | None = None,
+    num_layers: int | None = None,
     experts: str | None = None,
-) -> Any:  # fmt: skip
-    """The model of a config.json, on the recording's device. Raises MissingDatum for a class that transformers does not have.
+) -> Any:
+    """The model of a config.json, on the recording's device. Raises MissingDatum for a class that transformers does not
+    have.
 
-    `attention`, `experts`: implementations as transformers names them; None: its own choice, which is sdpa and grouped_mm where
-    the model can."""
+    `attention`, `experts`: implementations as transformers names them; None: its own choice, which is sdpa and
+    grouped_mm where the model can.
+    """
     import transformers
     from transformers.initialization import no_init_weights
 
@@ -86,9 +91,17 @@ def with_layers(fields: Mapping[str, Any], count: int) -> dict[str, Any]:
 
 
 def training_program(
-    model: Any, *, sequence_length: int, micro_batch_size: int, optimizer: Any, recompute: str = "none", num_microbatches: int = 1,
-    clip_grad_norm: float | None = None, autocast: str | None = None, device: str = "cuda",
-) -> Program:  # fmt: skip
+    model: Any,
+    *,
+    sequence_length: int,
+    micro_batch_size: int,
+    optimizer: Any,
+    recompute: str = "none",
+    num_microbatches: int = 1,
+    clip_grad_norm: float | None = None,
+    autocast: str | None = None,
+    device: str = "cuda",
+) -> Program:
     """A training step on tokens with labels, as a trainer runs it: the output is gone before backward."""
     if recompute not in ("none", "full"):
         raise InvalidInput(f"recompute: what transformers traces is none or full. Got {recompute!r}.")
@@ -100,6 +113,11 @@ def training_program(
     vocabulary = min(model.get_input_embeddings().num_embeddings, 1000)
     tokens = torch.randint(0, vocabulary, (micro_batch_size, sequence_length), device=device)
     return Program(
-        model=model, inputs={"input_ids": tokens, "labels": tokens}, optimizer=optimizer, keeps_output=False,
-        num_microbatches=num_microbatches, clip_grad_norm=clip_grad_norm, autocast=autocast,
-    )  # fmt: skip
+        model=model,
+        inputs={"input_ids": tokens, "labels": tokens},
+        optimizer=optimizer,
+        keeps_output=False,
+        num_microbatches=num_microbatches,
+        clip_grad_norm=clip_grad_norm,
+        autocast=autocast,
+    )

@@ -1,4 +1,6 @@
-"""Generation with a model of transformers: the prompt, then the first and the last new token. Nothing between them is run."""
+"""Generation with a model of transformers: the prompt, then the first and the last new token. Nothing between them
+is run.
+"""
 
 import inspect
 from collections.abc import Iterator
@@ -13,7 +15,8 @@ from tonnage.trace.record.train import Progress
 Kind = Literal["static", "dynamic"]
 STAGES = ("Model", "Prefill", "First decode", "Last decode")
 JUMP = (
-    "between the first and the last decode step the cache is put to its last length at once: what a dynamic cache leaves "
+    "between the first and the last decode step the cache is put to its last length at once: what a dynamic "
+    "cache leaves "
     "behind in the allocator as it grows token by token is not seen."
 )
 
@@ -24,13 +27,20 @@ def notes(cache: Kind, new_tokens: int) -> tuple[str, ...]:
 
 
 def generate(
-    recorder: Recorder, model: Any, *, batch: int, prompt: int, new_tokens: int, cache: Kind = "dynamic",
+    recorder: Recorder,
+    model: Any,
+    *,
+    batch: int,
+    prompt: int,
+    new_tokens: int,
+    cache: Kind = "dynamic",
     progress: Progress = lambda stage: None,
-) -> Any:  # fmt: skip
-    """Greedy generation as transformers' generate() does it, under inference_mode; returns the cache as the last step leaves it.
+) -> Any:
+    """Greedy generation as transformers' generate() does it, under inference_mode; returns the cache as the last step
+    leaves it.
 
-    A prompt of `prompt` tokens gives the first of `new_tokens`, each decode step one more. Memory of the cache is of category
-    buffer, and its module is past_key_values.layers.<i>. Raises InvalidInput, MissingDatum.
+    A prompt of `prompt` tokens gives the first of `new_tokens`, each decode step one more. Memory of the cache is of
+    category buffer, and its module is past_key_values.layers.<i>. Raises InvalidInput, MissingDatum.
     """
     for name, value in (("batch", batch), ("prompt", prompt), ("new_tokens", new_tokens)):
         if value < 1:

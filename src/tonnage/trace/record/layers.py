@@ -10,8 +10,9 @@ _SCALARS = (bool, int, float, str, type(None))
 
 
 def kinds(model: nn.Module, num_layers: int) -> list[Kind] | None:
-    """What is known of each layer, as facts: from lists of modules with so many members, what a member is made of; from the
-    model's config, what it lists for the layer. None if there is no such list of modules."""
+    """What is known of each layer, as facts: from lists of modules with so many members, what a member is made of;
+    from the model's config, what it lists for the layer. None if there is no such list of modules.
+    """
     lists = list(_lists(model, num_layers))
     if not lists:
         return None
@@ -26,7 +27,9 @@ def kinds(model: nn.Module, num_layers: int) -> list[Kind] | None:
 
 
 def begins_with(whole: Sequence[Kind], short: Sequence[Kind] | None) -> bool:
-    """Whether a shorter model's layers are as the first of the whole one. It may have lists that are as long by chance."""
+    """Whether a shorter model's layers are as the first of the whole one. It may have lists that are as long by
+    chance.
+    """
     return short is not None and all(facts <= found for facts, found in zip(whole, short, strict=False))
 
 

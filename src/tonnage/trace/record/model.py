@@ -1,4 +1,6 @@
-"""A model's config, recorded as asked: trained or generating, whole or with adapters, on one accelerator or on one rank of many."""
+"""A model's config, recorded as asked: trained or generating, whole or with adapters, on one accelerator or on one
+rank of many.
+"""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -22,8 +24,12 @@ from tonnage.trace.request import TraceOptions, distributed_plan
 
 
 def record_model(
-    model: Model, options: TraceOptions, profile: Profile, front_end: FrontEnd | None = None, progress: Progress = lambda stage: None
-) -> Recording:  # fmt: skip
+    model: Model,
+    options: TraceOptions,
+    profile: Profile,
+    front_end: FrontEnd | None = None,
+    progress: Progress = lambda stage: None,
+) -> Recording:
     """The recording of a model's config under checked options. Raises TonnageError."""
     for library in ("transformers", *(["peft"] if options.lora_rank else [])):
         import_module(library)  # before anything is patched: they look at what they find when they are imported
@@ -62,7 +68,10 @@ def _named(model: Model, options: TraceOptions) -> str:
     layers = f", {options.num_layers} layers" if options.num_layers else ""
     adapters = f", LoRA of rank {options.lora_rank}" if options.lora_rank else ""
     doing = "generating" if options.mode == "generate" else f"{options.optimizer}, recompute {options.recompute}"
-    return f"{model.name}{layers}{adapters}, {options.micro_batch_size} x {options.sequence_length} tokens, {options.precision}, {doing}"
+    return (
+        f"{model.name}{layers}{adapters}, {options.micro_batch_size} x {options.sequence_length} tokens, "
+        f"{options.precision}, {doing}"
+    )
 
 
 def _program(recorder: Recorder | None, model: Model, options: TraceOptions, num_layers: int | None) -> Program:
@@ -76,10 +85,15 @@ def _program(recorder: Recorder | None, model: Model, options: TraceOptions, num
     made = _adapted(recorder, build, options, compute) if options.lora_rank else build()
     factory = optimizers.factory(options.optimizer, options.optimizer_implementation, made)  # type: ignore[arg-type]
     return huggingface.training_program(
-        made, sequence_length=options.sequence_length or 4096, micro_batch_size=options.micro_batch_size, optimizer=_trainable(factory),
-        recompute=options.recompute, num_microbatches=options.num_microbatches, clip_grad_norm=options.clip_grad_norm,
+        made,
+        sequence_length=options.sequence_length or 4096,
+        micro_batch_size=options.micro_batch_size,
+        optimizer=_trainable(factory),
+        recompute=options.recompute,
+        num_microbatches=options.num_microbatches,
+        clip_grad_norm=options.clip_grad_norm,
         autocast=compute if mixed else None,
-    )  # fmt: skip
+    )
 
 
 def _trainable(factory: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -107,9 +121,14 @@ def _folded(
     from tonnage.trace.record.folded import record_folded
 
     return record_folded(
-        lambda count: _program(None, model, options, count), options.num_layers or model.num_layers, profile=profile,
-        front_end=front_end, steps=options.steps, name=name, progress=progress,
-    )  # fmt: skip
+        lambda count: _program(None, model, options, count),
+        options.num_layers or model.num_layers,
+        profile=profile,
+        front_end=front_end,
+        steps=options.steps,
+        name=name,
+        progress=progress,
+    )
 
 
 def _distributed(
@@ -140,8 +159,17 @@ def _generating(
         try:
             with torch.device("cuda"):
                 made = huggingface.build(model.config, options.precision, options.attention, options.num_layers)
-            recorder.keep(generate(recorder, made, batch=options.micro_batch_size, prompt=options.sequence_length or 4096,
-                                   new_tokens=options.new_tokens, cache=options.cache, progress=progress))  # type: ignore[arg-type]  # fmt: skip
+            recorder.keep(
+                generate(
+                    recorder,
+                    made,
+                    batch=options.micro_batch_size,
+                    prompt=options.sequence_length or 4096,
+                    new_tokens=options.new_tokens,
+                    cache=options.cache,  # type: ignore[arg-type]
+                    progress=progress,
+                )
+            )
         except TonnageError:
             raise
         except Exception as error:  # noqa: BLE001 - classes of transformers raise anything

@@ -1,4 +1,6 @@
-"""Optimizers by tonnage's names, as the classes that a program would use: what they hold, and what a step takes meanwhile."""
+"""Optimizers by tonnage's names, as the classes that a program would use: what they hold, and what a step takes
+meanwhile.
+"""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -43,7 +45,8 @@ def notes(name: str) -> tuple[str, ...]:
 
 
 def factory(name: str, implementation: Implementation = "default", model: nn.Module | None = None) -> Make:
-    """What makes this optimizer of parameters. `implementation`: of PyTorch's own; `model` tells embedding and head from matrices.
+    """What makes this optimizer of parameters. `implementation`: of PyTorch's own; `model` tells embedding and head
+    from matrices.
 
     Raises UnknownName, MissingDatum for one that has no class here, InvalidInput for an implementation that it has not.
     """

@@ -18,7 +18,8 @@ BASES = ("nf4", "nf4-double", "fp4", "fp4-double", "int8")
 
 _NOTES = {
     "int8": "int8 weights: no activation is taken to be an outlier (LLM.int8()'s threshold 6 asks the data).",
-    "4": "4-bit weights: passes over more than 4 tokens dequantise the weight; bitsandbytes 0.50 has kernels that need not, for up to "
+    "4": "4-bit weights: passes over more than 4 tokens dequantise the weight; bitsandbytes 0.50 has kernels that "
+    "need not, for up to "
     "about 1500 tokens on some GPUs.",
 }
 
@@ -31,7 +32,8 @@ def notes(base: str) -> tuple[str, ...]:
 def quantised(
     recorder: Recorder, build: Callable[[], Any], base: str = "nf4-double", compute: torch.dtype = torch.bfloat16
 ) -> Any:
-    """The model that `build` makes, loaded as transformers does with bitsandbytes: linear layers quantised but for the head.
+    """The model that `build` makes, loaded as transformers does with bitsandbytes: linear layers quantised but for the
+    head.
 
     `base`: nf4, nf4-double (QLoRA's), fp4, fp4-double or int8. Raises UnknownName, InvalidInput.
     """
@@ -79,9 +81,14 @@ def _put(module: nn.Module, device: torch.device, made: dict[int, Any]) -> None:
 
 
 def with_lora(
-    model: Any, *, rank: int = 16, targets: str | Sequence[str] = "all-linear", dropout: float = 0.0, alpha: int | None = None,
+    model: Any,
+    *,
+    rank: int = 16,
+    targets: str | Sequence[str] = "all-linear",
+    dropout: float = 0.0,
+    alpha: int | None = None,
     upcast: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """The model with peft's LoRA adapters, in fp32 as peft makes them. `targets`: names of modules, or all-linear.
 
     `upcast`: through peft's prepare_model_for_kbit_training first, which turns norms, embedding and head to fp32.
@@ -109,7 +116,9 @@ def with_lora(
 
 
 def _follow_bitsandbytes(model: Any) -> None:
-    """Adapters of quantised layers run peft's forward for them (peft/tuners/lora/bnb.py), not the one for plain layers."""
+    """Adapters of quantised layers run peft's forward for them (peft/tuners/lora/bnb.py), not the one for plain
+    layers.
+    """
     from peft.tuners.lora import Linear
 
     class OnQuantised(Linear):

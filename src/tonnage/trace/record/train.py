@@ -18,7 +18,9 @@ _AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def train(recorder: "Recorder", program: Program, steps: int = 2, progress: Progress = lambda stage: None) -> None:
-    """`steps` steps with a mark at the end of each stage; optimizer states and buckets appear in the first, and stay."""
+    """`steps` steps with a mark at the end of each stage; optimizer states and buckets appear in the first, and
+    stay.
+    """
     model = program.model
     recorder.modules.name(model)
     optimizer = program.optimizer(model.parameters()) if callable(program.optimizer) else program.optimizer
@@ -69,7 +71,8 @@ def _check(program: Program, model: Any, optimizer: Any) -> None:
     own = {id(parameter) for parameter in model.parameters()}
     if not any(id(parameter) in own for group in optimizer.param_groups for parameter in group["params"]):
         raise InvalidInput(
-            "optimizer: none of its parameters is the model's. Moving a model to another device makes new ones here: build the optimizer "
+            "optimizer: none of its parameters is the model's. Moving a model to another device makes new "
+            "ones here: build the optimizer "
             "afterwards, or give a function of the parameters, such as torch.optim.AdamW."
         )
 

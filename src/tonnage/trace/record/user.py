@@ -40,14 +40,19 @@ class Target(Struct, frozen=True):
 
 
 def record_file(
-    target: str, front_end: FrontEnd | None = None, profile: str | Profile = "h100", steps: int = 2,
-    arguments: Mapping[str, Any] | None = None, progress: Progress = lambda stage: None,
-) -> Recording:  # fmt: skip
-    """Runs FILE.py:callable under the recorder. The callable returns a Program, a dict of its fields or a tuple; or it takes
-    `mark`, runs everything itself, and says mark("After forward") at the end of each stage. `arguments` go to it by name.
+    target: str,
+    front_end: FrontEnd | None = None,
+    profile: str | Profile = "h100",
+    steps: int = 2,
+    arguments: Mapping[str, Any] | None = None,
+    progress: Progress = lambda stage: None,
+) -> Recording:
+    """Runs FILE.py:callable under the recorder. The callable returns a Program, a dict of its fields or a tuple; or it
+    takes `mark`, runs everything itself, and says mark("After forward") at the end of each stage. `arguments` go to it
+    by name.
 
-    Without a front end: meta tensors, and fake CUDA tensors where the program needs them; the notes say why. What it prints
-    goes to standard error. Raises TonnageError for whatever is wrong with the program.
+    Without a front end: meta tensors, and fake CUDA tensors where the program needs them; the notes say why. What it
+    prints goes to standard error. Raises TonnageError for whatever is wrong with the program.
     """
     asked = target_of(target, arguments or {})
     chosen = profile_of(profile) if isinstance(profile, str) else profile
@@ -66,7 +71,9 @@ def record_file(
 
 
 def _tried(run: Callable[[FrontEnd], Recording], target: str, places: bool) -> Recording:
-    """On meta tensors, where everything is on the device, unless the program says itself what is; else on fake CUDA tensors."""
+    """On meta tensors, where everything is on the device, unless the program says itself what is; else on fake CUDA
+    tensors.
+    """
     order: tuple[FrontEnd, ...] = ("cuda", "meta") if places and not guard.works() else ("meta", "cuda")
     why = "it says itself what is on the GPU" if order[0] == "cuda" else ""
     first: TonnageError | None = None

@@ -1,4 +1,6 @@
-"""What is watched while a user's program runs: questions that only a GPU answers, torch.compile, and what its memory is for."""
+"""What is watched while a user's program runs: questions that only a GPU answers, torch.compile, and what its memory
+is for.
+"""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -20,12 +22,16 @@ _SANE = ("aten.all", "aten.any", "aten.isnan", "aten.isinf", "aten.isfinite", "a
 
 
 class NeedsCuda(BaseException):
-    """The program does something that plain meta tensors do not follow. Not an Exception, so that no program catches it."""
+    """The program does something that plain meta tensors do not follow. Not an Exception, so that no program catches
+    it.
+    """
 
 
 @contextmanager
 def watching(recorder: Recorder, notes: list[str]) -> Iterator[None]:
-    """Inside, `notes` are added to, and NeedsCuda or InvalidInput raised where the program leaves what can be traced."""
+    """Inside, `notes` are added to, and NeedsCuda or InvalidInput raised where the program leaves what can be
+    traced.
+    """
     with ExitStack() as stack:
         _compile(stack, notes)
         _values(stack, recorder)
@@ -79,7 +85,8 @@ def _decision(recorder: Recorder, operation: str) -> None:
         return
     module, line = module_of(iter(frames), recorder.modules), line_of(iter(frames))
     raise InvalidInput(
-        f"{f'module {module}, ' if module else ''}{line}: a tensor's value ({operation or 'unknown'}) decides what runs next, "
+        f"{f'module {module}, ' if module else ''}{line}: a tensor's value ({operation or 'unknown'}) "
+        "decides what runs next, "
         "and a trace has no data. Decide by shapes or by options, or leave the check out for the trace."
     )
 

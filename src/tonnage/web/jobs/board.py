@@ -1,4 +1,6 @@
-"""What is known of jobs, in one small SQLite file that all workers of a server and all processes of jobs read and write."""
+"""What is known of jobs, in one small SQLite file that all workers of a server and all processes of jobs read and
+write.
+"""
 
 import secrets
 import sqlite3
@@ -124,7 +126,9 @@ class Board:
         return name
 
     def take(self, limits: JobLimits) -> Taken | None:
-        """The job that waits longest, where there is a place for it. It runs from now on, and is lost when its lock is given up."""
+        """The job that waits longest, where there is a place for it. It runs from now on, and is lost when its lock
+        is given up.
+        """
         with self._writing() as base:
             (running,) = base.execute("SELECT count(*) FROM jobs WHERE state = ?", (RUNNING,)).fetchone()
             row = base.execute(
@@ -153,8 +157,11 @@ class Board:
         """Of each count the latest step is kept: who follows late hears where things are, not how they came there."""
         with self._writing() as base:
             if base.execute("UPDATE jobs SET last = last + 1 WHERE id = ? AND state = ?", (job, RUNNING)).rowcount:
-                base.execute('INSERT INTO progress SELECT ?, ?, ?, ?, last FROM jobs WHERE id = ? '
-                             'ON CONFLICT DO UPDATE SET done = excluded.done, "of" = excluded."of", last = excluded.last', (job, what, done, of, job))  # fmt: skip
+                base.execute(
+                    "INSERT INTO progress SELECT ?, ?, ?, ?, last FROM jobs WHERE id = ? "
+                    'ON CONFLICT DO UPDATE SET done = excluded.done, "of" = excluded."of", last = excluded.last',
+                    (job, what, done, of, job),
+                )
 
     def answer(self, job: str, status: int, command: str, document: bytes) -> bool:
         """Its answer; False where it has ended before."""
@@ -229,9 +236,13 @@ class Board:
             if not is_held(self.lock_of(job)):
                 self.lose(job)
         old = self._rows(
-            "SELECT id FROM jobs WHERE ended < ? UNION SELECT id FROM (SELECT id FROM jobs WHERE ended IS NOT NULL ORDER BY ended DESC LIMIT -1 OFFSET ?)",
-            time.time() - limits.kept_seconds, limits.kept,
-        )  # fmt: skip
+            (
+                "SELECT id FROM jobs WHERE ended < ? UNION SELECT id FROM (SELECT id FROM jobs WHERE ended IS "
+                "NOT NULL ORDER BY ended DESC LIMIT -1 OFFSET ?)"
+            ),
+            time.time() - limits.kept_seconds,
+            limits.kept,
+        )
         for (job,) in old:
             with self._writing() as base:
                 base.execute("DELETE FROM progress WHERE job = ?", (job,))

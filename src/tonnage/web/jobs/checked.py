@@ -16,8 +16,9 @@ TABLE = frozenset({"sort", "show", "rows", "parquet"})  # how a comparison is sh
 
 
 def check(verb: str, question: Mapping[str, Any]) -> Read:
-    """The question read; TonnageError where a field, its value, or the name of a model or a machine is wrong. Nothing is estimated, and no
-    network is asked."""
+    """The question read; TonnageError where a field, its value, or the name of a model or a machine is wrong.
+    Nothing is estimated, and no network is asked.
+    """
     asked = read(verb, question)
     with in_fields(asked):
         _check_values(asked)
@@ -44,7 +45,9 @@ _READ_LATER = frozenset({"inventory", "vary", "serve", "train"})
 
 
 def _check_needed(asked: Read) -> None:
-    """What no search goes without: a machine, save of a plan, which chooses one; and a model, save where the largest is what is asked."""
+    """What no search goes without: a machine, save of a plan, which chooses one; and a model, save where the largest
+    is what is asked.
+    """
     from tonnage.models import read as read_model
 
     given = asked.given

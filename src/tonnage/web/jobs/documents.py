@@ -15,8 +15,9 @@ class AskedJob(Struct, forbid_unknown_fields=True):
 
 
 class StepDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """How far a count is. `what`: plans, estimated, machines, configurations, cells, estimates or programs; `of`: null where nobody knows before
-    the end."""
+    """How far a count is. `what`: plans, estimated, machines, configurations, cells, estimates or programs; `of`:
+    null where nobody knows before the end.
+    """
 
     what: str
     done: int

@@ -1,4 +1,6 @@
-"""The private folder that the workers of one server share: what is in it is gone with the server, unless that was killed."""
+"""The private folder that the workers of one server share: what is in it is gone with the server, unless that was
+killed.
+"""
 
 import fcntl
 import os
@@ -22,8 +24,8 @@ SPARED_SECONDS = JobLimits().kept_seconds  # a killed server's folder waits so l
 def shared_folder(address: str | None = None) -> Iterator[Path]:
     """A folder that nobody else can read, until the end.
 
-    Where a server at this `address` was killed, its folder is taken over: who waits for a job learns what became of it. Other folders of killed
-    servers are removed when they are older than jobs are kept.
+    Where a server at this `address` was killed, its folder is taken over: who waits for a job learns what became of it.
+    Other folders of killed servers are removed when they are older than jobs are kept.
     """
     parent = Path(tempfile.gettempdir())
     taken = _take_over(parent, address) if address else None
@@ -66,7 +68,9 @@ def is_held(path: Path) -> bool:
 
 
 def _identity(address: str) -> bytes:
-    """What a folder says of its server: another version of tonnage may write other tables, and does not take it over."""
+    """What a folder says of its server: another version of tonnage may write other tables, and does not take it
+    over.
+    """
     return f"{address} {__version__}\n".encode()
 
 

@@ -59,13 +59,27 @@ class Keeper:
             return False
         try:
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "tonnage.web.jobs.work", str(self.board.folder), job.id,
-                stdin=PIPE, stdout=DEVNULL, pass_fds=(job.lock,), start_new_session=True, env=os.environ | ENVIRONMENT,
-            )  # fmt: skip
+                sys.executable,
+                "-m",
+                "tonnage.web.jobs.work",
+                str(self.board.folder),
+                job.id,
+                stdin=PIPE,
+                stdout=DEVNULL,
+                pass_fds=(job.lock,),
+                start_new_session=True,
+                env=os.environ | ENVIRONMENT,
+            )
         finally:
             os.close(job.lock)
-        task = Task(verb=job.verb, question=msgspec.Raw(job.question), memory_bytes=self.limits.memory_bytes,
-                    files=None if self.reach.files is None else str(self.reach.files), hubs=self.reach.hubs, machine=self.reach.machine)  # fmt: skip
+        task = Task(
+            verb=job.verb,
+            question=msgspec.Raw(job.question),
+            memory_bytes=self.limits.memory_bytes,
+            files=None if self.reach.files is None else str(self.reach.files),
+            hubs=self.reach.hubs,
+            machine=self.reach.machine,
+        )
         watch = asyncio.get_running_loop().create_task(self._watch(job.id, process, msgspec.json.encode(task) + b"\n"))
         self._watched.add(watch)
         watch.add_done_callback(self._watched.discard)

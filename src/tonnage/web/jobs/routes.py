@@ -29,7 +29,9 @@ Asking = Request[Any, Any, Any]
 
 @post("/v1/jobs", status_code=202)
 async def start(request: Asking, state: State) -> Response[bytes]:
-    """Start a search. What is wrong by the question alone is refused at once; whether its answer can be had, the job finds out."""
+    """Start a search. What is wrong by the question alone is refused at once; whether its answer can be had, the job
+    finds out.
+    """
     verb, question = _asked(question_of(await read(request, state.settings.limits)))
     with limited(state.settings.reach):
         check(verb, question)
@@ -62,8 +64,8 @@ def cancel(job: FromPath[str], state: State) -> Response[bytes]:
 def follow(job: FromPath[str], request: Asking, state: State) -> Response[Any]:
     """Server-sent events: `progress` as the search goes on, at the end one of `result`, `error` and `cancelled`.
 
-    Who lost the connection says the last number it heard as Last-Event-ID, and hears what came after it. 204 where nothing does any more: this ends
-    an EventSource, which would ask again every second otherwise.
+    Who lost the connection says the last number it heard as Last-Event-ID, and hears what came after it. 204 where
+    nothing does any more: this ends an EventSource, which would ask again every second otherwise.
     """
     found = _found(state.jobs.board, job)
     heard = request.headers.get("last-event-id", "").strip()
@@ -131,10 +133,16 @@ def _found(board: Board, job: str) -> Job:
 def _job(board: Board, job: str, code: int = 200, headers: dict[str, str] | None = None) -> Response[bytes]:
     found = _found(board, job)
     document = JobDocument(
-        id=found.id, verb=found.verb, state=found.state, created=_time(found.created) or "", started=_time(found.started), ended=_time(found.ended),  # type: ignore[arg-type]
-        progress=[_of(step) for step in board.steps(job)], result=_result(board, found) if found.state == DONE else None,
+        id=found.id,
+        verb=found.verb,  # type: ignore[arg-type]
+        state=found.state,  # type: ignore[arg-type]
+        created=_time(found.created) or "",
+        started=_time(found.started),
+        ended=_time(found.ended),
+        progress=[_of(step) for step in board.steps(job)],
+        result=_result(board, found) if found.state == DONE else None,
         error=_reason(found) if found.over and found.state != DONE else None,
-    )  # fmt: skip
+    )
     return Response(
         msgspec.json.encode(document),
         status_code=code,

@@ -11,7 +11,9 @@ from tonnage.web.jobs.processes import end_process
 
 
 def end_lost_jobs(folder: Path, limits: JobLimits) -> None:
-    """Call jobs lost that ran when the server was killed, and end those of their processes that are still there. Jobs that waited wait on."""
+    """Call jobs lost that ran when the server was killed, and end those of their processes that are still there.
+    Jobs that waited wait on.
+    """
     if not (folder / "jobs.db").exists():
         return
     try:

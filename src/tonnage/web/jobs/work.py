@@ -1,7 +1,7 @@
 """The process of one job: `python -m tonnage.web.jobs.work FOLDER JOB`, with the question on its standard input.
 
-It answers as every face does, and writes its progress and its answer down itself: it does not matter which worker is asked about it. Its input
-stays open as long as the worker that started it lives; when that ends, so does the process.
+It answers as every face does, and writes its progress and its answer down itself: it does not matter which worker is
+asked about it. Its input stays open as long as the worker that started it lives; when that ends, so does the process.
 """
 
 import os

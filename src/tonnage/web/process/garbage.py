@@ -2,12 +2,14 @@
 
 import gc
 
-NEW = 10_000  # objects made, and not gone by themselves, after which the new ones are looked through; an answer makes about as many
+# objects made, and not gone by themselves, after which the new ones are looked through; an answer makes about as many
+NEW = 10_000
 
 
 def collect_seldom() -> None:
-    """What a process has when it begins stays with it: nobody looks through it again. Looking through all modules and catalogues after every tenth
-    answer made that answer take twice as long as the others."""
+    """What a process has when it begins stays with it: nobody looks through it again. Looking through all modules
+    and catalogues after every tenth answer made that answer take twice as long as the others.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(NEW, *gc.get_threshold()[1:])

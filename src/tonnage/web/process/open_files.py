@@ -10,9 +10,11 @@ OTHERS = 200  # open files of a worker besides its connections: lines to process
 
 
 def with_room_for_connections(limits: Limits) -> Limits:
-    """The limits, after as many open files are allowed as the connections need; with fewer connections where the system allows fewer files.
+    """The limits, after as many open files are allowed as the connections need; with fewer connections where the system
+    allows fewer files.
 
-    Without room for one more the system refuses connections to everybody alike, and no connection can be given up for a new one.
+    Without room for one more the system refuses connections to everybody alike, and no connection can be given up for a
+    new one.
     """
     if sys.platform == "win32":
         return limits

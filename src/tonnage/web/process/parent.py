@@ -1,4 +1,6 @@
-"""Processes of a server end with the process that started them, also where that one was killed and could tell nobody."""
+"""Processes of a server end with the process that started them, also where that one was killed and could tell
+nobody.
+"""
 
 import multiprocessing
 import os
@@ -14,10 +16,12 @@ OPEN_FILES = Path("/dev/fd")  # Linux, macOS and the BSDs list the open files of
 
 
 def end_with_parent() -> None:
-    """End this process as soon as the process that started it through `multiprocessing` has ended. Nothing where it was started otherwise.
+    """End this process as soon as the process that started it through `multiprocessing` has ended. Nothing where it was
+    started otherwise.
 
-    `multiprocessing` gives every process a pipe whose other end is open in its parent alone: the system closes it when the parent ends, however
-    that happens. A fork server stands between a process and its parent, and lives on while it has children: the pipe leads past it.
+    `multiprocessing` gives every process a pipe whose other end is open in its parent alone: the system closes it when
+    the parent ends, however that happens. A fork server stands between a process and its parent, and lives on while it
+    has children: the pipe leads past it.
     """
     parent = multiprocessing.parent_process()
     if parent is None:
@@ -28,7 +32,9 @@ def end_with_parent() -> None:
 
 
 def kill_with_parent() -> None:
-    """Linux: have the system kill this process when its parent ends. This also ends a process that computes without Python's lock being free."""
+    """Linux: have the system kill this process when its parent ends. This also ends a process that computes without
+    Python's lock being free.
+    """
     if sys.platform == "linux":
         import ctypes
 
@@ -43,7 +49,8 @@ def _exit_after(sentinel: int) -> None:
 def keep_files_from_children() -> None:
     """Mark every open file, save the three standard ones, as closed in programs that this process starts.
 
-    A worker gets its listening socket through `exec`, so that it is inheritable; a program that kept it open would keep the port.
+    A worker gets its listening socket through `exec`, so that it is inheritable; a program that kept it open would keep
+    the port.
     """
     numbers = [int(path.name) for path in OPEN_FILES.iterdir()] if OPEN_FILES.is_dir() else []
     for number in numbers:

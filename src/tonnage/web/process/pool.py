@@ -1,4 +1,6 @@
-"""Questions are answered in processes beside the server: one that takes too long, or more memory than it may, is ended without harm to others."""
+"""Questions are answered in processes beside the server: one that takes too long, or more memory than it may, is
+ended without harm to others.
+"""
 
 import asyncio
 import multiprocessing
@@ -101,7 +103,14 @@ class Pool:
 
     def _too_long(self) -> Refusal:
         # Not 503 or 504: clients and proxies ask those again by themselves, and the answer would be the same.
-        return Refusal(422, "TooLong", f"the answer takes more than the {self._seconds:g} seconds that this server gives one: ask for less, or ask for it as a job (POST /v1/jobs).")  # fmt: skip
+        return Refusal(
+            422,
+            "TooLong",
+            (
+                f"the answer takes more than the {self._seconds:g} seconds that this server gives one: ask for "
+                "less, or ask for it as a job (POST /v1/jobs)."
+            ),
+        )
 
     def close(self) -> None:
         """End the processes; whoever still waits gets no answer."""
@@ -115,7 +124,9 @@ class Pool:
 
 
 def _method() -> str:
-    """A server of forks starts a process in a hundredth of a second, with all modules read; where the system has none, each is started anew."""
+    """A server of forks starts a process in a hundredth of a second, with all modules read; where the system has
+    none, each is started anew.
+    """
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return "spawn"
     multiprocessing.get_context("forkserver").set_forkserver_preload(

@@ -71,10 +71,17 @@ def lines(settings: Settings) -> dict[str, Any]:
     from tonnage.web.wire.protocol import protocol
 
     return {
-        "http": protocol(settings.limits), "ws": "none", "log_level": "warning", "access_log": False, "server_header": False,
-        "proxy_headers": False, "limit_concurrency": settings.limits.connections, "timeout_keep_alive": 15,
-        "timeout_graceful_shutdown": 3, "backlog": BACKLOG,
-    }  # fmt: skip
+        "http": protocol(settings.limits),
+        "ws": "none",
+        "log_level": "warning",
+        "access_log": False,
+        "server_header": False,
+        "proxy_headers": False,
+        "limit_concurrency": settings.limits.connections,
+        "timeout_keep_alive": 15,
+        "timeout_graceful_shutdown": 3,
+        "backlog": BACKLOG,
+    }
 
 
 def bound(settings: Settings) -> socket.socket:
@@ -90,7 +97,9 @@ def bound(settings: Settings) -> socket.socket:
         listening.listen(BACKLOG)
     except OSError as error:
         listening.close()
-        raise InvalidInput(f"cannot answer at {url(settings)}: {error.strerror}. Give another --port, or end what answers there.") from None  # fmt: skip
+        raise InvalidInput(
+            f"cannot answer at {url(settings)}: {error.strerror}. Give another --port, or end what answers there."
+        ) from None
     return listening
 
 

@@ -1,4 +1,6 @@
-"""Where uvicorn finds the application of a worker process. Imports little: a worker whose server has ended meanwhile is to end before it imports more."""
+"""Where uvicorn finds the application of a worker process. Imports little: a worker whose server has ended meanwhile
+is to end before it imports more.
+"""
 
 from typing import Any
 

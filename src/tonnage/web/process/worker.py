@@ -15,7 +15,8 @@ def work(line: Connection, within: Reach, memory_bytes: int) -> None:
     end_with_parent()  # also in the midst of an answer
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this process
     _limit(memory_bytes)
-    collect_seldom()  # of a fork nearly all is left out already (warm.py); a process that is started anew has all to leave out
+    # of a fork nearly all is left out already (warm.py); a process that is started anew has all to leave out
+    collect_seldom()
     while True:
         try:
             verb, question = line.recv()

@@ -24,39 +24,113 @@ def paths() -> Schema:
         "schema": {"type": "string"},
         "description": "the ETag of the version that was seen; * is any version",
     }
-    followed = {"description": "server-sent events, the numbered steps of the search and its end", "content": {"text/event-stream": {"schema": {"type": "string"}}}}  # fmt: skip
+    followed = {
+        "description": "server-sent events, the numbered steps of the search and its end",
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    }
     return {
-        "/v1/jobs": {"post": _operation("start_job", "start a long search", (*OF_BODIES, 429), 202, JobDocument, body=AskedJob, headers={"Location": PLACE})},
+        "/v1/jobs": {
+            "post": _operation(
+                "start_job",
+                "start a long search",
+                (*OF_BODIES, 429),
+                202,
+                JobDocument,
+                body=AskedJob,
+                headers={"Location": PLACE},
+            )
+        },
         "/v1/jobs/{job}": {
             "get": _operation("look_at_job", "a job as it is", (400, 403, 404, 503), 200, JobDocument, [job]),
-            "delete": _operation("cancel_job", "cancel a job: the work stops at once", (400, 403, 404, 503), 200, JobDocument, [job]),
+            "delete": _operation(
+                "cancel_job", "cancel a job: the work stops at once", (400, 403, 404, 503), 200, JobDocument, [job]
+            ),
         },
-        "/v1/jobs/{job}/events": {"get": {
-            "operationId": "follow_job", "summary": "follow a job", "parameters": [job, _header("Last-Event-ID", "the last number that was heard: only what came after it is told")],
-            "responses": {"200": followed, "204": {"description": "the job has ended, and nothing came after that number"}, **errors((400, 403, 404, 503))},
-        }},
+        "/v1/jobs/{job}/events": {
+            "get": {
+                "operationId": "follow_job",
+                "summary": "follow a job",
+                "parameters": [
+                    job,
+                    _header("Last-Event-ID", "the last number that was heard: only what came after it is told"),
+                ],
+                "responses": {
+                    "200": followed,
+                    "204": {"description": "the job has ended, and nothing came after that number"},
+                    **errors((400, 403, 404, 503)),
+                },
+            }
+        },
         "/v1/saved": {
-            "get": _operation("saved_plans", "a page of saved plans, with the figures of their latest versions", (400, 403, 503), 200, SavedPlansDocument,
-                              [_asked("after", {"type": "string"}), _asked("limit", {"type": "integer", "minimum": 1, "maximum": 1000})]),
-            "post": _operation("save_plan", "save a question with what its answer is now", (*OF_BODIES, 409), 201, SavedDocument, [seen],
-                               body=AskedSave, headers={"ETag": TAG, "Location": PLACE}),
+            "get": _operation(
+                "saved_plans",
+                "a page of saved plans, with the figures of their latest versions",
+                (400, 403, 503),
+                200,
+                SavedPlansDocument,
+                [
+                    _asked("after", {"type": "string"}),
+                    _asked("limit", {"type": "integer", "minimum": 1, "maximum": 1000}),
+                ],
+            ),
+            "post": _operation(
+                "save_plan",
+                "save a question with what its answer is now",
+                (*OF_BODIES, 409),
+                201,
+                SavedDocument,
+                [seen],
+                body=AskedSave,
+                headers={"ETag": TAG, "Location": PLACE},
+            ),
         },
         "/v1/saved/{name}": {
-            "get": _operation("saved_plan", "the latest version of a saved plan, or another one", OF_NAMES, 200, SavedDocument, [name, _asked("version", {"type": "integer", "minimum": 1, "maximum": 2**31 - 1})], headers={"ETag": TAG}),
-            "delete": _operation("delete_plan", "delete a saved plan; its history stays", (*OF_NAMES, 409), 200, DeletedDocument,
-                                 [name, seen, _asked("history", {"type": "string", "enum": ["true", "false"]})]),
+            "get": _operation(
+                "saved_plan",
+                "the latest version of a saved plan, or another one",
+                OF_NAMES,
+                200,
+                SavedDocument,
+                [name, _asked("version", {"type": "integer", "minimum": 1, "maximum": 2**31 - 1})],
+                headers={"ETag": TAG},
+            ),
+            "delete": _operation(
+                "delete_plan",
+                "delete a saved plan; its history stays",
+                (*OF_NAMES, 409),
+                200,
+                DeletedDocument,
+                [name, seen, _asked("history", {"type": "string", "enum": ["true", "false"]})],
+            ),
         },
         "/v1/saved/{name}/history": {
-            "get": _operation("history_of_plan", "a page of the versions of a saved plan, the latest first", OF_NAMES, 200, SavedPlansDocument,
-                              [name, _asked("before", {"type": "integer", "minimum": 1, "maximum": 2**31 - 1}), _asked("limit", {"type": "integer", "minimum": 1, "maximum": 1000})]),
+            "get": _operation(
+                "history_of_plan",
+                "a page of the versions of a saved plan, the latest first",
+                OF_NAMES,
+                200,
+                SavedPlansDocument,
+                [
+                    name,
+                    _asked("before", {"type": "integer", "minimum": 1, "maximum": 2**31 - 1}),
+                    _asked("limit", {"type": "integer", "minimum": 1, "maximum": 1000}),
+                ],
+            )
         },
-    }  # fmt: skip
+    }
 
 
 def _operation(
-    name: str, summary: str, codes: tuple[int, ...], code: int, kind: type, parameters: list[Schema] | None = None, *, body: type | None = None,
+    name: str,
+    summary: str,
+    codes: tuple[int, ...],
+    code: int,
+    kind: type,
+    parameters: list[Schema] | None = None,
+    *,
+    body: type | None = None,
     headers: Schema | None = None,
-) -> Schema:  # fmt: skip
+) -> Schema:
     good = {"description": summary, "content": answer((kind,))} | ({"headers": headers} if headers else {})
     made: Schema = {
         "operationId": name,

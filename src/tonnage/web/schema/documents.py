@@ -8,8 +8,9 @@ from tonnage.documents.schema import FormulaDocument, LetterDocument, WordDocume
 
 
 class LaunchDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What `POST /v1/launch` answers. `launch`: a command, or the settings that the runtime is given, empty where nobody wrote down how it is
-    started; `notes`: what it is given to, and what of the plan it does not say."""
+    """What `POST /v1/launch` answers. `launch`: a command, or the settings that the runtime is given, empty where
+    nobody wrote down how it is started; `notes`: what it is given to, and what of the plan it does not say.
+    """
 
     schema: Literal["tonnage/1"]
     verb: Literal["train", "serve"]
@@ -19,7 +20,9 @@ class LaunchDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class OptionRow(Struct, kw_only=True, forbid_unknown_fields=True):
-    """One option of a verb. `kind`: a switch is true or false. `choices`: names that it takes, and nothing else unless it is `open`."""
+    """One option of a verb. `kind`: a switch is true or false. `choices`: names that it takes, and nothing else
+    unless it is `open`.
+    """
 
     name: str
     help: str
@@ -47,7 +50,9 @@ class GlossaryDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ServerDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What this server may do: ask model hubs, read a folder of models, say what `local` is, save plans; its limits in bytes and seconds."""
+    """What this server may do: ask model hubs, read a folder of models, say what `local` is, save plans; its limits
+    in bytes and seconds.
+    """
 
     schema: Literal["tonnage/1"]
     version: str

@@ -16,11 +16,21 @@ from tonnage.web.schema.options_table import VERBS
 Schema = dict[str, Any]
 # Verb -> what it answers.
 ANSWERS: dict[str, tuple[type, ...]] = {
-    "train": (d.AnswerDocument,), "serve": (d.AnswerDocument, d.FrontierDocument, d.MachineDocument),
-    "plan": (d.PlansDocument, d.ServingPlansDocument, d.PoolDocument), "max": (d.MaxDocument,), "compare": (d.CompareDocument,),
+    "train": (d.AnswerDocument,),
+    "serve": (d.AnswerDocument, d.FrontierDocument, d.MachineDocument),
+    "plan": (d.PlansDocument, d.ServingPlansDocument, d.PoolDocument),
+    "max": (d.MaxDocument,),
+    "compare": (d.CompareDocument,),
     "rules": (d.RulesDocument,),
-    "explain": (d.NamesDocument, d.FormulaDocument, d.SymbolDocument, d.WordDocument, d.SourceDocument, d.RulesDocument),
-}  # fmt: skip
+    "explain": (
+        d.NamesDocument,
+        d.FormulaDocument,
+        d.SymbolDocument,
+        d.WordDocument,
+        d.SourceDocument,
+        d.RulesDocument,
+    ),
+}
 # Path -> what it answers, its summary, the parameters of its query.
 LISTED: dict[str, tuple[tuple[type, ...], str, tuple[str, ...]]] = {
     "/v1/models": ((d.ModelsDocument,), "the catalogue of models", ()),
@@ -35,17 +45,31 @@ LISTED: dict[str, tuple[tuple[type, ...], str, tuple[str, ...]]] = {
     "/healthz": ((w.HealthDocument,), "whether the server answers", ()),
 }
 ERRORS = {
-    400: "the question cannot be, as the command line says it (status 64); or a parameter is none of the route's", 403: "asked by a page of another site, or by a name that is not the server's",
-    404: "there is none of this name", 408: "the body came too slowly", 409: "somebody else has saved since, or nobody has: read it, and ask again", 413: "the body is too large", 415: "the body is no JSON by its name",
-    422: "a number is missing that nobody told (status 4); or the answer would take longer, or more memory, than the server gives one",
+    400: "the question cannot be, as the command line says it (status 64); or a parameter is none of the route's",
+    403: "asked by a page of another site, or by a name that is not the server's",
+    404: "there is none of this name",
+    408: "the body came too slowly",
+    409: "somebody else has saved since, or nobody has: read it, and ask again",
+    413: "the body is too large",
+    415: "the body is no JSON by its name",
+    422: (
+        "a number is missing that nobody told (status 4); or the answer would take longer, or more memory, than "
+        "the server gives one"
+    ),
     429: "too many jobs wait already: ask again after Retry-After seconds",
     503: "too many questions at once: ask again after Retry-After seconds",
-}  # fmt: skip
+}
 OF_QUESTIONS, OF_LISTS = (400, 403, 408, 413, 415, 422, 503), (400, 403, 404, 422, 503)
 HEADERS = {
-    "Tonnage-Status": {"description": "the exit status of the command line: 0 fits, 2 tight, 3 does not fit, 4 not enough is known", "schema": {"type": "integer"}},
-    "Tonnage-Command": {"description": "the command line that asks the same, percent-encoded", "schema": {"type": "string"}},
-}  # fmt: skip
+    "Tonnage-Status": {
+        "description": "the exit status of the command line: 0 fits, 2 tight, 3 does not fit, 4 not enough is known",
+        "schema": {"type": "integer"},
+    },
+    "Tonnage-Command": {
+        "description": "the command line that asks the same, percent-encoded",
+        "schema": {"type": "string"},
+    },
+}
 # Other modules' routes: their paths, and the types that they name.
 MORE_PATHS: list[Schema] = []
 MORE_TYPES: list[type] = []
@@ -75,7 +99,12 @@ def document() -> Schema:
         sorted(types, key=lambda kind: kind.__name__), ref_template="#/components/schemas/{name}"
     )
     questions = options.schemas()
-    launch = {"allOf": [{"anyOf": [ref("TrainQuestion"), ref("ServeQuestion")]}, {"type": "object", "required": ["verb"], "properties": {"verb": {"enum": ["train", "serve"]}}}]}  # fmt: skip
+    launch = {
+        "allOf": [
+            {"anyOf": [ref("TrainQuestion"), ref("ServeQuestion")]},
+            {"type": "object", "required": ["verb"], "properties": {"verb": {"enum": ["train", "serve"]}}},
+        ]
+    }
     paths: Schema = {f"/v1/{verb}": {"post": _question(verb)} for verb in ANSWERS}
     paths["/v1/launch"] = {
         "post": _operation(
@@ -86,14 +115,25 @@ def document() -> Schema:
     paths["/v1/timeline"] = {"post": _operation("timeline", drawn, ref("TrainQuestion"), (d.TimelineDocument,))}
     paths |= {path: {"get": _listing(path, *what)} for path, what in LISTED.items()}
     paths["/v1/options/{verb}"] = {"get": _options()}
-    paths["/metrics"] = {"get": {"operationId": "metrics", "summary": "counts of requests, for Prometheus", "responses": {
-        "200": {"description": "text of Prometheus", "content": {"text/plain": {"schema": {"type": "string"}}}}, **errors((400, 403))}}}  # fmt: skip
+    paths["/metrics"] = {
+        "get": {
+            "operationId": "metrics",
+            "summary": "counts of requests, for Prometheus",
+            "responses": {
+                "200": {"description": "text of Prometheus", "content": {"text/plain": {"schema": {"type": "string"}}}},
+                **errors((400, 403)),
+            },
+        }
+    }
     for more in MORE_PATHS:
         paths |= more
     info = {
         "title": "tonnage",
         "version": __version__,
-        "description": "Does a large language model fit a machine, how fast, at what price, and why: the answers of the command line.",
+        "description": (
+            "Does a large language model fit a machine, how fast, at what price, and why: the answers of the "
+            "command line."
+        ),
     }
     return {"openapi": "3.1.0", "info": info, "paths": paths, "components": {"schemas": {**schemas, **questions}}}
 
@@ -108,9 +148,11 @@ def _question(verb: str) -> Schema:
 def _operation(name: str, summary: str, body: Schema, kinds: tuple[type, ...]) -> Schema:
     good = {"description": "the document that --json prints", "headers": HEADERS, "content": answer(kinds)}
     return {
-        "operationId": name, "summary": summary, "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
+        "operationId": name,
+        "summary": summary,
+        "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
         "responses": {"200": good, **errors(OF_QUESTIONS)},
-    }  # fmt: skip
+    }
 
 
 def _listing(path: str, kinds: tuple[type, ...], summary: str, query: tuple[str, ...]) -> Schema:
@@ -121,9 +163,14 @@ def _listing(path: str, kinds: tuple[type, ...], summary: str, query: tuple[str,
     )
     asked = [{"name": name, "in": "query", "schema": {"type": "string"}} for name in query]
     return {
-        "operationId": path.strip("/").replace("/", "_").replace("{", "").replace("}", ""), "summary": summary, "parameters": [*named, *asked],
-        "responses": {"200": {"description": summary, "content": answer(kinds)}, **errors(OF_LISTS if path.startswith("/v1/") else (400, 403))},
-    }  # fmt: skip
+        "operationId": path.strip("/").replace("/", "_").replace("{", "").replace("}", ""),
+        "summary": summary,
+        "parameters": [*named, *asked],
+        "responses": {
+            "200": {"description": summary, "content": answer(kinds)},
+            **errors(OF_LISTS if path.startswith("/v1/") else (400, 403)),
+        },
+    }
 
 
 def _options() -> Schema:
@@ -131,7 +178,12 @@ def _options() -> Schema:
     verb = {"name": "verb", "in": "path", "required": True, "schema": {"type": "string", "enum": list(VERBS)}}
     table = {"application/json": {"schema": {"type": "array", "items": ref("OptionRow")}}}
     good = {"description": summary, "content": table}
-    return {"operationId": "options", "summary": summary, "parameters": [verb], "responses": {"200": good, **errors((400, 403, 404))}}  # fmt: skip
+    return {
+        "operationId": "options",
+        "summary": summary,
+        "parameters": [verb],
+        "responses": {"200": good, **errors((400, 403, 404))},
+    }
 
 
 @cache

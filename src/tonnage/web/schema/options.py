@@ -1,4 +1,6 @@
-"""The form of a question, from the options of the command line: a JSON Schema for each verb, and for each form of a verb."""
+"""The form of a question, from the options of the command line: a JSON Schema for each verb, and for each form of a
+verb.
+"""
 
 from typing import Any
 
@@ -20,7 +22,10 @@ NAMED: dict[str, dict[str, str]] = {
 }
 MODEL = {
     "anyOf": [{"type": "string", "maxLength": 4096}, {"type": "object", "description": "the content of a config.json"}],
-    "description": "A name of the catalogue; an id or https URL of Hugging Face or ModelScope where the server may ask them; or the content of a config.json.",
+    "description": (
+        "A name of the catalogue; an id or https URL of Hugging Face or ModelScope where the server may ask "
+        "them; or the content of a config.json."
+    ),
 }
 KINDS = {"switch": ["boolean"], "number": ["number", "string"], "text": ["string"]}
 SEVERAL = "; or a list of such"
@@ -36,7 +41,10 @@ def schemas() -> dict[str, dict[str, Any]]:
 def _schema(form: Form) -> dict[str, Any]:
     found = {name: _field(each, form) for name, each in form.of_face("json").items()}
     asked = " ".join((form.verb, *form.words))
-    about = f"The options of `tonnage {asked}`, named with underscores. Sizes are numbers, or texts as people write them (8k, 1T, 80GiB)."
+    about = (
+        f"The options of `tonnage {asked}`, named with underscores. Sizes are numbers, or texts as people write "
+        "them (8k, 1T, 80GiB)."
+    )
     needed = {"required": list(form.required)} if form.required else {}
     return {"type": "object", "title": f"tonnage {form.verb}", "description": about, "properties": found} | needed
 
@@ -66,7 +74,13 @@ def _field(field: Option, form: Form) -> dict[str, Any]:
     found["description"] += SEVERAL
     several: list[dict[str, Any]] = [one, {"type": "array", "minItems": 1, "items": one}]
     if field.repeated:  # of a plan to serve it is names alone
-        several.append({"type": "object", "description": "of training: option: value, or a list of values", "additionalProperties": {"anyOf": [{"type": ["string", "number"]}, {"type": "array"}]}})  # fmt: skip
+        several.append(
+            {
+                "type": "object",
+                "description": "of training: option: value, or a list of values",
+                "additionalProperties": {"anyOf": [{"type": ["string", "number"]}, {"type": "array"}]},
+            }
+        )
     return found | {"anyOf": [*several, NULL]}
 
 

@@ -1,4 +1,6 @@
-"""What answers the page where there is no server: this runs inside the browser, in Pyodide's Python. Requests and replies are those of the HTTP API."""
+"""What answers the page where there is no server: this runs inside the browser, in Pyodide's Python. Requests and
+replies are those of the HTTP API.
+"""
 
 import sys
 from collections.abc import Sequence
@@ -36,12 +38,16 @@ class Reply(NamedTuple):
 
 
 class Absent:
-    """Says which package an answer lacks where it would be imported. The last of the finders: what is there is found."""
+    """Says which package an answer lacks where it would be imported. The last of the finders: what is there is
+    found.
+    """
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name in ABSENT:
-            raise NotInBrowser(f"this needs `tonnage web` or the command line: {name} is not part of a page without a server.")  # fmt: skip
+            raise NotInBrowser(
+                f"this needs `tonnage web` or the command line: {name} is not part of a page without a server."
+            )
         return None
 
 

@@ -1,5 +1,6 @@
-"""`tonnage web --static`: the page as files for any static host. The lists are what the server answers, written down; questions are answered by the same
-Python in the browser (browser.py)."""
+"""`tonnage web --static`: the page as files for any static host. The lists are what the server answers, written
+down; questions are answered by the same Python in the browser (browser.py).
+"""
 
 import io
 import json
@@ -22,11 +23,23 @@ from tonnage.web.static.parts import Parts
 HERE = Path(__file__).parents[1]
 PAGE = HERE / "page"
 # What the page asks for before any question (js/api.js): the same for all, so that it is written down.
-LISTS = ("/v1/models", "/v1/accelerators", "/v1/prices", "/v1/formulas", "/v1/glossary", "/v1/server", "/v1/options/train", "/v1/options/serve",
-         "/locale/en.json", "/locale/zh.json", "/schema/openapi.json")  # fmt: skip
+LISTS = (
+    "/v1/models",
+    "/v1/accelerators",
+    "/v1/prices",
+    "/v1/formulas",
+    "/v1/glossary",
+    "/v1/server",
+    "/v1/options/train",
+    "/v1/options/serve",
+    "/locale/en.json",
+    "/locale/zh.json",
+    "/schema/openapi.json",
+)
 # The page's own JavaScript, and WebAssembly, from where the page is; nothing else from anywhere.
 ONLY_SELF = (
-    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; "
+    "style-src 'self'; img-src 'self' data:; "
     "font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'"
 )
 HEAD = f'<meta http-equiv="Content-Security-Policy" content="{ONLY_SELF}">\n'
@@ -61,7 +74,8 @@ def check(folder: Path) -> None:
         there = folder.exists()
         if there and not (folder.is_dir() and ((folder / MARK).is_file() or not any(folder.iterdir()))):
             raise InvalidInput(
-                f"--static writes into a new folder, an empty one, or one that it wrote before. Got {shown(str(folder))}."
+                "--static writes into a new folder, an empty one, or one that it wrote before. Got "
+                f"{shown(str(folder))}."
             )
     except OSError as error:
         raise _unwritable(folder, why(error)) from None

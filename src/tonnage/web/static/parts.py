@@ -1,4 +1,6 @@
-"""What a page without a server is made of besides tonnage: Pyodide, and msgspec built for it. From files that the user has, or fetched by npm and pip when asked to."""
+"""What a page without a server is made of besides tonnage: Pyodide, and msgspec built for it. From files that the
+user has, or fetched by npm and pip when asked to.
+"""
 
 import io
 import shutil
@@ -28,13 +30,29 @@ FETCHED = {
     WHEEL: "a66b1766311e42371e509c996c3933b161c7ae0eabdf361af5316dec197e1022",
 }
 NPM = ("npm", "pack", PYODIDE, "--silent")
-PIP = ("download", MSGSPEC, "--no-deps", "--only-binary", ":all:", "--implementation", "cp", "--python-version", "3.14", "--abi", "cp314",
-       "--platform", "pyemscripten_2026_0_wasm32", "--quiet", "--disable-pip-version-check")  # fmt: skip
+PIP = (
+    "download",
+    MSGSPEC,
+    "--no-deps",
+    "--only-binary",
+    ":all:",
+    "--implementation",
+    "cp",
+    "--python-version",
+    "3.14",
+    "--abi",
+    "cp314",
+    "--platform",
+    "pyemscripten_2026_0_wasm32",
+    "--quiet",
+    "--disable-pip-version-check",
+)
 CORE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 WASM = "_wasm32.whl"
 NEEDED = ("msgspec",)
 HOW = (
-    f"a page without a server needs Pyodide (npm: {PYODIDE}) and msgspec built for it (PyPI: {MSGSPEC}, the wheel that ends in {WASM}). "
+    f"a page without a server needs Pyodide (npm: {PYODIDE}) and msgspec built for it (PyPI: {MSGSPEC}, the "
+    f"wheel that ends in {WASM}). "
     "Give them, --pyodide FOLDER_OR_TGZ --wheel FILE, or --fetch: npm and pip get them."
 )
 GIVEN = {"--pyodide": "the npm package pyodide, a folder or a .tgz", "--wheel": f"a file whose name ends in {WASM}"}
@@ -98,7 +116,8 @@ def _core(where: Path | None) -> dict[str, bytes]:
     missing = [name for name in CORE if name not in found]
     if missing:
         raise InvalidInput(
-            f"--pyodide is the npm package, a folder or a .tgz, with {', '.join(CORE)}. {shown(str(where))} lacks {', '.join(missing)}."
+            f"--pyodide is the npm package, a folder or a .tgz, with {', '.join(CORE)}. {shown(str(where))} "
+            f"lacks {', '.join(missing)}."
         )
     return found
 
@@ -122,6 +141,7 @@ def _wheel(path: Path) -> bytes:
     content = read_bytes(path, LARGEST)
     if not path.name.endswith((WASM, "-none-any.whl")) or not zipfile.is_zipfile(io.BytesIO(content)):
         raise InvalidInput(
-            f"--wheel is a package built for browsers, whose name ends in {WASM} or -none-any.whl. Got {shown(path.name)}."
+            f"--wheel is a package built for browsers, whose name ends in {WASM} or -none-any.whl. Got "
+            f"{shown(path.name)}."
         )
     return content

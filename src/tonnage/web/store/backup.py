@@ -15,7 +15,9 @@ SUFFIX = "_backup_"
 
 
 def back_up(url: URL, connection: Connection, version: int) -> str:
-    """Copy the tables of a `version`, as they were committed last; what the copy is called. `connection` keeps others from writing meanwhile."""
+    """Copy the tables of a `version`, as they were committed last; what the copy is called. `connection` keeps
+    others from writing meanwhile.
+    """
     when = f"{datetime.now(UTC):%Y%m%d%H%M%S}"
     if url.get_backend_name() == "sqlite":
         return str(_copy_file(Path(url.database or ""), version, when))

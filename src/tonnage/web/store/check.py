@@ -9,6 +9,8 @@ from tonnage.web.jobs.checked import check
 
 
 def checked_command(verb: str, question: Mapping[str, Any], within: Reach) -> str:
-    """The command line that asks the question; TonnageError where a field, its value or a name is wrong. Nothing is estimated."""
+    """The command line that asks the question; TonnageError where a field, its value or a name is wrong. Nothing is
+    estimated.
+    """
     with limited(within):
         return line(command(check(verb, question).form, question))

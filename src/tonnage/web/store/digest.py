@@ -14,8 +14,10 @@ LONGEST_REASON = 500  # characters
 
 
 class Digest(Struct, frozen=True, kw_only=True):
-    """`status`, `answer`: None until the question is answered; `answer` is in a few words. `needed_bytes`, `usable_bytes`: of the fullest accelerator; `usd`: the price of what `usd_of` says. Figures that
-    such an answer does not have are None."""
+    """`status`, `answer`: None until the question is answered; `answer` is in a few words. `needed_bytes`,
+    `usable_bytes`: of the fullest accelerator; `usd`: the price of what `usd_of` says. Figures that such an answer
+    does not have are None.
+    """
 
     tonnage: str
     command: str
@@ -49,7 +51,12 @@ def _estimate(document: dict[str, Any]) -> dict[str, Any]:
     if "verdict" not in document:  # a frontier, or one's own machine
         return {}
     verdict, cost = document["verdict"], document.get("cost") or {}
-    return {"needed_bytes": verdict["needed_bytes"], "usable_bytes": verdict["usable_bytes"], "usd": cost.get("value"), "usd_of": cost.get("name")}  # fmt: skip
+    return {
+        "needed_bytes": verdict["needed_bytes"],
+        "usable_bytes": verdict["usable_bytes"],
+        "usd": cost.get("value"),
+        "usd_of": cost.get("name"),
+    }
 
 
 def _plan(document: dict[str, Any]) -> dict[str, Any]:

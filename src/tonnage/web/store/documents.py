@@ -6,8 +6,10 @@ from msgspec import Raw, Struct
 
 
 class AskedSave(Struct, forbid_unknown_fields=True):
-    """The body of a save: a `verb` with its `question` as POST /v1/VERB takes it, or the id of a `job` that has answered one. `version`: the
-    latest that was seen of this name, where it is saved already; If-Match says the same."""
+    """The body of a save: a `verb` with its `question` as POST /v1/VERB takes it, or the id of a `job` that has
+    answered one. `version`: the latest that was seen of this name, where it is saved already; If-Match says the
+    same.
+    """
 
     name: str
     verb: Literal["train", "serve", "plan", "max", "compare"] | None = None
@@ -17,11 +19,13 @@ class AskedSave(Struct, forbid_unknown_fields=True):
 
 
 class SavedSummary(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A version of a saved plan in a list. `saved`: when, in UTC; `tonnage`: the version that answered; `model`, `machine`, `method`: of the
-    question, null where it does not say them in a few words, `model` config.json where its content was pasted. `status`: exit status of the command line, 64 where the question has no answer;
-    `answer`: in a few words; bytes needed and usable: of the fullest accelerator; `usd`: the price of what `usd_of` says. `status` and `answer`
-    are null until the figures are computed, which follows the save where the server is busy. `bytes`: what the version counts against the
-    server's limit."""
+    """A version of a saved plan in a list. `saved`: when, in UTC; `tonnage`: the version that answered; `model`,
+    `machine`, `method`: of the question, null where it does not say them in a few words, `model` config.json where its
+    content was pasted. `status`: exit status of the command line, 64 where the question has no answer;
+    `answer`: in a few words; bytes needed and usable: of the fullest accelerator; `usd`: the price of what `usd_of`
+    says. `status` and `answer` are null until the figures are computed, which follows the save where the server is
+    busy. `bytes`: what the version counts against the server's limit.
+    """
 
     name: str
     version: int
@@ -56,7 +60,9 @@ class SavedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class SavedPlansDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A page of the latest versions of plans, by name; or of the versions of one, the latest first. `more`: whether others follow the last one."""
+    """A page of the latest versions of plans, by name; or of the versions of one, the latest first. `more`: whether
+    others follow the last one.
+    """
 
     schema: Literal["tonnage/1"] = "tonnage/1"
     plans: list[SavedSummary]

@@ -25,7 +25,9 @@ LOCK = 0x746F6E6E616765  # of PostgreSQL, while tables are made: one who makes t
 
 
 def store_url(given: str) -> URL:
-    """The data base that a text names. InvalidInput where it names none; the text may hold a password, and is not repeated."""
+    """The data base that a text names. InvalidInput where it names none; the text may hold a password, and is not
+    repeated.
+    """
     try:
         url = make_url(given)
     except ArgumentError:
@@ -46,10 +48,11 @@ def store_url(given: str) -> URL:
 
 
 class Base:
-    """One process's connections, with the tables made or brought to this version. Every reading and every writing is one transaction.
+    """One process's connections, with the tables made or brought to this version. Every reading and every writing is
+    one transaction.
 
-    `backup`: what the copy of older tables is called, where this has brought them to this version. StoreError where the data base is of a newer
-    tonnage, damaged, or of another program.
+    `backup`: what the copy of older tables is called, where this has brought them to this version. StoreError where the
+    data base is of a newer tonnage, damaged, or of another program.
     """
 
     def __init__(self, url: URL):
@@ -120,7 +123,13 @@ def _engine(url: URL) -> Engine:
         event.listen(engine, "begin", _begin_transaction)
         return engine
     options = f"-c synchronous_commit=on -c lock_timeout={PATIENCE}s -c statement_timeout={PATIENCE}s"
-    return create_engine(url, pool_size=2, max_overflow=6, pool_pre_ping=True, connect_args={"connect_timeout": PATIENCE, "options": options})  # fmt: skip
+    return create_engine(
+        url,
+        pool_size=2,
+        max_overflow=6,
+        pool_pre_ping=True,
+        connect_args={"connect_timeout": PATIENCE, "options": options},
+    )
 
 
 def _begin_sqlite(connection: sqlite3.Connection, _: Any) -> None:

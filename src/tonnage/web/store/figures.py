@@ -1,4 +1,6 @@
-"""Figures of plans that were saved while all processes that answer were busy: they are computed afterwards, one plan after the other."""
+"""Figures of plans that were saved while all processes that answer were busy: they are computed afterwards, one plan
+after the other.
+"""
 
 import asyncio
 import logging

@@ -12,7 +12,9 @@ NAMED = 3  # tables of another program that the error names
 
 
 def check_file(path: Path, *, thoroughly: bool = False) -> None:
-    """StoreError where there is a file that is no data base of saved plans. `thoroughly`: read all of it, and look for damage."""
+    """StoreError where there is a file that is no data base of saved plans. `thoroughly`: read all of it, and look
+    for damage.
+    """
     if not path.exists():
         return
     if not path.is_file():
@@ -36,7 +38,8 @@ def check_version(version: object) -> None:
     """StoreError where tables are of a version that this tonnage does not know."""
     if not isinstance(version, int) or not 1 <= version <= VERSION:
         raise StoreError(
-            f"the data base of saved plans has tables of version {version}, and this tonnage knows version {VERSION} and older: use the tonnage that made them, or another data base."
+            f"the data base of saved plans has tables of version {version}, and this tonnage knows version "
+            f"{VERSION} and older: use the tonnage that made them, or another data base."
         )
 
 
@@ -47,9 +50,13 @@ def _check_tables(base: sqlite3.Connection) -> None:
         return
     if SCHEMA.name not in names:
         more = ", ..." if len(names) > NAMED else ""
-        raise StoreError(f"the data base is of another program, with tables {', '.join(names[:NAMED])}{more}: use another file.")  # fmt: skip
+        raise StoreError(
+            f"the data base is of another program, with tables {', '.join(names[:NAMED])}{more}: use another file."
+        )
     columns = [row[1] for row in base.execute(f"PRAGMA table_info({SCHEMA.name})")]
     if columns != ["version"]:
-        raise StoreError(f"the data base is of another program, whose table {SCHEMA.name} has other columns: use another file.")  # fmt: skip
+        raise StoreError(
+            f"the data base is of another program, whose table {SCHEMA.name} has other columns: use another file."
+        )
     for (version,) in base.execute(f"SELECT version FROM {SCHEMA.name} LIMIT 1"):
         check_version(version)

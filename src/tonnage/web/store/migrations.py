@@ -1,6 +1,8 @@
-"""Steps that bring the tables of saved plans from one version to the next. A step is never changed: data bases of its version may be anywhere.
+"""Steps that bring the tables of saved plans from one version to the next. A step is never changed: data bases of its
+version may be anywhere.
 
-Each step names its tables and columns itself, and not through tables.py, which has those of today. All steps of a data base are one transaction,
+Each step names its tables and columns itself, and not through tables.py, which has those of today. All steps of a data
+base are one transaction,
 after a backup: either it is at today's version afterwards, or it is as it was.
 """
 
@@ -30,8 +32,9 @@ def migrate(connection: Connection, version: int, latest: int) -> None:
 
 
 def _from_1(connection: Connection) -> None:
-    """Questions get a table of their own, which lists do not read; versions say what they are about, how large they are and whether their figures
-    are there; plans say how large they are."""
+    """Questions get a table of their own, which lists do not read; versions say what they are about, how large they
+    are and whether their figures are there; plans say how large they are.
+    """
     dialect = connection.dialect
     if dialect.name == "sqlite" and dialect.server_version_info < SQLITE_NEEDED:  # type: ignore[operator]
         raise StoreError("bringing it to this tonnage's version needs SQLite 3.35 or newer.")
@@ -44,7 +47,7 @@ def _from_1(connection: Connection) -> None:
         "ALTER TABLE tonnage_plan_versions ADD COLUMN method VARCHAR(200)",
         CREATE_QUESTIONS,
         "INSERT INTO tonnage_plan_questions (version, question) SELECT id, question FROM tonnage_plan_versions",
-    ):  # fmt: skip
+    ):
         connection.execute(text(statement))
     _describe_versions(connection)
     connection.execute(text("ALTER TABLE tonnage_plan_versions DROP COLUMN question"))
@@ -55,7 +58,8 @@ def _from_1(connection: Connection) -> None:
 def _describe_versions(connection: Connection) -> None:
     query = text("SELECT id, command, question FROM tonnage_plan_versions WHERE id > :last ORDER BY id LIMIT :most")
     update = text(
-        "UPDATE tonnage_plan_versions SET bytes = :bytes, model = :model, machine = :machine, method = :method WHERE id = :id"
+        "UPDATE tonnage_plan_versions SET bytes = :bytes, model = :model, machine = :machine, method = "
+        ":method WHERE id = :id"
     )
     last = -1
     while rows := connection.execute(query, {"last": last, "most": ROWS}).all():

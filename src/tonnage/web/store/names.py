@@ -16,4 +16,7 @@ def check_name(name: str) -> None:
         or not name.isprintable()
         or name in (".", "..")
     ):
-        raise InvalidInput(f"name of a saved plan must have from 1 to {NAME_LENGTH} characters that are printed, no / and no space at its ends. Got {shown(name)}.")  # fmt: skip
+        raise InvalidInput(
+            f"name of a saved plan must have from 1 to {NAME_LENGTH} characters that are printed, no / and "
+            f"no space at its ends. Got {shown(name)}."
+        )

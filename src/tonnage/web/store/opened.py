@@ -11,12 +11,16 @@ if TYPE_CHECKING:  # SQLAlchemy is read when something is saved
     from tonnage.web.store.saved import Store
 
 NONE = "none"
-REFUSED = "this server saves no plans: its owner starts it with --store sqlite:///plans.db, or with the URL of a PostgreSQL data base, where it is to do so."
+REFUSED = (
+    "this server saves no plans: its owner starts it with --store sqlite:///plans.db, or with the URL of a "
+    "PostgreSQL data base, where it is to do so."
+)
 
 
 class Opened:
-    """`given`: a URL; "none"; or None for the user's own file. `own`: whether the server answers its user alone: of strangers nothing is kept
-    unless its owner has said where. `most_bytes`: how much is kept."""
+    """`given`: a URL; "none"; or None for the user's own file. `own`: whether the server answers its user alone: of
+    strangers nothing is kept unless its owner has said where. `most_bytes`: how much is kept.
+    """
 
     def __init__(self, given: str | None, *, own: bool, most_bytes: int | None = None):
         self._most_bytes = most_bytes
@@ -31,8 +35,9 @@ class Opened:
         return self.url != NONE
 
     def prepare(self) -> str | None:
-        """Before the server starts: InvalidInput where its plans could not be read or saved, with the reason. Tables of an older tonnage are
-        brought to this version; what the backup of them is called, where that was done."""
+        """Before the server starts: InvalidInput where its plans could not be read or saved, with the reason. Tables
+        of an older tonnage are brought to this version; what the backup of them is called, where that was done.
+        """
         if not self.saves:
             return None
         from tonnage.web.store.conflict import StoreError

@@ -40,16 +40,20 @@ Asking = Request[Any, Any, Any]
 SHOWN, MOST_SHOWN = 100, 1000  # plans, or versions of one, on a page
 MOST_VERSION = 2**31 - 1
 FIELDS: dict[str, tuple[type, str]] = {
-    "name": (str, "a text"), "verb": (str, f"one of {', '.join(SAVED_VERBS)}"), "question": (dict, "an object of names and values"), "job": (str, "the id of a job"),
+    "name": (str, "a text"),
+    "verb": (str, f"one of {', '.join(SAVED_VERBS)}"),
+    "question": (dict, "an object of names and values"),
+    "job": (str, "the id of a job"),
     "version": (int, "a whole number from 0, which is of a new name, to 2,147,483,647"),
-}  # fmt: skip
+}
 _log = logging.getLogger("tonnage.web")
 _TAG = re.compile(r'(?:W/)?"(\d{1,9})"\Z')
 
 
 @post("/v1/saved", status_code=201)
 async def save(request: Asking, state: State) -> Response[bytes]:
-    """Save a question with what its answer is now, as a new version of its name. The answer is asked here, or is that of a job.
+    """Save a question with what its answer is now, as a new version of its name. The answer is asked here, or is that
+    of a job.
 
     Saving waits for nobody's questions: where all processes that answer are busy, the figures of the answer follow.
     """
@@ -231,7 +235,11 @@ def _is_name(store: "Store", name: str) -> bool:
 async def _nowhere(name: str, store: "Store | None", version: int | None = None) -> Refusal:
     """Of a name that is not saved, with the nearest that is; or of a version that there is not."""
     if version is not None and store and await asyncio.to_thread(_is_name, store, name):
-        return Refusal(404, "NotFound", f"{shown(name)} has no version {version}: GET /v1/saved/NAME/history lists those that there are.")  # fmt: skip
+        return Refusal(
+            404,
+            "NotFound",
+            f"{shown(name)} has no version {version}: GET /v1/saved/NAME/history lists those that there are.",
+        )
     near = await asyncio.to_thread(lambda: nearest(name, store.names())) if store else []
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return Refusal(404, "NotFound", f"no plan is saved as {shown(name)}.{hint}")

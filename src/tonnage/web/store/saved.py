@@ -34,8 +34,9 @@ class Store:
         self.base.close()
 
     def save(self, name: str, verb: str, question: str, digest: Digest, expected: int | None = None) -> SavedPlan:
-        """A new version. `expected`: the latest version that who saves has seen, None or 0 for a new name. ConflictError where it is another;
-        InvalidInput where all versions together would be too large."""
+        """A new version. `expected`: the latest version that who saves has seen, None or 0 for a new name.
+        ConflictError where it is another; InvalidInput where all versions together would be too large.
+        """
         check_name(name)
         size = stored_bytes(question, digest.command)
         try:
@@ -116,11 +117,15 @@ class Store:
             return names, connection.execute(select(func.count()).select_from(VERSIONS)).scalar_one()
 
     def _check_room(self, connection: Connection, size: int) -> None:
-        """InvalidInput where a version of this size has no room. In PostgreSQL several who save at the same moment may each take what is left."""
+        """InvalidInput where a version of this size has no room. In PostgreSQL several who save at the same moment
+        may each take what is left.
+        """
         held = int(connection.execute(select(func.coalesce(func.sum(PLANS.c.bytes), 0))).scalar_one())
         if held + size > self.most_bytes:
             raise InvalidInput(
-                f"saved plans take {held / 1e6:,.2f} of {self.most_bytes / 1e6:,.2f} MB, and this one needs {size / 1e6:,.2f}: delete some, with their history, or have the server started with a larger --store-limit."
+                f"saved plans take {held / 1e6:,.2f} of {self.most_bytes / 1e6:,.2f} MB, and this one needs "
+                f"{size / 1e6:,.2f}: delete some, with their history, or have the server started with a "
+                "larger --store-limit."
             )
 
     def _summaries(self, where: Any, limit: int, order: Any) -> list[SavedSummary]:
@@ -131,7 +136,15 @@ class Store:
             return [SavedSummary(**_shown(row)) for row in connection.execute(query)]
 
     def _whole(self, where: Any) -> SavedPlan | None:
-        query = select(PLANS.c.name, VERSIONS.c.version, PLANS.c.deleted, VERSIONS.c.answered, *_listed(), VERSIONS.c.command, QUESTIONS.c.question)  # fmt: skip
+        query = select(
+            PLANS.c.name,
+            VERSIONS.c.version,
+            PLANS.c.deleted,
+            VERSIONS.c.answered,
+            *_listed(),
+            VERSIONS.c.command,
+            QUESTIONS.c.question,
+        )
         query = query.join(VERSIONS, VERSIONS.c.plan == PLANS.c.id).join(
             QUESTIONS, QUESTIONS.c.version == VERSIONS.c.id
         )
@@ -151,7 +164,9 @@ def _shown(row: Any) -> dict[str, Any]:
 
 
 def _columns(values: dict[str, Any]) -> dict[str, Any]:
-    """Fields as columns. An answer that is not there yet is "not known" to a tonnage that does not look at `answered`."""
+    """Fields as columns. An answer that is not there yet is "not known" to a tonnage that does not look at
+    `answered`.
+    """
     if values["status"] is not None:
         return values | {"answered": True}
     return values | {"answered": False, "status": NOT_KNOWN, "answer": ""}

@@ -1,4 +1,6 @@
-"""The tables of saved plans. A change of them is a new VERSION, with a step in migrations.py that brings older tables to it."""
+"""The tables of saved plans. A change of them is a new VERSION, with a step in migrations.py that brings older
+tables to it.
+"""
 
 from sqlalchemy import (
     BigInteger,
@@ -26,19 +28,23 @@ TABLES = MetaData()
 # One row: the version of these tables.
 SCHEMA = Table("tonnage_schema", TABLES, Column("version", Integer, nullable=False))
 
-# A name: its latest version, whether it was deleted, and how many bytes all its versions count against the limit. Versions of a deleted name stay.
+# A name: its latest version, whether it was deleted, and how many bytes all its versions count against the limit.
+# Versions of a deleted name stay.
 PLANS = Table(
-    "tonnage_plans", TABLES,
+    "tonnage_plans",
+    TABLES,
     Column("id", Integer, primary_key=True),
     Column("name", String(NAME_LENGTH), nullable=False, unique=True),
     Column("version", Integer, nullable=False),
     Column("deleted", Boolean, nullable=False, server_default=false()),
     Column("bytes", BigInteger, nullable=False, server_default=text("0")),
-)  # fmt: skip
+)
 
-# A version: what it is about, and of its answer what shows how it changes. Rows are added; the figures of an answer are filled in once.
+# A version: what it is about, and of its answer what shows how it changes. Rows are added; the figures of an answer are
+# filled in once.
 VERSIONS = Table(
-    "tonnage_plan_versions", TABLES,
+    "tonnage_plan_versions",
+    TABLES,
     Column("id", Integer, primary_key=True),
     Column("plan", Integer, ForeignKey(PLANS.c.id, ondelete="CASCADE"), nullable=False),
     Column("version", Integer, nullable=False),
@@ -58,14 +64,27 @@ VERSIONS = Table(
     Column("machine", String(SUBJECT_LENGTH)),
     Column("method", String(SUBJECT_LENGTH)),
     Index("tonnage_plan_versions_once", "plan", "version", unique=True),
-)  # fmt: skip
+)
 
 # The question of a version, as JSON. It may hold a whole config.json: lists do not read it.
 QUESTIONS = Table(
-    "tonnage_plan_questions", TABLES,
+    "tonnage_plan_questions",
+    TABLES,
     Column("version", Integer, ForeignKey(VERSIONS.c.id, ondelete="CASCADE"), primary_key=True, autoincrement=False),
     Column("question", Text, nullable=False),
-)  # fmt: skip
+)
 SUMMARY = (
-    "saved", "tonnage", "verb", "model", "machine", "method", "status", "answer", "needed_bytes", "usable_bytes", "usd", "usd_of", "bytes",
-)  # fmt: skip
+    "saved",
+    "tonnage",
+    "verb",
+    "model",
+    "machine",
+    "method",
+    "status",
+    "answer",
+    "needed_bytes",
+    "usable_bytes",
+    "usd",
+    "usd_of",
+    "bytes",
+)

@@ -23,19 +23,33 @@ async def read(request: Request[Any, Any, Any], limits: Limits) -> bytes:
     kind, _, parameters = request.headers.get("content-type", "").partition(";")
     charset = parameters.strip().lower().removeprefix("charset=").strip('"')
     if kind.strip().lower() != "application/json" or charset not in ("", "utf-8"):
-        raise Refusal(415, "NotJSON", f"a question is sent as Content-Type: application/json, in UTF-8. Got {shown(kind + (parameters and ';' + parameters))}.")  # fmt: skip
+        raise Refusal(
+            415,
+            "NotJSON",
+            (
+                "a question is sent as Content-Type: application/json, in UTF-8. Got "
+                f"{shown(kind + (parameters and ';' + parameters))}."
+            ),
+        )
     body = bytearray()
     try:
         async with asyncio.timeout(limits.body_seconds):
             async for piece in _pieces(request, limits):
                 body += piece
     except TimeoutError:
-        raise Refusal(408, "TooSlow", f"the question did not come within {limits.body_seconds:g} seconds.", {"Connection": "close"}) from None  # fmt: skip
+        raise Refusal(
+            408,
+            "TooSlow",
+            f"the question did not come within {limits.body_seconds:g} seconds.",
+            {"Connection": "close"},
+        ) from None
     return bytes(body)
 
 
 async def _pieces(request: Request[Any, Any, Any], limits: Limits) -> AsyncIterator[bytes]:
-    """Of a body that is not too large; Refusal as soon as it is known that it is. The connection drops the rest (protocol.py)."""
+    """Of a body that is not too large; Refusal as soon as it is known that it is. The connection drops the rest
+    (protocol.py).
+    """
     said = request.headers.get("content-length", "")
     if said.isdecimal() and (len(said) > 12 or int(said) > limits.body_bytes):
         raise _too_large(limits)
@@ -79,7 +93,9 @@ def question_of(body: bytes) -> dict[str, Any]:
 
 
 def _check_strictly(body: bytes) -> None:
-    """UTF-8, no NaN, no half of a surrogate pair, and no number of a size that nothing has: the field of that is named."""
+    """UTF-8, no NaN, no half of a surrogate pair, and no number of a size that nothing has: the field of that is
+    named.
+    """
     try:
         msgspec.json.decode(body)
     except msgspec.MsgspecError as error:

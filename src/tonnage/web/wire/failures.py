@@ -53,7 +53,9 @@ def nowhere(request: Asking) -> str:
 
 def failed(_: Asking, error: Exception) -> Response[bytes]:
     _log.error("a request failed", exc_info=error)
-    return Response(error_body("Internal", "the server failed; its log says why."), status_code=500, media_type=MediaType.JSON)  # fmt: skip
+    return Response(
+        error_body("Internal", "the server failed; its log says why."), status_code=500, media_type=MediaType.JSON
+    )
 
 
 HANDLERS = {Refusal: refused, **STORE, TonnageError: wrong, HTTPException: http, Exception: failed}

@@ -1,8 +1,8 @@
 """Around every request: who may ask, what every answer says to a browser, and the count of what was asked.
 
-A browser can be made to send requests by any page that its user has open. A page of another site is told apart by `Origin` and
-`Sec-Fetch-Site`, a name that points at this machine only for a moment (DNS rebinding) by `Host`; a body is only read as JSON, which other
-sites may not send without asking first.
+A browser can be made to send requests by any page that its user has open. A page of another site is told apart by
+`Origin` and `Sec-Fetch-Site`, a name that points at this machine only for a moment (DNS rebinding) by `Host`; a body is
+only read as JSON, which other sites may not send without asking first.
 """
 
 from collections.abc import Mapping
@@ -18,14 +18,19 @@ from tonnage.web.metrics import Metrics
 from tonnage.web.settings import Settings
 
 ONLY_SELF = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; "
     "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 AS_HEAD = "tonnage_head"  # in the scope of a request that came as HEAD
 HEADERS = [
-    (b"content-security-policy", ONLY_SELF.encode()), (b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-opener-policy", b"same-origin"), (b"cross-origin-resource-policy", b"same-origin"), (b"x-frame-options", b"DENY"),
-]  # fmt: skip
+    (b"content-security-policy", ONLY_SELF.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"x-frame-options", b"DENY"),
+]
 
 
 class Guard:
@@ -41,7 +46,8 @@ class Guard:
             return await self._app(scope, receive, send)
         start, code = perf_counter(), 500
         is_head = scope.get("method") == "HEAD"
-        # Answered as GET is, and sent without the body. The server's own scope stays: by that it knows that none follows.
+        # Answered as GET is, and sent without the body. The server's own scope stays: by that it knows that none
+        # follows.
         asked: Any = {**scope, "method": "GET", AS_HEAD: True} if is_head else scope
 
         async def sent(message: Message) -> None:

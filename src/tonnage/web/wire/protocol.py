@@ -1,9 +1,12 @@
-"""uvicorn's HTTP, with an end to clients that are slow on purpose: headers have a size and a time, and so has an answer that nobody takes.
+"""uvicorn's HTTP, with an end to clients that are slow on purpose: headers have a size and a time, and so has an answer
+that nobody takes.
 
-When all places for connections are taken, a new connection gets the place of the one that has owed the server something for longest: headers, a
-body, or the next request. So clients that open connections and send nothing keep nobody from being answered.
+When all places for connections are taken, a new connection gets the place of the one that has owed the server something
+for longest: headers, a body, or the next request. So clients that open connections and send nothing keep nobody from
+being answered.
 
-A server that ends does not wait for long answers, nor for who follows a job: what is not answered in a moment is left, and whoever asked asks again.
+A server that ends does not wait for long answers, nor for who follows a job: what is not answered in a moment is left,
+and whoever asked asks again.
 """
 
 import asyncio
@@ -19,8 +22,10 @@ from tonnage.web.wire.guard import HEADERS
 MOST_HEADER_BYTES = 32_768  # of the path and all headers of a request, and of what is neither headers nor body
 PIECE = 4096  # bytes that are read before what came is measured
 LAST_MOMENT = 0.5  # seconds that an answer may still take when the server ends
-# The rest of a refused request is read and dropped: a client that sends all of it before it reads the answer would hear of a broken connection
-# instead (RFC 9112, 9.6). Headers have a bound of bytes, a body one of time (`body_seconds`), and both end when nothing comes for a while.
+# The rest of a refused request is read and dropped: a client that sends all of it before it reads the answer would hear
+# of a broken connection
+# instead (RFC 9112, 9.6). Headers have a bound of bytes, a body one of time (`body_seconds`), and both end when nothing
+# comes for a while.
 DROPPED_HEADER_BYTES, SILENT_SECONDS = 1_000_000, 2.0
 
 
@@ -120,7 +125,9 @@ class Protocol(HttpToolsProtocol):
         super().on_body(body)
 
     def send_400_response(self, msg: str) -> None:
-        """What uvicorn calls where it does not understand a request, and we where it is too long: the error, and the end of the connection."""
+        """What uvicorn calls where it does not understand a request, and we where it is too long: the error, and the
+        end of the connection.
+        """
         cycle, self._is_told = self.cycle, True
         self._stop("_headers_end")
         is_open = cycle is not None and not cycle.response_complete
@@ -137,7 +144,9 @@ class Protocol(HttpToolsProtocol):
         self._drop_rest(DROPPED_HEADER_BYTES, SILENT_SECONDS)
 
     def _drop_rest(self, most: int | None, seconds: float) -> None:
-        """Say that nothing more is sent, and drop what still comes until its sender has read that and ends the connection, or until a bound."""
+        """Say that nothing more is sent, and drop what still comes until its sender has read that and ends the
+        connection, or until a bound.
+        """
         self._is_told, self._dropped_most = True, most
         self._wait()
         self.flow.resume_reading()
@@ -198,11 +207,20 @@ class Protocol(HttpToolsProtocol):
     def _refusal(self) -> bytes:
         """Of a request that is too long, or is no HTTP."""
         if self._header_bytes > MOST_HEADER_BYTES or self._came > MOST_HEADER_BYTES:
-            code, kind, why = 431, "TooLarge", f"the path and the headers of a request have at most {MOST_HEADER_BYTES:,} bytes."  # fmt: skip
+            code, kind, why = (
+                431,
+                "TooLarge",
+                f"the path and the headers of a request have at most {MOST_HEADER_BYTES:,} bytes.",
+            )
         else:
             code, kind, why = 400, "NotUnderstood", "this is no request of HTTP/1.1."
         body = error_body(kind, why)
-        said = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), (b"connection", b"close"), *HEADERS]  # fmt: skip
+        said = [
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(body)),
+            (b"connection", b"close"),
+            *HEADERS,
+        ]
         return b"".join([STATUS_LINE[code], *(b"%s: %s\r\n" % each for each in said), b"\r\n", body])
 
     def _await_headers(self) -> None:
@@ -223,8 +241,9 @@ class Protocol(HttpToolsProtocol):
 
 
 class _Tasks:
-    """The tasks of one connection within those of all, whose number uvicorn bounds. Those of a connection that was given up end a moment
-    after it, and hold no place until then."""
+    """The tasks of one connection within those of all, whose number uvicorn bounds. Those of a connection that was
+    given up end a moment after it, and hold no place until then.
+    """
 
     def __init__(self, shared: "set[asyncio.Task[None]]"):
         self._shared = shared

@@ -1,4 +1,6 @@
-"""The query of a path: parameters that a route does not have are refused, as fields of a question are: `?histroy=true` would delete half of what is meant."""
+"""The query of a path: parameters that a route does not have are refused, as fields of a question are:
+`?histroy=true` would delete half of what is meant.
+"""
 
 from typing import Any
 

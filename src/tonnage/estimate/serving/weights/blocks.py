@@ -1,7 +1,8 @@
-"""Weights that are quantised in blocks of rows and columns (FP8 of DeepSeek-V3 and others): which tensor sizes engines cut them into.
+"""Weights that are quantised in blocks of rows and columns (FP8 of DeepSeek-V3 and others): which tensor sizes engines
+cut them into.
 
-vLLM and SGLang refuse to load a rank's part of a matrix whose cut side is no multiple of the block: an expert of 1,536 on 8 ranks is 192 wide, and a
-block is 128. Expert parallelism keeps experts whole.
+vLLM and SGLang refuse to load a rank's part of a matrix whose cut side is no multiple of the block: an expert of 1,536
+on 8 ranks is 192 wide, and a block is 128. Expert parallelism keeps experts whole.
 """
 
 from collections.abc import Iterator
@@ -18,7 +19,9 @@ from tonnage.runtimes import ServingRuntime
 def check_blocks(
     model: Model, weights: str | None, engine: ServingRuntime, t: int, e: int, groups: int, among: list[int]
 ) -> None:
-    """InvalidPlan where a rank's part of a matrix is cut through a block. `t`, `e`: tensor and expert ranks; `among`: sizes that there is room for."""
+    """InvalidPlan where a rank's part of a matrix is cut through a block. `t`, `e`: tensor and expert ranks;
+    `among`: sizes that there is room for.
+    """
     wrong = None if not engine.blocks_rule else _misfit(model, weights, t, e, groups)
     if wrong is None:
         return
@@ -29,7 +32,8 @@ def check_blocks(
     if what == "expert" and _misfit(model, weights, t, whole, groups) is None:
         nearest += f", or expert_parallel_size {whole}"
     raise InvalidPlan(
-        f"tensor_parallel_size: {engine.version} cuts the {width:,} columns of an {what} of {model.name} into {part:g} a rank, "
+        f"tensor_parallel_size: {engine.version} cuts the {width:,} columns of an {what} of {model.name} "
+        f"into {part:g} a rank, "
         f"which is no multiple of its blocks of {block}. Got {t}. Nearest: {nearest}. ({engine.blocks_rule}.)"
     )
 

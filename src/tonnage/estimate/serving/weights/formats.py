@@ -1,5 +1,7 @@
-"""Which formats of weights and of the cache a suggestion may name: formats that the engine loads on the accelerator, that a checkpoint can be had in, and that
-are narrower than what the model is stored in. Checks of what a user asks for are in _engine_checks; both use its `loads`."""
+"""Which formats of weights and of the cache a suggestion may name: formats that the engine loads on the accelerator,
+that a checkpoint can be had in, and that are narrower than what the model is stored in. Checks of what a user asks
+for are in _engine_checks; both use its `loads`.
+"""
 
 from tonnage.architectures import Model
 from tonnage.estimate.serving.engine_checks import check_format, is_gguf
@@ -9,7 +11,9 @@ from tonnage.numerics.precisions import PRECISIONS
 from tonnage.runtimes import ServingRuntime
 from tonnage.spec import Accelerator
 
-FOUR_BITS = 4.5  # and less: quantisers take checkpoints of 16 and 8 bits, and nobody publishes AWQ or GGUF Q4 of an MXFP4 or INT4 checkpoint
+# and less: quantisers take checkpoints of 16 and 8 bits, and nobody publishes AWQ or GGUF Q4 of an MXFP4 or INT4
+# checkpoint
+FOUR_BITS = 4.5
 WORTH = 0.95  # of the bytes: what saves less is no suggestion
 
 
@@ -42,7 +46,9 @@ def _narrowest(model: Model, given: str | None) -> float:
 
 
 def _is_had(model: Model, name: str, engine: ServingRuntime, accelerator: Accelerator) -> bool:
-    """Whether the engine loads it there. GGUF files are llama.cpp's: others read them as an experiment, of few families."""
+    """Whether the engine loads it there. GGUF files are llama.cpp's: others read them as an experiment, of few
+    families.
+    """
     if is_gguf(model, name) and not engine.gguf:
         return False
     try:

@@ -12,7 +12,9 @@ LAYERED = (*VALUES, "ffn_down", "ffn_up")  # roles whose type the rules choose b
 
 
 def gguf_storage(model: Model, kind: FileType, plain: Precision, source: str, imatrix: bool = False) -> Storage:
-    """A file of this type, and the towers beside it, which llama.cpp keeps in a file of their own and in 16 bits, `plain`."""
+    """A file of this type, and the towers beside it, which llama.cpp keeps in a file of their own and in 16 bits,
+    `plain`.
+    """
     before = _values_before(model)
     shape = _shape(model, before[-1], imatrix)
     known: dict[
@@ -50,4 +52,11 @@ def _shape(model: Model, num_values: int, imatrix: bool) -> Shape:
     attention = next((op for op in ops if isinstance(op, Attention)), None)
     experts = next((op.num_experts for op in ops if isinstance(op, MoE)), 0)
     groups = attention.heads // attention.kv_heads if attention else 1
-    return Shape(num_layers=model.num_layers, num_values=num_values, groups=groups, num_experts=experts, tied=model.tied, imatrix=imatrix)  # fmt: skip
+    return Shape(
+        num_layers=model.num_layers,
+        num_values=num_values,
+        groups=groups,
+        num_experts=experts,
+        tied=model.tied,
+        imatrix=imatrix,
+    )

@@ -1,4 +1,6 @@
-"""Weights of one rank of an engine as they lie in memory: as stored, what the allocator rounds up, and tables of positions."""
+"""Weights of one rank of an engine as they lie in memory: as stored, what the allocator rounds up, and tables of
+positions.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -51,9 +53,15 @@ def beside_weights(model: Model, engine: ServingRuntime, stage: Stage, stored: S
         )
     if engine.rotary_tables:
         made += [
-            Term.of("cosines and sines of positions", g.rotary_table_bytes, s=positions, x=numbers, w=4 if model.dtype == "float32" else 2)
+            Term.of(
+                "cosines and sines of positions",
+                g.rotary_table_bytes,
+                s=positions,
+                x=numbers,
+                w=4 if model.dtype == "float32" else 2,
+            )
             for positions, numbers in rotary_tables(model)
-        ]  # fmt: skip
+        ]
     return made
 
 
@@ -68,8 +76,9 @@ BESIDE = (
 
 
 def as_stored(weights: Term) -> Term:
-    """The weights of a rank without what holding them takes beyond their bytes: what is read to load them, also of those that stay in host
-    memory."""
+    """The weights of a rank without what holding them takes beyond their bytes: what is read to load them, also of
+    those that stay in host memory.
+    """
     whole = next((term for term in weights.children if term.name == ALL_WEIGHTS), weights)
     more = sum(term.value for _, term in whole.walk() if term.name in BESIDE)
     return Term.of("weights as stored", g.read_bytes, M=whole.value, U=more) if is_any(more > 0) else whole
@@ -90,7 +99,9 @@ def _absorbed(stage: Stage, stored: Storage, engine: ServingRuntime, shares: Sha
 
 
 def _slack(weights: Iterable[Weight], stored: Storage, place: Place, engine: ServingRuntime, shares: Shares) -> Term:
-    """What each tensor of an op or a layer gets beyond its bytes; projections of one input are one tensor where the engine fuses them."""
+    """What each tensor of an op or a layer gets beyond its bytes; projections of one input are one tensor where the
+    engine fuses them.
+    """
     sizes: dict[str, Any] = {}
     for weight in weights:
         if not weight.num_parameters:  # the rows of no idle experts
@@ -121,7 +132,9 @@ def _fused(name: str, engine: ServingRuntime) -> str:
 
 
 def rotary_tables(model: Model) -> list[tuple[int, int]]:
-    """(positions, numbers each) of every table: one for each kind of rotation. Positions are those up to which it is scaled."""
+    """(positions, numbers each) of every table: one for each kind of rotation. Positions are those up to which it is
+    scaled.
+    """
     text = model.config.get("text_config")
     config: Mapping[str, Any] = text if isinstance(text, Mapping) else model.config
     longest = config.get("max_position_embeddings")

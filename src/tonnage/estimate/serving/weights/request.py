@@ -15,10 +15,18 @@ AMBIGUOUS = {
     **dict.fromkeys(("5bit", "q5", "int5", "5"), "Q5_0, Q5_K_M"),
     **dict.fromkeys(("6bit", "q6", "int6", "fp6", "6"), "Q6_K, mxfp6"),
     **dict.fromkeys(("2bit", "q2", "int2", "2"), "Q2_K, IQ2_M, gptq-2bit-128g"),
-    "16bit": "bf16, fp16", "32bit": "fp32", "k_quants": "Q4_K_M, Q5_K_M, Q6_K", "gguf": "Q4_K_M, Q8_0", "w4a8": "int4, mxfp4",
-    "bnb": "nf4, bnb-int8", "bitsandbytes": "nf4, bnb-int8", "compressed_tensors": "fp8, int8, int4", "quantized": "fp8, awq, Q4_K_M",
-    "modelopt": "fp8, nvfp4", "auto_round": "gptq, awq",
-}  # fmt: skip
+    "16bit": "bf16, fp16",
+    "32bit": "fp32",
+    "k_quants": "Q4_K_M, Q5_K_M, Q6_K",
+    "gguf": "Q4_K_M, Q8_0",
+    "w4a8": "int4, mxfp4",
+    "bnb": "nf4, bnb-int8",
+    "bitsandbytes": "nf4, bnb-int8",
+    "compressed_tensors": "fp8, int8, int4",
+    "quantized": "fp8, awq, Q4_K_M",
+    "modelopt": "fp8, nvfp4",
+    "auto_round": "gptq, awq",
+}
 _FLOATS = ("fp32", "fp16", "bf16", "f32", "f16", "mxfp4")  # also file types, and meant as precisions
 # A method's name means that method's checkpoint as it is, whatever its group size.
 _METHODS = ("fp8", "gptq", "awq", "int4", "int8", "w4a16", "w8a8", "nf4", "fp4", "nvfp4", "mxfp4", "mxfp8")

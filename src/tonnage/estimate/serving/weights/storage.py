@@ -43,7 +43,9 @@ def is_gguf_type(stored: Storage) -> bool:
 
 
 def loaded_storage(model: Model, plan: ServingPlan) -> Storage:
-    """How the engine holds the weights: as they are stored, or in the model's own type where it dequantises GGUF files when it loads them."""
+    """How the engine holds the weights: as they are stored, or in the model's own type where it dequantises GGUF
+    files when it loads them.
+    """
     stored = storage(model, plan.weights)
     if not is_gguf_type(stored) or not serving_runtime(plan.engine, plan.engine_version).dequantizes_gguf:
         return stored
@@ -60,15 +62,18 @@ def _placed(model: Model, made: Storage) -> Storage:
 
 
 def stored_bytes(model: Model, requested: str | None = None, drafts: bool = True, towers: bool = True) -> float:
-    """Bytes of all weights. `drafts`: with the multi-token-prediction layers, which a checkpoint holds and a server need
-    not load; `towers`: with vision and audio."""
+    """Bytes of all weights. `drafts`: with the multi-token-prediction layers, which a checkpoint holds and a server
+    need not load; `towers`: with vision and audio.
+    """
     left = (() if drafts else ("draft",)) + (() if towers else ("vision", "audio"))
     stored = storage(model, requested)
     return sum(branch_bytes(model, stored, branch) for branch in model.branches if branch.kind not in left)
 
 
 def gguf_bytes(model: Model, file_type: FileType, imatrix: bool) -> float:
-    """Bytes of a GGUF file's tensors: without towers and drafts. Its metadata (the vocabulary, a few MB) come on top."""
+    """Bytes of a GGUF file's tensors: without towers and drafts. Its metadata (the vocabulary, a few MB) come on
+    top.
+    """
     stored = _placed(model, gguf_storage(model, file_type, _own(model), GGUF, imatrix))
     return sum(branch_bytes(model, stored, b) for b in model.branches if b.kind not in ("draft", "vision", "audio"))
 
@@ -227,12 +232,25 @@ def _from_layout(model: Model, found: Layout, source: str = "the checkpoint's qu
 # Matrices that no quantiser touches though no config says so: DeepSeek-V3.2's indexer and DeepSeek-V4's compressors
 # (transformers 5.23, _keep_in_fp32_modules of models/deepseek_v32 and deepseek_v4: "ship in BF16"); Kimi K3's
 # projections around its experts, which the Hub counts as BF16.
-_NEVER = ("indexer.weights_proj.weight", "compressor.wkv.weight", "compressor.wgate.weight",
-          "routed_expert_down_proj.weight", "routed_expert_up_proj.weight")  # fmt: skip
+_NEVER = (
+    "indexer.weights_proj.weight",
+    "compressor.wkv.weight",
+    "compressor.wgate.weight",
+    "routed_expert_down_proj.weight",
+    "routed_expert_up_proj.weight",
+)
 # What is fp32 beside BF16: routers' corrections (the Hub's count of DeepSeek-V3, transformers), Kimi K3's convolutions,
 # decays and norms (the Hub's count), DeepSeek-V4's mixers of residual streams (its inference/model.py).
-_FP32 = ("e_score_correction_bias", "_conv1d.weight", "self_attn.dt_bias", "self_attn.A_log", "self_attn.o_norm.weight",
-         "hc_attn_fn", "hc_ffn_fn", "hc_head_fn")  # fmt: skip
+_FP32 = (
+    "e_score_correction_bias",
+    "_conv1d.weight",
+    "self_attn.dt_bias",
+    "self_attn.A_log",
+    "self_attn.o_norm.weight",
+    "hc_attn_fn",
+    "hc_ffn_fn",
+    "hc_head_fn",
+)
 _NOT_LINEAR = ("patch_embed", "conv", "embedding", "in_proj_weight", "input_projection")  # of towers
 
 
@@ -265,7 +283,9 @@ def modules_of(weight: Weight, place: Place, layers: int) -> tuple[Module, ...]:
 
 @lru_cache(maxsize=256)
 def block_sizes(model: Model, requested: str | None) -> Mapping[str, int]:
-    """Weights of the language model's layers that share a scale by blocks of rows and columns: name -> rows of a block."""
+    """Weights of the language model's layers that share a scale by blocks of rows and columns: name -> rows of a
+    block.
+    """
     if requested:
         chosen = asked_for(requested)
         if isinstance(chosen, FileType):

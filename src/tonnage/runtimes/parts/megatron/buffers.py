@@ -1,4 +1,5 @@
-"""Memory of Megatron-core and Transformer Engine that no tensor of the model is: workspaces, dummy gradients, tables, gathered input.
+"""Memory of Megatron-core and Transformer Engine that no tensor of the model is: workspaces, dummy gradients, tables,
+gathered input.
 
 Bytes of one rank. `capability`: the accelerator's compute capability as 90 for 9.0.
 """
@@ -17,7 +18,8 @@ DUMMY = 2  # bytes of a dummy gradient's number
 def padded_vocabulary(
     vocab_size: int, tensor_parallel_size: int, multiple: int = 128, null_tokenizer: bool = False
 ) -> int:
-    """Rows of the table: a multiple of --make-vocab-size-divisible-by times the tensor ranks. NullTokenizer has one token more.
+    """Rows of the table: a multiple of --make-vocab-size-divisible-by times the tensor ranks. NullTokenizer has one
+    token more.
 
     Source: Megatron-LM, megatron/training/tokenizer, _vocab_size_with_padding.
     """
@@ -25,11 +27,14 @@ def padded_vocabulary(
     return -(-(vocab_size + null_tokenizer) // step) * step
 
 
-def dummy_weight_gradients(shapes: Iterable[Shape], setting: MegatronSetting, tensor_parallel_size: int, expert_tensor_parallel_size: int = 1) -> float:  # fmt: skip
-    """With fused accumulation every weight's gradient is there already; autograd is given a buffer, one for each distinct shape.
+def dummy_weight_gradients(
+    shapes: Iterable[Shape], setting: MegatronSetting, tensor_parallel_size: int, expert_tensor_parallel_size: int = 1
+) -> float:
+    """With fused accumulation every weight's gradient is there already; autograd is given a buffer, one for each
+    distinct shape.
 
-    Before engine 2.4 a buffer came and went with each product: the largest is given then. `shapes`: those of all layers of the
-    rank (MegatronCode.shapes) and, on the last stage, of the output layer (`ends.output_shape`).
+    Before engine 2.4 a buffer came and went with each product: the largest is given then. `shapes`: those of all layers
+    of the rank (MegatronCode.shapes) and, on the last stage, of the output layer (`ends.output_shape`).
     Source: Transformer Engine, module/base.py, get_dummy_wgrad; module/grouped_linear.py.
     """
     if not setting.gradient_accumulation_fusion:
@@ -77,15 +82,19 @@ def multiplies_in_torch(setting: MegatronSetting, is_last: bool, has_experts: bo
 
 
 def global_memory(setting: MegatronSetting, tokens: float, hidden: int, is_last: bool) -> float:
-    """The output layer's gathered input (utils.py, GlobalMemoryBuffer "mpu"); layers of Transformer Engine gather elsewhere."""
+    """The output layer's gathered input (utils.py, GlobalMemoryBuffer "mpu"); layers of Transformer Engine gather
+    elsewhere.
+    """
     return tokens * hidden * setting.types.compute if is_last and setting.sequence_parallel else 0
 
 
 def rotary_tables(setting: MegatronSetting, tokens: float, rotary: float, latent_layers: int) -> float:
     """Angles in fp32, once a model; with latent attention every layer has its own, with 16-bit cosines and sines.
 
-    `tokens`: positions of the rank; `rotary`: turned numbers of a head; `latent_layers`: how many layers of the rank have it.
-    Source: Megatron-core, models/common/embeddings/{rotary_pos_embedding,yarn_rotary_pos_embedding}.py (lru_cache of forward).
+    `tokens`: positions of the rank; `rotary`: turned numbers of a head; `latent_layers`: how many layers of the rank
+    have it.
+    Source: Megatron-core, models/common/embeddings/{rotary_pos_embedding,yarn_rotary_pos_embedding}.py (lru_cache of
+    forward).
     """
     if latent_layers:
         return tokens * rotary * latent_layers * (8 if setting.rope_fusion else 12)

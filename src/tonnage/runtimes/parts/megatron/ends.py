@@ -1,7 +1,9 @@
-"""What is before and after the layers in Megatron-core: the embedding's backward, final norm, output layer, cross entropy.
+"""What is before and after the layers in Megatron-core: the embedding's backward, final norm, output layer, cross
+entropy.
 
-Sources: Megatron-core, megatron/core/tensor_parallel/{layers,cross_entropy}.py, megatron/core/fusions/fused_cross_entropy.py;
-Transformer Engine, transformer_engine/pytorch/cross_entropy.py and common/triton/cross_entropy.py.
+Sources: Megatron-core, megatron/core/tensor_parallel/{layers,cross_entropy}.py,
+megatron/core/fusions/fused_cross_entropy.py; Transformer Engine, transformer_engine/pytorch/cross_entropy.py and
+common/triton/cross_entropy.py.
 """
 
 from collections.abc import Sequence
@@ -18,8 +20,9 @@ VOCABULARY = Extent("parameter", "vocab")
 
 
 def loss_layer(after: Sequence[Op], setting: MegatronSetting, hidden: int, padded: int, predictions: int = 0) -> Layer:
-    """The final norm, the output layer and the loss; `padded`: the vocabulary as it is stored; `predictions`: losses of tokens
-    further ahead, which are made before the main one and hang on its hidden states."""
+    """The final norm, the output layer and the loss; `padded`: the vocabulary as it is stored; `predictions`: losses
+    of tokens further ahead, which are made before the main one and hang on its hidden states.
+    """
     code = MegatronLayers(setting)
 
     def run(x: Tensor) -> Tensor:
@@ -35,7 +38,8 @@ def loss_layer(after: Sequence[Op], setting: MegatronSetting, hidden: int, padde
 
 
 def losses(code: MegatronLayers, op: Head, x: Tensor, padded: int, predictions: int) -> Tensor:
-    """Hidden states of all depths are joined and taken apart again; each loss waits on the main hidden states for their gradient.
+    """Hidden states of all depths are joined and taken apart again; each loss waits on the main hidden states for their
+    gradient.
 
     Source: multi_token_prediction.py, MultiTokenPredictionBlock.forward, process_mtp_loss, MTPLossAutoScaler.
     """
@@ -67,7 +71,9 @@ def output_shape(hidden: int, padded: int) -> Shape:
 
 
 def output_layer(code: MegatronLayers, op: Head, x: Tensor, padded: int) -> Tensor:
-    """Megatron's own linear: what it gathers lies in the global memory buffer (`buffers.global_memory`), in both directions."""
+    """Megatron's own linear: what it gathers lies in the global memory buffer (`buffers.global_memory`), in both
+    directions.
+    """
     with code.inside("output_layer"):
         logits = code.new(padded, x.width, TENSOR)
         held = [Held(op.width * padded, "vocab")] if op.tied else op.held(op.name)
@@ -87,8 +93,9 @@ def output_layer(code: MegatronLayers, op: Head, x: Tensor, padded: int) -> Tens
 
 
 def cross_entropy(code: MegatronLayers, logits: Tensor) -> Tensor:
-    """Transformer Engine writes the gradient over the logits in forward; else an fp32 softmax is kept beside them, and becomes the
-    gradient in place."""
+    """Transformer Engine writes the gradient over the logits in forward; else an fp32 softmax is kept beside them,
+    and becomes the gradient in place.
+    """
     losses = code.new(1, 4)
     with code.inside("cross_entropy"):
         if code.setting.cross_entropy == "te":
@@ -103,7 +110,9 @@ def cross_entropy(code: MegatronLayers, logits: Tensor) -> Tensor:
 
 
 def embedding_backward(hidden: int, padded: int, setting: MegatronSetting) -> Moment:
-    """The end of backward on the first stage: a gradient of the whole table, before it is added, and that of the embedded tokens."""
+    """The end of backward on the first stage: a gradient of the whole table, before it is added, and that of the
+    embedded tokens.
+    """
     width = setting.types.compute
     live = {Key("temporary", VOCABULARY): padded * hidden * width, Key("temporary", TOKEN): hidden * width}
     if setting.sequence_parallel:

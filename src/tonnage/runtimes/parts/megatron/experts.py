@@ -1,8 +1,10 @@
 """A mixture of experts in Megatron-core: router, permutation, all-to-all, grouped products, and back.
 
-Local names are those of MoELayer.forward.custom_forward: what they name when the tokens come back is the peak of many runs.
-Sources: Megatron-core, megatron/core/transformer/moe/{moe_layer,router,moe_utils,token_dispatcher,experts,shared_experts}.py;
-Transformer Engine, transformer_engine/pytorch/permutation.py.
+Local names are those of MoELayer.forward.custom_forward: what they name when the tokens come back is the peak of many
+runs.
+Sources: Megatron-core,
+megatron/core/transformer/moe/{moe_layer,router,moe_utils,token_dispatcher,experts,shared_experts}.py; Transformer
+Engine, transformer_engine/pytorch/permutation.py.
 """
 
 from collections.abc import Sequence
@@ -15,7 +17,9 @@ from tonnage.tape.tape import Gradients
 INDEX = 8  # bytes of an index
 
 
-def rows_at_experts(op: MoE, tokens: float, *, capacity_factor: float | None = None, imbalance: float = 1, expert_tensor: int = 1) -> float:  # fmt: skip
+def rows_at_experts(
+    op: MoE, tokens: float, *, capacity_factor: float | None = None, imbalance: float = 1, expert_tensor: int = 1
+) -> float:
     """What one unit "row" of an extent counts: copies of tokens that arrive at the experts of a rank.
 
     `tokens`: of the rank's shard of the sequence. `capacity_factor`: every expert is given as many as it has room for
@@ -46,7 +50,8 @@ def _forward(code: MegatronCode, op: MoE, x: Tensor) -> Tensor:
     del x
     output = _computed(code, op, dispatched, chosen)
     del chosen
-    # combine(output) exchanges and unpermutes while the caller still names what it gave; from core 0.16 on only the former
+    # combine(output) exchanges and unpermutes while the caller still names what it gave; from core 0.16 on only the
+    # former
     if code.setting.has("experts' outputs are combined apart from their unpermutation"):
         combined = _exchanged(code, output)
         code.moment("combine")
@@ -138,7 +143,9 @@ def _gathered(code: MegatronCode, x: Tensor, back: bool = False) -> Tensor:
 
 
 def _sorted(code: MegatronCode, x: Tensor) -> Tensor:
-    """Chunks of ranks become chunks of experts, and back. Padded to capacity, it is a transposition, whose gradient is a view."""
+    """Chunks of ranks become chunks of experts, and back. Padded to capacity, it is a transposition, whose gradient
+    is a view.
+    """
     s = code.setting
     if not s.local_experts or (s.capacity and not s.expert_parallel and not s.expert_tensor_parallel):
         return x
@@ -185,8 +192,9 @@ def _second(code: MegatronCode, made: list[Tensor], held: Sequence[Held], width:
 
 
 def _biased(code: MegatronCode, x: Tensor, chosen: Tensor) -> Tensor:
-    """The second product leaves its bias out, which is added times what the router gave each row: separate operations, in fp32 as
-    the router's figures are (TEGroupedMLP._apply_bias)."""
+    """The second product leaves its bias out, which is added times what the router gave each row: separate
+    operations, in fp32 as the router's figures are (TEGroupedMLP._apply_bias).
+    """
     elements, width, extent = x.elements, x.width, x.extent
 
     def wide() -> Tensor:
@@ -230,8 +238,14 @@ def _shared(code: MegatronCode, op: MoE, x: Tensor) -> Tensor:
 def _shared_forward(code: MegatronCode, op: MoE, x: Tensor) -> Tensor:
     name = f"{op.name}.{op.shared_name}" if op.name else op.shared_name
     gated = op.gated if op.shared_gated is None else op.shared_gated
-    shared = MLP(name=name, hidden_size=op.hidden_size, intermediate_size=op.shared_size, gated=gated, names=op.shared_names,
-                 bias=op.shared_bias)  # fmt: skip
+    shared = MLP(
+        name=name,
+        hidden_size=op.hidden_size,
+        intermediate_size=op.shared_size,
+        gated=gated,
+        names=op.shared_names,
+        bias=op.shared_bias,
+    )
     gate, up, down = (f"{name}.{each}" for each in op.shared_names)
     held = [*shared.held(gate), *shared.held(up)] if gated else shared.held(up)
     with code.inside("shared_experts"):

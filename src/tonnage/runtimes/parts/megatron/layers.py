@@ -123,8 +123,9 @@ def _up(code: MegatronCode, op: LatentAttention, queries: Tensor, latent: Tensor
 
 
 def _latent_rotary(code: MegatronCode, op: LatentAttention, q: Tensor, both: Tensor, key: Tensor) -> list[Tensor]:
-    """Fused: queries are turned in place, keys and values are new. Else all are new, and cosines and sines in 16 bit are kept,
-    once for queries and once for the key that all heads share."""
+    """Fused: queries are turned in place, keys and values are new. Else all are new, and cosines and sines in 16 bit
+    are kept, once for queries and once for the key that all heads share.
+    """
     rope, fused = op.qk_rope_head_dim, code.setting.rope_fusion
     with code.inside("rotary"):
         keys = code.new(op.heads * (op.qk_nope_head_dim + rope), both.width, TENSOR)

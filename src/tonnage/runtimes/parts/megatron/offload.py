@@ -1,6 +1,7 @@
 """What Megatron-core can move to the host from forward to backward.
 
-Source: Megatron-core 0.16 and newer, megatron/core/pipeline_parallel/fine_grained_activation_offload.py (--offload-modules).
+Source: Megatron-core 0.16 and newer, megatron/core/pipeline_parallel/fine_grained_activation_offload.py
+(--offload-modules).
 """
 
 from tonnage.architectures import Block

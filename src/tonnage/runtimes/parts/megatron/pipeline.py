@@ -1,4 +1,5 @@
-"""Pipelines of Megatron-core: which layers a stage has, what is in flight, and what the schedule's own variables still name.
+"""Pipelines of Megatron-core: which layers a stage has, what is in flight, and what the schedule's own variables still
+name.
 
 Sources: Megatron-core, megatron/core/pipeline_parallel/schedules.py; megatron/core/transformer/transformer_block.py,
 get_num_layers_to_build; megatron/core/transformer/pipeline_parallel_layer_layout.py.
@@ -13,7 +14,9 @@ from tonnage.spec import TrainingPlan
 
 
 class Chunk(Struct, frozen=True):
-    """What one virtual stage of a rank runs: `first` and `layers`, its decoder layers; prediction layers; embedding, loss."""
+    """What one virtual stage of a rank runs: `first` and `layers`, its decoder layers; prediction layers; embedding,
+    loss.
+    """
 
     first: int
     layers: int
@@ -23,15 +26,18 @@ class Chunk(Struct, frozen=True):
 
 
 class Stale(Struct, frozen=True):
-    """Shards of the stream that the schedule names beside the micro-batch at work, in its forward and in its backward."""
+    """Shards of the stream that the schedule names beside the micro-batch at work, in its forward and in its
+    backward.
+    """
 
     forward: int
     backward: int
 
 
 def stale(rank: int, stages: int, virtual: int = 1, overlap: bool = True) -> Stale:
-    """1F1B: a stage that is not the last still names the gradient it received; one that is not the first the gradient that it sent
-    and, in forward, the input before. In backward the gradient it received is the one in use, which the layer's moment has.
+    """1F1B: a stage that is not the last still names the gradient it received; one that is not the first the gradient
+    that it sent and, in forward, the input before. In backward the gradient it received is the one in use, which the
+    layer's moment has.
 
     Interleaved schedules with overlapped communication hold one more input and one more gradient.
     """
@@ -41,8 +47,12 @@ def stale(rank: int, stages: int, virtual: int = 1, overlap: bool = True) -> Sta
     return Stale((0 if rank == 0 else 2) + (0 if rank == stages - 1 else 1) + more, (0 if rank == 0 else 1) + more)
 
 
-def chunks_in_flight(rank: int, stages: int, microbatches: int, virtual: int = 1, group: int | None = None, overlap_experts: bool = False) -> int:  # fmt: skip
-    """Forward passes of a chunk that wait for their backward at the peak; a chunk is what one virtual stage of the rank runs."""
+def chunks_in_flight(
+    rank: int, stages: int, microbatches: int, virtual: int = 1, group: int | None = None, overlap_experts: bool = False
+) -> int:
+    """Forward passes of a chunk that wait for their backward at the peak; a chunk is what one virtual stage of the
+    rank runs.
+    """
     if stages == 1:
         return 1
     if virtual == 1:
@@ -50,8 +60,12 @@ def chunks_in_flight(rank: int, stages: int, microbatches: int, virtual: int = 1
     return min(_warmup(rank, stages, virtual, group, overlap_experts) + 1, microbatches * virtual)
 
 
-def passes_in_flight(rank: int, stages: int, microbatches: int, virtual: int = 1, group: int | None = None, overlap_experts: bool = False) -> tuple[int, ...]:  # fmt: skip
-    """How many of the passes in flight each chunk of the rank has: chunks take turns, `group` micro-batches at a time."""
+def passes_in_flight(
+    rank: int, stages: int, microbatches: int, virtual: int = 1, group: int | None = None, overlap_experts: bool = False
+) -> tuple[int, ...]:
+    """How many of the passes in flight each chunk of the rank has: chunks take turns, `group` micro-batches at a
+    time.
+    """
     counts = [0] * virtual
     size = group or stages
     for index in range(chunks_in_flight(rank, stages, microbatches, virtual, group, overlap_experts)):
@@ -63,9 +77,17 @@ def _warmup(rank: int, stages: int, virtual: int, group: int | None, overlap_exp
     return 2 * (stages - rank - 1) + (virtual - 1) * (group or stages) + (1 if overlap_experts else 0)
 
 
-def even_layout(layers: int, stages: int, virtual: int = 1, first: int | None = None, last: int | None = None,
-                with_embedding: bool = False, with_loss: bool = False) -> tuple[tuple[Chunk, ...], ...]:  # fmt: skip
-    """Chunks of each rank. `first`, `last`: --decoder-first/last-pipeline-num-layers, over all chunks of that rank; `with_embedding`,
+def even_layout(
+    layers: int,
+    stages: int,
+    virtual: int = 1,
+    first: int | None = None,
+    last: int | None = None,
+    with_embedding: bool = False,
+    with_loss: bool = False,
+) -> tuple[tuple[Chunk, ...], ...]:
+    """Chunks of each rank. `first`, `last`: --decoder-first/last-pipeline-num-layers, over all chunks of that rank;
+    `with_embedding`,
     `with_loss`: --account-for-embedding/loss-in-pipeline-split, which count as a layer each."""
     if (with_embedding or with_loss) and (first is not None or last is not None):
         raise InvalidPlan("Megatron takes account_for_* or sizes of the first and last stage, not both.")
@@ -92,7 +114,9 @@ def even_layout(layers: int, stages: int, virtual: int = 1, first: int | None = 
 
 
 def parsed_layout(text: str, stages: int) -> tuple[tuple[Chunk, ...], ...]:
-    """Chunks of each rank from --pipeline-model-parallel-layout: "Et*3|(tt|)*29,m|L": E embedding, t layer, m prediction, L loss."""
+    """Chunks of each rank from --pipeline-model-parallel-layout: "Et*3|(tt|)*29,m|L": E embedding, t layer, m
+    prediction, L loss.
+    """
     parts = _expanded(text).split("|")
     if len(parts) % stages or not set("".join(parts)) <= set("EtmL"):
         raise InvalidPlan(f"pipeline layout {text!r} must have a multiple of {stages} stages, of E, t, m and L.")
@@ -117,8 +141,9 @@ def _expanded(text: str) -> str:
 
 
 def against_overlap(plan: TrainingPlan) -> tuple[str, ...]:
-    """The options of a plan as which Megatron-core refuses overlap_moe_expert_parallel_comm (transformer_config.py, __post_init__): it recomputes
-    no whole layers, and cuts the stages of a pipeline into chunks."""
+    """The options of a plan as which Megatron-core refuses overlap_moe_expert_parallel_comm (transformer_config.py,
+    __post_init__): it recomputes no whole layers, and cuts the stages of a pipeline into chunks.
+    """
     against = {
         "recompute": plan.recompute == "full",
         "virtual_pipeline_size": plan.pipeline_parallel_size > 1 and plan.virtual_pipeline_size == 1,

@@ -1,7 +1,7 @@
 """Multi-token prediction in Megatron-core: the layers that follow the decoder, one for each token further ahead.
 
-Sources: Megatron-core, megatron/core/transformer/multi_token_prediction.py (MultiTokenPredictionLayer, process_mtp_loss),
-megatron/core/models/gpt/{gpt_model,gpt_layer_specs}.py, megatron/core/tensor_parallel/mappings.py.
+Sources: Megatron-core, megatron/core/transformer/multi_token_prediction.py (MultiTokenPredictionLayer,
+process_mtp_loss), megatron/core/models/gpt/{gpt_model,gpt_layer_specs}.py, megatron/core/tensor_parallel/mappings.py.
 """
 
 from msgspec.structs import replace
@@ -18,7 +18,9 @@ NAME = "multi-token prediction layer"
 
 
 class FinalNorm(Block, frozen=True, eq=False):
-    """The decoder's last norm, which the first prediction layer and the output layer both read: so it comes before the former."""
+    """The decoder's last norm, which the first prediction layer and the output layer both read: so it comes before
+    the former.
+    """
 
 
 class Prediction(Block, frozen=True, eq=False):
@@ -37,7 +39,9 @@ def final_norm(model: Model) -> Norm | None:
 
 
 def prediction(model: Model) -> Prediction:
-    """A prediction layer of this model (gpt_layer_specs.py: the specification of the last decoder layer, the decoder's own norm)."""
+    """A prediction layer of this model (gpt_layer_specs.py: the specification of the last decoder layer, the
+    decoder's own norm).
+    """
     main, width = model.decoder, model.hidden_size
     norm = final_norm(model) or Norm(name="", width=width)
     last = main.blocks[main.layers[-1]]
@@ -81,8 +85,9 @@ def _joined_and_run(code: MegatronLayers, block: Prediction, x: Tensor, tokens: 
 
 
 def _whole(code: MegatronLayers, x: Tensor) -> Tensor:
-    """Gathered over tensor ranks; under sequence parallelism a rank's tokens are a view of it, which keeps it whole (mappings.py,
-    _split_along_first_dim)."""
+    """Gathered over tensor ranks; under sequence parallelism a rank's tokens are a view of it, which keeps it whole
+    (mappings.py, _split_along_first_dim).
+    """
     if not code.setting.tensor_parallel:
         return x
     whole = code.new(x.elements, x.width, GATHERED)
@@ -104,9 +109,10 @@ def _whole(code: MegatronLayers, x: Tensor) -> Tensor:
 def waiting(layers: int, position: int, depths: int, with_embedding: bool) -> tuple[int, int]:
     """Gradients that stay while layer `position` of `layers` runs backward, beside its own: hidden states, and tables.
 
-    The joined hidden states' gradient is one storage of all depths, seen in parts, until the decoder's final norm has read its own:
-    the last layer's incoming gradient is such a part, others sum theirs anew. A table that several layers read has its gradients
-    summed before they are added to the main one: on the first stage (`with_embedding`) until the embedding's own comes.
+    The joined hidden states' gradient is one storage of all depths, seen in parts, until the decoder's final norm has
+    read its own: the last layer's incoming gradient is such a part, others sum theirs anew. A table that several layers
+    read has its gradients summed before they are added to the main one: on the first stage (`with_embedding`) until the
+    embedding's own comes.
     """
     last, first = layers - 1, layers - depths
     hidden = depths if position == last else 1 + depths if first - 1 <= position else 0

@@ -13,7 +13,9 @@ BYTES: dict[str, float] = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 1}
 
 
 class MegatronStates(Struct, frozen=True, kw_only=True):
-    """Options by their names in Megatron; `instances`: num_distributed_optimizer_instances; `remainders`: store_param_remainders."""
+    """Options by their names in Megatron; `instances`: num_distributed_optimizer_instances; `remainders`:
+    store_param_remainders.
+    """
 
     distributed: bool = True
     instances: int = 1
@@ -60,7 +62,9 @@ class MegatronStates(Struct, frozen=True, kw_only=True):
 
     @property
     def step_bytes(self) -> float:
-        """Of each parameter of a rank's shard, while the optimizer steps: fp32 copies of narrow gradients and states."""
+        """Of each parameter of a rank's shard, while the optimizer steps: fp32 copies of narrow gradients and
+        states.
+        """
         if not self.precision_aware:
             return 4 if self.gradient_bytes == 2 else 0
         widened = 4 if self.main_bytes == 2 and self.main_params != "fp32" else 0

@@ -1,1 +1,3 @@
-"""One model as a pipeline over unlike accelerators: costs of stages, the programs that choose them, the search over both."""
+"""One model as a pipeline over unlike accelerators: costs of stages, the programs that choose them, the search over
+both.
+"""

@@ -11,10 +11,13 @@ SLACK = 1 + 1e-9  # of a limit: what rounding leaves of a sum that should equal 
 
 
 class Costs(Struct, frozen=True, kw_only=True, eq=False, dict=True):
-    """What layers take on one kind of accelerators: seconds and bytes of each layer, of a stage besides, and of the first and the last one.
+    """What layers take on one kind of accelerators: seconds and bytes of each layer, of a stage besides, and of the
+    first and the last one.
 
-    `kept`: bytes of each layer for every micro-batch in flight. `usable`: of one accelerator; `most`: stages that the kind has room for.
-    `host_bytes`: of each accelerator's part of host memory that weights may be in, of `weights` bytes a layer; `host_rate`: bytes a second in which they come.
+    `kept`: bytes of each layer for every micro-batch in flight. `usable`: of one accelerator; `most`: stages that the
+    kind has room for.
+    `host_bytes`: of each accelerator's part of host memory that weights may be in, of `weights` bytes a layer;
+    `host_rate`: bytes a second in which they come.
     """
 
     seconds: tuple[float, ...]
@@ -46,7 +49,9 @@ class Costs(Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
 
 class Run(NamedTuple):
-    """A stage: its kind, and its layers from `start` to before `stop`; `on_host`: bytes of their weights that are in host memory."""
+    """A stage: its kind, and its layers from `start` to before `stop`; `on_host`: bytes of their weights that are in
+    host memory.
+    """
 
     kind: int
     start: int

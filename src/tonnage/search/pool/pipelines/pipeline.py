@@ -1,4 +1,5 @@
-"""The best pipeline over a pool: every width of stages and every number of them, the most promising first, each solved to its proven optimum.
+"""The best pipeline over a pool: every width of stages and every number of them, the most promising first, each solved
+to its proven optimum.
 
 What the estimator then refuses is forbidden, and solved again, until it agrees.
 """
@@ -65,7 +66,9 @@ class Tried(Struct, kw_only=True, eq=False):
 
 
 class Search:
-    """All pipelines of these shapes. `value`: by number of stages, what of a pipeline is to be small; `goal`: its unit and name."""
+    """All pipelines of these shapes. `value`: by number of stages, what of a pipeline is to be small; `goal`: its
+    unit and name.
+    """
 
     def __init__(
         self,
@@ -150,8 +153,14 @@ class Search:
 
     def _found(self, tried: Tried, checked: Sequence[Checked], bound: float) -> Found:
         assert tried.runs is not None
-        return Found(shape=tried.shape, runs=tried.runs, checked=checked, value=tried.best, bound=min(bound, tried.best),
-                     said_too_much=_too_much(tried, checked))  # fmt: skip
+        return Found(
+            shape=tried.shape,
+            runs=tried.runs,
+            checked=checked,
+            value=tried.best,
+            bound=min(bound, tried.best),
+            said_too_much=_too_much(tried, checked),
+        )
 
 
 def _too_much(tried: Tried, checked: Sequence[Checked]) -> dict[str, float]:
@@ -166,7 +175,9 @@ def _too_much(tried: Tried, checked: Sequence[Checked]) -> dict[str, float]:
 
 
 def best_of(make: Callable[[], Search]) -> tuple[Found | None, int]:
-    """The best pipeline; searched again where sums over layers had said that stages need more than they do, and had kept some away."""
+    """The best pipeline; searched again where sums over layers had said that stages need more than they do, and had
+    kept some away.
+    """
     search = make()
     found = search.best()
     for _ in range(ROUNDS):
@@ -183,7 +194,8 @@ def best_of(make: Callable[[], Search]) -> tuple[Found | None, int]:
 
 
 def solve(tried: Tried, effort: Effort) -> bool:
-    """The least value of this number of stages: of every limit on the slowest stage the least sum, as far as one can still be better.
+    """The least value of this number of stages: of every limit on the slowest stage the least sum, as far as one can
+    still be better.
     Whether it is proven: the time was not up before."""
     try:
         return _solve(tried, effort)
@@ -199,7 +211,9 @@ def _solve(tried: Tried, effort: Effort) -> bool:
     proven = True
 
     def least(number: int) -> float:
-        """A bound of the sums of all pipelines within this limit; the pipeline that has it is kept where it is the best."""
+        """A bound of the sums of all pipelines within this limit; the pipeline that has it is kept where it is the
+        best.
+        """
         nonlocal proven
         if number not in known:
             found = pipe.best(limits[number], effort)

@@ -1,5 +1,5 @@
-"""The two programs of a pipeline whose slowest stage is limited. Layers that are all alike are counted: each place has a kind and a number of
-layers. Layers that are not are cut: a stage is a run from one layer to another.
+"""The two programs of a pipeline whose slowest stage is limited. Layers that are all alike are counted: each place has
+a kind and a number of layers. Layers that are not are cut: a stage is a run from one layer to another.
 """
 
 from collections.abc import Iterator, Sequence
@@ -58,7 +58,9 @@ def counted(pipe: Stages, limit: float, effort: Effort) -> tuple[list[Run], floa
 
 
 def orders_of(kinds: Sequence[int]) -> Iterator[list[int]]:
-    """The same stages with those of a kind side by side, in every order of kinds; also with the first and the last one where they are."""
+    """The same stages with those of a kind side by side, in every order of kinds; also with the first and the last
+    one where they are.
+    """
     chosen = dict.fromkeys(kinds)
     first, *middle = kinds
     for order in permutations(chosen) if len(chosen) <= MOST_ORDERED else [tuple(chosen)]:
@@ -67,7 +69,9 @@ def orders_of(kinds: Sequence[int]) -> Iterator[list[int]]:
 
 
 def _dealt(pipe: Stages, counts: list[tuple[int, int]], limit: float) -> list[Run]:
-    """As many stages of each kind, those of a kind side by side and their layers dealt out evenly, where that is as good: so people set it up."""
+    """As many stages of each kind, those of a kind side by side and their layers dealt out evenly, where that is as
+    good: so people set it up.
+    """
     plain = pipe.runs([kind for kind, _ in counts], [count for _, count in counts])
     best = sum(pipe.seconds_of(plain)) * SLACK
     for kinds in orders_of([kind for kind, _ in counts]):
@@ -114,7 +118,9 @@ def _deal(pipe: Stages, shares: list[int], kinds: list[int], places: list[int], 
 
 
 def _edges(pipe: Stages, limit: float) -> list[tuple[int, int, int, int, float]]:
-    """Runs that take no longer: kind, place, start, stop, seconds. A place counts where memory or a micro-batch differs by it."""
+    """Runs that take no longer: kind, place, start, stop, seconds. A place counts where memory or a micro-batch
+    differs by it.
+    """
     found = []
     distinct = len(set(pipe.in_flight)) > 1
     for place in range(pipe.stages) if distinct else sorted({0, 1 % pipe.stages, pipe.stages - 1}):

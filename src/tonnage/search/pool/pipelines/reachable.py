@@ -1,5 +1,5 @@
-"""Pipelines by counts of stages of each kind: how far stages get whose seconds are limited, and the fewest seconds in all. Exact, and small
-where a pool has few kinds: what is known of a pipeline before any program is solved.
+"""Pipelines by counts of stages of each kind: how far stages get whose seconds are limited, and the fewest seconds in
+all. Exact, and small where a pool has few kinds: what is known of a pipeline before any program is solved.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,8 +16,8 @@ Furthest = Callable[
 def reaches_end(furthest: Furthest, most: Sequence[int], stages: int, layers: int) -> bool:
     """Whether some order of so many stages, at most `most` of each kind, has all layers.
 
-    A run that begins later or ends earlier takes no more seconds and bytes, so of equal counts of stages the furthest layer is all that
-    matters.
+    A run that begins later or ends earlier takes no more seconds and bytes, so of equal counts of stages the furthest
+    layer is all that matters.
     """
     front: dict[tuple[int, ...], int] = {(0,) * len(most): 0}
     for place in range(stages):

@@ -55,8 +55,10 @@ class Stages:
         return ran + (c.first_seconds if place == 0 else 0) + (c.last_seconds if place == self.stages - 1 else 0)
 
     def _refused(self, kind: int, place: int, start: int, stop: int) -> bool:
-        return any(kind == k and place == at and start <= s and stop - start >= n and (s == self.layers or stop >= s + n)
-                   for k, at, s, n in self.forbidden)  # fmt: skip
+        return any(
+            kind == k and place == at and start <= s and stop - start >= n and (s == self.layers or stop >= s + n)
+            for k, at, s, n in self.forbidden
+        )
 
     def forbid(self, run: Run, place: int) -> None:
         """Exclude a run that the estimator refused, and every run that contains it; of equal layers, any as long."""

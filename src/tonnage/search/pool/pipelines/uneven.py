@@ -1,7 +1,9 @@
-"""Layers over unlike accelerators: how many stages of which kind, in which order, with which layers. Two programs for one question.
+"""Layers over unlike accelerators: how many stages of which kind, in which order, with which layers. Two programs for
+one question.
 
-Layers that are all alike are counted: a stage is a place in the pipeline, its kind and a number of layers. Layers that are not are cut:
-a stage is a run from one layer to another. Both are exact for costs that add up over layers; what does not add up comes back as cuts.
+Layers that are all alike are counted: a stage is a place in the pipeline, its kind and a number of layers. Layers that
+are not are cut: a stage is a run from one layer to another. Both are exact for costs that add up over layers; what does
+not add up comes back as cuts.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,7 +43,9 @@ class Pipe(Stages):
         return [float(each) for each in every]
 
     def matrix(self, kind: int, place: int) -> np.ndarray:
-        """Seconds of every run of a kind at a place, by its first layer and the one after its last; inf: it may not be."""
+        """Seconds of every run of a kind at a place, by its first layer and the one after its last; inf: it may not
+        be.
+        """
         key = kind, self._alike_place(place)
         if key not in self.matrices:
             size, c = self.layers + 1, self.costs[kind]
@@ -72,11 +76,15 @@ class Pipe(Stages):
         return self.matrices[key]
 
     def lowest(self) -> float:
-        """No pipeline has a slowest stage of fewer seconds: each place takes the best kind for it, as far as there are such stages."""
+        """No pipeline has a slowest stage of fewer seconds: each place takes the best kind for it, as far as there
+        are such stages.
+        """
         return self._least(self._could) if self.alike else self._shared_out()
 
     def _shared_out(self) -> float:
-        """No slowest stage is faster than layers in any fractions over the fastest kinds. `slower`: at least how many times the first kind's seconds."""
+        """No slowest stage is faster than layers in any fractions over the fastest kinds. `slower`: at least how
+        many times the first kind's seconds.
+        """
         first = self.costs[0].seconds
         seen = [number for number, seconds in enumerate(first) if seconds > 0]
         slower = [min((c.seconds[number] / first[number] for number in seen), default=0.0) for c in self.costs]
@@ -142,7 +150,9 @@ class Pipe(Stages):
         return held, (self.layers - held) * each
 
     def least_sum(self) -> float:
-        """No pipeline takes fewer seconds in all: every layer where it is fastest, and every stage with one layer of its own kind at least."""
+        """No pipeline takes fewer seconds in all: every layer where it is fastest, and every stage with one layer of
+        its own kind at least.
+        """
         least = [min(row) for row in zip(*(c.seconds for c in self.costs), strict=True)]
         more = [
             (c.fixed_seconds + min(own - low for own, low in zip(c.seconds, least, strict=True)), c.most)
@@ -160,7 +170,9 @@ class Pipe(Stages):
         return sum(sorted(best, reverse=True)[: self.stages]) >= self.layers
 
     def best(self, limit: float, effort: Effort) -> tuple[list[Run], float] | None:
-        """The pipeline of fewest seconds in all of which no stage takes longer than `limit`, and a bound of those seconds; None: there is none."""
+        """The pipeline of fewest seconds in all of which no stage takes longer than `limit`, and a bound of those
+        seconds; None: there is none.
+        """
         if self.alike:
             return counted(self, limit, effort)
         if num_states([c.most for c in self.costs], self.stages) > MOST_STATES:

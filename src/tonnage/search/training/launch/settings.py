@@ -10,18 +10,30 @@ from tonnage.search.training.launch.trl import trains, trl_command
 from tonnage.spec import TrainingPlan
 
 # In the case of TRL what is yours to say.
-TRL = "a command of TRL with peft. On several nodes each has accelerate's --num_machines, --machine_rank and --main_process_ip besides."
+TRL = (
+    "a command of TRL with peft. On several nodes each has accelerate's --num_machines, --machine_rank and "
+    "--main_process_ip besides."
+)
 # Of a plan, what starts another run where it is not said; and what nobody needs to say.
 PLAIN = {
-    "method": "full", "optimizer": "adamw", "precision": "bf16-mixed", "loss": "full", "offload_optimizer": "none", "offload_parameters": "none",
-    "offload_activations": "none", "base_weights": "", "objective": "sft",
-}  # fmt: skip
+    "method": "full",
+    "optimizer": "adamw",
+    "precision": "bf16-mixed",
+    "loss": "full",
+    "offload_optimizer": "none",
+    "offload_parameters": "none",
+    "offload_activations": "none",
+    "base_weights": "",
+    "objective": "sft",
+}
 # Without words for these the settings would start a run of another kind: then there are none.
 KINDS = ("method", "objective")
 
 
 def launch_settings(model: Model, plan: TrainingPlan) -> list[str]:
-    """Options of the runtime for what a search chooses, or a command; none for a runtime that has no words here for such a run."""
+    """Options of the runtime for what a search chooses, or a command; none for a runtime that has no words here for
+    such a run.
+    """
     if trains(plan):
         return trl_command(model, plan)
     runtime = training_runtime(plan.runtime)
@@ -36,11 +48,7 @@ def launch_lacks(model: Model, plan: TrainingPlan) -> list[str]:
     if trains(plan):
         chunks = ["loss full (TRL takes it in parts, with less memory)"] if plan.loss == "full" else []
         unnamed = [f"the path of the checkpoint where {HUB} stands"] if place(model) == HUB else []
-        return [
-            *unnamed,
-            *chunks,
-            *_lacking(plan, runtime.trl_words, ("method", "objective", "base_weights", "loss")),
-        ]
+        return [*unnamed, *chunks, *_lacking(plan, runtime.trl_words, ("method", "objective", "base_weights", "loss"))]
     if not runtime.launch_program:
         return [f"how {plan.runtime} is started"]
     if other := _unwritten(plan):

@@ -1,6 +1,7 @@
 """The command that trains adapters beside a model of transformers: TRL's, with peft, started by accelerate.
 
-Sources: TRL 1.16, trl/trainer/{model_config,sft_config,dpo_config}.py and trl/accelerate_configs; accelerate 1.15, accelerate/commands/launch.py.
+Sources: TRL 1.16, trl/trainer/{model_config,sft_config,dpo_config}.py and trl/accelerate_configs; accelerate 1.15,
+accelerate/commands/launch.py.
 """
 
 from collections.abc import Sequence
@@ -19,8 +20,12 @@ ATTENTION = {"sdpa": "sdpa", "eager": "eager", "flash": "flash_attention_2"}
 def trains(plan: TrainingPlan) -> bool:
     """Whether it is such a plan: TRL has no layers that freeze, and the sizes of no model that is split."""
     whole = (
-        plan.tensor_parallel_size == plan.pipeline_parallel_size == plan.context_parallel_size == plan.expert_parallel_size == 1
-    )  # fmt: skip
+        plan.tensor_parallel_size
+        == plan.pipeline_parallel_size
+        == plan.context_parallel_size
+        == plan.expert_parallel_size
+        == 1
+    )
     return (
         plan.method in METHODS
         and plan.objective in OBJECTIVES

@@ -1,1 +1,3 @@
-"""What stands for the GPU and the other ranks while a program is recorded: fake tensors, streams, kernels, process groups."""
+"""What stands for the GPU and the other ranks while a program is recorded: fake tensors, streams, kernels, process
+groups.
+"""

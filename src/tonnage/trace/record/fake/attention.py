@@ -1,6 +1,8 @@
-"""scaled_dot_product_attention as a GPU runs it: the backend that PyTorch would choose, and that backend's own operations.
+"""scaled_dot_product_attention as a GPU runs it: the backend that PyTorch would choose, and that backend's own
+operations.
 
-The rules are those of aten/src/ATen/native/transformers/cuda/sdp_utils.cpp; a build for CPUs would always take the math path.
+The rules are those of aten/src/ATen/native/transformers/cuda/sdp_utils.cpp; a build for CPUs would always take the math
+path.
 """
 
 import math
@@ -15,8 +17,11 @@ from tonnage.trace.profiles import Profile
 
 aten = torch.ops.aten
 FLASH, EFFICIENT, MATH, CUDNN = (
-    SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH, SDPBackend.CUDNN_ATTENTION,
-)  # fmt: skip
+    SDPBackend.FLASH_ATTENTION,
+    SDPBackend.EFFICIENT_ATTENTION,
+    SDPBackend.MATH,
+    SDPBackend.CUDNN_ATTENTION,
+)
 _NO_WIDE_TRAINING = {(8, 6), (8, 7), (8, 9), (12, 0), (12, 1)}
 
 
@@ -28,9 +33,17 @@ class Attention:
         self.chosen: Counter[str] = Counter()
 
     def __call__(
-        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: torch.Tensor | None = None,
-        dropout_p: float = 0.0, is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
-    ) -> Any:  # fmt: skip
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        attn_mask: torch.Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        *,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> Any:
         trains = torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad)
         asked = _Request(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa, trains, self.profile)
         backend = asked.backend()

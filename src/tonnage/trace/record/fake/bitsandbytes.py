@@ -1,6 +1,8 @@
-"""Stand-ins for bitsandbytes, whose classes wrap real CUDA memory: tensors of the same sizes come and go, nothing is computed.
+"""Stand-ins for bitsandbytes, whose classes wrap real CUDA memory: tensors of the same sizes come and go, nothing is
+computed.
 
-Read in bitsandbytes 0.50.2: optim/optimizer.py, nn/modules.py, functional.py, autograd/_functions.py, backends/cuda/ops.py.
+Read in bitsandbytes 0.50.2: optim/optimizer.py, nn/modules.py, functional.py, autograd/_functions.py,
+backends/cuda/ops.py.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,9 +26,14 @@ class Optimizer(torch.optim.Optimizer):
     """
 
     def __init__(
-        self, parameters: Iterable[Any], *, states: int, bits: int, paged: bool = False,
+        self,
+        parameters: Iterable[Any],
+        *,
+        states: int,
+        bits: int,
+        paged: bool = False,
         full_precision: frozenset[int] = frozenset(),
-    ):  # fmt: skip
+    ):
         self.count, self.bits, self.paged, self.full_precision = states, bits, paged, full_precision
         self._maps: tuple[torch.Tensor, ...] = ()
         super().__init__(parameters, {})
@@ -60,7 +67,9 @@ class Optimizer(torch.optim.Optimizer):
 
 
 class Linear4bit(nn.Linear):
-    """bitsandbytes' Linear4bit: a byte for two weights, an absmax for 64, quantised once more for 256 of them if `double`."""
+    """bitsandbytes' Linear4bit: a byte for two weights, an absmax for 64, quantised once more for 256 of them if
+    `double`.
+    """
 
     absmax: torch.Tensor
     offset: torch.Tensor
@@ -109,7 +118,9 @@ class Linear4bit(nn.Linear):
 
 
 def scales_of(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
-    """Scales and code tables of quantised weights, by the names that they have in the model: they are part of the weights."""
+    """Scales and code tables of quantised weights, by the names that they have in the model: they are part of the
+    weights.
+    """
     for path, module in model.named_modules():
         if isinstance(module, Linear4bit | Linear8bit):
             for name, tensor in module.named_buffers(recurse=False):
@@ -161,7 +172,9 @@ class Linear8bit(nn.Linear):
 
 
 class _In8bit(torch.autograd.Function):
-    """MatMul8bitLt with threshold 6 where no activation is an outlier: the input is kept, since columns of it may be wanted."""
+    """MatMul8bitLt with threshold 6 where no activation is an outlier: the input is kept, since columns of it may be
+    wanted.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, layer: Linear8bit, bias: torch.Tensor | None) -> torch.Tensor:

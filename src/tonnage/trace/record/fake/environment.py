@@ -30,10 +30,11 @@ FrontEnd = Literal["meta", "cuda"]
 def recording(
     front_end: FrontEnd, profile: Profile, devices: int = 8, world: World | None = None
 ) -> Iterator[Recorder]:
-    """Everything inside runs on pretended tensors, and the recorder notes it. Raises MissingDatum where "cuda" cannot run.
+    """Everything inside runs on pretended tensors, and the recorder notes it. Raises MissingDatum where "cuda" cannot
+    run.
 
-    There, a program that calls init_process_group, with any backend, is one rank of `world`, else of the world that it names
-    itself or that RANK and WORLD_SIZE of the environment do.
+    There, a program that calls init_process_group, with any backend, is one rank of `world`, else of the world that it
+    names itself or that RANK and WORLD_SIZE of the environment do.
     """
     if front_end != "cuda" and world is not None:
         raise InvalidInput(f"a distributed program needs the front end 'cuda'. Got {front_end!r}.")
@@ -130,7 +131,9 @@ def _on_meta(device: Any) -> Any:
 
 
 def _optimizers(stack: ExitStack, profile: Profile, front_end: FrontEnd) -> None:
-    """Optimizers choose foreach by the device's type and the tensor's; a GPU's choice is that of the profile's version."""
+    """Optimizers choose foreach by the device's type and the tensor's; a GPU's choice is that of the profile's
+    version.
+    """
     devices = ["cuda", "meta"] if profile.foreach else []
     patch(stack, optimizers, "_get_foreach_kernels_supported_devices", lambda: devices)
     fused = ["cuda", "cpu", "meta"]
@@ -213,7 +216,9 @@ def _fused_rms_norm(
 
 
 def _one_kernel(gradient: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """An activation function's backward as a GPU has it, and not in the parts that a build without CUDA falls back on."""
+    """An activation function's backward as a GPU has it, and not in the parts that a build without CUDA falls back
+    on.
+    """
     return torch.empty_like(gradient)
 
 

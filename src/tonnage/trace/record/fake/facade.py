@@ -122,20 +122,48 @@ def functions(profile: Profile, total: int, devices: int) -> dict[str, Callable[
     """What takes the place of torch.cuda's own, by name."""
     gpu = profile.gpu
     properties = SimpleNamespace(
-        name=gpu.accelerator, major=gpu.capability[0], minor=gpu.capability[1], total_memory=total,
-        multi_processor_count=gpu.multiprocessors, warp_size=32, gcnArchName="", L2_cache_size=50 * 2**20,
-    )  # fmt: skip
-    quiet = ("synchronize", "empty_cache", "_lazy_init", "init", "manual_seed", "manual_seed_all", "set_rng_state",
-             "reset_peak_memory_stats", "ipc_collect")  # fmt: skip
+        name=gpu.accelerator,
+        major=gpu.capability[0],
+        minor=gpu.capability[1],
+        total_memory=total,
+        multi_processor_count=gpu.multiprocessors,
+        warp_size=32,
+        gcnArchName="",
+        L2_cache_size=50 * 2**20,
+    )
+    quiet = (
+        "synchronize",
+        "empty_cache",
+        "_lazy_init",
+        "init",
+        "manual_seed",
+        "manual_seed_all",
+        "set_rng_state",
+        "reset_peak_memory_stats",
+        "ipc_collect",
+    )
     zeros = ("memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved")
     return {
-        **dict.fromkeys(quiet, _nothing), **dict.fromkeys(zeros, _zero),
-        "Stream": Stream, "Event": Event, "stream": _on, "StreamContext": _on, "set_stream": _set_stream, "device": _Device,
-        "current_stream": lambda device=None: _CURRENT[-1], "default_stream": lambda device=None: _DEFAULT,
-        "current_device": lambda: _DEVICE[-1], "set_device": _set_device,
-        "is_available": lambda: True, "is_initialized": lambda: True, "device_count": lambda: devices,
-        "is_bf16_supported": lambda *_, **__: gpu.capability >= (8, 0), "is_current_stream_capturing": lambda: False,
-        "get_device_capability": lambda *_: gpu.capability, "get_device_name": lambda *_: gpu.accelerator,
-        "get_device_properties": lambda *_: properties, "mem_get_info": lambda *_: (total, total),
+        **dict.fromkeys(quiet, _nothing),
+        **dict.fromkeys(zeros, _zero),
+        "Stream": Stream,
+        "Event": Event,
+        "stream": _on,
+        "StreamContext": _on,
+        "set_stream": _set_stream,
+        "device": _Device,
+        "current_stream": lambda device=None: _CURRENT[-1],
+        "default_stream": lambda device=None: _DEFAULT,
+        "current_device": lambda: _DEVICE[-1],
+        "set_device": _set_device,
+        "is_available": lambda: True,
+        "is_initialized": lambda: True,
+        "device_count": lambda: devices,
+        "is_bf16_supported": lambda *_, **__: gpu.capability >= (8, 0),
+        "is_current_stream_capturing": lambda: False,
+        "get_device_capability": lambda *_: gpu.capability,
+        "get_device_name": lambda *_: gpu.accelerator,
+        "get_device_properties": lambda *_: properties,
+        "mem_get_info": lambda *_: (total, total),
         "get_rng_state": lambda *_, **__: torch.zeros(16, dtype=torch.uint8),
-    }  # fmt: skip
+    }

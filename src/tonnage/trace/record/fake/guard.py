@@ -1,9 +1,11 @@
-"""Lets a build of PyTorch for CPUs run autograd on fake CUDA tensors. ctypes, no compiler; Linux, C++ ABI of PyTorch 2.9 to 2.13.
+"""Lets a build of PyTorch for CPUs run autograd on fake CUDA tensors. ctypes, no compiler; Linux, C++ ABI of PyTorch
+2.9 to 2.13.
 
-Two things are missing there. The registry of device guards has no entry for CUDA: a stand-in whose every method returns 0 is put
-there, and PyTorch's own `ensureCUDADeviceGuardSet`, which finds no device, replaces it by its no-op guard. And the hooks
-of CUDA say that CUDA is not built: the table of their methods is copied, and the answer of that method changed; it is found
-by trying each slot. What can go wrong here goes wrong as a crash, so it is tried in another process first.
+Two things are missing there. The registry of device guards has no entry for CUDA: a stand-in whose every method returns
+0 is put there, and PyTorch's own `ensureCUDADeviceGuardSet`, which finds no device, replaces it by its no-op guard. And
+the hooks of CUDA say that CUDA is not built: the table of their methods is copied, and the answer of that method
+changed; it is found by trying each slot. What can go wrong here goes wrong as a crash, so it is tried in another
+process first.
 """
 
 import ctypes

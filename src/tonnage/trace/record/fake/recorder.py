@@ -25,8 +25,9 @@ _WRAPPERS = ("_fn", "inner")  # what torch puts around a mode's __torch_dispatch
 class Recorder(TorchDispatchMode):
     """Notes allocations of one device type: "meta", "cuda" (fake tensors), or "cpu" (real ones, for comparison).
 
-    Enter it after FakeTensorMode, so that it also sees what autograd dispatches. `events` holds what was seen; `fired` the
-    overlays' calls and bytes by name; `answers` what data-dependent operations were told; `calls` how often each operation ran.
+    Enter it after FakeTensorMode, so that it also sees what autograd dispatches. `events` holds what was seen; `fired`
+    the overlays' calls and bytes by name; `answers` what data-dependent operations were told; `calls` how often each
+    operation ran.
     """
 
     supports_higher_order_operators = True
@@ -109,12 +110,18 @@ class Recorder(TorchDispatchMode):
     def recording(self, program: str = "", notes: tuple[str, ...] = ()) -> Recording:
         """All that was recorded, without torch."""
         return Recording(
-            events=self.events, profile=self.profile.name, front_end=self.device_type, program=program, torch=str(torch.__version__),
-            operations=sum(self.calls.values()), overlays=tuple(self.fired.values()), notes=notes,
+            events=self.events,
+            profile=self.profile.name,
+            front_end=self.device_type,
+            program=program,
+            torch=str(torch.__version__),
+            operations=sum(self.calls.values()),
+            overlays=tuple(self.fired.values()),
+            notes=notes,
             answers=tuple(Answered(*key, times) for key, times in self.answers.items()),
             attention=dict(self.attention.chosen) if self.attention is not None else {},
             unmodelled=unmodelled(self.calls, self._overlays),
-        )  # fmt: skip
+        )
 
     def keep(self, *things: Any) -> None:
         """Holds what a program ends with, so that its end is not noted as a free."""
@@ -260,7 +267,9 @@ def _in_backward() -> bool:
 
 
 def _called_by_engine(frame: Any) -> bool:
-    """Whether no Python code of a node or of a module asked: on the engine's own thread, or right under the call of backward."""
+    """Whether no Python code of a node or of a module asked: on the engine's own thread, or right under the call of
+    backward.
+    """
     while frame is not None and frame.f_code.co_name in _WRAPPERS:
         frame = frame.f_back
     return frame is None or frame.f_code.co_name == "_engine_run_backward"

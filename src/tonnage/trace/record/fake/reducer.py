@@ -1,7 +1,9 @@
-"""DistributedDataParallel's reducer, which is C++ that reads data, as Python on fake tensors: its buckets, and when they come and go.
+"""DistributedDataParallel's reducer, which is C++ that reads data, as Python on fake tensors: its buckets, and when
+they come and go.
 
-After torch/csrc/distributed/c10d/reducer.cpp. The first iteration has one bucket for all gradients; at the second forward
-buckets are made anew, in the order in which gradients came. Gradients are copied into buckets and back, or become views of them.
+After torch/csrc/distributed/c10d/reducer.cpp. The first iteration has one bucket for all gradients; at the second
+forward buckets are made anew, in the order in which gradients came. Gradients are copied into buckets and back, or
+become views of them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,14 +23,26 @@ Sort = Callable[[Iterator[Tensor], Category], None]
 
 
 class Reducer:
-    """Stands in for torch.distributed.Reducer; its arguments are in that one's order. `sort` is told what buckets are for."""
+    """Stands in for torch.distributed.Reducer; its arguments are in that one's order. `sort` is told what buckets
+    are for.
+    """
 
     def __init__(
-        self, parameters: Sequence[Tensor], bucket_indices: list[list[int]], per_bucket_size_limits: Sequence[int], process_group: Any,
-        expect_sparse_gradient: Sequence[bool] = (), bucket_bytes_cap: int = 25 * 2**20, find_unused_parameters: bool = False,
-        gradient_as_bucket_view: bool = False, param_to_name_mapping: Any = None, first_bucket_bytes_cap: int = 2**20, *_: Any,
-        sort: Sort | None = None, **__: Any,
-    ):  # fmt: skip
+        self,
+        parameters: Sequence[Tensor],
+        bucket_indices: list[list[int]],
+        per_bucket_size_limits: Sequence[int],
+        process_group: Any,
+        expect_sparse_gradient: Sequence[bool] = (),
+        bucket_bytes_cap: int = 25 * 2**20,
+        find_unused_parameters: bool = False,
+        gradient_as_bucket_view: bool = False,
+        param_to_name_mapping: Any = None,
+        first_bucket_bytes_cap: int = 2**20,
+        *_: Any,
+        sort: Sort | None = None,
+        **__: Any,
+    ):
         self.parameters, self.group = list(parameters), process_group
         self.sort = sort
         self.limits = [first_bucket_bytes_cap, bucket_bytes_cap]
@@ -87,7 +101,8 @@ class Reducer:
         came = [self.parameters[index] for index in self.order]
         assignment, _ = dist._compute_bucket_assignment_by_size(came, self.limits, [], self.order)
         device = self.parameters[0].device
-        # The assignment is broadcast from rank 0: numbers of parameters and the number of buckets, then the buckets' sizes.
+        # The assignment is broadcast from rank 0: numbers of parameters and the number of buckets, then the buckets'
+        # sizes.
         told = [
             torch.empty(len(self.order) + 1, dtype=torch.int32, device=device),
             torch.empty(len(assignment), dtype=torch.int32, device=device),
@@ -134,7 +149,8 @@ class Reducer:
     def _mark_ready(self, index: int) -> None:
         if index in self.ready:
             raise RuntimeError(
-                f"Expected to mark a variable ready only once. Parameter at index {index} has been marked as ready twice."
+                f"Expected to mark a variable ready only once. Parameter at index {index} has been marked as "
+                "ready twice."
             )
         self.ready.add(index)
         self.unfinished = True
@@ -269,9 +285,12 @@ class Logger:
 def replacements(sort: Sort) -> dict[str, Any]:
     """What takes the place of torch.distributed's own, by name."""
     return {
-        "Reducer": partial(Reducer, sort=sort), "Logger": Logger, "_verify_params_across_processes": _verify, "_register_comm_hook": _register,
+        "Reducer": partial(Reducer, sort=sort),
+        "Logger": Logger,
+        "_verify_params_across_processes": _verify,
+        "_register_comm_hook": _register,
         "_register_builtin_comm_hook": lambda reducer, kind: None,
-    }  # fmt: skip
+    }
 
 
 def _verify(group: Any, parameters: Sequence[Tensor], logger: Any = None) -> None:

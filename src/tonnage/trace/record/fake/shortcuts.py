@@ -1,6 +1,7 @@
 """What PyTorch works out for every rank, or again for every parameter, worked out once: the same results sooner.
 
-Without these, 1024 ranks take 30 times as long to shard as one does, and an optimizer's first step the square of its parameters.
+Without these, 1024 ranks take 30 times as long to shard as one does, and an optimizer's first step the square of its
+parameters.
 """
 
 from collections.abc import Sequence
@@ -39,8 +40,9 @@ class Chunks(Sequence[torch.Tensor]):
 
 
 class _Flags:
-    """Looks through all parameters of an operation once, and not once for each of them; there is nothing to do where none is
-    sharded in strides."""
+    """Looks through all parameters of an operation once, and not once for each of them; there is nothing to do where
+    none is sharded in strides.
+    """
 
     def __init__(self, original: Any):
         self.original = original

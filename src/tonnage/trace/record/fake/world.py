@@ -1,8 +1,8 @@
 """torch.distributed as one rank of a world sees it, where there is no other: process groups, meshes, DDP's start.
 
-Collectives go to PyTorch's fake process group, which returns at once. What NCCL itself takes (communicators, channels, its own
-buffers) lies outside the allocator and is not seen here; neither are the later frees of `record_stream`, which PyTorch's
-collectives avoid since 2.8 by holding tensors until the wait, as Python's references do here.
+Collectives go to PyTorch's fake process group, which returns at once. What NCCL itself takes (communicators, channels,
+its own buffers) lies outside the allocator and is not seen here; neither are the later frees of `record_stream`, which
+PyTorch's collectives avoid since 2.8 by holding tensors until the wait, as Python's references do here.
 """
 
 import os
@@ -111,9 +111,11 @@ def _scatter_object_list(output: list[Any], given: list[Any] | None = None, *_: 
 
 # Objects travel as bytes of tensors, which have none here: every rank is taken to send what this one does.
 _OBJECTS: dict[str, Callable[..., None]] = {
-    "all_gather_object": _all_gather_object, "gather_object": _gather_object, "scatter_object_list": _scatter_object_list,
+    "all_gather_object": _all_gather_object,
+    "gather_object": _gather_object,
+    "scatter_object_list": _scatter_object_list,
     "broadcast_object_list": lambda *_, **__: None,
-}  # fmt: skip
+}
 
 
 def _meshes(stack: ExitStack, recorder: "Recorder") -> None:
