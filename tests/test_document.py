@@ -21,7 +21,7 @@ def test_the_schema_is_a_schema_and_refuses_what_is_no_document():
     jsonschema.Draft202012Validator.check_schema(json_schema())
     validator = jsonschema.Draft202012Validator(json_schema())
     assert not validator.is_valid({})
-    assert not validator.is_valid({"schema": "tonnage/1", "question": {}})
+    assert not validator.is_valid({"schema": "tonnage/2", "question": {}})
 
 
 # What a verb prints -> the definition that describes it.

@@ -5,13 +5,12 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-import msgspec
 from msgspec import Struct
 
+from tonnage.documents.document import ErrorDocument, encode
 from tonnage.kernel.errors import AccessDenied, MissingDatum, TonnageError, Unreachable
 from tonnage.kernel.reach import Reach
 from tonnage.web.process.memory import is_out_of_memory
-from tonnage.web.settings import SCHEMA
 
 LARGEST = 64_000_000  # bytes of a document
 _log = logging.getLogger("tonnage.web")
@@ -40,7 +39,7 @@ class Refusal(Exception):
 def error_body(kind: str, message: str) -> bytes:
     """An ErrorDocument; what is no text in UTF-8 is shown as ?."""
     plain = message.encode("utf-8", "replace").decode()
-    return msgspec.json.encode({"schema": SCHEMA, "error": {"kind": kind, "message": plain}})
+    return encode(ErrorDocument(error={"kind": kind, "message": plain}))
 
 
 def refusal(error: TonnageError) -> Refusal:
@@ -55,7 +54,7 @@ def answered(verb: str, question: Mapping[str, Any], within: Reach) -> Answer | 
 
     try:
         asked = _asked(verb, question, within)
-        body = msgspec.json.encode(asked.document)
+        body = encode(asked.document)
     except TonnageError as error:
         return refusal(error)
     except Exception as error:  # noqa: BLE001 - the process answers on, and the log has it

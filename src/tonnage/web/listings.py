@@ -4,17 +4,18 @@ from functools import cache
 from typing import Any
 from urllib.parse import unquote
 
-import msgspec
 from litestar import MediaType, Request, Response, get
 from litestar.params import FromPath
 
+from tonnage.documents.document import encode
+from tonnage.documents.explain import FormulaDocument, WordDocument
 from tonnage.kernel.errors import UnknownName
 from tonnage.kernel.version import __version__
 from tonnage.web.answer import Refusal
 from tonnage.web.counted import counted
 from tonnage.web.questions import answer_to, responded
-from tonnage.web.schema.documents import HealthDocument, ServerDocument
-from tonnage.web.settings import SCHEMA, Settings
+from tonnage.web.schema.documents import FormulasDocument, GlossaryDocument, HealthDocument, ServerDocument
+from tonnage.web.settings import Settings
 
 Asking = Request[Any, Any, Any]
 PRICES = ("provider", "kind", "region", "term", "currency", "exchange_rate", "as_of")  # options of `tonnage prices`
@@ -81,9 +82,8 @@ def server(request: Asking) -> Response[bytes]:
     settings: Settings = request.app.state.settings
     reach, limits = settings.reach, settings.limits
     return _json(
-        msgspec.json.encode(
+        encode(
             ServerDocument(
-                schema=SCHEMA,
                 version=__version__,
                 hubs=reach.hubs,
                 files=reach.files is not None,
@@ -98,7 +98,7 @@ def server(request: Asking) -> Response[bytes]:
 
 @get("/healthz", sync_to_thread=False)
 def health() -> Response[bytes]:
-    return _json(msgspec.json.encode(HealthDocument(status="ok", version=__version__)))
+    return _json(encode(HealthDocument(status="ok", version=__version__)))
 
 
 @get("/metrics", sync_to_thread=False)
@@ -113,20 +113,23 @@ def metrics(request: Asking) -> Response[str]:
 def _formulas() -> bytes:
     from tonnage.cli.explain import explain, formula_names
 
-    return msgspec.json.encode({"schema": SCHEMA, "formulas": [explain(name) for name in formula_names()]})
+    made = [explain(name) for name in formula_names()]
+    return encode(FormulasDocument(formulas=[each for each in made if isinstance(each, FormulaDocument)]))
 
 
 @cache
 def _glossary() -> bytes:
-    from tonnage.cli.explain import explain, load_formulas
+    from tonnage.cli.explain import explain, letter_of, load_formulas
     from tonnage.kernel.glossary import SYMBOLS, WORDS
 
     load_formulas()
-    letters = [
-        {"letter": each.letter, "long_name": each.name, "unit": each.unit, "meaning": each.meaning}
-        for each in SYMBOLS.values()
-    ]
-    return msgspec.json.encode({"schema": SCHEMA, "letters": letters, "words": [explain(name) for name in WORDS]})
+    words = [explain(name) for name in WORDS]
+    return encode(
+        GlossaryDocument(
+            letters=[letter_of(each) for each in SYMBOLS.values()],
+            words=[each for each in words if isinstance(each, WordDocument)],
+        )
+    )
 
 
 def _json(body: bytes) -> Response[bytes]:

@@ -9,6 +9,7 @@ from typing import Any, TextIO
 
 import msgspec
 
+from tonnage.documents.document import encode
 from tonnage.language import say, sentence
 
 
@@ -37,7 +38,7 @@ def print_json(document: Any) -> None:
         found.append(document)
         return
     try:
-        encoded = msgspec.json.encode(document)
+        encoded = encode(document)
     except UnicodeEncodeError:  # a word of the command line that is no UTF-8: its bytes are shown as ?
         import json
 
@@ -57,7 +58,7 @@ def print_lines(lines: Iterable[str]) -> None:
 def print_answer(answer: Any, *, as_json: bool, formulas: bool) -> None:
     """An answer of train or serve."""
     if as_json:
-        print_json(answer.to_dict())
+        print_json(answer.document)
         return
     from tonnage.render.text import answer_lines
 

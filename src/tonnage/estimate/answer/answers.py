@@ -4,9 +4,11 @@ document.
 
 from math import ceil
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from tonnage.architectures import Model, needs_family
+from tonnage.documents.answer import Slopes
 from tonnage.estimate.advice.edge import edge_seconds
 from tonnage.estimate.advice.moves import Found
 from tonnage.estimate.advice.serving import Unfit, serving_advice
@@ -90,11 +92,11 @@ def train(
         warn_where_nothing_fits(model, plan, cluster, usable, question)
     flops, saved = model_flops(model, plan, made.fullest.stage.step), saved_bytes(model, plan)
     timing, figures = timed(model, plan, cluster, made, flops, saved, run, money, usable, question)
-    lasts = figures.get("seconds", timing.term if timing else None)
+    lasts = (figures.seconds if figures else UNSET) or (timing.term if timing else None)
     billed = None
     if lasts is not None:
-        of = "the run" if "seconds" in figures else "a step"
-        tokens = figures["tokens"].value if "tokens" in figures else plan.global_batch_size * plan.sequence_length
+        of = "the run" if figures and figures.seconds else "a step"
+        tokens = figures.tokens.value if figures and figures.tokens else plan.global_batch_size * plan.sequence_length
         billed = bill(
             cluster,
             lasts,
@@ -108,13 +110,13 @@ def train(
     room = disks(model, plan, cluster, saved, run, money, question, figures)
     return Answer(
         verb="train",
-        question=question.to_dict(),
+        question=question.entries,
         needed_bytes=ceil(made.memory.value),
         usable_bytes=usable,
         memory=fullest.peak.named(f"memory at the peak: {fullest.peak.name}{_where(fullest.rank, plan)}"),
         ranks=tuple(_stage_term(made, rank, plan) for rank in range(len(made.ranks))),
         phases=fullest.phases,
-        slopes=_training_slopes(model, plan, cluster, made) if advise else {},
+        slopes=_training_slopes(model, plan, cluster, made) if advise else None,
         flops=flops,
         run=figures,
         bill=billed,
@@ -200,7 +202,7 @@ def serve(
         )
     elif advise and found.speed is not None:
         an_hour = found.bill.cost.value if found.bill and found.bill.cost else None
-        needed = found.figures.get("accelerators_needed")
+        needed = found.figures.accelerators_needed
         advice = Found(
             moves=speed_moves(
                 Case(
@@ -215,25 +217,25 @@ def serve(
                     speed=found.speed,
                     an_hour=an_hour,
                     rent=rent_of_moves(cluster, money, load.price_per_accelerator_hour),
-                    is_late=bool(unserved(found.figures, question.to_dict())),
+                    is_late=bool(unserved(found.figures, question.entries)),
                     accelerators_needed=int(needed.value) if needed else 0,
                 )
             )
         )
     return Answer(
         verb="serve",
-        question=question.to_dict(),
+        question=question.entries,
         needed_bytes=ceil(made.memory.value),
         usable_bytes=usable,
         memory=made.memory.named("memory of one rank"),
         ranks=tuple(rank.memory.named(f"pipeline stage {rank.rank} of {stages}") for rank in made.ranks),
         slopes=serving_slopes(made),
         bill=found.bill,
-        serving={
+        serving=replace(
+            found.figures,
             **serving_figures(model, made, plan, cluster, usable),
             **load_figures(made, plan, cluster, rate("storage_read_bandwidth", options.storage_read_bandwidth)),
-            **found.figures,
-        },
+        ),
         advice=tuple(advice.moves),
         nearest_miss=advice.nearest,
         warnings=tuple(question.warnings),
@@ -285,7 +287,7 @@ def _weights_alone(model: Model, cluster: Cluster, options: ServingOptions, rese
     question.warn(unknown)
     return Answer(
         verb="serve",
-        question=question.to_dict(),
+        question=question.entries,
         needed_bytes=ceil(memory.value),
         usable_bytes=_usable(cluster, reserve_bytes, question),
         memory=memory,
@@ -371,8 +373,8 @@ def _stage_term(made: TrainingMemory, rank: int, plan: TrainingPlan) -> Term:
     return made.ranks[rank].peak.named(f"pipeline stage {rank} of {plan.pipeline_parallel_size}")
 
 
-def _training_slopes(model: Model, plan: TrainingPlan, cluster: Cluster, made: TrainingMemory) -> dict[str, float]:
+def _training_slopes(model: Model, plan: TrainingPlan, cluster: Cluster, made: TrainingMemory) -> Slopes:
     """Documents C5 and C6: what one more sequence in the micro-batch, and one more token in each, add."""
     wider = training_memory(model, replace(plan, micro_batch_size=plan.micro_batch_size + 1), cluster)
     longer = training_memory(model, replace(plan, sequence_length=plan.sequence_length + 1), cluster)
-    return {"bytes_per_sequence": wider.needed - made.needed, "bytes_per_token": longer.needed - made.needed}
+    return Slopes(bytes_per_sequence=wider.needed - made.needed, bytes_per_token=longer.needed - made.needed)

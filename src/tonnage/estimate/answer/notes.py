@@ -26,7 +26,7 @@ def warn_of_training(model: Model, plan: TrainingPlan, made: TrainingMemory, que
             "on plain products, and the scores of all pairs of tokens are kept. attention flash keeps none."
         )
     own = training_runtime(plan.runtime).model_codes[0]
-    if plan.method != "full" and plan.model_code != own and question.to_dict()["model_code"]["from"] != "given":
+    if plan.method != "full" and plan.model_code != own and question.entries["model_code"].origin != "given":
         question.warn(
             f"method {plan.method} works on the layers of {plan.model_code}; method full would have {own}'s, "
             "which keep other tensors: "

@@ -15,6 +15,7 @@ from threading import Thread
 import msgspec
 
 from tonnage.ask import ask, line
+from tonnage.documents.document import encode
 from tonnage.kernel.errors import TonnageError
 from tonnage.kernel.reach import Reach
 from tonnage.search.progress import followed
@@ -69,7 +70,7 @@ def work(board: Board, job: str, task: Task) -> None:
     try:
         with followed(tell):
             asked = ask(task.verb, msgspec.json.decode(task.question), task.reach)
-        document = msgspec.json.encode(asked.document)
+        document = encode(asked.document)
     except TonnageError as error:
         tell.over()
         board.fail(job, type(error).__name__, str(error))

@@ -135,7 +135,8 @@ def document() -> Schema:
             "command line."
         ),
     }
-    return {"openapi": "3.1.0", "info": info, "paths": paths, "components": {"schemas": {**schemas, **questions}}}
+    components = {"schemas": {**d.plain_names(schemas), **questions}}
+    return {"openapi": "3.1.0", "info": info, "paths": paths, "components": components}
 
 
 def _question(verb: str) -> Schema:
