@@ -16,7 +16,9 @@ Document = Mapping[str, Any]
 
 
 class Node(Struct, frozen=True, kw_only=True):
-    """One figure, in the reader's language. `codes`: its formula, and that with the numbers put in; `exact`: all its digits, in the base unit."""
+    """One figure, in the reader's language. `codes`: its formula, and that with the numbers put in; `exact`: all its
+    digits, in the base unit.
+    """
 
     path: str
     depth: int
