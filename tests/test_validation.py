@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tonnage
+from every_row import every_row
 from rows.hparams import config
 from source_rows import read as read_sources
 from source_rows import validate as validate_sources
@@ -25,7 +26,7 @@ ROWS = Path(__file__).parents[1] / "validation"
 PARAMS = list(read([str(ROWS / "params.yaml")]))
 
 
-@pytest.mark.parametrize("row", [row for row in PARAMS if row.completeness_class == "full"], ids=lambda row: row.id)
+@every_row("row", [row for row in PARAMS if row.completeness_class == "full"], ids=lambda row: row.id, at_least=60)
 def test_a_published_count_is_recounted_exactly(row):
     (line,) = builtins(validate([row]))["rows"]
     assert line["predicted"] == line["measured"], line["skipped"]

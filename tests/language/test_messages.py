@@ -8,6 +8,7 @@ import pytest
 
 import extract_messages
 import write_locale
+from every_row import every_row
 from tonnage.ask import ask
 from tonnage.kernel.errors import TonnageError
 from tonnage.kernel.reach import Reach
@@ -237,7 +238,7 @@ def test_an_answer_comes_out_in_chinese(verb, question):
     assert _left(texts) == []
 
 
-@pytest.mark.parametrize(("verb", "question"), WRONG, ids=str)
+@every_row(("verb", "question"), WRONG, ids=str, at_least=45)
 def test_an_error_comes_out_in_chinese(verb, question):
     with pytest.raises(TonnageError) as caught:
         ask(verb, question, NOWHERE)

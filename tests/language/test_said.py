@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tonnage
+from every_row import every_row
 from tonnage.cli import FIRST_WORDS, STATUSES, VERBS, face
 from tonnage.language.catalogues import texts
 
@@ -132,7 +133,7 @@ def _functions(path: Path):
             yield node
 
 
-@pytest.mark.parametrize("path", [*FILES, *CLI], ids=lambda path: f"{path.parent.name}/{path.name}")
+@every_row("path", [*FILES, *CLI], ids=lambda path: f"{path.parent.name}/{path.name}", at_least=50)
 def test_text_for_people_goes_through_say(path):
     bare = {text for function in _functions(path) for part in function.body for text in _shown(part)}
     assert bare - FREE == set()

@@ -27,8 +27,8 @@ class ComparedColumn(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ComparedCell(TypedDict):
-    """One answer of `serve` or `train`, with a key for each column. A key without a value is null: it is not known, or there is no answer, and
-    `reason` says why.
+    """One answer of `serve` or `train`, with a key for each column. A key without a value is null: it is not known, or
+    there is no answer, and `reason` says why.
 
     `accelerators`: where their number was left open, the fewest that hold the model, or what was tried last;
     `accelerators_paid`: those of the whole machines that are rented. `weights_stored`: what the weights of the question

@@ -8,7 +8,7 @@ Origin = Literal["given", "default", "model", "cluster", "runtime", "catalogue",
 
 
 class Entry(Struct, frozen=True, omit_defaults=True):
-    """An input. `from`: where its value came from; `why`: the reason of a value that was not given, where it has one."""
+    """An input. `from`: where its value came from; `why`: the reason, where a value that was not given has one."""
 
     value: Any
     origin: Origin = field(name="from")

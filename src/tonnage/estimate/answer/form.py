@@ -24,7 +24,8 @@ NOT_SERVED: ServingDocument[Term] = ServingDocument()
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """An answer of `train` or `serve`; `document` is what every face shows, `to_dict()` the same as dictionaries, `status` the exit status of the command line.
+    """An answer of `train` or `serve`; `document` is what every face shows, `to_dict()` the same as
+    dictionaries, `status` the exit status of the command line.
 
     `unknown` says what nobody knows of this model; `needed_bytes` is then a lower bound. `pieces` are for pictures, not
     in the document.

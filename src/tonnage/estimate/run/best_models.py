@@ -14,8 +14,8 @@ from tonnage.spec import TrainingPlan
 
 def best_models(model: Model, plan: TrainingPlan, tokens: Term) -> list[BestModelDocument[Term]]:
     """By each fit the best model for the compute of a run, and with it, of a dense model, what the run costs over the
-    best that is as good. None for what the laws are not of: encoders, adapters, training on preferences. They were fitted to dense
-    models: experts get no cost.
+    best that is as good. None for what the laws are not of: encoders, adapters, training on preferences. They were
+    fitted to dense models: experts get no cost.
     """
     kinds = {branch.kind for branch in model.branches}
     if plan.method != "full" or plan.objective != "sft" or "encoder" in kinds:
