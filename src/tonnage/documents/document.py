@@ -36,7 +36,7 @@ def check_readable(document: Mapping[str, Any]) -> None:
     """InvalidInput for a document of a schema that this version cannot read."""
     schema = document.get("schema")
     if schema not in READABLE:
-        raise InvalidInput(f"documents of {' and '.join(READABLE)} are read. Got schema {shown(schema)}.")
+        raise InvalidInput(f"the schema of a document must be one of {', '.join(READABLE)}. Got {shown(schema)}.")
 
 
 def encode(document: Any) -> bytes:

@@ -22,9 +22,8 @@ LEAST = "the least that there is"
 
 class Maximum(Struct, frozen=True, kw_only=True, eq=False):
     """`value`: the largest that fits for sure, None where not even the least does; `answer`: the estimate at it, or
-    at the least. `document` is what every face shows. `model`, `beyond_model`: whose parameters these are,
-    where models are
-    what is looked for; `assumed`: options that nobody said, with why they are what they are.
+    at the least. `document` is what every face shows. `model`, `beyond_model`: whose parameters these are, where
+    models are what is looked for; `assumed`: options that nobody said, with why they are what they are.
     """
 
     what: What
