@@ -360,4 +360,4 @@ def test_tools_say_no_more_than_the_protocol_takes():
 
 
 def test_the_reach_of_a_question_is_that_of_the_server():
-    assert ask("train", QUESTIONS["train"], NO_FILES.within).document["verdict"]
+    assert ask("train", QUESTIONS["train"], NO_FILES.within).document.verdict
