@@ -321,13 +321,8 @@ def test_a_machine_that_is_named_twice_is_one_plan():
         {"on": "h100,l40s", "concurrency": 12, "tpot": "20ms", "provider": "lambda"},
         {"on": "h100", "concurrency": 9, "ttft": "150ms", "weights": "bf16", "goal": "accelerators"},
         {"on": "2xH100-SXM-80GB", "request_rate": 3.5, "reserve_bytes": 2**30, "spread": 0.2},
-        {
-            "on": "4xH100-SXM-80GB",
-            "concurrency": 8,
-            "weights": "bf16",
-            "vary": "disaggregation,batch,engine",
-            "tpot": "1s",
-        },
+        {"on": "4xH100-SXM-80GB", "concurrency": 8, "weights": "bf16", "vary": "batch,engine", "tpot": "1s"},
+        {"on": "2xH100-SXM-80GB", "request_rate": 3.5, "weights": "bf16", "vary": "disaggregation", "tpot": "1s"},
     ],
 )
 def test_the_command_of_the_first_plan_gives_its_figures(said, capsys):
