@@ -1,7 +1,8 @@
 """tests/durations.json: seconds of every test file and of the slowest cases, of the last run of each file.
 
-`scripts/durations.py` runs the whole suite and records it; with arguments of pytest, such as paths and `-n 2`, it records the files
-that run and keeps the figures of the others. `--show` runs nothing and prints the slowest tenth of the files.
+`scripts/durations.py` runs the whole suite and records it; with arguments of pytest, such as paths and `-n 2`, it
+records the files that run and keeps the figures of the others. `--show` runs nothing and prints the slowest tenth of
+the files.
 """
 
 import json
@@ -20,7 +21,9 @@ SLOW_CASE = 5.0  # seconds from which a case is recorded by itself
 
 
 class Durations:
-    """Adds up the seconds that setup, call and teardown of each case take; a plug-in of pytest, of the main process under xdist."""
+    """Adds up the seconds that setup, call and teardown of each case take; a plug-in of pytest, of the main process
+    under xdist.
+    """
 
     def __init__(self) -> None:
         self.seconds: Counter[str] = Counter()
@@ -62,7 +65,8 @@ def show(record: dict) -> None:
     shown = list(files.items())[: max(1, len(files) // 10)]
     share = sum(entry["seconds"] for _, entry in shown) / max(record["seconds"], 1)
     print(
-        f"{record['seconds']:,} s in {len(files)} files; the slowest {len(shown)} take {share:.0%} of them ({record['machine']})"
+        f"{record['seconds']:,} s in {len(files)} files; the slowest {len(shown)} take {share:.0%} of them "
+        f"({record['machine']})"
     )
     for name, entry in shown:
         print(f"{entry['seconds']:8.1f} s  {entry['cases']:5} cases  {name}")

@@ -1,7 +1,7 @@
 """Fits the rates of serving to published TTFT and TPOT (validation/infer_speed.yaml) and writes
 src/tonnage/estimate/serving_time/rates.toml.
 
-python scripts/fit_serving.py [--quick]    needs scipy (pip install scipy); with --quick without the errors of what is left out.
+python scripts/fit_serving.py [--quick]    needs scipy; with --quick without the errors of what is left out.
 
 A row's TPOT is a decoding pass and a share of the passes of prompts, its TTFT some passes of prompts: how many, the
 steady state of its load says, and it is asked again after each fit. So a fit is least squares over seconds of passes.

@@ -1,7 +1,8 @@
-"""Tables as loops: `every_row` takes what `pytest.mark.parametrize` takes, and checks all rows in one case that reports every failure.
+"""Tables as loops: `every_row` takes what `pytest.mark.parametrize` takes, and checks all rows in one case that reports
+every failure.
 
-For tables of many rows that take a few milliseconds each, where a case of pytest costs more than the check. Fixtures of the test are made
-once for all rows, so a test that changes `tmp_path` or `monkeypatch` stays parametrized.
+For tables of many rows that take a few milliseconds each, where a case of pytest costs more than the check. Fixtures of
+the test are made once for all rows, so a test that changes `tmp_path` or `monkeypatch` stays parametrized.
 """
 
 import functools
@@ -25,8 +26,8 @@ def every_row(
 ) -> Callable:
     """A decorator: the test runs once for each row, and fails once, with every row that failed.
 
-    `names` are the arguments that a row gives. `at_least` is how many rows the table has or more, so that a table that has lost its rows
-    fails. `ids` gives the name of a value, or the names of the rows, as for `parametrize`.
+    `names` are the arguments that a row gives. `at_least` is how many rows the table has or more, so that a table that
+    has lost its rows fails. `ids` gives the name of a value, or the names of the rows, as for `parametrize`.
     """
     arguments = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     table = [values(row, len(arguments)) for row in rows]
@@ -56,7 +57,9 @@ def every_row(
 
 
 def values(row: Any, count: int) -> tuple:
-    """The values of a row: itself where one is wanted, what it holds where several are, or what `pytest.param` holds."""
+    """The values of a row: itself where one is wanted, what it holds where several are, or what `pytest.param`
+    holds.
+    """
     if isinstance(row, type(pytest.param())):
         assert not row.marks, "a row with marks needs a case of its own: parametrize it"
         return tuple(row.values)

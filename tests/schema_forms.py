@@ -1,4 +1,6 @@
-"""Validators of the shipped JSON Schema, made once: `jsonschema.validate` would check the whole schema again for each document."""
+"""Validators of the shipped JSON Schema, made once: `jsonschema.validate` would check the whole schema again for
+each document.
+"""
 
 from functools import cache
 from typing import Any

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 import tonnage
-from tonnage import rules
-from tonnage.catalogue import accelerator_names, model_names, node_names
 from tonnage.cli import FIRST_WORDS, STATUSES, VERBS, main
 from tonnage.cli.common.parser import Parser
 from tonnage.estimate.load.options import LoadOptions
@@ -18,12 +16,8 @@ from tonnage.estimate.money.bill import BillOptions
 from tonnage.estimate.options.run_options import RunOptions
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.serving.options import ServingOptions
-from tonnage.numerics.optimizers import OPTIMIZERS
-from tonnage.numerics.precisions import PRECISIONS, TRAINING_RECIPES
-from tonnage.numerics.quantization import FILE_TYPES
 from tonnage.question.option import options_of
 from tonnage.question.subjects.money import MONEY, OF_TRAINING, SERVED
-from tonnage.runtimes import training_runtimes
 from tonnage.search.serving.options import ServingPlanOptions
 from tonnage.validation import read, validate
 
@@ -52,21 +46,12 @@ def test_every_verb_is_in_the_readme(verb):
     assert f"tonnage {verb}" in README
 
 
-def test_the_readme_counts_what_there_is():
-    rules.load()
-    families = list((Path(tonnage.__file__).parent / "architectures").glob("[!_]*.py"))
-    named = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-    for claim in (
-        f"{len(model_names())} in the catalogue",
-        f"{len(families)} files of families",
-        f"{len(accelerator_names())} accelerators and {len(node_names())} nodes",
-        f"{len(TRAINING_RECIPES)} precision recipes",
-        f"{len(OPTIMIZERS)} optimizers",
-        f"{named[len(training_runtimes())]} runtimes",
-        f"weights in {len(PRECISIONS)} formats and {len(FILE_TYPES)} GGUF mixtures",
-        f"the {len(rules.RULES)} rules of thumb",
-    ):
-        assert claim in README, claim
+@pytest.mark.parametrize("path", [ROOT / "README.md", WRITTEN["CHINESE"]], ids=lambda path: path.name)
+def test_the_readmes_count_what_there_is(path):
+    text, language = path.read_text(), path.name.count("zh")
+    assert WRITTEN["counted"](text) == text, "run `make docs`"
+    for words in WRITTEN["COUNTED"]:
+        assert len(re.findall(rf"\d+{re.escape(words[language])}", text)) == 1, words
 
 
 def test_the_readme_counts_the_rows_that_validate_has():
@@ -205,3 +190,28 @@ def test_links_of_the_documents_lead_somewhere():
     for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")):
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             assert "://" in target or (page.parent / target).exists(), f"{page}: {target}"
+
+
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
+
+
+def test_every_decision_has_a_status_and_is_listed_with_it():
+    listed = (ROOT / "docs" / "decisions" / "README.md").read_text()
+    rows = [re.findall(r"^\| (\d+) \| \[(.*)\]\((.*)\) \| (.*) \|$", line) for line in listed.splitlines()]
+    found = []
+    for path in DECISIONS:
+        title, empty, status = path.read_text().splitlines()[:3]
+        assert title.startswith(f"# {path.name[:4]}: ") and not empty, path.name
+        assert re.match(r"Status: (accepted|superseded by \d{4})\b", status), path.name
+        found.append((path.name[:4], title[8:], path.name, status.removeprefix("Status: ")))
+    assert [row for (row,) in filter(None, rows)] == found
+    assert [int(number) for number, *_ in found] == list(range(1, len(found) + 1))
+
+
+@pytest.mark.parametrize("path", [*DECISIONS, ROOT / "CONTRIBUTING.md"], ids=lambda path: path.stem)
+def test_files_of_the_source_that_decisions_name_exist(path):
+    roots = (ROOT, ROOT / "src", ROOT / "src" / "tonnage", ROOT / "src" / "tonnage" / "architectures")
+    examples = {"rtx-4060-8gb.toml", "pelican.py", "heron.py", "osprey.py", "NAME.py"}
+    named = set(re.findall(r"`((?:[\w.-]+/)+[\w.-]+\.(?:py|toml))(?::[\w.]+)?`", path.read_text()))
+    missing = [name for name in named if not any((root / name).exists() for root in roots)]
+    assert [name for name in missing if name.rpartition("/")[2] not in examples] == []

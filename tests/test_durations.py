@@ -1,4 +1,6 @@
-"""scripts/durations.py records the seconds of the files that ran, keeps those of the others, and prints the slowest tenth."""
+"""scripts/durations.py records the seconds of the files that ran, keeps those of the others, and prints the slowest
+tenth.
+"""
 
 import json
 from importlib import import_module

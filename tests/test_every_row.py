@@ -1,4 +1,6 @@
-"""The helper of tables reports each row that fails, all of them in one failure, and refuses a table that lost its rows."""
+"""The helper of tables reports each row that fails, all of them in one failure, and refuses a table that lost its
+rows.
+"""
 
 import pytest
 

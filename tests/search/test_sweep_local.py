@@ -77,7 +77,8 @@ from pathlib import Path
 from search._sweeps import small, when
 from tonnage.search.sweep.drive import sweep
 if __name__ == "__main__":
-    sweep(small(), Path(sys.argv[1]), workers=2, progress=when(3, lambda: (print("three are back", flush=True), sys.stdin.readline())))
+    sweep(small(), Path(sys.argv[1]), workers=2,
+          progress=when(3, lambda: (print("three are back", flush=True), sys.stdin.readline())))
 """  # noqa: PTH120
     (tmp_path / "driver.py").write_text(program)
     out = tmp_path / "out"

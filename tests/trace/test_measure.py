@@ -271,8 +271,11 @@ def test_the_environment_of_a_gpu_names_device_driver_and_versions(monkeypatch):
     assert key(found) == "h100-80gb-hbm3-torch-2.11.0-cu13.0" and found["date"][:2] == "20"
 
 
-LLAMA = ["llama-3.1-8b", "--num-layers", "1", "--hidden-size", "32", "--intermediate-size", "64", "--vocab-size", "100",
-         "--num-attention-heads", "4", "--num-key-value-heads", "2", "--head-dim", "8", "--seq", "16", "--repeats", "1"]  # fmt: skip
+LLAMA = [
+    "llama-3.1-8b",
+    *("--num-layers", "1", "--hidden-size", "32", "--intermediate-size", "64", "--vocab-size", "100"),
+    *("--num-attention-heads", "4", "--num-key-value-heads", "2", "--head-dim", "8", "--seq", "16", "--repeats", "1"),
+]
 
 
 def test_without_a_gpu_measure_says_so_and_names_the_tracer(capsys):

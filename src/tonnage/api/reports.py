@@ -25,23 +25,23 @@ class Told:
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
         """The report as one HTML file, as --html: the decision on one page, then the details. The text, or nothing
-        where `path` is written.
+        where `path` is written. Needs the extra `report`.
         """
         return _report(self, path, "html")
 
     def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """The same as Markdown, as --markdown."""
+        """The same as Markdown, as --markdown. Needs the extra `report`."""
         return _report(self, path, "markdown")
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
         from tonnage.render.report import notebook_of
 
-        return notebook_of(self.to_dict())
+        return notebook_of(self.to_dict()) if _has_reports() else None
 
-    def _repr_markdown_(self) -> str:
+    def _repr_markdown_(self) -> str | None:
         from tonnage.render.report import short_markdown_of
 
-        return short_markdown_of(self.to_dict())
+        return short_markdown_of(self.to_dict()) if _has_reports() else None
 
 
 class Reported(Told):
@@ -92,6 +92,17 @@ class Tabled(Reported):
     def _unasked(self, name: str, document: Mapping[str, Any]) -> str:
         """The option that asks for a list, where it was not given and the list was therefore not made."""
         return ""
+
+
+def _has_reports() -> bool:
+    """Whether Jinja2 is installed. Without it a notebook shows an answer as its text."""
+    from tonnage.render.report import check_extra
+
+    try:
+        check_extra()
+    except InvalidInput:
+        return False
+    return True
 
 
 def _report(answer: Told, path: str | os.PathLike[str] | None, form: str) -> str | None:

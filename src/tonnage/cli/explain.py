@@ -203,7 +203,8 @@ def _lines(document: dict[str, Any]) -> list[str]:
     for reference in document.get("references", []):
         lines.append(
             "    "
-            f"{reference['key']}{say(': ')}{', '.join(str(reference[name]) for name in ('authors', 'title', 'year', 'where') if reference[name])}"
+            f"{reference['key']}{say(': ')}"
+            + ", ".join(str(reference[name]) for name in ("authors", "title", "year", "where") if reference[name])
         )
     if document.get("see"):
         lines.append(f"  {left(say('see'), 10)} {', '.join(document['see'])}")

@@ -19,11 +19,23 @@ FILES = {"trace": ("save", "snapshot", "plot"), "measure": ("snapshot", "out")}
 
 def check_outputs(verb: str, arguments: Given) -> None:
     """InvalidInput where a file that was asked for cannot be written."""
+    _check_extra(verb, arguments)
     for name, path in _files(verb, arguments):
         if verb not in FILES:
             check_ending(name, path)
         if why := unwritable(path):
             raise InvalidInput(f"--{name}: {shown(path, LONGEST)} cannot be written: {why}.")
+
+
+def _check_extra(verb: str, arguments: Given) -> None:
+    """InvalidInput where a report was asked for and what lays it out is not installed. The table that `compare` prints
+    as Markdown needs nothing.
+    """
+    markdown = getattr(arguments, "markdown", None)
+    if getattr(arguments, "html", None) or (markdown and not (verb == "compare" and markdown == STDOUT)):
+        from tonnage.render.report import check_extra
+
+        check_extra()
 
 
 def check_ending(form: str, path: str) -> None:

@@ -12,7 +12,7 @@ from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.language import say, sentence, speaking
 from tonnage.question.form import ALONE, UNGROUPED, Form, Group
 from tonnage.question.given import Given
-from tonnage.question.option import Option, names_in
+from tonnage.question.option import Option
 from tonnage.spelling.flags import assignment, ours
 
 LONGEST = 200  # characters of a wrong word that are shown
@@ -184,7 +184,7 @@ def _how(option: Option, switch: Switch) -> dict[str, Any]:
 
 
 def _about(option: Option) -> str:
-    about = sentence(option.help) if option.help else ", ".join(names_in(option.choices))
+    about = say(": ").join(filter(None, (sentence(option.help) if option.help else "", option.listed_choices)))
     if option.unit:
         about += f" [{say(option.unit)}]"
     if option.default:

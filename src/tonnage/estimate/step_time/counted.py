@@ -41,9 +41,8 @@ LEAVES_OUT: Mapping[str, str] = {
     "megatron": "the masked half of attention, and what is run again",
     "torchtitan": "the table, and what is run again; it counts scores that are masked",
     "mosaicml": "what is run again; it counts scores that are masked, and the table as if it were multiplied",
-    "narayanan": "gates of feed-forward layers, grouped heads, experts: it is of GPT's layers, four times as wide inside; "
-    "it counts scores that "
-    "are masked",
+    "narayanan": "gates of feed-forward layers, grouped heads, experts: it is of GPT's layers, four times as wide "
+    "inside; it counts scores that are masked",
     "narayanan hardware": "as narayanan; it counts a second forward pass whether it is run or not",
 }
 ADAPTERS = "; it counts gradients of weights that do not train"

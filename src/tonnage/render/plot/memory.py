@@ -152,7 +152,8 @@ def _error_bar(answer: Any, where: str) -> list[dict[str, Any]]:
             "marker": {"color": "#8a8a8a", "size": 6},
             "error_y": {**span, "color": "#8a8a8a", "thickness": 2.5, "width": 9},
             "customdata": [
-                f"<b>{say('error band')}</b><br>{say('{low} to {high}', low=human(low, 'bytes'), high=human(high, 'bytes'))}"
+                f"<b>{say('error band')}</b><br>"
+                + say("{low} to {high}", low=human(low, "bytes"), high=human(high, "bytes"))
             ],
             "hovertemplate": "%{customdata}<extra></extra>",
         }

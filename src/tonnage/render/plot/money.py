@@ -31,7 +31,8 @@ def buy_or_rent(own: dict[str, Any]) -> Panel:
                 "x": [month],
                 "y": [paid],
                 "marker": {"size": 11, "color": "#54a24b"},
-                "hovertemplate": f"<b>{say('break-even')}</b><br>{_month(own['break_even_month'])}{say(', ')}{human(paid, 'USD')}<extra></extra>",
+                "hovertemplate": f"<b>{say('break-even')}</b><br>{_month(own['break_even_month'])}"
+                f"{say(', ')}{human(paid, 'USD')}<extra></extra>",
             }
         )
         notes = (

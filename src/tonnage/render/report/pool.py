@@ -6,21 +6,21 @@ from typing import Any
 from tonnage.language import say, sentence
 from tonnage.language.quantities import human
 from tonnage.render.plans.pool import NAMES
-from tonnage.render.report._blocks import (
+from tonnage.render.report.blocks import (
     Bar,
     Bars,
     Brief,
+    Bullets,
     Cell,
     Facts,
     Figure,
-    Listed,
+    Paragraph,
     Part,
     Report,
-    Said,
     Section,
     Table,
 )
-from tonnage.render.report._said import all_notes, assumed, inputs, notes, percent, quantity
+from tonnage.render.report.common import all_notes, assumed, inputs, notes, percent, quantity
 
 Document = Mapping[str, Any]
 
@@ -55,16 +55,20 @@ def pool_report(document: Document, **about: str) -> Report:
         verdict=line,
         sections=(
             Section(say("Placed"), (Facts(tuple(_figures(document))),)),
-            Section(say("What else there could be"), (Listed((proof, *why)),)),
+            Section(say("What else there could be"), (Bullets((proof, *why)),)),
             Section(say("Taken for granted"), (assumed(document["question"]),)),
             Section(say("Risks and notes"), (notes(document["warnings"]),)),
             Section(
                 say("Prices"),
-                (Said(say("Prices of the nodes are those of the inventory, or of the catalogue (`tonnage prices`).")),),
+                (
+                    Paragraph(
+                        say("Prices of the nodes are those of the inventory, or of the catalogue (`tonnage prices`).")
+                    ),
+                ),
             ),
         ),
     )
-    return Report(title=line, brief=brief, sections=tuple(_details(document)), opened={}, **about)
+    return Report(title=line, brief=brief, sections=tuple(_details(document)), terms={}, **about)
 
 
 def _why(text: str, said: str) -> str:
@@ -123,7 +127,7 @@ def _details(document: Document) -> Iterator[Section]:
         count=f"{search['considered']:,}",
         time=human(search["seconds"], "seconds"),
     )
-    yield Section(say("What was searched"), (Said(said),))
+    yield Section(say("What was searched"), (Paragraph(said),))
     yield inputs(document["question"])
     yield all_notes(document["warnings"])
 

@@ -6,7 +6,7 @@ from typing import Any
 from tonnage.language import say, sentence
 from tonnage.language.quantities import counted, human
 from tonnage.render.inputs import unit_of
-from tonnage.render.report._blocks import Block, Facts, Figure, Listed, Said, Section, Table
+from tonnage.render.report.blocks import Block, Bullets, Facts, Figure, Paragraph, Section, Table
 from tonnage.render.text import HIDDEN
 
 Document = Mapping[str, Any]
@@ -57,7 +57,7 @@ def assumed(question: Document) -> Block:
     left = len(taken) - len(rows)
     if left:
         rows.append((say("and {count} more", count=left), "", say("all inputs are in the details")))
-    return Facts(tuple(rows)) if rows else Said(say("Every input was given."))
+    return Facts(tuple(rows)) if rows else Paragraph(say("Every input was given."))
 
 
 def inputs(question: Document) -> Section:
@@ -91,15 +91,15 @@ def notes(warnings: Iterable[str]) -> Block:
     """Of the first page: the first notes, shortened."""
     said = [sentence(each) for each in dict.fromkeys(warnings)]
     if not said:
-        return Said(say("None were found."))
+        return Paragraph(say("None were found."))
     more = len(said) - MOST_NOTES
     rest = (say("and {count} more: see the details", count=more),) if more > 0 else ()
-    return Listed((*(clipped(each, LONG) for each in said[:MOST_NOTES]), *rest))
+    return Bullets((*(clipped(each, LONG) for each in said[:MOST_NOTES]), *rest))
 
 
 def all_notes(warnings: Iterable[str]) -> Section:
     said = tuple(sentence(each) for each in dict.fromkeys(warnings))
-    return Section(say("Notes"), (Listed(said),) if said else (Said(say("There are none.")),))
+    return Section(say("Notes"), (Bullets(said),) if said else (Paragraph(say("There are none.")),))
 
 
 def price(question: Document) -> tuple[tuple[str, str], ...]:
@@ -113,4 +113,4 @@ def price(question: Document) -> tuple[tuple[str, str], ...]:
 
 def prices(rows: Iterable[tuple[str, str]]) -> Block:
     found = tuple((name, "", clipped(why, SOURCE)) for name, why in dict.fromkeys(rows))
-    return Facts(found) if found else Said(say("No price is known of this machine, and none was given."))
+    return Facts(found) if found else Paragraph(say("No price is known of this machine, and none was given."))

@@ -7,8 +7,8 @@ from tonnage.language import say, sentence
 from tonnage.language.quantities import counted, human
 from tonnage.render.both_limits import both_limits
 from tonnage.render.prompts import with_prompts
-from tonnage.render.report._blocks import Cell, Table
-from tonnage.render.report._said import between, figure
+from tonnage.render.report.blocks import Cell, Table
+from tonnage.render.report.common import between, figure
 from tonnage.render.serving import NAMES, TIMES, TTFT, WAYS
 
 Document = Mapping[str, Any]

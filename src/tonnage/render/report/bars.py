@@ -7,8 +7,9 @@ from msgspec.structs import replace
 
 from tonnage.language import say, sentence
 from tonnage.language.quantities import human
-from tonnage.render.report._blocks import Bar, Bars, Figure, Part, Table
-from tonnage.render.report._said import figure
+from tonnage.render.report.blocks import Bar, Bars, Figure, Part, Table
+from tonnage.render.report.common import figure
+from tonnage.render.text import TOGETHER
 
 Document = Mapping[str, Any]
 KINDS = {
@@ -108,13 +109,6 @@ def tree_table(term: Document, path: str, depth: int = 2) -> Table:
     return Table(
         (say("component"), say("value"), say("made of"), say("basis")), tuple(rows), strong=(0,), deep=tuple(deep)
     )
-
-
-TOGETHER = {
-    "max": "the largest of these",
-    "product": "the product of these",
-    "ratio": "the first of these over the second",
-}
 
 
 def alike(ranks: Sequence[Document]) -> list[list[int]]:

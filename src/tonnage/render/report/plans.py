@@ -12,10 +12,10 @@ from tonnage.render.plans.serving import header_of, plan_cells, spread_text, sto
 from tonnage.render.plans.training import NAMES, SIZES
 from tonnage.render.plans.training import verdict_line as training_verdict
 from tonnage.render.prompts import with_prompts
-from tonnage.render.report._answer import details, facts, kind_of, opened, price_rows
-from tonnage.render.report._bars import fullest_bar
-from tonnage.render.report._blocks import Block, Brief, Cell, Facts, Listed, Report, Said, Section, Table
-from tonnage.render.report._said import all_notes, assumed, inputs, notes, percent, price, prices, quantity
+from tonnage.render.report.answer import details, facts, kind_of, price_rows, terms
+from tonnage.render.report.bars import fullest_bar
+from tonnage.render.report.blocks import Block, Brief, Bullets, Cell, Code, Facts, Paragraph, Report, Section, Table
+from tonnage.render.report.common import all_notes, assumed, inputs, notes, percent, price, prices, quantity
 
 Document = Mapping[str, Any]
 
@@ -53,7 +53,7 @@ def training_plans_report(document: Document, **about: str) -> Report:
         title=line,
         brief=brief,
         sections=tuple(_training_details(document, best, warnings)),
-        opened=dict(opened(best)) if best else {},
+        terms=dict(terms(best)) if best else {},
         **about,
     )
 
@@ -70,9 +70,9 @@ def serving_plans_report(document: Document, **about: str) -> Report:
     warnings = [*document["warnings"], *(best["warnings"] if best else ())]
     words = f"{plans[0]['engine']}, {stored_text(plans[0])}, {spread_text(plans[0])}" if plans else ""
     nearest = (
-        Listed(tuple(sentence(each["text"]) for each in document["nearest"]))
+        Bullets(tuple(sentence(each["text"]) for each in document["nearest"]))
         if document["nearest"]
-        else Said(say("Nothing came near."))
+        else Paragraph(say("Nothing came near."))
     )
     brief = Brief(
         question=asked,
@@ -97,7 +97,7 @@ def serving_plans_report(document: Document, **about: str) -> Report:
         title=line,
         brief=brief,
         sections=tuple(_serving_details(document, best, warnings)),
-        opened=dict(opened(best)) if best else {},
+        terms=dict(terms(best)) if best else {},
         **about,
     )
 
@@ -111,15 +111,15 @@ def _prices(document: Document) -> Block:
         each = say("{usd} an hour of an accelerator", usd=quantity(near["usd_per_accelerator_hour"], "USD"))
         return prices(((sentence(near["price"]), each),))
     given = tuple(price(document["question"]))
-    return prices(given) if given else Said(say("No plan holds, so no price was taken."))
+    return prices(given) if given else Paragraph(say("No plan holds, so no price was taken."))
 
 
 def _recommended(best: Document | None, command: str, words: str) -> tuple[Block, ...]:
     if best is None:
-        return (Said(say("No plan holds.")),)
+        return (Paragraph(say("No plan holds.")),)
     rows = list(facts(best))
     rows.insert(1, (say("plan"), words, ""))
-    return fullest_bar(best), Facts(tuple(rows)), Said(command, "code")
+    return fullest_bar(best), Facts(tuple(rows)), Code(command)
 
 
 def _plan_words(plan: Document) -> str:
@@ -161,27 +161,27 @@ def _serving_line(plan: Document, question: Document) -> str:
 
 def _runner_up(plans: list[Document], words: Any, key: str) -> Block:
     if len(plans) < 2:
-        return Said(say("No other plan that was shown holds."))
-    return Listed((words(plans[1]), say("The first is before it: {why}.", why=sentence(plans[0][key] or ""))))
+        return Paragraph(say("No other plan that was shown holds."))
+    return Bullets((words(plans[1]), say("The first is before it: {why}.", why=sentence(plans[0][key] or ""))))
 
 
 def _nearest(document: Document) -> Block:
     near = document["nearest"]
     if near is None:
-        return Said(say("Nothing came near: {why}.", why=sentence(document["binds"])))
-    return Listed((_training_line(near), sentence(near["text"])))
+        return Paragraph(say("Nothing came near: {why}.", why=sentence(document["binds"])))
+    return Bullets((_training_line(near), sentence(near["text"])))
 
 
 def _settings(plan: Document) -> Iterator[Section]:
     """The launch of the best plan and what it leaves unsaid; where there is none, of what nothing is written down."""
     names = ", ".join(map(sentence, plan["launch_lacks"]))
     if plan["launch"]:
-        lacks = [Said(say("Not said by these settings: {names}.", names=names), "note")] if names else []
-        yield Section(say("Settings of the runtime"), (Said(" ".join(plan["launch"]), "code"), *lacks))
+        lacks = [Paragraph(say("Not said by these settings: {names}.", names=names), "note")] if names else []
+        yield Section(say("Settings of the runtime"), (Code(" ".join(plan["launch"])), *lacks))
     elif names:
         yield Section(
             say("Settings of the runtime"),
-            (Said(say("There are none: nothing is written down here of {names}.", names=names)),),
+            (Paragraph(say("There are none: nothing is written down here of {names}.", names=names)),),
         )
 
 
@@ -250,7 +250,7 @@ def _serving_details(document: Document, best: Document | None, warnings: list[s
             for at, plan in enumerate(plans, 1)
             if plan["beats_next"]
         )
-        yield Section(say("Plans"), (Table(header, rows, strong=(0,)), *((Listed(why),) if why else ())))
+        yield Section(say("Plans"), (Table(header, rows, strong=(0,)), *((Bullets(why),) if why else ())))
     if own := document["own_precision"]:
         yield Section(say("The best in the checkpoint's own precision"), (Table(header, (plan_cells(own, "-"),)),))
     if document["pareto"]:
@@ -273,7 +273,7 @@ def _serving_details(document: Document, best: Document | None, warnings: list[s
 def _searched(line: str, removed: list[Document]) -> Section:
     rows = tuple((f"{each['plans']:,}", sentence(each["constraint"])) for each in removed if each["plans"])
     table = (Table((say("plans"), say("do not hold that")), rows),) if rows else ()
-    return Section(say("What was searched"), (Said(line), *table))
+    return Section(say("What was searched"), (Paragraph(line), *table))
 
 
 def _or(value: float | None, unit: str) -> str:

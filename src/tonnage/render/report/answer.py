@@ -6,9 +6,21 @@ from typing import Any
 from tonnage.language import say, sentence
 from tonnage.language.quantities import human
 from tonnage.render.prompts import with_prompts
-from tonnage.render.report._bars import fullest_bar, memory_bars, memory_table, time_bars, tree_table
-from tonnage.render.report._blocks import Block, Brief, Cell, Facts, Figure, Listed, Report, Said, Section, Table
-from tonnage.render.report._said import (
+from tonnage.render.report.bars import fullest_bar, memory_bars, memory_table, time_bars, tree_table
+from tonnage.render.report.blocks import (
+    Block,
+    Brief,
+    Bullets,
+    Cell,
+    Code,
+    Facts,
+    Figure,
+    Paragraph,
+    Report,
+    Section,
+    Table,
+)
+from tonnage.render.report.common import (
     accelerators,
     all_notes,
     assumed,
@@ -21,7 +33,7 @@ from tonnage.render.report._said import (
     prices,
     quantity,
 )
-from tonnage.render.report._served import load_table, percentiles, served_facts
+from tonnage.render.report.serving import load_table, percentiles, served_facts
 from tonnage.render.text import verdict_line
 
 Document = Mapping[str, Any]
@@ -66,7 +78,7 @@ def answer_report(document: Document, **about: str) -> Report:
         title=line,
         brief=brief,
         sections=(*details(document), inputs(question), all_notes(document["warnings"])),
-        opened=dict(opened(document)),
+        terms=dict(terms(document)),
         **about,
     )
 
@@ -166,10 +178,10 @@ def moves(document: Document) -> Block:
             if fits
             else say("It fits on no other machine that was tried.")
         )
-        return Listed((text, other))
+        return Bullets((text, other))
     if "advice" in document["question"]:
-        return Said(say("None was asked for (--no-advice)."))
-    return Said(say("No change that was tried is better: this is as asked."))
+        return Paragraph(say("None was asked for (--no-advice)."))
+    return Paragraph(say("No change that was tried is better: this is as asked."))
 
 
 def _moved(move: Document) -> tuple[Cell, ...]:
@@ -215,7 +227,7 @@ def details(document: Document) -> Iterator[Section]:
         if serving.get("simulated"):
             yield Section(say("Simulated requests"), (percentiles(serving["simulated"], document["question"]),))
         if "launch" in serving:
-            yield Section(say("Start it"), (Said(serving["launch"], "code"),))
+            yield Section(say("Start it"), (Code(serving["launch"]),))
     yield from _money(document)
     if document["advice"]:
         rows = tuple(_moved(move) for move in document["advice"])
@@ -292,7 +304,7 @@ def _money(document: Document) -> Iterator[Section]:
         yield Section(say("Money and energy"), tuple(blocks))
 
 
-def opened(document: Document) -> Iterator[tuple[str, Document]]:
+def terms(document: Document) -> Iterator[tuple[str, Document]]:
     """Every TERM of a document by its path; a stage or a phase that is another's equal is opened with it."""
     for name, value in document.items():
         yield from _terms(value, name)

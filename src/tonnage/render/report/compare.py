@@ -7,8 +7,8 @@ from typing import Any
 
 from tonnage.language import say, sentence
 from tonnage.language.quantities import human
-from tonnage.render.report._blocks import Block, Brief, Cell, Facts, Listed, Report, Said, Section, Table
-from tonnage.render.report._said import (
+from tonnage.render.report.blocks import Block, Brief, Bullets, Cell, Facts, Paragraph, Report, Section, Table
+from tonnage.render.report.common import (
     accelerators,
     all_notes,
     assumed,
@@ -118,7 +118,7 @@ def compare_report(document: Document, **about: str) -> Report:
         inputs({**document["question"], **document["settings"]}),
         all_notes([*document["warnings"], *more]),
     )
-    return Report(title=line, brief=brief, sections=sections, opened={}, **about)
+    return Report(title=line, brief=brief, sections=sections, terms={}, **about)
 
 
 # ---- what is best ----
@@ -200,7 +200,7 @@ def _recommended(document: Document) -> Block:
     orders = _orders(document)
     cells = document["cells"]
     if not any(order for _, order in orders):
-        return Said(say("None of these fits."))
+        return Paragraph(say("None of these fits."))
     if len(orders) == 1:
         return Facts(tuple(_facts(document, cells[orders[0][1][0]])))
     also = [name for name in _rivals(document) if name not in FIGURES]
@@ -239,19 +239,19 @@ def _runners_up(document: Document) -> Block:
     cells, key = document["cells"], document["key"]
     behind = [(words, *(cells[at] for at in order[:2])) for words, order in _orders(document) if len(order) > 1]
     if not behind:
-        return Said(say("No other combination does as well."))
+        return Paragraph(say("No other combination does as well."))
     if not document["workloads"]:
         _, first, second = behind[0]
         line = _where(document, second)
         if second.get(key) is None:
-            return Said(line)
+            return Paragraph(line)
         lost = say(
             "Its {figure} is {value}, and that of the first {best}.",
             figure=sentence(_header(key)),
             value=_value(document, key, second),
             best=_value(document, key, first),
         )
-        return Listed((line, lost))
+        return Bullets((line, lost))
     header = (say("workload"), say("the next one"), sentence(_header(key)), say("of the first"))
     return Table(
         header,
@@ -343,9 +343,9 @@ def _cells(document: Document) -> Iterator[Block]:
     rows = tuple(tuple(_value(document, name, cell) for name in names) for cell in cells)
     yield Table(tuple(sentence(_header(name)) for name in names), rows, strong=tuple(sorted(best)))
     if any(cell["verdict"] == "does not fit" for cell in cells):
-        yield Said(say("What does not fit has no speed and no price: {dash}.", dash=NONE), "note")
+        yield Paragraph(say("What does not fit has no speed and no price: {dash}.", dash=NONE), "note")
     if any(map(part_paid, cells)):
-        yield Said(say("1 (8 paid): one accelerator is used, of a machine of eight that is rented whole."), "note")
+        yield Paragraph(say("1 (8 paid): one accelerator is used, of a machine of eight that is rented whole."), "note")
 
 
 def _reasons(cells: Iterable[Document]) -> Iterator[Section]:
@@ -355,7 +355,7 @@ def _reasons(cells: Iterable[Document]) -> Iterator[Section]:
         )
     )
     if found:
-        yield Section(say("Why some have no answer"), (Listed(found),))
+        yield Section(say("Why some have no answer"), (Bullets(found),))
 
 
 def _header(name: str) -> str:

@@ -10,13 +10,15 @@ from msgspec import Struct
 from tonnage.kernel.formula import FORMULAS
 from tonnage.language import say, sentence
 from tonnage.language.quantities import human
-from tonnage.render.text import TOGETHER
+from tonnage.render.text import SUM, TOGETHER
 
 Document = Mapping[str, Any]
 
 
 class Node(Struct, frozen=True, kw_only=True):
-    """One figure. `codes`: its formula, and that with the numbers put in; `exact`: all its digits, in the base unit."""
+    """One figure, in the reader's language. `codes`: its formula, and that with the numbers put in; `exact`: all its
+    digits, in the base unit.
+    """
 
     path: str
     depth: int
@@ -28,6 +30,11 @@ class Node(Struct, frozen=True, kw_only=True):
     source: str
 
 
+def appendix(terms: Mapping[str, Document]) -> tuple[tuple[Node, ...], ...]:
+    """The nodes of each TERM by its path, the TERM itself first."""
+    return tuple(tuple(nodes(term, path)) for path, term in terms.items())
+
+
 def nodes(term: Document, path: str, depth: int = 0) -> Iterator[Node]:
     """A TERM and all below it; of what is nothing, itself alone."""
     value = human(term["value"], term["unit"])
@@ -35,10 +42,10 @@ def nodes(term: Document, path: str, depth: int = 0) -> Iterator[Node]:
     yield Node(
         path=path,
         depth=depth,
-        name=term["name"],
+        name=sentence(term["name"]),
         value=value,
         exact="" if exact == value else exact,
-        basis=term["basis"],
+        basis=sentence(term["basis"]),
         codes=codes(term),
         source=sentence(term["source"]),
     )
@@ -66,9 +73,6 @@ def codes(term: Document) -> tuple[str, ...]:
         )
         return tuple(filter(None, (say("by {procedure}", procedure=sentence(term["method"]["procedure"])), parameters)))
     return (sentence(TOGETHER.get(term["combine"], SUM)),)
-
-
-SUM = "the sum of these"
 
 
 def citations(terms: Iterable[Document]) -> dict[str, str]:
