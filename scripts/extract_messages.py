@@ -46,7 +46,8 @@ LEFT_OUT = (
     "catalogue/skypilot",
     # of OpenAPI, whose language is English, of data bases, and headers
     "web/schema/openapi.py",
-    "web/schema/described.py",
+    "web/schema/jobs_and_saved.py",
+    "web/schema/operations.py",
     "web/schema/options.py",
     "web/schema/documents.py",
     "web/jobs/documents.py",

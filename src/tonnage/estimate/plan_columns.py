@@ -58,7 +58,7 @@ def bytes_and_seconds(
             needed, seconds = np.empty(count), np.empty(count)
         made = training_memory(model, plan, cluster)
         needed[part] = made.needed
-        seconds[part] = Timing(model, plan, cluster, made.ranks[0].stage.step).seconds
+        seconds[part] = Timing(model, plan, cluster, made.step).seconds
     return needed, seconds
 
 

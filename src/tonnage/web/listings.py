@@ -27,7 +27,7 @@ async def _listed(request: Asking, verb: str, name: str | None) -> Response[byte
     if name is not None:
         question["model" if verb == "models" else "name"] = unquote(name).removeprefix("/")
     try:
-        return responded(request, await answer_to(request, verb, question))
+        return responded(await answer_to(request, verb, question))
     except Refusal as refused:
         if refused.kind == UnknownName.__name__ and name is not None:
             raise Refusal(404, refused.kind, refused.message) from None

@@ -43,7 +43,7 @@ def _file(path: Path) -> File:
     return File(content, kind, f'"{sha256(content).hexdigest()[:32]}"')
 
 
-@get(["/", FILE], sync_to_thread=False, query=ANY)
+@get(["/", FILE], sync_to_thread=False, query=ANY, as_it_is=True)
 def page(request: Request[Any, Any, Any]) -> Response[bytes]:
     """A file of the page."""
     file = files().get(str(request.path_params.get("path", "index.html")).removeprefix("/"))

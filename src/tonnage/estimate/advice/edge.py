@@ -48,7 +48,7 @@ def edge_seconds(model: Model, device: str, options: TrainingOptions, tokens: Nu
         needed, usable = highest(plan, one, made.memory.value), one.accelerator.memory.usable_bytes
         if needed > usable:
             return None, f"does not fit: needs {human(needed, 'bytes')} of {human(usable, 'bytes')}"
-        step = Timing(model, plan, one, made.fullest.stage.step).term
+        step = Timing(model, plan, one, made.step).term
     except (InvalidPlan, MissingDatum) as error:
         return None, str(error)
     steps = steps_for_tokens(D=tokens, s=plan.sequence_length, b=plan.micro_batch_size, m=plan.num_microbatches, d=1)

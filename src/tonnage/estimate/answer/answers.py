@@ -88,7 +88,7 @@ def train(
     low = band.around(made.memory.value)[0] if band else made.memory.value
     if advise and low > usable and not advice.moves:
         warn_where_nothing_fits(model, plan, cluster, usable, question)
-    flops, saved = model_flops(model, plan, made.fullest.stage.step), saved_bytes(model, plan)
+    flops, saved = model_flops(model, plan, made.step), saved_bytes(model, plan)
     timing, figures = timed(model, plan, cluster, made, flops, saved, run, money, usable, question)
     lasts = figures.get("seconds", timing.term if timing else None)
     billed = None

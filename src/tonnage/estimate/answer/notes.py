@@ -32,7 +32,7 @@ def warn_of_training(model: Model, plan: TrainingPlan, made: TrainingMemory, que
             "which keep other tensors: "
             f"to compare, give both --model-code {plan.model_code}."
         )
-    for note in made.fullest.stage.step.framework.notes():
+    for note in made.step.framework.notes():
         question.warn(note)
     if plan.float8 != "none":
         _warn_of_float8(plan, made, question)
@@ -77,7 +77,7 @@ def _warn_of_overlap(plan: TrainingPlan, question: Question) -> None:
 
 def _warn_of_float8(plan: TrainingPlan, made: TrainingMemory, question: Question) -> None:
     """torchtitan, components/quantization/float8.py: SM89 or later, and torch.compile for competitive performance."""
-    cluster = made.fullest.stage.step.cluster
+    cluster = made.step.cluster
     assert cluster is not None
     chip = cluster.accelerator
     if chip.generation in BEFORE_FLOAT8:
@@ -130,7 +130,7 @@ def _warn_of_rank(model: Model, plan: TrainingPlan, question: Question) -> None:
 
 def _keeps_scores(made: TrainingMemory) -> bool:
     """Is anything kept for each pair of tokens that a fused kernel would not keep?"""
-    layers = made.fullest.stage.step.layers.values()
+    layers = made.step.layers.values()
     return any(
         kept.key.extent.unit == "pair" and kept.name.endswith("softmax") for layer in layers for kept in layer.kept
     )

@@ -41,7 +41,7 @@ def timed(
     accelerator.
     """
     try:
-        timing = Timing(model, plan, cluster, made.fullest.stage.step)
+        timing = Timing(model, plan, cluster, made.step)
         figures: dict[str, Any] = {"bound_by": timing.bound_by, **timing.figures(flops.value)}
     except MissingDatum as error:
         question.warn(str(error))
@@ -107,7 +107,7 @@ def _unmeasured_recurrences(made: TrainingMemory) -> list[str]:
     """Cores that carry a state along the sequence otherwise than by state space duality, whose matrix form the rate
     was fitted to.
     """
-    every = [op for block in made.fullest.stage.step.layers for op in block.ops if not isinstance(op, Mamba2)]
+    every = [op for block in made.step.layers for op in block.ops if not isinstance(op, Mamba2)]
     carrying = [op for op in every if any(isinstance(cache, StateCache) for cache in op.caches())]
     return sorted({op.core()[0].name for op in carrying if op.core()})
 

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.estimate.frameworks.base import FRAMEWORKS, Framework, HostStates
-from tonnage.estimate.frameworks.deepspeed_options import zero_options
+from tonnage.estimate.frameworks.deepspeed_options import PARTITION, zero_options
 from tonnage.estimate.frameworks.pinned_memory import pinned
 from tonnage.estimate.frameworks.plan_request import PlanRequest
 from tonnage.estimate.step.communication import copies, width_of
@@ -49,6 +49,7 @@ class DeepSpeed(Framework):
     """A run under DeepSpeed's engine."""
 
     copies_layer_shards = False  # parameter by parameter
+    rules = (PARTITION,)
 
     @classmethod
     def sharding_options(cls, request: PlanRequest) -> dict[str, Any]:

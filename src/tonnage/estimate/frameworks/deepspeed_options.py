@@ -9,8 +9,10 @@ from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.plan.checks import LARGEST
 from tonnage.estimate.plan.nearest import near_divisors
+from tonnage.estimate.plan.rule import Facts, Rule, Sizes, check
 from tonnage.estimate.plan.training_options import TrainingOptions
-from tonnage.kernel.errors import InvalidPlan, NotApplicable, OutOfRange
+from tonnage.kernel.errors import InvalidInput, InvalidPlan, NotApplicable, OutOfRange
+from tonnage.kernel.formula import Number
 from tonnage.kernel.units import parse_count
 
 # deepspeed/runtime/zero/config.py: name -> (stages in which it counts, default, least)
@@ -31,6 +33,32 @@ SOURCE = "DeepSpeed's own"
 FILLED = "transformers, integrations/deepspeed.py: trainer_config_finalize"
 
 
+def _partition(facts: Facts) -> int | None:
+    """Ranks of a group that has a copy of the weights; None where it is not given, or is none: _size says why."""
+    said = facts.said("zero_hpz_partition_size")
+    try:
+        count = parse_count(said, "zero_hpz_partition_size") if isinstance(said, str) else said
+    except InvalidInput:
+        return None
+    return count if count and count > 0 else None
+
+
+def _sharing(sizes: Sizes) -> Number:
+    """Ranks that share the weights."""
+    return sizes["data_parallel_size"] * sizes["context_parallel_size"]
+
+
+PARTITION = Rule(
+    lambda facts: "zero_hpz_partition_size divides the ranks that share the weights",
+    lambda facts, sizes: _sharing(sizes) % _partition(facts) == 0,
+    lambda facts, sizes: InvalidPlan(
+        f"zero_hpz_partition_size must divide the {_sharing(sizes)} ranks that share the weights. Got "
+        f"{_partition(facts)}. Nearest: {near_divisors(_sharing(sizes), _partition(facts) or 1)}."
+    ),
+    lambda facts, sizes: facts.said("zero_stage") == 3 and _partition(facts) is not None,
+)
+
+
 def zero_options(
     model: Model, stage: int, sizes: Mapping[str, Any], offload: Mapping[str, Any], o: TrainingOptions, q: Question
 ) -> dict[str, Any]:
@@ -46,7 +74,9 @@ def zero_options(
         made["overlap_comm"] = q.take(
             "overlap_comm", o.overlap_comm, stage == 3, "runtime", "DeepSpeed's own: in stage 3 alone"
         )
-    _check(made, stage, sizes, offload, o, q)
+    said = {"zero_stage": stage, "zero_hpz_partition_size": made.get("zero_hpz_partition_size")}
+    check(Facts(model, said), sizes, PARTITION)
+    _check(made, stage, offload, o, q)
     return made
 
 
@@ -95,18 +125,10 @@ def filled_in(name: str, hidden_size: int) -> int | None:
 def _check(
     made: dict[str, Any],
     stage: int,
-    sizes: Mapping[str, Any],
     offload: Mapping[str, Any],
     o: TrainingOptions,
     q: Question,
 ) -> None:
-    ranks = sizes["data_parallel_size"] * sizes["context_parallel_size"]
-    part = made.get("zero_hpz_partition_size", 1)
-    if ranks % part:
-        raise InvalidPlan(
-            f"zero_hpz_partition_size must divide the {ranks} ranks that share the weights. Got {part}. "
-            f"Nearest: {near_divisors(ranks, part)}."
-        )
     if made.get("contiguous_gradients") is False and offload["offload_optimizer"] != "none" and stage < 3:
         raise InvalidPlan(
             "contiguous_gradients must be on with offload_optimizer in ZeRO stages 1 and 2: DeepSpeed turns "

@@ -8,8 +8,10 @@ from tonnage.architectures import Model
 from tonnage.estimate.frameworks.base import framework_of
 from tonnage.estimate.frameworks.plan_request import PlanRequest
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.plan.nearest import near_divisors
+from tonnage.estimate.options.parallel import facts_of
+from tonnage.estimate.plan.rule import Facts, check
 from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.plan.validity import REPLICAS
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
 from tonnage.kernel.registry import unknown
 from tonnage.runtimes import TrainingRuntime, runtimes_with, training_runtime, training_runtimes
@@ -103,7 +105,7 @@ def framework_options(
             runtime,
             q,
         )
-    made["replicate_size"] = _replicas(runtime, sizes, o, q)
+    made["replicate_size"] = _replicas(facts_of(model, runtime, o), sizes, o, q)
     made["expandable_segments"] = _expandable(runtime, o, q)
     return made
 
@@ -184,7 +186,8 @@ def _float8(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
     return chosen
 
 
-def _replicas(runtime: TrainingRuntime, sizes: dict[str, Any], o: TrainingOptions, q: Question) -> int:
+def _replicas(facts: Facts, sizes: dict[str, Any], o: TrainingOptions, q: Question) -> int:
+    runtime = facts.runtime
     if not runtime.replicates:
         if o.replicate_size not in (None, 1):
             raise NotApplicable(
@@ -196,13 +199,8 @@ def _replicas(runtime: TrainingRuntime, sizes: dict[str, Any], o: TrainingOption
                 ("runtime",),
             )
         return 1
-    ranks = sizes["data_parallel_size"]
     count: int = q.take("replicate_size", o.replicate_size, 1, "default", "shards over all data-parallel ranks")
-    if ranks % count:
-        raise InvalidPlan(
-            f"replicate_size must divide data_parallel_size {ranks}. Got {count}. Nearest: "
-            f"{near_divisors(ranks, count)}."
-        )
+    check(facts, sizes, REPLICAS)
     return count
 
 

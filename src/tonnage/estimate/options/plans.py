@@ -9,13 +9,14 @@ from tonnage.estimate.layers.trl_losses import KINDS, LOGITS, TOKENS
 from tonnage.estimate.options.framework_options import framework_options, own_options, own_sharding_options
 from tonnage.estimate.options.machine import warn_of_machine
 from tonnage.estimate.options.offload_options import offload_options
-from tonnage.estimate.options.parallel import check_parallel, parallel_sizes
+from tonnage.estimate.options.parallel import check_parallel, facts_of, parallel_sizes
+from tonnage.estimate.options.pipeline import pipeline_schedule
 from tonnage.estimate.options.training_method import check_base, training_method, usual_precision
 from tonnage.estimate.options.uneven import uneven_ranks
 from tonnage.estimate.plan.checks import check_positions, check_size
-from tonnage.estimate.plan.nearest import divisors, near, near_multiples
-from tonnage.estimate.plan.schedule import pipeline_schedule
+from tonnage.estimate.plan.rule import Facts, check
 from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.plan.validity import BATCH, CONTEXT, LOSS_CHUNKS, MICROBATCHES
 from tonnage.estimate.step.objective import objective_of
 from tonnage.estimate.step.pipeline_layout import said_chunks
 from tonnage.kernel.errors import InvalidPlan
@@ -77,18 +78,13 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
         check_size(name, getattr(o, name))
     runtime = _runtime(cluster, o, q)
     sizes = parallel_sizes(model, cluster, runtime, o.sequence_length or _usual_length(model), o, q)
-    check_parallel(model, runtime, sizes, o)
+    facts = facts_of(model, runtime, o)
+    check_parallel(facts, sizes | {"accelerators": cluster.size}, o)
     length = _sequence_length(model, o, q)
-    context = sizes["context_parallel_size"]
-    if length % context:
-        fits = [n for n in divisors(context * sizes["data_parallel_size"]) if length % n == 0]
-        raise InvalidPlan(
-            f"context_parallel_size must divide sequence_length ({length}). Got {context}. Nearest: "
-            f"{near(context, fits)}; or a sequence_length "
-            f"of {near_multiples(length, context)}."
-        )
-    micro, count = _batch(sizes, o, q)
-    schedule = pipeline_schedule(runtime, sizes, count, o, q)
+    of_batch = sizes | {"sequence_length": length}
+    check(facts, of_batch, CONTEXT)
+    micro, count = _batch(facts, of_batch, o, q)
+    schedule = pipeline_schedule(facts, sizes | {"num_microbatches": count}, o, q)
     stage = _zero_stage(runtime, sizes["pipeline_parallel_size"], cluster.size == 1, o, q)
     _check_zero(runtime, stage)
     hidden, inside = _dropout(model, o, q)
@@ -120,7 +116,7 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
         attention=_attention(runtime, cluster, o, q),
         dropout=hidden,
         attention_dropout=inside,
-        loss=_loss(runtime, model_code, length, context, o, q),
+        loss=_loss(facts, model_code, of_batch, o, q),
         precision=recipe.name,
         optimizer=optimizer(q.take("optimizer", o.optimizer, "adamw")).name,
         optimizer_implementation=_choice(
@@ -237,21 +233,13 @@ def _usual_length(model: Model) -> int:
     return min(model.context or DEFAULT_SEQUENCE_LENGTH, DEFAULT_SEQUENCE_LENGTH)
 
 
-def _batch(sizes: dict[str, int], o: TrainingOptions, q: Question) -> tuple[int, int]:
+def _batch(facts: Facts, sizes: dict[str, int], o: TrainingOptions, q: Question) -> tuple[int, int]:
     micro = q.take("micro_batch_size", o.micro_batch_size, 1)
     data, stages = sizes["data_parallel_size"], sizes["pipeline_parallel_size"]
     if o.global_batch_size is not None:
-        if o.global_batch_size % (micro * data):
-            raise InvalidPlan(
-                f"global_batch_size must be a multiple of micro_batch_size x data_parallel_size = {micro * data}. Got "
-                f"{o.global_batch_size}. Nearest: {near_multiples(o.global_batch_size, micro * data)}."
-            )
         implied = o.global_batch_size // (micro * data)
-        if o.num_microbatches not in (None, implied):
-            raise InvalidPlan(
-                f"num_microbatches must be {implied} for global_batch_size {o.global_batch_size}. Got "
-                f"{o.num_microbatches}."
-            )
+        of_batch = {"micro_batch_size": micro, "global_batch_size": o.global_batch_size, "num_microbatches": implied}
+        check(facts, sizes | of_batch, BATCH, MICROBATCHES)
         q.put("global_batch_size", o.global_batch_size, "given")
         why = "global_batch_size / (micro_batch_size x data_parallel_size)"
         return micro, q.take("num_microbatches", o.num_microbatches, implied, "default", why)
@@ -291,7 +279,8 @@ def _dropout(model: Model, o: TrainingOptions, q: Question) -> tuple[bool, bool]
     return any(name in found for name in HIDDEN_DROPOUT), any(name in found for name in ATTENTION_DROPOUT)
 
 
-def _loss(runtime: TrainingRuntime, model_code: str, length: int, context: int, o: TrainingOptions, q: Question) -> str:
+def _loss(facts: Facts, model_code: str, sizes: dict[str, int], o: TrainingOptions, q: Question) -> str:
+    runtime = facts.runtime
     if o.objective in KINDS and model_code == PEFT_CODE:
         chosen = q.take(
             "loss", o.loss, "tiled", "default", f"TRL's own: {TOKENS:,} tokens and {LOGITS:,} logits at once"
@@ -323,12 +312,7 @@ def _loss(runtime: TrainingRuntime, model_code: str, length: int, context: int, 
             f"runtime {runtime.name} has no {loss} loss: loss must be {' or '.join(runtime.losses)}. "
             f"{', '.join(able)} has it."
         )
-    if loss == "chunked" and runtime.equal_chunks and length // context % runtime.loss_chunks:
-        raise InvalidPlan(
-            f"sequence_length: a chunked loss cuts the sequence of a rank into {runtime.loss_chunks} equal "
-            f"parts. Got {length}. "
-            f"Nearest: {near_multiples(length, runtime.loss_chunks * context)}."
-        )
+    check(facts.with_options(loss=loss), sizes, LOSS_CHUNKS)
     return loss
 
 

@@ -12,15 +12,10 @@ from tonnage.estimate.identity import Kept
 from tonnage.estimate.inputs import Origin, Question
 from tonnage.estimate.options.machine import arithmetic_of, warn_of_machine
 from tonnage.estimate.options.run_options import rate
-from tonnage.estimate.plan.checks import (
-    check_experts,
-    check_positions,
-    check_size,
-    check_tensor_parallel,
-    expert_counts,
-    shares_heads,
-)
-from tonnage.estimate.plan.nearest import divisors, near, near_sizes
+from tonnage.estimate.plan.checks import check_positions, check_size, expert_counts
+from tonnage.estimate.plan.nearest import divisors, near_sizes
+from tonnage.estimate.plan.rule import Facts, check
+from tonnage.estimate.plan.validity import EXPERTS, HEADS, LAYERS, shares_heads
 from tonnage.estimate.serving.engine_checks import (
     check_cache,
     check_format,
@@ -92,21 +87,22 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
     tensor, pipeline, data = _sizes(model, cluster, o, q, engine, groups)
     room = cluster.size // (pipeline * groups)
     check_heads(model, tensor, room, engine)
-    check_tensor_parallel(model, tensor, divisors(room))
+    facts = Facts(model)
+    sizes = {
+        "accelerators": cluster.size,
+        "tensor_parallel_size": tensor,
+        "pipeline_parallel_size": pipeline,
+        "attention_data_parallel_size": groups,
+    }
+    check(facts, sizes, HEADS)
     check_positions(model, context, "context")
     bare = engine.cells is not None and engine.cells.host_table and cluster.accelerator.kind in NO_CONTEXT
     holds = not bare and (engine.process or engine.communicators or engine.context)
     warn_of_machine(q, cluster, arithmetic_of(model), tensor, fixed_counted=True if holds else None)
     expert = q.take("expert_parallel_size", o.expert_parallel_size, 1)
-    check_experts(model, expert, 1, tensor * groups)
+    check(facts, sizes | {"expert_parallel_size": expert}, EXPERTS)
     check_blocks(model, o.weights, engine, tensor, expert, groups, divisors(room))
-    if pipeline > model.num_layers:
-        raise InvalidPlan(
-            f"pipeline_parallel_size must be from 1 to the {counted(model.num_layers, 'layers')} of "
-            f"{model.name}. Got {pipeline}. "
-            "Nearest: "
-            f"{near(pipeline, [n for n in divisors(cluster.size // (tensor * groups)) if n <= model.num_layers])}."
-        )
+    check(facts, sizes, LAYERS)
     plan = ServingPlan(
         context=context,
         concurrency=_concurrency(data, o, q),

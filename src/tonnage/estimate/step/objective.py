@@ -4,7 +4,7 @@ Source: TRL 1.16, trl/trainer/{dpo,grpo,distillation}_trainer.py; for PPO Ouyang
 reward model and value function, the last of which trains too.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
@@ -20,9 +20,6 @@ from tonnage.kernel.term import Term
 from tonnage.ops import Head
 from tonnage.runtimes import TrainingRuntime, training_runtime, training_runtimes
 from tonnage.spec import TrainingPlan
-
-if TYPE_CHECKING:
-    from tonnage.estimate.step.states import States
 
 
 class Objective(Struct, frozen=True):
@@ -176,11 +173,7 @@ def sequences(plan: TrainingPlan) -> Number:
     return plan.micro_batch_size * OBJECTIVES[plan.objective].sequences
 
 
-def models_beside(states: "States", width: float, is_sharded: bool) -> list[Term]:
-    """The weights of the other models on this rank: sharded as the trained one's are."""
-    shards = states.step.sharded.z if is_sharded else 1
-    held = [
-        (name, Term.of("parameters", f.whole_parameters, N=count, z=shards))
-        for name, count in states.plan.models_beside
-    ]
+def models_beside(plan: TrainingPlan, width: float, shards: Number) -> list[Term]:
+    """The weights of the other models on this rank: in as many shards as the trained one's."""
+    held = [(name, Term.of("parameters", f.whole_parameters, N=count, z=shards)) for name, count in plan.models_beside]
     return [copies(name, width, parameters) for name, parameters in held]

@@ -1,18 +1,17 @@
 """What leaves the accelerator for host memory or NVMe: states of the parameters, and what layers keep for backward."""
 
+from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from tonnage.architectures import Block
 from tonnage.estimate.step.points import Point
+from tonnage.estimate.step.views import StageView
 from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number
 from tonnage.kernel.term import Term
 from tonnage.runtimes import training_runtime
 from tonnage.spec import TrainingPlan
-
-if TYPE_CHECKING:
-    from tonnage.estimate.step.stage import StageMemory
 
 MOST_IN_MEMORY = 1_000_000_000  # parameters, of weights on NVMe (DeepSpeed, deepspeed/runtime/zero/offload_config.py)
 State = Literal["weights", "gradients", "optimizer"]
@@ -54,12 +53,12 @@ class KeptTensors:
     yet; in backward those of one layer come back while the layer above is at work.
     """
 
-    def __init__(self, rank: "StageMemory"):
+    def __init__(self, rank: StageView):
         self.rank, self.plan, self.step = rank, rank.plan, rank.step
         self.is_on = self.plan.offload_activations != "none"
 
     @cached_property
-    def stays(self) -> dict[Block, Term]:
+    def stays(self) -> Mapping[Block, Term]:
         """Of one layer of each kind what never leaves."""
         if not self.is_on:
             return self.step.kept

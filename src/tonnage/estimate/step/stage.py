@@ -3,8 +3,8 @@
 The numbers are for searching: they add up the same Terms without making a tree for every moment.
 """
 
+from collections.abc import Mapping
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING
 
 from tonnage.architectures import Block
 from tonnage.estimate.plan.schedule import in_flight
@@ -16,20 +16,18 @@ from tonnage.estimate.step.overhead import training_overhead
 from tonnage.estimate.step.points import Point, by_place, points
 from tonnage.estimate.step.rank import Stage, layer_count
 from tonnage.estimate.step.states import States
+from tonnage.estimate.step.views import WalkedStep
 from tonnage.estimate.step.waiting import waiting
 from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number, maximum
 from tonnage.kernel.term import Term
 from tonnage.tape import TOKEN
 
-if TYPE_CHECKING:
-    from tonnage.estimate.memory import Step
-
 
 class StageMemory(States):
     """The memory of one stage."""
 
-    def __init__(self, step: "Step", stage: Stage):
+    def __init__(self, step: WalkedStep, stage: Stage):
         super().__init__(step, stage)
         self.tensors = KeptTensors(self)
         self.kept = self.tensors.stays  # of one layer of each kind, on the accelerator
@@ -199,7 +197,7 @@ class StageMemory(States):
         return (1 - self._fresh) * everything + self._fresh * made * self.gradient_width
 
     @cached_property
-    def _per_block(self) -> dict[Block, Term]:
+    def _per_block(self) -> Mapping[Block, Term]:
         return self.step.trained_shard if self.gradients_sharded else self.step.trained_held
 
     # ---- trees ----

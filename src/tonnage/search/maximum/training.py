@@ -18,11 +18,11 @@ from tonnage.estimate.money.bill import BillOptions
 from tonnage.estimate.options.plans import training_plan
 from tonnage.estimate.options.run_options import RunOptions
 from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.plan.validity import sequence_parts
 from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.kernel.units import counted
 from tonnage.question.subjects.maximum import What
 from tonnage.runtimes import USUAL_ON_SEVERAL, training_runtime
-from tonnage.search.dividing import sequence_parts
 from tonnage.search.maximum.outcome import Limit, Outcome, refusal
 from tonnage.search.progress import advance
 from tonnage.spec import Cluster, TrainingPlan

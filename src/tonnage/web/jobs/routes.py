@@ -60,7 +60,7 @@ def cancel(job: FromPath[str], state: State) -> Response[bytes]:
     return _job(state.jobs.board, job)
 
 
-@get("/v1/jobs/{job:str}/events", sync_to_thread=False)
+@get("/v1/jobs/{job:str}/events", sync_to_thread=False, as_it_is=True)
 def follow(job: FromPath[str], request: Asking, state: State) -> Response[Any]:
     """Server-sent events: `progress` as the search goes on, at the end one of `result`, `error` and `cancelled`.
 

@@ -2,12 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from math import isfinite
 from typing import Any
 
 import msgspec
 from litestar import Request
+from litestar.exceptions import InternalServerException
+from litestar.exceptions.http_exceptions import RequestEntityTooLarge
 
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.web.answer import Refusal, refusal
@@ -34,8 +36,12 @@ async def read(request: Request[Any, Any, Any], limits: Limits) -> bytes:
     body = bytearray()
     try:
         async with asyncio.timeout(limits.body_seconds):
-            async for piece in _pieces(request, limits):
+            async for piece in request.stream():  # as much as the application takes; the connection drops the rest
                 body += piece
+    except RequestEntityTooLarge:
+        raise _too_large(limits) from None
+    except InternalServerException:
+        raise Refusal(400, "NotJSON", "the question ended before it was whole.") from None
     except TimeoutError:
         raise Refusal(
             408,
@@ -44,25 +50,6 @@ async def read(request: Request[Any, Any, Any], limits: Limits) -> bytes:
             {"Connection": "close"},
         ) from None
     return bytes(body)
-
-
-async def _pieces(request: Request[Any, Any, Any], limits: Limits) -> AsyncIterator[bytes]:
-    """Of a body that is not too large; Refusal as soon as it is known that it is. The connection drops the rest
-    (protocol.py).
-    """
-    said = request.headers.get("content-length", "")
-    if said.isdecimal() and (len(said) > 12 or int(said) > limits.body_bytes):
-        raise _too_large(limits)
-    came, more = 0, True
-    while more:
-        message = await request.receive()
-        if message["type"] != "http.request":
-            raise Refusal(400, "NotJSON", "the question ended before it was whole.")
-        piece, more = message.get("body", b""), message.get("more_body", False)
-        came += len(piece)
-        if came > limits.body_bytes:
-            raise _too_large(limits)
-        yield piece
 
 
 def _too_large(limits: Limits) -> Refusal:
