@@ -68,10 +68,10 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One run, or one fact.
 
     `verb`: which question of tonnage it is; empty where there is none, and `skipped` says why. `question`: inputs by
-    the names of the program.
-    `implied`, `guessed`: inputs that the source does not state for this run, each with where it was taken from; a
-    guessed one is nobody's
-    statement. `labels`: names that statistics group rows by. `remarks`: what else the reader of the row should know.
+    the names of the program. `implied`, `guessed`: inputs that the source does not state for this run, each with where
+    it was taken from; a guessed one is nobody's statement. `from_measured`: inputs that were taken from the figures
+    that the row is compared with. `labels`: names that statistics group rows by. `remarks`: what else the reader of
+    the row should know.
     """
 
     id: str
@@ -82,6 +82,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     also: list[Measured] = []
     implied: dict[str, str] = {}
     guessed: dict[str, str] = {}
+    from_measured: dict[str, str] = {}
     remarks: list[str] = []
     labels: dict[str, str] = {}
     source: str = ""
@@ -99,8 +100,12 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a line of `validate` says was assumed."""
-        said = [*self._grouped(self.guessed, "guessed: "), *self._grouped(self.implied, "")]
-        return (*said, *self.remarks)
+        inputs = [
+            *self._grouped(self.from_measured, "from what was measured: "),
+            *self._grouped(self.guessed, "guessed: "),
+            *self._grouped(self.implied, ""),
+        ]
+        return (*inputs, *self.remarks)
 
     def _grouped(self, inputs: Mapping[str, str], word: str) -> list[str]:
         """Inputs that come from the same place together."""
