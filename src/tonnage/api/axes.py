@@ -1,4 +1,6 @@
-"""Types of the options of `compare`, each of which takes several values. Written by scripts/option_types.py: do not edit."""
+"""Types of the options of `compare`, each of which takes several values. Written by scripts/option_types.py: do not
+edit.
+"""
 
 from collections.abc import Sequence
 from typing import TypedDict

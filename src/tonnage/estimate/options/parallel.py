@@ -18,6 +18,7 @@ from tonnage.estimate.plan.schedule import check_stages, default_chunks
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step.pipeline_layout import takes_unequal_chunks
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.units import counted
 from tonnage.runtimes import TrainingRuntime, training_runtime, training_runtimes
 from tonnage.spec import Cluster
@@ -47,9 +48,14 @@ def parallel_sizes(
     )
     if sizes["data_parallel_size"] * used != world:
         raise InvalidPlan(
-            f"data_parallel_size must be {world // used} to use the cluster's "
-            f"{counted(world, 'accelerators')}, as tensor_parallel_size x "
-            f"pipeline_parallel_size x context_parallel_size is {used}. Got {sizes['data_parallel_size']}."
+            Message(
+                "data_parallel_size must be {world} to use the cluster's {world2}, as tensor_parallel_size x "
+                "pipeline_parallel_size x context_parallel_size is {used}. Got {data_parallel_size}.",
+                world=world // used,
+                world2=counted(world, "accelerators"),
+                used=used,
+                data_parallel_size=sizes["data_parallel_size"],
+            )
         )
     sizes["expert_parallel_size"] = q.take("expert_parallel_size", o.expert_parallel_size, 1)
     sizes["expert_tensor_parallel_size"] = _expert_tensor_size(model, sizes, o, q)
@@ -71,7 +77,13 @@ def _does_not_divide(model: Model, world: int, sizes: dict[str, int], length: in
 
     nearest = near_sizes(asked, divisors(world), with_data) or near_sizes(asked, divisors(world), holds)
     names, values = " x ".join(asked), " x ".join(map(str, asked.values()))
-    return f"{names} must divide the cluster's {counted(world, 'accelerators')}. Got {values}. Nearest: {nearest}."
+    return Message(
+        "{names} must divide the cluster's {world}. Got {values}. Nearest: {nearest}.",
+        names=names,
+        world=counted(world, "accelerators"),
+        values=values,
+        nearest=nearest,
+    )
 
 
 def _expert_tensor_size(model: Model, sizes: dict[str, int], o: TrainingOptions, q: Question) -> int:
@@ -91,8 +103,13 @@ def _check_abilities(runtime: TrainingRuntime, o: TrainingOptions) -> None:
         if size > 1 and not getattr(runtime, ability):
             have = [other for other in training_runtimes() if getattr(training_runtime(other), ability)]
             raise InvalidPlan(
-                f"runtime {runtime.name} has no {name}: it must be 1. Got {size}. Those that have it: "
-                f"{', '.join(have)}."
+                Message(
+                    "runtime {runtime} has no {name}: it must be 1. Got {size}. Those that have it: {have}.",
+                    runtime=runtime.name,
+                    name=name,
+                    size=size,
+                    have=listed(have),
+                )
             )
 
 
@@ -107,8 +124,13 @@ def check_parallel(model: Model, runtime: TrainingRuntime, sizes: dict[str, int]
     layers, room = model.num_layers, divisors(world // (t * c))
     if p > layers:
         raise InvalidPlan(
-            f"pipeline_parallel_size must be from 1 to the {counted(layers, 'layers')} of {model.name}. Got {p}. "
-            f"Nearest: {near(p, [n for n in room if n <= layers])}."
+            Message(
+                "pipeline_parallel_size must be from 1 to the {layers} of {model}. Got {p}. Nearest: {near}.",
+                layers=counted(layers, "layers"),
+                model=model.name,
+                p=p,
+                near=near(p, [n for n in room if n <= layers]),
+            )
         )
     _check_ends(model, p, o)
 
@@ -124,9 +146,16 @@ def check_parallel(model: Model, runtime: TrainingRuntime, sizes: dict[str, int]
         among = sorted({*divisors(layers), *room, v})
         nearest = near_sizes({"v": v, "p": p}, among, lambda some: some["p"] in room and in_chunks(**some))
         raise InvalidPlan(
-            f"virtual_pipeline_size x pipeline_parallel_size must divide the {counted(layers, 'layers')} of "
-            f"{model.name}, with more than one "
-            f"pipeline stage. Got {v} x {p}. Nearest: {nearest}.{hint}"
+            Message(
+                "virtual_pipeline_size x pipeline_parallel_size must divide the {layers} of {model}, with "
+                "more than one pipeline stage. Got {v} x {p}. Nearest: {nearest}.{hint}",
+                layers=counted(layers, "layers"),
+                model=model.name,
+                v=v,
+                p=p,
+                nearest=nearest,
+                hint=hint,
+            )
         )
 
 
@@ -139,14 +168,22 @@ def _check_ends(model: Model, p: int, o: TrainingOptions) -> None:
     for name, size in given.items():
         if p == 1:
             raise NotApplicable(
-                f"{name} is of a pipeline: pipeline_parallel_size must be above 1. Got 1.",
+                Message("{name} is of a pipeline: pipeline_parallel_size must be above 1. Got 1.", name=name),
                 name,
                 ("pipeline_parallel_size",),
             )
         if rest < others or (others == 0 and rest):
             most = max(size + rest - others, 1)
             raise InvalidPlan(
-                f"{name} must leave the other {others} of {counted(p, 'pipeline stages')} a layer each of "
-                f"the {counted(model.num_layers, 'layers')} "
-                f"of {model.name}. Got {size}. Nearest: {most}."
+                Message(
+                    "{name} must leave the other {others} of {p} a layer each of the {num_layers} of "
+                    "{model}. Got {size}. Nearest: {most}.",
+                    name=name,
+                    others=others,
+                    p=counted(p, "pipeline stages"),
+                    num_layers=counted(model.num_layers, "layers"),
+                    model=model.name,
+                    size=size,
+                    most=most,
+                )
             )

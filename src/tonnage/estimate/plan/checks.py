@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from tonnage.architectures import Model
 from tonnage.estimate.plan.nearest import divisors, near, near_sizes
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
+from tonnage.kernel.message import Message
 from tonnage.kernel.units import counted
 from tonnage.ops import Attention, Embedding, LatentAttention, MoE
 
@@ -16,7 +17,9 @@ POSITION_TABLES = frozenset({"wpe", "embed_positions", "position_embeddings"})
 def check_size(name: str, value: int | None) -> None:
     """A size that was given must be from 1 to LARGEST."""
     if value is not None and not 1 <= value <= LARGEST:
-        raise InvalidPlan(f"{name} must be from 1 to {LARGEST:,}. Got {value:,}.")
+        raise InvalidPlan(
+            Message("{name} must be from 1 to {most:,}. Got {value:,}.", name=name, most=LARGEST, value=value)
+        )
 
 
 def check_tensor_parallel(model: Model, t: int, among: Iterable[int] = ()) -> None:
@@ -31,13 +34,24 @@ def check_tensor_parallel(model: Model, t: int, among: Iterable[int] = ()) -> No
     nearest = near(t, [n for n in among or divisors(query) if shares_heads(model, n)])
     if query % t:
         raise InvalidPlan(
-            f"tensor_parallel_size must divide num_attention_heads of {model.name} ({query}). Got {t}. "
-            f"Nearest: {nearest}."
+            Message(
+                "tensor_parallel_size must divide num_attention_heads of {model} ({query}). Got {t}. "
+                "Nearest: {nearest}.",
+                model=model.name,
+                query=query,
+                t=t,
+                nearest=nearest,
+            )
         )
     raise InvalidPlan(
-        f"tensor_parallel_size must divide num_key_value_heads of {model.name} ({heads}) or be a multiple of "
-        f"it. Got {t}. "
-        f"Nearest: {nearest}."
+        Message(
+            "tensor_parallel_size must divide num_key_value_heads of {model} ({heads}) or be a multiple of "
+            "it. Got {t}. Nearest: {nearest}.",
+            model=model.name,
+            heads=heads,
+            t=t,
+            nearest=nearest,
+        )
     )
 
 
@@ -62,7 +76,13 @@ def check_has_experts(model: Model, e: int | None, q: int | None) -> None:
     """Sizes of expert parallelism above 1 are of models with experts, whatever the runtime and the accelerators."""
     for name, size in (("expert_parallel_size", e), ("expert_tensor_parallel_size", q)):
         if (size or 1) > 1 and not expert_counts(model):
-            raise NotApplicable(f"{model.name} has no experts, so {name} must be 1. Got {size}.", name, ("model",))
+            raise NotApplicable(
+                Message(
+                    "{model} has no experts, so {name} must be 1. Got {size}.", model=model.name, name=name, size=size
+                ),
+                name,
+                ("model",),
+            )
 
 
 def check_experts(model: Model, e: int, q: int, ranks: int) -> None:
@@ -79,21 +99,36 @@ def check_experts(model: Model, e: int, q: int, ranks: int) -> None:
         if count % e:
             nearest = near(e, [n for n in divisors(count) if holds(n, 1)])
             raise InvalidPlan(
-                f"expert_parallel_size must divide num_experts of {model.name} ({count}). Got {e}. Nearest: {nearest}."
+                Message(
+                    "expert_parallel_size must divide num_experts of {model} ({count}). Got {e}. Nearest: {nearest}.",
+                    model=model.name,
+                    count=count,
+                    e=e,
+                    nearest=nearest,
+                )
             )
     if ranks % (e * q) and q == 1:
         nearest = near(e, [n for n in divisors(ranks) if holds(n, 1)])
         raise InvalidPlan(
-            f"expert_parallel_size must divide the {counted(ranks, 'ranks')} of a pipeline stage. Got {e}. "
-            f"Nearest: {nearest}."
+            Message(
+                "expert_parallel_size must divide the {ranks} of a pipeline stage. Got {e}. Nearest: {nearest}.",
+                ranks=counted(ranks, "ranks"),
+                e=e,
+                nearest=nearest,
+            )
         )
     if ranks % (e * q):
         asked = {"e": e, "q": q}
         nearest = near_sizes(asked, divisors(ranks), lambda sizes: holds(**sizes))
         raise InvalidPlan(
-            f"expert_parallel_size x expert_tensor_parallel_size must divide the {counted(ranks, 'ranks')} "
-            "of a pipeline stage. "
-            f"Got {e} x {q}. Nearest: {nearest}."
+            Message(
+                "expert_parallel_size x expert_tensor_parallel_size must divide the {ranks} of a pipeline "
+                "stage. Got {e} x {q}. Nearest: {nearest}.",
+                ranks=counted(ranks, "ranks"),
+                e=e,
+                q=q,
+                nearest=nearest,
+            )
         )
 
 
@@ -109,7 +144,13 @@ def check_positions(model: Model, length: int, name: str) -> None:
     for op in model.decoder.before:
         if isinstance(op, Embedding) and op.name.rpartition(".")[2] in POSITION_TABLES:
             raise InvalidPlan(
-                f"{name} may be at most {model.context} for {model.name}: its learned table {op.name} has no "
-                "more positions. "
-                f"Got {length}."
+                Message(
+                    "{name} may be at most {context} for {model}: its learned table {op} has no more "
+                    "positions. Got {length}.",
+                    name=name,
+                    context=model.context,
+                    model=model.name,
+                    op=op.name,
+                    length=length,
+                )
             )

@@ -15,6 +15,7 @@ from msgspec import Struct
 from tonnage.estimate.plan.nearest import near
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.formula import Number, maximum
+from tonnage.kernel.message import Message
 from tonnage.runtimes import TrainingRuntime
 
 
@@ -67,6 +68,13 @@ def check_microbatches(runtime: TrainingRuntime, schedule: str, p: int, m: int) 
         return
     nearest = near(m, [n for n in range(max(m - p, 1), m + 2 * p + 1) if rule.holds(n, p)])
     raise InvalidPlan(
-        f"{rule.sentence} with pipeline_schedule {schedule} of {runtime.name}. Got {m} on {p} stages. "
-        f"Nearest: {nearest}."
+        Message(
+            "{sentence} with pipeline_schedule {schedule} of {runtime}. Got {m} on {p} stages. Nearest: {nearest}.",
+            sentence=rule.sentence,
+            schedule=schedule,
+            runtime=runtime.name,
+            m=m,
+            p=p,
+            nearest=nearest,
+        )
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.columns import left, width
 from tonnage.language.quantities import human
 from tonnage.render.report._blocks import Bar, Bars, Block, Cell, Facts, Listed, Plane, Report, Said, Section, Table
@@ -148,7 +148,7 @@ def _appendix(opened: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"# {say('Appendix: where each figure comes from')}", "")
     for path, term in opened.items():
         yield from (
-            f"<details><summary>{plain(sentence(term['name']))}: {plain(human(term['value'], term['unit']))}</summary>",
+            f"<details><summary>{plain(worded(term['name']))}: {plain(human(term['value'], term['unit']))}</summary>",
             "",
         )
         for node in nodes(term, path):
@@ -156,8 +156,8 @@ def _appendix(opened: Mapping[str, Any]) -> Iterator[str]:
             source = f" [{plain(node.source)}]" if node.source else ""
             how = "; ".join(f"`{code.replace('`', chr(39))}`" for code in node.codes)
             yield (
-                f"{'  ' * node.depth}- {plain(sentence(node.name))}: {plain(node.value)}{exact} "
-                f"({plain(sentence(node.basis))}) {how}{source}"
+                f"{'  ' * node.depth}- {plain(worded(node.name))}: {plain(node.value)}{exact} "
+                f"({plain(worded(node.basis))}) {how}{source}"
             )
         yield from ("", "</details>", "")
 

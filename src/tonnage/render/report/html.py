@@ -6,7 +6,7 @@ from html import escape
 from typing import Any
 from zlib import crc32
 
-from tonnage.language import current, say, sentence
+from tonnage.language import current, say, worded
 from tonnage.render.report._blocks import Bars, Block, Brief, Cell, Facts, Figure, Listed, Report, Said, Section, Table
 from tonnage.render.report._sources import Node, citations, nodes
 from tonnage.render.report._style import patterns, style
@@ -205,7 +205,7 @@ def _appendix(opened: Mapping[str, list[Node]]) -> str:
 
 def _opened(found: list[Node]) -> str:
     first = found[0]
-    head = f"<summary>{escape(sentence(first.name))}: {escape(first.value)}</summary>"
+    head = f"<summary>{escape(worded(first.name))}: {escape(first.value)}</summary>"
     return f"<details>{head}{''.join(map(_node, found))}</details>"
 
 
@@ -215,8 +215,8 @@ def _node(node: Node) -> str:
     value = escape(node.value) + (f" = {escape(node.exact)}" if node.exact else "")
     return (
         f'<div class="node" id="{anchor(node.path)}" '
-        f'style="--deep:{node.depth}"><b>{escape(sentence(node.name))}</b> {value} '
-        f'<span class="note">{escape(sentence(node.basis))}</span>{codes}{source}</div>'
+        f'style="--deep:{node.depth}"><b>{escape(worded(node.name))}</b> {value} '
+        f'<span class="note">{escape(worded(node.basis))}</span>{codes}{source}</div>'
     )
 
 

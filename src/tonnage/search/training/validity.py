@@ -12,6 +12,7 @@ import numpy as np
 from tonnage.estimate.plan.checks import expert_counts
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.kernel.units import parse_count
 from tonnage.runtimes import training_runtime
 from tonnage.search.dividing import EVEN_PARTS, experts_divide, heads_divide, microbatch_masks, sequence_parts
@@ -90,8 +91,14 @@ def _constraints(space: Space, group: Group, columns: Columns) -> Iterator[tuple
     used = t * c * group.stages
     yield "tensor x pipeline x context parallel sizes divide the accelerators", worlds % used == 0
     if o.data_parallel_size is not None:
-        yield f"data_parallel_size is {o.data_parallel_size:,}, as given", worlds == used * o.data_parallel_size
-    yield f"tensor_parallel_size divides the heads of {space.model.name}", heads_divide(space.model, t)
+        yield (
+            Message("data_parallel_size is {data_parallel_size:,}, as given", data_parallel_size=o.data_parallel_size),
+            worlds == used * o.data_parallel_size,
+        )
+    yield (
+        Message("tensor_parallel_size divides the heads of {model}", model=space.model.name),
+        heads_divide(space.model, t),
+    )
     yield "context_parallel_size divides sequence_length", columns["sequence_length"] % c == 0
     spread = group.choices.get("sequence_parallel", o.sequence_parallel)
     yield EVEN_PARTS, columns["sequence_length"] % sequence_parts(t, c, spread) == 0
@@ -112,7 +119,10 @@ def _constraints(space: Space, group: Group, columns: Columns) -> Iterator[tuple
             (group.inner["global_batch_size"] != SHIFTED)[:, None] | (batch != usual),
         )
     if o.num_microbatches is not None:
-        yield f"num_microbatches is {o.num_microbatches:,}, as given", m == o.num_microbatches
+        yield (
+            Message("num_microbatches is {num_microbatches:,}, as given", num_microbatches=o.num_microbatches),
+            m == o.num_microbatches,
+        )
     schedule = group.choices.get("pipeline_schedule", o.pipeline_schedule)
     yield from microbatch_masks(training_runtime(group.choices["runtime"]), schedule, group.stages, group.chunks, m)
 
@@ -144,6 +154,9 @@ def _of_loss(o: TrainingOptions, group: Group, tokens: np.ndarray) -> Iterator[t
     loss = group.choices.get("loss", o.loss)
     if loss == "chunked" and runtime.equal_chunks and runtime.loss_chunks:
         yield (
-            f"a chunked loss cuts the sequence of a rank into {runtime.loss_chunks} equal parts",
+            Message(
+                "a chunked loss cuts the sequence of a rank into {loss_chunks} equal parts",
+                loss_chunks=runtime.loss_chunks,
+            ),
             tokens % runtime.loss_chunks == 0,
         )
