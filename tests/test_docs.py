@@ -95,7 +95,7 @@ def test_every_verb_has_a_page_that_the_readme_links(verb):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_of_the_documentation_works(command, capsys, monkeypatch):
-    """Those that ask the Hub are only read; those whose output a page shows run above; the others run without a network."""
+    """Without a network. Those that ask the Hub are only read, and those whose output a page shows run above."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.chdir(ROOT)
     words = WRITTEN["words"](command)
