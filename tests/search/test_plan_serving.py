@@ -13,6 +13,7 @@ import tonnage
 from tonnage.catalogue import cluster
 from tonnage.cli import main
 from tonnage.documents.plan_serving import ServingPlansDocument
+from tonnage.kernel.encoding import encode
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
 from tonnage.search.pareto import front
 from tonnage.search.serving.answer import estimated
@@ -331,7 +332,7 @@ def test_the_command_of_the_first_plan_gives_its_figures(said, capsys):
     first, words = document["plans"][0], shlex.split(document["command"])
     assert words[:2] == ["tonnage", "serve"] and main([*words[1:], "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
-    own, serving = json.loads(msgspec.json.encode(found.best.to_dict())), answer["serving"]
+    own, serving = json.loads(encode(found.best.to_dict())), answer["serving"]
     for name in ("ttft_seconds", "tpot_seconds", "requests_per_second", "cost_per_million_tokens", "launch"):
         assert serving[name] == own["serving"][name]
     assert answer["verdict"]["needed_bytes"] == first["needed_bytes"]

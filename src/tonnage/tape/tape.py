@@ -166,8 +166,8 @@ class Tape:
             made.append(each.slot)
             if each.storage is not None and not each.storage.name:
                 each.storage.name = ".".join([*self.scope, name])
-        kept = [each.storage for each in saved if each is not None and each.storage is not None]
-        self.nodes.append(Node(".".join([*self.scope, name]), made, slots, kept, derivative))
+        storages = [each.storage for each in saved if each is not None and each.storage is not None]
+        self.nodes.append(Node(".".join([*self.scope, name]), made, slots, storages, derivative))
         self.nodes[-1].work, self.nodes[-1].repeats, self.nodes[-1].exchange = work, self.worked.repeats, exchange
 
     def kept(self) -> list[Storage]:
@@ -218,7 +218,7 @@ class Tape:
             gradients = [waiting.pop(slot, None) for slot in node.outputs]
             if not any(gradients):
                 continue
-            made = list(node.derivative(gradients))
+            results = list(node.derivative(gradients))
             self.mark()
             self.worked.backward(node, gradients)
             gradients.clear()
@@ -226,7 +226,7 @@ class Tape:
             node.derivative = _done
             slots = node.inputs
             while slots:
-                to, gradient = slots.pop(0), made.pop(0)
+                to, gradient = slots.pop(0), results.pop(0)
                 if to is not None and gradient is not None:
                     self._deliver(waiting, to, gradient)
                 del gradient
@@ -253,8 +253,8 @@ class Tape:
 def _handed_over(gradients: Gradients) -> Tensor:
     """The gradient, which the node lets go of: without reentrance the layer's own nodes are the graph's."""
     assert isinstance(gradients, list)
-    found: Tensor = gradients.pop()
-    return found
+    gradient: Tensor = gradients.pop()
+    return gradient
 
 
 def _done(_: Gradients) -> Gradients:

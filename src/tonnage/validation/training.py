@@ -52,7 +52,7 @@ class Asked:
     @property
     def is_guessed(self) -> bool:
         """Whether something of it is nobody's statement."""
-        return bool(self.row.guessed)
+        return bool(self.row.guessed or self.row.from_measured)
 
     @property
     def is_mixture(self) -> bool:
