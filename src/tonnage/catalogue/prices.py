@@ -228,7 +228,8 @@ def _newest(found: Iterable[Price]) -> dict[tuple[str, str, str], str]:
 
 def _priced(price: Price, where: str) -> Price:
     """The checked row, with its price in its currency and, where that is the dollar, in dollars."""
-    _checks.one_of(price.kind, KINDS, f"{where}: kind")
+    if price.kind not in KINDS:
+        _checks.one_of(price.kind, KINDS, f"{where}: kind")
     if not _CURRENCY.fullmatch(price.currency):
         raise InvalidInput(
             f"{where}: currency must be three capital letters such as USD or CNY. Got {shown(price.currency)}."
@@ -242,7 +243,8 @@ def _priced(price: Price, where: str) -> Price:
         _checks.within(price.price_per_hour, "usd", f"{where}: price_per_hour")
         return price
     dollars = price.price_per_hour if price.usd_per_hour is None else price.usd_per_hour
-    _checks.within(dollars, "usd", f"{where}: usd_per_hour")
+    if not 0 < dollars <= _checks.LIMITS["usd"]:
+        _checks.within(dollars, "usd", f"{where}: usd_per_hour")
     if price.price_per_hour not in (0.0, dollars):
         raise InvalidInput(
             f"{where}: usd_per_hour {dollars:g} and price_per_hour {price.price_per_hour:g} differ: write one."
@@ -281,4 +283,5 @@ def _check_row(row: Price | Purchase, where: str) -> None:
         raise InvalidInput(f"{where}: accelerators must be at least 1. Got {shown(row.accelerators)}.")
     if not row.source.strip():
         raise InvalidInput(f"{where}: source is empty.")
-    _checks.calendar_day(row.as_of, f"{where}: as_of")
+    if not _checks.is_calendar_day(row.as_of):
+        _checks.calendar_day(row.as_of, f"{where}: as_of")
