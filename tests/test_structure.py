@@ -13,7 +13,8 @@ from every_row import every_row
 PACKAGE = Path(tonnage.__file__).parent
 # A module imports only from its own layer or from layers to the left; those in one group see each other.
 LAYERS = (
-    ("version", "units", "errors"),
+    ("version", "message", "encoding"),
+    ("units", "errors"),
     ("reach",),
     ("registry", "user_files"),
     ("language",),

@@ -37,6 +37,7 @@ from tonnage.estimate.serving_time.load_time import load_figures
 from tonnage.estimate.step.method import model_flops
 from tonnage.formulas.serving import weights_share_bytes
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, NotApplicable
+from tonnage.kernel.message import Message, joined
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import human
 from tonnage.spec import Cluster, ServingPlan, TrainingPlan
@@ -80,7 +81,12 @@ def train(
     _warn_of_host(host, cluster, question)
     band = training_band(plan, cluster)
     if band:
-        question.put("error_band", f"x {band.low:.3g} to x {band.high:.3g}", "measurements", band.what)
+        question.put(
+            "error_band",
+            Message("x {low:.3g} to x {high:.3g}", low=band.low, high=band.high),
+            "measurements",
+            band.what,
+        )
     price = run.price_per_accelerator_hour
     advice = Found(moves=[])
     if advise:
@@ -111,7 +117,9 @@ def train(
         question=question.to_dict(),
         needed_bytes=ceil(made.memory.value),
         usable_bytes=usable,
-        memory=fullest.peak.named(f"memory at the peak: {fullest.peak.name}{_where(fullest.rank, plan)}"),
+        memory=fullest.peak.named(
+            Message("memory at the peak: {peak}{where}", peak=fullest.peak.name, where=_where(fullest.rank, plan))
+        ),
         ranks=tuple(_stage_term(made, rank, plan) for rank in range(len(made.ranks))),
         phases=fullest.phases,
         slopes=_training_slopes(model, plan, cluster, made) if advise else {},
@@ -136,8 +144,11 @@ def _check_run(run: RunOptions) -> None:
     if run.stray:
         raise NotApplicable(
             (
-                f"{run.stray} is of a whole run, which needs a length: give tokens, epochs with dataset_tokens, "
-                "max_steps, or a budget."
+                Message(
+                    "{stray} is of a whole run, which needs a length: give tokens, epochs with "
+                    "dataset_tokens, max_steps, or a budget.",
+                    stray=run.stray,
+                )
             ),
             run.stray,
             ("tokens", "epochs", "max_steps", "budget", "budget_accelerator_hours"),
@@ -226,7 +237,10 @@ def serve(
         needed_bytes=ceil(made.memory.value),
         usable_bytes=usable,
         memory=made.memory.named("memory of one rank"),
-        ranks=tuple(rank.memory.named(f"pipeline stage {rank.rank} of {stages}") for rank in made.ranks),
+        ranks=tuple(
+            rank.memory.named(Message("pipeline stage {rank} of {stages}", rank=rank.rank, stages=stages))
+            for rank in made.ranks
+        ),
         slopes=serving_slopes(made),
         bill=found.bill,
         serving={
@@ -245,7 +259,11 @@ def _note_weights(model: Model, plan: ServingPlan, made: ServingMemory, question
     """The precision of the weights as they are stored, and who chose it."""
     stored = storage(model, plan.weights)
     if plan.weights:
-        held = "" if made.stored.name == stored.name else f"{plan.engine} holds them in {made.stored.name}"
+        held = (
+            ""
+            if made.stored.name == stored.name
+            else Message("{engine} holds them in {stored}", engine=plan.engine, stored=made.stored.name)
+        )
         question.put("weights", stored.name, "given", held)
     else:
         question.put("weights", stored.name, stored.origin, stored.source)
@@ -260,7 +278,9 @@ def _band_of_served(
     band = serving_band(plan.engine, cluster.accelerator)
     if band is None:
         return None
-    question.put("error_band", f"x {band.low:.3g} to x {band.high:.3g}", "measurements", band.what)
+    question.put(
+        "error_band", Message("x {low:.3g} to x {high:.3g}", low=band.low, high=band.high), "measurements", band.what
+    )
     return band.around(made.memory.value)
 
 
@@ -272,15 +292,20 @@ def _weights_alone(model: Model, cluster: Cluster, options: ServingOptions, rese
     )
     if not 1 <= tensor <= cluster.size:
         raise InvalidPlan(
-            f"tensor_parallel_size must be from 1 to the cluster's {cluster.size} accelerators. Got "
-            f"{tensor}. Nearest: {min(max(tensor, 1), cluster.size)}."
+            Message(
+                "tensor_parallel_size must be from 1 to the cluster's {size} accelerators. Got {tensor}. "
+                "Nearest: {tensor2}.",
+                size=cluster.size,
+                tensor=tensor,
+                tensor2=min(max(tensor, 1), cluster.size),
+            )
         )
     size = model.tensors.total_bytes if model.tensors else 0
     source = "the headers of the model's files"
     memory = Term.sum("weights alone", Term.of("weights", weights_share_bytes, source=source, M=size, t=tensor))
-    unknown = (
-        f"{model.architecture or model.name} is no known architecture: its cache and its activations are not in "
-        "this figure."
+    unknown = Message(
+        "{architecture} is no known architecture: its cache and its activations are not in this figure.",
+        architecture=model.architecture or model.name,
     )
     question.warn(unknown)
     return Answer(
@@ -298,7 +323,12 @@ def _weights_alone(model: Model, cluster: Cluster, options: ServingOptions, rese
 def _warn_of_towers(model: Model, question: Question) -> None:
     towers = [branch.name for branch in model.branches if branch.kind in ("vision", "audio")]
     if towers:
-        question.warn(f"{' and '.join(towers)}: weights are counted, activations of images and sounds are not.")
+        question.warn(
+            Message(
+                "{towers}: weights are counted, activations of images and sounds are not.",
+                towers=joined(" and ", towers),
+            )
+        )
 
 
 def _warn_of_host(host: HostMemory, cluster: Cluster, question: Question) -> None:
@@ -307,9 +337,13 @@ def _warn_of_host(host: HostMemory, cluster: Cluster, question: Question) -> Non
         return
     phase = max(host.memory.children, key=lambda each: each.value)
     question.warn(
-        f"host memory does not suffice {phase.name}: a node needs {human(host.memory.value, 'bytes')}, and "
-        f"{cluster.node.name} has "
-        f"{human(host.capacity, 'bytes')}."
+        Message(
+            "host memory does not suffice {phase}: a node needs {memory}, and {node} has {capacity}.",
+            phase=phase.name,
+            memory=human(host.memory.value, "bytes"),
+            node=cluster.node.name,
+            capacity=human(host.capacity, "bytes"),
+        )
     )
 
 
@@ -317,7 +351,10 @@ def _about(model: Model, cluster: Cluster, advise: bool = True) -> Question:
     question = Question()
     question.put("model", model.name, "given", model.source)
     question.put(
-        "parameters", model.num_parameters(), "model", f"family {model.family}, {model.architecture}".rstrip(", ")
+        "parameters",
+        model.num_parameters(),
+        "model",
+        Message("family {family}, {architecture}", family=model.family, architecture=model.architecture).rstrip(", "),
     )
     question.put("on", cluster.name, "given")
     question.put("accelerators", cluster.size, "cluster")
@@ -327,7 +364,7 @@ def _about(model: Model, cluster: Cluster, advise: bool = True) -> Question:
         question.warn(note)
     if model.assumed:
         shown = ", ".join(f"{key}={value!r}" for key, value in list(model.assumed.items())[:8])
-        question.warn(f"the config leaves these to the family's defaults: {shown}.")
+        question.warn(Message("the config leaves these to the family's defaults: {shown}.", shown=shown))
     return question
 
 
@@ -335,28 +372,35 @@ def _usable(cluster: Cluster, reserve_bytes: int, question: Question) -> int:
     chip, memory = cluster.accelerator, cluster.accelerator.memory
     what, key = USABLE[memory.usable_from]
     if memory.system_bytes:
-        what, key = f"{what}, less what the system keeps", "system_gib"
+        what, key = Message("{what}, less what the system keeps", what=what), "system_gib"
     fact = chip.fact(f"memory.{key}")
     why = f"{what}; {fact.source}" if fact else what
     question.put("usable_memory", memory.usable_from, "catalogue", why)
     question.put("reserve_bytes", reserve_bytes, "given" if reserve_bytes else "default")
     if memory.usable_from == "driver":
         question.warn(
-            f"no source says how much memory the runtime of {chip.name} gives programs: what its driver "
-            "reports is used, "
-            "of which a program can get a little less."
+            Message(
+                "no source says how much memory the runtime of {chip} gives programs: what its driver "
+                "reports is used, of which a program can get a little less.",
+                chip=chip.name,
+            )
         )
     elif memory.usable_from == "nominal" and not memory.system_bytes:
         question.warn(
-            f"no source says what the driver of {chip.name} reports or its runtime gives programs: its "
-            "nominal memory is used, "
-            "of which a program gets less."
+            Message(
+                "no source says what the driver of {chip} reports or its runtime gives programs: its nominal "
+                "memory is used, of which a program gets less.",
+                chip=chip.name,
+            )
         )
     if not 0 <= reserve_bytes < memory.usable_bytes:
         raise InvalidInput(
-            f"reserve must leave some of the {human(memory.usable_bytes, 'bytes')} that "
-            f"{cluster.accelerator.name} has. "
-            f"Got {human(reserve_bytes, 'bytes')}."
+            Message(
+                "reserve must leave some of the {usable_bytes} that {accelerator} has. Got {reserve_bytes}.",
+                usable_bytes=human(memory.usable_bytes, "bytes"),
+                accelerator=cluster.accelerator.name,
+                reserve_bytes=human(reserve_bytes, "bytes"),
+            )
         )
     return memory.usable_bytes - reserve_bytes
 
@@ -364,11 +408,13 @@ def _usable(cluster: Cluster, reserve_bytes: int, question: Question) -> int:
 def _where(rank: int, plan: TrainingPlan) -> str:
     """The pipeline stage that decides: of several alike the first."""
     stages = plan.pipeline_parallel_size
-    return f", on pipeline stage {rank} of {stages}" if stages > 1 else ""
+    return Message(", on pipeline stage {rank} of {stages}", rank=rank, stages=stages) if stages > 1 else ""
 
 
 def _stage_term(made: TrainingMemory, rank: int, plan: TrainingPlan) -> Term:
-    return made.ranks[rank].peak.named(f"pipeline stage {rank} of {plan.pipeline_parallel_size}")
+    return made.ranks[rank].peak.named(
+        Message("pipeline stage {rank} of {stages}", rank=rank, stages=plan.pipeline_parallel_size)
+    )
 
 
 def _training_slopes(model: Model, plan: TrainingPlan, cluster: Cluster, made: TrainingMemory) -> dict[str, float]:
