@@ -9,6 +9,7 @@ from statistics import mean, median
 from typing import Any
 
 from _serving_bounds import at_bounds, count
+from tonnage.documents.document import builtins
 from tonnage.estimate.serving_time.rates import serving_rates
 from tonnage.validation import read, validate
 from tonnage.validation.serving import Asked, time_figure
@@ -33,7 +34,7 @@ class Found:
 
     def __init__(self) -> None:
         self.rows = {row.id: row for row in read([str(CORPUS)])}
-        every = validate(list(self.rows.values()))["rows"]
+        every = builtins(validate(list(self.rows.values())))["rows"]
         self.lines = [line for line in every if line["relative_error"] is not None]
         self.questions: dict[str, Asked] = {line["id"]: Asked(self.rows[line["id"]]) for line in self.lines}
         self.skipped = {line["id"]: line["skipped"] for line in every if line["main"] and line["skipped"]}

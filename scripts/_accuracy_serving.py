@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tonnage.documents.document import builtins
 from tonnage.validation import read, validate
 
 CORPUS = Path(__file__).parents[1] / "validation" / "infer_memory.yaml"
@@ -31,7 +32,7 @@ def serving_memory(
     table: Table, worst: Callable[[Sequence[Line]], list[str]], skipped: Callable[[Sequence[Line]], list[str]]
 ) -> list[str]:
     """Tables by source and by figure, the worst rows, and what was skipped."""
-    lines: list[Line] = validate(read([str(CORPUS)]))["rows"]
+    lines: list[Line] = builtins(validate(read([str(CORPUS)])))["rows"]
     main = [line for line in lines if line["main"]]
     full = [line for line in lines if line["completeness"].startswith("full")]
     return [

@@ -14,6 +14,7 @@ from typing import Any
 from _accuracy_latency import serving_speed
 from _accuracy_serving import serving_memory
 from _accuracy_speed import speed
+from tonnage.documents.document import builtins
 from tonnage.estimate.bands import Band
 from tonnage.estimate.bands.measured import SERVE_MEMORY, TRAIN_MEMORY
 from tonnage.kernel.errors import TonnageError
@@ -38,7 +39,7 @@ class Lines:
         rows = read([str(path)])
         self.rows = {row.id: row for row in rows}
         self.questions = {row.id: _asked(row) for row in rows}
-        every: list[Line] = validate(rows)["rows"]
+        every: list[Line] = builtins(validate(rows))["rows"]
         self.exact = [line for line in every if self._counts(line)]
         self.main = [line for line in self.exact if line["main"]]
         self.also = [line for line in self.exact if not line["main"]]
@@ -152,7 +153,7 @@ def page(path: Path = CORPUS) -> str:
 def _collectives(path: Path = COLLECTIVES) -> list[str]:
     """Bandwidth and time of collectives, by source."""
     rows = {row.id: row for row in read([str(path)])}
-    lines: list[Line] = [line for line in validate(list(rows.values()))["rows"] if line["main"]]
+    lines: list[Line] = [line for line in builtins(validate(list(rows.values())))["rows"] if line["main"]]
     groups: dict[str, list[Line]] = {}
     for line in lines:
         groups.setdefault(log_of(rows[line["id"]]), []).append(line)

@@ -61,7 +61,7 @@ def compared(row: dict[str, Any]) -> dict[str, Any]:
         "considered": found.tally.considered,
         "fits": published.fits,
         "rank": 1 + faster(space, usable, each),
-        "gain": published.run["tokens_per_second"].value,
+        "gain": published.run.tokens_per_second.value,
         "machine": machine,
     }
 
@@ -92,7 +92,7 @@ def measured(row: dict[str, Any], machine: Any) -> str:
 
 
 def line(name: str, plan: str, answer: Any, rank: str, last: str) -> str:
-    rate, mfu = answer.run["tokens_per_second"].value, answer.run["mfu"].value
+    rate, mfu = answer.run.tokens_per_second.value, answer.run.mfu.value
     return (
         f"| {name} | {plan} | {rate:,.0f} | {100 * mfu:.1f} % | {human(answer.needed_bytes, 'bytes')} | {rank} | "
         f"{last} |"
@@ -114,7 +114,7 @@ def page(rows: list[dict[str, Any]]) -> str:
             )
         )
         lines.append(line("", f"best of {made['considered']:,}: {shown(made['options'])}", made["best"], "1", ""))
-        ratio = made["best"].run["tokens_per_second"].value / made["published"].run["tokens_per_second"].value
+        ratio = made["best"].run.tokens_per_second.value / made["published"].run.tokens_per_second.value
         notes.append(
             f"- {row['name']}: the best plan is predicted {ratio:.2f} times as fast as the published one. "
             f"Source of the plan: {row['source']} ({row['as_of']})."

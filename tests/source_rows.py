@@ -6,6 +6,7 @@ from typing import Any
 from rows.convert import converted
 from rows.source import Measured, Row, read, references_of
 from tonnage import validation
+from tonnage.documents.document import builtins
 from tonnage.kernel.errors import MissingDatum
 from tonnage.validation import serving, training
 
@@ -30,7 +31,7 @@ def own(row: Row, known: Mapping[str, Row] | None = None) -> validation.Row:
 def validate(rows: Sequence[Row], known: Mapping[str, Row] | None = None) -> dict[str, Any]:
     """The document of `tonnage validate` about these rows."""
     references = references_of(rows) if known is None else known
-    return validation.validate([own(row, references) for row in rows])
+    return builtins(validation.validate([own(row, references) for row in rows]))
 
 
 def predict(row: Row, known: Mapping[str, Row] | None = None) -> list[dict[str, Any]]:

@@ -208,15 +208,15 @@ def test_the_smallest_count_of_nodes_that_fits_is_proposed():
     def fits(nodes):
         return tonnage.train("mixtral-8x7b", on=f"{nodes}x8xH100-SXM-80GB").fits
 
-    (move,) = [move for move in tonnage.train("mixtral-8x7b", on="8xH100-SXM-80GB").advice if "on" in move["change"]]
-    nodes = int(move["change"]["on"].partition("x")[0])
-    assert move["change"] == {"on": f"{nodes}x8xH100-SXM-80GB", "data_parallel_size": 8 * nodes}
+    (move,) = [move for move in tonnage.train("mixtral-8x7b", on="8xH100-SXM-80GB").advice if "on" in move.change]
+    nodes = int(move.change["on"].partition("x")[0])
+    assert move.change == {"on": f"{nodes}x8xH100-SXM-80GB", "data_parallel_size": 8 * nodes}
     assert fits(nodes) and not fits(nodes - 1)
 
 
 def test_serving_grows_replicas_or_their_number_whichever_takes_fewer_accelerators_or_else_less_money():
     def machine(**question):
-        return next(move["change"] for move in tonnage.serve(**question).advice if "on" in move["change"])
+        return next(move.change for move in tonnage.serve(**question).advice if "on" in move.change)
 
     assert machine(model="mixtral-8x7b", on="2xA100-SXM-80GB", context=32768, concurrency=64) == {
         "on": "8xA100-SXM-80GB",
@@ -260,13 +260,13 @@ def test_a_move_says_what_stays_as_it_is_only_where_it_would_not_stay_by_itself(
 def test_what_would_just_fit_is_proposed_for_serving():
     question = {"on": "8xH100-SXM-80GB", "context": 32768}
     advice = tonnage.serve("llama-3.1-70b", concurrency=512, **question).advice
-    (move,) = [move for move in advice if "concurrency" in move["change"]]
-    most = move["change"]["concurrency"]
+    (move,) = [move for move in advice if "concurrency" in move.change]
+    most = move.change["concurrency"]
     assert tonnage.serve("llama-3.1-70b", concurrency=most, **question).fits
     assert not tonnage.serve("llama-3.1-70b", concurrency=most + 1, **question).fits
-    (move,) = [move for move in advice if "context" in move["change"]]
+    (move,) = [move for move in advice if "context" in move.change]
     assert not tonnage.serve(
-        "llama-3.1-70b", on=question["on"], concurrency=512, context=move["change"]["context"] + 1024
+        "llama-3.1-70b", on=question["on"], concurrency=512, context=move.change["context"] + 1024
     ).fits
 
 
@@ -547,7 +547,7 @@ def free(needed, usable, names, refused=()):
             return None
         return Settled(change, needed - sum(SIZES[name][step] for name, step in change.items()))
 
-    return [(move["change"], move["fits"]) for move in best_moves(ladders, settle, needed, usable).moves]
+    return [(move.change, move.fits) for move in best_moves(ladders, settle, needed, usable).moves]
 
 
 def test_of_each_ladder_the_mildest_step_that_fits_is_proposed():
@@ -581,7 +581,7 @@ def test_a_long_ladder_whose_end_is_no_plan_is_still_searched():
     def settle(change):
         return None if change["m"] > 40 else Settled(change, 100 - change["m"])
 
-    assert [move["change"] for move in best_moves([ladder], settle, 100, 80).moves] == [{"m": 20}]
+    assert [move.change for move in best_moves([ladder], settle, 100, 80).moves] == [{"m": 20}]
 
 
 def test_only_what_fits_is_proposed_and_else_the_nearest_of_all_that_was_tried_is_named():
@@ -593,11 +593,11 @@ def test_only_what_fits_is_proposed_and_else_the_nearest_of_all_that_was_tried_i
 
     assert (
         best_moves(ladders, settle, 100, 70).moves
-        == [move for move in best_moves(ladders, settle, 100, 70).moves if move["fits"]]
+        == [move for move in best_moves(ladders, settle, 100, 70).moves if move.fits]
         != []
     )
     none = best_moves(ladders, settle, 100, 40)
-    assert none.moves == [] and none.nearest["change"] == {"a": 1, "b": 1} and none.nearest["missing_bytes"] == 10
+    assert none.moves == [] and none.nearest.change == {"a": 1, "b": 1} and none.nearest.missing_bytes == 10
     assert best_moves([Ladder(({"a": 0},))], lambda change: Settled(change, 120), 100, 40).nearest is None
 
 
@@ -610,9 +610,9 @@ def test_of_two_moves_that_change_nothing_the_cheaper_is_proposed_first_and_an_u
         return Settled(change, 10, pace=lambda: paces[name], rent=lambda: Rent(3.6))
 
     found = best_moves(ladders, settle, 100, 50, now=Paid(40.0, 25.0)).moves
-    assert [next(iter(move["change"])) for move in found] == ["c", "b", "a"]
-    assert found[0]["usd_per_million_tokens"] == pytest.approx(12.5) and found[0]["usd_change"] == pytest.approx(-0.5)
-    assert found[0]["time_change"] == pytest.approx(-0.5) and found[2]["time_change"] is None
+    assert [next(iter(move.change)) for move in found] == ["c", "b", "a"]
+    assert found[0].usd_per_million_tokens == pytest.approx(12.5) and found[0].usd_change == pytest.approx(-0.5)
+    assert found[0].time_change == pytest.approx(-0.5) and found[2].time_change is None
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 import tonnage
 from tonnage.cli import main
+from tonnage.documents.question import Entry
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, UnknownName
 
 ON = "8xH100-SXM-80GB"
@@ -158,7 +159,7 @@ def test_a_deadline_without_a_unit_is_refused_as_on_the_command_line():
 @pytest.mark.parametrize("reserve", [10 * 2**30, 10.0 * 2**30])
 def test_a_reserve_is_whole_bytes_of_the_question(reserve):
     answer = tonnage.serve("llama-3.1-8b", on=ON, context=4096, reserve_bytes=reserve)
-    assert answer.question["reserve_bytes"] == {"value": 10 * 2**30, "from": "given"}
+    assert answer.question["reserve_bytes"] == Entry(10 * 2**30, "given")
     assert isinstance(answer.usable_bytes, int)
 
 

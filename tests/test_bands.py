@@ -143,7 +143,7 @@ def test_a_verdict_that_fits_says_how_much_the_band_may_take(table):
 def test_moves_of_a_tight_run_fit_with_the_high_end_and_can_be_followed(table, capsys: pytest.CaptureFixture[str]):
     table(0.9, 1.2)
     answer = asked()
-    assert answer.tight and any(move["fits"] for move in answer.advice)
+    assert answer.tight and any(move.fits for move in answer.advice)
     for move in answer.advice:
         main(
             [
@@ -155,19 +155,19 @@ def test_moves_of_a_tight_run_fit_with_the_high_end_and_can_be_followed(table, c
                 "megatron",
                 "--sequence-length",
                 "2048",
-                *move["text"].split(),
+                *move.text.split(),
                 "--json",
             ]
         )
         verdict = json.loads(capsys.readouterr().out)["verdict"]
-        assert verdict["needed_bytes"] == move["needed_bytes"]
-        assert (verdict["fits"] is True) == move["fits"], move["text"]
+        assert verdict["needed_bytes"] == move.needed_bytes
+        assert (verdict["fits"] is True) == move.fits, move.text
 
 
 def test_a_run_with_a_band_may_be_wider_only_as_far_as_its_high_end_fits(table):
     table(0.9, 1.03)
     for move in asked(sequence_length=512).advice:
-        assert move["fits"] and move["needed_bytes"] * 1.03 <= asked().usable_bytes + 1
+        assert move.fits and move.needed_bytes * 1.03 <= asked().usable_bytes + 1
 
 
 def test_too_few_measurements_make_no_band():

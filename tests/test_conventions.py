@@ -64,7 +64,7 @@ def test_the_document_has_them_all_and_the_text_those_alone_who_ask(name):
     assert set(rows) == set(CONVENTIONS)
     for row in rows.values():
         assert row["utilization"]["value"] == pytest.approx(
-            made.run["mfu"].value * row["flops"]["value"] / made.flops.value
+            made.run.mfu.value * row["flops"]["value"] / made.flops.value
         )
         assert row["utilization"]["name"].startswith("HFU" if row["recomputes"] else "MFU")
     assert rows["megatron"]["flops"]["value"] == pytest.approx(made.flops.value)

@@ -21,7 +21,7 @@ def test_the_shipped_schema_is_generated_from_the_types():
 def test_the_schema_is_a_schema_and_refuses_what_is_no_document():
     jsonschema.Draft202012Validator.check_schema(json_schema())
     assert not form().is_valid({})
-    assert not form().is_valid({"schema": "tonnage/1", "question": {}})
+    assert not form().is_valid({"schema": "tonnage/2", "question": {}})
 
 
 # What a verb prints -> the definition that describes it.

@@ -27,7 +27,7 @@ def test_gguf_files_are_refused_on_a_tpu_where_no_engine_is_named():
 
 def test_an_npu_that_llama_cpp_does_not_know_is_served_by_another_engine_unless_one_is_named():
     answer = tonnage.serve("llama-3.1-8b", on="1xmlu590", context=1024)
-    assert answer.question["engine"]["value"] == "transformers"
+    assert answer.question["engine"].value == "transformers"
 
 
 def test_llama_cpp_runs_on_every_gpu_and_processor_of_the_catalogue_and_on_ascend():
@@ -60,7 +60,7 @@ def test_sglang_holds_its_cache_in_nvfp4_on_blackwell_alone(machine, holds):
         return tonnage.serve("llama-3.1-8b", on=f"1x{machine}", engine="sglang", kv_cache="nvfp4", context=1024)
 
     if holds:
-        assert ask().question["kv_cache"]["value"] == "nvfp4"
+        assert ask().question["kv_cache"].value == "nvfp4"
     else:
         with pytest.raises(InvalidPlan, match="nvfp4"):
             ask()
@@ -72,9 +72,9 @@ def test_transformers_holds_gguf_files_in_16_bits():
         for weights in ("q4_k_m", "bf16")
     )
     assert stored.needed_bytes == full.needed_bytes > stored.usable_bytes
-    assert stored.question["weights"]["value"] == "q4_k_m"
+    assert stored.question["weights"].value == "q4_k_m"
     assert any("dequantises" in text for text in stored.warnings)
-    assert stored.serving["tpot_seconds"].value == full.serving["tpot_seconds"].value
+    assert stored.serving.tpot_seconds.value == full.serving.tpot_seconds.value
 
 
 @pytest.mark.parametrize("engine", ["llama.cpp", "ollama", "vllm"])

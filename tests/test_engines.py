@@ -140,7 +140,7 @@ def test_on_a_processor_all_is_in_one_memory():
 )
 def test_ollamas_context_follows_the_memory_and_was_short_before(machine, version, tokens):
     answer = answered("qwen3-8b", machine, engine="ollama", engine_version=version, weights="q4_k_m")
-    assert answer.question["context"]["value"] == tokens  # of 256k at most the model's own 40,960
+    assert answer.question["context"].value == tokens  # of 256k at most the model's own 40,960
 
 
 # ---- SGLang ----
@@ -366,8 +366,8 @@ def test_an_engine_is_known_however_it_is_written(written):
 
 
 def test_formats_that_llama_cpp_does_not_load_are_transformers_on_a_laptop():
-    assert answered("llama-3.2-1b", "m4-max-128gb", context=4096).question["engine"]["value"] == "llama.cpp"
-    asked = answered("llama-3.2-1b", "m4-max-128gb", context=4096, weights="int4").question["engine"]["value"]
+    assert answered("llama-3.2-1b", "m4-max-128gb", context=4096).question["engine"].value == "llama.cpp"
+    asked = answered("llama-3.2-1b", "m4-max-128gb", context=4096, weights="int4").question["engine"].value
     assert asked == "transformers"
 
 
@@ -378,7 +378,7 @@ def test_formats_that_llama_cpp_does_not_load_are_transformers_on_a_laptop():
 def test_every_engine_answers_and_is_started_by_a_command(engine):
     on = "2xtrainium2" if engine == "neuron" else "2xh100"
     answer = answered("llama-3.1-8b", on, engine=engine, context=8192, concurrency=4)
-    assert answer.fits and answer.question["engine"]["value"] == engine
+    assert answer.fits and answer.question["engine"].value == engine
     model, machine = read("llama-3.1-8b"), cluster(on)
     asked = ServingOptions(engine=engine, context=8192, concurrency=4)
     assert "llama-3.1-8b" in launch_command(model, serving_plan(model, machine, asked, Question()), machine).lower()
@@ -451,10 +451,10 @@ def test_more_context_users_or_precision_never_cost_less_and_more_ranks_never_mo
 
 def test_weights_are_loaded_at_the_speed_of_the_drives_or_of_the_link():
     answer = answered("llama-3.1-8b", "h100", engine="vllm", context=8192, storage_read_bandwidth=2 * 10**9)
-    assert answer.serving["load_seconds"].value == pytest.approx(16.06e9 / 2e9, rel=0.001)
+    assert answer.serving.load_seconds.value == pytest.approx(16.06e9 / 2e9, rel=0.001)
     quick = answered("llama-3.1-8b", "h100", engine="vllm", context=8192, storage_read_bandwidth=10**12)
     link = accelerator(H100).host_link.bytes_per_second
-    assert quick.serving["load_seconds"].value == pytest.approx(16.06e9 / link, rel=0.001)
+    assert quick.serving.load_seconds.value == pytest.approx(16.06e9 / link, rel=0.001)
 
 
 def test_a_card_that_is_too_small_is_told_how_many_layers_it_holds():

@@ -114,7 +114,7 @@ def test_hardware_does_at_least_what_every_method_needs(more, runtime, machine, 
     if runtime == "fsdp2" and more["method"] == "qlora":
         pytest.skip("FSDP2 shards no 4-bit base")
     made = tonnage.train("llama-3.2-1b", machine, runtime=runtime, recompute=recompute, **more)
-    mfu, hfu = made.run["mfu"].value, made.run["hfu"].value
+    mfu, hfu = made.run.mfu.value, made.run.hfu.value
     assert 0 < mfu <= hfu
     if (
         recompute == "none"
@@ -125,4 +125,4 @@ def test_hardware_does_at_least_what_every_method_needs(more, runtime, machine, 
 def test_experts_adapters_count_as_often_as_a_token_passes_them():
     model = read("mixtral-8x7b")
     made = tonnage.train(model, "8xH200-SXM-141GB", runtime="deepspeed", method="lora", lora_rank=16)
-    assert 0 < made.run["mfu"].value <= made.run["hfu"].value
+    assert 0 < made.run.mfu.value <= made.run.hfu.value

@@ -38,7 +38,7 @@ def cache(word, engine="vllm", dtype="bfloat16", context=8192):
 )
 def test_vllm_holds_keys_and_values_in_the_types_that_its_option_lists(word, name, bits):
     answer = cache(word)
-    assert answer.question["kv_cache"]["value"] == name
+    assert answer.question["kv_cache"].value == name
     # 2 x 32 layers x 8 heads x 128 for each of 8192 tokens
     assert answer.memory.child("kv cache").value == 2 * 32 * 8 * 128 * 8192 * bits / 8
 
@@ -75,8 +75,8 @@ def test_what_an_engine_cannot_hold_is_refused_with_its_choices(word, engine):
 
 
 def test_activations_in_fp32_have_a_cache_in_fp32():
-    assert cache("fp32", dtype="float32").question["kv_cache"]["value"] == "fp32"
-    assert cache(None, dtype="float32").question["kv_cache"]["value"] == "fp32"
+    assert cache("fp32", dtype="float32").question["kv_cache"].value == "fp32"
+    assert cache(None, dtype="float32").question["kv_cache"].value == "fp32"
 
 
 @pytest.mark.parametrize("name", serving_runtimes())

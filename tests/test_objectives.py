@@ -105,14 +105,14 @@ def test_a_teacher_speaks_the_student_s_vocabulary(teacher, words):
 
 def test_what_grpo_assumes_is_said():
     question = tonnage.train("llama-3.2-1b", on="H200-SXM-141GB", objective="grpo").question
-    assert question["models_beside"]["value"] == "none" and "beta is 0.0" in question["models_beside"]["why"]
-    assert question["num_generations"]["value"] == 8
-    assert question["engine_memory_share"]["value"] == 0 and "0.3" in question["engine_memory_share"]["why"]
+    assert question["models_beside"].value == "none" and "beta is 0.0" in question["models_beside"].why
+    assert question["num_generations"].value == 8
+    assert question["engine_memory_share"].value == 0 and "0.3" in question["engine_memory_share"].why
 
 
 def test_adapters_that_are_the_reference_are_said_to_be():
     question = tonnage.train("llama-3.2-1b", on="H200-SXM-141GB", objective="dpo", method="lora").question
-    assert "without its adapters" in question["models_beside"]["why"]
+    assert "without its adapters" in question["models_beside"].why
 
 
 def test_megatron_trains_one_model_on_its_own():

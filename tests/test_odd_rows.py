@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import source_rows
 from odd_rows import OF_SOURCES, ROWS, SOURCES, odd_rows, real_rows
 from tonnage.cli import main
+from tonnage.documents.document import builtins
 from tonnage.documents.schema import ValidationDocument
 from tonnage.kernel.encoding import encode
 from tonnage.validation import FAILED, Malformed, read, validate
@@ -52,7 +53,7 @@ def validated(folder: Path, listed: list) -> dict:
     malformed: list = []
     found = source_rows.read([str(path)], malformed)
     known = source_rows.references_of(found)
-    return checked(validate([source_rows.own(row, known) for row in found], malformed), listed)
+    return checked(builtins(validate([source_rows.own(row, known) for row in found], malformed)), listed)
 
 
 def compared(folder: Path, listed: list) -> dict:
@@ -60,7 +61,7 @@ def compared(folder: Path, listed: list) -> dict:
     path = folder / "rows.yaml"
     path.write_text(yaml.safe_dump(listed, allow_unicode=True), encoding="utf-8")
     malformed: list[Malformed] = []
-    return checked(validate(read([str(path)], malformed), malformed), listed)
+    return checked(builtins(validate(read([str(path)], malformed), malformed)), listed)
 
 
 def checked(document: dict, listed: list) -> dict:

@@ -165,9 +165,7 @@ def test_captured_graphs_and_the_share_that_the_engine_takes_are_the_users_to_se
 
 def test_what_others_hold_is_taken_from_what_the_engine_leaves_free_first():
     def tokens(**said):
-        return (
-            tonnage.serve("llama-3.1-8b", on="H100-SXM-80GB", context=8192, **said).serving["kv_capacity_tokens"].value
-        )
+        return tonnage.serve("llama-3.1-8b", on="H100-SXM-80GB", context=8192, **said).serving.kv_capacity_tokens.value
 
     assert tokens() == tokens(reserve_bytes=GIB) == tokens(reserve_bytes=5 * GIB)
     assert tokens() > tokens(reserve_bytes=7 * GIB) > tokens(reserve_bytes=8 * GIB)
@@ -176,6 +174,6 @@ def test_what_others_hold_is_taken_from_what_the_engine_leaves_free_first():
 def test_requests_that_the_engine_does_not_run_have_no_cache():
     waiting = tonnage.serve("llama-3.1-8b", on="rtx-4090", context=8192, concurrency=10, max_num_seqs=4)
     assert waiting.memory.child("kv cache").value == 4 * GIB
-    assert waiting.serving["concurrency"].value <= 4
+    assert waiting.serving.concurrency.value <= 4
     with pytest.raises(InvalidPlan, match="max_num_batched_tokens must be at least max_num_seqs"):
         tonnage.serve("llama-3.1-8b", on="rtx-4090", context=8192, max_num_batched_tokens=100, max_num_seqs=256)

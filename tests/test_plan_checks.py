@@ -17,7 +17,7 @@ def test_a_dense_model_has_no_experts_to_cut():
     ):
         tonnage.train("llama-3.1-8b", on="8xH100-SXM-80GB", tensor_parallel_size=2, expert_tensor_parallel_size=2)
     answer = tonnage.train("llama-3.1-8b", on="8xH100-SXM-80GB", tensor_parallel_size=2)
-    assert answer.question["expert_tensor_parallel_size"]["value"] == 1
+    assert answer.question["expert_tensor_parallel_size"].value == 1
 
 
 @pytest.mark.parametrize(

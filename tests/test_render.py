@@ -109,6 +109,6 @@ def test_inputs_that_are_times_or_rates_have_their_unit_and_are_rounded(way):
         "request_rate": "2.5 requests/s",
     }
     assert {name: lines[name] for name in said} == said
-    assert run.question["accelerator_mtbf"]["value"] == pytest.approx(182437208.59, rel=1e-9), (
+    assert run.question["accelerator_mtbf"].value == pytest.approx(182437208.59, rel=1e-9), (
         "the document keeps the number"
     )

@@ -429,7 +429,7 @@ def test_what_has_no_report_says_so(capsys):
     assert main(["serve", "--for-my-machine", "--on", "RTX-4090", "--html", "a.html"]) == 64
     assert "--for-my-machine has no report: leave out --html." in capsys.readouterr().err
     with pytest.raises(InvalidInput, match="reports are of answers of train, serve, plan, compare and max"):
-        report_of({"schema": "tonnage/1", "rules": []})
+        report_of({"schema": "tonnage/2", "rules": []})
 
 
 # ---- Chinese ----

@@ -7,6 +7,7 @@ import pytest
 from every_row import every_row
 from tonnage import read, rules
 from tonnage.cli import main
+from tonnage.documents.document import builtins
 from tonnage.kernel.references import cited
 from tonnage.rules import GIVEN
 
@@ -143,7 +144,7 @@ def test_a_rules_further_figures_are_the_documents(name):
 
 @every_row("name", ROWS, at_least=49)
 def test_a_rule_has_formula_source_print_and_an_exact_breakdown(name):
-    document = rules.RULES[name].to_dict()
+    document = builtins(rules.RULES[name].document())
     assert document["formula"] and document["text"] and document["source"] and document["printed"]
     assert cited(document["source"])
     assert document["exact"]["value"] > 0 and document["exact"]["unit"] is not None
@@ -199,7 +200,7 @@ def test_compute_of_a_mixture_is_that_of_the_parameters_that_a_token_passes_thro
         worked = rules.RULES[name].worked(mixtral)
         assert worked.value.value == pytest.approx(value, rel=1e-12), name
         assert "12.88 B parameters that a token passes through" in worked.note
-        assert "12.88 B parameters that a token passes through" in rules.RULES[name].to_dict(mixtral)["note"]
+        assert "12.88 B parameters that a token passes through" in builtins(rules.RULES[name].document(mixtral))["note"]
 
 
 def test_memory_of_a_mixture_is_that_of_all_its_parameters():
@@ -252,10 +253,10 @@ def test_numbers_that_happen_to_be_the_documents_are_still_the_models(name):
 
 @every_row("name", ROWS, at_least=49)
 def test_what_a_rule_follows_moves_it_or_the_exact_figure_and_nothing_else_does(name):
-    before = rules.RULES[name].to_dict()
+    before = builtins(rules.RULES[name].document())
     for option, letter in GIVEN.items():
         now = getattr(rules.RULES[name].example, letter)
-        after = rules.RULES[name].to_dict(given={option: now / 2 if option == "utilization" else 2 * now})
+        after = builtins(rules.RULES[name].document(given={option: now / 2 if option == "utilization" else 2 * now}))
         same = all(after[part] == before[part] for part in ("value", "values", "exact"))
         assert option in before["follows"] or same, option
         if after["inputs"] != before["inputs"]:
@@ -263,7 +264,7 @@ def test_what_a_rule_follows_moves_it_or_the_exact_figure_and_nothing_else_does(
 
 
 def test_a_rule_and_its_exact_figure_follow_the_same_batch():
-    one, two = (rules.RULES["A8"].to_dict(given={"micro_batch_size": size}) for size in (1, 2))
+    one, two = (builtins(rules.RULES["A8"].document(given={"micro_batch_size": size})) for size in (1, 2))
     assert two["value"] == 2 * one["value"]
     assert two["exact"]["value"] == pytest.approx(2 * one["exact"]["value"], rel=0.01)
 

@@ -171,11 +171,11 @@ def test_a_file_of_gguf_is_its_headers_and_asking_for_its_own_type_keeps_them():
 def test_16_bits_that_no_config_names_are_marked_as_assumed():
     model = replace(read("llama-3.1-8b"), dtype=None, tensors=None)
     entry = serve(model, H100).question["weights"]
-    assert entry["from"] == "default" and entry["value"] == "bf16" and "assumed" in entry["why"]
+    assert entry.origin == "default" and entry.value == "bf16" and "assumed" in entry.why
     named = serve(read("llama-3.1-8b"), H100).question["weights"]
-    assert named["from"] == "model" and named["why"] == "the checkpoint's dtype"
+    assert named.origin == "model" and named.why == "the checkpoint's dtype"
     given = serve(model, H100, ServingOptions(weights="fp8")).question["weights"]
-    assert given["from"] == "given" and "why" not in given
+    assert given.origin == "given" and not given.why
 
 
 def test_the_mean_over_layers_is_what_the_layers_take_together():

@@ -143,7 +143,7 @@ def test_more_ranks_never_hold_more_weights_or_cache_each(name, sizes):
 
 def test_concurrency_is_the_most_that_fits_and_one_more_does_not():
     options = ServingOptions(context=32768)
-    most = int(serve(read("llama-3.1-8b"), cluster(H100), options).serving["concurrency"].value)
+    most = int(serve(read("llama-3.1-8b"), cluster(H100), options).serving.concurrency.value)
     assert serve(read("llama-3.1-8b"), cluster(H100), replace(options, concurrency=most)).fits
     assert not serve(read("llama-3.1-8b"), cluster(H100), replace(options, concurrency=most + 1)).fits
 
@@ -151,17 +151,17 @@ def test_concurrency_is_the_most_that_fits_and_one_more_does_not():
 def test_tokens_of_cache_are_near_what_vllm_logged():
     """vLLM 0.19 on an H100 at 0.95 of its memory: Qwen2.5-7B held 1,096,000 tokens (validation/infer_memory.yaml)."""
     answer = serve(read("qwen2.5-7b-instruct"), cluster(H100), ServingOptions(context=8192))
-    per_token = answer.serving["kv_bytes_per_token"].value
-    room = answer.usable_bytes - (answer.needed_bytes - answer.serving["kv_bytes_per_request"].value)
+    per_token = answer.serving.kv_bytes_per_token.value
+    room = answer.usable_bytes - (answer.needed_bytes - answer.serving.kv_bytes_per_request.value)
     difference_of_shares = (0.95 - 0.92) * answer.usable_bytes
     assert (room + difference_of_shares) / per_token == pytest.approx(1_096_000, rel=0.02)
 
 
 def test_the_default_spreads_over_the_node_as_far_as_heads_divide():
     answer = serve(read("llama-3.1-8b"), cluster("8x" + H100))
-    assert answer.question["tensor_parallel_size"]["value"] == 8
+    assert answer.question["tensor_parallel_size"].value == 8
     odd = serve(read("qwen2.5-7b-instruct"), cluster("8x" + H100))  # 28 query heads, 4 key/value heads
-    assert odd.question["tensor_parallel_size"]["value"] == 4 and odd.question["replicas"]["value"] == 2
+    assert odd.question["tensor_parallel_size"].value == 4 and odd.question["replicas"].value == 2
 
 
 def test_what_does_not_divide_or_exist_is_refused_with_the_nearest_choice():
@@ -232,16 +232,16 @@ def test_requests_are_shared_among_replicas_and_the_fullest_is_answered_for():
     answer = serve(
         read("llama-3.1-8b"), cluster("8x" + H100), ServingOptions(context=8192, concurrency=20, tensor_parallel_size=1)
     )
-    assert answer.question["replicas"]["value"] == 8
-    assert answer.question["concurrency_per_replica"]["value"] == 3
+    assert answer.question["replicas"].value == 8
+    assert answer.question["concurrency_per_replica"].value == 3
     assert answer.memory.child("kv cache").value == 3 * 2**30
     alone = serve(read("llama-3.1-8b"), cluster(H100), ServingOptions(context=8192))
-    assert answer.serving["concurrency"].value == 8 * alone.serving["concurrency"].value
+    assert answer.serving.concurrency.value == 8 * alone.serving.concurrency.value
 
 
 def test_all_replicas_together_hold_the_concurrency_and_one_more_does_not_fit():
     options = ServingOptions(context=32768, tensor_parallel_size=2)
-    most = int(serve(read("llama-3.1-8b"), cluster("8x" + H100), options).serving["concurrency"].value)
+    most = int(serve(read("llama-3.1-8b"), cluster("8x" + H100), options).serving.concurrency.value)
     held, beyond = (
         serve(read("llama-3.1-8b"), cluster("8x" + H100), replace(options, concurrency=each))
         for each in (most, most + 1)
@@ -283,7 +283,7 @@ def test_settings_of_an_engine_out_of_their_range_are_refused(wrong):
 )
 def test_vllm_is_not_the_default_for_what_it_does_not_run_and_is_warned_about_when_asked_for(model, said):
     answer = serve(read(model), cluster(H100))
-    assert answer.question["engine"]["value"] == "transformers" and said in answer.question["engine"]["why"]
+    assert answer.question["engine"].value == "transformers" and said in answer.question["engine"].why
     insisted = serve(read(model), cluster(H100), ServingOptions(engine="vllm"))
     assert any(said in warning for warning in insisted.warnings)
 
@@ -296,13 +296,13 @@ def test_vllm_on_a_laptop_is_answered_with_a_warning():
 def test_the_default_leaves_room_for_the_pipeline_stages_that_were_asked_for():
     asked = ServingOptions(pipeline_parallel_size=2, context=8192)
     for machine, tensor in (("8x" + H100, 4), ("2x8x" + H100, 8), (H100.replace("H100", "2xH100"), 1)):
-        assert serve(read("llama-3.1-8b"), cluster(machine), asked).question["tensor_parallel_size"]["value"] == tensor
+        assert serve(read("llama-3.1-8b"), cluster(machine), asked).question["tensor_parallel_size"].value == tensor
 
 
 def test_files_of_llama_cpp_are_run_by_it_and_another_engine_is_warned_about():
     for machine in ("rtx-4090", "m4-max-128gb"):
         answer = serve(read("qwen3-8b"), cluster(machine), ServingOptions(context=4096, weights="Q4_K_M"))
-        assert answer.question["engine"]["value"] == "llama.cpp"
+        assert answer.question["engine"].value == "llama.cpp"
         assert not any("GGUF" in warning for warning in answer.warnings)
     for engine, said in (
         ("vllm", "judged as vllm would run it"),
@@ -319,6 +319,6 @@ def test_towers_are_said_to_have_no_activations():
 
 def test_rwkv_is_not_served_by_vllm():
     assert (
-        serve(read("rwkv-4-3b-pile"), cluster(H100), ServingOptions(context=1024)).question["engine"]["value"]
+        serve(read("rwkv-4-3b-pile"), cluster(H100), ServingOptions(context=1024)).question["engine"].value
         == "transformers"
     )

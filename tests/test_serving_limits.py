@@ -8,6 +8,7 @@ import pytest
 
 import tonnage
 from tonnage.catalogue import cluster
+from tonnage.documents.question import Entry
 from tonnage.estimate.answer.my_machine import my_machine
 from tonnage.estimate.bands import serving_band
 from tonnage.estimate.serving.options import ServingOptions
@@ -48,14 +49,14 @@ def ask(model, on, options, requests):
 @pytest.mark.parametrize(("model", "on", "options"), PLANS)
 def test_the_concurrent_requests_of_serve_fit_and_one_more_does_not(model, on, options):
     answer = tonnage.serve(model, on=on, **options)
-    count = int(answer.serving["concurrency"].value)
+    count = int(answer.serving.concurrency.value)
     replicas = (
-        answer.question["replicas"]["value"]
-        * answer.question.get("attention_data_parallel_size", {"value": 1})["value"]
+        answer.question["replicas"].value
+        * answer.question.get("attention_data_parallel_size", Entry(1, "default")).value
     )
     if count:
         assert ask(model, on, options, count).needed_bytes <= answer.usable_bytes
-        assert ask(model, on, options, count).serving["concurrency"].value == count
+        assert ask(model, on, options, count).serving.concurrency.value == count
     more = ask(model, on, options, count + replicas)
     waits = any("lets others wait" in text for text in more.warnings)
     assert more.needed_bytes > answer.usable_bytes or waits
@@ -65,8 +66,8 @@ def test_the_concurrent_requests_of_serve_fit_and_one_more_does_not(model, on, o
 def test_serve_and_max_say_the_same_numbers_of_requests(model, on, options):
     found = tonnage.maximum("users", model, on=on, advise=False, **options).to_dict()
     serving = tonnage.serve(model, on=on, **options).serving
-    by_estimate = int(serving["concurrency"].value)
-    safe = int(serving["safe_concurrency"].value) if "safe_concurrency" in serving else by_estimate
+    by_estimate = int(serving.concurrency.value)
+    safe = int(serving.safe_concurrency.value) if serving.safe_concurrency else by_estimate
     assert safe == (found["value"] or 0)
     if found["estimate_value"] is not None:
         assert by_estimate == found["estimate_value"]
@@ -76,9 +77,9 @@ def test_serve_and_max_say_the_same_numbers_of_requests(model, on, options):
 def test_serve_and_max_say_the_same_longest_context(model, on, options):
     serving = tonnage.serve(model, on=on, **options).serving
     rest = {name: value for name, value in options.items() if name != "context"}
-    replicas = tonnage.serve(model, on=on, **options).question["replicas"]["value"]
+    replicas = tonnage.serve(model, on=on, **options).question["replicas"].value
     found = tonnage.maximum("context", model, on=on, advise=False, concurrency=replicas, **rest).to_dict()
-    assert int(serving["longest_context"].value) == (found["value"] or 0)
+    assert int(serving.longest_context.value) == (found["value"] or 0)
 
 
 @pytest.mark.parametrize(

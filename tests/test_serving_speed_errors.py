@@ -6,6 +6,7 @@ from statistics import mean, median
 
 import pytest
 
+from tonnage.documents.document import builtins
 from tonnage.estimate.serving_time.rates import serving_rates
 from tonnage.validation import read, validate
 
@@ -16,7 +17,9 @@ ROOT = Path(__file__).parents[1] / "validation"
 def lines():
     rows = read([str(ROOT / "infer_speed.yaml")])
     models = {row.id: row.labels.get("model", "") for row in rows}
-    return [(line, models[line["id"]]) for line in validate(rows)["rows"] if line["relative_error"] is not None]
+    return [
+        (line, models[line["id"]]) for line in builtins(validate(rows))["rows"] if line["relative_error"] is not None
+    ]
 
 
 def errors(metric, word="", begins="aic-"):

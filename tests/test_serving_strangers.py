@@ -14,24 +14,24 @@ def warned(answer, words):
 
 def test_one_user_alone_waits_as_long_in_the_simulation_as_in_the_steady_state():
     answer = tonnage.serve("llama-3.1-8b", on=ON, context=8192, concurrency=1, simulate=True)
-    steady, simulated = answer.serving["ttft_seconds"].value, answer.serving["simulated"]["ttft"]
+    steady, simulated = answer.serving.ttft_seconds.value, answer.serving.simulated.ttft
     assert simulated["mean"].value == pytest.approx(steady, rel=1e-4)
     assert simulated["p99"].value == pytest.approx(steady, rel=1e-4)
-    parts = [each.name for each in answer.serving["ttft_seconds"].children]
+    parts = [each.name for each in answer.serving.ttft_seconds.children]
     assert "into the engine and back" in parts and "waiting, and what shares its passes" not in parts
 
 
 def test_a_limit_between_the_parts_of_a_first_token_is_unmet_by_mean_and_by_percentile():
     for way in ("mean", "p99"):
         answer = tonnage.serve("llama-3.1-8b", on=ON, context=8192, concurrency=1, ttft="55ms", percentile=way)
-        assert answer.serving["service_level"]["met"] is False
+        assert answer.serving.service_level.met is False
 
 
 def test_next_moves_hold_the_context_of_the_load_that_was_asked_about():
     answer = tonnage.serve("llama-3.1-8b", on=ON, concurrency=512, input_tokens=1024, output_tokens=256)
-    fewer = [move for move in answer.advice if "concurrency" in move["change"]]
-    assert fewer and fewer[0]["change"]["concurrency"] > 300
-    assert not any(move["change"].get("context", 1280) < 1280 for move in answer.advice)
+    fewer = [move for move in answer.advice if "concurrency" in move.change]
+    assert fewer and fewer[0].change["concurrency"] > 300
+    assert not any(move.change.get("context", 1280) < 1280 for move in answer.advice)
 
 
 def test_eager_engines_say_that_nobody_measured_them():
@@ -47,23 +47,23 @@ def test_times_of_what_does_not_fit_are_said_to_be_so():
 @pytest.mark.parametrize(("on", "has_rows"), [("rtx-4090", True), (ON, True), ("mi300x", False)])
 def test_times_have_a_band_where_machines_like_these_were_measured_and_a_note_where_none_was(on, has_rows):
     answer = tonnage.serve("llama-3.1-8b", on=on, context=4096, concurrency=4, weights="fp8")
-    assert ("tpot_band" in answer.serving) is has_rows
+    assert bool(answer.serving.tpot_band) is has_rows
     assert warned(answer, "nobody published runs") is not has_rows
     if has_rows:
-        low, high = answer.serving["tpot_band"]
-        assert low < answer.serving["tpot_seconds"].value < high
+        low, high = answer.serving.tpot_band
+        assert low < answer.serving.tpot_seconds.value < high
 
 
 def test_prompts_on_replicas_of_their_own_stand_beside_replicas_that_do_both():
     said = {"on": "4x8xH100-SXM-80GB", "weights": "fp8", "input_tokens": 6000, "output_tokens": 200, "request_rate": 8}
     answer = tonnage.serve("llama-3.1-70b", tensor_parallel_size=8, prefill_replicas=2, **said)
-    split = answer.serving["split"]
-    assert (split["prefill_replicas"], split["decode_replicas"]) == (2, 2)
-    assert split["tpot_seconds"].value < answer.serving["tpot_seconds"].value
-    assert 0 < split["transfer_seconds"].value < split["ttft_seconds"].value
-    assert split["requests_per_second"].value == pytest.approx(8)
+    split = answer.serving.split
+    assert (split.prefill_replicas, split.decode_replicas) == (2, 2)
+    assert split.tpot_seconds.value < answer.serving.tpot_seconds.value
+    assert 0 < split.transfer_seconds.value < split.ttft_seconds.value
+    assert split.requests_per_second.value == pytest.approx(8)
     full = tonnage.serve("llama-3.1-70b", tensor_parallel_size=8, prefill_replicas=1, **{**said, "request_rate": 1e4})
-    assert full.serving["split"]["ttft_seconds"] is None and full.serving["split"]["largest_rate"].value < 1e4
+    assert full.serving.split.ttft_seconds is None and full.serving.split.largest_rate.value < 1e4
 
 
 @pytest.mark.parametrize(
@@ -92,10 +92,10 @@ def test_a_move_to_other_replicas_keeps_the_requests_that_are_held():
     workload.
     """
     answer = tonnage.serve("qwen2-7b", on="8xH100-SXM-80GB")
-    held = answer.question["concurrency"]["value"]
+    held = answer.question["concurrency"].value
     for move in answer.advice:
-        again = tonnage.serve("qwen2-7b", on="8xH100-SXM-80GB", **move["change"])
-        assert again.question["concurrency"]["value"] == held, move["text"]
+        again = tonnage.serve("qwen2-7b", on="8xH100-SXM-80GB", **move.change)
+        assert again.question["concurrency"].value == held, move.text
 
 
 def test_a_simulation_of_more_users_than_it_can_take_names_the_most_that_it_takes():

@@ -4,12 +4,14 @@ import json
 from itertools import pairwise
 
 import pytest
-from msgspec.structs import replace
+from msgspec import UNSET, Struct
+from msgspec.structs import asdict, replace
 
 import tonnage
 from tonnage import rules
 from tonnage.catalogue import cluster
 from tonnage.cli import main
+from tonnage.documents.question import Entry
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, UnknownName
 from tonnage.kernel.term import Term
 
@@ -22,7 +24,7 @@ def ask(model=MODEL, on=ON, **options):
 
 
 def value(answer, name):
-    return answer.serving[name].value
+    return getattr(answer.serving, name).value
 
 
 # ---- bounds and order ----
@@ -34,7 +36,7 @@ def value(answer, name):
 @pytest.mark.parametrize("on", ["H200-SXM-141GB", "8xH200-SXM-141GB", "2x8xH200-SXM-141GB"])
 def test_no_token_is_faster_than_the_weights_that_it_needs_are_read(model, on):
     answer = ask(model, on)
-    if "tpot_seconds" not in answer.serving:
+    if answer.serving.tpot_seconds is UNSET:
         assert not answer.fits
         return
     least = value(answer, "weights_read_seconds")
@@ -98,7 +100,7 @@ def test_the_figures_agree_with_each_other():
 def test_a_token_and_a_first_token_are_sums_of_what_spends_their_time():
     answer = ask("mixtral-8x7b", concurrency=32)
     for name in ("ttft_seconds", "tpot_seconds"):
-        term = answer.serving[name]
+        term = getattr(answer.serving, name)
         assert term.combine == "sum"
         assert sum(child.value for child in term.children) == pytest.approx(term.value)
         parts = [part.name for part in term.children[0].children]
@@ -112,7 +114,7 @@ def test_the_document_has_every_term_whole_and_its_text_the_same_figures(capsys)
         from tonnage.kernel.units import human
 
         assert human(value(answer, name), "seconds") in told
-    assert answer.serving["launch"] in told
+    assert answer.serving.launch in told
     opened = answer.text(formulas=True)
     assert "usd_per_million_tokens" in opened and "walk of the kernels of a pass" in opened
 
@@ -139,12 +141,12 @@ def test_the_command_line_and_python_give_the_same_document(capsys):
 
 def test_lengths_have_defaults_that_say_where_they_are_from():
     plain = tonnage.serve(MODEL, on=ON)
-    assert plain.question["input_tokens"]["value"] == plain.question["output_tokens"]["value"] == 1024
-    assert "InferenceMAX" in plain.question["input_tokens"]["why"]
+    assert plain.question["input_tokens"].value == plain.question["output_tokens"].value == 1024
+    assert "InferenceMAX" in plain.question["input_tokens"].why
     short = tonnage.serve(MODEL, on=ON, context=1000)
-    assert (short.question["input_tokens"]["value"], short.question["output_tokens"]["value"]) == (750, 250)
+    assert (short.question["input_tokens"].value, short.question["output_tokens"].value) == (750, 250)
     said = ask()
-    assert said.question["context"] == {"value": 700, "from": "default", "why": "input_tokens + output_tokens"}
+    assert said.question["context"] == Entry(700, "default", "input_tokens + output_tokens")
 
 
 def test_a_prompt_that_is_cached_comes_back_sooner():
@@ -161,11 +163,11 @@ def test_the_users_within_the_limits_are_the_most_that_there_are():
     ttft, tpot = value(now, "ttft_seconds"), value(now, "tpot_seconds")
     for limits in ({"tpot": 1.4 * tpot}, {"ttft": 2 * ttft}, {"ttft": 3 * ttft, "tpot": 1.1 * tpot}):
         answer = ask(concurrency=8, **limits)
-        assert answer.serving["service_level"]["met"]
+        assert answer.serving.service_level.met
         most = int(value(answer, "users_at_service_level"))
         assert most >= 8
-        assert ask(concurrency=most, **limits).serving["service_level"]["met"]
-        assert not ask(concurrency=most + 1, **limits).serving["service_level"]["met"]
+        assert ask(concurrency=most, **limits).serving.service_level.met
+        assert not ask(concurrency=most + 1, **limits).serving.service_level.met
 
 
 def test_the_rate_within_the_limits_is_the_largest_there_is_to_a_thousandth():
@@ -173,13 +175,13 @@ def test_the_rate_within_the_limits_is_the_largest_there_is_to_a_thousandth():
     limits = {"ttft": 2 * value(now, "ttft_seconds"), "tpot": 1.3 * value(now, "tpot_seconds")}
     most = value(ask(request_rate=5.0, **limits), "rate_at_service_level")
     assert most > 5
-    assert ask(request_rate=most, **limits).serving["service_level"]["met"]
-    assert not ask(request_rate=most * 1.002, **limits).serving["service_level"]["met"]
+    assert ask(request_rate=most, **limits).serving.service_level.met
+    assert not ask(request_rate=most * 1.002, **limits).serving.service_level.met
 
 
 def test_a_limit_that_no_user_can_have_says_which_and_the_best_there_is():
     answer = ask(concurrency=4, tpot="1ms")
-    assert answer.serving["service_level"]["bound_by"] == "tpot"
+    assert answer.serving.service_level.bound_by == "tpot"
     assert value(answer, "users_at_service_level") == 0
     assert answer.fits and answer.status == 3, "the memory suffices, and the load is not served as asked"
     assert str(answer).startswith("fits, but the service level is not met: ")
@@ -191,7 +193,7 @@ def test_a_limit_that_no_user_can_have_says_which_and_the_best_there_is():
 
 def test_more_requests_than_can_be_answered_have_no_time_to_the_first_token_and_as_many_replicas_as_they_need():
     answer = ask(request_rate=1000.0)
-    assert answer.serving["ttft_seconds"] is None and answer.serving["end_to_end_seconds"] is None
+    assert answer.serving.ttft_seconds is None and answer.serving.end_to_end_seconds is None
     assert json.loads(json.dumps(answer.to_dict()))["serving"]["ttft_seconds"] is None
     assert any("the queue grows without end" in each for each in answer.warnings)
     assert answer.fits and answer.status == 3 and str(answer).startswith("fits, but the queue grows without end: ")
@@ -217,7 +219,9 @@ def test_a_verdict_over_whole_contexts_says_what_the_load_itself_needs(users, sa
 
 def test_an_answer_of_one_token_has_no_time_of_later_ones():
     answer = ask(output_tokens=1)
-    assert all(answer.serving[name] is None for name in ("tpot_seconds", "itl_seconds", "tokens_per_second_alone"))
+    assert all(
+        getattr(answer.serving, name) is None for name in ("tpot_seconds", "itl_seconds", "tokens_per_second_alone")
+    )
     assert value(answer, "end_to_end_seconds") == pytest.approx(value(answer, "ttft_seconds"))
     assert "each later token" not in str(answer) and "an answer of one token has no later ones" in str(answer)
     assert json.loads(json.dumps(answer.to_dict()))["serving"]["tpot_seconds"] is None
@@ -244,8 +248,8 @@ def test_what_the_times_leave_out_is_said():
 def test_a_rate_of_bytes_is_a_number_or_a_text_as_on_the_command_line(written):
     host = {"engine": "llama.cpp", "weights": "q4_k_m", "layers_on_accelerator": 20}
     assert (
-        ask(on="h100", host_bandwidth=written, **host).serving["tpot_seconds"].value
-        == ask(on="h100", host_bandwidth=80e9, **host).serving["tpot_seconds"].value
+        ask(on="h100", host_bandwidth=written, **host).serving.tpot_seconds.value
+        == ask(on="h100", host_bandwidth=80e9, **host).serving.tpot_seconds.value
     )
     assert value(ask(storage_read_bandwidth=written), "load_seconds") == value(
         ask(storage_read_bandwidth=80e9), "load_seconds"
@@ -269,15 +273,13 @@ def test_the_longest_context_fits_and_one_token_more_does_not():
 
 def test_a_simulation_agrees_with_the_closed_form_and_is_the_same_each_time():
     answer, again = (ask(concurrency=64, simulate=True, num_requests=2000, spread=0.5) for _ in range(2))
-    seen = answer.serving["simulated"]
-    assert seen["tpot"]["mean"].value == pytest.approx(value(answer, "tpot_seconds"), rel=0.05)
-    assert seen["tokens_per_second"].value == pytest.approx(value(answer, "tokens_per_second"), rel=0.05)
-    assert seen["ttft"]["p50"].value <= seen["ttft"]["p90"].value <= seen["ttft"]["p99"].value
-    assert [term["p99"].value for name, term in seen.items() if isinstance(term, dict)] == [
-        term["p99"].value for name, term in again.serving["simulated"].items() if isinstance(term, dict)
-    ]
+    seen = answer.serving.simulated
+    assert seen.tpot.mean.value == pytest.approx(value(answer, "tpot_seconds"), rel=0.05)
+    assert seen.tokens_per_second.value == pytest.approx(value(answer, "tokens_per_second"), rel=0.05)
+    assert seen.ttft.p50.value <= seen.ttft.p90.value <= seen.ttft.p99.value
+    assert seen == again.serving.simulated
     other = ask(concurrency=64, simulate=True, num_requests=2000, spread=0.5, seed=1)
-    assert other.serving["simulated"]["ttft"]["mean"].value != seen["ttft"]["mean"].value
+    assert other.serving.simulated.ttft.mean.value != seen.ttft.mean.value
 
 
 def test_more_requests_within_a_limit_are_fewer_users():
@@ -293,8 +295,8 @@ def test_the_requests_of_a_file_are_simulated(tmp_path):
     rows = "\n".join(f"{0.05 * number},{400 + number % 200},{100 + number % 50}" for number in range(200))
     file.write_text(f"arrival_seconds,input_tokens,output_tokens\n{rows}\n")
     answer = tonnage.serve(MODEL, on=ON, trace=str(file))
-    assert answer.question["context"]["value"] == 599 + 149
-    assert answer.serving["simulated"]["requests_per_second"].value == pytest.approx(20, rel=0.1)
+    assert answer.question["context"].value == 599 + 149
+    assert answer.serving.simulated.requests_per_second.value == pytest.approx(20, rel=0.1)
     file.write_text("arrival_seconds,input_tokens\n1,2\n")
     with pytest.raises(InvalidInput, match=r"trace.csv: line 1: no column output_tokens"):
         tonnage.serve(MODEL, on=ON, trace=str(file))
@@ -320,11 +322,11 @@ def test_a_million_tokens_cost_what_the_machines_cost_while_they_are_made():
 def test_a_machine_without_a_price_has_no_cost_and_says_so():
     answer = ask("qwen3-8b", "rtx-4060-ti-16gb", weights="q4_k_m")
     if answer.bill.cost is None:
-        assert answer.serving["cost_per_million_tokens"] is None
+        assert answer.serving.cost_per_million_tokens is None
         assert any("no price of" in each for each in answer.warnings)
         assert answer.to_dict()["cost"] is None
     given = ask("qwen3-8b", "rtx-4060-ti-16gb", weights="q4_k_m", price_per_accelerator_hour=0.2)
-    assert isinstance(given.serving["cost_per_million_tokens"], Term)
+    assert isinstance(given.serving.cost_per_million_tokens, Term)
 
 
 # ---- moves, frontiers, machines ----
@@ -334,10 +336,10 @@ def test_every_move_gives_its_figures_when_it_is_asked_for():
     answer = ask("llama-3.1-70b", concurrency=64, tensor_parallel_size=4)
     assert answer.advice
     for move in answer.advice:
-        then = ask("llama-3.1-70b", **{"concurrency": 64, "tensor_parallel_size": 4, **move["change"]})
-        assert then.needed_bytes == move["needed_bytes"] and then.fits
-        assert value(then, "itl_seconds") == pytest.approx(move["tpot_seconds"])
-        assert value(then, "tokens_per_second") == pytest.approx(move["tokens_per_second"])
+        then = ask("llama-3.1-70b", **{"concurrency": 64, "tensor_parallel_size": 4, **move.change})
+        assert then.needed_bytes == move.needed_bytes and then.fits
+        assert value(then, "itl_seconds") == pytest.approx(move.tpot_seconds)
+        assert value(then, "tokens_per_second") == pytest.approx(move.tokens_per_second)
 
 
 def test_the_best_of_a_frontier_are_those_that_none_beats():
@@ -346,19 +348,19 @@ def test_the_best_of_a_frontier_are_those_that_none_beats():
     assert len(points) == found.to_dict()["configurations"] > 100
     for point in points:
         beaten = any(
-            other["tokens_per_second_per_user"] >= point["tokens_per_second_per_user"]
-            and other["tokens_per_second_per_gpu"] > point["tokens_per_second_per_gpu"]
+            other.tokens_per_second_per_user >= point.tokens_per_second_per_user
+            and other.tokens_per_second_per_gpu > point.tokens_per_second_per_gpu
             for other in points
         )
-        assert point["pareto"] != beaten
+        assert point.pareto != beaten
 
 
 def test_a_point_of_a_frontier_is_the_answer_to_its_question():
     found = tonnage.frontier(MODEL, on=ON, points=5, tensor_parallel_size=8, weights="fp8", **SHORT)
     for point in found.points():
-        answer = ask(tensor_parallel_size=8, weights="fp8", concurrency=point["concurrency"])
-        assert value(answer, "itl_seconds") == pytest.approx(point["tpot_seconds"])
-        assert value(answer, "tokens_per_second_per_gpu") == pytest.approx(point["tokens_per_second_per_gpu"])
+        answer = ask(tensor_parallel_size=8, weights="fp8", concurrency=point.concurrency)
+        assert value(answer, "itl_seconds") == pytest.approx(point.tpot_seconds)
+        assert value(answer, "tokens_per_second_per_gpu") == pytest.approx(point.tokens_per_second_per_gpu)
 
 
 def test_what_runs_on_a_machine_fits_there_as_fast_as_serve_says():
@@ -439,7 +441,7 @@ def test_drafts_that_are_taken_make_tokens_faster_and_those_that_are_not_slower(
         ask("deepseek-v3", "8xH200-SXM-141GB", draft_tokens=1, acceptance=share) for share in (0.8, 0.0)
     )
     assert value(taken, "tpot_seconds") < value(plain, "tpot_seconds") < value(not_taken, "tpot_seconds")
-    assert taken.serving["tpot_seconds"].children[1].value == pytest.approx(1.8)
+    assert taken.serving.tpot_seconds.children[1].value == pytest.approx(1.8)
     assert all(value(each, "tpot_seconds") >= value(each, "weights_read_seconds") for each in (taken, not_taken))
     with pytest.raises(InvalidInput, match="a simulation gives each request a token a pass"):
         ask("deepseek-v3", "8xH200-SXM-141GB", draft_tokens=1, acceptance=0.8, simulate=True)
@@ -447,7 +449,7 @@ def test_drafts_that_are_taken_make_tokens_faster_and_those_that_are_not_slower(
 
 def test_a_model_that_makes_no_tokens_has_memory_and_no_times():
     answer = tonnage.serve("bert-base-uncased", on=ON)
-    assert "tpot_seconds" not in answer.serving and answer.fits
+    assert answer.serving.tpot_seconds is UNSET and answer.fits
     assert any("makes no tokens" in each for each in answer.warnings)
 
 
@@ -478,14 +480,14 @@ def test_the_picture_of_a_frontier_has_a_line_for_each_plan_and_the_best_marked(
     found = tonnage.frontier(MODEL, on=ON, points=6, weights="fp8", **SHORT)
     title, (panel,) = frontier_panels(found)
     assert MODEL in title and len(panel.traces) == len(found.curves) + 1
-    best = [point for point in found.points() if point["pareto"]]
-    assert panel.traces[-1]["x"] == [point["tokens_per_second_per_user"] for point in best]
+    best = [point for point in found.points() if point.pareto]
+    assert panel.traces[-1]["x"] == [point.tokens_per_second_per_user for point in best]
     assert len(panel.rows) == len(best)
 
 
 def test_a_chip_whose_peak_nobody_publishes_has_times_of_tokens_and_none_of_prompts():
     answer = tonnage.serve("qwen3-8b", on="Apple-M3-24GB", weights="q4_k_m", context=4096)
-    assert value(answer, "tpot_seconds") > 0 and "ttft_seconds" not in answer.serving
+    assert value(answer, "tpot_seconds") > 0 and answer.serving.ttft_seconds is UNSET
     assert any("how long prompts take is not known" in each for each in answer.warnings)
     with pytest.raises(MissingDatum, match="there is no frontier"):
         tonnage.frontier("qwen3-8b", on="Apple-M3-24GB", weights="q4_k_m", context=4096)
@@ -503,24 +505,24 @@ def test_limits_that_an_answer_prints_are_those_that_its_times_follow(engine, ve
     said |= {"weights": "q4_k_m"} if engine == "llama.cpp" else {}
     plain = ask("qwen2.5-7b", "H100-SXM-80GB", **said)
     printed = {
-        name: int(plain.question[name]["value"])
+        name: int(plain.question[name].value)
         for name in ("max_num_batched_tokens", "max_num_seqs")
         if engine != "llama.cpp" or name == "max_num_batched_tokens"
     }
     again = ask("qwen2.5-7b", "H100-SXM-80GB", **said, **printed)
     names = ("tpot_seconds", "ttft_seconds", "largest_rate", "concurrency", "tokens_per_second")
-    assert {name: again.serving[name] and value(again, name) for name in names} == {
-        name: plain.serving[name] and value(plain, name) for name in names
+    assert {name: getattr(again.serving, name) and value(again, name) for name in names} == {
+        name: getattr(plain.serving, name) and value(plain, name) for name in names
     }
 
 
 def test_an_earlier_version_runs_what_a_later_one_dropped():
     model, on = "baichuan2-7b-base", "H100-SXM-80GB"
-    assert ask(model, on).question["engine"]["value"] == "transformers"
+    assert ask(model, on).question["engine"].value == "transformers"
     old = ask(model, on, engine="vllm", engine_version="0.11")
-    assert old.question["engine"]["value"] == "vllm"
+    assert old.question["engine"].value == "vllm"
     assert not any("runs" in each for each in old.warnings)
-    assert ask(model, on, engine_version="0.11").question["engine"]["value"] == "vllm"
+    assert ask(model, on, engine_version="0.11").question["engine"].value == "vllm"
 
 
 # ---- no part of a time is less than nothing ----
@@ -528,8 +530,9 @@ def test_an_earlier_version_runs_what_a_later_one_dropped():
 
 def negative(found, path=""):
     """Names of times and bytes below zero; differences that are named so are taken off what stands beside them."""
-    if isinstance(found, dict):
-        return [each for name, part in found.items() for each in negative(part, f"{path}.{name}")]
+    if isinstance(found, Struct) and not isinstance(found, Term):
+        parts = asdict(found).items()
+        return [each for name, part in parts for each in negative(part, f"{path}.{name}")]
     if not isinstance(found, Term):
         return []
     here = [f"{path}: {found.name}"] if found.unit in ("seconds", "bytes") and found.value < 0 else []
@@ -572,7 +575,7 @@ def negative(found, path=""):
 )
 def test_no_part_of_a_time_or_of_bytes_is_below_zero(model, on, options):
     answer = ask(model, on, **options)
-    assert "tpot_seconds" in answer.serving or not answer.fits
+    assert answer.serving.tpot_seconds is not UNSET or not answer.fits
     assert not negative(answer.serving)
 
 
@@ -584,9 +587,9 @@ def test_a_first_token_takes_at_least_its_own_prompts_pass_whatever_the_context(
 
 def test_weights_for_host_memory_are_read_from_disk_and_stay_there():
     whole, split, host = (ask(on="DGX-2", weights_on_host=size) for size in (None, 1 << 28, 200 << 30))
-    disk = [each.serving["load_seconds"].children[0].value for each in (whole, split, host)]
+    disk = [each.serving.load_seconds.children[0].value for each in (whole, split, host)]
     assert disk[0] == disk[1] == disk[2] > 0
-    link = [each.serving["load_seconds"].children[1].value for each in (whole, split, host)]
+    link = [each.serving.load_seconds.children[1].value for each in (whole, split, host)]
     assert link[0] > link[1] > link[2] == 0
 
 

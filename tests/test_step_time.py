@@ -220,9 +220,9 @@ def test_arrays_of_plans_give_what_each_plan_gives():
 
 def test_the_answer_has_the_time_the_shares_of_the_peak_and_what_binds_it():
     made = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB")
-    assert made.step_time.unit == "seconds" and 0.2 < made.run["mfu"].value < 0.7
-    assert made.run["bound_by"] == "compute"
-    assert made.run["tokens_per_second"].value == pytest.approx(8 * 4096 / made.step_time.value)
+    assert made.step_time.unit == "seconds" and 0.2 < made.run.mfu.value < 0.7
+    assert made.run.bound_by == "compute"
+    assert made.run.tokens_per_second.value == pytest.approx(8 * 4096 / made.step_time.value)
     assert "time of a step" in str(made)
 
 
@@ -236,7 +236,7 @@ def test_tokens_make_a_run_and_a_budget_buys_tokens():
 
 def test_a_deadline_says_how_many_accelerators_make_it():
     options = {"tokens": "100B", "global_batch_size": 1024}
-    slow = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", **options).run["seconds"].value
+    slow = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", **options).run.seconds.value
     asked = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", deadline=f"{slow / 86400 / 3:.2f}d", **options).run
     assert asked["deadline_met"] is False
     assert 24 <= asked["accelerators_for_deadline"].value <= 40
@@ -440,15 +440,15 @@ def test_a_deadline_is_met_only_by_plans_that_fit():
 
 def test_memory_that_is_reserved_is_left_free_in_what_makes_a_deadline():
     options = {"recompute": "full", "global_batch_size": 64, "tokens": "1B", "deadline": "300d"}
-    free = tonnage.train("llama-3.1-70b", "4x8xH100-SXM-80GB", **options).run["accelerators_for_deadline"].value
+    free = tonnage.train("llama-3.1-70b", "4x8xH100-SXM-80GB", **options).run.accelerators_for_deadline.value
     kept = tonnage.train("llama-3.1-70b", "4x8xH100-SXM-80GB", reserve_bytes=30 * 10**9, **options)
-    assert kept.run["accelerators_for_deadline"].value > free
+    assert kept.run.accelerators_for_deadline.value > free
 
 
 def test_a_deadline_fills_the_node_that_a_part_of_is_asked_about():
     """Eight accelerators are one node, as the next best moves have it, not two nodes of four."""
     options = {"global_batch_size": 512, "tokens": "10B"}
-    whole = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", **options).run["seconds"].value
+    whole = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", **options).run.seconds.value
     deadline = f"{whole * 1.001 / 86400:.4f}d"
     part = tonnage.train("llama-3.1-8b", "4xH100-SXM-80GB", deadline=deadline, **options).run
     assert part["accelerators_for_deadline"].value == 8
@@ -491,7 +491,7 @@ def test_a_narrow_recipe_that_nothing_is_timed_in_says_so():
 @pytest.mark.parametrize("model", ["bert-large-uncased", "t5-3b", "modernbert-base"])
 def test_encoders_see_all_of_their_sequence(model):
     made = tonnage.train(model, "8xH100-SXM-80GB", sequence_length=512)
-    assert made.run["mfu"].value <= made.run["hfu"].value * 1.001
+    assert made.run.mfu.value <= made.run.hfu.value * 1.001
 
 
 PEAKS = {"bf16-mixed": "bf16", "fp8-te-primary": "fp8"}

@@ -154,7 +154,7 @@ def test_only_the_answer_is_on_stdout(tmp_path):
             cwd=tmp_path,
             env=os.environ,
         )
-        assert json.loads(done.stdout)["schema"] == "tonnage/1" and not done.stderr
+        assert json.loads(done.stdout)["schema"] == "tonnage/2" and not done.stderr
 
 
 def test_the_docs_say_the_status_of_an_unmet_service_level_and_of_a_missed_deadline(capsys):

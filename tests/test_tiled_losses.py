@@ -87,7 +87,7 @@ def test_the_tape_agrees_with_the_functions_of_trl(asked, measured):
 
 def loss_phase(on="H200-SXM-141GB", **said):
     answer = tonnage.train("llama-3.2-1b", on=on, precision="bf16", **said)
-    assert answer.question["loss"]["value"] == "tiled"
+    assert answer.question["loss"].value == "tiled"
     return next(each for each in answer.phases if each.name == "loss")
 
 

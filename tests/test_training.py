@@ -229,8 +229,8 @@ def test_interleaving_costs_the_first_stage_what_korthikanti_says():
 def test_slopes_are_what_one_more_sequence_and_one_more_token_add():
     answer = train(read("llama-3.1-8b"), cluster("8xH100-SXM-80GB"))
     more = train(read("llama-3.1-8b"), cluster("8xH100-SXM-80GB"), TrainingOptions(micro_batch_size=2))
-    assert answer.slopes["bytes_per_sequence"] == more.memory.value - answer.memory.value > 0
-    assert 0 < answer.slopes["bytes_per_token"] < answer.slopes["bytes_per_sequence"] / 1000
+    assert answer.slopes.bytes_per_sequence == more.memory.value - answer.memory.value > 0
+    assert 0 < answer.slopes.bytes_per_token < answer.slopes.bytes_per_sequence / 1000
 
 
 def test_every_leaf_opens_to_a_formula_and_a_source():
@@ -249,16 +249,16 @@ def test_a_plan_that_does_not_fit_is_answered_with_moves_that_were_estimated_aga
     assert not answer.fits and answer.status == 3
     assert answer.advice
     for move in answer.advice:
-        change = TrainingOptions(**{"sequence_length": 16384, **move["change"]})
+        change = TrainingOptions(**{"sequence_length": 16384, **move.change})
         again = train(read("llama-3.1-8b"), cluster("8xH100-SXM-80GB"), change)
-        assert move["needed_bytes"] == pytest.approx(again.memory.value, abs=1)
-        assert move["fits"] == again.fits
+        assert move.needed_bytes == pytest.approx(again.memory.value, abs=1)
+        assert move.fits == again.fits
 
 
 def test_other_hardware_is_given_other_advice():
     small = train(read("llama-3.1-8b"), cluster("rtx-4090"))
     large = train(read("llama-3.1-8b"), cluster("8xH100-SXM-80GB"), TrainingOptions(sequence_length=16384))
-    assert [move["change"] for move in small.advice] != [move["change"] for move in large.advice]
+    assert [move.change for move in small.advice] != [move.change for move in large.advice]
 
 
 def test_optimizers_are_ordered_by_what_they_keep():
@@ -280,7 +280,7 @@ def test_the_trainer_on_several_accelerators_is_ddp():
     several = train(
         read("llama-3.2-1b"), cluster("4xA100-SXM-80GB"), TrainingOptions(runtime="transformers", sequence_length=2048)
     )
-    assert several.question["runtime"]["value"] == "ddp" and any("DDP" in warning for warning in several.warnings)
+    assert several.question["runtime"].value == "ddp" and any("DDP" in warning for warning in several.warnings)
     assert (
         several.needed_bytes
         == train(

@@ -185,7 +185,7 @@ def test_auto_is_what_the_trainer_fills_in():
         reduce_bucket_size="auto", stage3_prefetch_bucket_size="auto", stage3_param_persistence_threshold="auto"
     )
     values = {
-        name: answer.question[name]["value"]
+        name: answer.question[name].value
         for name in ("reduce_bucket_size", "stage3_prefetch_bucket_size", "stage3_param_persistence_threshold")
     }
     assert list(values.values()) == [4096**2, int(0.9 * 4096**2), 40960]

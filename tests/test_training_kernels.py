@@ -9,6 +9,7 @@ import pytest
 import tonnage
 from tonnage import read
 from tonnage.architectures import ATTENTION_DROPOUT, HIDDEN_DROPOUT
+from tonnage.documents.question import Entry
 from tonnage.estimate.memory import training_memory
 from tonnage.formulas import memory as f
 from tonnage.kernel.errors import InvalidPlan
@@ -140,7 +141,7 @@ def test_transformers_upcasts_the_softmax_and_megatron_does_not():
 )
 def test_a_model_of_the_catalogue_trains_with_the_dropout_that_its_publisher_used(name, why, hidden, attention):
     asked = tonnage.train(name, on="8xh200", sequence_length=512).question["dropout"]
-    assert asked == {"value": hidden or attention, "from": "model", "why": why}
+    assert asked == Entry(hidden or attention, "model", why)
     config = read_model(name).config
     assert any(config.get(field) for field in HIDDEN_DROPOUT) == hidden
     assert any(config.get(field) for field in ATTENTION_DROPOUT) == attention
@@ -158,7 +159,7 @@ def test_a_config_of_ones_own_that_names_no_dropout_is_said_to_name_none(tmp_pat
     }
     path.write_text(json.dumps(fields), encoding="utf-8")
     asked = tonnage.train(str(path), on="rtx-4090", sequence_length=128).question["dropout"]
-    assert asked == {"value": False, "from": "model", "why": "its config names none"}
+    assert asked == Entry(False, "model", "its config names none")
 
 
 def test_dropout_is_as_the_models_config_says_until_it_is_said(tmp_path):
@@ -166,10 +167,10 @@ def test_dropout_is_as_the_models_config_says_until_it_is_said(tmp_path):
         return tonnage.train(read_model("gpt2", overrides=config), on="rtx-4090", **said)
 
     config = {"resid_pdrop": 0.0, "attn_pdrop": 0.0}
-    assert question().question["dropout"]["value"] is False
+    assert question().question["dropout"].value is False
     config = {"resid_pdrop": 0.1, "attn_pdrop": 0.0}
     with_masks = question()
-    assert with_masks.question["dropout"] == {"value": True, "from": "model", "why": "resid_pdrop 0.1"}
+    assert with_masks.question["dropout"] == Entry(True, "model", "resid_pdrop 0.1")
     assert question(dropout=False).needed_bytes < with_masks.needed_bytes
     eager = question(attention="eager")
     assert question(attention="eager", dropout=True).needed_bytes > eager.needed_bytes

@@ -31,7 +31,7 @@ def test_a_base_is_made_in_the_type_of_the_precision(precision, width):
 
 def test_the_scripts_own_precision_is_mixed():
     """litgpt/utils.py: get_default_supported_precision(training=True)."""
-    assert answer().question["precision"]["value"] == "bf16-mixed"
+    assert answer().question["precision"].value == "bf16-mixed"
     assert weights()["base weights"] == 4 * N
 
 
@@ -47,7 +47,7 @@ def test_under_autocast_every_part_of_a_sequence_keeps_a_copy_of_a_frozen_head()
 
 
 def test_a_quantised_base_is_in_no_mixed_precision():
-    assert answer(method="qlora").question["precision"]["value"] == "bf16"
+    assert answer(method="qlora").question["precision"].value == "bf16"
     with pytest.raises(InvalidPlan, match="litgpt quantises no base under mixed precision"):
         answer(method="qlora", precision="bf16-mixed")
 
@@ -60,5 +60,5 @@ def test_a_base_that_is_not_quantised_is_called_as_wide_as_it_is_charged(runtime
     """
     answer = tonnage.train("llama-3.1-8b", on="H100-SXM-80GB", runtime=runtime, method="lora", precision=precision)
     bits = 8 * answer.memory.child("weights").child("base weights").value / 8_030_261_248
-    assert answer.question["base_weights"]["value"] == f"{bits:g} bit"
+    assert answer.question["base_weights"].value == f"{bits:g} bit"
     assert bits == (32 if precision == "fp32" or (runtime == "litgpt" and "mixed" in precision) else 16)

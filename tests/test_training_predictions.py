@@ -190,7 +190,7 @@ def test_zero_is_what_nothing_said_is():
     )
     assert said.memory.value == unsaid.memory.value
     noted = unsaid.question["mtp_layers"]
-    assert (noted["value"], noted["why"]) == (0, "--mtp-num-layers is unset; the checkpoint has 1 layer")
+    assert (noted.value, noted.why) == (0, "--mtp-num-layers is unset; the checkpoint has 1 layer")
 
 
 def test_the_answer_names_the_layer():

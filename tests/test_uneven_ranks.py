@@ -21,7 +21,7 @@ def spent_on_experts(answer):
 
 def test_balance_is_assumed_and_said():
     entry = of().question["expert_imbalance"]
-    assert entry["value"] == 1 and entry["from"] == "default" and "assumed" in entry["why"]
+    assert entry.value == 1 and entry.origin == "default" and "assumed" in entry.why
 
 
 def test_the_fullest_rank_takes_longer_and_holds_more():
@@ -32,8 +32,8 @@ def test_the_fullest_rank_takes_longer_and_holds_more():
         assert spent_on_experts(more) > 1.2 * spent_on_experts(less)
     assert fuller.flops.value == plain.flops.value
     for made in (plain, fuller, twice):
-        assert made.run["mfu"].value <= made.run["hfu"].value
-    assert twice.run["hfu"].value < plain.run["hfu"].value
+        assert made.run.mfu.value <= made.run.hfu.value
+    assert twice.run.hfu.value < plain.run.hfu.value
 
 
 @pytest.mark.parametrize(
@@ -70,6 +70,6 @@ def test_a_step_waits_for_its_slowest_node():
     plain, slow, rare = of(), of(straggler_slowdown=1.34), of(straggler_slowdown=1.34, straggler_share=0.01)
     assert slow.step_time.value == pytest.approx(1.34 * plain.step_time.value)
     assert rare.step_time.value == pytest.approx(plain.step_time.value * (1 + 0.34 * (1 - 0.99**8)))
-    assert slow.run["mfu"].value == pytest.approx(plain.run["mfu"].value / 1.34)
+    assert slow.run.mfu.value == pytest.approx(plain.run.mfu.value / 1.34)
     assert slow.memory.value == plain.memory.value
-    assert "straggler_slowdown" not in plain.question and slow.question["straggler_share"]["value"] == 1
+    assert "straggler_slowdown" not in plain.question and slow.question["straggler_share"].value == 1

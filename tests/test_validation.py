@@ -17,6 +17,7 @@ from rows.hparams import config
 from source_rows import read as read_sources
 from source_rows import validate as validate_sources
 from tonnage.cli import main
+from tonnage.documents.document import builtins
 from tonnage.documents.schema import ValidationDocument
 from tonnage.kernel.encoding import encode
 from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName
@@ -28,14 +29,15 @@ PARAMS = list(read([str(ROWS / "params.yaml")]))
 
 @every_row("row", [row for row in PARAMS if row.completeness_class == "full"], ids=lambda row: row.id, at_least=60)
 def test_a_published_count_is_recounted_exactly(row):
-    (line,) = validate([row])["rows"]
+    (line,) = builtins(validate([row]))["rows"]
     assert line["predicted"] == line["measured"], line["skipped"]
     assert line["relative_error"] == 0
 
 
 def test_partial_rows_are_within_their_rounding_or_say_why_not():
     lines = {
-        line["id"]: line for line in validate([row for row in PARAMS if row.completeness_class == "partial"])["rows"]
+        line["id"]: line
+        for line in builtins(validate([row for row in PARAMS if row.completeness_class == "partial"]))["rows"]
     }
     for name in ("params-bloom-176b", "params-gpt-3-175b", "params-kimi-k2"):
         assert abs(lines[name]["relative_error"]) < 3e-5
@@ -45,7 +47,7 @@ def test_partial_rows_are_within_their_rounding_or_say_why_not():
 
 
 def test_the_summary_counts_rows_coverage_and_error_by_source():
-    document = validate(PARAMS)
+    document = builtins(validate(PARAMS))
     whole = next(entry for entry in document["summary"] if entry["completeness"] == "full" and entry["source"] == "all")
     assert whole["rows"] == whole["covered"] == 62
     assert whole["mean_abs"] == whole["median_abs"] == whole["p90_abs"] == whole["bias"] == 0
@@ -79,13 +81,13 @@ def test_a_row_without_hyper_parameters_takes_those_of_the_row_that_it_names_the
             ]
         )
     )
-    lines = {line["id"]: line["predicted"] for line in validate_sources(read_sources([str(path)]))["rows"]}
+    lines = {line["id"]: line["predicted"] for line in builtins(validate_sources(read_sources([str(path)])))["rows"]}
     assert lines["a"] == lines["params-mine"] > 0
     assert lines["b"] == 8_030_261_248
 
 
 def test_kinds_that_are_not_predicted_yet_are_skipped_with_the_reason():
-    lines = validate(read([str(ROWS / "allocator_reserve.yaml")]))["rows"]
+    lines = builtins(validate(read([str(ROWS / "allocator_reserve.yaml")])))["rows"]
     assert lines and all("not predicted yet" in line["skipped"] for line in lines)
 
 
@@ -213,7 +215,7 @@ def test_a_field_that_is_wrong_is_named_with_its_value_and_the_nearest_that_is_r
     ids=range(8),
 )
 def test_a_question_that_cannot_be_answered_says_why_and_the_others_are_compared(tmp_path, given, reason):
-    lines = validate(read([written(tmp_path, [row(id="good"), given])]))["rows"]
+    lines = builtins(validate(read([written(tmp_path, [row(id="good"), given])])))["rows"]
     assert lines[0]["predicted"] and reason in lines[1]["skipped"], lines[1]["skipped"]
 
 
@@ -227,7 +229,7 @@ def test_a_row_of_ones_own_run_is_the_ordinary_answer(tmp_path):
     ]
     del given["kind"]
     (made,) = read([written(tmp_path, [given])])
-    _, process, step, rate = validate([made])["rows"]
+    _, process, step, rate = builtins(validate([made]))["rows"]
     answer = tonnage.train(
         "llama-3.1-8b", "8xH100-SXM-80GB", runtime="fsdp2", sequence_length=4096, micro_batch_size=1, recompute="full"
     )
@@ -252,7 +254,7 @@ def test_what_is_implied_or_guessed_is_in_the_notes_of_the_line(tmp_path):
         "guessed": {"layout": "not said"},
         "remarks": ["on a shared network"],
     }
-    (line,) = validate(read([written(tmp_path, [given])]))["rows"]
+    (line,) = builtins(validate(read([written(tmp_path, [given])])))["rows"]
     assert line["notes"] == ["layout: guessed: not said", "runtime fsdp2: its README", "on a shared network"]
 
 
@@ -297,7 +299,7 @@ def test_a_metric_of_a_source_with_a_figure_for_each_rank_is_as_many_metrics(tmp
         "measured": {"metric": "m", "value": 1},
         "also": also,
     }
-    lines = validate_sources(read_sources([written(tmp_path, [given])]))["rows"]
+    lines = builtins(validate_sources(read_sources([written(tmp_path, [given])])))["rows"]
     assert [(line["metric"], line["measured"], line["unit"]) for line in lines[1:]] == [
         ("peak [0]", 1.5, "MiB"),
         ("peak [1]", 2, "MiB"),
@@ -307,7 +309,9 @@ def test_a_metric_of_a_source_with_a_figure_for_each_rank_is_as_many_metrics(tmp
 
 def test_rows_without_a_source_are_summed_up_once(tmp_path: Path):
     for source in ("",):
-        summary = validate(read([written(tmp_path, [row(source=source), row(id="y", source=source)])]))["summary"]
+        summary = builtins(validate(read([written(tmp_path, [row(source=source), row(id="y", source=source)])])))[
+            "summary"
+        ]
         assert [(entry["source"], entry["rows"]) for entry in summary] == [("all", 2)]
 
 
@@ -438,7 +442,7 @@ ROW = st.fixed_dictionaries(
 @given(st.lists(ROW | VALUES, max_size=3) | VALUES)
 def test_any_rows_give_a_document_or_a_clear_error(tmp_path: Path, rows: object):
     try:
-        document = validate(read([written(tmp_path, rows)]))
+        document = builtins(validate(read([written(tmp_path, rows)])))
     except TonnageError as error:
         assert "rows.yaml" in str(error)
     else:

@@ -29,11 +29,11 @@ def test_expert_parallelism_keeps_experts_whole():
 
 def test_the_default_is_a_size_that_the_engine_loads():
     answer = tonnage.serve("qwen3-235b-a22b", **QWEN)
-    assert answer.question["tensor_parallel_size"]["value"] == 4
+    assert answer.question["tensor_parallel_size"].value == 4
     checkpoint = tonnage.serve(
         "minimax-m2", on="8xH200-SXM-141GB", context=8192
     )  # FP8 blocks as published, experts of 1,536
-    assert checkpoint.question["tensor_parallel_size"]["value"] == 4
+    assert checkpoint.question["tensor_parallel_size"].value == 4
 
 
 @pytest.mark.parametrize(("model", "ranks"), [("deepseek-v3", 16), ("kimi-k2-instruct", 16), ("minimax-m2", 4)])
@@ -50,9 +50,9 @@ def test_no_suggestion_cuts_a_block():
     answer = tonnage.serve("minimax-m2", on="4xH100-SXM-80GB", context=131072, concurrency=32)
     assert answer.advice
     for move in answer.advice:
-        tensor = move["change"].get("tensor_parallel_size", answer.question["tensor_parallel_size"]["value"])
-        experts = move["change"].get("expert_parallel_size", 1)
-        assert 1536 * experts / tensor % 128 == 0, move["text"]
+        tensor = move.change.get("tensor_parallel_size", answer.question["tensor_parallel_size"].value)
+        experts = move.change.get("expert_parallel_size", 1)
+        assert 1536 * experts / tensor % 128 == 0, move.text
 
 
 def test_plans_have_sizes_that_the_engine_loads():

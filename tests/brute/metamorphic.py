@@ -61,8 +61,8 @@ def times(answer: Answer) -> dict[str, float]:
     """Every time of an answer that hardware decides."""
     found = {} if answer.step_time is None else {"step_time": float(answer.step_time.value)}
     for name in ("ttft_seconds", "tpot_seconds"):
-        if (answer.serving or {}).get(name) is not None:  # a load that no replica bears has no time
-            found[name] = float(answer.serving[name].value)
+        if getattr(answer.serving, name):  # a load that no replica bears has no time
+            found[name] = float(getattr(answer.serving, name).value)
     return found
 
 
@@ -126,7 +126,7 @@ def quantised_needs_no_more(name: str, on: str, options: Options, weights: str) 
     narrow = serve(name, cluster(on), {**options, "weights": weights})
     if narrow is None:
         return
-    ranks = narrow.question["tensor_parallel_size"]["value"]  # formats of blocks allow fewer: blocks are not cut
+    ranks = narrow.question["tensor_parallel_size"].value  # formats of blocks allow fewer: blocks are not cut
     wide = serve(name, cluster(on), {**options, "tensor_parallel_size": ranks, "weights": "bf16"})
     if wide and needs(narrow) > needs(wide) * (1 + ROOM):
         yield (

@@ -1,5 +1,6 @@
 """A row of `tonnage measure` is a question of `tonnage train`, with what was measured beside it."""
 
+from tonnage.documents.document import builtins
 from tonnage.measure.own_form import in_own_form
 from tonnage.measure.programs import Training
 from tonnage.validation import row_of, validate
@@ -37,7 +38,7 @@ def measured(value: object = 22e9, **changes: object) -> dict:
 def test_every_figure_that_train_answers_is_compared():
     row = row_of(in_own_form(measured()))
     assert row.question["recompute"] == "full" and row.labels["torch"] == "2.11.0+cu130" and row.date == "2026-11-23"
-    lines = validate([row])["rows"]
+    lines = builtins(validate([row]))["rows"]
     compared = [line["metric"] for line in lines if line["predicted"]]
     assert compared == ["max_memory_reserved", "max_memory_allocated", ALSO[2]["metric"], "step time"], lines
     assert [line["metric"] for line in lines if line["skipped"]] == [
@@ -48,7 +49,7 @@ def test_every_figure_that_train_answers_is_compared():
 
 def test_changed_sizes_and_a_run_that_ran_out_are_asked_as_they_were():
     given = measured("OOM", model={"name": "llama-3.2-1b", "overrides": {"num_hidden_layers": 4}})
-    (line, *_) = validate([row_of(in_own_form(given))])["rows"]
+    (line, *_) = builtins(validate([row_of(in_own_form(given))]))["rows"]
     assert line["agrees"] is False and line["predicted"] > 0
 
 

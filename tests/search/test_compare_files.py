@@ -44,8 +44,8 @@ def test_parquet_carries_its_question_and_the_version_of_the_schema(tmp_path):
     made = _made()
     made.to_parquet(tmp_path / "cells.parquet")
     about = parquet.read_schema(tmp_path / "cells.parquet").metadata
-    assert (about[b"tonnage.schema"], about[b"tonnage.verb"]) == (b"tonnage/1", b"serve")
-    assert json.loads(about[b"tonnage.question"]) == made.question
+    assert (about[b"tonnage.schema"], about[b"tonnage.verb"]) == (b"tonnage/2", b"serve")
+    assert json.loads(about[b"tonnage.question"]) == made.to_dict()["question"]
 
 
 def test_columns_without_any_value_keep_their_types(tmp_path):

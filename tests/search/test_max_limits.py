@@ -67,7 +67,7 @@ def test_users_within_a_service_level_are_verified_one_step_either_side(limits):
     assert document["limit"]["by"] == "service level" and document["memory_value"] > document["value"]
     for value, met in ((document["value"], True), (document["value"] + 1, False)):
         answer = tonnage.serve("llama-3.1-70b", on="8xh100", concurrency=value, **CHAT, **limits)
-        assert answer.serving["service_level"]["met"] is met and answer.status == (0 if met else 3)
+        assert answer.serving.service_level.met is met and answer.status == (0 if met else 3)
     for move in document["advice"]:
         answer = tonnage.serve("llama-3.1-70b", **{"on": "8xh100", **CHAT, **limits, **move["options"]})
         assert move["value"] > document["value"] and answer.status == 0 and answer.needed_bytes == move["needed_bytes"]
@@ -86,7 +86,7 @@ def test_percentiles_of_users_that_replicas_do_not_share_evenly_are_simulated():
     assert found.found.limit.by == "service level"
     for value, met in ((found.value, True), (found.value + 1, False)):
         answer = tonnage.serve("llama-3.1-8b", on="2xrtx-4090", concurrency=value, **limits)
-        assert answer.serving["service_level"]["met"] is met
+        assert answer.serving.service_level.met is met
 
 
 def test_prompts_within_a_service_level():

@@ -129,7 +129,7 @@ def _said(what, found, value):
     if what.option == "expert_layers_on_host":
         return {
             "engine": "llama.cpp",
-            what.option: tonnage.read(found.answer.question["model"]["value"]).num_layers - value or None,
+            what.option: tonnage.read(found.answer.question["model"].value).num_layers - value or None,
         }
     return {**{name: each for name, each in found.options.items() if name != what.option}, what.option: value}
 

@@ -45,33 +45,33 @@ def test_every_plan_shown_is_what_serve_says_of_it(found):
     for plan in found.plans:
         answer = estimated(found.search.space, plan, found.money)
         serving, fullest = answer.serving, as_full_as_the_fullest(found, plan)
-        assert answer.status == 0 and serving["service_level"]["met"]
-        assert serving["service_level"]["ttft_seconds"] == pytest.approx(plan.ttft, rel=SHOWN)
+        assert answer.status == 0 and serving.service_level.met
+        assert serving.service_level.ttft_seconds == pytest.approx(plan.ttft, rel=SHOWN)
         assert answer.needed_bytes == pytest.approx(plan.needed_bytes, abs=1)
-        assert fullest["ttft_seconds"].value == pytest.approx(plan.ttft, rel=SHOWN)
-        assert fullest["tpot_seconds"].value == pytest.approx(plan.tpot, rel=SHOWN)
-        assert fullest["end_to_end_seconds"].value == pytest.approx(plan.end_to_end, rel=SHOWN)
-        assert serving["tokens_per_second"].value == pytest.approx(plan.tokens, rel=1e-9)
-        assert serving["cost_per_million_tokens"].value == pytest.approx(plan.usd_per_million, rel=1e-9)
+        assert fullest.ttft_seconds.value == pytest.approx(plan.ttft, rel=SHOWN)
+        assert fullest.tpot_seconds.value == pytest.approx(plan.tpot, rel=SHOWN)
+        assert fullest.end_to_end_seconds.value == pytest.approx(plan.end_to_end, rel=SHOWN)
+        assert serving.tokens_per_second.value == pytest.approx(plan.tokens, rel=1e-9)
+        assert serving.cost_per_million_tokens.value == pytest.approx(plan.usd_per_million, rel=1e-9)
         assert answer.bill.cost.value == pytest.approx(plan.usd, rel=1e-9)
 
 
 def test_limits_are_kept_by_the_fullest_replica_of_users_that_replicas_do_not_share_evenly():
     asked = {"concurrency": 9, "input_tokens": 204_800, "output_tokens": 10, "weights": "bf16"}
     found = tonnage.plan_serving("llama-3.1-8b", on="h100", ttft="35s", **asked)
-    two = tonnage.serve("llama-3.1-8b", on="1xH100-SXM-80GB", **asked | {"concurrency": 2}).serving["ttft_seconds"]
+    two = tonnage.serve("llama-3.1-8b", on="1xH100-SXM-80GB", **asked | {"concurrency": 2}).serving.ttft_seconds
     assert two.value > 35 and found.plans[0].layout.replicas == 9  # 1.8 users of each of five keep it, and two do not
     five = tonnage.serve("llama-3.1-8b", on="5x1xH100-SXM-80GB", ttft="35s", **asked).serving
-    assert five["ttft_seconds"].value < 35 and not five["service_level"]["met"]
-    assert five["service_level"]["ttft_seconds"] == pytest.approx(two.value, rel=SHOWN)
+    assert five.ttft_seconds.value < 35 and not five.service_level.met
+    assert five.service_level.ttft_seconds == pytest.approx(two.value, rel=SHOWN)
     uneven = [plan for plan in found.plans if plan.fullest != plan.each]
     assert uneven
     for plan in uneven:
         assert plan.fullest == -(-9 // plan.layout.replicas)
-        assert as_full_as_the_fullest(found, plan)["ttft_seconds"].value == pytest.approx(plan.ttft, rel=SHOWN)
+        assert as_full_as_the_fullest(found, plan).ttft_seconds.value == pytest.approx(plan.ttft, rel=SHOWN)
         mean = estimated(found.search.space, plan, found.money).serving
-        assert mean["ttft_seconds"].value < plan.ttft <= 35
-        assert mean["requests_per_second"].value == pytest.approx(plan.requests, rel=1e-9)
+        assert mean.ttft_seconds.value < plan.ttft <= 35
+        assert mean.requests_per_second.value == pytest.approx(plan.requests, rel=1e-9)
     shown = [each["users_of_fullest_replica"] for each in found.to_dict()["plans"]]
     assert shown == [plan.fullest for plan in found.plans]
 
@@ -91,14 +91,14 @@ def test_arrivals_and_prompts_apart_are_what_serve_says_of_them():
     assert apart and len(apart) < len(found.plans)
     for plan in found.plans:
         serving = estimated(found.search.space, plan, found.money).serving
-        held = serving["split"] if plan.layout.prefill else serving
+        held = serving.split if plan.layout.prefill else serving
         for name, value in (
             ("ttft_seconds", plan.ttft),
             ("tpot_seconds", plan.tpot),
             ("end_to_end_seconds", plan.end_to_end),
         ):
-            assert held[name].value == pytest.approx(value, rel=SHOWN)
-        assert held["requests_per_second"].value == pytest.approx(plan.requests, rel=1e-6)
+            assert getattr(held, name).value == pytest.approx(value, rel=SHOWN)
+        assert held.requests_per_second.value == pytest.approx(plan.requests, rel=1e-6)
 
 
 def test_the_document_has_its_form_and_the_first_plan_is_opened(found):
@@ -179,10 +179,10 @@ def test_given_machines_are_searched_for_as_many_users_as_they_hold():
     found = tonnage.plan_serving("llama-3.1-8b", on="2xH100-SXM-80GB", ttft="500ms", tpot="10ms", **SHORT)
     best = found.plans[0]
     answer = estimated(found.search.space, best, found.money)
-    assert found.objective == "goodput" and answer.serving["service_level"]["met"]
-    assert answer.serving["users_at_service_level"].value == best.users
+    assert found.objective == "goodput" and answer.serving.service_level.met
+    assert answer.serving.users_at_service_level.value == best.users
     for plan in found.plans:
-        held = estimated(found.search.space, plan, found.money).serving["users_at_service_level"].value
+        held = estimated(found.search.space, plan, found.money).serving.users_at_service_level.value
         assert held == plan.users and plan.requests <= best.requests
 
 
@@ -250,7 +250,7 @@ def test_replicas_of_clusters_with_the_same_links_are_as_fast():
     keys: dict = {}
     for each in clusters:
         answer = tonnage.serve("llama-3.1-8b", on=each, tensor_parallel_size=2, concurrency=each.size // 2, **SHORT)
-        keys.setdefault(wires(each, 2), set()).add(answer.serving["tpot_seconds"].value)
+        keys.setdefault(wires(each, 2), set()).add(answer.serving.tpot_seconds.value)
     assert len(clusters) > 12 and all(len(times) == 1 for times in keys.values())
 
 
@@ -346,8 +346,8 @@ def test_the_command_of_the_first_plan_gives_its_figures(said, capsys):
 def test_lengths_that_a_context_alone_is_taken_to_have_are_said():
     found = tonnage.plan_serving("llama-3.1-8b", on="h100", context=1200)
     said = {name: found.question[name] for name in ("input_tokens", "output_tokens")}
-    served = tonnage.serve("llama-3.1-8b", on="h100", context=1200).to_dict()["question"]
-    assert said == {name: served[name] for name in said} and said["input_tokens"]["value"] == 900
+    served = tonnage.serve("llama-3.1-8b", on="h100", context=1200).question
+    assert said == {name: served[name] for name in said} and said["input_tokens"].value == 900
 
 
 def test_several_precisions_and_engines_can_be_named():

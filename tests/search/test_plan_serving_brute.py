@@ -70,17 +70,17 @@ def brute(model, name, most, users, weights, limits):
                 answer = serve(model, machine, options, LoadOptions(**LENGTHS, **limits), BillOptions(), advise=False)
             except (InvalidPlan, MissingDatum):
                 continue
-            if answer.status == 0 and "ttft_seconds" in answer.serving:
+            if answer.status == 0 and answer.serving.ttft_seconds:
                 replicas = machine.size // ranks  # times are of the fullest replica, rates of the mean
                 even = replace(options, concurrency=-(-users // replicas) * replicas)
                 times = serve(model, machine, even, LoadOptions(**LENGTHS), BillOptions(), advise=False).serving
                 yield {
                     "accelerators": machine.size,
                     "cost": answer.bill.cost.value if answer.bill.cost else None,
-                    "tpot": times["itl_seconds"].value,
-                    "ttft": times["ttft_seconds"].value,
-                    "end-to-end": times["end_to_end_seconds"].value,
-                    "goodput": -answer.serving["requests_per_second"].value,
+                    "tpot": times.itl_seconds.value,
+                    "ttft": times.ttft_seconds.value,
+                    "end-to-end": times.end_to_end_seconds.value,
+                    "goodput": -answer.serving.requests_per_second.value,
                 }
 
 

@@ -63,7 +63,7 @@ def test_the_fewest_accelerators_that_make_a_deadline_include_whole_nodes_betwee
         "zero_stage": 1,
     }
     loose = plan("H100-SXM-80GB", deadline="5d", **asked).plans[0]
-    assert loose.answer.run["seconds"].value <= 5 * 86400
+    assert loose.answer.run.seconds.value <= 5 * 86400
     fewer = [size for size in range(8, loose.machine.size, 8) if 1536 % size == 0]
     for size in fewer:
         best = plan(
@@ -175,9 +175,9 @@ def test_an_update_on_the_host_without_its_rate_is_said_at_once(capsys):
 def test_a_deadline_of_so_many_steps_is_kept():
     asked = {"max_steps": 100_000, "max_accelerators": 64, "recompute": None, "zero_stage": None}
     free = plan("H100-SXM-80GB", **asked, goal="cheapest").plans[0]
-    days = free.answer.run["seconds"].value / 86400
+    days = free.answer.run.seconds.value / 86400
     kept = plan("H100-SXM-80GB", **asked, goal="cheapest", deadline=f"{0.4 * days:.6f}d").plans[0]
-    assert kept.answer.run["seconds"].value <= 0.4 * days * 86400 * (1 + 1e-6)
+    assert kept.answer.run.seconds.value <= 0.4 * days * 86400 * (1 + 1e-6)
     with pytest.raises(InvalidInput, match="one length of sequences"):
         plan(
             "H100-SXM-80GB",
@@ -190,9 +190,9 @@ def test_a_deadline_of_so_many_steps_is_kept():
 def test_a_budget_of_accelerator_hours_is_kept_or_binds():
     asked = {"tokens": "10B", "max_accelerators": 16, "recompute": None, "zero_stage": None, "goal": "fastest"}
     free = plan("H100-SXM-80GB", **asked).plans[0]
-    hours = free.answer.run["accelerator_hours"].value
+    hours = free.answer.run.accelerator_hours.value
     kept = plan("H100-SXM-80GB", **asked, budget_accelerator_hours=0.97 * hours)
-    assert all(one.answer.run["accelerator_hours"].value <= 0.97 * hours * (1 + 1e-6) for one in kept.plans)
+    assert all(one.answer.run.accelerator_hours.value <= 0.97 * hours * (1 + 1e-6) for one in kept.plans)
     assert plan("H100-SXM-80GB", **asked, budget_accelerator_hours=1.0).found.why == "budget of accelerator-hours"
 
 
@@ -210,7 +210,7 @@ def test_a_deadline_counts_failures_and_checkpoints():
     tight = 1.1 * alone["productive_seconds"].value
     found = plan("H100-SXM-80GB", deadline=f"{tight:.0f}s", **asked).plans
     assert len(found) == 1 and found[0].machine.size > 8
-    assert found[0].answer.run["seconds"].value <= tight
+    assert found[0].answer.run.seconds.value <= tight
 
 
 def test_both_limits_are_named_where_each_is_out_of_reach(capsys):

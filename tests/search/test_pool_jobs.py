@@ -323,9 +323,9 @@ def test_a_job_whose_limit_nothing_keeps_names_it_with_the_least_that_there_is()
     job = {"name": "fast", "model": "llama-3.1-8b", "options": {"context": "2k", "tpot": "1ms"}}
     found = placed([job])
     least = min(
-        tonnage.serve("llama-3.1-8b", on=on, context=2048, concurrency=1, tensor_parallel_size=int(on[0]))
-        .serving["tpot_seconds"]
-        .value
+        tonnage.serve(
+            "llama-3.1-8b", on=on, context=2048, concurrency=1, tensor_parallel_size=int(on[0])
+        ).serving.tpot_seconds.value
         for on in ("4xA100-SXM-80GB", "4xL40S")
     )
     assert not found.verdict.placed
@@ -336,7 +336,7 @@ def test_a_job_of_a_rate_needs_the_memory_of_the_requests_that_run_at_once():
     options = {"context": 2048, "request_rate": 1.5}
     (row,) = placed([{"name": "rate", "model": "llama-3.1-8b", "options": options}]).jobs
     on, width = f"{row.accelerators}x{row.accelerator}", row.accelerators
-    running = tonnage.serve("llama-3.1-8b", on=on, tensor_parallel_size=width, **options).serving["running"].value
+    running = tonnage.serve("llama-3.1-8b", on=on, tensor_parallel_size=width, **options).serving.running.value
     held = tonnage.serve("llama-3.1-8b", on=on, tensor_parallel_size=width, context=2048, concurrency=ceil(running))
     assert running > 1 and row.needed_bytes == held.needed_bytes
 

@@ -174,9 +174,7 @@ def test_equal_accelerators_give_the_pipeline_that_serve_has():
     )
     layers = [row.layers for row in found.document.stages]
     assert max(layers) - min(layers) <= 2 and sum(layers) == 80
-    assert found.document.figures["tokens_per_second"] == pytest.approx(
-        plain.serving["tokens_per_second"].value, rel=0.03
-    )
+    assert found.document.figures["tokens_per_second"] == pytest.approx(plain.serving.tokens_per_second.value, rel=0.03)
     assert max(row.needed_bytes for row in found.document.stages) == pytest.approx(plain.needed_bytes, rel=0.05)
 
 

@@ -118,7 +118,7 @@ def test_the_replicas_of_a_demand_answer_it_within_the_service_level():
             tensor_parallel_size=row.accelerators,
             **SERVED,
         )
-        assert answer.status == 0 and row.requests <= answer.serving["concurrency"].value
+        assert answer.status == 0 and row.requests <= answer.serving.concurrency.value
         held = tonnage.serve(
             "llama-3.1-8b",
             on=f"{row.accelerators}x{row.accelerator}",
@@ -187,7 +187,7 @@ def test_users_that_serve_refuses_are_cut_to_the_most_that_it_takes(most, true):
 def test_lengths_that_nobody_says_are_those_of_plan_serve_and_are_shown(split):
     question = tonnage.place(POOL, "llama-3.1-8b", split=split, concurrency=4).document.question
     shown = {
-        name: (question[name]["value"], question[name]["from"]) for name in ("context", "input_tokens", "output_tokens")
+        name: (question[name].value, question[name].origin) for name in ("context", "input_tokens", "output_tokens")
     }
     assert shown == {
         "context": (2048, "default"),
@@ -195,7 +195,7 @@ def test_lengths_that_nobody_says_are_those_of_plan_serve_and_are_shown(split):
         "output_tokens": (1024, "default"),
     }
     said = tonnage.place(POOL, "llama-3.1-8b", split=split, concurrency=4, context=8192).document.question
-    assert said["context"]["value"] == 8192 and said["input_tokens"]["value"] == 1024
+    assert said["context"].value == 8192 and said["input_tokens"].value == 1024
 
 
 @pytest.mark.parametrize("split", ["auto", "replicas", "pipeline"])
@@ -209,9 +209,9 @@ def test_a_limit_that_nothing_keeps_is_named_with_the_least_that_there_is(demand
     found = tonnage.place(POOL, "llama-3.1-8b", tpot="0.1ms", **demand, **SERVED)
     document = found.document
     least = min(
-        tonnage.serve("llama-3.1-8b", on=on, concurrency=1, tensor_parallel_size=int(on[0]), **SERVED)
-        .serving["tpot_seconds"]
-        .value
+        tonnage.serve(
+            "llama-3.1-8b", on=on, concurrency=1, tensor_parallel_size=int(on[0]), **SERVED
+        ).serving.tpot_seconds.value
         for on in ("4xA100-SXM-80GB", "2xH100-SXM-80GB", "2xL40S")
     )
     assert found.status == 3 and f"tpot is {human(least, 'seconds')}" in document.nearest_miss

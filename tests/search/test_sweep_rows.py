@@ -2,6 +2,7 @@
 
 from itertools import product
 from math import ceil, isnan
+from operator import attrgetter, itemgetter
 
 import numpy as np
 import pytest
@@ -252,7 +253,7 @@ def test_verdict_and_money_are_those_of_an_answer():
         answer, row = train(read(name), cluster(on), TrainingOptions(**said)), rows[(number, None)]
         assert {1: True, 0: False, -1: None}[row["fits"]] is answer.fits
         assert row["step_usd"] == pytest.approx(answer.bill.cost.value) and row["usable_bytes"] == answer.usable_bytes
-        rate = answer.run["tokens_per_second"].value
+        rate = answer.run.tokens_per_second.value
         assert row["tokens_per_second"] == pytest.approx(rate)
         assert row["usd_per_million_tokens"] == pytest.approx(row["step_usd"] / (rate * answer.step_time.value) * 1e6)
         seen.add(answer.fits)
@@ -323,9 +324,10 @@ def test_rows_of_serving_are_the_points_of_frontiers():
         points = list(alone.points()) if alone is not None else []
         mine = [row for (plan, _), row in rows.items() if plan == number]
         assert len(mine) == len(points)
-        key = lambda row: (row["tensor_parallel_size"], row["weights"], row["concurrency"])  # noqa: E731
-        for row, point in zip(sorted(mine, key=key), sorted(points, key=key), strict=True):
-            assert row["tpot_seconds"] == point["tpot_seconds"] and row["engine"] == said["engine"]
-            assert row["tokens_per_second_per_accelerator"] == point["tokens_per_second_per_gpu"]
-            assert row["usd_per_million_output_tokens"] == pytest.approx(point["cost_per_million_output_tokens_all"])
+        key = itemgetter("tensor_parallel_size", "weights", "concurrency")
+        place = attrgetter("tensor_parallel_size", "weights", "concurrency")
+        for row, point in zip(sorted(mine, key=key), sorted(points, key=place), strict=True):
+            assert row["tpot_seconds"] == point.tpot_seconds and row["engine"] == said["engine"]
+            assert row["tokens_per_second_per_accelerator"] == point.tokens_per_second_per_gpu
+            assert row["usd_per_million_output_tokens"] == pytest.approx(point.cost_per_million_output_tokens_all)
     assert tally.considered == 8 and tally.left == len({plan for plan, _ in rows})

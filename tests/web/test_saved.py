@@ -105,7 +105,7 @@ def test_a_deleted_plan_keeps_its_history_unless_that_is_to_go(saving):
     name = "gone 语言"
     path = f"/v1/saved/{quote(name)}"
     assert save(saving, name).headers["Location"] == path
-    assert saving.delete(path).json() == {"schema": "tonnage/1", "deleted": name, "history": False}
+    assert saving.delete(path).json() == {"schema": "tonnage/2", "deleted": name, "history": False}
     assert saving.get(path).status_code == saving.delete(path).status_code == 404
     assert [plan["deleted"] for plan in saving.get(path + "/history").json()["plans"]] == [True]
     assert saving.delete(path + "?history=true").status_code == 200

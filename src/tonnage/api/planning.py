@@ -53,7 +53,7 @@ class TrainingPlans(training_answers.TrainingPlans, Tabled):
     listed = ("plans", "front")
 
     def __init__(self, found: training_answers.TrainingPlans, command: str = ""):
-        super().__init__(found.found, found.to_dict())
+        super().__init__(found.found, found.document)
         self.command = command
 
     def text(self) -> str:

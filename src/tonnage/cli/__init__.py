@@ -164,10 +164,10 @@ def _report(error: TonnageError, given: list[str]) -> int:
     print(f"{say('error: ')}{shown}", file=sys.stderr)
     if "--json" in given:
         from tonnage.cli.common.print import print_json
-        from tonnage.documents.schema import SCHEMA
+        from tonnage.documents.document import ErrorDocument
 
         try:
-            print_json({"schema": SCHEMA, "error": {"kind": type(error).__name__, "message": message}})
+            print_json(ErrorDocument(error={"kind": type(error).__name__, "message": message}))
         except Unwritable as unwritable:
             print(in_error(unwritable), file=sys.stderr)
             return CANNOT_WRITE

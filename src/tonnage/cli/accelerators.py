@@ -3,13 +3,14 @@
 import argparse
 from typing import Any
 
+from msgspec import structs
+
 from tonnage import catalogue
 from tonnage.catalogue.accelerators import accelerator_aliases
 from tonnage.catalogue.nodes import find as find_node
 from tonnage.cli.common.parser import add_form, add_output
 from tonnage.cli.common.print import print_json, print_lines
-from tonnage.documents.schema import SCHEMA
-from tonnage.kernel.encoding import builtins
+from tonnage.documents.catalogue import AcceleratorDocument, AcceleratorsDocument, NodeDocument
 from tonnage.kernel.units import human
 from tonnage.language import say, worded
 from tonnage.language.columns import left
@@ -29,13 +30,18 @@ def run(arguments: Given) -> int:
     if arguments.name is None:
         return _list(arguments.json)
     thing = _thing(arguments.name)
-    kind = {"kind": "node"} if isinstance(thing, Node) else {}  # an accelerator says its own: gpu, tpu, ...
-    document = {"schema": SCHEMA, **kind, **builtins(thing)}
     if arguments.json:
-        print_json(document)
+        print_json(describe(thing))
     else:
         print_lines(_node_lines(thing) if isinstance(thing, Node) else _accelerator_lines(thing))
     return 0
+
+
+def describe(thing: Accelerator | Node) -> AcceleratorDocument | NodeDocument:
+    """The document about one of them; an accelerator says its own kind: gpu, tpu, ..."""
+    if isinstance(thing, Node):
+        return NodeDocument(kind="node", **structs.asdict(thing))
+    return AcceleratorDocument(**structs.asdict(thing))
 
 
 def _thing(name: str) -> Accelerator | Node:
@@ -49,14 +55,7 @@ def _list(as_json: bool) -> int:
     chips = [catalogue.accelerator(name) for name in catalogue.accelerator_names()]
     machines = [catalogue.node(name) for name in catalogue.node_names()]
     if as_json:
-        print_json(
-            {
-                "schema": SCHEMA,
-                "accelerators": builtins(chips),
-                "nodes": builtins(machines),
-                "aliases": accelerator_aliases(),
-            }
-        )
+        print_json(AcceleratorsDocument(accelerators=chips, nodes=machines, aliases=accelerator_aliases()))
         return 0
     from tonnage.render.text import table_lines
 

@@ -1,6 +1,7 @@
 """tonnage explain: a formula, a symbol of the formulas, a word of the answers, an option, or a source."""
 
 import argparse
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from itertools import chain
@@ -13,8 +14,16 @@ from tonnage import formulas
 from tonnage.cli import rules
 from tonnage.cli.common.parser import add_form, add_output
 from tonnage.cli.common.print import print_json, print_lines
-from tonnage.documents.schema import SCHEMA
-from tonnage.kernel.encoding import builtins
+from tonnage.documents.document import builtins
+from tonnage.documents.explain import (
+    FormulaDocument,
+    KeyedReference,
+    LetterDocument,
+    NamesDocument,
+    SourceDocument,
+    SymbolDocument,
+    WordDocument,
+)
 from tonnage.kernel.formula import FORMULAS, Formula
 from tonnage.kernel.glossary import SYMBOLS, WORDS, Symbol, Word
 from tonnage.kernel.message import Message, joined
@@ -33,6 +42,7 @@ HELP = (
     "unit, meaning, where it comes from"
 )
 
+Explained = FormulaDocument | SymbolDocument | WordDocument | SourceDocument
 SAID = ("unit", "meaning", "assumes", "basis", "source", "where")  # words, of what is listed
 
 
@@ -52,7 +62,7 @@ def run(arguments: Given) -> int:
     if arguments.json:
         print_json(document)
     else:
-        print_lines(_lines(document))
+        print_lines(_lines(builtins(document)))
     return 0
 
 
@@ -68,7 +78,7 @@ def formula_names() -> list[str]:
     return sorted(FORMULAS, key=lambda name: FORMULAS[name].evaluate.__module__)
 
 
-def explain(name: str) -> dict[str, Any]:
+def explain(name: str) -> Explained:
     """The document about one name."""
     from tonnage.kernel.references import references
 
@@ -83,9 +93,9 @@ def explain(name: str) -> dict[str, Any]:
     return found
 
 
-def _found(name: str) -> dict[str, Any] | None:
+def _found(name: str) -> Explained | None:
     """What is called so: to the letter, else, of words and formulas, however it is written."""
-    from tonnage.kernel.references import references
+    from tonnage.kernel.references import reference, references
 
     by_long_name = {symbol.name: symbol for symbol in SYMBOLS.values()}
     if name in FORMULAS:
@@ -93,12 +103,12 @@ def _found(name: str) -> dict[str, Any] | None:
     if name in SYMBOLS or name in by_long_name:
         return _symbol(SYMBOLS.get(name) or by_long_name[name])
     if name in references():
-        return {"schema": SCHEMA, "kind": "source", "name": name, **_reference(name)}
+        return SourceDocument(kind="source", name=name, **structs.asdict(reference(name)))
     plain = letters_of(name)
     for word in WORDS.values():
         if plain in map(letters_of, (word.name, *word.also)):
-            return {"schema": SCHEMA, "kind": "word", **structs.asdict(word)}
-    formulas_and_options = chain(
+            return _word(word)
+    formulas_and_options: Iterator[Explained] = chain(
         (_formula(formula) for formula in FORMULAS.values() if letters_of(formula.name) == plain),
         (_option(known) for option, known in _options().items() if letters_of(option) == plain),
     )
@@ -118,7 +128,11 @@ def _options() -> dict[str, dict[str, Option]]:
     return found
 
 
-def _option(known: dict[str, Option]) -> dict[str, Any]:
+def _word(word: Word) -> WordDocument:
+    return WordDocument(kind="word", **structs.asdict(word))
+
+
+def _option(known: dict[str, Option]) -> WordDocument:
     """An option as a word of the answers, by its help."""
     first = next(iter(known.values()))
     helps = {
@@ -136,51 +150,47 @@ def _option(known: dict[str, Option]) -> dict[str, Any]:
         Message("option {flag} of {known}", flag=first.flag, known=joined(" and ", known)),
         (),
     )
-    return {"schema": SCHEMA, "kind": "word", **structs.asdict(word)}
+    return _word(word)
 
 
-def _formula(formula: Formula) -> dict[str, Any]:
-    from tonnage.kernel.references import cited
+def _formula(formula: Formula) -> FormulaDocument:
+    from tonnage.kernel.references import cited, reference
 
-    return {
-        "schema": SCHEMA,
-        "kind": "formula",
-        "name": formula.name,
-        "text": formula.text,
-        "unit": formula.unit,
-        "meaning": formula.summary,
-        "assumes": formula.assumes,
-        "basis": formula.basis,
-        "source": formula.source,
-        "symbols": [_letter(SYMBOLS[letter]) for letter in formula.symbols],
-        "references": [{"key": key, **_reference(key)} for key in cited(formula.source)],
-    }
+    return FormulaDocument(
+        kind="formula",
+        name=formula.name,
+        text=formula.text,
+        unit=formula.unit,
+        meaning=formula.summary,
+        assumes=formula.assumes,
+        basis=formula.basis,
+        source=formula.source,
+        symbols=[letter_of(SYMBOLS[letter]) for letter in formula.symbols],
+        references=[KeyedReference(key=key, **structs.asdict(reference(key))) for key in cited(formula.source)],
+    )
 
 
-def _symbol(symbol: Symbol) -> dict[str, Any]:
+def _symbol(symbol: Symbol) -> SymbolDocument:
     users = sorted(formula.name for formula in FORMULAS.values() if symbol.letter in formula.symbols)
-    return {"schema": SCHEMA, "kind": "symbol", "name": symbol.letter, **_letter(symbol), "formulas": users}
+    return SymbolDocument(kind="symbol", name=symbol.letter, formulas=users, **structs.asdict(letter_of(symbol)))
 
 
-def _letter(symbol: Symbol) -> dict[str, Any]:
-    return {"letter": symbol.letter, "long_name": symbol.name, "unit": symbol.unit, "meaning": symbol.meaning}
-
-
-def _reference(key: str) -> dict[str, Any]:
-
-    from tonnage.kernel.references import reference
-
-    return builtins(reference(key))
+def letter_of(symbol: Symbol) -> LetterDocument:
+    """A letter of the formulas, as documents have it."""
+    return LetterDocument(letter=symbol.letter, long_name=symbol.name, unit=symbol.unit, meaning=symbol.meaning)
 
 
 def _list(as_json: bool) -> int:
     from tonnage.kernel.references import references
 
-    found = {"formulas": formula_names(), "symbols": list(SYMBOLS), "words": list(WORDS), "sources": list(references())}
+    document = NamesDocument(
+        formulas=formula_names(), symbols=list(SYMBOLS), words=list(WORDS), sources=list(references())
+    )
     if as_json:
-        print_json({"schema": SCHEMA, **found})
+        print_json(document)
     else:
-        print_lines([f"{say(kind)}{say(': ')}{', '.join(names)}" for kind, names in found.items()])
+        names = structs.asdict(document)
+        print_lines([f"{say(kind)}{say(': ')}{', '.join(each)}" for kind, each in names.items()])
     return 0
 
 

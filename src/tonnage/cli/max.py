@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     parser.add_argument("what", nargs="?", metavar="WHAT", help=", ".join(NAMES))
     add(parser, WHOSE, "whose")
-    parser.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/1)")
+    parser.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/2)")
     lines = "\n".join(f"  {what.name:<14} {say(what.about)} ({what.verb})" for what in WHATS)
     rest = say("`tonnage max WHAT --help` lists the options of each: those of `tonnage serve` or `tonnage train`.")
     parser.description = f"{say(HELP)}\n\nWHAT:\n{lines}\n\n{rest}"

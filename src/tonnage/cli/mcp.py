@@ -66,9 +66,9 @@ def run(arguments: Given) -> int:
     within = _reach(given, offline=bool(arguments.offline))
     where = given.get("http")
     if arguments.json:
-        from tonnage.documents.schema import SCHEMA
+        from tonnage.documents.document import ToolsDocument
 
-        print_json({"schema": SCHEMA, "tools": import_module(f"{SERVER}.tools").listed()})
+        print_json(ToolsDocument(tools=list(import_module(f"{SERVER}.tools").listed())))
         return 0
     check_extra()
     serving = import_module(f"{SERVER}.server")

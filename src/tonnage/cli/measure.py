@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(parser, RUN, "how it is measured")
     add_named_values(parser)
     group = parser.add_argument_group("output")
-    group.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/1)")
+    group.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/2)")
 
 
 def run(arguments: Given) -> int:
@@ -142,7 +142,7 @@ def _print(answer: Any, *, as_json: bool) -> None:
     from tonnage.cli.common.print import print_json, print_lines
 
     if as_json:
-        print_json(answer.to_dict())
+        print_json(answer.document)
         return
     print_lines(_lines(answer))
 

@@ -3,12 +3,15 @@
 import argparse
 from typing import Any
 
+from msgspec import structs
+
 from tonnage import catalogue
 from tonnage.cli.common.parser import add_form, add_output
 from tonnage.cli.common.print import print_json, print_lines
-from tonnage.documents.schema import SCHEMA
-from tonnage.kernel.encoding import builtins
+from tonnage.documents.catalogue import BranchDocument, ModelDocument, ModelRow, ModelsDocument, PublishedDocument
+from tonnage.documents.document import builtins
 from tonnage.kernel.message import Message
+from tonnage.kernel.term import Term
 from tonnage.kernel.units import human
 from tonnage.language import quantities, say, worded
 from tonnage.language.columns import left
@@ -33,7 +36,7 @@ def run(arguments: Given) -> int:
     if arguments.json:
         print_json(document)
     else:
-        print_lines(_lines(document, terms, arguments.formulas))
+        print_lines(_lines(builtins(document), terms, arguments.formulas))
     return 0
 
 
@@ -41,37 +44,37 @@ def _list(as_json: bool) -> int:
     from tonnage.architectures import build
     from tonnage.estimate.plan.checks import expert_counts
 
-    rows: list[dict[str, Any]] = []
+    rows: list[ModelRow] = []
     for name in catalogue.model_names():
         entry = catalogue.model_file(name)
         model = build(entry.config, name, entry.name)
         rows.append(
-            {
-                "name": name,
-                "hub": entry.hub,
-                "family": model.family,
-                "parameters": model.num_parameters(),
-                "active_parameters": model.num_active_parameters(),
-                "layers": model.num_layers,
-                "experts": max(expert_counts(model), default=0),
-                "context": model.context,
-                "released": entry.released,
-            }
+            ModelRow(
+                name=name,
+                hub=entry.hub,
+                family=model.family,
+                parameters=model.num_parameters(),
+                active_parameters=model.num_active_parameters(),
+                layers=model.num_layers,
+                experts=max(expert_counts(model), default=0),
+                context=model.context,
+                released=entry.released,
+            )
         )
     if as_json:
-        print_json({"schema": SCHEMA, "models": rows})
+        print_json(ModelsDocument(models=rows))
         return 0
     from tonnage.render.text import table_lines
 
     cells = [
         (
-            row["name"],
-            human(row["parameters"], "parameters").removesuffix(" parameters"),
-            human(row["active_parameters"], "parameters").removesuffix(" parameters"),
-            row["layers"],
-            row["context"] or "-",
-            row["family"],
-            row["hub"],
+            row.name,
+            human(row.parameters, "parameters").removesuffix(" parameters"),
+            human(row.active_parameters, "parameters").removesuffix(" parameters"),
+            str(row.layers),
+            str(row.context or "-"),
+            row.family,
+            row.hub,
         )
         for row in rows
     ]
@@ -85,7 +88,7 @@ def _list(as_json: bool) -> int:
     return 0
 
 
-def describe(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def describe(model: Any) -> tuple[ModelDocument, dict[str, Term]]:
     """The document about one model, and the Terms in it."""
     from tonnage.estimate.layers import parameters as count
     from tonnage.estimate.serving.memory import serving_memory
@@ -107,31 +110,30 @@ def describe(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         terms["kv_bytes_per_request"] = rank.kept.named(
             Message("cache of one request of {context} tokens", context=context)
         )
-    document = {
-        "schema": SCHEMA,
-        "name": model.name,
-        "family": model.family,
-        "architecture": model.architecture,
-        "hidden_size": model.hidden_size,
-        "num_layers": model.num_layers,
-        "vocab_size": model.vocab_size,
-        "context": model.context,
-        "dtype": model.dtype,
-        "tied": model.tied,
-        "source": model.source,
-        **{name: term.to_dict() for name, term in terms.items()},
-        "branches": [
-            {"name": branch.name, "kind": branch.kind, "layers": branch.num_layers} for branch in model.branches
+    figures: dict[str, Any] = {name: term.document for name, term in terms.items()}
+    document = ModelDocument(
+        name=model.name,
+        family=model.family,
+        architecture=model.architecture,
+        hidden_size=model.hidden_size,
+        num_layers=model.num_layers,
+        vocab_size=model.vocab_size,
+        context=model.context,
+        dtype=model.dtype,
+        tied=model.tied,
+        source=model.source,
+        **figures,
+        branches=[
+            BranchDocument(name=branch.name, kind=branch.kind, layers=branch.num_layers) for branch in model.branches
         ],
         **_entry(model.name),
-        "warnings": list(model.notes),
-    }
+        warnings=list(model.notes),
+    )
     return document, terms
 
 
 def _entry(name: str) -> dict[str, Any]:
     """What the catalogue has beside the config: published counts and sources."""
-
     from tonnage.catalogue.models import find
 
     if find(name) is None:
@@ -141,9 +143,9 @@ def _entry(name: str) -> dict[str, Any]:
         "hub": entry.hub,
         "released": entry.released,
         "license": entry.license,
-        "aliases": entry.aliases,
-        "published": builtins(entry.published),
-        "sources": builtins(entry.sources),
+        "aliases": list(entry.aliases),
+        "published": [PublishedDocument(**structs.asdict(each)) for each in entry.published],
+        "sources": dict(entry.sources),
     }
 
 

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from datetime import date
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from tonnage.catalogue.offers import bought, in_usd, offers
 from tonnage.catalogue.prices import DOLLARS, STALE_DAYS, Price, Purchase, age_days, is_stale, origin
 from tonnage.cli.common.parser import add_form, add_output
 from tonnage.cli.common.print import print_json, print_lines
-from tonnage.documents.schema import SCHEMA
+from tonnage.documents.document import builtins
+from tonnage.documents.prices import PriceKind, PriceRow, PricesDocument, PurchaseRow
 from tonnage.kernel.message import Message, listed
 from tonnage.language import say, say_as, worded
 from tonnage.question.given import Given, values
@@ -54,25 +55,24 @@ def run(arguments: Given) -> int:
     sold = () if {"provider", "kind", "region", "term", "currency"} & set(given) else bought(name)
     rows = sorted((_row(price, rates, today) for price in found), key=_order)
     machines = [_sold(row, today) for row in sold]
-    document = {
-        "schema": SCHEMA,
-        "as_of": today.isoformat(),
-        "stale_after_days": STALE_DAYS,
-        "rates": rates,
-        "prices": rows,
-        "purchases": machines,
-        "warnings": [*_warnings(rows, machines, rates), *_later([*rows, *machines], today)],
-    }
+    document = PricesDocument(
+        as_of=today.isoformat(),
+        stale_after_days=STALE_DAYS,
+        rates=rates,
+        prices=rows,
+        purchases=machines,
+        warnings=[*_warnings(rows, machines, rates), *_later([*rows, *machines], today)],
+    )
     if arguments.json:
         print_json(document)
     else:
-        print_lines(_lines(document, name, given))
+        print_lines(_lines(builtins(document), name, given))
     return 0
 
 
-def _later(listed: list[dict[str, Any]], today: date) -> list[str]:
+def _later(listed: Sequence[PriceRow | PurchaseRow], today: date) -> list[str]:
     """Prices are kept as of one day each: what they were before it, nobody here knows."""
-    later = sorted(row["as_of"] for row in listed if row["as_of"] > today.isoformat())
+    later = sorted(row.as_of for row in listed if row.as_of > today.isoformat())
     if not later:
         return []
     are = "price is" if len(later) == 1 else "prices are"
@@ -115,56 +115,56 @@ def _values(known: Sequence[Price], key: str) -> list[str]:
     return [str(value) for value in sorted(found - {None})] + (["none"] if None in found else [])
 
 
-def _row(price: Price, rates: dict[str, float], today: date) -> dict[str, Any]:
+def _row(price: Price, rates: dict[str, float], today: date) -> PriceRow:
     known = price.currency == DOLLARS or price.currency in rates
-    return {
-        "provider": price.provider,
-        "instance": price.instance,
-        "accelerator": price.accelerator,
-        "accelerators": price.accelerators,
-        "sizes": list(price.sizes),
-        "sizes_source": price.sizes_source,
-        "region": price.region,
-        "kind": price.kind,
-        "term_months": price.term_months,
-        "currency": price.currency,
-        "price_per_hour": price.price_per_hour,
-        "usd_per_accelerator_hour": in_usd(price, rates) / price.accelerators if known else None,
-        "source": price.source,
-        "as_of": price.as_of,
-        "age_days": age_days(price, today),
-        "stale": is_stale(price, today),
-        "own": origin(price) == "own",
-        "origin": origin(price),
-        "note": price.note,
-    }
+    return PriceRow(
+        provider=price.provider,
+        instance=price.instance,
+        accelerator=price.accelerator,
+        accelerators=price.accelerators,
+        sizes=list(price.sizes),
+        sizes_source=price.sizes_source,
+        region=price.region,
+        kind=cast("PriceKind", price.kind),
+        term_months=price.term_months,
+        currency=price.currency,
+        price_per_hour=price.price_per_hour,
+        usd_per_accelerator_hour=in_usd(price, rates) / price.accelerators if known else None,
+        source=price.source,
+        as_of=price.as_of,
+        age_days=age_days(price, today),
+        stale=is_stale(price, today),
+        own=origin(price) == "own",
+        origin=origin(price),
+        note=price.note,
+    )
 
 
-def _sold(row: Purchase, today: date) -> dict[str, Any]:
-    return {
-        "name": row.name,
-        "accelerator": row.accelerator,
-        "accelerators": row.accelerators,
-        "usd": row.usd,
-        "power_watts": row.power_watts,
-        "source": row.source,
-        "as_of": row.as_of,
-        "age_days": age_days(row, today),
-        "stale": is_stale(row, today),
-        "note": row.note,
-    }
+def _sold(row: Purchase, today: date) -> PurchaseRow:
+    return PurchaseRow(
+        name=row.name,
+        accelerator=row.accelerator,
+        accelerators=row.accelerators,
+        usd=row.usd,
+        power_watts=row.power_watts,
+        source=row.source,
+        as_of=row.as_of,
+        age_days=age_days(row, today),
+        stale=is_stale(row, today),
+        note=row.note,
+    )
 
 
-def _order(row: dict[str, Any]) -> tuple[Any, ...]:
+def _order(row: PriceRow) -> tuple[Any, ...]:
     """By accelerator, the user's own and the cheapest first; prices that are not in dollars last."""
-    dollars = row["usd_per_accelerator_hour"]
-    return (row["accelerator"], not row["own"], dollars is None, dollars or row["price_per_hour"] / row["accelerators"])
+    dollars = row.usd_per_accelerator_hour
+    return (row.accelerator, not row.own, dollars is None, dollars or row.price_per_hour / row.accelerators)
 
 
-def _warnings(rows: list[dict[str, Any]], sold: list[dict[str, Any]], rates: dict[str, float]) -> list[str]:
+def _warnings(rows: list[PriceRow], sold: list[PurchaseRow], rates: dict[str, float]) -> list[str]:
     made: list[str] = []
-    if stale := sum(row["stale"] for row in rows):
-        oldest = max(row["age_days"] for row in rows)
+    if stale := sum(row.stale for row in rows):
+        oldest = max(row.age_days for row in rows)
         made.append(
             Message(
                 "{stale} of {count} prices by the hour is older than {stale_days} days, the oldest {oldest} "
@@ -184,7 +184,7 @@ def _warnings(rows: list[dict[str, Any]], sold: list[dict[str, Any]], rates: dic
                 oldest=oldest,
             )
         )
-    if stale := sum(row["stale"] for row in sold):
+    if stale := sum(row.stale for row in sold):
         made.append(
             Message(
                 "{stale} of {count} prices to buy is older than {stale_days} days.",
@@ -200,7 +200,7 @@ def _warnings(rows: list[dict[str, Any]], sold: list[dict[str, Any]], rates: dic
                 stale_days=STALE_DAYS,
             )
         )
-    if foreign := sorted({row["currency"] for row in rows if row["usd_per_accelerator_hour"] is None}):
+    if foreign := sorted({row.currency for row in rows if row.usd_per_accelerator_hour is None}):
         made.append(
             Message(
                 "prices in {foreign} are not compared with the others: give --exchange-rate {foreign2}=UNITS "

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from tonnage.cli.common.parser import add_form, add_output
 from tonnage.cli.common.print import print_json, print_lines
-from tonnage.documents.schema import SCHEMA
+from tonnage.documents.validation import RulesDocument
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
@@ -70,7 +70,7 @@ def show(
     """Print rules, each worked on what it is asked of."""
     cases = _cases(chosen, about, dict(given))
     if as_json:
-        print_json({"schema": SCHEMA, "rules": [case.rule.to_dict(case.model, case.given) for case in cases]})
+        print_json(RulesDocument(rules=[case.rule.document(case.model, case.given) for case in cases]))
     elif in_detail:
         details = [_detail(case, formulas) for case in cases]
         print_lines([line for detail in details for line in (*detail, "")][:-1])

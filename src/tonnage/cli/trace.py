@@ -142,19 +142,20 @@ def run(arguments: Given) -> int:
     recording, model, options = _recorded(arguments, how, asked)
     outside = how.get("outside", CONTEXT if "on" in how else 0)
     made = answer(recording, settings, capacity=capacity, total=total, outside=outside)
-    document = made.to_dict()
+    document = made.document
     if "against" in out:
-        document["against"] = _against(out["against"], made, model, options)
-    _write(out, made, document)
+        document.against = _against(out["against"], made, model, options)
+    _write(out, made, document.timeline)
     if arguments.json:
         from tonnage.cli.common.print import print_json
 
         print_json(document)
     else:
         from tonnage.cli.common.print import print_lines
+        from tonnage.documents.document import builtins
         from tonnage.render.trace import trace_lines
 
-        print_lines(trace_lines(document, made.memory))
+        print_lines(trace_lines(builtins(document), made.memory))
     return made.status
 
 
@@ -303,7 +304,7 @@ def _against(what: str, made: Any, model: Any, options: Any) -> dict[str, Any]:
     return compare(made, analytic_phases(model, options)).to_dict()
 
 
-def _write(out: dict[str, Any], made: Any, document: dict[str, Any]) -> None:
+def _write(out: dict[str, Any], made: Any, timeline: dict[str, Any]) -> None:
     try:
         if "save" in out:
             made.recording.save(Path(out["save"]))
@@ -317,7 +318,7 @@ def _write(out: dict[str, Any], made: Any, document: dict[str, Any]) -> None:
             from tonnage.render.timeline import timeline_svg
 
             marks = [{"name": mark.name, "position": mark.position} for mark in made.recording.events.marks]
-            svg = timeline_svg(made.recording.program, document["timeline"], marks, made.capacity_bytes)
+            svg = timeline_svg(made.recording.program, timeline, marks, made.capacity_bytes)
             Path(out["plot"]).write_text(svg, encoding="utf-8")
     except OSError as error:
         where = error.filename or ", ".join(out[name] for name in ("save", "snapshot", "plot") if name in out)

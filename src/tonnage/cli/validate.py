@@ -6,6 +6,7 @@ from typing import Any
 
 from tonnage.cli.common.parser import add_output
 from tonnage.cli.common.print import in_error, print_json, print_lines
+from tonnage.documents.document import builtins
 from tonnage.kernel.errors import InvalidInput
 from tonnage.language import say, say_as, worded
 from tonnage.question.given import Given
@@ -30,7 +31,7 @@ def run(arguments: Given) -> int:
     if arguments.json:
         print_json(document)
     else:
-        print_lines(_lines(document))
+        print_lines(_lines(builtins(document)))
     reason = nothing_compared(document)
     if reason:
         print(in_error(reason), file=sys.stderr)

@@ -1,9 +1,13 @@
 """The form of what `compare` answers."""
 
-from typing import Any, Literal
+from typing import Literal, NotRequired, TypedDict
 
 from msgspec import Struct
 
+from tonnage.documents.document import Document
+from tonnage.documents.question import Entry
+
+ComparedVerb = Literal["serve", "train"]
 ComparedVerdict = Literal["fits", "tight", "not served", "does not fit", "not known", "cannot be"]
 
 
@@ -22,9 +26,9 @@ class ComparedColumn(Struct, kw_only=True, forbid_unknown_fields=True):
     better: Literal["low", "high"] | None
 
 
-class ComparedCell(Struct, kw_only=True):
-    """One answer of `serve` or `train`. A key without a value is null: it is not known, or there is no answer, and
-    `reason` says why.
+class ComparedCell(TypedDict):
+    """One answer of `serve` or `train`, with a key for each column. A key without a value is null: it is not known, or
+    there is no answer, and `reason` says why.
 
     `accelerators`: where their number was left open, the fewest that hold the model, or what was tried last;
     `accelerators_paid`: those of the whole machines that are rented. `weights_stored`: what the weights of the question
@@ -46,29 +50,29 @@ class ComparedCell(Struct, kw_only=True):
     usd_per_hour: float | None
     tokens_per_second: float | None
     warnings: list[str]
-    price: str | None = None
-    accelerators_paid: int | None = None
-    weights: str | None = None
-    weights_stored: str | None = None
-    context: int | None = None
-    concurrency: int | None = None
-    requests_that_fit: int | None = None
-    kv_capacity_tokens: int | None = None
-    longest_context_tokens: int | None = None
-    ttft_seconds: float | None = None
-    tpot_seconds: float | None = None
-    tokens_per_second_per_user: float | None = None
-    usd_per_million_tokens: float | None = None
-    usd_per_million_output_tokens: float | None = None
-    precision: str | None = None
-    sequence_length: int | None = None
-    step_seconds: float | None = None
-    mfu: float | None = None
-    usd_per_step: float | None = None
-    usd_per_billion_tokens: float | None = None
-    run_seconds: float | None = None
-    run_accelerator_hours: float | None = None
-    run_usd: float | None = None
+    price: NotRequired[str | None]
+    accelerators_paid: NotRequired[int | None]
+    weights: NotRequired[str | None]
+    weights_stored: NotRequired[str | None]
+    context: NotRequired[int | None]
+    concurrency: NotRequired[int | None]
+    requests_that_fit: NotRequired[int | None]
+    kv_capacity_tokens: NotRequired[int | None]
+    longest_context_tokens: NotRequired[int | None]
+    ttft_seconds: NotRequired[float | None]
+    tpot_seconds: NotRequired[float | None]
+    tokens_per_second_per_user: NotRequired[float | None]
+    usd_per_million_tokens: NotRequired[float | None]
+    usd_per_million_output_tokens: NotRequired[float | None]
+    precision: NotRequired[str | None]
+    sequence_length: NotRequired[int | None]
+    step_seconds: NotRequired[float | None]
+    mfu: NotRequired[float | None]
+    usd_per_step: NotRequired[float | None]
+    usd_per_billion_tokens: NotRequired[float | None]
+    run_seconds: NotRequired[float | None]
+    run_accelerator_hours: NotRequired[float | None]
+    run_usd: NotRequired[float | None]
 
 
 class ComparedWorkload(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -81,7 +85,7 @@ class ComparedWorkload(Struct, kw_only=True, forbid_unknown_fields=True):
     best: dict[str, list[int]]
 
 
-class CompareDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+class CompareDocument(Document, kw_only=True, forbid_unknown_fields=True):
     """One matrix. `counts`: cells of each verdict; `best`: of each column the numbers of the cells that are best in it,
     of those that fit;
     `key`: the column that says which cell is the best; `workloads`: the best of each, where the axes hold several: a
@@ -89,9 +93,8 @@ class CompareDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     it comes from; `warnings`: what every answer noted, what some noted stands with them.
     """
 
-    schema: Literal["tonnage/1"]
-    verb: Literal["serve", "train"]
-    question: dict[str, Any]
+    verb: ComparedVerb
+    question: dict[str, Entry]
     axes: list[ComparedAxis]
     columns: list[ComparedColumn]
     counts: dict[ComparedVerdict, int]
@@ -99,5 +102,5 @@ class CompareDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     key: str
     best: dict[str, list[int]]
     workloads: list[ComparedWorkload]
-    settings: dict[str, Any]
+    settings: dict[str, Entry]
     warnings: list[str]

@@ -4,9 +4,16 @@ let it be more.
 
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
-from tonnage.documents.term import TermDocument
+from tonnage.documents.advice import ChangeDocument
+from tonnage.documents.document import Document
+from tonnage.documents.question import Entry
+from tonnage.kernel.term import TermDocument
+
+# What keeps a value from being larger. model: what the model was made for, or has; engine: what it runs at once; rule:
+# sizes that do not go together; options: another option that was given; nothing: no limit was found.
+By = Literal["memory", "service level", "model", "engine", "rule", "options", "nothing"]
 
 
 class TriedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -24,31 +31,25 @@ class TriedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class LimitDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What binds. model: what the model was made for, or has; engine: what it runs at once; rule: sizes that do not
-    go together; options: another option that was given; nothing: no limit was found.
-    """
+    """What binds, and the sentence about it."""
 
-    by: Literal["memory", "service level", "model", "engine", "rule", "options", "nothing"]
+    by: By
     text: str
 
 
-class RaiseDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A change with which the search was run again: its largest `value` then, and what binds then. `change` are
-    options beside those that were given, `text` the same as flags, `options` with the value too; `changes` as in
-    Advice.
+class RaiseDocument(ChangeDocument, kw_only=True, forbid_unknown_fields=True):
+    """A change with which the search was run again: its largest `value` then, and what binds then. `options`: the
+    change with the value too.
     """
 
-    change: dict[str, Any]
-    text: str
-    changes: Literal["nothing", "machine", "workload", "numerics", "method"]
     value: int
     options: dict[str, Any]
     needed_bytes: int
-    limit: str
-    model: str | None = None
+    limit: By
+    model: str | UnsetType = UNSET
 
 
-class MaxDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+class MaxDocument(Document, kw_only=True, forbid_unknown_fields=True):
     """What `max` answers.
 
     `value`: the largest that fits with the high end of the error band, null where not even the least does. `at`: the
@@ -60,8 +61,7 @@ class MaxDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     tpot_seconds and tokens_per_second of serving. In `question` the value that was looked for comes from "search".
     """
 
-    schema: Literal["tonnage/1"]
-    question: dict[str, Any]
+    question: dict[str, Entry]
     what: str
     verb: Literal["serve", "train"]
     value: int | None

@@ -4,6 +4,10 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from tonnage.documents.answer import AnswerDocument
+from tonnage.documents.document import Document
+from tonnage.documents.question import Entry
+
 
 class RemovedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     """Plans that a constraint took away, of those that the ones before it had left."""
@@ -36,7 +40,7 @@ class TrainingPlanDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     launch: list[str]
     launch_lacks: list[str]
     beats: str
-    price: str | None = None
+    price: str | None
 
 
 class FrontDocument(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -49,7 +53,7 @@ class FrontDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     usd_per_million_tokens: float | None
 
 
-class PlansDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+class PlansDocument(Document, kw_only=True, forbid_unknown_fields=True):
     """What `plan --train` answers.
 
     `considered`: plans of the whole space, valid or not, each in one of these and in one alone: `removed`, by the first
@@ -62,8 +66,7 @@ class PlansDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     of the first plan, as `train` has it.
     """
 
-    schema: Literal["tonnage/1"]
-    question: dict[str, Any]
+    question: dict[str, Entry]
     goal: Literal["fastest", "cheapest", "fewest"]
     machines: int
     passed: int
@@ -77,5 +80,5 @@ class PlansDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     status: int
     binds: str
     nearest: TrainingPlanDocument | None
-    best: dict[str, Any] | None
+    best: AnswerDocument | None
     warnings: list[str]

@@ -1,8 +1,14 @@
 """The form of what a search for a serving plan answers."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
+
+from tonnage.documents.answer import AnswerDocument
+from tonnage.documents.document import Document
+from tonnage.documents.question import Entry
+
+ServingGoal = Literal["cost", "accelerators", "tpot", "ttft", "end-to-end", "goodput", "token-cost"]
 
 
 class ServingPlanDocument(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -64,7 +70,7 @@ class NearestDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     plan: ServingPlanDocument | None
 
 
-class ServingPlansDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+class ServingPlansDocument(Document, kw_only=True, forbid_unknown_fields=True):
     """What `plan --serve` answers: the best plans first. `means`: the objective in words; `considered`: plans, of so
     many replica configurations, of which `removed` break a limit or could not be among the best (`skipped`: these
     alone, ruled out by bounds), and `kept` hold all: together they are all. `own_precision`: the best plan that keeps
@@ -73,9 +79,8 @@ class ServingPlansDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     asks it; `unpriced`: accelerators without a price, which a search for the cheapest leaves out.
     """
 
-    schema: Literal["tonnage/1"]
-    question: dict[str, Any]
-    goal: Literal["cost", "accelerators", "tpot", "ttft", "end-to-end", "goodput", "token-cost"]
+    question: dict[str, Entry]
+    goal: ServingGoal
     means: str
     holds: bool
     considered: int
@@ -86,7 +91,7 @@ class ServingPlansDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     plans: list[ServingPlanDocument]
     own_precision: ServingPlanDocument | None
     pareto: list[ServingPlanDocument] | None
-    best: dict[str, Any] | None
+    best: AnswerDocument | None
     command: str | None
     nearest: list[NearestDocument]
     unpriced: list[str]

@@ -1,8 +1,11 @@
 """Forms of what `tonnage plan --inventory --json` prints: what is placed where on a pool, and what is proven of it."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
+
+from tonnage.documents.document import Document
+from tonnage.documents.question import Entry
 
 
 class PoolShown(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -121,15 +124,14 @@ class MoveRow(Struct, kw_only=True, forbid_unknown_fields=True):
     seconds: float | None
 
 
-class PoolDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+class PoolDocument(Document, kw_only=True, forbid_unknown_fields=True):
     """What `plan --inventory` answers. `figures`: of the whole in base units; `usd_per_hour`: null where a price is not
     known.
 
     `binding`: what keeps it from being better, or from being placed at all; `nearest_miss`: how much was missing.
     """
 
-    schema: Literal["tonnage/1"]
-    question: dict[str, Any]
+    question: dict[str, Entry]
     pool: PoolShown
     verdict: PoolVerdict
     placed_as: Literal["pipeline", "replicas", "jobs"]

@@ -4,7 +4,11 @@ from typing import Literal
 
 from msgspec import Struct
 
+from tonnage.documents.document import Document
 from tonnage.documents.serving import HostedOffer
+from tonnage.kernel.term import TermDocument
+
+PriceKind = Literal["on-demand", "spot", "reserved"]
 
 
 class PriceRow(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -21,7 +25,7 @@ class PriceRow(Struct, kw_only=True, forbid_unknown_fields=True):
     sizes: list[int]
     sizes_source: str
     region: str
-    kind: Literal["on-demand", "spot", "reserved"]
+    kind: PriceKind
     term_months: int | None
     currency: str
     price_per_hour: float
@@ -50,12 +54,11 @@ class PurchaseRow(Struct, kw_only=True, forbid_unknown_fields=True):
     note: str
 
 
-class PricesDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+class PricesDocument(Document, kw_only=True, forbid_unknown_fields=True):
     """What `prices` answers. `as_of`: the day that ages are counted to; `rates`: units of a currency for one US
     dollar, as given.
     """
 
-    schema: Literal["tonnage/1"]
     as_of: str
     stale_after_days: int
     rates: dict[str, float]
@@ -89,10 +92,9 @@ class RefreshedCloud(Struct, kw_only=True, forbid_unknown_fields=True):
     left_out: dict[str, int]
 
 
-class RefreshDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+class RefreshDocument(Document, kw_only=True, forbid_unknown_fields=True):
     """What `prices refresh` did. `looked_up`: whether prices are looked up in this file."""
 
-    schema: Literal["tonnage/1"]
     file: str
     looked_up: bool
     clouds: list[RefreshedCloud]
@@ -107,15 +109,14 @@ class HostedRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     requests_per_day: int | None
 
 
-class ApiPricesDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+class ApiPricesDocument(Document, kw_only=True, forbid_unknown_fields=True):
     """What `prices --api` answers: prices by the token, with `request` also what such requests cost. `model`: null
     of all models.
     """
 
-    schema: Literal["tonnage/1"]
     as_of: str
     stale_after_days: int
     model: str | None
     request: HostedRequest | None
-    prices: list[HostedOffer]
+    prices: list[HostedOffer[TermDocument]]
     warnings: list[str]

@@ -1,58 +1,61 @@
 """The form of what an answer says of serving: cache, times, rates, limits and prices."""
 
-from typing import Any, Literal
+from typing import Generic, Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
-from tonnage.documents.term import TermDocument
+from tonnage.documents.document import Document
+from tonnage.documents.question import Entry
+from tonnage.documents.term import Figure
 
 Bound = Literal["ttft", "tpot"]
+Percentile = Literal["mean", "p50", "p90", "p99"]
 
 
-class WaysDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+class WaysDocument(Struct, Generic[Figure], kw_only=True, forbid_unknown_fields=True):
     """A time [seconds] of all simulated requests: its mean and percentiles."""
 
-    mean: TermDocument
-    p50: TermDocument
-    p90: TermDocument
-    p99: TermDocument
+    mean: Figure
+    p50: Figure
+    p90: Figure
+    p99: Figure
 
 
-class SimulatedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+class SimulatedDocument(Struct, Generic[Figure], kw_only=True, forbid_unknown_fields=True):
     """What a simulation request by request saw; rates are of all replicas. `tpot` and `itl` are left out where
     answers have one token; `goodput` [requests/s] and its share of all requests are of those within the limits that
     were given.
     """
 
-    ttft: WaysDocument
-    end_to_end: WaysDocument
-    queueing: WaysDocument
-    tokens_per_second: TermDocument
-    requests_per_second: TermDocument
-    preemptions: TermDocument
-    tpot: WaysDocument | None = None
-    itl: WaysDocument | None = None
-    goodput_share: TermDocument | None = None
-    goodput: TermDocument | None = None
+    ttft: WaysDocument[Figure]
+    end_to_end: WaysDocument[Figure]
+    queueing: WaysDocument[Figure]
+    tpot: WaysDocument[Figure] | UnsetType = UNSET
+    itl: WaysDocument[Figure] | UnsetType = UNSET
+    tokens_per_second: Figure
+    requests_per_second: Figure
+    preemptions: Figure
+    goodput_share: Figure | UnsetType = UNSET
+    goodput: Figure | UnsetType = UNSET
 
 
-class SplitDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+class SplitDocument(Struct, Generic[Figure], kw_only=True, forbid_unknown_fields=True):
     """The same load where some replicas compute prompts alone and the others answer; null where the queue grows
     without end. `transfer_seconds`: of a prompt's cache between them, which is in the time to the first token.
     """
 
     prefill_replicas: int
     decode_replicas: int
-    ttft_seconds: TermDocument | None
-    tpot_seconds: TermDocument | None
-    end_to_end_seconds: TermDocument | None
-    transfer_seconds: TermDocument | None
-    tokens_per_second: TermDocument | None
-    requests_per_second: TermDocument | None
-    largest_rate: TermDocument | None
+    ttft_seconds: Figure | None
+    tpot_seconds: Figure | None
+    end_to_end_seconds: Figure | None
+    transfer_seconds: Figure | None
+    tokens_per_second: Figure | None
+    requests_per_second: Figure | None
+    largest_rate: Figure | None
 
 
-class HostedOffer(Struct, kw_only=True, forbid_unknown_fields=True):
+class HostedOffer(Struct, Generic[Figure], kw_only=True, forbid_unknown_fields=True):
     """A provider that hosts the model: USD a million tokens of prompts, of those that it has already (null: as any
     others), and of answers; what a request of this length costs. With own machines beside it, the load from which
     they are cheaper, and whether they can answer so much.
@@ -62,22 +65,22 @@ class HostedOffer(Struct, kw_only=True, forbid_unknown_fields=True):
     model: str
     called: str
     input_usd: float
-    cached_input_usd: float | None
     output_usd: float
+    cached_input_usd: float | None
     source: str
     as_of: str
     age_days: int
     stale: bool
     note: str
-    request: TermDocument | None = None
-    cost_per_million_tokens: TermDocument | None = None
-    usd_per_day: TermDocument | None = None
-    break_even_requests_per_day: TermDocument | None = None
-    break_even_tokens_per_day: TermDocument | None = None
-    within_reach: bool | None = None
+    request: Figure | UnsetType = UNSET
+    cost_per_million_tokens: Figure | UnsetType = UNSET
+    usd_per_day: Figure | UnsetType = UNSET
+    break_even_requests_per_day: Figure | UnsetType = UNSET
+    break_even_tokens_per_day: Figure | UnsetType = UNSET
+    within_reach: bool | UnsetType = UNSET
 
 
-class HostedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+class HostedDocument(Struct, Generic[Figure], kw_only=True, forbid_unknown_fields=True):
     """Own machines under this load beside those who host the model, the cheapest first. `cheaper`: which has the
     lower price of a million tokens. `cost_per_million_tokens`: that of own machines, under this load, or under the
     largest within `ttft` and `tpot` where this one is past them; null where no load is within.
@@ -85,9 +88,9 @@ class HostedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     """
 
     cheaper: Literal["own machines", "hosted"]
-    cost_per_million_tokens: TermDocument | None
-    most_requests_per_day: TermDocument
-    offers: list[HostedOffer]
+    cost_per_million_tokens: Figure | None
+    most_requests_per_day: Figure
+    offers: list[HostedOffer[Figure]]
 
 
 class ServiceLevelDocument(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -96,15 +99,15 @@ class ServiceLevelDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     """
 
     met: bool
-    percentile: Literal["mean", "p50", "p90", "p99"]
+    percentile: Percentile
+    ttft_limit_seconds: float | UnsetType = UNSET
+    tpot_limit_seconds: float | UnsetType = UNSET
+    ttft_seconds: float | UnsetType = UNSET
     tpot_seconds: float
-    ttft_seconds: float | None = None
-    ttft_limit_seconds: float | None = None
-    tpot_limit_seconds: float | None = None
-    bound_by: Bound | None = None
+    bound_by: Bound | UnsetType = UNSET
 
 
-class ServingDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+class ServingDocument(Struct, Generic[Figure], frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a served model does, all replicas together. Bytes, seconds, tokens a second, USD and joules of a million
     tokens.
 
@@ -121,48 +124,48 @@ class ServingDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     requests a second that come by themselves.
     """
 
-    kv_bytes_per_token: TermDocument | None = None
-    kv_bytes_per_request: TermDocument | None = None
-    concurrency: TermDocument | None = None
-    safe_concurrency: TermDocument | None = None
-    kv_capacity_tokens: TermDocument | None = None
-    host_memory: TermDocument | None = None
-    longest_context: TermDocument | None = None
-    load_seconds: TermDocument | None = None
-    launch: str | None = None
-    ttft_seconds: TermDocument | None = None
-    tpot_seconds: TermDocument | None = None
-    ttft_band: tuple[float, float] | None = None
-    tpot_band: tuple[float, float] | None = None
-    itl_seconds: TermDocument | None = None
-    end_to_end_seconds: TermDocument | None = None
-    tokens_per_second: TermDocument | None = None
-    total_tokens_per_second: TermDocument | None = None
-    tokens_per_second_per_user: TermDocument | None = None
-    tokens_per_second_per_gpu: TermDocument | None = None
-    requests_per_second: TermDocument | None = None
-    largest_rate: TermDocument | None = None
-    running: TermDocument | None = None
-    ttft_seconds_alone: TermDocument | None = None
-    tpot_seconds_alone: TermDocument | None = None
-    tokens_per_second_alone: TermDocument | None = None
-    weights_read_seconds: TermDocument | None = None
-    service_level: ServiceLevelDocument | None = None
-    users_at_service_level: TermDocument | None = None
-    rate_at_service_level: TermDocument | None = None
-    replicas_needed: TermDocument | None = None
-    accelerators_needed: TermDocument | None = None
-    split: SplitDocument | None = None
-    simulated: SimulatedDocument | None = None
-    cost_per_million_tokens: TermDocument | None = None
-    cost_per_million_input_tokens: TermDocument | None = None
-    cost_per_million_output_tokens: TermDocument | None = None
-    cost_per_million_output_tokens_all: TermDocument | None = None
-    cost_per_million_tokens_alone: TermDocument | None = None
-    own_cost_per_million_tokens: TermDocument | None = None
-    hosted: HostedDocument | None = None
-    energy_per_million_tokens: TermDocument | None = None
-    energy_per_million_tokens_alone: TermDocument | None = None
+    kv_bytes_per_token: Figure | UnsetType = UNSET
+    kv_bytes_per_request: Figure | UnsetType = UNSET
+    host_memory: Figure | UnsetType = UNSET
+    concurrency: Figure | UnsetType = UNSET
+    safe_concurrency: Figure | UnsetType = UNSET
+    kv_capacity_tokens: Figure | UnsetType = UNSET
+    load_seconds: Figure | UnsetType = UNSET
+    longest_context: Figure | UnsetType = UNSET
+    launch: str | UnsetType = UNSET
+    ttft_seconds: Figure | UnsetType | None = UNSET
+    tpot_seconds: Figure | UnsetType | None = UNSET
+    itl_seconds: Figure | UnsetType | None = UNSET
+    tokens_per_second_per_user: Figure | UnsetType | None = UNSET
+    tpot_seconds_alone: Figure | UnsetType | None = UNSET
+    tokens_per_second_alone: Figure | UnsetType | None = UNSET
+    weights_read_seconds: Figure | UnsetType = UNSET
+    ttft_seconds_alone: Figure | UnsetType = UNSET
+    end_to_end_seconds: Figure | UnsetType | None = UNSET
+    tokens_per_second: Figure | UnsetType = UNSET
+    total_tokens_per_second: Figure | UnsetType = UNSET
+    tokens_per_second_per_gpu: Figure | UnsetType = UNSET
+    requests_per_second: Figure | UnsetType = UNSET
+    largest_rate: Figure | UnsetType = UNSET
+    running: Figure | UnsetType = UNSET
+    ttft_band: tuple[float, float] | UnsetType = UNSET
+    tpot_band: tuple[float, float] | UnsetType = UNSET
+    service_level: ServiceLevelDocument | UnsetType = UNSET
+    users_at_service_level: Figure | UnsetType = UNSET
+    rate_at_service_level: Figure | UnsetType = UNSET
+    replicas_needed: Figure | UnsetType = UNSET
+    accelerators_needed: Figure | UnsetType = UNSET
+    split: SplitDocument[Figure] | UnsetType = UNSET
+    simulated: SimulatedDocument[Figure] | UnsetType = UNSET
+    cost_per_million_tokens: Figure | UnsetType | None = UNSET
+    cost_per_million_input_tokens: Figure | UnsetType | None = UNSET
+    cost_per_million_output_tokens: Figure | UnsetType | None = UNSET
+    cost_per_million_output_tokens_all: Figure | UnsetType | None = UNSET
+    cost_per_million_tokens_alone: Figure | UnsetType | None = UNSET
+    own_cost_per_million_tokens: Figure | UnsetType = UNSET
+    energy_per_million_tokens: Figure | UnsetType | None = UNSET
+    energy_per_million_tokens_alone: Figure | UnsetType | None = UNSET
+    hosted: HostedDocument[Figure] | UnsetType = UNSET
 
 
 class FrontierPoint(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -181,11 +184,10 @@ class FrontierPoint(Struct, kw_only=True, forbid_unknown_fields=True):
     cost_per_million_output_tokens_all: float | None
 
 
-class FrontierDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+class FrontierDocument(Document, kw_only=True, forbid_unknown_fields=True):
     """What `serve --frontier` answers: every configuration, the fastest for a user first."""
 
-    schema: Literal["tonnage/1"]
-    question: dict[str, Any]
+    question: dict[str, Entry]
     configurations: int
     points: list[FrontierPoint]
     warnings: list[str]
@@ -214,11 +216,10 @@ class RunsDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     ttft_seconds: float | None
 
 
-class MachineDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+class MachineDocument(Document, kw_only=True, forbid_unknown_fields=True):
     """What `serve --for-my-machine` answers."""
 
-    schema: Literal["tonnage/1"]
-    question: dict[str, Any]
+    question: dict[str, Entry]
     usable_bytes: int
     models_tried: int
     runs: list[RunsDocument]

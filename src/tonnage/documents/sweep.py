@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from tonnage.documents.document import Document
+
 
 class LeftOutRow(Struct, kw_only=True, forbid_unknown_fields=True):
     """Plans that a constraint took away, of those that the ones before it had left."""
@@ -21,7 +23,7 @@ class FailedRow(Struct, kw_only=True, forbid_unknown_fields=True):
     why: str
 
 
-class SweepDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+class SweepDocument(Document, kw_only=True, forbid_unknown_fields=True):
     """What `sweep` answers. `sweep`: the digest of its file's choices. Counts are of the whole dataset: `valid` plans
     are those whose sizes belong together and of which enough is known; `fitting` those that fit with the high end of
     the error band; `rows` are kept, in `bytes` of Parquet. `chunks_before` lay there already. `seconds`,
@@ -29,7 +31,6 @@ class SweepDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     and global batch size where it is swept) by tokens a second, of the first 20; best.parquet has all `best_rows`.
     """
 
-    schema: Literal["tonnage/1"]
     kind: Literal["train", "serve"]
     directory: str
     sweep: str

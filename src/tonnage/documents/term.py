@@ -1,21 +1,37 @@
-"""The form of one figure in every document."""
+"""Figures of documents: a document's struct holds Terms while an answer is made, and their form when it is shown."""
 
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from tonnage.kernel.term import Term, TermDocument
 
-class TermDocument(Struct, kw_only=True, forbid_unknown_fields=True):
-    """One number with everything that made it, in its base unit."""
+Figure = TypeVar("Figure", Term, TermDocument)
 
-    name: str
-    value: float
-    unit: str
-    combine: Literal["leaf", "sum", "max", "product", "ratio", "method"]
-    basis: Literal["rule", "analytic", "traced", "measured"]
-    formula: str | None
-    text: str
-    source: str
-    inputs: dict[str, float]
-    children: list["TermDocument"]
-    method: dict[str, Any] | None = None
+
+def with_figures(value: Any, figure: Callable[[Term], TermDocument]) -> Any:
+    """The same struct, list or mapping with the form of each Term instead of the Term; sequences become lists."""
+    if isinstance(value, Term):
+        return figure(value)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Struct):
+        return type(value)(**{name: with_figures(getattr(value, name), figure) for name in value.__struct_fields__})
+    if isinstance(value, Mapping):
+        return {name: with_figures(each, figure) for name, each in value.items()}
+    if isinstance(value, Sequence):
+        return [with_figures(each, figure) for each in value]
+    return value
+
+
+def terms_of(value: Any) -> Iterator[Term]:
+    """Every Term of a struct, those of structs and lists inside it too."""
+    if isinstance(value, Term):
+        yield value
+    elif isinstance(value, Struct):
+        for name in value.__struct_fields__:
+            yield from terms_of(getattr(value, name))
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for each in value:
+            yield from terms_of(each)

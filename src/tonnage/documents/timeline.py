@@ -1,8 +1,8 @@
 """The form of a step drawn as boxes: what each stage of a pipeline does, and when."""
 
-from typing import Literal
-
 from msgspec import Struct
+
+from tonnage.documents.document import Document
 
 
 class TimelineBox(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -18,7 +18,7 @@ class TimelineBox(Struct, kw_only=True, forbid_unknown_fields=True):
     chunk: int
 
 
-class TimelineDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+class TimelineDocument(Document, kw_only=True, forbid_unknown_fields=True):
     """One step of `train`, played out in the order of its schedule.
 
     `step_seconds`: the estimate, by a closed form or by the same order; `played_seconds`: when the last box ends.
@@ -27,7 +27,6 @@ class TimelineDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     larger part.
     """
 
-    schema: Literal["tonnage/1"]
     schedule: str
     stages: int
     chunks: int

@@ -1,15 +1,15 @@
 """The question as it was understood: every input, its value, and where the value came from."""
 
-from typing import Any, Literal
+from typing import Any
 
-Origin = Literal["given", "default", "model", "cluster", "runtime", "catalogue", "measurements"]
+from tonnage.documents.question import Entry, Origin
 
 
 class Question:
     """Collects the inputs of one answer. A value that was not given says why it is what it is."""
 
     def __init__(self) -> None:
-        self._entries: dict[str, dict[str, Any]] = {}
+        self._entries: dict[str, Entry] = {}
         self.warnings: list[str] = []
 
     def take(self, name: str, given: Any, default: Any = None, origin: Origin = "default", why: str = "") -> Any:
@@ -19,14 +19,13 @@ class Question:
         return self.put(name, default, origin, why)
 
     def put(self, name: str, value: Any, origin: Origin, why: str = "") -> Any:
-        entry: dict[str, Any] = {"value": value, "from": origin}
-        if why:
-            entry["why"] = why
-        self._entries[name] = entry
+        self._entries[name] = Entry(value, origin, why)
         return value
 
     def warn(self, sentence: str) -> None:
         self.warnings.append(sentence)
 
-    def to_dict(self) -> dict[str, dict[str, Any]]:
+    @property
+    def entries(self) -> dict[str, Entry]:
+        """Every input by its name."""
         return dict(self._entries)

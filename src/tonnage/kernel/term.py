@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType, to_builtins
 
 from tonnage.kernel import frames
 from tonnage.kernel.formula import BASES, SCALARS, Basis, Formula, Number, maximum, text_of
@@ -19,6 +19,22 @@ Combine = Literal["leaf", "sum", "max", "product", "ratio", "method"]
 CHECK_TERMS = "TONNAGE_CHECK_TERMS"  # environment variable: every Term is checked where it is made
 _NOTHING: Mapping[str, Number] = {}
 _BETWEEN = {"sum": " + ", "product": " * ", "ratio": " / "}
+
+
+class TermDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+    """One number with everything that made it, in its base unit."""
+
+    name: str
+    value: float
+    unit: str
+    combine: Combine | UnsetType  # this and what follows is left out of a summary
+    basis: Basis | UnsetType
+    formula: str | UnsetType | None
+    text: str | UnsetType
+    source: str | UnsetType
+    inputs: dict[str, float] | UnsetType
+    children: list["TermDocument"] | UnsetType
+    method: dict[str, Any] | UnsetType = UNSET
 
 
 class Term(Struct, frozen=True):
@@ -147,26 +163,46 @@ class Term(Struct, frozen=True):
         for child in self.children:
             yield from child.walk(depth + 1)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The TERM of the document: the only serialisation. A document has some thousand nodes: about a quarter of
-        an answer's time goes here.
+    @property
+    def document(self) -> TermDocument:
+        """The TERM of a document: the only serialisation. A document has some thousand nodes: about a quarter of an
+        answer's time goes here.
         """
         inputs, children = self.inputs, self.children
-        document: dict[str, Any] = {
-            "name": self.name,
-            "value": _plain(self.value),
-            "unit": self.unit,
-            "combine": self.combine,
-            "basis": self.basis,
-            "formula": self.formula.name if self.formula else None,
-            "text": self.text,
-            "source": self.source,
-            "inputs": {symbol: _plain(value) for symbol, value in inputs.items()} if inputs else {},
-            "children": [child.to_dict() for child in children] if children else [],
-        }
-        if self.method:
-            document["method"] = dict(self.method)
-        return document
+        return TermDocument(
+            name=self.name,
+            value=_plain(self.value),
+            unit=self.unit,
+            combine=self.combine,
+            basis=self.basis,
+            formula=self.formula.name if self.formula else None,
+            text=self.text,
+            source=self.source,
+            inputs={symbol: _plain(value) for symbol, value in inputs.items()} if inputs else {},
+            children=[child.document for child in children] if children else [],
+            method=dict(self.method) if self.method else UNSET,
+        )
+
+    @property
+    def summary(self) -> TermDocument:
+        """The same without what made it."""
+        return TermDocument(
+            name=self.name,
+            value=_plain(self.value),
+            unit=self.unit,
+            combine=UNSET,
+            basis=UNSET,
+            formula=UNSET,
+            text=UNSET,
+            source=UNSET,
+            inputs=UNSET,
+            children=UNSET,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The TERM of a document as a dictionary."""
+        found: dict[str, Any] = to_builtins(self.document)
+        return found
 
     def to_rows(self) -> list[dict[str, Any]]:
         """The figures as flat rows, parents first: path, name, value, unit, basis, formula, text, source."""

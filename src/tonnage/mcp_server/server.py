@@ -5,14 +5,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import anyio
-import msgspec
 from mcp import types
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
 from tonnage.ask import ask, line
-from tonnage.documents.schema import SCHEMA
-from tonnage.kernel.encoding import encode
+from tonnage.documents.document import SCHEMA, ErrorDocument, builtins, encode
 from tonnage.kernel.errors import InvalidInput, TonnageError, shown
 from tonnage.kernel.reach import Reach
 from tonnage.kernel.version import __version__
@@ -33,7 +31,7 @@ INSTRUCTIONS = (
 )
 OUTPUT_SCHEMA = {
     "type": "object",
-    "description": "the document of `tonnage VERB --json` (schema tonnage/1), or a part of it",
+    "description": f"the document of `tonnage VERB --json` (schema {SCHEMA}), or a part of it",
     "properties": {"schema": {"type": "string", "const": SCHEMA}},
     "required": ["schema"],
 }
@@ -109,14 +107,14 @@ def _answer(name: str, arguments: Mapping[str, Any], settings: Settings) -> type
         raise InvalidInput(f"detail is {SUMMARY} or {FULL}. Got {shown(detail)}.")
     detail = detail if tool.short else FULL
     asked = ask(tool.verb, question, settings.within)
-    whole = msgspec.json.decode(encode(asked.document))
+    whole = builtins(asked.document)
     document = whole if detail == FULL else shorter(whole)
     said = [headline(whole), f"command: {line(asked.words)}", *([] if detail == FULL else [SAYS])]
     return _result("\n".join(said), document, settings.text)
 
 
 def _refused(kind: str, message: str) -> types.CallToolResult:
-    document = {"schema": SCHEMA, "error": {"kind": kind, "message": message}}
+    document = builtins(ErrorDocument(error={"kind": kind, "message": message}))
     return _result(f"error: {message}", document, in_text=False, is_error=True)
 
 

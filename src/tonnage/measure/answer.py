@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tonnage.documents.document import builtins
+from tonnage.documents.trace import MeasureDocument
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
@@ -14,7 +16,6 @@ from tonnage.measure.environment import environment, key, slug
 from tonnage.measure.rows import Row, training_row
 from tonnage.measure.run import Measurement, Timing, measure
 
-SCHEMA = "tonnage/1"
 TOOL = "tonnage measure"
 LONGEST = 4096  # tokens of a sequence, unless asked otherwise: as `tonnage train`
 ATTENTION = ("sdpa", "eager", *attention.BACKENDS)
@@ -43,9 +44,14 @@ class Measured:
         """3 where memory ran out, else 0."""
         return 0 if self.measurement.failure is None else 3
 
+    @property
+    def document(self) -> MeasureDocument:
+        """What every face shows; a row of a trial on the host is of kind `trial`."""
+        return MeasureDocument(row=self.row)
+
     def to_dict(self) -> dict[str, Any]:
-        """The document; a row of a trial on the host is of kind `trial`."""
-        return {"schema": SCHEMA, "row": self.row}
+        """The document as dictionaries and lists."""
+        return builtins(self.document)
 
 
 def measure_file(

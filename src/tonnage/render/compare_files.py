@@ -4,13 +4,12 @@ empty.
 
 import csv
 import io
-import json
 import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tonnage.documents.schema import SCHEMA
+from tonnage.documents.document import SCHEMA, encode
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message
 from tonnage.kernel.reach import is_folder
@@ -56,7 +55,7 @@ def arrow_table(made: Comparison) -> "pa.Table":
     about = {
         "tonnage.schema": SCHEMA,
         "tonnage.verb": made.verb,
-        "tonnage.question": json.dumps(made.question, default=str),
+        "tonnage.question": encode(dict(made.question)).decode(),
     }
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata=about))
 

@@ -11,7 +11,7 @@ from tonnage.render.plans import pool, serving, training
 def headline(document: Mapping[str, Any]) -> str:
     """What a document says first.
 
-    >>> headline({"schema": "tonnage/1", "kind": "symbol", "name": "k", "unit": "heads", "meaning": "key/value heads"})
+    >>> headline({"schema": "tonnage/2", "kind": "symbol", "name": "k", "unit": "heads", "meaning": "key/value heads"})
     'k (symbol) [heads]: key/value heads'
     """
     if "kind" in document:

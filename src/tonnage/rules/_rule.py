@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
+from tonnage.documents.validation import RuleDocument
 from tonnage.kernel.formula import Formula
 from tonnage.kernel.message import Message
 from tonnage.kernel.registry import Registry
@@ -173,7 +174,7 @@ class Rule(Struct, frozen=True, kw_only=True):
         same |= {label for label, number in first.values.items() if second.values.get(label) == number}
         return frozenset(same | ({"value"} if set(first.value.inputs) <= same else set()))
 
-    def to_dict(self, model: Model | None = None, given: Mapping[str, float] = NOTHING) -> dict[str, Any]:
+    def document(self, model: Model | None = None, given: Mapping[str, float] = NOTHING) -> RuleDocument:
         """The rule's document. `of_document` lists the numbers that are the document's own, not the model's nor
         given.
         """
@@ -182,28 +183,28 @@ class Rule(Struct, frozen=True, kw_only=True):
         worked = self.work(cast(Numbers, watched))
         formula = worked.value.formula
         assert formula is not None  # a rule's own figure is always a formula's
-        exact = worked.exact().to_dict()
-        return {
-            "name": self.name,
-            "title": self.title,
-            "formula": formula.name,
-            "text": formula.text,
-            "source": worked.value.source,
-            "value": worked.value.value,
-            "unit": worked.value.unit,
-            "values": dict(worked.values),
-            "printed": self.printed,
-            "erratum": self.erratum,
-            "note": " ".join(filter(None, (self.note, worked.note))),
-            "model": model.name if model else None,
-            "of_document": sorted(self.of_document(model, given)),
-            "exact": exact,
-            "inputs": dict(worked.value.inputs),
-            "example": self.example.name_of_model,
-            "follows": _followed(watched.asked, numbers),
-            "stages": worked.stages(),
-            "variants": worked.variants(),
-        }
+        exact = worked.exact().document
+        return RuleDocument(
+            name=self.name,
+            title=self.title,
+            formula=formula.name,
+            text=formula.text,
+            source=worked.value.source,
+            value=worked.value.value,
+            unit=worked.value.unit,
+            values=dict(worked.values),
+            printed=self.printed,
+            erratum=self.erratum,
+            note=" ".join(filter(None, (self.note, worked.note))),
+            model=model.name if model else None,
+            of_document=sorted(self.of_document(model, given)),
+            exact=exact,
+            inputs=dict(worked.value.inputs),
+            example=self.example.name_of_model,
+            follows=_followed(watched.asked, numbers),
+            stages=worked.stages(),
+            variants=worked.variants(),
+        )
 
 
 def _followed(asked: set[str], numbers: Numbers) -> dict[str, float]:

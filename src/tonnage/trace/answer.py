@@ -2,9 +2,12 @@
 
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
+from msgspec.structs import asdict
 
-from tonnage.kernel.encoding import builtins
+from tonnage.documents.document import builtins
+from tonnage.documents.question import Entry
+from tonnage.documents.trace import StageDocument, TraceDocument, TraceVerdict
 from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.trace.allocator import Settings
@@ -14,7 +17,6 @@ from tonnage.trace.recording import Recording
 from tonnage.trace.replay import Replay, least_capacity, replay
 from tonnage.trace.timeline import Share, Timeline, by_category, by_module, timeline
 
-SCHEMA = "tonnage/1"
 SOURCE = "PyTorch, c10/cuda/CUDACachingAllocator.cpp"
 METHOD = "replay of recorded allocations through a model of PyTorch's caching allocator"
 _NAMES: dict[Category, str] = {
@@ -41,7 +43,7 @@ class TraceAnswer(Struct, frozen=True, kw_only=True):
     memory: Term
     modules: tuple[Share, ...]
     line: Timeline
-    question: dict[str, Any]
+    question: dict[str, Entry]
 
     @property
     def fits(self) -> bool | None:
@@ -52,32 +54,36 @@ class TraceAnswer(Struct, frozen=True, kw_only=True):
         """0 it runs, or no capacity was named; 3 it runs out of memory."""
         return 3 if self.fits is False else 0
 
-    def to_dict(self) -> dict[str, Any]:
-        """The document."""
+    @property
+    def document(self) -> TraceDocument:
+        """What every face shows."""
         run, recording = self.replayed, self.recording
-        return {
-            "schema": SCHEMA,
-            "question": self.question,
-            "verdict": {
-                "fits": self.fits,
-                "needed_bytes": self.least_capacity_bytes + self.outside_bytes,
-                "usable_bytes": self.capacity_bytes,
-                "band": None,
-                "peak_allocated_bytes": run.peak_allocated_bytes,
-                "peak_reserved_bytes": run.peak_reserved_bytes,
-                "retries": run.retries,
-                "failure": None if run.failure is None else builtins(run.failure),
-            },
-            "stages": [builtins(stage) for stage in run.stages],
-            "memory": self.memory.to_dict(),
-            "modules": [builtins(share) for share in self.modules],
-            "timeline": builtins(self.line),
-            "overlays": [builtins(each) for each in recording.overlays],
-            "answers": [builtins(each) for each in recording.answers],
-            "attention": dict(recording.attention),
-            "unmodelled": dict(recording.unmodelled),
-            "warnings": list(recording.notes),
-        }
+        return TraceDocument(
+            question=self.question,
+            verdict=TraceVerdict(
+                fits=self.fits,
+                needed_bytes=self.least_capacity_bytes + self.outside_bytes,
+                usable_bytes=self.capacity_bytes,
+                band=None,
+                peak_allocated_bytes=run.peak_allocated_bytes,
+                peak_reserved_bytes=run.peak_reserved_bytes,
+                retries=run.retries,
+                failure=None if run.failure is None else to_builtins(run.failure),
+            ),
+            stages=[StageDocument(**asdict(stage)) for stage in run.stages],
+            memory=self.memory.document,
+            modules=[to_builtins(share) for share in self.modules],
+            timeline=to_builtins(self.line),
+            overlays=[to_builtins(each) for each in recording.overlays],
+            answers=[to_builtins(each) for each in recording.answers],
+            attention=dict(recording.attention),
+            unmodelled=dict(recording.unmodelled),
+            warnings=list(recording.notes),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document as dictionaries and lists."""
+        return builtins(self.document)
 
 
 def answer(
@@ -105,17 +111,15 @@ def answer(
     at = run.peak_position if run.failure is None else run.failure.position
     alive = events.live_at(at)
     question = {
-        "program": {"value": recording.program, "from": "given"},
-        "profile": {
-            "value": chosen.name,
-            "from": "given",
-            **({"why": Message("inferred: {inferred}", inferred=chosen.inferred)} if chosen.inferred else {}),
-        },
-        "front_end": {"value": recording.front_end, "from": "default"},
-        "torch": {"value": recording.torch, "from": "runtime", "why": "what recorded it"},
-        "events": {"value": len(events), "from": "runtime"},
-        "operations": {"value": recording.operations, "from": "runtime"},
-        "allocator": {"value": builtins(settings), "from": "given" if settings != Settings() else "default"},
+        "program": Entry(recording.program, "given"),
+        "profile": Entry(
+            chosen.name, "given", Message("inferred: {inferred}", inferred=chosen.inferred) if chosen.inferred else ""
+        ),
+        "front_end": Entry(recording.front_end, "default"),
+        "torch": Entry(recording.torch, "runtime", "what recorded it"),
+        "events": Entry(len(events), "runtime"),
+        "operations": Entry(recording.operations, "runtime"),
+        "allocator": Entry(to_builtins(settings), "given" if settings != Settings() else "default"),
     }
     return TraceAnswer(
         recording=recording,

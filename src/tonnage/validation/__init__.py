@@ -1,11 +1,10 @@
 """Predictions against measurements, row by row: rows in the form of docs/rows.md, each asked as the ordinary question
 that it is."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from statistics import mean, median
-from typing import Any
 
-from tonnage.documents.schema import SCHEMA
+from tonnage.documents.validation import RowDocument, SummaryDocument, ValidationDocument
 from tonnage.kernel.errors import TonnageError, UnknownName, shown
 from tonnage.kernel.message import Message, listed
 from tonnage.validation.predictions import Prediction
@@ -49,44 +48,44 @@ def of_kind(rows: Sequence[Row], kind: str | None) -> list[Row]:
     return [row for row in rows if kind in (None, row.kind)]
 
 
-def nothing_compared(document: Mapping[str, Any]) -> str | None:
+def nothing_compared(document: ValidationDocument) -> str | None:
     """Why no row could be compared with a prediction, None where one was."""
-    lines = [line for line in document["rows"] if line["main"]]
-    if any(line["relative_error"] is not None or line["agrees"] is not None for line in lines):
+    lines = [line for line in document.rows if line.main]
+    if any(line.relative_error is not None or line.agrees is not None for line in lines):
         return None
-    reason = next((line["skipped"] for line in lines if line["skipped"]), "no row has a value to compare with")
+    reason = next((line.skipped for line in lines if line.skipped), "no row has a value to compare with")
     return Message("none of the {count} rows could be compared: {reason}", count=len(lines), reason=reason)
 
 
-def validate(rows: Sequence[Row], malformed: Sequence[Malformed] = ()) -> dict[str, Any]:
+def validate(rows: Sequence[Row], malformed: Sequence[Malformed] = ()) -> ValidationDocument:
     """The document of `tonnage validate`: every row with its prediction or the reason for none, and a summary.
 
     `malformed`: rows that have not the form of one, which are listed with their reason.
     """
     compared = [line for row in rows for line in _compare(row)]
     summary = _summary(rows, compared)
-    return {"schema": SCHEMA, "rows": [*compared, *map(_malformed_line, malformed)], "summary": summary}
+    return ValidationDocument(rows=[*compared, *map(_malformed_line, malformed)], summary=summary)
 
 
-def _malformed_line(row: Malformed) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "kind": "malformed",
-        "completeness": "",
-        "metric": "",
-        "main": True,
-        "measured": None,
-        "predicted": None,
-        "unit": "",
-        "relative_error": None,
-        "agrees": None,
-        "band": None,
-        "skipped": row.reason,
-        "notes": [],
-    }
+def _malformed_line(row: Malformed) -> RowDocument:
+    return RowDocument(
+        id=row.id,
+        kind="malformed",
+        completeness="",
+        metric="",
+        main=True,
+        measured=None,
+        predicted=None,
+        unit="",
+        relative_error=None,
+        agrees=None,
+        band=None,
+        skipped=row.reason,
+        notes=[],
+    )
 
 
-def _compare(row: Row) -> list[dict[str, Any]]:
+def _compare(row: Row) -> list[RowDocument]:
     every = (row.measured, *row.also)
     if row.skipped or row.verb not in VERBS:
         predictions = [Prediction(skipped=row.skipped or "the row names no verb") for _ in every]
@@ -100,56 +99,57 @@ def _compare(row: Row) -> list[dict[str, Any]]:
     return [_line(row, measured, made) for measured, made in zip(every, predictions, strict=True)]
 
 
-def _line(row: Row, measured: Measured, made: Prediction) -> dict[str, Any]:
+def _line(row: Row, measured: Measured, made: Prediction) -> RowDocument:
     """One metric beside its prediction. What is right or wrong as a whole (`agrees`) has no error."""
     comparable = (
         made.value is not None and made.agrees is None and not isinstance(measured.value, str) and measured.value
     )
     error = (made.value - measured.value) / measured.value if comparable else None  # type: ignore[operator]
-    return {
-        "id": row.id,
-        "kind": row.kind,
-        "completeness": row.completeness,
-        "metric": measured.name,
-        "main": measured is row.measured,
-        "measured": measured.value,
-        "predicted": made.value,
-        "unit": measured.unit,
-        "relative_error": error,
-        "agrees": made.agrees,
-        "band": made.band,
-        "skipped": made.skipped,
-        "notes": list(made.notes),
-    }
+    return RowDocument(
+        id=row.id,
+        kind=row.kind,
+        completeness=row.completeness,
+        metric=measured.name,
+        main=measured is row.measured,
+        measured=measured.value,
+        predicted=made.value,
+        unit=measured.unit,
+        relative_error=error,
+        agrees=made.agrees,
+        band=made.band,
+        skipped=made.skipped,
+        notes=list(made.notes),
+    )
 
 
-def _summary(rows: Sequence[Row], compared: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _summary(rows: Sequence[Row], compared: Sequence[RowDocument]) -> list[SummaryDocument]:
     by_id = {row.id: row for row in rows}
-    groups: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
+    groups: dict[tuple[str, str, str], list[RowDocument]] = {}
     for line in compared:
-        if line["main"]:
-            row = by_id[line["id"]]
+        if line.main:
+            row = by_id[line.id]
             groups.setdefault((row.kind, row.completeness_class, ""), []).append(line)
             if row.source:
                 groups.setdefault((row.kind, row.completeness_class, row.source), []).append(line)
     return [_group(*key, lines) for key, lines in sorted(groups.items())]
 
 
-def _group(kind: str, completeness: str, source: str, lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _group(kind: str, completeness: str, source: str, lines: Sequence[RowDocument]) -> SummaryDocument:
     """One line of the summary; an empty source means all of them."""
-    errors = sorted(abs(line["relative_error"]) for line in lines if line["relative_error"] is not None)
-    signed = [line["relative_error"] for line in lines if line["relative_error"] is not None]
-    covered = sum(line["relative_error"] is not None or line["agrees"] is not None for line in lines)
-    inside = [line["band"][0] <= line["measured"] <= line["band"][1] for line in lines if line["band"]]
-    return {
-        "kind": kind,
-        "completeness": completeness,
-        "source": source or "all",
-        "rows": len(lines),
-        "covered": covered,
-        "mean_abs": mean(errors) if errors else None,
-        "median_abs": median(errors) if errors else None,
-        "p90_abs": errors[max(-(-9 * len(errors) // 10) - 1, 0)] if errors else None,
-        "bias": mean(signed) if signed else None,
-        "inside_band": sum(inside) / len(inside) if inside else None,
-    }
+    errors = sorted(abs(line.relative_error) for line in lines if line.relative_error is not None)
+    signed = [line.relative_error for line in lines if line.relative_error is not None]
+    covered = sum(line.relative_error is not None or line.agrees is not None for line in lines)
+    banded = [(line.measured, line.band) for line in lines if line.band]
+    inside = [isinstance(measured, float | int) and low <= measured <= high for measured, (low, high) in banded]
+    return SummaryDocument(
+        kind=kind,
+        completeness=completeness,
+        source=source or "all",
+        rows=len(lines),
+        covered=covered,
+        mean_abs=mean(errors) if errors else None,
+        median_abs=median(errors) if errors else None,
+        p90_abs=errors[max(-(-9 * len(errors) // 10) - 1, 0)] if errors else None,
+        bias=mean(signed) if signed else None,
+        inside_band=sum(inside) / len(inside) if inside else None,
+    )

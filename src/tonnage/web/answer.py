@@ -7,12 +7,11 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from tonnage.kernel.encoding import encode
+from tonnage.documents.document import ErrorDocument, encode
 from tonnage.kernel.errors import AccessDenied, MissingDatum, TonnageError, Unreachable
 from tonnage.kernel.message import Message
 from tonnage.kernel.reach import Reach
 from tonnage.web.process.memory import is_out_of_memory
-from tonnage.web.settings import SCHEMA
 
 LARGEST = 64_000_000  # bytes of a document
 _log = logging.getLogger("tonnage.web")
@@ -41,7 +40,7 @@ class Refusal(Exception):
 def error_body(kind: str, message: str) -> bytes:
     """An ErrorDocument; what is no text in UTF-8 is shown as ?."""
     plain = message.encode("utf-8", "replace").decode()
-    return encode({"schema": SCHEMA, "error": {"kind": kind, "message": plain}})
+    return encode(ErrorDocument(error={"kind": kind, "message": plain}))
 
 
 def refusal(error: TonnageError) -> Refusal:

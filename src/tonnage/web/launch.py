@@ -3,9 +3,12 @@ or engine.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
+
+from msgspec import UNSET
 
 from tonnage.ask import Asked, ask
+from tonnage.documents.answer import AnswerDocument
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message, listed
 from tonnage.kernel.reach import Reach, limited
@@ -15,7 +18,7 @@ from tonnage.question.looked_up import model_and_machine
 from tonnage.question.option import options_of
 from tonnage.question.read import in_fields, read
 from tonnage.question.verbs import form_of
-from tonnage.web.settings import SCHEMA
+from tonnage.web.schema.documents import LaunchDocument
 
 LAUNCH = "launch"
 
@@ -59,15 +62,16 @@ def _training(question: Mapping[str, Any], within: Reach) -> Asked:
 
 def _serving(question: Mapping[str, Any], within: Reach) -> Asked:
     asked = ask("serve", {**question, "advice": False}, within)  # no moves: a launch shows none
-    serving = asked.document.get("serving") or {}
-    if not serving.get("launch"):
+    document = asked.document
+    launch = document.serving.launch if isinstance(document, AnswerDocument) and document.serving else UNSET
+    if not launch:
         raise InvalidInput("what is launched is one model on one machine: ask without frontier and for_my_machine.")
-    lines = serving["launch"].splitlines()
+    lines = launch.splitlines()
     typed = [text for text in lines if not text.startswith("# ")]
     notes = [text.removeprefix("# ") for text in lines if text.startswith("# ")]
-    engine = str(asked.document["question"]["engine"]["value"])
+    engine = str(document.question["engine"].value)
     return Asked(_document("serve", engine, "\n".join(typed), notes), 0, command(form_of("serve"), question))
 
 
-def _document(verb: str, runtime: str, launch: str, notes: list[str]) -> dict[str, Any]:
-    return {"schema": SCHEMA, "verb": verb, "runtime": runtime, "launch": launch, "notes": notes}
+def _document(verb: Literal["train", "serve"], runtime: str, launch: str, notes: list[str]) -> LaunchDocument:
+    return LaunchDocument(verb=verb, runtime=runtime, launch=launch, notes=notes)

@@ -7,14 +7,15 @@ from urllib.parse import unquote
 from litestar import MediaType, Request, Response, get
 from litestar.params import FromPath
 
-from tonnage.kernel.encoding import encode
+from tonnage.documents.document import encode
+from tonnage.documents.explain import FormulaDocument, WordDocument
 from tonnage.kernel.errors import UnknownName
 from tonnage.kernel.version import __version__
 from tonnage.web.answer import Refusal
 from tonnage.web.counted import counted
 from tonnage.web.questions import answer_to, responded
-from tonnage.web.schema.documents import HealthDocument, ServerDocument
-from tonnage.web.settings import SCHEMA, Settings
+from tonnage.web.schema.documents import FormulasDocument, GlossaryDocument, HealthDocument, ServerDocument
+from tonnage.web.settings import Settings
 
 Asking = Request[Any, Any, Any]
 PRICES = ("provider", "kind", "region", "term", "currency", "exchange_rate", "as_of")  # options of `tonnage prices`
@@ -83,7 +84,6 @@ def server(request: Asking) -> Response[bytes]:
     return _json(
         encode(
             ServerDocument(
-                schema=SCHEMA,
                 version=__version__,
                 hubs=reach.hubs,
                 files=reach.files is not None,
@@ -113,20 +113,23 @@ def metrics(request: Asking) -> Response[str]:
 def _formulas() -> bytes:
     from tonnage.cli.explain import explain, formula_names
 
-    return encode({"schema": SCHEMA, "formulas": [explain(name) for name in formula_names()]})
+    made = [explain(name) for name in formula_names()]
+    return encode(FormulasDocument(formulas=[each for each in made if isinstance(each, FormulaDocument)]))
 
 
 @cache
 def _glossary() -> bytes:
-    from tonnage.cli.explain import explain, load_formulas
+    from tonnage.cli.explain import explain, letter_of, load_formulas
     from tonnage.kernel.glossary import SYMBOLS, WORDS
 
     load_formulas()
-    letters = [
-        {"letter": each.letter, "long_name": each.name, "unit": each.unit, "meaning": each.meaning}
-        for each in SYMBOLS.values()
-    ]
-    return encode({"schema": SCHEMA, "letters": letters, "words": [explain(name) for name in WORDS]})
+    words = [explain(name) for name in WORDS]
+    return encode(
+        GlossaryDocument(
+            letters=[letter_of(each) for each in SYMBOLS.values()],
+            words=[each for each in words if isinstance(each, WordDocument)],
+        )
+    )
 
 
 def _json(body: bytes) -> Response[bytes]:

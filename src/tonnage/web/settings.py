@@ -2,14 +2,11 @@
 
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Literal
 
 from msgspec import Struct
 
 from tonnage.kernel.reach import Reach
 from tonnage.web.jobs.limits import JobLimits
-
-SCHEMA: Literal["tonnage/1"] = "tonnage/1"
 
 
 class Limits(Struct, frozen=True):

@@ -23,7 +23,6 @@ def drawn(question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -> A
     seconds = float(answer.step_time.value)
     made, fewer = played(step)
     document = TimelineDocument(
-        schema="tonnage/1",
         schedule=step.schedule,
         stages=len(step.stages),
         chunks=step.chunks,

@@ -206,7 +206,7 @@ def _how(option: Option, switch: Switch) -> dict[str, Any]:
 def add_output(parser: argparse.ArgumentParser, *, reports: bool = False) -> Any:
     """--json and --formulas, and of verbs that have them --html and --markdown; the group, for a verb that has more."""
     group = parser.add_argument_group("output")
-    group.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/1)")
+    group.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/2)")
     group.add_argument(
         "--formulas", action="store_true", help="open the breakdown down to formulas with the numbers put in"
     )

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 import msgspec
 
-from tonnage.kernel.encoding import builtins, encode
+from tonnage.documents.document import builtins, encode
 from tonnage.kernel.message import Message
 from tonnage.language import say, worded
 
@@ -59,7 +59,7 @@ def print_lines(lines: Iterable[str]) -> None:
 def print_answer(answer: Any, *, as_json: bool, formulas: bool) -> None:
     """An answer of train or serve."""
     if as_json:
-        print_json(answer.to_dict())
+        print_json(answer.document)
         return
     from tonnage.render.text import answer_lines
 

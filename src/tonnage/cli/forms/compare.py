@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     add_form(parser, form_of("compare", verb), Both)
     output = parser.add_argument_group("output")
     forms = output.add_mutually_exclusive_group()
-    forms.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/1)")
+    forms.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/2)")
     forms.add_argument("--csv", action="store_true", help="print all columns, in base units and full precision")
     output.add_argument("--html", metavar="FILE", help=HTML_HELP)
     output.add_argument(
@@ -113,7 +113,7 @@ def run(arguments: Given, verb: str, options: Sequence[Option]) -> int:
         except InvalidInput as error:
             raise InvalidInput(f"--parquet: {error}") from None
     if arguments.json:
-        print_json(made.to_dict())
+        print_json(made.document)
     elif arguments.csv:
         from tonnage.render.compare_files import csv_text
 

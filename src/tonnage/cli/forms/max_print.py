@@ -12,7 +12,7 @@ def print_maximum(arguments: Given, found: Any) -> int:
     if prints_report(arguments, found):
         pass
     elif arguments.json:
-        print_json(found.to_dict())
+        print_json(found.document)
     else:
         from tonnage.render.maximum import maximum_lines
 

@@ -23,7 +23,7 @@ HELP = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_form(parser, form_of("plan", "inventory"))
     group = parser.add_argument_group("output")
-    group.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/1)")
+    group.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/2)")
     add_reports(group)
 
 
@@ -51,7 +51,7 @@ def run(arguments: Given) -> int:
     if prints_report(arguments, found):
         pass
     elif arguments.json:
-        print_json(found.to_dict())
+        print_json(found.document)
     else:
         from tonnage.render.plans.pool import pool_lines
 

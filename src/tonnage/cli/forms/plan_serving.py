@@ -49,7 +49,7 @@ def run(arguments: Given) -> int:
     if prints_report(arguments, found):
         pass
     elif arguments.json:
-        print_json(found.to_dict())
+        print_json(found.document)
     else:
         from tonnage.render.plans.serving import plan_lines
 

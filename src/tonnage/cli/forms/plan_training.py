@@ -89,7 +89,7 @@ def run(arguments: Given) -> int:
     if prints_report(arguments, found):
         pass
     elif arguments.json:
-        print_json(found.to_dict())
+        print_json(found.document)
     else:
         from tonnage.render.plans.training import plan_lines
 

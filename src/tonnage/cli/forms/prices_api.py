@@ -6,14 +6,20 @@ import argparse
 from datetime import date
 from typing import Any
 
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
 from tonnage.catalogue import toml_files
 from tonnage.catalogue.api_prices import api_prices, of_model
 from tonnage.catalogue.models import find
 from tonnage.catalogue.prices import STALE_DAYS
 from tonnage.cli.common.parser import add_form, add_output
 from tonnage.cli.common.print import print_json, print_lines
-from tonnage.documents.schema import SCHEMA
-from tonnage.estimate.money.hosted import offer
+from tonnage.documents.document import builtins
+from tonnage.documents.prices import ApiPricesDocument, HostedRequest
+from tonnage.documents.serving import HostedOffer
+from tonnage.documents.term import with_figures
+from tonnage.estimate.money.hosted import million_tokens, offer, request_price
 from tonnage.formulas import service as h
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message
@@ -55,32 +61,53 @@ def run(arguments: Given) -> int:
         raise unknown(
             "provider of hosted models", given["provider"], sorted({price.provider for price in api_prices()})
         )
-    prompt, answer = (request or {}).get("input_tokens", 1), (request or {}).get("output_tokens", 1)
-    rows = [offer(price, prompt, answer, (request or {}).get("cached_tokens", 0), today) for price in found]
-    rows.sort(key=lambda row: (row["model"], row["request"].value))
-    for row in rows:
-        _costs(row, request)
-    document = {
-        "schema": SCHEMA,
-        "as_of": today.isoformat(),
-        "stale_after_days": STALE_DAYS,
-        "model": name or None,
-        "request": request,
-        "prices": rows,
-        "warnings": _warnings(rows),
-    }
+    rows = sorted(
+        ((price.model, request_price(price, *_lengths(request)), price) for price in found),
+        key=lambda row: (row[0], row[1].value),
+    )
+    prices = [_row(offer(price, today), one, request) for _, one, price in rows]
+    document = ApiPricesDocument(
+        as_of=today.isoformat(),
+        stale_after_days=STALE_DAYS,
+        model=name or None,
+        request=request,
+        prices=[with_figures(row, lambda term: term.document) for row in prices],
+        warnings=_warnings(prices),
+    )
     if arguments.json:
         print_json(document)
     else:
-        print_lines(_lines(document))
+        print_lines(_lines(builtins(document)))
     return 0
+
+
+def _lengths(request: HostedRequest | None) -> tuple[int, int, int]:
+    """Tokens of a prompt, of an answer, and of the prompt that are cached."""
+    return (1, 1, 0) if request is None else (request.input_tokens, request.output_tokens, request.cached_tokens)
+
+
+def _row(price: HostedOffer[Term], one: Term, request: HostedRequest | None) -> HostedOffer[Term]:
+    """A provider's prices with what such requests cost; without any no request has a price."""
+    if request is None:
+        return price
+    a_day: Term | UnsetType = UNSET
+    if request.requests_per_day:
+        a_day = Term.of(
+            "such requests of a day",
+            h.requests_usd,
+            source=one.source,
+            USD_req=one.value,
+            n_req=request.requests_per_day,
+        )
+    million = million_tokens(one, request.input_tokens, request.output_tokens)
+    return replace(price, request=one, cost_per_million_tokens=million, usd_per_day=a_day)
 
 
 def _is_of(provider: str, asked: str | None) -> bool:
     return asked is None or toml_files.key(provider) == toml_files.key(asked)
 
 
-def _request(given: dict[str, Any]) -> dict[str, Any] | None:
+def _request(given: dict[str, Any]) -> HostedRequest | None:
     """The requests that were said; None where none were."""
     names = ("input_tokens", "output_tokens", "cached_tokens", "requests_per_day")
     said = {name: given[name] for name in names if name in given}
@@ -105,28 +132,11 @@ def _request(given: dict[str, Any]) -> dict[str, Any] | None:
     for each in ("input_tokens", "output_tokens", "requests_per_day"):
         if said.get(each) == 0:
             raise InvalidInput(Message("--{each} must be at least 1. Got 0.", each=each.replace("_", "-")))
-    return {"cached_tokens": 0, "requests_per_day": None, **said}
+    return HostedRequest(**{"cached_tokens": 0, "requests_per_day": None, **said})
 
 
-def _costs(row: dict[str, Any], request: dict[str, Any] | None) -> None:
-    """Figures of the requests; without any no request has a price."""
-    if request is None:
-        del row["request"], row["cost_per_million_tokens"]
-        return
-    if request["requests_per_day"]:
-        price: Term = row["request"]
-        row["usd_per_day"] = Term.of(
-            "such requests of a day",
-            h.requests_usd,
-            source=price.source,
-            USD_req=price.value,
-            n_req=request["requests_per_day"],
-        ).to_dict()
-    row["request"], row["cost_per_million_tokens"] = row["request"].to_dict(), row["cost_per_million_tokens"].to_dict()
-
-
-def _warnings(rows: list[dict[str, Any]]) -> list[str]:
-    stale = sum(row["stale"] for row in rows)
+def _warnings(rows: list[HostedOffer[Term]]) -> list[str]:
+    stale = sum(row.stale for row in rows)
     return (
         [
             (

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tonnage.catalogue import refreshed, skypilot
 from tonnage.cli.common.parser import add, add_output
 from tonnage.cli.common.print import print_json, print_lines
-from tonnage.documents.schema import SCHEMA
+from tonnage.documents.document import builtins
+from tonnage.documents.prices import RefreshDocument, RefreshedCloud
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, Unreachable, shown
 from tonnage.kernel.message import Message, listed
 from tonnage.kernel.reach import is_file, is_folder
@@ -99,16 +101,16 @@ def run(arguments: Given) -> int:
     for source in _sources(given.get("from", URL), given.get("cloud")):
         made, report = _one(source, made, given.get("as_of"))
         reports.append(report)
-    if not any(report["read"] for report in reports):
-        said = " ".join(dict.fromkeys(report["problem"] for report in reports))
+    if not any(report.read for report in reports):
+        said = " ".join(dict.fromkeys(report.problem or "" for report in reports))
         raise InvalidInput(Message("nothing was read, and {at} is as it was. {said}", at=at, said=said))
     refreshed.save(made, at)
     looked_up = at.resolve() == refreshed.path().resolve()
-    document = {"schema": SCHEMA, "file": str(at), "looked_up": looked_up, "clouds": reports}
+    document = RefreshDocument(file=str(at), looked_up=looked_up, clouds=reports)
     if arguments.json:
         print_json(document)
     else:
-        print_lines(_lines(document))
+        print_lines(_lines(builtins(document)))
     return 0
 
 
@@ -205,45 +207,46 @@ def _address(url: str, cloud: str) -> Source:
 # ---- one cloud ----
 
 
-def _one(source: Source, old: refreshed.Refreshed, as_of: date | None) -> tuple[refreshed.Refreshed, dict[str, Any]]:
+def _one(source: Source, old: refreshed.Refreshed, as_of: date | None) -> tuple[refreshed.Refreshed, RefreshedCloud]:
     """The prices with those of this cloud, and what is said about it; the old ones where it cannot be read."""
-    report: dict[str, Any] = {
-        "cloud": source.cloud,
-        "provider": skypilot.provider(source.cloud),
-        "source": source.where,
-        "as_of": None,
-        "read": False,
-        "problem": None,
-        "prices": 0,
-        "accelerators": [],
-        "new": 0,
-        "moved": 0,
-        "gone": 0,
-        "kept": 0,
-        "malformed": [],
-        "unknown": {},
-        "left_out": {},
-    }
+    report = RefreshedCloud(
+        cloud=source.cloud,
+        provider=skypilot.provider(source.cloud),
+        source=source.where,
+        as_of=None,
+        read=False,
+        problem=None,
+        prices=0,
+        accelerators=[],
+        new=0,
+        moved=0,
+        gone=0,
+        kept=0,
+        malformed=[],
+        unknown={},
+        left_out={},
+    )
     try:
         content, changed_on = source.read()
         day_of = (as_of or changed_on).isoformat()
         found = skypilot.read(content, source.cloud, source.where, source.where, day_of)
     except TonnageError as error:
-        return old, report | {"problem": str(error)}
+        return old, replace(report, problem=str(error))
     made, changed = refreshed.merged(old, found.cloud, whole=not found.malformed)
-    return made, report | {
-        "as_of": day_of,
-        "read": True,
-        "prices": len(found.cloud.price),
-        "accelerators": sorted({row.accelerator for row in found.cloud.price}),
-        "new": changed.new,
-        "moved": changed.moved,
-        "gone": changed.gone,
-        "kept": changed.kept,
-        "malformed": found.malformed,
-        "unknown": dict(sorted(found.unknown.items())),
-        "left_out": dict(sorted(found.left_out.items())),
-    }
+    return made, replace(
+        report,
+        as_of=day_of,
+        read=True,
+        prices=len(found.cloud.price),
+        accelerators=sorted({row.accelerator for row in found.cloud.price}),
+        new=changed.new,
+        moved=changed.moved,
+        gone=changed.gone,
+        kept=changed.kept,
+        malformed=found.malformed,
+        unknown=dict(sorted(found.unknown.items())),
+        left_out=dict(sorted(found.left_out.items())),
+    )
 
 
 # ---- as text ----

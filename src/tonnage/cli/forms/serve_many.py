@@ -46,7 +46,7 @@ def frontier(
     if prints_report(arguments, found):
         pass
     elif arguments.json:
-        print_json(found.to_dict())
+        print_json(found.document)
     else:
         from tonnage.render.frontier import frontier_lines
 
@@ -81,7 +81,7 @@ def my_machine(arguments: Given, options: Any, load: Any, asked: dict[str, Any])
     options = replace(options, reserve_bytes=common.get("reserve", 0))
     found = estimate(machine, every(), options, order=asked.get("order", "parameters"), ttft=load.ttft, tpot=load.tpot)
     if arguments.json:
-        print_json(found.to_dict())
+        print_json(found.document)
     else:
         from tonnage.render.machine import machine_lines
 

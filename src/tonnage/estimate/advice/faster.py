@@ -6,8 +6,9 @@ from itertools import product
 from math import ceil, inf
 from typing import Any
 
+from tonnage.documents.advice import ORDER, Advice
 from tonnage.estimate.advice.changed_run import Planned, Run
-from tonnage.estimate.advice.moves import ORDER, Settled, move_of, paid
+from tonnage.estimate.advice.moves import Settled, move_of, paid
 from tonnage.estimate.step_time.time import Timing
 from tonnage.runtimes.parts.megatron.pipeline import against_overlap
 
@@ -19,7 +20,7 @@ ROUNDS = 4  # times as many micro-batches
 Change = dict[str, Any]
 
 
-def faster(run: Run, needed: float, usable: int) -> list[dict[str, Any]]:
+def faster(run: Run, needed: float, usable: int) -> list[Advice]:
     """Moves that still fit and clearly save time for a sequence; of each kind the best. Where nobody knows the time:
     what takes more room.
     """

@@ -6,20 +6,17 @@ figure.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import Any, Literal, get_args
+from typing import Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
+from tonnage.documents.advice import ORDER, Advice, Changes, NearestMiss
 from tonnage.estimate.money.bill import Rent
 from tonnage.estimate.run.larger_machines import doublings
 from tonnage.formulas import service as h
 from tonnage.kernel.errors import TonnageError
 
-# What a move changes beside memory and speed, the least first: nothing; the machine; the workload (lengths, batches,
-# requests), so the
-# data of a step; the numerics (types of numbers, the optimizer); the method (what trains).
-Changes = Literal["nothing", "machine", "workload", "numerics", "method"]
-ORDER: tuple[Changes, ...] = get_args(Changes)
 MOST = {"nothing": 4, "machine": 1, "workload": 2, "numerics": 2, "method": 1}  # moves of a kind that are shown
 # The runtime and what goes with it are said before the options from this one on: what trains, and how.
 BEFORE = "objective"
@@ -65,7 +62,7 @@ class Settled(Struct, frozen=True, eq=False):
     sequences: int = 1
     pace: Callable[[], float | None] | None = None
     rent: Callable[[], Rent | None] | None = None
-    times: Callable[[], dict[str, float]] | None = None
+    times: Callable[[], dict[str, Any]] | None = None
     serves: Callable[[], bool | None] | None = None
 
     @property
@@ -101,8 +98,8 @@ class Found(Struct, frozen=True, kw_only=True):
     still missing.
     """
 
-    moves: list[dict[str, Any]]
-    nearest: dict[str, Any] | None = None
+    moves: list[Advice]
+    nearest: NearestMiss | None = None
 
 
 Ask = Callable[[dict[str, Any]], Settled | None]
@@ -129,42 +126,40 @@ def best_moves(
     moves = [
         move
         for i, move in enumerate(moves)
-        if sum(earlier["changes"] == move["changes"] for earlier in moves[:i]) < MOST[move["changes"]]
+        if sum(earlier.changes == move.changes for earlier in moves[:i]) < MOST[move.changes]
     ]
     return Found(moves=moves, nearest=None if moves else search.nearest(max(high, needed)))
 
 
 def move_of(
     settled: Settled, changes: Changes, needed: int, usable: int, cost: Paid | None = None, now: Paid | None = None
-) -> dict[str, Any]:
-    """The move as the document shows it (document.Advice). `cost`: of it, where that is known already."""
-    made = {
-        "change": settled.change,
-        "text": flags_of(settled.change),
-        "changes": changes,
-        "needed_bytes": settled.needed,
-        "freed_bytes": needed - settled.needed,
-        "fits": settled.most <= usable,
-    }
-    if settled.seconds is not None:
-        made["step_seconds"] = settled.seconds()
-    if settled.times is not None:
-        made |= settled.times()
-    if settled.serves is not None:
-        made["serves"] = settled.serves()
-    return made if settled.pace is None else {**made, **changed(cost or settled.paid, now or Paid())}
+) -> Advice:
+    """The move as the document shows it. `cost`: of it, where that is known already."""
+    move = Advice(
+        change=settled.change,
+        text=flags_of(settled.change),
+        changes=changes,
+        needed_bytes=settled.needed,
+        freed_bytes=needed - settled.needed,
+        fits=settled.most <= usable,
+        step_seconds=settled.seconds() if settled.seconds is not None else UNSET,
+        serves=settled.serves() if settled.serves is not None else UNSET,
+        **(settled.times() if settled.times is not None else {}),
+    )
+    return move if settled.pace is None else _paid(move, cost or settled.paid, now or Paid())
 
 
-def changed(then: Paid, now: Paid) -> dict[str, Any]:
-    """The money of a move, and how much more or less than now it and the time of a token are, as a part of what they
-    are now.
+def _paid(move: Advice, then: Paid, now: Paid) -> Advice:
+    """With the money of a move, and how much more or less than now it and the time of a token are, as a part of what
+    they are now.
     """
-    return {
-        "usd_per_million_tokens": then.usd,
-        "time_change": _relative(now.pace, then.pace),
-        "usd_change": _relative(then.usd, now.usd),
-        **({"provider": then.provider} if then.provider else {}),
-    }
+    return replace(
+        move,
+        usd_per_million_tokens=then.usd,
+        time_change=_relative(now.pace, then.pace),
+        usd_change=_relative(then.usd, now.usd),
+        provider=then.provider or UNSET,
+    )
 
 
 def _relative(then: float | None, now: float | None) -> float | None:
@@ -250,7 +245,7 @@ class _Search:
         late = settled.serves is not None and settled.serves() is False
         return late, ORDER.index(self.changes(picks, settled)), machines, cost.pace is None, price, -pace, max(picks)[0]
 
-    def nearest(self, now: int) -> dict[str, Any] | None:
+    def nearest(self, now: int) -> NearestMiss | None:
         """Of all that was tried what comes closest; nothing where nothing frees anything."""
         tried = [
             (settled.most, len(picks), picks, settled) for picks, settled in self._known.items() if settled is not None
@@ -258,13 +253,14 @@ class _Search:
         most, _, picks, settled = min(tried, key=lambda each: each[:2], default=(now, 0, (), None))
         if settled is None or most >= now:
             return None
-        return {
-            "change": settled.change,
-            "text": flags_of(settled.change),
-            "changes": self.changes(picks, settled),
-            "needed_bytes": settled.needed,
-            "missing_bytes": most - self.usable,
-        }
+        return NearestMiss(
+            change=settled.change,
+            text=flags_of(settled.change),
+            changes=self.changes(picks, settled),
+            needed_bytes=settled.needed,
+            missing_bytes=most - self.usable,
+            smallest_machine=None,
+        )
 
     def singles(self) -> list[Picks]:
         """Of each ladder the mildest step that fits, and serves the load as it was asked where one does, or else the

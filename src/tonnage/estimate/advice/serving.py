@@ -66,7 +66,7 @@ def serving_advice(case: Unfit) -> Found:
         return found
     reserve = case.cluster.accelerator.memory.usable_bytes - case.usable
     smallest = next((other.name for other in elsewhere(case.cluster) if replicas.fits_on(other, reserve)), None)
-    return Found(moves=[], nearest=found.nearest | {"smallest_machine": smallest})
+    return Found(moves=[], nearest=replace(found.nearest, smallest_machine=smallest))
 
 
 class _Replicas:

@@ -11,7 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.estimate.advice.moves import ORDER, Changes, Settled, bare, move_of, ordered, paid
+from tonnage.documents.advice import ORDER, Advice, Changes
+from tonnage.estimate.advice.moves import Settled, bare, move_of, ordered, paid
 from tonnage.estimate.bands import serving_highest
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load.options import Asked, LoadOptions
@@ -75,22 +76,22 @@ class _Changed(Struct, frozen=True, eq=False):
     pace: Pace
 
 
-def speed_moves(case: Case) -> list[dict[str, Any]]:
+def speed_moves(case: Case) -> list[Advice]:
     """The moves with which a token, or all tokens together, come faster; those that change no numbers first. Of a
     load that is not served those that serve it, what changes least first, then the fewest accelerators; where none
     does, those that are faster.
     """
     found = [move for change in _changes(case) if (move := _move(case, _changed(case, change)))]
     if not case.is_late:
-        found.sort(key=lambda move: (move["changes"] == "numerics", move["tpot_seconds"]))
+        found.sort(key=lambda move: (move.changes == "numerics", move.tpot_seconds))
         return found[:MOST]
-    found.sort(key=lambda move: (ORDER.index(move["changes"]), move["tpot_seconds"]))
+    found.sort(key=lambda move: (ORDER.index(move.changes), move.tpot_seconds))
     larger = [_move(case, changed) for changed in _larger(case)]
-    first = [move for move in found if move["serves"] and move["changes"] == "nothing"]
+    first = [move for move in found if move.serves and move.changes == "nothing"]
     serving = [
         *first,
         *filter(None, larger),
-        *(move for move in found if move["serves"] and move["changes"] != "nothing"),
+        *(move for move in found if move.serves and move.changes != "nothing"),
     ]
     return (serving or found)[:MOST]
 
@@ -176,7 +177,7 @@ def _changed(case: Case, change: dict[str, Any]) -> _Changed | None:
     return _Changed(ordered(said, ServingOptions), cluster, made, pace)
 
 
-def _move(case: Case, changed: _Changed | None) -> dict[str, Any] | None:
+def _move(case: Case, changed: _Changed | None) -> Advice | None:
     """None where it makes nothing faster, or where a load that is served would be no more; what serves one that is
     not need not be faster.
     """
@@ -202,4 +203,4 @@ def _move(case: Case, changed: _Changed | None) -> dict[str, Any] | None:
     kind = "numerics" if any(name in NUMERICS for name in changed.change) else kind
     asked_about = paid(case.speed.all_tokens_per_second, lambda: case.own_rent)
     move = move_of(settled, kind, ceil(case.made.memory.value), case.usable, now=asked_about)
-    return move | pace.figures
+    return replace(move, **pace.figures)

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from math import ceil
 from typing import Any
 
+from msgspec.structs import replace
+
 from tonnage.architectures import Model
 from tonnage.estimate.advice.changed_run import Planned, RentOf, Run
 from tonnage.estimate.advice.faster import faster
@@ -58,7 +60,7 @@ def training_advice(
         return found
     reserve = cluster.accelerator.memory.usable_bytes - usable
     smallest = next((other.name for other in elsewhere(cluster) if run.fits_on(other, reserve)), None)
-    return Found(moves=[], nearest=found.nearest | {"smallest_machine": smallest})
+    return Found(moves=[], nearest=replace(found.nearest, smallest_machine=smallest))
 
 
 def _ladders(run: Run, times: int) -> Iterator[Ladder]:

@@ -1,50 +1,57 @@
 """The form of an answer of `train` or `serve`: what it holds, its verdict and its document."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
-from tonnage.documents.schema import SCHEMA
+from tonnage.documents.advice import Advice, NearestMiss
+from tonnage.documents.answer import AnswerDocument, Slopes, Verdict
+from tonnage.documents.document import builtins
+from tonnage.documents.question import Entry
+from tonnage.documents.run import HostDocument, RunDocument
+from tonnage.documents.serving import ServingDocument
+from tonnage.documents.term import terms_of, with_figures
 from tonnage.estimate.answer.unserved import missed_limits, unserved
 from tonnage.estimate.host.memory import HostMemory
 from tonnage.estimate.money.bill import Bill
 from tonnage.estimate.plan.pipeline_boxes import StepSeconds
-from tonnage.estimate.run.best_models import BestModels
 from tonnage.estimate.run.disks import Disks
-from tonnage.estimate.step_time.counted import Conventions
 from tonnage.kernel.message import Message
-from tonnage.kernel.term import Term
+from tonnage.kernel.term import Term, TermDocument
 from tonnage.kernel.units import human
+
+NOT_SERVED: ServingDocument[Term] = ServingDocument()
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """An answer of `train` or `serve`; `to_dict()` is the document, `status` the exit status of the command line.
+    """An answer of `train` or `serve`; `document` is what every face shows, `to_dict()` the same as
+    dictionaries, `status` the exit status of the command line.
 
     `unknown` says what nobody knows of this model; `needed_bytes` is then a lower bound. `pieces` are for pictures, not
     in the document.
     """
 
     verb: str
-    question: Mapping[str, Any]
+    question: Mapping[str, Entry]
     needed_bytes: int
     usable_bytes: int
     memory: Term
     ranks: tuple[Term, ...]
     phases: tuple[Term, ...] = ()
-    slopes: Mapping[str, float] = {}  # empty where they were not estimated
+    slopes: Slopes | None = None  # None where they were not estimated
     flops: Term | None = None
     step_time: Term | None = None
     pieces: StepSeconds | None = None
-    run: Mapping[str, Any] = {}
+    run: RunDocument[Term] | None = None
     traffic: Term | None = None
     bill: Bill | None = None
     disks: Disks | None = None
     checkpoint: Term | None = None
     host: HostMemory | None = None
-    serving: Mapping[str, Any] = {}
-    advice: tuple[Mapping[str, Any], ...] = ()
-    nearest_miss: Mapping[str, Any] | None = None
+    serving: ServingDocument[Term] = NOT_SERVED
+    advice: tuple[Advice, ...] = ()
+    nearest_miss: NearestMiss | None = None
     warnings: tuple[str, ...] = ()
     unknown: str = ""
     band: tuple[int, int] | None = None
@@ -84,94 +91,91 @@ class Answer(Struct, frozen=True, kw_only=True):
         verdict = {0: "fits", 2: "tight", 3: "does not fit", 4: "not enough is known"}[self.status]
         if self.fits and self.unserved:
             verdict = Message("fits, but {unserved}", unserved=self.unserved)
-        model, on = self.question["model"]["value"], self.question["on"]["value"]
+        model, on = self.question["model"].value, self.question["on"].value
         sizes = f"{human(self.needed_bytes, 'bytes')} of {human(self.usable_bytes, 'bytes')}"
         return f"<Answer {self.verb} {model} on {on}: {verdict}, needs {sizes}>"
 
-    def to_dict(self) -> dict[str, Any]:
+    @property
+    def document(self) -> AnswerDocument:
         """The whole document, every breakdown opened down to its formulas."""
-        trees: dict[str, Any] = {"memory": self.memory.to_dict(), "ranks": [rank.to_dict() for rank in self.ranks]}
-        if self.phases:
-            trees["phases"] = [phase.to_dict() for phase in self.phases]
-        return self._document(trees, Term.to_dict)
+        return self._document(lambda term: term.document, trees=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document as dictionaries and lists."""
+        return builtins(self.document)
+
+    def summary(self) -> dict[str, Any]:
+        """The same without the breakdowns, and without the cost of their texts."""
+        return builtins(self._document(lambda term: term.summary, trees=False))
 
     @property
     def others(self) -> tuple[Term, ...]:
         """Every breakdown but that of memory."""
-        bill = self.bill.all if self.bill else ()
-        found = (
-            self.step_time,
-            self.flops,
-            self.traffic,
-            *self.run.values(),
-            *(best.terms if isinstance(best := self.run.get("best_models"), BestModels) else ()),
-            self.checkpoint,
-            *bill,
+        run = self.run
+        first = (self.step_time, self.flops, self.traffic)
+        found = [term for term in first if term is not None]
+        if run is not None:
+            figures = (getattr(run, name) for name in run.__struct_fields__)
+            found += [value for value in figures if isinstance(value, Term)]
+            found += terms_of(run.best_models)
+        if self.checkpoint is not None:
+            found.append(self.checkpoint)
+        return (
+            *found,
+            *(self.bill.all if self.bill else ()),
             *(self.disks.all if self.disks else ()),
-            *_terms(self.serving),
+            *terms_of(self.serving),
         )
-        return tuple(term for term in found if isinstance(term, Term))
 
     @property
     def opened(self) -> tuple[Term, ...]:
         """Breakdowns that are shown beside that of memory: what the time of a first token and of the others goes to."""
-        return tuple(term for name in ("ttft_seconds", "tpot_seconds") if (term := self.serving.get(name)) is not None)
+        return tuple(term for term in (self.serving.ttft_seconds, self.serving.tpot_seconds) if term)
 
-    def summary(self) -> dict[str, Any]:
-        """The document without its breakdowns, and without the cost of their texts."""
-        return self._document({}, lambda term: {"name": term.name, "value": term.value, "unit": term.unit})
+    def _document(self, figure: Callable[[Term], TermDocument], *, trees: bool) -> AnswerDocument:
+        def shown(value: Any) -> Any:
+            """What is not known is left out."""
+            return UNSET if value is None else with_figures(value, figure)
 
-    def _document(self, trees: dict[str, Any], figure: Callable[[Term], dict[str, Any]]) -> dict[str, Any]:
-        verdict = {
-            "fits": self.fits,
-            "needed_bytes": self.needed_bytes,
-            "usable_bytes": self.usable_bytes,
-            "band": list(self.band) if self.band else None,
-            "missed": self.unserved or None,
-        }
-        document = {"schema": SCHEMA, "question": dict(self.question), "verdict": verdict, **trees}
-        if self.slopes:
-            document["slopes"] = dict(self.slopes)
-        for key in ("flops", "step_time", "traffic", "checkpoint"):
-            if (term := getattr(self, key)) is not None:
-                document[key] = figure(term)
-        if self.run:
-            document["run"] = {name: _shown(value, figure) for name, value in self.run.items()}
-        if self.host is not None:
-            document["host"] = {"memory": figure(self.host.memory), "capacity_bytes": self.host.capacity}
-            if self.host.storage is not None:
-                document["host"]["storage"] = figure(self.host.storage)
-        if self.disks is not None:
-            document["host"] |= {"cores": figure(self.disks.cores), "disk": figure(self.disks.disk)}
-            document["storage"] = {"formats": [figure(term) for term in self.disks.formats]}
-            document["storage"] |= {name: figure(term) for name, term in self.disks.terms.items()}
-        if self.bill is not None:
-            document |= self.bill.document(figure)
-        if self.serving:
-            document["serving"] = {name: _shown(value, figure) for name, value in self.serving.items()}
-        document["advice"] = [dict(move) for move in self.advice]
-        if self.nearest_miss is not None:
-            document["nearest_miss"] = dict(self.nearest_miss)
-        document["warnings"] = list(self.warnings)
-        return document
+        bill, disks = self.bill, self.disks
+        return AnswerDocument(
+            question=dict(self.question),
+            verdict=Verdict(
+                fits=self.fits,
+                needed_bytes=self.needed_bytes,
+                usable_bytes=self.usable_bytes,
+                band=self.band,
+                missed=self.unserved or None,
+            ),
+            memory=shown(self.memory) if trees else UNSET,
+            ranks=shown(self.ranks) if trees else UNSET,
+            phases=shown(self.phases) if trees and self.phases else UNSET,
+            slopes=self.slopes or UNSET,
+            flops=shown(self.flops),
+            step_time=shown(self.step_time),
+            traffic=shown(self.traffic),
+            checkpoint=shown(self.checkpoint),
+            run=shown(self.run),
+            host=shown(self._host),
+            storage=shown(disks.storage if disks else None),
+            cost=with_figures(bill.cost, figure) if bill else UNSET,
+            energy=shown(bill.energy if bill else None),
+            carbon=shown(bill.carbon if bill else None),
+            ownership=shown(bill.ownership if bill else None),
+            serving=shown(self.serving if self.serving != NOT_SERVED else None),
+            advice=list(self.advice),
+            nearest_miss=self.nearest_miss or UNSET,
+            warnings=list(self.warnings),
+        )
 
-
-def _terms(figures: Mapping[str, Any]) -> Iterator[Term]:
-    """Every figure, those of blocks inside it too."""
-    for value in figures.values():
-        if isinstance(value, Mapping):
-            yield from _terms(value)
-        elif isinstance(value, tuple | list):
-            yield from _terms({str(i): each for i, each in enumerate(value)})
-        elif isinstance(value, Term):
-            yield value
-
-
-def _shown(value: Any, figure: Callable[[Term], dict[str, Any]]) -> Any:
-    if isinstance(value, Conventions | BestModels):
-        return value.document(figure)
-    if isinstance(value, Mapping):
-        return {name: _shown(each, figure) for name, each in value.items()}
-    if isinstance(value, tuple | list):
-        return [_shown(each, figure) for each in value]
-    return figure(value) if isinstance(value, Term) else value
+    @property
+    def _host(self) -> HostDocument[Term] | None:
+        if self.host is None:
+            return None
+        return HostDocument(
+            memory=self.host.memory,
+            capacity_bytes=self.host.capacity,
+            storage=self.host.storage or UNSET,
+            cores=self.disks.cores if self.disks else UNSET,
+            disk=self.disks.disk if self.disks else UNSET,
+        )

@@ -9,7 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.documents.schema import SCHEMA
+from tonnage.documents.document import builtins
+from tonnage.documents.question import Entry
+from tonnage.documents.serving import FrontierDocument, FrontierPoint
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load.options import LoadOptions, asked, lengths
 from tonnage.estimate.money.bill import BillOptions, usd_per_hour
@@ -49,7 +51,7 @@ class Curve(Struct, frozen=True, kw_only=True, eq=False):
 class Frontier(Struct, frozen=True, kw_only=True, eq=False):
     """`usd_per_hour`: of an accelerator, None where no price is known."""
 
-    question: dict[str, Any]
+    question: dict[str, Entry]
     curves: tuple[Curve, ...]
     usd_per_hour: float | None
     warnings: tuple[str, ...]
@@ -58,20 +60,25 @@ class Frontier(Struct, frozen=True, kw_only=True, eq=False):
     def status(self) -> int:
         return 0 if self.curves else 3
 
-    def points(self, *, pareto: bool = False) -> Iterator[dict[str, Any]]:
+    def points(self, *, pareto: bool = False) -> Iterator[FrontierPoint]:
         """Every configuration, or the best alone, the fastest for a user first."""
         rows = [row for curve in self.curves for row in _rows(curve, self.usd_per_hour)]
-        kept = [row for row in rows if row["pareto"]] if pareto else rows
-        return iter(sorted(kept, key=lambda row: -row["tokens_per_second_per_user"]))
+        kept = [row for row in rows if row.pareto] if pareto else rows
+        return iter(sorted(kept, key=lambda row: -row.tokens_per_second_per_user))
+
+    @property
+    def document(self) -> FrontierDocument:
+        """What every face shows."""
+        return FrontierDocument(
+            question=self.question,
+            configurations=sum(len(curve.concurrency) for curve in self.curves),
+            points=list(self.points()),
+            warnings=list(self.warnings),
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "schema": SCHEMA,
-            "question": self.question,
-            "configurations": sum(len(curve.concurrency) for curve in self.curves),
-            "points": list(self.points()),
-            "warnings": list(self.warnings),
-        }
+        """The document as dictionaries and lists."""
+        return builtins(self.document)
 
 
 def frontier(
@@ -217,7 +224,7 @@ def _marked(curves: list[Curve]) -> Iterator[Curve]:
         yield replace(curve, pareto=part)
 
 
-def _rows(curve: Curve, usd: float | None) -> Iterator[dict[str, Any]]:
+def _rows(curve: Curve, usd: float | None) -> Iterator[FrontierPoint]:
     names = (
         "concurrency",
         "tokens_per_second_per_user",
@@ -228,18 +235,20 @@ def _rows(curve: Curve, usd: float | None) -> Iterator[dict[str, Any]]:
     )
     columns = [getattr(curve, name).tolist() for name in names]
     for values in zip(*columns, strict=True):
-        row = {
-            "tensor_parallel_size": int(curve.plan.tensor_parallel_size),
-            "weights": curve.weights,
-            **dict(zip(names, values, strict=True)),
-        }
+        row = dict(zip(names, values, strict=True))
         rate = row["tokens_per_second_per_gpu"]
-        cost = None if usd is None else h.usd_per_million_tokens.evaluate(USD_all=usd, tps=rate)
-        yield row | {"cost_per_million_output_tokens_all": cost}
+        yield FrontierPoint(
+            tensor_parallel_size=int(curve.plan.tensor_parallel_size),
+            weights=curve.weights,
+            cost_per_million_output_tokens_all=(
+                None if usd is None else h.usd_per_million_tokens.evaluate(USD_all=usd, tps=rate)
+            ),
+            **row,
+        )
 
 
-def _shown(question: Question, model: Model, cluster: Cluster) -> dict[str, Any]:
+def _shown(question: Question, model: Model, cluster: Cluster) -> dict[str, Entry]:
     """What all configurations share."""
     varied = ("tensor_parallel_size", "concurrency", "concurrency_per_replica", "replicas", "weights")
-    shared = {name: entry for name, entry in question.to_dict().items() if name not in varied}
-    return {"model": {"value": model.name, "from": "given"}, "on": {"value": cluster.name, "from": "given"}, **shared}
+    shared = {name: entry for name, entry in question.entries.items() if name not in varied}
+    return {"model": Entry(model.name, "given"), "on": Entry(cluster.name, "given"), **shared}

@@ -9,8 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.documents.schema import SCHEMA
-from tonnage.documents.serving import RunsDocument
+from tonnage.documents.document import builtins
+from tonnage.documents.question import Entry
+from tonnage.documents.serving import MachineDocument, RunsDocument
 from tonnage.estimate.answer.companions import serving_without_companions
 from tonnage.estimate.bands import serving_highest
 from tonnage.estimate.inputs import Question
@@ -49,7 +50,7 @@ NO_SERVING = ServingOptions()
 class Machine(Struct, frozen=True, kw_only=True, eq=False):
     """What runs, ranked; `tried`: models that were looked at."""
 
-    question: dict[str, Any]
+    question: dict[str, Entry]
     usable_bytes: int
     runs: tuple[RunsDocument, ...]
     tried: int
@@ -59,15 +60,20 @@ class Machine(Struct, frozen=True, kw_only=True, eq=False):
     def status(self) -> int:
         return 0 if self.runs else 3
 
+    @property
+    def document(self) -> MachineDocument:
+        """What every face shows."""
+        return MachineDocument(
+            question=self.question,
+            usable_bytes=self.usable_bytes,
+            models_tried=self.tried,
+            runs=list(self.runs),
+            warnings=list(self.warnings),
+        )
+
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "schema": SCHEMA,
-            "question": self.question,
-            "usable_bytes": self.usable_bytes,
-            "models_tried": self.tried,
-            "runs": [{name: getattr(row, name) for name in RunsDocument.__struct_fields__} for row in self.runs],
-            "warnings": list(self.warnings),
-        }
+        """The document as dictionaries and lists."""
+        return builtins(self.document)
 
     @property
     def widest(self) -> tuple[RunsDocument, ...]:
@@ -129,7 +135,7 @@ def my_machine(
         )
     )
     return Machine(
-        question=question.to_dict(),
+        question=question.entries,
         usable_bytes=usable,
         runs=tuple(sorted(found, key=lambda row: _rank(row, order))),
         tried=tried,

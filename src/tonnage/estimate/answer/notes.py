@@ -30,7 +30,7 @@ def warn_of_training(model: Model, plan: TrainingPlan, made: TrainingMemory, que
             )
         )
     own = training_runtime(plan.runtime).model_codes[0]
-    if plan.method != "full" and plan.model_code != own and question.to_dict()["model_code"]["from"] != "given":
+    if plan.method != "full" and plan.model_code != own and question.entries["model_code"].origin != "given":
         question.warn(
             Message(
                 "method {method} works on the layers of {model_code}; method full would have {own}'s, which "

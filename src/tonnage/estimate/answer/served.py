@@ -2,11 +2,11 @@
 memory.
 """
 
-from typing import Any
-
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from tonnage.architectures import Model
+from tonnage.documents.serving import HostedDocument, ServingDocument
 from tonnage.estimate.answer.launch import launch_command
 from tonnage.estimate.answer.serving_money import hour, prices
 from tonnage.estimate.answer.serving_notes import warn_of_context
@@ -20,6 +20,7 @@ from tonnage.estimate.serving.memory import ServingMemory
 from tonnage.estimate.serving_time.pace import mean_lengths
 from tonnage.estimate.serving_time.service_level import service_level
 from tonnage.estimate.serving_time.speed import Speed, serving_speed
+from tonnage.kernel.term import Term
 from tonnage.spec import Cluster, ServingPlan
 
 # None where answers have one token.
@@ -35,7 +36,7 @@ OF_LATER_TOKENS = (
 class Served(Struct, frozen=True, kw_only=True, eq=False):
     """`figures` of the block `serving`; `bill` of an hour, and `speed`, None where the times are not known."""
 
-    figures: dict[str, Any]
+    figures: ServingDocument[Term]
     bill: Bill | None = None
     speed: Speed | None = None
 
@@ -52,57 +53,63 @@ def served(
     question: Question,
 ) -> Served:
     """Figures of the block `serving`, and the bill of an hour."""
-    figures: dict[str, Any] = {}
+    launch = launch_command(model, plan, cluster)
+    longest: Term | UnsetType = UNSET
     if any(rank.per_token.value for rank in made.ranks):
-        figures["longest_context"] = longest_context(model, plan, cluster, made, usable)
-    figures["launch"] = launch_command(model, plan, cluster)
+        longest = longest_context(model, plan, cluster, made, usable)
     tokens = wanted.load.input_tokens + wanted.load.output_tokens
     warn_of_context(model, plan, cluster, made, usable, float(tokens), question)
     speed = serving_speed(model, plan, cluster, made, usable, wanted, question)
     if speed is None:
-        return Served(figures=figures)
-    figures |= speed.figures
+        return Served(figures=ServingDocument(launch=launch, longest_context=longest))
+    figures = replace(speed.figures, launch=launch, longest_context=longest)
     if wanted.load.output_tokens <= 1:
-        figures |= dict.fromkeys(OF_LATER_TOKENS)
+        figures = replace(figures, **dict.fromkeys(OF_LATER_TOKENS))
         question.warn("an answer of one token has no later ones, and no time of them.")
     if not speed.replica.clock.knows_prompts:
         return Served(figures=figures)
-    figures |= service_level(plan, speed, wanted, question)
+    figures = replace(figures, **service_level(plan, speed, wanted, question))
     if wanted.prefill_replicas:
         from tonnage.estimate.serving_time.split_beside import split_figures
 
-        figures["split"] = split_figures(model, plan, cluster, wanted, speed.replica.pool)
+        split = split_figures(model, plan, cluster, wanted, speed.replica.pool)
+        figures = replace(figures, split=split)
     if wanted.simulate:
         from tonnage.estimate.serving_time.simulated import simulated
 
-        figures["simulated"] = simulated(speed.replica, wanted, question)
+        figures = replace(figures, simulated=simulated(speed.replica, wanted, question))
     made_bill = hour(cluster, money, load.price_per_accelerator_hour, question)
-    figures |= prices(made_bill, cluster, speed)
+    figures = replace(figures, **prices(made_bill, cluster, speed))
     fits = made.memory.value <= usable  # what does not run is not cheaper from any number of requests
     if fits and _is_said(load, question) and (compared := _beside_hosted(model, figures, made_bill, wanted)):
-        figures["hosted"] = compared
+        figures = replace(figures, hosted=compared)
     return Served(figures=figures, bill=made_bill, speed=speed)
 
 
 def _is_said(load: LoadOptions, question: Question) -> bool:
     """Whether it was said what is asked of the model: a price of a load that nobody has is none."""
     said = (load.input_tokens, load.output_tokens, load.request_rate, load.trace)
-    users = question.to_dict().get("concurrency", {})
-    return any(value is not None for value in said) or users.get("from") == "given"
+    users = question.entries.get("concurrency")
+    return any(value is not None for value in said) or (users is not None and users.origin == "given")
 
 
-def _beside_hosted(model: Model, figures: dict[str, Any], bill: Bill, wanted: Asked) -> dict[str, Any] | None:
+def _beside_hosted(
+    model: Model, figures: ServingDocument[Term], bill: Bill, wanted: Asked
+) -> HostedDocument[Term] | None:
     """What the load that was asked about costs at those who host the model."""
     load = wanted.load
     prompt, answer = mean_lengths(load)
     limits = ""
-    if "service_level" in figures:
-        limits = "within" if figures["service_level"]["met"] else "past"
+    if figures.service_level:
+        limits = "within" if figures.service_level.met else "past"
+    most = figures.rate_at_service_level if limits else figures.largest_rate
+    if not most:
+        return None
     return beside_hosted(
         model.name,
         bill.cost,
-        figures["cost_per_million_tokens"],
-        figures["rate_at_service_level" if limits else "largest_rate"],
+        figures.cost_per_million_tokens or None,
+        most,
         prompt,
         answer,
         min(load.cached_tokens, prompt),

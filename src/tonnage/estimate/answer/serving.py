@@ -88,7 +88,7 @@ def serve(
         )
     elif advise and found.speed is not None:
         an_hour = found.bill.cost.value if found.bill and found.bill.cost else None
-        needed = found.figures.get("accelerators_needed")
+        needed = found.figures.accelerators_needed
         advice = Found(
             moves=speed_moves(
                 Case(
@@ -103,14 +103,14 @@ def serve(
                     speed=found.speed,
                     an_hour=an_hour,
                     rent=rent_of_moves(cluster, money, load.price_per_accelerator_hour),
-                    is_late=bool(unserved(found.figures, question.to_dict())),
+                    is_late=bool(unserved(found.figures, question.entries)),
                     accelerators_needed=int(needed.value) if needed else 0,
                 )
             )
         )
     return Answer(
         verb="serve",
-        question=question.to_dict(),
+        question=question.entries,
         needed_bytes=ceil(made.memory.value),
         usable_bytes=usable,
         memory=made.memory.named("memory of one rank"),
@@ -120,11 +120,11 @@ def serve(
         ),
         slopes=serving_slopes(made),
         bill=found.bill,
-        serving={
+        serving=replace(
+            found.figures,
             **serving_figures(model, made, plan, cluster, usable),
             **load_figures(made, plan, cluster, rate("storage_read_bandwidth", options.storage_read_bandwidth)),
-            **found.figures,
-        },
+        ),
         advice=tuple(advice.moves),
         nearest_miss=advice.nearest,
         warnings=tuple(question.warnings),
@@ -189,7 +189,7 @@ def _weights_alone(model: Model, cluster: Cluster, options: ServingOptions, rese
     question.warn(unknown)
     return Answer(
         verb="serve",
-        question=question.to_dict(),
+        question=question.entries,
         needed_bytes=ceil(memory.value),
         usable_bytes=usable_bytes(cluster, reserve_bytes, question),
         memory=memory,

@@ -20,8 +20,8 @@ OF = "an hour"
 def hour(cluster: Cluster, options: BillOptions, price: float | None, question: Question) -> Bill:
     """The bill of an hour of all machines, busy or not."""
     made, asked = _hour(Kept(cluster), options, price, today())
-    for name, entry in asked.to_dict().items():
-        question.put(name, entry["value"], entry["from"], entry.get("why", ""))
+    for name, entry in asked.entries.items():
+        question.put(name, entry.value, entry.origin, entry.why)
     for each in asked.warnings:
         question.warn(each)
     return made
@@ -57,7 +57,7 @@ def prices(made: Bill, cluster: Cluster, speed: Speed) -> dict[str, Any]:
             "a million tokens of prompts and answers, one user a replica", cost, alone
         ),
     }
-    own = made.ownership.get("own_hour")
+    own = made.ownership.own_hour if made.ownership else None
     if own is not None:
         found["own_cost_per_million_tokens"] = Term.of(
             "a million tokens of prompts and answers on own machines",

@@ -4,11 +4,12 @@ replicas.
 
 from collections.abc import Iterator
 from datetime import date, datetime
-from typing import Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
+from tonnage.documents.run import RunDocument
 from tonnage.estimate.bands import highest
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.memory import TrainingMemory, training_memory
@@ -37,20 +38,21 @@ def timed(
     money: BillOptions,
     usable: int,
     question: Question,
-) -> tuple[Timing | None, dict[str, Any]]:
+) -> tuple[Timing | None, RunDocument[Term] | None]:
     """The time of a step and what follows from it; nothing, and a note, where nobody knows it. `usable`: bytes of an
     accelerator.
     """
     try:
         timing = Timing(model, plan, cluster, made.step)
-        figures: dict[str, Any] = {"bound_by": timing.bound_by, **timing.figures(flops.value)}
+        figures = timing.figures(flops.value)
     except MissingDatum as error:
         question.warn(str(error))
-        return None, {}
+        return None, None
     for note in _notes(timing, made):
         question.warn(note)
     if band := timing.band:
-        figures["step_time_band"] = [timing.term.value * band.low, timing.term.value * band.high]
+        seconds = float(timing.term.value)
+        figures = replace(figures, step_time_band=(seconds * band.low, seconds * band.high))
     if options.asked:
         whole = run_of(
             timing.term,
@@ -64,11 +66,7 @@ def timed(
             fits_at=lambda size: _fits_at(model, plan, cluster, size, usable),
             price=_price(cluster, options, money),
         )
-        figures |= whole.terms
-        if best := best_models(model, plan, whole.tokens):
-            figures["best_models"] = best
-        met = {"deadline_met": whole.deadline_met, "budget_met": whole.budget_met}
-        figures |= {name: value for name, value in met.items() if value is not None}
+        figures = replace(figures, **whole.figures, best_models=best_models(model, plan, whole.tokens) or UNSET)
     return timing, figures
 
 

@@ -1,12 +1,13 @@
 """The whole answer of `train`: the question as understood, the verdict, the breakdown, the next move."""
 
-from collections.abc import Mapping
 from math import ceil
-from typing import Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from tonnage.architectures import Model, needs_family
+from tonnage.documents.advice import Advice, NearestMiss
+from tonnage.documents.answer import Slopes
 from tonnage.estimate.answer.asked import about, usable_bytes, warn_of_towers
 from tonnage.estimate.answer.form import Answer
 from tonnage.estimate.answer.notes import warn_of_training, warn_where_nothing_fits
@@ -67,8 +68,8 @@ def train(
             band.what,
         )
     price = run.price_per_accelerator_hour
-    moves: tuple[Mapping[str, Any], ...] = ()
-    nearest: Mapping[str, Any] | None = None
+    moves: tuple[Advice, ...] = ()
+    nearest: NearestMiss | None = None
     if advise:
         from tonnage.estimate.advice.training import training_advice
 
@@ -77,13 +78,13 @@ def train(
     low = band.around(made.memory.value)[0] if band else made.memory.value
     if advise and low > usable and not moves:
         warn_where_nothing_fits(model, plan, cluster, usable, question)
-    flops, saved = model_flops(model, plan, made.fullest.stage.step), saved_bytes(model, plan)
+    flops, saved = model_flops(model, plan, made.step), saved_bytes(model, plan)
     timing, figures = timed(model, plan, cluster, made, flops, saved, run, money, usable, question)
-    lasts = figures.get("seconds", timing.term if timing else None)
+    lasts = (figures.seconds if figures else UNSET) or (timing.term if timing else None)
     billed = None
     if lasts is not None:
-        of = "the run" if "seconds" in figures else "a step"
-        tokens = figures["tokens"].value if "tokens" in figures else plan.global_batch_size * plan.sequence_length
+        of = "the run" if figures and figures.seconds else "a step"
+        tokens = figures.tokens.value if figures and figures.tokens else plan.global_batch_size * plan.sequence_length
         billed = bill(
             cluster,
             lasts,
@@ -97,7 +98,7 @@ def train(
     room = disks(model, plan, cluster, saved, run, money, question, figures)
     return Answer(
         verb="train",
-        question=question.to_dict(),
+        question=question.entries,
         needed_bytes=ceil(made.memory.value),
         usable_bytes=usable,
         memory=fullest.peak.named(
@@ -105,7 +106,7 @@ def train(
         ),
         ranks=tuple(_stage_term(made, rank, plan) for rank in range(len(made.ranks))),
         phases=fullest.phases,
-        slopes=_training_slopes(model, plan, cluster, made) if advise else {},
+        slopes=_training_slopes(model, plan, cluster, made) if advise else None,
         flops=flops,
         run=figures,
         bill=billed,
@@ -174,8 +175,8 @@ def _stage_term(made: TrainingMemory, rank: int, plan: TrainingPlan) -> Term:
     )
 
 
-def _training_slopes(model: Model, plan: TrainingPlan, cluster: Cluster, made: TrainingMemory) -> dict[str, float]:
+def _training_slopes(model: Model, plan: TrainingPlan, cluster: Cluster, made: TrainingMemory) -> Slopes:
     """Documents C5 and C6: what one more sequence in the micro-batch, and one more token in each, add."""
     wider = training_memory(model, replace(plan, micro_batch_size=plan.micro_batch_size + 1), cluster)
     longer = training_memory(model, replace(plan, sequence_length=plan.sequence_length + 1), cluster)
-    return {"bytes_per_sequence": wider.needed - made.needed, "bytes_per_token": longer.needed - made.needed}
+    return Slopes(bytes_per_sequence=wider.needed - made.needed, bytes_per_token=longer.needed - made.needed)

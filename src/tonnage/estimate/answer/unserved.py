@@ -1,33 +1,38 @@
 """Whether what fits does what was asked of it: the part of a verdict that is not memory."""
 
 from collections.abc import Mapping
-from typing import Any
 
+from msgspec import UnsetType
+
+from tonnage.documents.question import Entry
+from tonnage.documents.run import RunDocument
+from tonnage.documents.serving import ServingDocument
 from tonnage.kernel.message import Message
+from tonnage.kernel.term import Term
 from tonnage.kernel.units import human
 
 
-def unserved(serving: Mapping[str, Any], question: Mapping[str, Any]) -> str:
+def unserved(serving: ServingDocument[Term], question: Mapping[str, Entry]) -> str:
     """Why the load is not served; nothing where it is, or where nobody asked.
 
     Of a trace, which ends, no queue grows without end: its service level alone is judged.
     """
-    if serving.get("service_level", {}).get("met") is False:
+    if serving.service_level and not serving.service_level.met:
         return "the service level is not met"
-    if "request_rate" in question and "ttft_seconds" in serving and serving["ttft_seconds"] is None:
+    if "request_rate" in question and serving.ttft_seconds is None:
         return "the queue grows without end"
     return ""
 
 
-def missed_limits(run: Mapping[str, Any], question: Mapping[str, Any]) -> str:
+def missed_limits(run: RunDocument[Term] | None, question: Mapping[str, Entry]) -> str:
     """Which of its limits a training run misses, with what it takes and what it may take; nothing where it keeps them,
     or where it has none.
-
-    `run`: the figures of the run, as Terms.
     """
-    late, dear = run.get("deadline_met") is False, run.get("budget_met") is False
+    if run is None:
+        return ""
+    late, dear = run.deadline_met is False, run.budget_met is False
     if late:
-        days, of_days = human(run["seconds"].value, "seconds"), human(question["deadline_seconds"]["value"], "seconds")
+        days, of_days = _text(run.seconds), human(question["deadline_seconds"].value, "seconds")
     if dear:
         cost, of_cost = _spent(run, question)
     if late and dear:
@@ -43,10 +48,14 @@ def missed_limits(run: Mapping[str, Any], question: Mapping[str, Any]) -> str:
     return Message("misses the budget: {cost} of {of_cost}", cost=cost, of_cost=of_cost) if dear else ""
 
 
-def _spent(run: Mapping[str, Any], question: Mapping[str, Any]) -> tuple[str, str]:
+def _spent(run: RunDocument[Term], question: Mapping[str, Entry]) -> tuple[str, str]:
     """What the run takes of its budget, and the budget: in USD where it is money."""
-    hours = run["accelerator_hours"].value
-    if "budget" in question:
-        usd = hours * question["price_per_accelerator_hour"]["value"]
-        return human(usd, "USD"), human(question["budget"]["value"], "USD")
-    return human(hours, "accelerator-hours"), human(run["budget_accelerator_hours"].value, "accelerator-hours")
+    if "budget" in question and run.accelerator_hours:
+        usd = run.accelerator_hours.value * question["price_per_accelerator_hour"].value
+        return human(usd, "USD"), human(question["budget"].value, "USD")
+    return _text(run.accelerator_hours), _text(run.budget_accelerator_hours)
+
+
+def _text(figure: Term | UnsetType) -> str:
+    """A figure with its unit."""
+    return human(figure.value, figure.unit) if figure else ""

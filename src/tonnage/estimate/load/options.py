@@ -2,11 +2,12 @@
 to a load of one replica.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 
 from tonnage.architectures import Model
+from tonnage.documents.serving import Percentile
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.options.run_options import duration
 from tonnage.estimate.serving.options import ServingOptions
@@ -35,7 +36,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     busy: int
     ttft: float | None
     tpot: float | None
-    percentile: str
+    percentile: Percentile
     simulate: bool
     num_requests: int | None
     seed: int
@@ -195,7 +196,7 @@ def asked(plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: L
         busy=busy,
         ttft=ttft,
         tpot=tpot,
-        percentile=percentile,
+        percentile=cast("Percentile", percentile),
         simulate=simulate,
         num_requests=load.num_requests,
         seed=load.seed or 0,

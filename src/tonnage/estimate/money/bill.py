@@ -4,16 +4,17 @@ user gives others.
 
 from collections.abc import Callable
 from datetime import date
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.catalogue.offers import Rates, parse_rates, provider_named, region_named
 from tonnage.catalogue.prices import KINDS, Price
+from tonnage.documents.run import OwnershipDocument, PlaceDocument
+from tonnage.documents.term import terms_of
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.money import money, ownership
-from tonnage.estimate.money.places import Place, at_the_edge, in_cloud, not_at_the_edge, on_own_servers
+from tonnage.estimate.money.places import at_the_edge, in_cloud, not_at_the_edge, on_own_servers
 from tonnage.formulas.cost import machines_billed
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
 from tonnage.kernel.message import Message
@@ -36,31 +37,12 @@ class Bill(Struct, frozen=True, kw_only=True):
     cost: Term | None = None
     energy: Term | None = None
     carbon: Term | None = None
-    ownership: dict[str, Any] = {}
+    ownership: OwnershipDocument[Term] | None = None
 
     @property
     def all(self) -> tuple[Term, ...]:
         """Every breakdown, to be opened."""
-        places = [place.cost for place in self.ownership.get("places", ())]
-        found = (self.cost, self.energy, self.carbon, *self.ownership.values(), *places)
-        return tuple(term for term in found if isinstance(term, Term))
-
-    def document(self, figure: Callable[[Term], dict[str, Any]]) -> dict[str, Any]:
-        """The keys of an answer that it fills; `figure` of a Term."""
-        made: dict[str, Any] = {"cost": figure(self.cost) if self.cost is not None else None}
-        made |= {name: figure(term) for name in ("energy", "carbon") if (term := getattr(self, name)) is not None}
-        if self.ownership:
-            own = {name: figure(value) if isinstance(value, Term) else value for name, value in self.ownership.items()}
-            made["ownership"] = own | {"places": [_place(each, figure) for each in self.ownership["places"]]}
-        return made
-
-
-def _place(place: Place, figure: Callable[[Term], dict[str, Any]]) -> dict[str, Any]:
-    return {
-        name: figure(value) if isinstance(value, Term) else value
-        for name in place.__struct_fields__
-        if (value := getattr(place, name)) is not None
-    }
+        return tuple(terms_of((self.cost, self.energy, self.carbon, self.ownership)))
 
 
 def bill(
@@ -256,12 +238,12 @@ def _own(
     question: Question,
     today: date | None,
     edge_time: EdgeTime | None,
-) -> dict[str, Any]:
+) -> OwnershipDocument[Term] | None:
     """Buying the cluster's machines against renting them, where the inputs without a source were given, and what
     `seconds` cost in each place.
     """
     if not options.compares:
-        return {}
+        return None
     if price is not None or offer is None:
         raise InvalidInput(
             "buying is compared with an offer of the catalogue: leave out price_per_accelerator_hour, or "
@@ -288,25 +270,25 @@ def _own(
         machine = replace(machine, used_share=options.used_share)
     made = ownership.buy_or_rent(machine, offer, rates=rates, today=today)
     for name, why in made.assumed.items():
-        if name not in question.to_dict():  # the energy may have said it
+        if name not in question.entries:  # the energy may have said it
             question.put(name, ownership.default(name), "default", why)
     hours = seconds.value / HOUR
     places = [in_cloud(offer, cluster.size, hours, rates=rates), on_own_servers(machine, hours)]
     if options.edge is not None and edge_time is not None:
         places.append(_edge(options.edge, edge_time, machine))
-    return {
-        "purchase": made.purchase,
-        "own_month": made.own_month,
-        "rent_month": made.rent_month,
-        "own_hour": made.own_hour,
-        "break_even": made.break_even,
-        "break_even_month": made.month,
-        "worn_out": made.worn_out,
-        "places": tuple(places),
-    }
+    return OwnershipDocument(
+        purchase=made.purchase,
+        own_month=made.own_month,
+        rent_month=made.rent_month,
+        own_hour=made.own_hour,
+        break_even=made.break_even,
+        break_even_month=made.month,
+        worn_out=made.worn_out,
+        places=places,
+    )
 
 
-def _edge(name: str, edge_time: EdgeTime, own: ownership.Ownership) -> Place:
+def _edge(name: str, edge_time: EdgeTime, own: ownership.Ownership) -> PlaceDocument[Term]:
     """The same work on one device that is bought, with the electricity and the years of the own servers."""
     device = ownership.device_of(name)
     seconds, why = edge_time(name)

@@ -5,7 +5,10 @@ which load own machines are cheaper. Only where both prices are known.
 from datetime import date
 from typing import Any
 
+from msgspec.structs import replace
+
 from tonnage.catalogue.api_prices import ApiPrice, age_days, is_stale, of_model
+from tonnage.documents.serving import HostedDocument, HostedOffer
 from tonnage.formulas import service as h
 from tonnage.kernel.formula import Number
 from tonnage.kernel.term import Term
@@ -26,10 +29,9 @@ def request_price(price: ApiPrice, prompt: Number, answer: Number, cached: Numbe
     )
 
 
-def offer(price: ApiPrice, prompt: Number, answer: Number, cached: Number, today: date) -> dict[str, Any]:
-    """The provider's prices, and what such requests cost."""
-    request = request_price(price, prompt, answer, cached)
-    million = Term.of(
+def million_tokens(request: Term, prompt: Number, answer: Number) -> Term:
+    """What a million tokens of such requests cost."""
+    return Term.of(
         "a million tokens of such requests, prompts and answers",
         h.request_usd_per_million_tokens,
         source=request.source,
@@ -37,21 +39,23 @@ def offer(price: ApiPrice, prompt: Number, answer: Number, cached: Number, today
         s=prompt,
         O=answer,
     )
-    return {
-        "provider": price.provider,
-        "model": price.model,
-        "called": price.called,
-        "input_usd": price.input_usd,
-        "output_usd": price.output_usd,
-        "cached_input_usd": price.cached_input_usd,
-        "source": price.source,
-        "as_of": price.as_of,
-        "age_days": age_days(price, today),
-        "stale": is_stale(price, today),
-        "note": price.note,
-        "request": request,
-        "cost_per_million_tokens": million,
-    }
+
+
+def offer(price: ApiPrice, today: date) -> HostedOffer[Term]:
+    """The provider's prices."""
+    return HostedOffer(
+        provider=price.provider,
+        model=price.model,
+        called=price.called,
+        input_usd=price.input_usd,
+        output_usd=price.output_usd,
+        cached_input_usd=price.cached_input_usd,
+        source=price.source,
+        as_of=price.as_of,
+        age_days=age_days(price, today),
+        stale=is_stale(price, today),
+        note=price.note,
+    )
 
 
 def beside_hosted(
@@ -64,48 +68,50 @@ def beside_hosted(
     cached: float,
     today: date,
     limits: str = "",
-) -> dict[str, Any] | None:
+) -> HostedDocument[Term] | None:
     """Own machines that cost `hour`, and `own` for a million tokens under the load, beside every provider of the
     model, the cheapest first. None where nobody lists a price of either. `largest_rate`: requests a second that the
     machines answer at most. `limits`: "within" or "past" where users may wait only so long, as this load keeps to it
     or not: then `largest_rate` is within the limits, and a load that is past them has no price of its own.
     """
-    offers = [offer(price, prompt, answer, cached, today) for price in of_model(model)]
-    if hour is None or own is None or not offers:
+    priced = [(request_price(price, prompt, answer, cached), price) for price in of_model(model)]
+    if hour is None or own is None or not priced:
         return None
-    offers.sort(key=lambda each: each["request"].value)
+    priced.sort(key=lambda each: each[0].value)
     name = "requests a day that these machines answer at most"
     if limits:
         name = "requests a day that these machines answer at most within the limits"
     most = Term.of(name, h.requests_a_day, X=largest_rate.value)
     if limits == "past":
         own = _at_most(hour, largest_rate.value, prompt, answer)
-    for each in offers:
-        price, source = each["request"].value, f"{hour.source}; {each['request'].source}"
-        each["break_even_requests_per_day"] = even = Term.of(
-            "requests a day from which own machines are cheaper",
-            h.break_even_requests,
-            source=source,
-            USD_all=hour.value,
-            USD_req=price,
+    is_own = own is not None and own.value <= million_tokens(priced[0][0], prompt, answer).value
+    offers = []
+    for request, price in priced:
+        said: dict[str, Any] = {
+            "source": f"{hour.source}; {request.source}",
+            "USD_all": hour.value,
+            "USD_req": request.value,
+        }
+        name = "requests a day from which own machines are cheaper"
+        even = Term.of(name, h.break_even_requests, **said)
+        name = "tokens a day from which own machines are cheaper"
+        tokens = Term.of(name, h.break_even_tokens, **said, s=prompt, O=answer)
+        offers.append(
+            replace(
+                offer(price, today),
+                request=request,
+                cost_per_million_tokens=million_tokens(request, prompt, answer),
+                break_even_requests_per_day=even,
+                break_even_tokens_per_day=tokens,
+                within_reach=bool(even.value <= most.value),
+            )
         )
-        each["break_even_tokens_per_day"] = Term.of(
-            "tokens a day from which own machines are cheaper",
-            h.break_even_tokens,
-            source=source,
-            USD_all=hour.value,
-            USD_req=price,
-            s=prompt,
-            O=answer,
-        )
-        each["within_reach"] = bool(even.value <= most.value)
-    is_own = own is not None and own.value <= offers[0]["cost_per_million_tokens"].value
-    return {
-        "cheaper": "own machines" if is_own else "hosted",
-        "cost_per_million_tokens": own,
-        "most_requests_per_day": most,
-        "offers": tuple(offers),
-    }
+    return HostedDocument(
+        cheaper="own machines" if is_own else "hosted",
+        cost_per_million_tokens=own,
+        most_requests_per_day=most,
+        offers=offers,
+    )
 
 
 def _at_most(hour: Term, rate: float, prompt: float, answer: float) -> Term | None:

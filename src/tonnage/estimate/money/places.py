@@ -1,9 +1,8 @@
 """Where to run (rule D11): cloud, own servers and a device at the edge, each with what the same hours cost there."""
 
-from msgspec import Struct
-
 from tonnage.catalogue.offers import Rates
 from tonnage.catalogue.prices import Price, Purchase
+from tonnage.documents.run import PlaceDocument
 from tonnage.estimate.money.money import hourly
 from tonnage.estimate.money.ownership import Ownership, complete, operation
 from tonnage.formulas import cost as c
@@ -16,26 +15,13 @@ from tonnage.kernel.units import HOUR
 EDGE_POWER = "the rated power of the whole device"
 
 
-class Place(Struct, frozen=True, kw_only=True):
-    """`where`: cloud, own servers or edge; `cost` [USD] and `seconds` of the same work there, None where it cannot
-    be done or nobody knows how long it takes; `first_payment` [USD] before the first hour; `note`.
-    """
-
-    where: str
-    what: str
-    cost: Term | None
-    seconds: float | None
-    first_payment: float
-    note: str
-
-
-def in_cloud(price: Price, num_accelerators: int, hours: float, *, rates: Rates | None = None) -> Place:
+def in_cloud(price: Price, num_accelerators: int, hours: float, *, rates: Rates | None = None) -> PlaceDocument[Term]:
     """Rent for these hours."""
     _hours(hours)
     hour = hourly(price, rates)
     machines = c.machines_billed(n=num_accelerators, n_node=price.accelerators)
     cost = Term.of("rent", c.rent_usd, source=hour.source, nodes=machines, tau=hours * HOUR, USD_hour=hour.value)
-    return Place(
+    return PlaceDocument(
         where="cloud",
         what=f"{machines} x {price.provider} {price.instance}, {price.kind}",
         cost=cost,
@@ -45,7 +31,7 @@ def in_cloud(price: Price, num_accelerators: int, hours: float, *, rates: Rates 
     )
 
 
-def on_own_servers(own: Ownership, hours: float) -> Place:
+def on_own_servers(own: Ownership, hours: float) -> PlaceDocument[Term]:
     """The part of the purchase that these hours use up, and the operation; hours in which nobody uses the machines
     are theirs to pay.
     """
@@ -64,7 +50,7 @@ def on_own_servers(own: Ownership, hours: float) -> Place:
         years=own.depreciation_years,
     )
     note = "the rest of the purchase is paid too, used or not"
-    return Place(
+    return PlaceDocument(
         where="own servers",
         what=f"{own.machines} x {own.source.partition(':')[0]}",
         cost=Term.sum("own servers", worn, operation(own, seconds)),
@@ -74,7 +60,7 @@ def on_own_servers(own: Ownership, hours: float) -> Place:
     )
 
 
-def at_the_edge(device: Purchase, hours: float, *, years: float, electricity_usd_per_kwh: float) -> Place:
+def at_the_edge(device: Purchase, hours: float, *, years: float, electricity_usd_per_kwh: float) -> PlaceDocument[Term]:
     """One device on a desk or in the field: its price written off over `years`, and its electricity; no building,
     network or staff.
     """
@@ -90,7 +76,7 @@ def at_the_edge(device: Purchase, hours: float, *, years: float, electricity_usd
     energy = e.energy_joules(pw=device.power_watts or 0.0, tau=hours * HOUR, pue=1.0)
     power = Term.of("electricity", c.electricity_usd, source=EDGE_POWER, en=energy, USD_kwh=electricity_usd_per_kwh)
     note = "small models only" + ("" if device.power_watts else "; its power is unknown and left out")
-    return Place(
+    return PlaceDocument(
         where="edge",
         what=device.name,
         cost=Term.sum("edge", worn, power),
@@ -100,9 +86,9 @@ def at_the_edge(device: Purchase, hours: float, *, years: float, electricity_usd
     )
 
 
-def not_at_the_edge(device: Purchase, why: str) -> Place:
+def not_at_the_edge(device: Purchase, why: str) -> PlaceDocument[Term]:
     """A device that cannot do it, or whose time nobody knows."""
-    return Place(where="edge", what=device.name, cost=None, seconds=None, first_payment=device.usd, note=why)
+    return PlaceDocument(where="edge", what=device.name, first_payment=device.usd, note=why)
 
 
 def _hours(hours: float) -> None:

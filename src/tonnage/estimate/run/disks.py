@@ -2,11 +2,11 @@
 set, drives and cores.
 """
 
-from typing import Any
-
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from tonnage.architectures import Model
+from tonnage.documents.run import RunDocument, StorageDocument
+from tonnage.documents.term import terms_of
 from tonnage.estimate.host import storage
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.money.bill import BillOptions
@@ -33,15 +33,22 @@ class Disks(Struct, frozen=True, kw_only=True):
     drives: Term | None
 
     @property
-    def terms(self) -> dict[str, Term]:
-        """The keys of the document under `storage`, but for the formats."""
-        names = ("write", "read", "kept", "dataset", "dataset_text", "drives")
-        return {name: term for name in names if (term := getattr(self, name)) is not None}
+    def storage(self) -> StorageDocument[Term]:
+        """What the document has of it beside the host."""
+        return StorageDocument(
+            formats=list(self.formats),
+            write=self.write,
+            read=self.read,
+            kept=self.kept,
+            dataset=self.dataset or UNSET,
+            dataset_text=self.dataset_text or UNSET,
+            drives=self.drives or UNSET,
+        )
 
     @property
     def all(self) -> tuple[Term, ...]:
         """Every breakdown, to be opened."""
-        return (self.cores, self.disk, *self.formats, *self.terms.values())
+        return (self.cores, self.disk, *terms_of(self.storage))
 
 
 def disks(
@@ -52,7 +59,7 @@ def disks(
     run: RunOptions,
     options: BillOptions,
     question: Question,
-    figures: dict[str, Any],
+    figures: RunDocument[Term] | None,
 ) -> Disks:
     """`saved`: what the runtime writes of a checkpoint. `figures`: of the run, if there is one. What a node has too
     little of is noted.
@@ -82,11 +89,11 @@ def disks(
     )
 
 
-def _dataset(model: Model, options: BillOptions, figures: dict[str, Any]) -> tuple[Term | None, Term | None]:
+def _dataset(model: Model, options: BillOptions, figures: RunDocument[Term] | None) -> tuple[Term | None, Term | None]:
     """The data set once, however often the run sees it."""
-    tokens, epochs = figures.get("tokens"), figures.get("epochs")
-    if tokens is None:
+    tokens = figures.tokens if figures else UNSET
+    if not figures or not tokens:
         storage.raw_text_bytes(1, options.text_bytes_per_token)  # what cannot be is refused without a run too
         return None, None
-    size = epochs.inputs["D_set"] if epochs is not None else tokens.value
+    size = figures.epochs.inputs["D_set"] if figures.epochs else tokens.value
     return storage.dataset_bytes(size, model.vocab_size), storage.raw_text_bytes(size, options.text_bytes_per_token)

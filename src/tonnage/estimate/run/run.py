@@ -53,10 +53,10 @@ class Run(Struct, frozen=True, kw_only=True):
     tokens_for_budget: Term | None = None
 
     @property
-    def terms(self) -> dict[str, Term]:
-        """Every figure of the run by its name."""
+    def figures(self) -> dict[str, Term | bool]:
+        """What the document has of the run, by its name; what was not asked is left out."""
         found = {name: getattr(self, name) for name in self.__struct_fields__}
-        return {name: value for name, value in found.items() if isinstance(value, Term)}
+        return {name: value for name, value in found.items() if value is not None}
 
 
 def run(

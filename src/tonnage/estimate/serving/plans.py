@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
+from tonnage.documents.answer import Slopes
 from tonnage.estimate.identity import Kept
 from tonnage.estimate.inputs import Origin, Question
 from tonnage.estimate.options.machine import arithmetic_of, warn_of_machine
@@ -507,9 +508,10 @@ def _kv_cache(model: Model, o: ServingOptions, q: Question, engine: ServingRunti
     return str(q.put("kv_cache", found, "given", "" if found == own else engine.kv_cache_source))
 
 
-def serving_slopes(made: ServingMemory) -> dict[str, float]:
+def serving_slopes(made: ServingMemory) -> Slopes:
     """What one more request, and one more token of context, add on the fullest rank."""
-    return {"bytes_per_sequence": made.fullest.per_request.value, "bytes_per_token": made.fullest.per_token.value}
+    fullest = made.fullest
+    return Slopes(bytes_per_sequence=fullest.per_request.value, bytes_per_token=fullest.per_token.value)
 
 
 @lru_cache(maxsize=256)

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from math import ceil, floor
 from typing import Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
+from tonnage.documents.serving import Bound, ServiceLevelDocument
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load.options import Asked
 from tonnage.estimate.serving_time.speed import Replica, Speed
@@ -32,19 +33,19 @@ class Waits(Struct, frozen=True):
     ttft: float
     tpot: float
 
-    def over(self, asked: Asked) -> str:
-        """The limit that is exceeded most, of its own size; nothing where both are kept."""
-        limits = {"ttft": asked.ttft, "tpot": asked.tpot}
+    def over(self, asked: Asked) -> Bound | None:
+        """The limit that is exceeded most, of its own size; None where both are kept."""
+        limits: dict[Bound, float | None] = {"ttft": asked.ttft, "tpot": asked.tpot}
         past = {name: getattr(self, name) / limit for name, limit in limits.items() if limit is not None}
         name = max(past, key=lambda each: past[each])
-        return name if past[name] > 1 else ""
+        return name if past[name] > 1 else None
 
 
 WaitsAt = Callable[[float], Waits]
 
 
 def service_level(plan: ServingPlan, speed: Speed, asked: Asked, question: Question) -> dict[str, Any]:
-    """Figures of the document: `service_level`, `users_at_service_level` and the `rate_at_service_level` that they
+    """Fields of a ServingDocument: `service_level`, `users_at_service_level` and the `rate_at_service_level` that they
     ask, and `replicas_needed`.
     """
     is_open = asked.is_open
@@ -53,16 +54,18 @@ def service_level(plan: ServingPlan, speed: Speed, asked: Asked, question: Quest
     at = _waits(speed.replica, asked)
     found = at(_of_the_fullest(asked))
     bound = found.over(asked)
-    level: dict[str, Any] = {"met": not bound, "percentile": asked.percentile}
-    level |= {f"{name}_limit_seconds": limit for name in NAMES if (limit := getattr(asked, name)) is not None}
-    if found.ttft < float("inf"):
-        level["ttft_seconds"] = found.ttft
-    level["tpot_seconds"] = found.tpot
-    if bound:
-        level["bound_by"] = bound
+    level = ServiceLevelDocument(
+        met=not bound,
+        percentile=asked.percentile,
+        ttft_limit_seconds=UNSET if asked.ttft is None else asked.ttft,
+        tpot_limit_seconds=UNSET if asked.tpot is None else asked.tpot,
+        ttft_seconds=found.ttft if found.ttft < float("inf") else UNSET,
+        tpot_seconds=found.tpot,
+        bound_by=bound or UNSET,
+    )
     largest = _largest(at, asked, speed.times)
     name = "rate_at_service_level" if is_open else "users_at_service_level"
-    figures = {"service_level": level, name: _term(plan, asked, largest, is_open)}
+    figures: dict[str, Any] = {"service_level": level, name: _term(plan, asked, largest, is_open)}
     if not is_open:
         figures["rate_at_service_level"] = _rate_of_users(plan, speed.replica, asked, int(largest))
     if largest:
@@ -71,8 +74,8 @@ def service_level(plan: ServingPlan, speed: Speed, asked: Asked, question: Quest
     return figures
 
 
-def bound_by(replica: Replica, asked: Asked) -> str:
-    """The limit that this load exceeds most; nothing where it keeps within both."""
+def bound_by(replica: Replica, asked: Asked) -> Bound | None:
+    """The limit that this load exceeds most; None where it keeps within both."""
     return _waits(replica, asked)(_of_the_fullest(asked)).over(asked)
 
 
@@ -196,7 +199,7 @@ def _replicas(plan: ServingPlan, asked: Asked, formula: Any, of_one: float) -> d
 
 
 def _tell(
-    at: WaitsAt, asked: Asked, found: Waits, bound: str, largest: float, is_open: bool, question: Question
+    at: WaitsAt, asked: Asked, found: Waits, bound: Bound | None, largest: float, is_open: bool, question: Question
 ) -> None:
     """Which limit binds, and the best that there is."""
     if not bound:

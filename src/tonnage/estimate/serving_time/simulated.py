@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from msgspec import UNSET
+
+from tonnage.documents.serving import SimulatedDocument, WaysDocument
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load import Quantiles, Requests, Simulated, requests_of, simulate
 from tonnage.estimate.load.options import MOST_REQUESTS, Asked
@@ -19,7 +22,7 @@ OPEN_REQUESTS = 10_000  # that arrive by themselves
 FEWEST = 100  # of users: p99 of fewer says nothing
 
 
-def simulated(replica: Replica, asked: Asked, question: Question) -> dict[str, Any]:
+def simulated(replica: Replica, asked: Asked, question: Question) -> SimulatedDocument[Term]:
     """The block `simulated` of an answer."""
     if replica.clock.plan.draft_tokens:
         raise InvalidInput(
@@ -84,7 +87,7 @@ def _whole(load: Load) -> Load:
     return load if load.concurrency is None else replace(load, concurrency=int(-(-load.concurrency // 1)))
 
 
-def figures(made: Simulated, asked: Asked) -> dict[str, Any]:
+def figures(made: Simulated, asked: Asked) -> SimulatedDocument[Term]:
     """Times in seconds by percentile, rates of all replicas."""
     said: dict[str, Any] = {"requests": len(made.arrival), "seed": asked.seed}
     said |= {} if asked.requests is None else {"trace": "given"}
@@ -92,27 +95,25 @@ def figures(made: Simulated, asked: Asked) -> dict[str, Any]:
     def term(name: str, value: float, unit: str) -> Term:
         return Term.by(name, value, unit, basis="analytic", source=SOURCE, procedure=PROCEDURE, version="1", **said)
 
-    def all_ways(name: str, found: Quantiles) -> dict[str, Term]:
-        return {way: term(f"{name}, {way}", getattr(found, way), "seconds") for way in WAYS}
+    def all_ways(name: str, found: Quantiles) -> WaysDocument[Term]:
+        return WaysDocument(**{way: term(f"{name}, {way}", getattr(found, way), "seconds") for way in WAYS})
 
-    found: dict[str, Any] = {
-        "ttft": all_ways("time to the first token", made.ttft),
-        "end_to_end": all_ways("time of a whole answer", made.end_to_end),
-        "queueing": all_ways("wait for the first pass", made.queueing),
-    }
-    if (made.output_tokens > 1).any():
-        found["tpot"] = all_ways("time of each later token", made.tpot)
-        found["itl"] = all_ways("time between two tokens", made.itl)
-    found["tokens_per_second"] = term(
-        "tokens of answers a second", made.output_tokens_per_second * asked.busy, "tokens/s"
+    several = bool((made.output_tokens > 1).any())
+    document: SimulatedDocument[Term] = SimulatedDocument(
+        ttft=all_ways("time to the first token", made.ttft),
+        end_to_end=all_ways("time of a whole answer", made.end_to_end),
+        queueing=all_ways("wait for the first pass", made.queueing),
+        tpot=all_ways("time of each later token", made.tpot) if several else UNSET,
+        itl=all_ways("time between two tokens", made.itl) if several else UNSET,
+        tokens_per_second=term("tokens of answers a second", made.output_tokens_per_second * asked.busy, "tokens/s"),
+        requests_per_second=term("requests a second", made.requests_per_second * asked.busy, "requests/s"),
+        preemptions=term("requests sent back for want of cache", made.preemptions * asked.busy, "requests"),
     )
-    found["requests_per_second"] = term("requests a second", made.requests_per_second * asked.busy, "requests/s")
-    found["preemptions"] = term("requests sent back for want of cache", made.preemptions * asked.busy, "requests")
     if asked.limited:
         share, rate = made.goodput(asked.ttft, asked.tpot)
-        found["goodput_share"] = term("requests within the limits", share, "")
-        found["goodput"] = term("requests a second within the limits", rate * asked.busy, "requests/s")
-    return found
+        document.goodput_share = term("requests within the limits", share, "")
+        document.goodput = term("requests a second within the limits", rate * asked.busy, "requests/s")
+    return document
 
 
 def percentile(replica: Replica, asked: Asked, load: Load) -> tuple[float, float]:

@@ -3,12 +3,12 @@ the time.
 """
 
 from functools import lru_cache
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
+from tonnage.documents.serving import ServingDocument
 from tonnage.estimate.identity import Kept
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load import Policy
@@ -44,11 +44,11 @@ class Replica(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Speed(Struct, frozen=True, kw_only=True, eq=False):
-    """`figures`: of the document, by name. `times`: of one replica. Tokens a second are of all replicas; `alone`:
+    """`figures`: what the document has of them. `times`: of one replica. Tokens a second are of all replicas; `alone`:
     those of prompts and answers with one user on each. None where prompts have no time.
     """
 
-    figures: dict[str, Any]
+    figures: ServingDocument[Term]
     times: ServingTimes
     replica: Replica
     tokens_per_second: float = 0.0
@@ -84,7 +84,7 @@ def serving_speed(
         question.warn("it does not fit: the times are those that it would have on an accelerator with more memory.")
     _notes(replica.clock, plan, cluster, found, asked, question)
     speed = _speed(replica, plan, cluster, found, asked)
-    return replace(speed, figures=speed.figures | _bands(replica.clock, speed.figures))
+    return replace(speed, figures=replace(speed.figures, **_bands(replica.clock, speed.figures)))
 
 
 def replica_of(
@@ -187,15 +187,15 @@ def _notes(
         )
 
 
-def _bands(clock: PassTime | Drafted, figures: dict[str, Any]) -> dict[str, list[float]]:
+def _bands(clock: PassTime | Drafted, figures: ServingDocument[Term]) -> dict[str, tuple[float, float]]:
     """Between what nine in ten measured times lie, of machines like those that were measured; by rows that the rates
     had not seen.
     """
     checks = _checks(clock)
     return {
-        name.replace("_seconds", "_band"): [figures[name].value * band.low, figures[name].value * band.high]
+        name.replace("_seconds", "_band"): (figure.value * band.low, figure.value * band.high)
         for name, band in checks.rates.bands.items()
-        if checks.is_measured and name in MEASURED and figures.get(name) is not None
+        if checks.is_measured and name in MEASURED and (figure := getattr(figures, name))
     }
 
 
@@ -218,18 +218,16 @@ def _speed(replica: Replica, plan: ServingPlan, cluster: Cluster, found: Serving
         W=checks.bandwidth,
         u=1,
     )
-    figures: dict[str, Any] = {
-        "tpot_seconds": tpot,
-        "itl_seconds": steady.term("time between two tokens", found.tpot_seconds, "seconds"),
-        "tokens_per_second_per_user": Term.of(
+    figures: ServingDocument[Term] = ServingDocument(
+        tpot_seconds=tpot,
+        itl_seconds=steady.term("time between two tokens", found.tpot_seconds, "seconds"),
+        tokens_per_second_per_user=Term.of(
             "tokens a second that a user sees", h.user_tokens_per_second, tau=tpot.value
         ),
-        "tpot_seconds_alone": alone,
-        "tokens_per_second_alone": Term.of(
-            "tokens a second of one user alone", h.user_tokens_per_second, tau=alone.value
-        ),
-        "weights_read_seconds": _each_token("weights of one token, with drafts", least, plan),
-    }
+        tpot_seconds_alone=alone,
+        tokens_per_second_alone=Term.of("tokens a second of one user alone", h.user_tokens_per_second, tau=alone.value),
+        weights_read_seconds=_each_token("weights of one token, with drafts", least, plan),
+    )
     if not clock.knows_prompts:
         return Speed(figures=figures, times=found, replica=replica)
     own = prompt_pass(clock, replica.policy, prompt, load.cached_tokens)
@@ -240,13 +238,13 @@ def _speed(replica: Replica, plan: ServingPlan, cluster: Cluster, found: Serving
     rates = _rates(plan, cluster, found, steady, asked, prompt, answer)
     ttft = _ttft(clock, found, steady, first)
     tail = Term.of("tokens after the first", h.later_tokens_seconds, O=answer, tau=tpot.value)
-    figures = {
-        "ttft_seconds": ttft,
-        **figures,
-        "ttft_seconds_alone": first_alone,
-        "end_to_end_seconds": Term.sum("time of a whole answer", ttft, tail) if ttft is not None else None,
+    figures = replace(
+        figures,
         **rates,
-    }
+        ttft_seconds=ttft,
+        ttft_seconds_alone=first_alone,
+        end_to_end_seconds=Term.sum("time of a whole answer", ttft, tail) if ttft is not None else None,
+    )
     whole = first_alone.value + h.later_tokens_seconds.evaluate(O=answer, tau=alone.value)
     mine = h.shared_answer_seconds.evaluate(
         O=answer, tau_d=found.decode.seconds / clock.tokens_each, R=max(found.running, 1)

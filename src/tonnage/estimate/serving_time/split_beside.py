@@ -1,11 +1,11 @@
 """Prompts on replicas of their own, as an answer shows it beside replicas that do both."""
 
 from math import isfinite
-from typing import Any
 
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
+from tonnage.documents.serving import SplitDocument
 from tonnage.estimate.load.options import Asked
 from tonnage.estimate.serving_time.split import Side, SplitTimes, split_times
 from tonnage.kernel.errors import InvalidPlan
@@ -26,7 +26,9 @@ NAMES = {
 }
 
 
-def split_figures(model: Model, plan: ServingPlan, cluster: Cluster, asked: Asked, pool: int | None) -> dict[str, Any]:
+def split_figures(
+    model: Model, plan: ServingPlan, cluster: Cluster, asked: Asked, pool: int | None
+) -> SplitDocument[Term]:
     """Figures of all replicas, of which `asked.prefill_replicas` compute prompts and the others answer; times are null
     where the queue grows without end.
     `pool`: tokens of cache of a replica. InvalidPlan where they cannot be dealt so."""
@@ -67,7 +69,7 @@ def split_figures(model: Model, plan: ServingPlan, cluster: Cluster, asked: Aske
         )
     prompts, answers = (Side(plan, cluster, each, pool) for each in (number, total - number))
     found = split_times(model, prompts, answers, _of_all(asked))
-    return {"prefill_replicas": number, "decode_replicas": total - number, **_terms(found, number)}
+    return SplitDocument(prefill_replicas=number, decode_replicas=total - number, **_terms(found, number))
 
 
 def _of_all(asked: Asked) -> Load:

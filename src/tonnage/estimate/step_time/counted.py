@@ -1,11 +1,10 @@
 """FLOPs and MFU of a step as others count them, each under its name beside ours, with what it leaves out."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
-
-from msgspec import Struct
+from collections.abc import Mapping, Sequence
+from typing import Any, overload
 
 from tonnage.architectures import Model
+from tonnage.documents.run import CountedDocument
 from tonnage.estimate.step_time.conventions import CONVENTIONS, Convention, flops_per_token
 from tonnage.formulas.flops import counted_flops
 from tonnage.formulas.time import flops_utilization
@@ -49,29 +48,7 @@ LEAVES_OUT: Mapping[str, str] = {
 ADAPTERS = "; it counts gradients of weights that do not train"
 
 
-class Counted(Struct, frozen=True):
-    """A step under one convention."""
-
-    convention: Convention
-    leaves_out: str
-    flops: Term
-    utilization: Term
-
-    def document(self, figure: Callable[[Term], dict[str, Any]]) -> dict[str, Any]:
-        """Its form in an answer; `figure` of a Term."""
-        made = self.convention
-        return {
-            "name": made.name,
-            "text": made.text,
-            "leaves_out": self.leaves_out,
-            "recomputes": made.recomputes,
-            "source": made.source,
-            "flops": figure(self.flops),
-            "utilization": figure(self.utilization),
-        }
-
-
-class Conventions:
+class Conventions(Sequence[CountedDocument[Term]]):
     """All of them for one step, counted when they are asked for. `seconds`: of the step; `peak`: FLOP/s of one
     accelerator.
     """
@@ -79,26 +56,43 @@ class Conventions:
     def __init__(self, model: Model, plan: TrainingPlan, seconds: Number, peak: float):
         self.model, self.plan, self.seconds, self.peak = model, plan, seconds, peak
 
-    def __iter__(self) -> Iterator[Counted]:
-        plan = self.plan
-        tokens = plan.tokens_per_step
-        for name in CONVENTIONS:
-            made = CONVENTIONS[name]
-            each = flops_per_token(self.model, plan.sequence_length, name)
-            flops = Term.of(
-                Message("FLOPs as {name} counts", name=name), counted_flops, source=made.source, y=each, T=tokens
-            )
-            word = "HFU" if made.recomputes else "MFU"
-            share = Term.of(
-                Message("{word} as {name} counts", word=word, name=name),
-                flops_utilization,
-                C=flops.value,
-                tau=self.seconds,
-                n=plan.world_size,
-                P=self.peak,
-            )
-            yield Counted(made, LEAVES_OUT[name] + ("" if plan.method == "full" else ADAPTERS), flops, share)
+    def __len__(self) -> int:
+        return len(CONVENTIONS)
 
-    def document(self, figure: Callable[[Term], dict[str, Any]]) -> list[dict[str, Any]]:
-        """Their form in an answer."""
-        return [each.document(figure) for each in self]
+    @overload
+    def __getitem__(self, at: int) -> CountedDocument[Term]: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[CountedDocument[Term]]: ...
+    def __getitem__(self, at: Any) -> Any:
+        names = list(CONVENTIONS)[at]
+        return self._counted(names) if isinstance(names, str) else [self._counted(name) for name in names]
+
+    def _counted(self, name: str) -> CountedDocument[Term]:
+        """A step under one convention."""
+        plan, made = self.plan, CONVENTIONS[name]
+        each = flops_per_token(self.model, plan.sequence_length, name)
+        flops = Term.of(
+            Message("FLOPs as {name} counts", name=name),
+            counted_flops,
+            source=made.source,
+            y=each,
+            T=plan.tokens_per_step,
+        )
+        word = "HFU" if made.recomputes else "MFU"
+        share = Term.of(
+            Message("{word} as {name} counts", word=word, name=name),
+            flops_utilization,
+            C=flops.value,
+            tau=self.seconds,
+            n=plan.world_size,
+            P=self.peak,
+        )
+        return CountedDocument(
+            name=made.name,
+            text=made.text,
+            leaves_out=LEAVES_OUT[name] + ("" if plan.method == "full" else ADAPTERS),
+            recomputes=made.recomputes,
+            source=made.source,
+            flops=flops,
+            utilization=share,
+        )

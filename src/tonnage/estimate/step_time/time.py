@@ -5,9 +5,9 @@ what follows from it.
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any
 
 from tonnage.architectures import Model
+from tonnage.documents.run import RunDocument
 from tonnage.estimate.hardware.rates import Band, Rates, rates
 from tonnage.estimate.host.update import check_update
 from tonnage.estimate.memory import Step
@@ -295,16 +295,16 @@ class Timing:
         for name, seconds in after.items():
             yield Work("once a step", name, float(seconds) * factor)
 
-    def figures(self, model_flops: Number) -> dict[str, Any]:
-        """Terms by their names in the document."""
-        return {
-            "mfu": self.utilization(model_flops),
-            "hfu": self.hardware_utilization,
-            "tokens_per_second": self.tokens_per_second,
-            "conventions": Conventions(
-                self.model, self.plan, self._peaks["tau"], self.walk.kernels.chip.peak(self.walk.kernels.wide)
-            ),
-        }
+    def figures(self, model_flops: Number) -> RunDocument[Term]:
+        """What the document has of a step."""
+        kernels = self.walk.kernels
+        return RunDocument(
+            bound_by=self.bound_by,
+            mfu=self.utilization(model_flops),
+            hfu=self.hardware_utilization,
+            tokens_per_second=self.tokens_per_second,
+            conventions=Conventions(self.model, self.plan, self._peaks["tau"], kernels.chip.peak(kernels.wide)),
+        )
 
 
 def timing_of(step: Step, cluster: Cluster) -> Timing | None:

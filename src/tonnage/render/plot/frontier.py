@@ -13,13 +13,14 @@ BEST = "#d6353c"
 
 def frontier_panels(frontier: Any) -> tuple[str, list[Panel]]:
     """The title, and the one picture."""
-    question = frontier.question
+    document = frontier.to_dict()
+    question = document["question"]
     title = say(
         "{model} on {on}: speed for a user against throughput",
         model=question["model"]["value"],
         on=question["on"]["value"],
     )
-    best = list(frontier.points(pareto=True))
+    best = [row for row in document["points"] if row["pareto"]]
     traces = [_line(curve, LINES[at % len(LINES)]) for at, curve in enumerate(frontier.curves)]
     traces.append(_best(best))
     said = say(

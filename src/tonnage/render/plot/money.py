@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from tonnage.documents.run import OwnershipDocument
 from tonnage.estimate.money.ownership import months_and_lines, when_it_pays
+from tonnage.kernel.term import Term
 from tonnage.language import say, worded
 from tonnage.language.quantities import human
 from tonnage.render.plot.panel import Panel
@@ -10,18 +12,16 @@ from tonnage.render.plot.panel import Panel
 BUY, RENT = "#4c78a8", "#f58518"
 
 
-def buy_or_rent(own: dict[str, Any]) -> Panel:
+def buy_or_rent(own: OwnershipDocument[Term]) -> Panel:
     """What is paid until each month, either way."""
-    months, bought, rented, crossing = months_and_lines(
-        own["purchase"], own["own_month"], own["rent_month"], own["break_even"]
-    )
-    when = when_it_pays(own["break_even_month"], worn_out=own["worn_out"])
+    months, bought, rented, crossing = months_and_lines(own.purchase, own.own_month, own.rent_month, own.break_even)
+    when = when_it_pays(own.break_even_month, worn_out=own.worn_out)
     traces: list[dict[str, Any]] = [
         _line(say("renting"), RENT, months, rented),
         _line(say("buying"), BUY, months, bought),
     ]
     notes: tuple[dict[str, Any], ...] = ()
-    if crossing:
+    if crossing and own.break_even_month is not None:
         month, paid = crossing
         traces.append(
             {
@@ -31,7 +31,7 @@ def buy_or_rent(own: dict[str, Any]) -> Panel:
                 "x": [month],
                 "y": [paid],
                 "marker": {"size": 11, "color": "#54a24b"},
-                "hovertemplate": f"<b>{say('break-even')}</b><br>{_month(own['break_even_month'])}"
+                "hovertemplate": f"<b>{say('break-even')}</b><br>{_month(own.break_even_month)}"
                 f"{say(', ')}{human(paid, 'USD')}<extra></extra>",
             }
         )
@@ -39,7 +39,7 @@ def buy_or_rent(own: dict[str, Any]) -> Panel:
             {
                 "x": month,
                 "y": paid,
-                "text": _month(own["break_even_month"]),
+                "text": _month(own.break_even_month),
                 "showarrow": True,
                 "ax": -40,
                 "ay": -34,
@@ -54,7 +54,7 @@ def buy_or_rent(own: dict[str, Any]) -> Panel:
                 "Dollars paid until each month: {purchase} once and {own_month} a month, or {rent_month} a month "
                 "of rent: {when}."
             ),
-            **{name: human(own[name].value, "USD") for name in ("purchase", "own_month", "rent_month")},
+            **{name: human(getattr(own, name).value, "USD") for name in ("purchase", "own_month", "rent_month")},
             when=worded(when),
         ),
         traces=tuple(traces),
@@ -63,7 +63,7 @@ def buy_or_rent(own: dict[str, Any]) -> Panel:
         notes=notes,
         header=(say("figure"), "USD"),
         rows=tuple(
-            (worded(own[name].name), human(own[name].value, "USD"))
+            (worded(getattr(own, name).name), human(getattr(own, name).value, "USD"))
             for name in ("purchase", "own_month", "rent_month", "own_hour")
         ),
     )

@@ -22,7 +22,7 @@ def panels(answer: Any) -> tuple[str, list[Panel]]:
     out.
     """
     made = [_in_numbers(answer), memory_by_rank(answer)]
-    owned = answer.bill.ownership if answer.bill is not None else {}
+    owned = answer.bill.ownership if answer.bill is not None else None
     if answer.phases:
         made.append(memory_by_phase(answer))
     if answer.pieces is not None:
@@ -54,16 +54,16 @@ def _in_numbers(answer: Any) -> Panel:
     ]
     if answer.step_time is not None:
         tiles.append(_tile(answer.step_time))
-    tiles += [_tile(term) for name in SERVED if (term := answer.serving.get(name)) is not None]
-    tiles += [_tile(answer.run[name]) for name in ("seconds", "accelerator_hours") if name in answer.run]
-    if "mfu" in answer.run:
-        tiles.append((say("tokens per second"), f"{answer.run['tokens_per_second'].value:,.0f}"))
-        tiles.append(("MFU", f"{100 * answer.run['mfu'].value:.1f} %"))
+    tiles += [_tile(term) for name in SERVED if (term := getattr(answer.serving, name))]
+    if (run := answer.run) is not None:
+        tiles += [_tile(term) for term in (run.seconds, run.accelerator_hours) if term]
+        tiles.append((say("tokens per second"), f"{run.tokens_per_second.value:,.0f}"))
+        tiles.append(("MFU", f"{100 * run.mfu.value:.1f} %"))
     if answer.bill is not None:
         tiles += [
             _tile(term) for term in (answer.bill.cost, answer.bill.energy, answer.bill.carbon) if term is not None
         ]
-        if month := answer.bill.ownership.get("break_even_month"):
+        if (owned := answer.bill.ownership) and (month := owned.break_even_month):
             tiles.append((say("buying costs less from"), say("month {number}", number=month)))
     said = say(", ").join(f"{name} {figure}" for name, figure in tiles)
     return Panel(

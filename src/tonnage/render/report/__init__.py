@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tonnage.documents.document import check_readable
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message, joined
 from tonnage.kernel.reach import is_folder
@@ -24,9 +25,10 @@ def check_extra() -> None:
 
 
 def report_of(document: Mapping[str, Any], *, command: str = "", date: str = "") -> Report:
-    """The report of a document of train, serve, plan, compare or max. `command`: what asks it again; `date`: today,
-    where none is said.
+    """The report of a document of train, serve, plan, compare or max, of this version or an older one that is still
+    read. `command`: what asks it again; `date`: today, where none is said.
     """
+    check_readable(document)
     from tonnage.kernel.version import __version__
 
     about = {"command": command, "version": __version__, "date": date or _today()}

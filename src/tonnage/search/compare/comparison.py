@@ -1,16 +1,26 @@
 """A comparison: its question, its axes, its rows, and which of them is the best in each column."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast, get_args
 
 from msgspec import Struct
 
-from tonnage.documents.schema import SCHEMA
+from tonnage.documents.compare import (
+    ComparedAxis,
+    ComparedCell,
+    ComparedColumn,
+    CompareDocument,
+    ComparedVerb,
+    ComparedVerdict,
+    ComparedWorkload,
+)
+from tonnage.documents.document import builtins
+from tonnage.documents.question import Entry
 from tonnage.kernel.message import Message
 from tonnage.search.compare.axes import COLUMNS, WORKLOAD, Axis
 from tonnage.search.compare.columns import Column, better
 
-VERDICTS = ("fits", "tight", "not served", "does not fit", "not known", "cannot be")  # the better first
+VERDICTS: tuple[ComparedVerdict, ...] = get_args(ComparedVerdict)  # the better first
 STATUS = {"fits": 0, "tight": 2, "not served": 3, "does not fit": 3, "not known": 4, "cannot be": 64}
 
 
@@ -30,12 +40,12 @@ class Comparison(Struct, frozen=True, kw_only=True, eq=False):
     """
 
     verb: str
-    question: Mapping[str, Any]
+    question: Mapping[str, Entry]
     axes: tuple[Axis, ...]
     columns: tuple[Column, ...]
     cells: tuple[Cell, ...]
     key: Column
-    settings: Mapping[str, Any] = {}
+    settings: Mapping[str, Entry] = {}
     warnings: tuple[str, ...] = ()
     providers: tuple[str, ...] = ()
 
@@ -55,7 +65,7 @@ class Comparison(Struct, frozen=True, kw_only=True, eq=False):
         return [dict(cell.row) for cell in self.cells]
 
     @property
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> dict[ComparedVerdict, int]:
         """How many cells have each verdict."""
         found = [cell.row["verdict"] for cell in self.cells]
         return {verdict: found.count(verdict) for verdict in VERDICTS if verdict in found}
@@ -123,22 +133,28 @@ class Comparison(Struct, frozen=True, kw_only=True, eq=False):
             return None
         return next((number for number in vary if self.axes[number].name in COLUMNS), vary[-1])
 
-    def to_dict(self) -> dict[str, Any]:
-        """The document."""
-        return {
-            "schema": SCHEMA,
-            "verb": self.verb,
-            "question": dict(self.question),
-            "axes": [{"name": axis.name, "values": list(axis.labels)} for axis in self.axes],
-            "columns": [{"name": each.name, "unit": each.unit, "better": each.better or None} for each in self.columns],
-            "counts": self.counts,
-            "cells": [{**cell.row, "warnings": list(cell.warnings)} for cell in self.cells],
-            "key": self.key.name,
-            "best": self.best,
-            "workloads": [
-                {"values": self._load(at), "cells": numbers, "best": self.best_among(numbers)}
+    @property
+    def document(self) -> CompareDocument:
+        """What every face shows."""
+        return CompareDocument(
+            verb=cast("ComparedVerb", self.verb),
+            question=dict(self.question),
+            axes=[ComparedAxis(name=axis.name, values=list(axis.labels)) for axis in self.axes],
+            columns=[
+                ComparedColumn(name=each.name, unit=each.unit, better=each.better or None) for each in self.columns
+            ],
+            counts=self.counts,
+            cells=[cast("ComparedCell", {**cell.row, "warnings": list(cell.warnings)}) for cell in self.cells],
+            key=self.key.name,
+            best=self.best,
+            workloads=[
+                ComparedWorkload(values=self._load(at), cells=numbers, best=self.best_among(numbers))
                 for at, numbers in self.workloads.items()
             ],
-            "settings": dict(self.settings),
-            "warnings": list(self.warnings),
-        }
+            settings=dict(self.settings),
+            warnings=list(self.warnings),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document as dictionaries and lists."""
+        return builtins(self.document)

@@ -35,7 +35,7 @@ def _serving_on_more(
     """Replicas on more machines; where that does not hold the model, the stages of a pipeline on each, unless the
     user has said how it is cut.
     """
-    stages = tried[-1].answer.question["pipeline_parallel_size"]["value"] if tried[-1].answer else 0
+    stages = tried[-1].answer.question["pipeline_parallel_size"].value if tried[-1].answer else 0
     if {"tensor_parallel_size", "pipeline_parallel_size"} & set(said) or any(map(_in_memory, tried)):
         stages = 0
 
@@ -90,7 +90,8 @@ def _least(outcome: Outcome) -> float:
     if answer is None:
         return 0
     weights = sum(child.value for child in answer.memory.children if child.name == "weights")
-    replicas = answer.question.get("replicas", {"value": 1})["value"]
+    given = answer.question.get("replicas")
+    replicas = given.value if given else 1
     return float(weights / answer.usable_bytes * outcome.cluster.size / replicas)
 
 

@@ -4,6 +4,8 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any
 
+from msgspec import UnsetType
+
 from tonnage.estimate.answer.answers import Answer
 from tonnage.estimate.answer.serving_money import hour
 from tonnage.estimate.identity import Kept
@@ -11,6 +13,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.money.bill import BillOptions, rented
 from tonnage.formulas.cost import rent_usd
 from tonnage.formulas.service import usd_per_million_tokens
+from tonnage.kernel.term import Term
 from tonnage.search.compare.asking import Outcome
 from tonnage.search.compare.columns import PLANS
 
@@ -32,7 +35,7 @@ def figures(verb: str, outcome: Outcome) -> dict[str, Any]:
     }
     if answer is None:
         return found
-    said = {name: entry["value"] for name, entry in answer.question.items()}
+    said = {name: entry.value for name, entry in answer.question.items()}
     found |= {column.name: said[column.name] for column in PLANS[verb] if column.name in said}
     found |= _offer(outcome, said.get("price"))
     found |= {"needed_bytes": answer.needed_bytes, "usable_bytes": answer.usable_bytes}
@@ -60,29 +63,30 @@ def _money(outcome: Outcome) -> BillOptions:
 
 
 def _served(answer: Answer) -> dict[str, Any]:
-    figure = answer.serving.get
+    serving = answer.serving
     return {
-        "weights_stored": answer.question["weights"]["value"] if "weights" in answer.question else None,
-        "requests_that_fit": _whole(figure("concurrency")),
-        "kv_capacity_tokens": _whole(figure("kv_capacity_tokens")),
-        "longest_context_tokens": _whole(figure("longest_context")),
-        "ttft_seconds": _value(figure("ttft_seconds")),
-        "tpot_seconds": _value(figure("tpot_seconds")),
-        "tokens_per_second": _value(figure("tokens_per_second")),
-        "tokens_per_second_per_user": _value(figure("tokens_per_second_per_user")),
+        "weights_stored": answer.question["weights"].value if "weights" in answer.question else None,
+        "requests_that_fit": _whole(serving.concurrency),
+        "kv_capacity_tokens": _whole(serving.kv_capacity_tokens),
+        "longest_context_tokens": _whole(serving.longest_context),
+        "ttft_seconds": _value(serving.ttft_seconds),
+        "tpot_seconds": _value(serving.tpot_seconds),
+        "tokens_per_second": _value(serving.tokens_per_second),
+        "tokens_per_second_per_user": _value(serving.tokens_per_second_per_user),
         "usd_per_hour": _value(answer.bill.cost if answer.bill else None),
-        "usd_per_million_tokens": _value(figure("cost_per_million_tokens")),
-        "usd_per_million_output_tokens": _value(figure("cost_per_million_output_tokens_all")),
+        "usd_per_million_tokens": _value(serving.cost_per_million_tokens),
+        "usd_per_million_output_tokens": _value(serving.cost_per_million_output_tokens_all),
     }
 
 
 def _trained(outcome: Outcome, answer: Answer) -> dict[str, Any]:
-    step, rate = _value(answer.step_time), _value(answer.run.get("tokens_per_second"))
-    found: dict[str, Any] = {"step_seconds": step, "tokens_per_second": rate, "mfu": _value(answer.run.get("mfu"))}
-    if "seconds" in answer.run:
+    run = answer.run
+    step, rate = _value(answer.step_time), _value(run.tokens_per_second if run else None)
+    found: dict[str, Any] = {"step_seconds": step, "tokens_per_second": rate, "mfu": _value(run.mfu if run else None)}
+    if run and run.seconds:
         found |= {
-            "run_seconds": _value(answer.run["seconds"]),
-            "run_accelerator_hours": _value(answer.run["accelerator_hours"]),
+            "run_seconds": _value(run.seconds),
+            "run_accelerator_hours": _value(run.accelerator_hours),
             "run_usd": _value(answer.bill.cost if answer.bill else None),
         }
     an_hour = _hour(outcome) if step and rate and not outcome.unpriced else None
@@ -101,11 +105,11 @@ def _hour(outcome: Outcome) -> float | None:
     return _value(hour(outcome.cluster, _money(outcome), price, Question()).cost)
 
 
-def _value(term: Any) -> float | None:
+def _value(term: Term | UnsetType | None) -> float | None:
     """A figure as a plain number; None for one that there is not."""
-    return None if term is None or not isfinite(term.value) else float(term.value)
+    return float(term.value) if term and isfinite(term.value) else None
 
 
-def _whole(term: Any) -> int | None:
+def _whole(term: Term | UnsetType | None) -> int | None:
     value = _value(term)
     return None if value is None else int(value)

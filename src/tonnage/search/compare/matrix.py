@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from tonnage.architectures import Model
+from tonnage.documents.question import Entry
 from tonnage.kernel.errors import UnknownName
 from tonnage.search.compare import axes as a
 from tonnage.search.compare.asking import Outcome, ask
@@ -174,7 +175,7 @@ def _cell(
     return Cell(at=at, row=row | {name: value for name, value in found.items() if value is not None}, warnings=own)
 
 
-def _settings(axes: tuple[Axis, ...], outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def _settings(axes: tuple[Axis, ...], outcomes: Sequence[Outcome]) -> dict[str, Entry]:
     """What the questions of all answers have in common beside the axes: most are defaults, and say why. A reason is
     kept where all share it.
     """
@@ -185,13 +186,13 @@ def _settings(axes: tuple[Axis, ...], outcomes: Sequence[Outcome]) -> dict[str, 
     for name, first in answered[0].items():
         same = all(name in each and _taken(each[name]) == _taken(first) for each in answered)
         if same and name not in OF_CELLS and name not in {axis.name for axis in axes}:
-            why = all(each[name].get("why", "") == first.get("why", "") for each in answered)
-            found[name] = first if why else {key: value for key, value in first.items() if key != "why"}
+            why = all(each[name].why == first.why for each in answered)
+            found[name] = first if why else Entry(first.value, first.origin)
     return found
 
 
-def _taken(entry: Mapping[str, Any]) -> tuple[Any, Any]:
-    return entry["value"], entry["from"]
+def _taken(entry: Entry) -> tuple[Any, Any]:
+    return entry.value, entry.origin
 
 
 def _noted(outcome: Outcome) -> tuple[str, ...]:
@@ -228,14 +229,14 @@ def _raise_if_alike(outcomes: Sequence[Outcome], kind: type[Exception]) -> None:
         raise first
 
 
-def _question(axes: tuple[Axis, ...], asker: _Asker) -> dict[str, Any]:
+def _question(axes: tuple[Axis, ...], asker: _Asker) -> dict[str, Entry]:
     """Every axis with its values, as they were given."""
-    found: dict[str, Any] = {}
+    found: dict[str, Entry] = {}
     for each in axes:
         values: list[Any] = [a.OWN if value is None else value for value in each.values]
         if each.name in ("model", "on"):
             values = list(each.labels)
-        found[each.name] = {"value": values, "from": "given"}
+        found[each.name] = Entry(values, "given")
     if "count" not in found and any(each.open for each in asker.places):
-        found["count"] = {"value": [FEWEST], "from": "default", "why": "of names that do not say how many"}
+        found["count"] = Entry([FEWEST], "default", "of names that do not say how many")
     return found

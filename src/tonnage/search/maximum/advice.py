@@ -3,9 +3,9 @@ search is run again.
 """
 
 from collections.abc import Iterable
-from typing import Any
 
-from tonnage.estimate.advice.moves import ORDER
+from tonnage.documents.advice import ORDER, ChangeDocument
+from tonnage.documents.max import RaiseDocument
 from tonnage.kernel.errors import TonnageError
 from tonnage.search.maximum.answer import flags
 from tonnage.search.maximum.case import Case
@@ -17,49 +17,49 @@ TRIED, SHOWN, OF_A_KIND = 10, 6, 2  # moves
 RAISED = ("memory", "service level", "engine")  # what another plan changes
 
 
-def raises(case: Case, found: Found) -> list[dict[str, Any]]:
+def raises(case: Case, found: Found) -> list[RaiseDocument]:
     """Changes with their new largest value, those that change least first; each is a gain."""
     if found.limit.by not in RAISED:
         return []
     made = []
     for move in _moves(case, found):
         try:
-            other = case.changed(move["change"])
+            other = case.changed(move.change)
             again = search(other, quick=True)
         except TonnageError:
             continue
         if again.at is not None and again.at.value > (found.value or 0):
-            said = {**move["change"], **other.said(again.at.value)}
+            said = {**move.change, **other.said(again.at.value)}
             made.append(
-                {
-                    "change": move["change"],
-                    "text": move["text"],
-                    "changes": move["changes"],
-                    "value": again.at.value,
-                    "options": said,
-                    "needed_bytes": again.at.needed,
-                    "limit": "memory" if found.limit.by == "engine" else again.limit.by,
-                }
+                RaiseDocument(
+                    change=move.change,
+                    text=move.text,
+                    changes=move.changes,
+                    value=again.at.value,
+                    options=said,
+                    needed_bytes=again.at.needed or 0,
+                    limit="memory" if found.limit.by == "engine" else again.limit.by,
+                )
             )
     return _best(made)
 
 
-def _moves(case: Case, found: Found) -> list[dict[str, Any]]:
+def _moves(case: Case, found: Found) -> list[ChangeDocument]:
     """Of those of the estimates, what does not set the value itself."""
     if isinstance(case, ServingCase) and found.limit.by == "engine" and found.by_memory is not None:
         said = case.running_all().said(found.by_memory)
         change = {name: value for name, value in said.items() if name != case.what.option}
-        return [{"change": change, "text": flags(change), "changes": "nothing"}]
+        return [ChangeDocument(change=change, text=flags(change), changes="nothing")]
     far = _ahead(case, found)
     near = far if found.beyond is None else found.beyond.value
     moves = [
         *case.moves(far),
         *(case.moves(near) if near != far else ()),
     ]  # what brings less than half as much again is worth saying too
-    kept: dict[frozenset[str], dict[str, Any]] = {}
+    kept: dict[frozenset[str], ChangeDocument] = {}
     for move in moves:
-        if case.what.option not in move["change"] and "layers_on_accelerator" not in move["change"]:
-            kept.setdefault(frozenset(move["change"]), move)
+        if case.what.option not in move.change and "layers_on_accelerator" not in move.change:
+            kept.setdefault(frozenset(move.change), move)
     return list(kept.values())[:TRIED]
 
 
@@ -78,11 +78,11 @@ def _ahead(case: Case, found: Found) -> int:
     return values[further] if outcome.refused is None else values[min(place + 1, len(values) - 1)]
 
 
-def _best(moves: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    ranked = sorted(moves, key=lambda move: (ORDER.index(move["changes"]), -move["value"]))
+def _best(moves: Iterable[RaiseDocument]) -> list[RaiseDocument]:
+    ranked = sorted(moves, key=lambda move: (ORDER.index(move.changes), -move.value))
     few = [
         move
         for i, move in enumerate(ranked)
-        if sum(earlier["changes"] == move["changes"] for earlier in ranked[:i]) < OF_A_KIND
+        if sum(earlier.changes == move.changes for earlier in ranked[:i]) < OF_A_KIND
     ]
     return few[:SHOWN]

@@ -5,8 +5,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from tonnage.documents.schema import SCHEMA
+from tonnage.documents.document import builtins
+from tonnage.documents.max import LimitDocument, MaxDocument, RaiseDocument, TriedDocument
+from tonnage.documents.question import Entry, Origin
 from tonnage.estimate.answer.form import Answer
+from tonnage.kernel.term import TermDocument
 from tonnage.question.subjects.maximum import What
 from tonnage.search.maximum.case import Case
 from tonnage.search.maximum.outcome import Outcome
@@ -19,15 +22,15 @@ LEAST = "the least that there is"
 
 class Maximum(Struct, frozen=True, kw_only=True, eq=False):
     """`value`: the largest that fits for sure, None where not even the least does; `answer`: the estimate at it, or
-    at the least. `to_dict()` is the document. `model`, `beyond_model`: whose parameters these are, where models are
-    what is looked for; `assumed`: options that nobody said, with why they are what they are.
+    at the least. `document` is what every face shows. `model`, `beyond_model`: whose parameters these are, where
+    models are what is looked for; `assumed`: options that nobody said, with why they are what they are.
     """
 
     what: What
     found: Found
     answer: Answer
     options: Mapping[str, Any]
-    advice: tuple[Mapping[str, Any], ...] = ()
+    advice: tuple[RaiseDocument, ...] = ()
     model: str | None = None
     beyond_model: str | None = None
     warnings: tuple[str, ...] = ()
@@ -53,48 +56,52 @@ class Maximum(Struct, frozen=True, kw_only=True, eq=False):
             f"<Maximum {self.what.name}: {self.value} {self.what.unit}, {self.found.limit.by}: {self.found.limit.text}>"
         )
 
-    def summary(self) -> dict[str, Any]:
-        """The document with its breakdown closed."""
-        memory = self.answer.memory
-        return self._document({"name": memory.name, "value": memory.value, "unit": memory.unit})
+    @property
+    def document(self) -> MaxDocument:
+        """What every face shows."""
+        return self._document(self.answer.memory.document)
 
     def to_dict(self) -> dict[str, Any]:
-        return self._document(self.answer.memory.to_dict())
+        """The document as dictionaries and lists."""
+        return builtins(self.document)
 
-    def _document(self, memory: dict[str, Any]) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
+        """The same with its breakdown closed."""
+        return builtins(self._document(self.answer.memory.summary))
+
+    def _document(self, memory: TermDocument) -> MaxDocument:
         found = self.found
-        return {
-            "schema": SCHEMA,
-            "question": self._question(),
-            "what": self.what.name,
-            "verb": self.what.verb,
-            "value": found.value,
-            "unit": self.what.unit,
-            "model": self.model,
-            "options": dict(self.options),
-            "text": flags(self.options),
-            "limit": {"by": found.limit.by, "text": found.limit.text},
-            "at": _tried(found.at, self.model) if found.at else None,
-            "beyond": _tried(found.beyond, self.beyond_model) if found.beyond else None,
-            "tight_value": found.perhaps,
-            "estimate_value": found.by_estimate,
-            "memory_value": found.by_memory,
-            "memory": memory,
-            "speed": self._speed(),
-            "advice": [dict(move) for move in self.advice],
-            "warnings": [*self.warnings, *self.answer.warnings],
-        }
+        return MaxDocument(
+            question=self._question(),
+            what=self.what.name,
+            verb=self.what.verb,
+            value=found.value,
+            unit=self.what.unit,
+            model=self.model,
+            options=dict(self.options),
+            text=flags(self.options),
+            limit=LimitDocument(by=found.limit.by, text=found.limit.text),
+            at=_tried(found.at, self.model) if found.at else None,
+            beyond=_tried(found.beyond, self.beyond_model) if found.beyond else None,
+            tight_value=found.perhaps,
+            estimate_value=found.by_estimate,
+            memory_value=found.by_memory,
+            memory=memory,
+            speed=self._speed(),
+            advice=list(self.advice),
+            warnings=[*self.warnings, *self.answer.warnings],
+        )
 
-    def _question(self) -> dict[str, Any]:
+    def _question(self) -> dict[str, Entry]:
         """As the estimate understood it; what was looked for says so."""
         question = dict(self.answer.question)
         for name, why in self.assumed.items():
-            origin = "search" if name in self.options else "default"
-            question[name] = {"value": question[name]["value"], "from": origin, "why": why}
+            origin: Origin = "search" if name in self.options else "default"
+            question[name] = Entry(question[name].value, origin, why)
         for name in self.options:
             if name in question and name not in self.assumed:
                 why = WHY if self.value is not None else LEAST
-                question[name] = {"value": question[name]["value"], "from": "search", "why": why}
+                question[name] = Entry(question[name].value, "search", why)
         return question
 
     def _speed(self) -> dict[str, float]:
@@ -102,7 +109,7 @@ class Maximum(Struct, frozen=True, kw_only=True, eq=False):
             return {}
         if self.answer.step_time is not None:
             return {"step_seconds": self.answer.step_time.value}
-        return {name: term.value for name in SPEED if (term := self.answer.serving.get(name)) is not None}
+        return {name: term.value for name in SPEED if (term := getattr(self.answer.serving, name))}
 
 
 def flags(options: Mapping[str, Any]) -> str:
@@ -110,7 +117,7 @@ def flags(options: Mapping[str, Any]) -> str:
     return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options.items() if value is not None)
 
 
-def of_case(case: Case, found: Found, advice: list[dict[str, Any]]) -> Maximum:
+def of_case(case: Case, found: Found, advice: list[RaiseDocument]) -> Maximum:
     """With the whole estimate at the largest value, or at the least where none fits."""
     value = case.values[0] if found.value is None else found.value
     return Maximum(
@@ -118,14 +125,14 @@ def of_case(case: Case, found: Found, advice: list[dict[str, Any]]) -> Maximum:
     )
 
 
-def _tried(found: Outcome, model: str | None) -> dict[str, Any]:
+def _tried(found: Outcome, model: str | None) -> TriedDocument:
     banded = found.needed is not None and found.low != found.high
-    return {
-        "value": found.value,
-        "needed_bytes": found.needed,
-        "usable_bytes": found.usable,
-        "band": [int(found.low), int(found.high)] if banded else None,
-        "fits": found.fits,
-        "refused": found.refused.text if found.refused else None,
-        "model": model,
-    }
+    return TriedDocument(
+        value=found.value,
+        needed_bytes=found.needed,
+        usable_bytes=found.usable,
+        band=(int(found.low), int(found.high)) if banded else None,
+        fits=found.fits,
+        refused=found.refused.text if found.refused else None,
+        model=model,
+    )

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from tonnage.architectures import Model
+from tonnage.documents.advice import ChangeDocument
 from tonnage.estimate.answer.form import Answer
 from tonnage.question.subjects.maximum import What
 from tonnage.search.maximum.outcome import Limit, Outcome
@@ -51,7 +52,7 @@ class Case(Protocol):
         """The whole estimate at a value."""
         ...
 
-    def moves(self, value: int) -> list[dict[str, Any]]:
+    def moves(self, value: int) -> Sequence[ChangeDocument]:
         """Changes that free memory at a value, as estimates advise them."""
         ...
 

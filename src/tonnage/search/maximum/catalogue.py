@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.catalogue import cluster as cluster_named
+from tonnage.documents.advice import Changes
 from tonnage.estimate.answer.companions import serving_without_companions, training_without_companions
 from tonnage.estimate.answer.my_machine import CONTEXT, PRECISIONS
 from tonnage.estimate.load.options import LoadOptions
@@ -93,7 +94,7 @@ class ServedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
     def assumed(self) -> dict[str, str]:
         return {} if self.options.context else {"context": MADE_FOR}
 
-    def changes(self) -> Iterable[tuple[dict[str, Any], str]]:
+    def changes(self) -> Iterable[tuple[dict[str, Any], Changes]]:
         yield from _larger(self.cluster)
 
 
@@ -153,7 +154,7 @@ class TrainedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
     def assumed(self) -> dict[str, str]:
         return {} if self.options.sequence_length else {"sequence_length": MADE_FOR}
 
-    def changes(self) -> Iterable[tuple[dict[str, Any], str]]:
+    def changes(self) -> Iterable[tuple[dict[str, Any], Changes]]:
         if self.options.recompute is None:
             yield {"recompute": "full"}, "nothing"
         yield from _larger(self.cluster)
@@ -180,7 +181,7 @@ def _changed(cluster: Cluster, options: Any, change: dict[str, Any]) -> tuple[Cl
     return machine, replace(options, **{name: value for name, value in change.items() if name != "on"})
 
 
-def _larger(cluster: Cluster) -> list[tuple[dict[str, Any], str]]:
+def _larger(cluster: Cluster) -> list[tuple[dict[str, Any], Changes]]:
     """The next larger machine of the same kind."""
     machines = Machines(cluster)
     return [({"on": machines.of(count).name}, "machine") for count in machines.larger(2)[:1]]

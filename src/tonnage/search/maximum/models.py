@@ -7,6 +7,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
+from tonnage.documents.advice import Changes
+from tonnage.documents.max import RaiseDocument
 from tonnage.kernel.errors import TonnageError
 from tonnage.kernel.message import Message
 from tonnage.kernel.units import counted, human
@@ -51,7 +53,7 @@ class Question(Protocol):
         """Options that nobody said, each with why it is what it is."""
         ...
 
-    def changes(self) -> Iterable[tuple[dict[str, Any], str]]:
+    def changes(self) -> Iterable[tuple[dict[str, Any], Changes]]:
         """What would let it be a larger one, each with what it changes."""
         ...
 
@@ -189,7 +191,7 @@ def model_maximum(what: What, models: Models, question: Question, *, advise: boo
     )
 
 
-def _raises(models: Models, question: Question, now: Tried | None) -> Iterable[dict[str, Any]]:
+def _raises(models: Models, question: Question, now: Tried | None) -> Iterable[RaiseDocument]:
     least = now.parameters if now else 0
     for change, kind in question.changes():
         try:
@@ -198,16 +200,16 @@ def _raises(models: Models, question: Question, now: Tried | None) -> Iterable[d
         except TonnageError:
             continue
         if found is not None and found.parameters > least:
-            yield {
-                "change": change,
-                "text": flags(change),
-                "changes": kind,
-                "value": found.parameters,
-                "model": found.name,
-                "options": change,
-                "needed_bytes": found.outcome.needed,
-                "limit": "memory",
-            }
+            yield RaiseDocument(
+                change=change,
+                text=flags(change),
+                changes=kind,
+                value=found.parameters,
+                model=found.name,
+                options=change,
+                needed_bytes=found.outcome.needed or 0,
+                limit="memory",
+            )
 
 
 def _limit(ranked: Ranked) -> Limit:

@@ -1,15 +1,10 @@
 """One value, estimated: what it needs, whether that fits, or what refuses it."""
 
-from typing import Literal
-
 from msgspec import Struct
 
+from tonnage.documents.max import By
 from tonnage.kernel.errors import TonnageError
 
-# What keeps a value from being larger. model: what the model was made for, or has; engine: what it runs at once; rule:
-# sizes that
-# do not go together; options: another option that was given; nothing: no limit was found.
-By = Literal["memory", "service level", "model", "engine", "rule", "options", "nothing"]
 REFUSED = float("inf")
 
 

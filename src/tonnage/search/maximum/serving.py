@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model, needs_family
 from tonnage.catalogue import cluster as cluster_named
+from tonnage.documents.advice import ChangeDocument
 from tonnage.estimate.answer import answers
 from tonnage.estimate.bands import serving_band
 from tonnage.estimate.inputs import Question
@@ -224,7 +225,7 @@ class ServingCase:
             self.model, self.cluster, options, load, self.money, reserve_bytes=self.reserve, advise=False
         )
 
-    def moves(self, value: int) -> list[dict[str, Any]]:
+    def moves(self, value: int) -> Sequence[ChangeDocument]:
         options, load = self._at(value)
         found = self.ask(value)
         if found.refused is not None and found.refused.by == "service level":
@@ -232,18 +233,18 @@ class ServingCase:
         if self.what.option == "input_tokens":
             options = replace(options, context=int(self.plan(value).context))
         answer = answers.serve(self.model, self.cluster, options, load, self.money, reserve_bytes=self.reserve)
-        return [dict(move) for move in answer.advice]
+        return answer.advice
 
-    def _faster(self, options: ServingOptions, load: LoadOptions) -> list[dict[str, Any]]:
+    def _faster(self, options: ServingOptions, load: LoadOptions) -> list[ChangeDocument]:
         """What an estimate advises where it fits, and more replicas of the same kind where it advises none."""
         answer = answers.serve(self.model, self.cluster, options, load, self.money, reserve_bytes=self.reserve)
-        advised = [dict(move) for move in answer.advice]
+        advised: list[ChangeDocument] = list(answer.advice)
         plan = serving_plan(self.model, self.cluster, self.options, Question())
-        more = () if any("on" in move["change"] for move in advised) else Machines(self.cluster).larger(2)[:1]
+        more = () if any("on" in move.change for move in advised) else Machines(self.cluster).larger(2)[:1]
         for count in more:
             change = {"on": Machines(self.cluster).of(count).name, "tensor_parallel_size": plan.tensor_parallel_size}
             text = f"--on {change['on']} --tensor-parallel-size {plan.tensor_parallel_size}"
-            advised.append({"change": change, "text": text, "changes": "machine"})
+            advised.append(ChangeDocument(change=change, text=text, changes="machine"))
         return advised
 
     def changed(self, change: Mapping[str, Any]) -> "ServingCase":

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model, needs_family
 from tonnage.catalogue import cluster as cluster_named
+from tonnage.documents.advice import ChangeDocument
 from tonnage.estimate.answer import answers
 from tonnage.estimate.answer.notes import narrowest
 from tonnage.estimate.bands import training_band
@@ -191,10 +192,10 @@ class TrainingCase:
             self.model, self.cluster, options, self.run, self.money, reserve_bytes=self.reserve, advise=False
         )
 
-    def moves(self, value: int) -> list[dict[str, Any]]:
+    def moves(self, value: int) -> Sequence[ChangeDocument]:
         options = replace(self.options, **self.said(value))
         answer = answers.train(self.model, self.cluster, options, self.run, self.money, reserve_bytes=self.reserve)
-        return [dict(move) for move in answer.advice]
+        return answer.advice
 
     def changed(self, change: Mapping[str, Any]) -> "TrainingCase":
         said = {name: value for name, value in change.items() if name != "on"}

@@ -35,7 +35,8 @@ def served_from_host(
     if kind.accelerator.host_link is None:
         return None
     room = (kind.node.host_memory_bytes or 0) // kind.node.accelerators
-    engine = str(plain.question.get("engine", {}).get("value", ""))
+    entry = plain.question.get("engine")
+    engine = str(entry.value) if entry else ""
     if engine and "expert_layers_on_host" in serving_runtime(engine, options.engine_version or "").settings:
         return _layers_on_host(model, kind, width, options, load, room)
     away = 0
@@ -68,8 +69,8 @@ def _layers_on_host(
             high = middle - 1
     if best is None:
         return None
-    held = best[0].serving.get("host_memory")
-    away = 0 if held is None else ceil(held.value / width)
+    held = best[0].serving.host_memory
+    away = ceil(held.value / width) if held else 0
     return (*best, away) if away <= room else None
 
 

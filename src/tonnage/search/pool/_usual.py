@@ -2,11 +2,10 @@
 model that makes tokens.
 """
 
-from typing import Any
-
 from msgspec.structs import replace
 
 from tonnage.architectures import Model, needs_family
+from tonnage.documents.question import Entry
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load.options import USUAL, USUAL_SOURCE, LoadOptions, lengths
 from tonnage.estimate.serving.options import ServingOptions
@@ -19,7 +18,7 @@ NAMES = ("context", "input_tokens", "output_tokens")
 
 def usual(
     model: Model, options: ServingOptions, load: LoadOptions
-) -> tuple[ServingOptions, LoadOptions, dict[str, Any]]:
+) -> tuple[ServingOptions, LoadOptions, dict[str, Entry]]:
     """Both with the lengths that nobody said, and these as a question has them."""
     check_load(load)
     if model.family == "tensors":
@@ -45,4 +44,4 @@ def usual(
             question.put(name, value, "given" if is_said else "default", "" if is_said else USUAL_SOURCE)
     if said.input_tokens is not None:
         load = replace(load, input_tokens=said.input_tokens, output_tokens=said.output_tokens)
-    return options, load, question.to_dict()
+    return options, load, question.entries

@@ -5,7 +5,7 @@ serve`, and why others do not.
 from collections.abc import Callable
 from math import ceil, inf
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
@@ -40,7 +40,7 @@ class Candidate(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def weights(self) -> str:
-        return str(self.answer.question["weights"]["value"])
+        return str(self.answer.question["weights"].value)
 
 
 class Demand(Struct, frozen=True, kw_only=True):
@@ -102,11 +102,11 @@ class Refusal(Struct, frozen=True, kw_only=True, eq=False):
 
 def missed_level(answer: Answer) -> Level | None:
     """The limit that an answer exceeds most; None where it keeps them all."""
-    level = answer.serving.get("service_level", {})
-    if level.get("met", True):
+    level = answer.serving.service_level
+    if not level or level.met or not level.bound_by:
         return None
-    name = level["bound_by"]
-    return Level(name=name, now=level.get(f"{name}_seconds", inf), limit=level[f"{name}_limit_seconds"])
+    now, limit = (getattr(level, f"{level.bound_by}_{kind}") for kind in ("seconds", "limit_seconds"))
+    return Level(name=level.bound_by, now=inf if now is UNSET else now, limit=limit)
 
 
 def holds_one(pool: Pool, model: Model, options: ServingOptions, load: LoadOptions) -> bool:
@@ -116,7 +116,7 @@ def holds_one(pool: Pool, model: Model, options: ServingOptions, load: LoadOptio
             answer = _asked_again(model, kind, said, replace(load, request_rate=LITTLE))
         except (InvalidPlan, MissingDatum):
             continue
-        if answer.fits and "largest_rate" in answer.serving:
+        if answer.fits and answer.serving.largest_rate:
             return True
     return False
 
@@ -203,17 +203,18 @@ def _capacity(answer: Answer, demand: Demand) -> float:
     each at the whole context.
     """
     figures = answer.serving
-    limited = "rate_at_service_level" if demand.is_open else "users_at_service_level"
-    plain = "largest_rate" if demand.is_open else "concurrency"
-    term = figures.get(limited) if "service_level" in figures else figures.get(plain)
-    most = float(term.value) if term is not None else 0.0
+    if figures.service_level:
+        term = figures.rate_at_service_level if demand.is_open else figures.users_at_service_level
+    else:
+        term = figures.largest_rate if demand.is_open else figures.concurrency
+    most = float(term.value) if term else 0.0
     return most if demand.is_open else min(most, _room(answer))
 
 
 def _room(answer: Answer) -> float:
     """Requests that memory holds at the whole context; no limit where a request takes none."""
-    room = answer.serving.get("concurrency")
-    return inf if room is None else float(room.value)
+    room = answer.serving.concurrency
+    return float(room.value) if room else inf
 
 
 def _held(
@@ -238,8 +239,8 @@ def at_rate(
     """The requests that run at once at the rate of an answer, as far as memory holds them, and what `serve` says of
     so many users.
     """
-    running = answer.serving.get("running")
-    most = int(min(max(ceil(running.value if running is not None else 1), 1), max(_room(answer), 1)))
+    running = answer.serving.running
+    most = int(min(max(ceil(running.value if running else 1), 1), max(_room(answer), 1)))
     users = replace(load, request_rate=None, burstiness=None, ttft=None, tpot=None, percentile=None)
     return most_users(
         lambda number: _asked_again(model, kind, replace(said, concurrency=number), users, width), most, answer

@@ -201,7 +201,7 @@ def _served(
         )
         return None
     weights = next((part.value for part in answer.memory.children if part.name == "weights"), 0.0)
-    rate = answer.serving.get("tokens_per_second")
+    rate = answer.serving.tokens_per_second
     return Way(
         kind=kind,
         width=width,
@@ -209,7 +209,7 @@ def _served(
         copied=weights * width,
         host=host,
         offload=note,
-        tokens_per_second=None if rate is None else float(rate.value),
+        tokens_per_second=float(rate.value) if rate else None,
     )
 
 
@@ -301,8 +301,8 @@ def _host_lacks(answer: Answer, kind: Kind, note: str) -> str:
 
 def _late(answer: Answer, run: RunOptions) -> str:
     """Why the run is not done in time; nothing where it is, or has all the time."""
-    limit, lasts = deadline_seconds(run.deadline, today()), answer.run.get("seconds")
-    if limit is None or lasts is None or lasts.value <= limit:
+    limit, lasts = deadline_seconds(run.deadline, today()), answer.run.seconds if answer.run else None
+    if limit is None or not lasts or lasts.value <= limit:
         return ""
     return Message(
         "takes {lasts}, and the deadline is {limit}", lasts=human(lasts.value, "seconds"), limit=human(limit, "seconds")

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.documents.pool import SearchShown, StageRow
+from tonnage.documents.question import Entry
 from tonnage.estimate.load.options import LoadOptions
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.serving.options import ServingOptions
@@ -344,7 +345,7 @@ def _notes(found: Found) -> list[str]:
     return [*left_out, *found.shape.unlinked, *found.shape.question.warnings]
 
 
-def _with_settings(question: dict[str, Any], made: Any) -> dict[str, Any]:
+def _with_settings(question: dict[str, Entry], made: Any) -> dict[str, Entry]:
     """What the estimator took, without what the search decided."""
     own = (
         "on",
@@ -355,11 +356,12 @@ def _with_settings(question: dict[str, Any], made: Any) -> dict[str, Any]:
         "model",
         "reserve_bytes",
     )
-    found = {name: entry for name, entry in made.to_dict().items() if name not in (*own, *question)}
-    if (users := found.get("concurrency")) is not None and users["value"] == USERS and users["from"] == "given":
-        found["concurrency"] = {"value": USERS, "from": "default", "why": SEARCHED_USERS}
-    if (batch := found.get("global_batch_size")) is not None and batch["value"] == SEQUENCES:
-        found["global_batch_size"] = batch | {"why": "sequences of a step, the same for all plans that are compared"}
+    found = {name: entry for name, entry in made.entries.items() if name not in (*own, *question)}
+    if (users := found.get("concurrency")) is not None and users.value == USERS and users.origin == "given":
+        found["concurrency"] = Entry(USERS, "default", SEARCHED_USERS)
+    if (batch := found.get("global_batch_size")) is not None and batch.value == SEQUENCES:
+        why = "sequences of a step, the same for all plans that are compared"
+        found["global_batch_size"] = Entry(batch.value, batch.origin, why)
     return question | found
 
 
@@ -368,12 +370,13 @@ def _nothing(
     model: Model,
     shapes: list[Any],
     shown: SearchShown,
-    question: dict[str, Any],
+    question: dict[str, Entry],
     refused: list[str],
     what: str,
 ) -> Placement:
     """Why it does not fit: of the shape that holds most layers how many, and how much memory the others need."""
-    binding, miss = _missed(pool, model, shapes, question.get("stages", {}).get("value"))
+    stages = question.get("stages")
+    binding, miss = _missed(pool, model, shapes, stages.value if stages else None)
     if what == "train":
         hint = "recompute, fewer sequences in a micro-batch, or --offload need less"
     else:

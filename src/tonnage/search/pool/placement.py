@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from tonnage.documents.document import builtins
 from tonnage.documents.pool import (
     JobRow,
     MoveRow,
@@ -17,7 +18,7 @@ from tonnage.documents.pool import (
     SearchShown,
     StageRow,
 )
-from tonnage.kernel.encoding import builtins
+from tonnage.documents.question import Entry
 from tonnage.kernel.message import Message, listed
 from tonnage.kernel.units import counted
 from tonnage.search.pool.highs import Effort
@@ -40,9 +41,8 @@ class Placement(Struct, frozen=True, kw_only=True, eq=False):
         return 0 if self.placed else 3
 
     def to_dict(self) -> dict[str, Any]:
-        """The document."""
-        found: dict[str, Any] = builtins(self.document)
-        return found
+        """The document as dictionaries and lists."""
+        return builtins(self.document)
 
     def __repr__(self) -> str:
         return f"<Placement {self.document.verdict.text}>"
@@ -103,7 +103,7 @@ def document(
     *,
     placed: bool,
     text: str,
-    question: dict[str, Any],
+    question: dict[str, Entry],
     stages: Sequence[StageRow] = (),
     replicas: Sequence[ReplicaRow] = (),
     jobs: Sequence[JobRow] = (),
@@ -120,7 +120,6 @@ def document(
     )  # as `proof` says it; a placement that leaves jobs out may still be the best there is
     return Placement(
         document=PoolDocument(
-            schema="tonnage/1",
             question=question,
             pool=shown(pool),
             verdict=PoolVerdict(placed=placed, optimal=optimal, text=text),
@@ -139,22 +138,15 @@ def document(
     )
 
 
-def asked_of(pool: Pool, effort: Effort, **said: Any) -> dict[str, Any]:
+def asked_of(pool: Pool, effort: Effort, **said: Any) -> dict[str, Entry]:
     """The question: what every placement is asked with."""
-    found: dict[str, Any] = {"inventory": {"value": pool.inventory.pool, "from": "given"}}
+    found = {"inventory": Entry(pool.inventory.pool, "given")}
     for name, value in said.items():
         if value not in (None, "", (), []):
-            found[name] = {"value": value, "from": "given"}
-    found["time_limit"] = {
-        "value": effort.limit,
-        "from": "default" if effort.limit == Effort.USUAL else "given",
-        "why": "seconds",
-    }
-    found["gap"] = {
-        "value": effort.gap,
-        "from": "default" if effort.gap == 0 else "given",
-        "why": "of the value, that may be left unproven",
-    }
+            found[name] = Entry(value, "given")
+    found["time_limit"] = Entry(effort.limit, "default" if effort.limit == Effort.USUAL else "given", "seconds")
+    why = "of the value, that may be left unproven"
+    found["gap"] = Entry(effort.gap, "default" if effort.gap == 0 else "given", why)
     return found
 
 

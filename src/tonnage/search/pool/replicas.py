@@ -3,12 +3,12 @@ for the most that the pool answers.
 """
 
 from math import inf
-from typing import Any
 
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.documents.pool import ReplicaRow
+from tonnage.documents.question import Entry
 from tonnage.estimate.answer.answers import serve
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load.options import LoadOptions
@@ -165,7 +165,7 @@ def _shown(
     counts: list[int],
     demand: Demand,
     effort: Effort,
-    question: dict[str, Any],
+    question: dict[str, Entry],
     refused: list[Refusal],
     proven: tuple[float, float],
 ) -> Placement:
@@ -283,7 +283,7 @@ def _short(
     found: list[Candidate],
     demand: Demand,
     effort: Effort,
-    question: dict[str, Any],
+    question: dict[str, Entry],
     refused: list[Refusal],
 ) -> Placement:
     """More is asked than the pool answers: the most that it does."""
@@ -322,7 +322,7 @@ def _short(
 
 
 def _none(
-    pool: Pool, model: Model, effort: Effort, question: dict[str, Any], refused: list[Refusal], demand: Demand
+    pool: Pool, model: Model, effort: Effort, question: dict[str, Entry], refused: list[Refusal], demand: Demand
 ) -> Placement:
     shown = searched(effort, Message("{unit} of the pool", unit=demand.unit), demand.unit, 0, None, None)
     best = nearest(refused)

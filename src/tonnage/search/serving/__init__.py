@@ -89,7 +89,7 @@ def plan_serving(
     search = Search(space, objective, prunes=prunes).run()
     _check_known(search)
     return ServingPlans(
-        question=question.to_dict(),
+        question=question.entries,
         objective=objective,
         search=search,
         money=money,
@@ -156,7 +156,7 @@ def _lengths(
     if said.context is not None:
         options = replace(options, context=said.context)
     for name in ("input_tokens", "output_tokens"):
-        if getattr(load, name) is not None and name not in question.to_dict():
+        if getattr(load, name) is not None and name not in question.entries:
             question.put(name, getattr(load, name), *why)
     if options.context is not None:
         question.put("context", options.context, "default" if said.context else "given", said.why)

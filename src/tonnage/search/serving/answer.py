@@ -4,12 +4,20 @@ holds where nothing does.
 
 import shlex
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from tonnage.documents.schema import SCHEMA
+from tonnage.documents.document import builtins
+from tonnage.documents.plan_serving import (
+    NearestDocument,
+    RemovedServingDocument,
+    ServingGoal,
+    ServingPlanDocument,
+    ServingPlansDocument,
+)
+from tonnage.documents.question import Entry
 from tonnage.estimate.advice.moves import flags_of
 from tonnage.estimate.answer.answers import Answer, serve
 from tonnage.estimate.load.options import LoadOptions
@@ -30,7 +38,7 @@ class ServingPlans(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     `nearest`: where nothing holds, what each limit costs.
     """
 
-    question: dict[str, Any]
+    question: dict[str, Entry]
     objective: str
     search: Search
     money: BillOptions
@@ -54,80 +62,88 @@ class ServingPlans(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     def best(self) -> Answer | None:
         return estimated(self.search.space, self.plans[0], self.money) if self.plans else None
 
-    def to_dict(self) -> dict[str, Any]:
+    @property
+    def document(self) -> ServingPlansDocument:
+        """What every face shows."""
         search, plans = self.search, self.plans
         own = search.board.own
         shows_own = own is not None and bool(plans) and plans[0].changes_weights
-        return {
-            "schema": SCHEMA,
-            "question": self.question,
-            "goal": self.objective,
-            "means": OBJECTIVES[self.objective],
-            "holds": bool(plans),
-            "considered": search.tally.considered,
-            "configurations": search.configurations,
-            "skipped": search.pruned,
-            "kept": search.tally.left,
-            "removed": [{"constraint": each.constraint, "plans": each.plans} for each in search.tally if each.plans],
-            "plans": [
+        return ServingPlansDocument(
+            question=self.question,
+            goal=cast("ServingGoal", self.objective),
+            means=OBJECTIVES[self.objective],
+            holds=bool(plans),
+            considered=search.tally.considered,
+            configurations=search.configurations,
+            skipped=search.pruned,
+            kept=search.tally.left,
+            removed=[
+                RemovedServingDocument(constraint=each.constraint, plans=each.plans)
+                for each in search.tally
+                if each.plans
+            ],
+            plans=[
                 self._shown(plan, plans[place + 1] if place + 1 < len(plans) else None)
                 for place, plan in enumerate(plans)
             ],
-            "own_precision": self._shown(own, None) if own is not None and shows_own else None,
-            "pareto": [self._shown(plan, None) for plan in self.pareto] if search.front else None,
-            "best": self.best.to_dict() if self.best else None,
-            "command": command(search.space, plans[0], self.money) if plans else None,
-            "nearest": [
-                {
-                    "without": each.without,
-                    "text": each.text,
-                    "plan": self._shown(each.plan, None) if each.plan else None,
-                }
+            own_precision=self._shown(own, None) if own is not None and shows_own else None,
+            pareto=[self._shown(plan, None) for plan in self.pareto] if search.front else None,
+            best=self.best.document if self.best else None,
+            command=command(search.space, plans[0], self.money) if plans else None,
+            nearest=[
+                NearestDocument(
+                    without=each.without,
+                    text=each.text,
+                    plan=self._shown(each.plan, None) if each.plan else None,
+                )
                 for each in self.nearest
             ],
-            "unpriced": sorted(search.unpriced),
-            "warnings": list(self.warnings),
-        }
+            unpriced=sorted(search.unpriced),
+            warnings=list(self.warnings),
+        )
 
-    def _shown(self, plan: Plan, following: Plan | None) -> dict[str, Any]:
-        return shown(plan, self.search.space) | {
-            "beats_next": beats(plan, following, self.objective) if following else None
-        }
+    def to_dict(self) -> dict[str, Any]:
+        """The document as dictionaries and lists."""
+        return builtins(self.document)
+
+    def _shown(self, plan: Plan, following: Plan | None) -> ServingPlanDocument:
+        return shown(plan, self.search.space, beats(plan, following, self.objective) if following else None)
 
 
-def shown(plan: Plan, space: Space) -> dict[str, Any]:
+def shown(plan: Plan, space: Space, beats_next: str | None = None) -> ServingPlanDocument:
     """One plan of the document."""
     sizes, layout, money = plan.config.sizes, plan.layout, plan.usd
     is_open = space.load.request_rate is not None
-    return {
-        "on": plan.config.kind.machine.on(layout.cluster),
-        "accelerators": plan.accelerators,
-        "machines": layout.cluster.num_nodes,
-        "engine": plan.config.engine,
-        "weights": plan.config.stored,
-        "changes_weights": plan.changes_weights,
-        "kv_cache": plan.plan.kv_cache,
-        "tensor_parallel_size": sizes.tensor,
-        "pipeline_parallel_size": sizes.pipeline,
-        "expert_parallel_size": sizes.expert,
-        "attention_data_parallel_size": sizes.groups,
-        "max_num_batched_tokens": plan.config.batch.tokens,
-        "max_num_seqs": plan.config.batch.requests,
-        "replicas": layout.replicas,
-        "prefill_replicas": layout.prefill,
-        "users": None if is_open else round(plan.users),
-        "users_per_replica": None if is_open or layout.prefill else plan.each,
-        "users_of_fullest_replica": None if is_open or layout.prefill else plan.fullest,
-        "needed_bytes": plan.needed_bytes,
-        "usable_bytes": plan.usable_bytes,
-        "ttft_seconds": plan.ttft,
-        "tpot_seconds": plan.tpot,
-        "end_to_end_seconds": plan.end_to_end,
-        "tokens_per_second": plan.tokens,
-        "requests_per_second": plan.requests,
-        "usd_per_hour": money,
-        "usd_per_million_tokens": None if money is None else plan.usd_per_million,
-    }
+    return ServingPlanDocument(
+        on=plan.config.kind.machine.on(layout.cluster),
+        accelerators=plan.accelerators,
+        machines=layout.cluster.num_nodes,
+        engine=plan.config.engine,
+        weights=plan.config.stored,
+        changes_weights=plan.changes_weights,
+        kv_cache=plan.plan.kv_cache,
+        tensor_parallel_size=sizes.tensor,
+        pipeline_parallel_size=sizes.pipeline,
+        expert_parallel_size=sizes.expert,
+        attention_data_parallel_size=sizes.groups,
+        max_num_batched_tokens=plan.config.batch.tokens,
+        max_num_seqs=plan.config.batch.requests,
+        replicas=layout.replicas,
+        prefill_replicas=layout.prefill,
+        users=None if is_open else round(plan.users),
+        users_per_replica=None if is_open or layout.prefill else plan.each,
+        users_of_fullest_replica=None if is_open or layout.prefill else plan.fullest,
+        needed_bytes=plan.needed_bytes,
+        usable_bytes=plan.usable_bytes,
+        ttft_seconds=plan.ttft,
+        tpot_seconds=plan.tpot,
+        end_to_end_seconds=plan.end_to_end,
+        tokens_per_second=plan.tokens,
+        requests_per_second=plan.requests,
+        usd_per_hour=money,
+        usd_per_million_tokens=None if money is None else plan.usd_per_million,
+        beats_next=beats_next,
+    )
 
 
 def said_of(plan: Plan, space: Space) -> tuple[ServingOptions, LoadOptions]:

@@ -3,7 +3,8 @@
 from typing import Any
 
 from tonnage.architectures import Model
-from tonnage.documents.schema import SCHEMA
+from tonnage.documents.plan import FrontDocument, PlansDocument, RemovedDocument, TrainingPlanDocument
+from tonnage.documents.question import Entry
 from tonnage.estimate.advice.moves import flags_of
 from tonnage.estimate.inputs import Question
 from tonnage.kernel.message import Message, listed
@@ -15,65 +16,65 @@ SAME = 1e-3  # a share of less than that is no difference that an estimate can s
 NOT_OF_RUN = ("sequence_length", "global_batch_size", "num_microbatches", "data_parallel_size")
 
 
-def document_of(found: Plans, asked: Asked) -> dict[str, Any]:
-    """The document: schema tonnage/1, document_plan.PlansDocument."""
+def document_of(found: Plans, asked: Asked) -> PlansDocument:
+    """What every face shows."""
     rows = [
         _row(found.model, one, _beats(one, found.plans[at + 1], found) if at + 1 < len(found.plans) else "")
         for at, one in enumerate(found.plans)
     ]
     made = found.searched
-    return {
-        "schema": SCHEMA,
-        "question": _question(found, asked),
-        "goal": found.objective,
-        "machines": made.machines,
-        "passed": made.passed,
-        "considered": made.tally.considered,
-        "removed": [{"constraint": each.constraint, "plans": each.plans} for each in made.tally],
-        "refused": [{"constraint": reason, "plans": plans} for reason, plans in made.reasons.items()],
-        "beaten": made.beaten,
-        "estimated": made.walked,
-        "plans": rows,
-        "front": [_front(entry) for entry in found.front],
-        "status": found.status,
-        "binds": found.why,
-        "nearest": _row(found.model, found.nearest, "") if found.nearest else None,
-        "best": found.plans[0].answer.to_dict() if found.plans else None,
-        "warnings": _warnings(found),
-    }
+    return PlansDocument(
+        question=_question(found, asked),
+        goal=found.objective,
+        machines=made.machines,
+        passed=made.passed,
+        considered=made.tally.considered,
+        removed=[RemovedDocument(constraint=each.constraint, plans=each.plans) for each in made.tally],
+        refused=[RemovedDocument(constraint=reason, plans=plans) for reason, plans in made.reasons.items()],
+        beaten=made.beaten,
+        estimated=made.walked,
+        plans=rows,
+        front=[_front(entry) for entry in found.front],
+        status=found.status,
+        binds=found.why,
+        nearest=_row(found.model, found.nearest, "") if found.nearest else None,
+        best=found.plans[0].answer.document if found.plans else None,
+        warnings=_warnings(found),
+    )
 
 
-def _row(model: Model, one: Planned, beats: str) -> dict[str, Any]:
+def _row(model: Model, one: Planned, beats: str) -> TrainingPlanDocument:
     answer, run = one.answer, one.answer.run
     timed = answer.step_time is not None
     each = one.usd_per_token if timed else None
     cost = answer.bill.cost if answer.bill else None
-    return {
-        "on": one.machine.name,
-        "accelerators": one.machine.size,
-        "options": one.options,
-        "text": (
+    price = answer.question.get("price")
+    return TrainingPlanDocument(
+        on=one.machine.name,
+        accelerators=one.machine.size,
+        options=one.options,
+        text=(
             Message(
-                "tonnage train {value} --on {machine} {flags_of}",
-                value=answer.question["model"]["value"],
+                "tonnage train {model} --on {machine} {flags_of}",
+                model=answer.question["model"].value,
                 machine=one.machine.name,
                 flags_of=flags_of(_asked(one.options) | one.of_run),
             )
         ).strip(),
-        "needed_bytes": answer.needed_bytes,
-        "usable_bytes": answer.usable_bytes,
-        "step_seconds": answer.step_time.value if answer.step_time else None,
-        "tokens_per_second": run["tokens_per_second"].value if timed else None,
-        "mfu": run["mfu"].value if timed else None,
-        "usd_per_accelerator_hour": one.entry.usd,
-        "usd_per_million_tokens": None if each is None else each * 1e6,
-        "run_seconds": run["seconds"].value if "seconds" in run else None,
-        "cost": cost.value if cost is not None and "seconds" in run else None,
-        "launch": launch_settings(model, one.plan),
-        "launch_lacks": launch_lacks(model, one.plan),
-        "beats": beats,
-        "price": answer.question.get("price", {}).get("value"),
-    }
+        needed_bytes=answer.needed_bytes,
+        usable_bytes=answer.usable_bytes,
+        step_seconds=answer.step_time.value if answer.step_time else None,
+        tokens_per_second=run.tokens_per_second.value if run else None,
+        mfu=run.mfu.value if run else None,
+        usd_per_accelerator_hour=one.entry.usd,
+        usd_per_million_tokens=None if each is None else each * 1e6,
+        run_seconds=run.seconds.value if run and run.seconds else None,
+        cost=cost.value if cost is not None and run and run.seconds else None,
+        launch=launch_settings(model, one.plan),
+        launch_lacks=launch_lacks(model, one.plan),
+        beats=beats,
+        price=price.value if price else None,
+    )
 
 
 def _asked(options: dict[str, Any]) -> dict[str, Any]:
@@ -82,15 +83,15 @@ def _asked(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name not in derived}
 
 
-def _front(entry: Any) -> dict[str, Any]:
+def _front(entry: Any) -> FrontDocument:
     each = entry.usd_per_token
-    return {
-        "on": entry.machine.name,
-        "accelerators": entry.machine.size,
-        "options": entry.plans[0].options,
-        "tokens_per_second": 1 / entry.seconds_per_token,
-        "usd_per_million_tokens": None if each is None else each * 1e6,
-    }
+    return FrontDocument(
+        on=entry.machine.name,
+        accelerators=entry.machine.size,
+        options=entry.plans[0].options,
+        tokens_per_second=1 / entry.seconds_per_token,
+        usd_per_million_tokens=None if each is None else each * 1e6,
+    )
 
 
 def _beats(one: Planned, other: Planned, found: Plans) -> str:
@@ -160,7 +161,7 @@ def _warnings(found: Plans) -> list[str]:
     return made
 
 
-def _question(found: Plans, asked: Asked) -> dict[str, Any]:
+def _question(found: Plans, asked: Asked) -> dict[str, Entry]:
     q = Question()
     q.put("model", found.model.name, "given", found.model.source)
     q.put("parameters", found.model.num_parameters(), "model")
@@ -190,4 +191,4 @@ def _question(found: Plans, asked: Asked) -> dict[str, Any]:
         ):
             if getattr(asked.options, name) is None and name not in asked.vary and name in best:
                 q.put(name, best[name], "default", why)
-    return q.to_dict()
+    return q.entries

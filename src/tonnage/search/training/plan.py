@@ -248,11 +248,11 @@ class _Finish:
         leaves less than the search took.
         """
         run = one.answer.run
-        if "tokens" not in run:
+        if not run or not run.tokens or not run.seconds:
             return True
         usd = np.array([np.nan if one.entry.usd is None else one.entry.usd])
         latest = self.goal.latest(np.array([one.machine.size]), usd)[0]
-        return bool(run["seconds"].value <= latest * run["tokens"].value * (1 + 1e-6))
+        return bool(run.seconds.value <= latest * run.tokens.value * (1 + 1e-6))
 
     def miss(self, made: Searched) -> tuple[Planned | None, str]:
         """What comes nearest, and what it breaks."""

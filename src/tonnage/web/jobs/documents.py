@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 from msgspec import Raw, Struct
 
+from tonnage.documents.document import Document
+
 SEARCHES = ("plan", "max", "compare")
 
 
@@ -39,10 +41,9 @@ class ReasonDocument(Struct, kw_only=True, forbid_unknown_fields=True):
     message: str
 
 
-class JobDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+class JobDocument(Document, kw_only=True, forbid_unknown_fields=True):
     """A job as it is: `result` where it is done, `error` where it has failed or was cancelled. Times are in UTC."""
 
-    schema: Literal["tonnage/1"] = "tonnage/1"
     id: str
     verb: Literal["plan", "max", "compare"]
     state: Literal["queued", "running", "done", "failed", "cancelled"]

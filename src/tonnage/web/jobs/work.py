@@ -15,7 +15,7 @@ from threading import Thread
 import msgspec
 
 from tonnage.ask import ask, line
-from tonnage.kernel.encoding import encode
+from tonnage.documents.document import encode
 from tonnage.kernel.errors import TonnageError
 from tonnage.kernel.message import Message
 from tonnage.kernel.reach import Reach

@@ -4,15 +4,15 @@ from typing import Literal
 
 from msgspec import Struct
 
-from tonnage.documents.schema import FormulaDocument, LetterDocument, WordDocument
+from tonnage.documents.document import Document
+from tonnage.documents.explain import FormulaDocument, LetterDocument, WordDocument
 
 
-class LaunchDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+class LaunchDocument(Document, kw_only=True, forbid_unknown_fields=True):
     """What `POST /v1/launch` answers. `launch`: a command, or the settings that the runtime is given, empty where
     nobody wrote down how it is started; `notes`: what it is given to, and what of the plan it does not say.
     """
 
-    schema: Literal["tonnage/1"]
     verb: Literal["train", "serve"]
     runtime: str
     launch: str
@@ -34,27 +34,24 @@ class OptionRow(Struct, kw_only=True, forbid_unknown_fields=True):
     open: bool
 
 
-class FormulasDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+class FormulasDocument(Document, kw_only=True, forbid_unknown_fields=True):
     """Every formula, as `tonnage explain NAME` has it."""
 
-    schema: Literal["tonnage/1"]
     formulas: list[FormulaDocument]
 
 
-class GlossaryDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+class GlossaryDocument(Document, kw_only=True, forbid_unknown_fields=True):
     """The letters of the formulas, and the words of the answers."""
 
-    schema: Literal["tonnage/1"]
     letters: list[LetterDocument]
     words: list[WordDocument]
 
 
-class ServerDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+class ServerDocument(Document, kw_only=True, forbid_unknown_fields=True):
     """What this server may do: ask model hubs, read a folder of models, say what `local` is, save plans; its limits
     in bytes and seconds.
     """
 
-    schema: Literal["tonnage/1"]
     version: str
     hubs: bool
     files: bool

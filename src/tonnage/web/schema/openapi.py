@@ -74,7 +74,7 @@ def document() -> Schema:
     )
     paths = _questions() | {path: {"get": _listing(path, *listed)} for path, listed in LISTED.items()}
     paths |= {"/v1/options/{verb}": {"get": _options()}, "/metrics": {"get": _metrics()}} | jobs_and_saved.paths()
-    components = {"schemas": schemas | options.schemas()}
+    components = {"schemas": d.plain_names(schemas) | options.schemas()}
     return {"openapi": "3.1.0", "info": INFO, "paths": paths, "components": components}
 
 

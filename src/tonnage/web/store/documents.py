@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 from msgspec import Raw, Struct
 
+from tonnage.documents.document import Document
+
 
 class AskedSave(Struct, forbid_unknown_fields=True):
     """The body of a save: a `verb` with its `question` as POST /v1/VERB takes it, or the id of a `job` that has
@@ -52,26 +54,23 @@ class SavedPlan(SavedSummary, kw_only=True, forbid_unknown_fields=True):
     question: Raw
 
 
-class SavedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+class SavedDocument(Document, kw_only=True, forbid_unknown_fields=True):
     """One plan."""
 
-    schema: Literal["tonnage/1"] = "tonnage/1"
     plan: SavedPlan
 
 
-class SavedPlansDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+class SavedPlansDocument(Document, kw_only=True, forbid_unknown_fields=True):
     """A page of the latest versions of plans, by name; or of the versions of one, the latest first. `more`: whether
     others follow the last one.
     """
 
-    schema: Literal["tonnage/1"] = "tonnage/1"
     plans: list[SavedSummary]
     more: bool
 
 
-class DeletedDocument(Struct, kw_only=True, forbid_unknown_fields=True):
+class DeletedDocument(Document, kw_only=True, forbid_unknown_fields=True):
     """What was deleted. `history`: with all its versions."""
 
-    schema: Literal["tonnage/1"] = "tonnage/1"
     deleted: str
     history: bool

@@ -1,0 +1,48 @@
+"""What every document has: the name of its schema; how a document is written and read; and what is printed beside
+the answers.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from tonnage.kernel.encoding import builtins, encode
+from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message, listed
+
+__all__ = ["READABLE", "SCHEMA", "Document", "ErrorDocument", "ToolsDocument", "builtins", "check_readable", "encode"]
+
+SCHEMA = "tonnage/2"
+READABLE = ("tonnage/1", SCHEMA)  # documents of older releases that are still read
+
+
+class Document(Struct, kw_only=True, tag_field="schema", tag=SCHEMA):
+    """A document: its first key is `schema`."""
+
+
+class ToolsDocument(Document, kw_only=True, forbid_unknown_fields=True):
+    """What `mcp --json` prints: the tools that assistants are offered, each with its name, description and the JSON
+    Schema of its fields.
+    """
+
+    tools: list[dict[str, Any]]
+
+
+class ErrorDocument(Document, kw_only=True):
+    """What --json prints when there is no answer."""
+
+    error: dict[str, str]
+
+
+def check_readable(document: Mapping[str, Any]) -> None:
+    """InvalidInput for a document of a schema that this version cannot read."""
+    schema = document.get("schema")
+    if schema not in READABLE:
+        raise InvalidInput(
+            Message(
+                "the schema of a document must be one of {readable}. Got {schema}.",
+                readable=listed(READABLE),
+                schema=shown(schema),
+            )
+        )

@@ -1,0 +1,15 @@
+"""The form of a question as it was understood: every input, its value, and where the value came from."""
+
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+Origin = Literal["given", "default", "model", "cluster", "runtime", "catalogue", "measurements", "search"]
+
+
+class Entry(Struct, frozen=True, omit_defaults=True):
+    """An input. `from`: where its value came from; `why`: the reason, where a value that was not given has one."""
+
+    value: Any
+    origin: Origin = field(name="from")
+    why: str = ""
