@@ -8,7 +8,7 @@ PLANS ?= 1e6
 SOAK ?= 0
 SLICE ?= 0/1
 
-.PHONY: demo test quick check locale lint types bench bench-sweep bench-trace validate rows bands rates accuracy all soak brute docs schema clean peers bench-web bench-page page-pictures house format golden
+.PHONY: demo test quick check locale lint types bench bench-sweep bench-trace validate rows bands rates accuracy all soak brute docs schema clean peers bench-web bench-page page-pictures house format golden durations
 
 demo: .venv/core.done  ## three questions on the shipped catalogue: core install, no GPU, no torch, no network
 	$(BIN)/python scripts/demo.py
@@ -18,6 +18,9 @@ test: .venv/test.done  ## all tests
 
 quick: .venv/quick.done  ## the tests that need no torch
 	$(BIN)/python -m pytest -n $(JOBS) --ignore tests/trace
+
+durations: .venv/test.done  ## all tests, and tests/durations.json: seconds of every file; prints the slowest tenth
+	$(BIN)/python scripts/durations.py -n $(JOBS)
 
 check: lint types quick  ## what every commit passes
 

@@ -2,7 +2,7 @@
 
 A file of tests/golden is a group of questions. A question is a line after "> "; the lines below it are its record:
 
-    > tonnage train llama-3.1-8b --on 8xh100 --json      a command line; with --json its document is recorded, else its text
+    > tonnage train llama-3.1-8b --on 8xh100 --json      a command; with --json its document is recorded, else its text
     > python tonnage.train("qwen3-8b", on="h100")        an expression
     > http POST /v1/train {"model": "qwen3-8b"}          a request to the HTTP API
     > mcp train {"model": "qwen3-8b"}                    a call of a tool, or tools/list

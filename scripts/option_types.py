@@ -17,7 +17,7 @@ from tonnage.question.subjects.serving import ServingOptions
 from tonnage.question.subjects.training import TrainingOptions
 
 API = Path(__file__).parents[1] / "src" / "tonnage" / "api"
-HEAD = '"""{about} Written by scripts/option_types.py: do not edit."""\n\n{imports}from typing import TypedDict\n'
+HEAD = '"""{about} Written by scripts/option_types.py."""\n\n{imports}from typing import TypedDict\n'
 RESERVE = "reserve_bytes"  # an argument of its own
 TRAIN, SERVE = (TrainingOptions, RunOptions, BillOptions), (ServingOptions, LoadOptions, BillOptions)
 # Name of the type -> the one whose options it has too, the subjects whose it adds, and what takes it.

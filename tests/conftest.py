@@ -3,7 +3,9 @@ by name. HYPOTHESIS_PROFILE=soak (`make soak`) tries more examples of every prop
 """
 
 import os
+import sys
 
+import pytest
 from hypothesis import settings
 
 # No deadlines: how long an example takes says only how busy the machine is.
@@ -15,3 +17,12 @@ os.environ["TONNAGE_CHECK_TERMS"] = (
 )
 os.environ["TONNAGE_LANG"] = "en"  # tests read English wherever they run
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")  # tests say the same on a machine with a GPU, and leave it alone
+
+
+@pytest.fixture
+def without_jinja(monkeypatch):
+    """As in an installation without the extra `report`."""
+    from tonnage.render.report.page import environment
+
+    environment.cache_clear()
+    monkeypatch.setitem(sys.modules, "jinja2", None)

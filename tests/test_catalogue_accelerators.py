@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from every_row import every_row
 from tonnage.catalogue import accelerator, accelerator_names, node, toml_files
 from tonnage.catalogue.accelerators import KINDS, PRECISIONS, AcceleratorFile, load
 from tonnage.kernel.errors import InvalidInput, MissingDatum, UnknownName
@@ -111,7 +112,7 @@ def test_the_catalogue_has_at_least_a_hundred_accelerators():
     assert set(STEMS) <= set(accelerator_names())
 
 
-@pytest.mark.parametrize("path", PATHS, ids=STEMS)
+@every_row("path", PATHS, ids=STEMS, at_least=195)
 def test_every_file_loads_strictly_under_its_own_name(path):
     found = load(path)
     assert toml_files.key(found.name) == path.stem
@@ -122,7 +123,7 @@ def test_every_file_loads_strictly_under_its_own_name(path):
         assert sliced.memory.nominal_bytes > 0
 
 
-@pytest.mark.parametrize("path", PATHS, ids=STEMS)
+@every_row("path", PATHS, ids=STEMS, at_least=195)
 def test_every_fact_resolves_to_a_dated_source(path):
     found, form = load(path), toml_files.read(path, AcceleratorFile)
     facts = ["memory.nominal_gib"]
@@ -209,7 +210,7 @@ def seen(why: str) -> list[float]:
     return exact or [float(number) * 1024 for number in re.findall(r"(\d+\.\d+)(?= GiB| to)", why)]
 
 
-@pytest.mark.parametrize("path", with_runtime(), ids=lambda path: path.stem)
+@every_row("path", with_runtime(), ids=lambda path: path.stem, at_least=75)
 def test_what_programs_get_is_the_lowest_of_the_readings_that_its_reason_lists(path):
     found = load(path)
     if found.kind == "gpu":
@@ -275,12 +276,12 @@ def test_every_peak_is_the_dense_one_of_a_chip_that_also_has_a_sparse_one():
             assert sparse > found.dense_flops[precision], (path.stem, precision)
 
 
-@pytest.mark.parametrize(("name", "fact", "value", "source"), PUBLISHED)
+@every_row(("name", "fact", "value", "source"), PUBLISHED, at_least=60)
 def test_a_fact_is_the_published_one(name, fact, value, source):
     assert figure(name, fact) == pytest.approx(value, rel=1e-4), source
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("written", "name"),
     [
         ("h100", "H100-SXM-80GB"),

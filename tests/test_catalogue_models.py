@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from every_row import every_row
 from tonnage.architectures import Model, build
 from tonnage.catalogue import toml_files
 from tonnage.catalogue.models import COUNTS, ModelFile, find, load, model_names
@@ -99,14 +100,14 @@ def test_there_are_at_least_140_models():
     assert len(NAMES) >= 140
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every_row("name", NAMES, at_least=380)
 def test_a_model_counts_what_was_published(name):
     for published in entry(name).published:
         count = counted(built(name), published.counts)
         assert agrees(published.parameters, count), (published.parameters, published.counts, count, published.source)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every_row("name", NAMES, at_least=380)
 def test_a_model_has_a_published_count_a_source_and_dates(name):
     form = entry(name)
     assert form.published
@@ -117,14 +118,14 @@ def test_a_model_has_a_published_count_a_source_and_dates(name):
     assert not form.released or date.fromisoformat(form.released)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every_row("name", NAMES, at_least=380)
 def test_a_file_is_named_after_its_model(name):
     form = entry(name)
     assert form.name == name == toml_files.key(name)
     assert not form.hub or name == toml_files.key(form.hub.rsplit("/", 1)[-1])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every_row("name", NAMES, at_least=380)
 def test_every_name_of_a_model_finds_it(name):
     path = FOLDER / f"{name}.toml"
     assert find(name) == path
@@ -164,7 +165,7 @@ def test_the_names_that_people_type_are_known():
         assert find(given) == FOLDER / f"{name}.toml", given
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every_row("name", NAMES, at_least=380)
 def test_a_config_names_its_class_and_the_model_its_context_or_none_at_all(name):
     model = built(name)
     assert model.architecture

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from every_row import every_row
 from tonnage.catalogue import accelerator, accelerator_names, cluster, node, node_names, toml_files
 from tonnage.catalogue.nodes import load
 from tonnage.kernel.errors import InvalidInput, UnknownName
@@ -62,14 +63,14 @@ def test_the_catalogue_has_at_least_forty_nodes():
     assert set(STEMS) <= set(node_names())
 
 
-@pytest.mark.parametrize("path", PATHS, ids=STEMS)
+@every_row("path", PATHS, ids=STEMS, at_least=85)
 def test_every_file_loads_strictly_under_its_own_name(path):
     found = load(path)
     assert toml_files.key(found.name) == path.stem
     assert node(found.name) == found
 
 
-@pytest.mark.parametrize("path", PATHS, ids=STEMS)
+@every_row("path", PATHS, ids=STEMS, at_least=85)
 def test_every_figure_has_a_dated_source(path):
     found = load(path)
     stated = {key for field, key in FACTS.items() if getattr(found, field) is not None}
@@ -106,7 +107,7 @@ def test_the_network_between_nodes_is_never_faster_than_the_one_inside():
             assert found.outside.bytes_per_second < found.inside.bytes_per_second, path.stem
 
 
-@pytest.mark.parametrize(("name", "count", "inside", "outside", "memory"), PUBLISHED)
+@every_row(("name", "count", "inside", "outside", "memory"), PUBLISHED, at_least=25)
 def test_a_node_is_as_published(name, count, inside, outside, memory):
     found = node(name)
     assert found.accelerators == count

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from every_row import every_row
 from tonnage import catalogue
 from tonnage.architectures import build
 from tonnage.catalogue import toml_files
@@ -39,7 +40,7 @@ def put(folder: Path, text: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("name", "variant"), VARIANTS)
+@every_row(("name", "variant"), VARIANTS, at_least=46)
 def test_every_name_of_a_variant_is_answered_with_its_own_fields_and_the_rest_of_the_file(name, variant):
     form = load(FOLDER / f"{name}.toml")
     own = form.variants[variant]
@@ -57,7 +58,7 @@ def test_every_name_of_a_variant_is_answered_with_its_own_fields_and_the_rest_of
             assert model.context == own.config["max_position_embeddings"]
 
 
-@pytest.mark.parametrize(("name", "variant"), VARIANTS)
+@every_row(("name", "variant"), VARIANTS, at_least=46)
 def test_a_variant_has_a_source_and_a_date_and_counts_what_was_published_for_it(name, variant):
     form = load(FOLDER / f"{name}.toml")
     own = form.variants[variant]
@@ -93,7 +94,7 @@ def test_an_instruct_model_has_the_context_of_its_own_config_and_the_base_model_
     assert {name: read(name, offline=True).context for name in contexts} == contexts
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every_row("name", NAMES, at_least=380)
 def test_no_alias_has_a_word_of_another_precision(name):
     form = load(FOLDER / f"{name}.toml")
     for alias in form.aliases:

@@ -7,6 +7,7 @@ from importlib import import_module
 
 import pytest
 
+from every_row import every_row
 from tonnage.cli import VERBS, main
 from tonnage.cli.common.parser import Parser
 from tonnage.spelling.flags import tools
@@ -94,7 +95,7 @@ def test_an_accepted_option_gives_the_same_answer_as_ours(run, tool, flag):
     assert theirs == run(*base, f"{flag}={value}")
 
 
-@pytest.mark.parametrize(("tool", "flag"), [(tool, flag) for tool, flag in ROWS if flag in tool.differs], ids=str)
+@every_row(("tool", "flag"), [(tool, flag) for tool, flag in ROWS if flag in tool.differs], ids=str, at_least=150)
 def test_a_refused_option_is_answered_with_its_own_row(run, tool, flag):
     for spelled in (flag, f"{flag}=4"):
         status, out, err = run(tool.verb, *MACHINE[tool.verb], spelled)

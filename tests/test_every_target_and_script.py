@@ -26,6 +26,7 @@ RUN_BY = {
     "scripts/compare_trace.py": "tests/trace/test_scripts_that_trace.py",
     "scripts/debian_packages.sh": "here",
     "scripts/demo.py": "here",
+    "scripts/durations.py": "tests/test_durations.py",
     "scripts/extract_messages.py": "tests/language/test_messages.py",
     "scripts/fit_bands.py": "tests/test_bands.py",
     "scripts/fit_links.py": "here",

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from every_row import every_row
 from tonnage.cli.explain import load_formulas
 from tonnage.kernel import formula as kernel
 from tonnage.kernel.formula import FORMULAS, check, formula
@@ -53,7 +54,7 @@ def _columns(chosen):
     }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every_row("name", NAMES, at_least=285)
 def test_a_formula_gives_an_array_what_it_gives_each_number(name):
     chosen = FORMULAS[name]
     columns = _columns(chosen)
@@ -68,7 +69,7 @@ def test_a_formula_gives_an_array_what_it_gives_each_number(name):
         assert np.array_equal(together, one_by_one)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every_row("name", NAMES, at_least=285)
 def test_the_text_of_a_formula_is_the_code_that_ran(name):
     chosen = FORMULAS[name]
     inputs = {letter: values[0].item() for letter, values in _columns(chosen).items()}
@@ -76,7 +77,7 @@ def test_the_text_of_a_formula_is_the_code_that_ran(name):
     assert eval(chosen.substituted(inputs), vars(kernel)) == chosen(**inputs)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every_row("name", NAMES, at_least=285)
 def test_a_formula_is_a_docstring_and_one_expression_with_unit_and_source(name):
     chosen = FORMULAS[name]
     check(chosen)
@@ -103,7 +104,7 @@ def test_a_formula_is_a_docstring_and_one_expression_with_unit_and_source(name):
     }  # pure numbers
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every_row("name", NAMES, at_least=285)
 def test_integers_stay_exact(name):
     chosen = FORMULAS[name]
     inputs = {letter: int(values[0]) or 1 for letter, values in _columns(chosen).items()}

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import tonnage
+from every_row import every_row
 from rows.source import read
 from tonnage.estimate.serving.weights.storage import gguf_bytes, stored_bytes
 from tonnage.numerics.quantization import file_type
@@ -34,7 +35,7 @@ OLDER = [row for row in FILES if "attn_qkv" in row.note]
 SAME_RULES = [row for row in FILES if row not in OLDER]
 
 
-@pytest.mark.parametrize("row", SAME_RULES, ids=lambda row: row.id)
+@every_row("row", SAME_RULES, ids=lambda row: row.id, at_least=70)
 def test_a_file_is_its_tensors_and_some_megabytes_of_metadata(row):
     assert -last_digit(row) <= size(row) - predicted(row) + router_bytes(row) <= last_digit(row) + METADATA
 

@@ -49,13 +49,17 @@ def test_every_answer_shows_itself_in_a_notebook(kind):
         "span",
         "polyline",
     }
-    style = re.search(r"<style>(.*?)</style>", shown, re.DOTALL)[1]
+    style = re.sub(r"/\*.*?\*/", "", re.search(r"<style>(.*?)</style>", shown, re.DOTALL)[1])
     assert len(shown) < 60_000 and "url(" not in style
     selectors = re.findall(r"(?:^|[}{])\s*([^@{}]+)\{", style)
     assert all(part.strip().startswith(".tonnage") for each in selectors for part in each.split(",")), (
         "the notebook keeps its own look"
     )
     assert answer(kind)._repr_markdown_().startswith("**")
+
+
+def test_without_jinja_a_notebook_shows_the_text(without_jinja):
+    assert answer("train")._repr_html_() is None and answer("train")._repr_markdown_() is None
 
 
 def test_a_notebook_shows_the_verdict_the_bar_and_the_breakdown():

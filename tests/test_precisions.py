@@ -4,6 +4,7 @@ import gguf
 import numpy as np
 import pytest
 
+from every_row import every_row
 from tonnage.architectures import ARCHITECTURES, Config, find
 from tonnage.estimate.serving.weights.storage import gguf_bytes
 from tonnage.kernel.errors import MissingDatum, UnknownName
@@ -58,7 +59,7 @@ def bytes_of(config, name, imatrix=False):
     return gguf_bytes(model, file_type(name), imatrix), model.num_parameters()
 
 
-@pytest.mark.parametrize("tensor_type", list(gguf.GGML_QUANT_SIZES), ids=lambda tensor_type: tensor_type.name)
+@every_row("tensor_type", list(gguf.GGML_QUANT_SIZES), ids=lambda tensor_type: tensor_type.name, at_least=30)
 def test_every_ggml_type_has_the_bits_of_its_block(tensor_type):
     block, size = gguf.GGML_QUANT_SIZES[tensor_type]
     assert precision(tensor_type.name).bits_per_weight == 8 * size / block
@@ -168,7 +169,7 @@ def test_scales_of_a_shape_are_counted_to_the_byte():
     assert PRECISIONS["fp8-e4m3"].bytes(16, 16, copies=3) == 3 * (256 + 4)
 
 
-@pytest.mark.parametrize("name", list(PRECISIONS))
+@every_row("name", list(PRECISIONS), at_least=70)
 def test_a_large_tensor_pays_the_bits_per_weight(name):
     stored = PRECISIONS[name]
     assert stored.bytes(16384, 16384) * 8 / 16384**2 == pytest.approx(stored.bits_per_weight, rel=3e-3)

@@ -5,6 +5,7 @@ import string
 
 import pytest
 
+from every_row import every_row
 from tonnage.catalogue import accelerator_names, model_names, node_names, toml_files
 from tonnage.cli import VERBS
 from tonnage.kernel.errors import UnknownName
@@ -69,7 +70,7 @@ def _everything():
     return (*MODELS, *MACHINES, *VERBS, *OPTIMIZERS, *PRECISIONS, *TRAINING_RECIPES, *FORMULAS)
 
 
-@pytest.mark.parametrize("typed", MEANT)
+@every_row("typed", MEANT, at_least=30)
 def test_a_misspelt_name_is_answered_with_the_one_that_is_meant(typed):
     for names in (MODELS, MACHINES, _everything()):
         if MEANT[typed] in names:

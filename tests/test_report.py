@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from jinja2 import nodes
 
 import tonnage
 from report_answers import ASKED, Page, answer
@@ -20,7 +21,7 @@ from tonnage.kernel.units import human
 from tonnage.language import speaking
 from tonnage.language.catalogues import texts
 from tonnage.render.report import html_of, markdown_of, report_of
-from tonnage.render.report.html import anchor
+from tonnage.render.report.page import anchor, environment
 
 TRAIN = ["train", "llama-3.1-8b", "--on", "8xH100-SXM-80GB"]
 KINDS = pytest.mark.parametrize("kind", ASKED)
@@ -400,6 +401,24 @@ def test_a_folder_in_the_way_is_said(tmp_path):
         answer("train").to_html(tmp_path / "a.html")
 
 
+@pytest.mark.parametrize("words", [["--html", "a.html"], ["--markdown=a.md"], ["--markdown"]])
+def test_without_jinja_the_extra_is_named_before_anything_is_computed(
+    words, tmp_path, capsys, monkeypatch, without_jinja
+):
+    monkeypatch.chdir(tmp_path)
+    assert main([*TRAIN, *words]) == 64
+    printed = capsys.readouterr()
+    assert not printed.out and "reports need Jinja2: pip install 'tonnage[report]'" in printed.err
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(InvalidInput, match="reports need Jinja2"):
+        answer("train").to_html()
+
+
+def test_without_jinja_a_comparison_is_still_printed_as_a_table_of_markdown(capsys, without_jinja):
+    assert main(["compare", "llama-3.1-8b", "--on", "L40S", "--markdown"]) == 0
+    assert capsys.readouterr().out.startswith("**1 of 1 fit: llama-3.1-8b on L40S")
+
+
 def test_two_forms_that_print_are_not_printed_together(capsys):
     assert main([*TRAIN, "--json", "--markdown"]) == 64
     assert "--json and --markdown both print" in capsys.readouterr().err
@@ -424,10 +443,16 @@ def said_in_reports() -> set[str]:
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Call)
     ]
+    templates = [environment("html").parse(path.read_text()) for path in folder.glob("templates/*.jinja")]
     return {
         call.args[0].value
         for call in calls
         if getattr(call.func, "id", "") == "say" and isinstance(call.args[0], ast.Constant)
+    } | {
+        call.args[0].value
+        for template in templates
+        for call in template.find_all(nodes.Call)
+        if getattr(call.node, "name", "") == "say"
     }
 
 

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from every_row import every_row
 from tonnage import read, rules
 from tonnage.cli import main
 from tonnage.kernel.references import cited
@@ -120,7 +121,7 @@ def test_every_row_of_the_documents_is_a_rule():
     assert list(rules.RULES) == ROWS
 
 
-@pytest.mark.parametrize("name", [row for row in ROWS if row != "D11"])
+@every_row("name", [row for row in ROWS if row != "D11"], at_least=48)
 def test_a_rule_gives_its_documents_own_example(name):
     assert rules.RULES[name].worked().value.value == pytest.approx(VALUES[name], rel=1e-12)
 
@@ -133,14 +134,14 @@ def test_d11_pays_back_when_saved_rent_equals_the_price():
     assert 0.2 < value.value / YEAR < 5
 
 
-@pytest.mark.parametrize("name", LABELLED)
+@every_row("name", LABELLED, at_least=25)
 def test_a_rules_further_figures_are_the_documents(name):
     values = rules.RULES[name].worked().values
     for label, figure in LABELLED[name].items():
         assert values[label] == pytest.approx(figure, rel=0.002), label
 
 
-@pytest.mark.parametrize("name", ROWS)
+@every_row("name", ROWS, at_least=49)
 def test_a_rule_has_formula_source_print_and_an_exact_breakdown(name):
     document = rules.RULES[name].to_dict()
     assert document["formula"] and document["text"] and document["source"] and document["printed"]
@@ -150,14 +151,14 @@ def test_a_rule_has_formula_source_print_and_an_exact_breakdown(name):
     assert document["exact"]["children"] or document["exact"]["formula"]
 
 
-@pytest.mark.parametrize("name", ROWS)
+@every_row("name", ROWS, at_least=49)
 def test_a_printed_mistake_is_shown_as_one(name):
     erratum = rules.RULES[name].erratum
     assert (erratum is not None) == (name in ERRATA)
     assert erratum is None or erratum.endswith(".")
 
 
-@pytest.mark.parametrize("name", ROWS)
+@every_row("name", ROWS, at_least=49)
 def test_a_rule_works_on_any_model(name):
     for model in ("mixtral-8x7b", "deepseek-v3", "mamba-130m"):
         worked = rules.RULES[name].worked(read(model))
@@ -241,7 +242,7 @@ def test_a_rule_on_a_model_tells_the_documents_numbers_from_the_models(name, of_
     assert of_document <= own and not of_model & own
 
 
-@pytest.mark.parametrize("name", ROWS)
+@every_row("name", ROWS, at_least=49)
 def test_numbers_that_happen_to_be_the_documents_are_still_the_models(name):
     """LLaMA 7B is the documents' own example: its layers are worked on it all the same."""
     own = rules.RULES[name].of_document(read("llama-7b"))
@@ -249,7 +250,7 @@ def test_numbers_that_happen_to_be_the_documents_are_still_the_models(name):
     assert rules.RULES[name].of_document() >= set(rules.RULES[name].worked().value.inputs)
 
 
-@pytest.mark.parametrize("name", ROWS)
+@every_row("name", ROWS, at_least=49)
 def test_what_a_rule_follows_moves_it_or_the_exact_figure_and_nothing_else_does(name):
     before = rules.RULES[name].to_dict()
     for option, letter in GIVEN.items():

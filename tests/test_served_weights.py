@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from every_row import every_row
 from tonnage import read
 from tonnage.architectures import TensorGroup, TensorSummary
 from tonnage.catalogue import cluster
@@ -79,7 +80,7 @@ def test_a_word_that_fits_several_sizes_is_refused_with_its_choices(word):
         asked_for(word)
 
 
-@pytest.mark.parametrize("word", AMBIGUOUS)
+@every_row("word", AMBIGUOUS, at_least=35)
 def test_each_of_those_choices_is_a_word_that_means_one(word):
     for choice in AMBIGUOUS[word].split(", "):
         assert asked_for(choice)

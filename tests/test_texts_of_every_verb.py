@@ -24,8 +24,8 @@ QUESTIONS = {
         "tight": "llama-3.1-8b --on 8xH100-SXM-80GB --recompute full --mbs 10",
         "time is not known": "llama-3.1-8b --on Apple-M3-Max-64GB",
         "a whole run": "llama-3.1-8b --on 8xH100-SXM-80GB --tokens 15B --deadline 30d",
-        "owned machines": "llama-3.1-8b --on 8xH100-SXM-80GB --tokens 15B --machine-usd 250000 --electricity-usd-per-kwh 0.1 "
-        "--network-share 0.1 --staff-usd-per-month 1000",
+        "owned machines": "llama-3.1-8b --on 8xH100-SXM-80GB --tokens 15B --machine-usd 250000 "
+        "--electricity-usd-per-kwh 0.1 --network-share 0.1 --staff-usd-per-month 1000",
         "offloading": "llama-3.1-8b --on 4xA100-SXM-80GB --offload-optimizer cpu --runtime deepspeed",
         "adapters": "qwen3-8b --on rtx-4090 --method lora",
     },

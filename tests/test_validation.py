@@ -12,11 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tonnage
+from every_row import every_row
 from rows.hparams import config
 from source_rows import read as read_sources
 from source_rows import validate as validate_sources
 from tonnage.cli import main
 from tonnage.documents.schema import ValidationDocument
+from tonnage.kernel.encoding import encode
 from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName
 from tonnage.validation import of_kind, read, validate
 
@@ -24,7 +26,7 @@ ROWS = Path(__file__).parents[1] / "validation"
 PARAMS = list(read([str(ROWS / "params.yaml")]))
 
 
-@pytest.mark.parametrize("row", [row for row in PARAMS if row.completeness_class == "full"], ids=lambda row: row.id)
+@every_row("row", [row for row in PARAMS if row.completeness_class == "full"], ids=lambda row: row.id, at_least=60)
 def test_a_published_count_is_recounted_exactly(row):
     (line,) = validate([row])["rows"]
     assert line["predicted"] == line["measured"], line["skipped"]
@@ -440,7 +442,7 @@ def test_any_rows_give_a_document_or_a_clear_error(tmp_path: Path, rows: object)
     except TonnageError as error:
         assert "rows.yaml" in str(error)
     else:
-        msgspec.convert(json.loads(msgspec.json.encode(document)), ValidationDocument)
+        msgspec.convert(json.loads(encode(document)), ValidationDocument)
 
 
 def test_a_folder_is_its_files_of_rows(tmp_path):

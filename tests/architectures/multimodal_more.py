@@ -83,8 +83,8 @@ QWEN = {
         qwen3_5(64, 4096, 60, 32, 2, **moe(512, 10, 1024, shared_expert_intermediate_size=1024)), 396_802_360_816),
     "LGAI-EXAONE/EXAONE-4.5-33B": Case(
         wrapper("Exaone4_5_ForConditionalGeneration", "exaone4_5", tie_word_embeddings=False,
-                text_config={"architectures": ["Exaone4ForCausalLM"], "model_type": "exaone4_5_text", "vocab_size": 153_600,
-                             "sliding_window": 4096, "sliding_window_pattern": "LLLG", "layer_types": every(64, 4),
+                text_config={"architectures": ["Exaone4ForCausalLM"], "model_type": "exaone4_5_text",
+                             "vocab_size": 153_600, "sliding_window": 4096, "sliding_window_pattern": "LLLG", "layer_types": every(64, 4),
                              "num_nextn_predict_layers": 1, **sizes(5120, 27_392, 64, 40, 8)},
                 vision_config={"model_type": "exaone4_5_vision", "depth": 28, "hidden_size": 2048,
                                "intermediate_size": 5120, "num_heads": 32,

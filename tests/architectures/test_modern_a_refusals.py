@@ -1,16 +1,15 @@
 """A field of the wrong type or size is refused with a message that names it, or it decides nothing."""
 
-import pytest
-
 from architectures.modern_a_configs import CONFIGS, Fields
 from architectures.modern_a_more import MORE
+from every_row import every_row
 from tonnage.architectures import build
 from tonnage.kernel.errors import TonnageError
 
 WRONG = ["x", -1, 0, [], {}, 1.5, True, None, [None], ["x"], 10**9, [1, 2], {"a": 1}]
 
 
-@pytest.mark.parametrize("name", [*CONFIGS, *MORE])
+@every_row("name", [*CONFIGS, *MORE])
 def test_no_field_can_break_the_reader(name: str):
     fields: Fields = {**CONFIGS, **MORE}[name]
     for field in fields.keys() - {"architectures", "model_type"}:

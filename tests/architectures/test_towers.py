@@ -4,11 +4,12 @@ import pytest
 
 from architectures.multimodal_more import CASES
 from architectures.seeing import size
+from every_row import every_row
 from tonnage.architectures import TOWERS, Config, build, load_all
 from tonnage.kernel.errors import MissingDatum
 
 
-@pytest.mark.parametrize("name", CASES)
+@every_row("name", CASES, at_least=70)
 def test_a_tower_caches_nothing_and_adds_nothing_to_the_text(name):
     model = build(CASES[name].fields, name)
     towers = [branch for branch in model.branches if branch.kind in ("vision", "audio")]
@@ -18,7 +19,7 @@ def test_a_tower_caches_nothing_and_adds_nothing_to_the_text(name):
     assert text + sum(map(size, towers)) == model.num_parameters()
 
 
-@pytest.mark.parametrize("name", CASES)
+@every_row("name", CASES, at_least=70)
 def test_a_tower_has_no_tensor_in_the_vocabulary(name):
     model = build(CASES[name].fields, name)
     for branch in model.branches:

@@ -33,7 +33,8 @@ FREE = re.compile(
 )
 # Rows of the catalogue: names of offers and machines, notes of their makers.
 DATA = re.compile(
-    r"^(?:\S+ +[\d.,]+ (?:USD|CNY)|参数量  \S+  |注(?:（[^）]+）)?：[^：]+：|  [\w.]+ 的理由：|  \S.* \d[\d.]* (?:GiB|TB/s) .*;)"
+    r"^(?:\S+ +[\d.,]+ (?:USD|CNY)|参数量  \S+  |注(?:（[^）]+）)?：[^：]+：|  [\w.]+ 的理由："
+    r"|  \S.* \d[\d.]* (?:GiB|TB/s) .*;)"
 )
 COMMANDS = """
 train llama-3.1-8b --on 8xH100-SXM-80GB --sequence-length 16k

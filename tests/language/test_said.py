@@ -1,4 +1,4 @@
-"""What the command line shows to people goes through say(), sentence() or a table that does so; and all of it has
+"""What the command line shows to people goes through say(), worded() or a table that does so; and all of it has
 its Chinese.
 """
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tonnage
+from every_row import every_row
 from tonnage.cli import FIRST_WORDS, STATUSES, VERBS, face
 from tonnage.language.catalogues import texts
 
@@ -46,7 +47,7 @@ SAYING = frozenset(
         "named",
     }
 )
-# Functions that make English sentences of a document or an error: they are shown through sentence().
+# Functions that make English sentences of a document or an error: they are shown through worded().
 ENGLISH = frozenset(
     {
         "lists",
@@ -132,7 +133,7 @@ def _functions(path: Path):
             yield node
 
 
-@pytest.mark.parametrize("path", [*FILES, *CLI], ids=lambda path: f"{path.parent.name}/{path.name}")
+@every_row("path", [*FILES, *CLI], ids=lambda path: f"{path.parent.name}/{path.name}", at_least=50)
 def test_text_for_people_goes_through_say(path):
     bare = {text for function in _functions(path) for part in function.body for text in _shown(part)}
     assert bare - FREE == set()
@@ -228,14 +229,14 @@ FACES = [(verb, ()) for verb in VERBS] + [
 )
 def test_the_frame_of_a_verbs_help_has_its_chinese(verb, words):
     """Headings of groups, and options that stand in no table."""
-    from tonnage.language import sentence, speaking
+    from tonnage.language import speaking, worded
 
     _, parser = face(verb, words)
     known = texts("zh")
     groups = {group.title for group in parser._action_groups if group.title and group._group_actions}
     assert groups - set(known) == set()
     with speaking("zh"):
-        assert re.search(r"[\u4e00-\u9fff]", sentence(parser.description))
+        assert re.search(r"[\u4e00-\u9fff]", worded(parser.description))
     plain = {
         action.help
         for action in parser._actions

@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from every_row import every_row
 from load.replica import Roofline, walk
 from tonnage.estimate.load import Policy, simulate
 from tonnage.estimate.load.requests import Requests, lognormal_lengths, requests_of
@@ -59,7 +60,7 @@ def drawn(seed):
     return policy, requests
 
 
-@pytest.mark.parametrize("seed", range(60))
+@every_row("seed", range(60))
 def test_it_is_what_a_walk_from_pass_to_pass_finds(seed):
     policy, requests = drawn(seed)
     found = simulate(SLOW_CACHE, policy, requests)

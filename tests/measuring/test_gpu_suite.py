@@ -307,7 +307,8 @@ def test_cases_are_listed_and_a_plan_names_what_has_rows_and_what_has_no_time(tm
 
 
 SMI = {
-    "driver_version,power.limit,clocks.max.sm,clocks.max.mem,ecc.mode.current,mig.mode.current": "580.1, 700.00, 1980, 2619, Enabled, [N/A]",
+    "driver_version,power.limit,clocks.max.sm,"
+    "clocks.max.mem,ecc.mode.current,mig.mode.current": "580.1, 700.00, 1980, 2619, Enabled, [N/A]",
     "memory.used": "523",
 }
 

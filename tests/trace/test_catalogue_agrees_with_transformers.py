@@ -3,6 +3,7 @@
 import pytest
 from transformers import CONFIG_MAPPING
 
+from every_row import every_row
 from oracles.transformers_count import count, known
 from tonnage.architectures import build
 from tonnage.catalogue import toml_files
@@ -99,8 +100,8 @@ def blocks_of(fields: dict) -> str:
     return repr([branch.blocks for branch in build(fields, "a model").branches])
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, form in ALL.items() if form.config.get("model_type") in CONFIG_MAPPING]
+@every_row(
+    "name", [name for name, form in ALL.items() if form.config.get("model_type") in CONFIG_MAPPING], at_least=350
 )
 def test_what_an_entry_leaves_out_means_the_same_as_its_class_takes_it_for(name):
     fields = ALL[name].config

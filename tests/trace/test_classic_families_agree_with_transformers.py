@@ -6,6 +6,7 @@ import transformers
 
 from architectures import classic_configs, encoder_configs
 from architectures.classic_configs import Case
+from every_row import every_row
 from oracles.transformers_count import count, known
 from tonnage.architectures import Config, build
 from tonnage.architectures.phi import phi4_text
@@ -255,8 +256,10 @@ SMALLER = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in HEADS if name not in ("CamembertForCausalLM", "BartForCausalLM", "MBartForCausalLM")]
+@every_row(
+    "name",
+    [name for name in HEADS if name not in ("CamembertForCausalLM", "BartForCausalLM", "MBartForCausalLM")],
+    at_least=190,
 )
 def test_a_class_has_the_head_that_its_name_says(name: str):
     defaults = getattr(transformers, name).config_class().to_dict()

@@ -3,18 +3,18 @@
 import json
 import re
 
-import jsonschema
 import pytest
 from litestar.testing import TestClient
 
+from every_row import every_row
+from schema_forms import form
 from tonnage.catalogue.local import local_cluster
-from tonnage.documents.schema import json_schema
 from tonnage.kernel.errors import MissingDatum
 from tonnage.web.app import create_app
 from tonnage.web.settings import Settings
 from web.conftest import HERE, Client
 
-ERROR = jsonschema.Draft202012Validator({"$ref": "#/$defs/ErrorDocument", "$defs": json_schema()["$defs"]})
+ERROR = form("ErrorDocument")
 JSON = {"Content-Type": "application/json"}
 BODIES = {
     "nothing": b"",
@@ -155,14 +155,14 @@ def refused(answer, *codes: int) -> str:
     return document["error"]["message"]
 
 
-@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
-@pytest.mark.parametrize("verb", ["train", "rules", "launch"])
+@every_row("body", BODIES.values(), ids=BODIES)
+@every_row("verb", ["train", "rules", "launch"])
 def test_a_body_that_is_no_object_is_refused(client: Client, verb, body):
     assert "one JSON object" in refused(client.post(f"/v1/{verb}", content=body, headers=JSON), 400)
 
 
-@pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
-@pytest.mark.parametrize("verb", ["train", "serve", "plan", "max", "compare", "rules", "explain", "launch"])
+@every_row("question", QUESTIONS.values(), ids=QUESTIONS)
+@every_row("verb", ["train", "serve", "plan", "max", "compare", "rules", "explain", "launch"])
 def test_a_question_that_cannot_be_is_refused(client: Client, verb, question):
     asked = question | ({"verb": "train"} if verb == "launch" else {"what": "context"} if verb == "max" else {})
     if verb == "plan" and "inventory" not in question:
@@ -170,7 +170,7 @@ def test_a_question_that_cannot_be_is_refused(client: Client, verb, question):
     refused(client.post(f"/v1/{verb}", content=json.dumps(asked).encode(), headers=JSON), 400, 422)
 
 
-@pytest.mark.parametrize(
+@every_row(
     "name",
     [
         "a\0b",
@@ -183,7 +183,7 @@ def test_a_question_that_cannot_be_is_refused(client: Client, verb, question):
         "circle.yaml",
     ],
 )
-@pytest.mark.parametrize(
+@every_row(
     "asked",
     [
         ("train", "model"),
@@ -255,10 +255,8 @@ def test_what_does_not_read_as_text_is_not_sent_back_as_it_came(client: Client):
     assert len(message) < 1500
 
 
-@pytest.mark.parametrize(
-    "name", ["../../etc/passwd", "..%2F..%2Fetc%2Fpasswd", "%00", "a" * 5000, "refresh", "%ff%fe", "%2e%2e"]
-)
-@pytest.mark.parametrize("of", ["models", "accelerators", "prices"])
+@every_row("name", ["../../etc/passwd", "..%2F..%2Fetc%2Fpasswd", "%00", "a" * 5000, "refresh", "%ff%fe", "%2e%2e"])
+@every_row("of", ["models", "accelerators", "prices"])
 def test_a_name_in_a_path_is_a_name_and_no_file(client: Client, of, name):
     refused(client.get(f"/v1/{of}/{name}"), 400, 404, 422)
 

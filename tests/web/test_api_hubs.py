@@ -5,6 +5,7 @@ import socket
 
 import pytest
 
+from every_row import every_row
 from models import conftest
 from models.files import LLAMA, llama, safetensors
 from models.hub_server import Repository, Sites
@@ -60,8 +61,8 @@ def no_connection(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return made
 
 
-@pytest.mark.parametrize("url", ELSEWHERE)
-@pytest.mark.parametrize(
+@every_row("url", ELSEWHERE)
+@every_row(
     "question",
     [
         ("train", "model", {"on": "8xh100"}),

@@ -1,4 +1,4 @@
-"""Types of the options of `compare`, each of which takes several values. Written by scripts/option_types.py: do not edit."""
+"""Types of the options of `compare`, each of which takes several values. Written by scripts/option_types.py."""
 
 from collections.abc import Sequence
 from typing import TypedDict

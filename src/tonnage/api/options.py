@@ -1,4 +1,4 @@
-"""Types of the options of the public functions. Written by scripts/option_types.py: do not edit."""
+"""Types of the options of the public functions. Written by scripts/option_types.py."""
 
 from typing import TypedDict
 

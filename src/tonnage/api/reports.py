@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tonnage.kernel import frames
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.term import rows_of
 
 LARGEST_BITS = 10_000  # of a whole number; Python does not even print one of more than 4,300 digits
@@ -25,23 +26,23 @@ class Told:
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
         """The report as one HTML file, as --html: the decision on one page, then the details. The text, or nothing
-        where `path` is written.
+        where `path` is written. Needs the extra `report`.
         """
         return _report(self, path, "html")
 
     def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """The same as Markdown, as --markdown."""
+        """The same as Markdown, as --markdown. Needs the extra `report`."""
         return _report(self, path, "markdown")
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
         from tonnage.render.report import notebook_of
 
-        return notebook_of(self.to_dict())
+        return notebook_of(self.to_dict()) if _has_reports() else None
 
-    def _repr_markdown_(self) -> str:
+    def _repr_markdown_(self) -> str | None:
         from tonnage.render.report import short_markdown_of
 
-        return short_markdown_of(self.to_dict())
+        return short_markdown_of(self.to_dict()) if _has_reports() else None
 
 
 class Reported(Told):
@@ -77,14 +78,23 @@ class Tabled(Reported):
         document = self.to_dict()
         for name in names:
             if not isinstance(name, str):
-                raise InvalidInput(f"a list is given by its name, and several one after the other. Got {shown(name)}.")
+                raise InvalidInput(
+                    Message(
+                        "a list is given by its name, and several one after the other. Got {name}.", name=shown(name)
+                    )
+                )
             if name not in self.listed:
                 from tonnage.kernel.registry import unknown
 
                 raise unknown("list", name, self.listed)
             if option := self._unasked(name, document):
                 raise InvalidInput(
-                    f"{name} was not asked for, and an empty list would say that there is none: ask with {option}=True."
+                    Message(
+                        "{name} was not asked for, and an empty list would say that there is none: ask with "
+                        "{option}=True.",
+                        name=name,
+                        option=option,
+                    )
                 )
         chosen = names or tuple(name for name in self.listed if document[name])[:1]
         return [frames.flat(row) for name in chosen for row in document[name] or ()]
@@ -92,6 +102,17 @@ class Tabled(Reported):
     def _unasked(self, name: str, document: Mapping[str, Any]) -> str:
         """The option that asks for a list, where it was not given and the list was therefore not made."""
         return ""
+
+
+def _has_reports() -> bool:
+    """Whether Jinja2 is installed. Without it a notebook shows an answer as its text."""
+    from tonnage.render.report import check_extra
+
+    try:
+        check_extra()
+    except InvalidInput:
+        return False
+    return True
 
 
 def _report(answer: Told, path: str | os.PathLike[str] | None, form: str) -> str | None:
@@ -107,10 +128,16 @@ def _report(answer: Told, path: str | os.PathLike[str] | None, form: str) -> str
 def _rows(document: Mapping[str, Any], names: Sequence[str]) -> Iterator[dict[str, Any]]:
     for name in names:
         if not isinstance(name, str):
-            raise InvalidInput(f"a breakdown is given by its name, and several one after the other. Got {shown(name)}.")
+            raise InvalidInput(
+                Message(
+                    "a breakdown is given by its name, and several one after the other. Got {name}.", name=shown(name)
+                )
+            )
         if not any(_terms(document.get(name), name)):
             known = [key for key, value in document.items() if any(_terms(value, key))]
-            raise InvalidInput(f"{name} is no breakdown of this answer: it has {', '.join(known)}.")
+            raise InvalidInput(
+                Message("{name} is no breakdown of this answer: it has {known}.", name=name, known=listed(known))
+            )
     for name, value in document.items():
         if not names or name in names:
             for path, term in _terms(value, name):
@@ -156,7 +183,7 @@ def _option(flag: str, value: Any) -> list[str]:
     if isinstance(value, Mapping):
         return [word for name, each in value.items() for word in (f"--{flag}", f"{name}={_text(each)}")]
     if isinstance(value, int) and value.bit_length() > LARGEST_BITS:
-        raise InvalidInput(f"{flag} is a number out of range. Got {shown(value)}.")
+        raise InvalidInput(Message("{flag} is a number out of range. Got {value}.", flag=flag, value=shown(value)))
     return [f"--{flag}", _text(value)]
 
 

@@ -12,7 +12,8 @@ def launch(start: Start) -> str:
     start.note_nodes()
     ranks = plan.tensor_parallel_size
     run = f"torchrun --standalone --nproc_per_node={ranks} generate.py" if ranks > 1 else "python generate.py"
-    path = f"checkpoints/{start.name}/model{'_int8' if plan.weights == 'int8' else '_int4.g32' if plan.weights == 'int4' else ''}.pth"
+    suffix = {"int8": "_int8", "int4": "_int4.g32"}.get(plan.weights or "", "")
+    path = f"checkpoints/{start.name}/model{suffix}.pth"
     words = [run, "--compile", f"--checkpoint_path {quote(path)}"]
     words += [f"--draft_checkpoint_path {quote(f'checkpoints/{start.draft}/model.pth')}"] if plan.draft_model else []
     words += [f"--speculate_k {plan.draft_tokens}"] if plan.draft_tokens else []

@@ -83,10 +83,9 @@ NEWEST = ServingRuntime(
     kv_cache_source="llama.cpp, common/arg.cpp: --cache-type-k",
     own_kv_cache="fp16",
     gguf=True,
-    integer_products=(
-        "int8",
-        "fp8",
-    ),  # ggml/src/ggml-cuda/mmq.cuh: the units of tensors in 8-bit integers; a card whose 8-bit peak is known as fp8 alone has as many
+    # ggml/src/ggml-cuda/mmq.cuh: the units of tensors in 8-bit integers; a card whose 8-bit peak is known as fp8 alone
+    # has as many
+    integer_products=("int8", "fp8"),
     formats=("bf16", "fp16", "fp32", "gguf", "mxfp4"),
     formats_source="llama.cpp, tools/quantize/README.md",
     # CUDA, HIP, MUSA, SYCL, Vulkan, Metal and CPU cover GPUs and processors; of all others CANN alone, which is

@@ -37,7 +37,8 @@ SERVING_RUNTIMES.add(
         overhead_source="NxD-Inference, src/neuronx_distributed_inference/modules/kvcache/kv_cache_manager.py",
         logits_bytes=6,
         kv_cache={"fp8": "fp8-e4m3"},
-        kv_cache_source="NxD-Inference, src/neuronx_distributed_inference/modules/kvcache/kv_cache_manager.py: kv_cache_quant",
+        kv_cache_source="NxD-Inference, src/neuronx_distributed_inference/modules/kvcache/kv_cache_manager.py: "
+        "kv_cache_quant",
         vendors=("AWS",),
         formats=("bf16", "fp16", "fp32", "fp8", "int8", "mxfp4"),
         formats_source="NxD-Inference, documentation, feature guide: quantization",

@@ -13,6 +13,7 @@ from litestar import Request, Response, get
 from litestar.exceptions import NotFoundException
 from litestar.params import FromPath
 
+from tonnage.kernel.encoding import encode
 from tonnage.web.wire.query import ANY
 
 FILE = "/{path:path}"  # takes what no other route does
@@ -43,7 +44,7 @@ def _file(path: Path) -> File:
     return File(content, kind, f'"{sha256(content).hexdigest()[:32]}"')
 
 
-@get(["/", FILE], sync_to_thread=False, query=ANY)
+@get(["/", FILE], sync_to_thread=False, query=ANY, as_it_is=True)
 def page(request: Request[Any, Any, Any]) -> Response[bytes]:
     """A file of the page."""
     file = files().get(str(request.path_params.get("path", "index.html")).removeprefix("/"))
@@ -74,7 +75,7 @@ def _all_words() -> dict[str, bytes]:
         found |= {language: page_catalogue(language) for language in LANGUAGES}
     except ImportError:
         pass
-    return {language: msgspec.json.encode(words) for language, words in found.items()}
+    return {language: encode(words) for language, words in found.items()}
 
 
 def _words(language: str) -> bytes | None:

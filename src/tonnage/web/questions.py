@@ -1,7 +1,6 @@
 """POST /v1/VERB: a question in, the document of `--json` out."""
 
 import asyncio
-import gzip
 from collections.abc import Awaitable, Callable
 from threading import Event
 from typing import Any
@@ -19,7 +18,6 @@ from tonnage.web.wire.body import question_of, read
 VERBS = ("train", "serve", "plan", "max", "compare", "rules", "explain", LAUNCH, TIMELINE)
 SEARCHES = frozenset({"plan", "max", "compare"})
 SEARCHED = frozenset({"frontier", "for_my_machine", "simulate", "trace", "percentile"})  # of `serve`
-WORTH_PACKING = 10_000  # bytes
 Asking = Request[Any, Any, Any]
 
 
@@ -32,7 +30,7 @@ async def asked(request: Asking, verb: str) -> Response[bytes]:
     """Read a question, and answer it or say why not."""
     running: Running = request.app.state.running
     body = await read(request, running.limits)
-    return responded(request, await _found(request, verb, body, question_of(body)))
+    return responded(await _found(request, verb, body, question_of(body)))
 
 
 async def answer_to(request: Asking, verb: str, question: dict[str, Any]) -> Answer:
@@ -59,21 +57,12 @@ async def _found(request: Asking, verb: str, body: bytes, question: dict[str, An
     return found
 
 
-def responded(request: Asking, found: Answer) -> Response[bytes]:
-    """The answer, packed where the client asks for that."""
-    headers = {
-        "Tonnage-Status": str(found.status),
-        "Tonnage-Command": found.command,
-        "Cache-Control": "no-store",
-        "Vary": "Accept-Encoding",
-    }
-    if not found.command:
-        del headers["Tonnage-Command"]
-    body = found.body
-    if len(body) > WORTH_PACKING and "gzip" in request.headers.get("accept-encoding", ""):
-        body = gzip.compress(body, 1, mtime=0)
-        headers["Content-Encoding"] = "gzip"
-    return Response(body, media_type=MediaType.JSON, headers=headers)
+def responded(found: Answer) -> Response[bytes]:
+    """The answer as it is sent."""
+    headers = {"Tonnage-Status": str(found.status), "Cache-Control": "no-store"}
+    if found.command:
+        headers["Tonnage-Command"] = found.command
+    return Response(found.body, media_type=MediaType.JSON, headers=headers)
 
 
 async def _while_wanted(request: Asking, answering: Callable[[Event], Awaitable[Answer]]) -> Answer:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.kernel.reach import is_folder
 from tonnage.question.given import Given
 
@@ -19,22 +20,40 @@ FILES = {"trace": ("save", "snapshot", "plot"), "measure": ("snapshot", "out")}
 
 def check_outputs(verb: str, arguments: Given) -> None:
     """InvalidInput where a file that was asked for cannot be written."""
+    _check_extra(verb, arguments)
     for name, path in _files(verb, arguments):
         if verb not in FILES:
             check_ending(name, path)
         if why := unwritable(path):
-            raise InvalidInput(f"--{name}: {shown(path, LONGEST)} cannot be written: {why}.")
+            raise InvalidInput(
+                Message("--{name}: {path} cannot be written: {why}.", name=name, path=shown(path, LONGEST), why=why)
+            )
+
+
+def _check_extra(verb: str, arguments: Given) -> None:
+    """InvalidInput where a report was asked for and what lays it out is not installed. The table that `compare` prints
+    as Markdown needs nothing.
+    """
+    markdown = getattr(arguments, "markdown", None)
+    if getattr(arguments, "html", None) or (markdown and not (verb == "compare" and markdown == STDOUT)):
+        from tonnage.render.report import check_extra
+
+        check_extra()
 
 
 def check_ending(form: str, path: str) -> None:
     """InvalidInput where a path ends as another format does."""
     ending, got = Path(path).suffix.lower(), shown(path, LONGEST)
     if form == "html" and ending not in (".html", ".htm"):
-        raise InvalidInput(f"--html: a report in HTML is a file that ends in .html or .htm. Got {got}.")
+        raise InvalidInput(
+            Message("--html: a report in HTML is a file that ends in .html or .htm. Got {got}.", got=got)
+        )
     if form == "markdown" and ending not in (".md", ".markdown"):
-        raise InvalidInput(f"--markdown: a report in Markdown is a file that ends in .md or .markdown. Got {got}.")
+        raise InvalidInput(
+            Message("--markdown: a report in Markdown is a file that ends in .md or .markdown. Got {got}.", got=got)
+        )
     if form == "plot" and ending not in (".html", ".png", ".svg"):
-        raise InvalidInput(f"--plot: a plot is a file that ends in .html, .png or .svg. Got {got}.")
+        raise InvalidInput(Message("--plot: a plot is a file that ends in .html, .png or .svg. Got {got}.", got=got))
 
 
 def unwritable(path: str) -> str:
@@ -44,7 +63,7 @@ def unwritable(path: str) -> str:
     try:
         file = Path(path)
         if not is_folder(file.parent):
-            return f"{shown(os.fspath(file.parent), LONGEST)} is no folder"
+            return Message("{parent} is no folder", parent=shown(os.fspath(file.parent), LONGEST))
         if is_folder(file):
             return "Is a directory"
         if not os.access(file if file.exists() else file.parent, os.W_OK):

@@ -1,4 +1,6 @@
-"""A rule of the sizes of a plan: one predicate over numbers, which refuses a plan, or over arrays, which gives a mask."""
+"""A rule of the sizes of a plan: one predicate over numbers, which refuses a plan, or over arrays, which gives a
+mask.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any

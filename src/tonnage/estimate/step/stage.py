@@ -23,6 +23,7 @@ from tonnage.estimate.step.views import WalkedStep
 from tonnage.estimate.step.waiting import waiting
 from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number, maximum
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.tape import TOKEN
 
@@ -168,7 +169,11 @@ class StageMemory(States):
         """All that a moment holds."""
         held = self._held_at(point)
         live = self.sizes.account(point.live, "activation")
-        name = "logits and loss" if point.phase == "loss" else f"the layer at work, in {point.operation}"
+        name = (
+            "logits and loss"
+            if point.phase == "loss"
+            else Message("the layer at work, in {operation}", operation=point.operation)
+        )
         at_work = [Term.sum(name, *live, unit="bytes")] if live else []
         temporary = self.sizes.account(point.live, "temporary")
         return held._replace(activations=[*held.activations, *at_work], temporary=[*temporary, *held.temporary])
@@ -279,7 +284,11 @@ class StageMemory(States):
             others = Term.of("other micro-batches in flight", f.microbatches_waiting, x=1 if point.is_last else flight)
             parts += [
                 Term.product(
-                    f"{block.name}s of other micro-batches", "bytes", layer_count(count), others, self.kept[block]
+                    Message("{block}s of other micro-batches", block=block.name),
+                    "bytes",
+                    layer_count(count),
+                    others,
+                    self.kept[block],
                 )
                 for block, count in self._spread.items()
             ]
@@ -349,7 +358,14 @@ class StageMemory(States):
         parts += [self.after] if point.head_made else []
         if not self.gradients_sharded:
             here = self.sizes.made(point.bytes)
-            parts.append(Term.of(f"of the unit at work, by {point.operation}", f.whole_parameters, N=here, z=1))
+            parts.append(
+                Term.of(
+                    Message("of the unit at work, by {operation}", operation=point.operation),
+                    f.whole_parameters,
+                    N=here,
+                    z=1,
+                )
+            )
         made = Term.sum("parameters", *parts, unit="parameters")
         return Term.sum(
             "gradients",

@@ -17,6 +17,7 @@ from tonnage.estimate.step.points import running
 from tonnage.estimate.step.rank import Shares, Stage, layer_count, op_parameters, rank_parameters
 from tonnage.estimate.step.views import WalkedStep
 from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.numerics.optimizers import optimizer
 from tonnage.ops import Embedding
@@ -189,4 +190,8 @@ class States:
     def _states_of_optimizer(self) -> list[Term]:
         """What the optimizer keeps; in managed memory, which is none of PyTorch's, where it is paged."""
         made = optimizer_states(self.plan.optimizer, self.step.updates, self.step.model, self.updated)
-        return [term.named(f"{term.name}, in managed memory") for term in made] if self._is_paged else made
+        return (
+            [term.named(Message("{term}, in managed memory", term=term.name)) for term in made]
+            if self._is_paged
+            else made
+        )

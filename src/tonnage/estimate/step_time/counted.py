@@ -10,6 +10,7 @@ from tonnage.estimate.step_time.conventions import CONVENTIONS, Convention, flop
 from tonnage.formulas.flops import counted_flops
 from tonnage.formulas.time import flops_utilization
 from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.spec import TrainingPlan
 
@@ -41,9 +42,8 @@ LEAVES_OUT: Mapping[str, str] = {
     "megatron": "the masked half of attention, and what is run again",
     "torchtitan": "the table, and what is run again; it counts scores that are masked",
     "mosaicml": "what is run again; it counts scores that are masked, and the table as if it were multiplied",
-    "narayanan": "gates of feed-forward layers, grouped heads, experts: it is of GPT's layers, four times as wide inside; "
-    "it counts scores that "
-    "are masked",
+    "narayanan": "gates of feed-forward layers, grouped heads, experts: it is of GPT's layers, four times as wide "
+    "inside; it counts scores that are masked",
     "narayanan hardware": "as narayanan; it counts a second forward pass whether it is run or not",
 }
 ADAPTERS = "; it counts gradients of weights that do not train"
@@ -85,10 +85,12 @@ class Conventions:
         for name in CONVENTIONS:
             made = CONVENTIONS[name]
             each = flops_per_token(self.model, plan.sequence_length, name)
-            flops = Term.of(f"FLOPs as {name} counts", counted_flops, source=made.source, y=each, T=tokens)
+            flops = Term.of(
+                Message("FLOPs as {name} counts", name=name), counted_flops, source=made.source, y=each, T=tokens
+            )
             word = "HFU" if made.recomputes else "MFU"
             share = Term.of(
-                f"{word} as {name} counts",
+                Message("{word} as {name} counts", word=word, name=name),
                 flops_utilization,
                 C=flops.value,
                 tau=self.seconds,

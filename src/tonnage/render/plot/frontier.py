@@ -70,7 +70,9 @@ def _line(curve: Any, colour: str) -> dict[str, Any]:
         "line": {"color": colour, "width": 2},
         "marker": {"size": 5, "color": colour},
         "customdata": [_told(name, each, first) for each, first in zip(users, seconds, strict=True)],
-        "hovertemplate": f"%{{customdata}}<br>{say('{user} tokens/s a user, {each} an accelerator', user='%{x:.1f}', each='%{y:.0f}')}<extra></extra>",
+        "hovertemplate": "%{customdata}<br>"
+        + say("{user} tokens/s a user, {each} an accelerator", user="%{x:.1f}", each="%{y:.0f}")
+        + "<extra></extra>",
     }
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tonnage.estimate.money.ownership import months_and_lines, when_it_pays
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.quantities import human
 from tonnage.render.plot.panel import Panel
 
@@ -31,7 +31,8 @@ def buy_or_rent(own: dict[str, Any]) -> Panel:
                 "x": [month],
                 "y": [paid],
                 "marker": {"size": 11, "color": "#54a24b"},
-                "hovertemplate": f"<b>{say('break-even')}</b><br>{_month(own['break_even_month'])}{say(', ')}{human(paid, 'USD')}<extra></extra>",
+                "hovertemplate": f"<b>{say('break-even')}</b><br>{_month(own['break_even_month'])}"
+                f"{say(', ')}{human(paid, 'USD')}<extra></extra>",
             }
         )
         notes = (
@@ -54,7 +55,7 @@ def buy_or_rent(own: dict[str, Any]) -> Panel:
                 "of rent: {when}."
             ),
             **{name: human(own[name].value, "USD") for name in ("purchase", "own_month", "rent_month")},
-            when=sentence(when),
+            when=worded(when),
         ),
         traces=tuple(traces),
         x={"title": {"text": say("months")}, "rangemode": "tozero"},
@@ -62,7 +63,7 @@ def buy_or_rent(own: dict[str, Any]) -> Panel:
         notes=notes,
         header=(say("figure"), "USD"),
         rows=tuple(
-            (sentence(own[name].name), human(own[name].value, "USD"))
+            (worded(own[name].name), human(own[name].value, "USD"))
             for name in ("purchase", "own_month", "rent_month", "own_hour")
         ),
     )

@@ -8,11 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message, joined
 from tonnage.kernel.reach import is_folder
-from tonnage.render.report._blocks import Report
+from tonnage.render.report.blocks import Report
 
 ENDINGS = {"html": (".html", ".htm"), "markdown": (".md", ".markdown")}
 LONGEST = 300  # letters of a path in an error
+
+
+def check_extra() -> None:
+    """Before a long run: InvalidInput where Jinja2 is not installed."""
+    from tonnage.render.report.page import environment
+
+    environment("html")
 
 
 def report_of(document: Mapping[str, Any], *, command: str = "", date: str = "") -> Report:
@@ -23,29 +31,29 @@ def report_of(document: Mapping[str, Any], *, command: str = "", date: str = "")
 
     about = {"command": command, "version": __version__, "date": date or _today()}
     if "verdict" in document and "memory" in document:
-        from tonnage.render.report._answer import answer_report
+        from tonnage.render.report.answer import answer_report
 
         return answer_report(document, **about)
     if "placed_as" in document:
-        from tonnage.render.report._pool import pool_report
+        from tonnage.render.report.pool import pool_report
 
         return pool_report(document, **about)
     if "plans" in document:
-        from tonnage.render.report._plans import serving_plans_report, training_plans_report
+        from tonnage.render.report.plans import serving_plans_report, training_plans_report
 
         return (
             serving_plans_report(document, **about) if "means" in document else training_plans_report(document, **about)
         )
     if "what" in document:
-        from tonnage.render.report._maximum import maximum_report
+        from tonnage.render.report.maximum import maximum_report
 
         return maximum_report(document, **about)
     if "cells" in document:
-        from tonnage.render.report._compare import compare_report
+        from tonnage.render.report.compare import compare_report
 
         return compare_report(document, **about)
     if "points" in document:
-        from tonnage.render.report._frontier import frontier_report
+        from tonnage.render.report.frontier import frontier_report
 
         return frontier_report(document, **about)
     raise InvalidInput(
@@ -55,30 +63,30 @@ def report_of(document: Mapping[str, Any], *, command: str = "", date: str = "")
 
 def html_of(document: Mapping[str, Any], *, command: str = "", date: str = "") -> str:
     """One HTML file that needs nothing but itself: no network, no script."""
-    from tonnage.render.report.html import page
+    from tonnage.render.report.page import page
 
     return page(report_of(document, command=command, date=date))
 
 
 def markdown_of(document: Mapping[str, Any], *, command: str = "", date: str = "") -> str:
     """The same for a pull request or a wiki."""
-    from tonnage.render.report._markdown import markdown
+    from tonnage.render.report.page import markdown
 
     return markdown(report_of(document, command=command, date=date))
 
 
 def notebook_of(document: Mapping[str, Any]) -> str:
     """The verdict, its bar and its first table, as part of a notebook's page."""
-    from tonnage.render.report.html import notebook
+    from tonnage.render.report.page import notebook
 
     return notebook(report_of(document))
 
 
 def short_markdown_of(document: Mapping[str, Any]) -> str:
     """The same for what shows Markdown alone."""
-    from tonnage.render.report._markdown import short
+    from tonnage.render.report.page import short_markdown
 
-    return short(report_of(document))
+    return short_markdown(report_of(document))
 
 
 def write_report(
@@ -88,22 +96,36 @@ def write_report(
     file = Path(path)
     if file.suffix.lower() not in ENDINGS[form]:
         raise InvalidInput(
-            f"a report in {'HTML' if form == 'html' else 'Markdown'} is a file that ends in "
-            f"{' or '.join(ENDINGS[form])}. Got {shown(os.fspath(path), LONGEST)}."
+            Message(
+                "a report in HTML is a file that ends in {endings}. Got {path}.",
+                endings=joined(" or ", ENDINGS[form]),
+                path=shown(os.fspath(path), LONGEST),
+            )
+            if form == "html"
+            else Message(
+                "a report in Markdown is a file that ends in {endings}. Got {path}.",
+                endings=joined(" or ", ENDINGS[form]),
+                path=shown(os.fspath(path), LONGEST),
+            )
         )
     made = (html_of if form == "html" else markdown_of)(document, command=command, date=date)
     try:
         if not is_folder(file.parent):
             raise InvalidInput(
-                f"{shown(os.fspath(path), LONGEST)} cannot be written: "
-                f"{shown(os.fspath(file.parent), LONGEST)} is no folder."
+                Message(
+                    "{path} cannot be written: {folder} is no folder.",
+                    path=shown(os.fspath(path), LONGEST),
+                    folder=shown(os.fspath(file.parent), LONGEST),
+                )
             )
         file.write_bytes(made.encode("utf-8", "replace"))
     except (OSError, ValueError) as error:  # ValueError: a path with a null byte
         if isinstance(error, InvalidInput):
             raise
         why = getattr(error, "strerror", None) or error
-        raise InvalidInput(f"{shown(os.fspath(path), LONGEST)} cannot be written: {why}.") from None
+        raise InvalidInput(
+            Message("{path} cannot be written: {why}.", path=shown(os.fspath(path), LONGEST), why=why)
+        ) from None
 
 
 def _today() -> str:

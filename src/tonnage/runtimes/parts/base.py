@@ -188,7 +188,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     context_parallel: bool = True
     expert_parallel: bool = True
     sequence_parallel: bool = True
-    # The file of its framework: estimate/_NAME.py, which registers a Framework by this name. "": PyTorch's own ways.
+    # The file of its framework: estimate/frameworks/NAME.py registers a Framework by this name. "": plain PyTorch.
     framework: str = ""
     listed: int = LAST_LISTED
     """Its place in lists of runtimes, the most common first; those of one place by name."""
@@ -203,7 +203,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     selective_op: bool = False
     """Its own code can recompute by operation."""
     attention_by_generation: Mapping[str, tuple[AttentionKernel, str]] = {}
-    """Accelerators' generation (how its name begins): the attention kernel that is its default there, and the source."""
+    """Beginning of a generation's name (`ampere`): its default attention kernel, and the source."""
     on_several: Several | None = None
     """What it is on more than one accelerator, where that is another runtime."""
     # What may live in host memory ("cpu") or on disks ("nvme").
@@ -229,11 +229,11 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     saves_shards: bool = False
     """Each rank saves its own shard."""
     saves_twice_below: int = 0
-    """The ZeRO stage below which a checkpoint has the weights twice: as the model has them, and as the optimizer updates them."""
+    """Below this ZeRO stage a checkpoint has the weights twice: the model's, and those that the optimizer updates."""
     is_timed: bool = True
     """Whether somebody published how fast its kernels are."""
     newest_attention: bool = False
-    """Its attention kernels are those of the accelerator's own generation; else FlashAttention-2's, but from Blackwell on."""
+    """Its attention kernels are those of the accelerator's generation; else FlashAttention-2's before Blackwell."""
     scatters_stages: bool = False
     """Tensor ranks hand parts of the hidden states to the next pipeline stage, with sequence parallelism or without."""
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.quantities import counted, human
 from tonnage.render.inputs import unit_of
-from tonnage.render.report._blocks import Block, Facts, Figure, Listed, Said, Section, Table
+from tonnage.render.report.blocks import Block, Bullets, Facts, Figure, Paragraph, Section, Table
 from tonnage.render.text import HIDDEN
 
 Document = Mapping[str, Any]
@@ -57,13 +57,13 @@ def assumed(question: Document) -> Block:
     left = len(taken) - len(rows)
     if left:
         rows.append((say("and {count} more", count=left), "", say("all inputs are in the details")))
-    return Facts(tuple(rows)) if rows else Said(say("Every input was given."))
+    return Facts(tuple(rows)) if rows else Paragraph(say("Every input was given."))
 
 
 def inputs(question: Document) -> Section:
     """All inputs with where they come from."""
     rows = [
-        (name, entered(name, entry["value"]), sentence(str(entry["from"])), sentence(str(entry.get("why", ""))))
+        (name, entered(name, entry["value"]), worded(str(entry["from"])), worded(str(entry.get("why", ""))))
         for name, entry in question.items()
     ]
     return Section(say("Inputs"), (Table((say("input"), say("value"), say("from"), say("why")), tuple(rows)),))
@@ -78,28 +78,28 @@ def entered(name: str, value: Any) -> str:
         return say("yes") if value else say("no")
     if isinstance(value, int | float):
         return human(value, unit) if unit else f"{value:,}" if isinstance(value, int) else f"{value:,.10g}"
-    return sentence(str(value)) if " " in str(value) else str(value)  # a word alone is the name of a choice
+    return worded(str(value)) if " " in str(value) else str(value)  # a word alone is the name of a choice
 
 
 def origin(entry: Document) -> str:
     why = str(entry.get("why", ""))
-    where = sentence(str(entry["from"]))
-    return say("{where}: {why}", where=where, why=sentence(why)) if why else where
+    where = worded(str(entry["from"]))
+    return say("{where}: {why}", where=where, why=worded(why)) if why else where
 
 
 def notes(warnings: Iterable[str]) -> Block:
     """Of the first page: the first notes, shortened."""
-    said = [sentence(each) for each in dict.fromkeys(warnings)]
+    said = [worded(each) for each in dict.fromkeys(warnings)]
     if not said:
-        return Said(say("None were found."))
+        return Paragraph(say("None were found."))
     more = len(said) - MOST_NOTES
     rest = (say("and {count} more: see the details", count=more),) if more > 0 else ()
-    return Listed((*(clipped(each, LONG) for each in said[:MOST_NOTES]), *rest))
+    return Bullets((*(clipped(each, LONG) for each in said[:MOST_NOTES]), *rest))
 
 
 def all_notes(warnings: Iterable[str]) -> Section:
-    said = tuple(sentence(each) for each in dict.fromkeys(warnings))
-    return Section(say("Notes"), (Listed(said),) if said else (Said(say("There are none.")),))
+    said = tuple(worded(each) for each in dict.fromkeys(warnings))
+    return Section(say("Notes"), (Bullets(said),) if said else (Paragraph(say("There are none.")),))
 
 
 def price(question: Document) -> tuple[tuple[str, str], ...]:
@@ -108,9 +108,9 @@ def price(question: Document) -> tuple[tuple[str, str], ...]:
     if entry is None:
         given = question.get("price_per_accelerator_hour")
         return ((say("given"), human(given["value"], "USD")),) if given else ()
-    return ((sentence(str(entry["value"])), sentence(str(entry.get("why", "")))),)
+    return ((worded(str(entry["value"])), worded(str(entry.get("why", "")))),)
 
 
 def prices(rows: Iterable[tuple[str, str]]) -> Block:
     found = tuple((name, "", clipped(why, SOURCE)) for name, why in dict.fromkeys(rows))
-    return Facts(found) if found else Said(say("No price is known of this machine, and none was given."))
+    return Facts(found) if found else Paragraph(say("No price is known of this machine, and none was given."))

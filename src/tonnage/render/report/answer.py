@@ -3,12 +3,24 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.quantities import human
 from tonnage.render.prompts import with_prompts
-from tonnage.render.report._bars import fullest_bar, memory_bars, memory_table, time_bars, tree_table
-from tonnage.render.report._blocks import Block, Brief, Cell, Facts, Figure, Listed, Report, Said, Section, Table
-from tonnage.render.report._said import (
+from tonnage.render.report.bars import fullest_bar, memory_bars, memory_table, time_bars, tree_table
+from tonnage.render.report.blocks import (
+    Block,
+    Brief,
+    Bullets,
+    Cell,
+    Code,
+    Facts,
+    Figure,
+    Paragraph,
+    Report,
+    Section,
+    Table,
+)
+from tonnage.render.report.common import (
     accelerators,
     all_notes,
     assumed,
@@ -21,7 +33,7 @@ from tonnage.render.report._said import (
     prices,
     quantity,
 )
-from tonnage.render.report._served import load_table, percentiles, served_facts
+from tonnage.render.report.serving import load_table, percentiles, served_facts
 from tonnage.render.text import verdict_line
 
 Document = Mapping[str, Any]
@@ -66,7 +78,7 @@ def answer_report(document: Document, **about: str) -> Report:
         title=line,
         brief=brief,
         sections=(*details(document), inputs(question), all_notes(document["warnings"])),
-        opened=dict(opened(document)),
+        terms=dict(terms(document)),
         **about,
     )
 
@@ -141,12 +153,12 @@ def facts(document: Document) -> Iterator[Fact]:
         yield say("tokens a second"), figure(run["tokens_per_second"], "run/tokens_per_second"), shares
     for name in ("seconds", "accelerator_hours"):
         if term := document.get("run", {}).get(name):
-            yield sentence(term["name"]), figure(term, f"run/{name}"), ""
+            yield worded(term["name"]), figure(term, f"run/{name}"), ""
     if "serving" in document:
         yield from served_facts(document["serving"], question)
     for name in BILL:
         if term := document.get(name):
-            yield sentence(term["name"]), figure(term, name), ""
+            yield worded(term["name"]), figure(term, name), ""
 
 
 def moves(document: Document) -> Block:
@@ -166,10 +178,10 @@ def moves(document: Document) -> Block:
             if fits
             else say("It fits on no other machine that was tried.")
         )
-        return Listed((text, other))
+        return Bullets((text, other))
     if "advice" in document["question"]:
-        return Said(say("None was asked for (--no-advice)."))
-    return Said(say("No change that was tried is better: this is as asked."))
+        return Paragraph(say("None was asked for (--no-advice)."))
+    return Paragraph(say("No change that was tried is better: this is as asked."))
 
 
 def _moved(move: Document) -> tuple[Cell, ...]:
@@ -178,7 +190,7 @@ def _moved(move: Document) -> tuple[Cell, ...]:
         then.append(say("{usd} a million tokens", usd=human(move["usd_per_million_tokens"], "USD")))
     if move.get("serves") is not None:
         then.append(say("in time") if move["serves"] else say("not in time"))
-    return move["text"], human(move["needed_bytes"], "bytes"), ", ".join(then), sentence(move["changes"])
+    return move["text"], human(move["needed_bytes"], "bytes"), ", ".join(then), worded(move["changes"])
 
 
 def price_rows(document: Document) -> Iterator[tuple[str, str]]:
@@ -215,7 +227,7 @@ def details(document: Document) -> Iterator[Section]:
         if serving.get("simulated"):
             yield Section(say("Simulated requests"), (percentiles(serving["simulated"], document["question"]),))
         if "launch" in serving:
-            yield Section(say("Start it"), (Said(serving["launch"], "code"),))
+            yield Section(say("Start it"), (Code(serving["launch"]),))
     yield from _money(document)
     if document["advice"]:
         rows = tuple(_moved(move) for move in document["advice"])
@@ -227,26 +239,26 @@ def details(document: Document) -> Iterator[Section]:
 
 def _phases(document: Document) -> Iterable[tuple[Cell, ...]]:
     for at, phase in enumerate(document["phases"]):
-        yield sentence(phase["name"]), figure(phase, f"phases/{at}"), sentence(phase["basis"])
+        yield worded(phase["name"]), figure(phase, f"phases/{at}"), worded(phase["basis"])
 
 
 def _run(document: Document) -> Iterator[Fact]:
     run = document["run"]
-    yield say("bound by"), sentence(str(run["bound_by"])), ""
+    yield say("bound by"), worded(str(run["bound_by"])), ""
     for name in RUN:
         if isinstance(term := run.get(name), Mapping):
-            yield sentence(term["name"]), figure(term, f"run/{name}"), ""
+            yield worded(term["name"]), figure(term, f"run/{name}"), ""
     for name in ("flops", "traffic", "checkpoint"):
         if term := document.get(name):
-            yield sentence(term["name"]), figure(term, name), ""
+            yield worded(term["name"]), figure(term, name), ""
     if host := document.get("host"):
         of = quantity(host["capacity_bytes"], "bytes")
-        yield sentence(host["memory"]["name"]), figure(host["memory"], "host/memory"), say("of {size}", size=of)
+        yield worded(host["memory"]["name"]), figure(host["memory"], "host/memory"), say("of {size}", size=of)
 
 
 def _titled(term: Any, question: Document) -> Any:
     """A time to the first token under a name that says the length of the prompts; None where there is none."""
-    return term and {**term, "name": with_prompts(sentence(term["name"]), question)}
+    return term and {**term, "name": with_prompts(worded(term["name"]), question)}
 
 
 def _speed(document: Document, serving: Document) -> Iterator[Block]:
@@ -256,7 +268,7 @@ def _speed(document: Document, serving: Document) -> Iterator[Block]:
     }
     yield Facts(
         tuple(
-            (sentence(term["name"]), figure(term, f"serving/{name}"), "")
+            (worded(term["name"]), figure(term, f"serving/{name}"), "")
             for name, term in serving.items()
             if isinstance(term, Mapping) and "combine" in term
         )
@@ -269,21 +281,21 @@ def _speed(document: Document, serving: Document) -> Iterator[Block]:
 
 
 def _money(document: Document) -> Iterator[Section]:
-    rows = [(sentence(document[name]["name"]), figure(document[name], name), "") for name in BILL if document.get(name)]
+    rows = [(worded(document[name]["name"]), figure(document[name], name), "") for name in BILL if document.get(name)]
     own = document.get("ownership")
     blocks: list[Block] = [Facts(tuple(rows))] if rows else []
     if own:
         names = ("purchase", "own_month", "rent_month", "own_hour")
         blocks.append(
-            Facts(tuple((sentence(own[name]["name"]), figure(own[name], f"ownership/{name}"), "") for name in names))
+            Facts(tuple((worded(own[name]["name"]), figure(own[name], f"ownership/{name}"), "") for name in names))
         )
         places = tuple(
             (
-                sentence(each["where"]),
+                worded(each["where"]),
                 each["what"],
                 figure(each.get("cost")),
                 quantity(each.get("seconds"), "seconds"),
-                sentence(each["note"]),
+                worded(each["note"]),
             )
             for each in own["places"]
         )
@@ -292,7 +304,7 @@ def _money(document: Document) -> Iterator[Section]:
         yield Section(say("Money and energy"), tuple(blocks))
 
 
-def opened(document: Document) -> Iterator[tuple[str, Document]]:
+def terms(document: Document) -> Iterator[tuple[str, Document]]:
     """Every TERM of a document by its path; a stage or a phase that is another's equal is opened with it."""
     for name, value in document.items():
         yield from _terms(value, name)

@@ -18,20 +18,23 @@ class Figure(Struct, frozen=True):
 Cell = str | Figure
 
 
-class Said(Struct, frozen=True):
-    """A paragraph. `kind`: plain, note, or code (a command, kept as it is typed)."""
+class Paragraph(Struct, frozen=True):
+    """`kind`: plain or note."""
 
     text: str
     kind: str = "plain"
 
 
-class Listed(Struct, frozen=True):
-    """Sentences below each other; `code`: words of a command line in front of each, with an empty text where there
-    are none.
-    """
+class Code(Struct, frozen=True):
+    """A command, as it is typed."""
+
+    text: str
+
+
+class Bullets(Struct, frozen=True):
+    """Sentences below each other."""
 
     rows: tuple[str, ...]
-    kind: str = "plain"
 
 
 class Facts(Struct, frozen=True):
@@ -95,7 +98,7 @@ class Plane(Struct, frozen=True):
     says: str
 
 
-Block = Said | Listed | Facts | Table | Bars | Plane
+Block = Paragraph | Code | Bullets | Facts | Table | Bars | Plane
 
 
 class Section(Struct, frozen=True):
@@ -104,9 +107,7 @@ class Section(Struct, frozen=True):
 
 
 class Brief(Struct, frozen=True, kw_only=True):
-    """The decision on one page. `kind`: fits, tight, no or unknown; `word` is the verdict's first, `verdict` the
-    whole sentence.
-    """
+    """The decision on one page. `kind`: fits, tight, no or unknown."""
 
     question: str
     kind: str
@@ -115,14 +116,14 @@ class Brief(Struct, frozen=True, kw_only=True):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """`opened`: TERMs by their paths, each shown down to its formulas in the appendix; `command`, `version`, `date`:
+    """`terms`: TERMs by their paths, each shown down to its formulas in the appendix; `command`, `version`, `date`:
     what made it.
     """
 
     title: str
     brief: Brief
     sections: tuple[Section, ...]
-    opened: Mapping[str, Mapping[str, Any]]
+    terms: Mapping[str, Mapping[str, Any]]
     command: str
     version: str
     date: str

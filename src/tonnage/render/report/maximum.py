@@ -5,13 +5,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.quantities import human
 from tonnage.render.both_limits import both_limits
 from tonnage.render.maximum import BINDS, amount_text, speed_text, verdict_line
-from tonnage.render.report._bars import capacity, term_bars, tree_table
-from tonnage.render.report._blocks import Block, Brief, Cell, Facts, Report, Said, Section, Table
-from tonnage.render.report._said import all_notes, assumed, between, inputs, notes, price, prices
+from tonnage.render.report.bars import capacity, term_bars, tree_table
+from tonnage.render.report.blocks import Block, Brief, Cell, Facts, Paragraph, Report, Section, Table
+from tonnage.render.report.common import all_notes, assumed, between, inputs, notes, price, prices
 
 Document = Mapping[str, Any]
 MOVES = 4  # of the first page
@@ -40,7 +40,7 @@ def maximum_report(document: Document, **about: str) -> Report:
         ),
     )
     return Report(
-        title=line, brief=brief, sections=tuple(_details(document)), opened={"memory": document["memory"]}, **about
+        title=line, brief=brief, sections=tuple(_details(document)), terms={"memory": document["memory"]}, **about
     )
 
 
@@ -48,7 +48,7 @@ def _facts(document: Document) -> Iterator[tuple[str, Cell, str]]:
     unit, value = document["unit"], document["value"]
     yield say("machine"), str(document["question"]["on"]["value"]), ""
     yield document["what"], amount_text(value, unit) if value is not None else say("none fits"), document["text"]
-    yield say("bound by"), sentence(BINDS[document["limit"]["by"]]), sentence(document["limit"]["text"])
+    yield say("bound by"), worded(BINDS[document["limit"]["by"]]), worded(document["limit"]["text"])
     for key, name in (("at", say("memory there")), ("beyond", say("memory just beyond"))):
         tried = document[key]
         if tried and tried["needed_bytes"] is not None:
@@ -78,12 +78,12 @@ def _moves(document: Document, most: int) -> Block:
             move["text"],
             amount_text(move["value"], document["unit"]),
             human(move["needed_bytes"], "bytes"),
-            sentence(move["changes"]),
+            worded(move["changes"]),
         )
         for move in document["advice"][:most]
     )
     if not rows:
-        return Said(say("No change that was tried raises it."))
+        return Paragraph(say("No change that was tried raises it."))
     return Table((say("change"), say("then at most"), say("needs"), say("changes")), rows)
 
 

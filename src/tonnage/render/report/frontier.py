@@ -7,8 +7,8 @@ from tonnage.language import say
 from tonnage.language.quantities import human
 from tonnage.render.frontier import MOST, frontier_lines, thinned
 from tonnage.render.prompts import with_prompts
-from tonnage.render.report._blocks import Block, Brief, Cell, Dot, Facts, Plane, Report, Said, Section, Table
-from tonnage.render.report._said import all_notes, assumed, inputs, notes
+from tonnage.render.report.blocks import Block, Brief, Cell, Dot, Facts, Paragraph, Plane, Report, Section, Table
+from tonnage.render.report.common import all_notes, assumed, inputs, notes
 
 Document = Mapping[str, Any]
 
@@ -24,9 +24,11 @@ def frontier_report(document: Document, **about: str) -> Report:
         on=question["on"]["value"],
     )
     chosen = best[len(best) // 2] if best else None
-    half: Block = Facts(tuple(_point_facts(chosen, question))) if chosen else Said(say("None of these fits."))
+    half: Block = Facts(tuple(_point_facts(chosen, question))) if chosen else Paragraph(say("None of these fits."))
     ends: Block = (
-        Table(_header(question), tuple(map(_point, (best[0], best[-1])))) if best else Said(say("None of these fits."))
+        Table(_header(question), tuple(map(_point, (best[0], best[-1]))))
+        if best
+        else Paragraph(say("None of these fits."))
     )
     brief = Brief(
         question=asked,
@@ -52,13 +54,13 @@ def frontier_report(document: Document, **about: str) -> Report:
     blocks: tuple[Block, ...] = (
         (plane, Table(_header(question), tuple(map(_point, thinned(best, MOST)))))
         if best
-        else (Said(say("None of these fits.")),)
+        else (Paragraph(say("None of these fits.")),)
     )
     return Report(
         title=line,
         brief=brief,
         sections=(Section(say("Speed against throughput"), blocks), inputs(question), all_notes(document["warnings"])),
-        opened={},
+        terms={},
         **about,
     )
 
