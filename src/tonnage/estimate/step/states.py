@@ -38,6 +38,7 @@ class States:
         self.communication = Communication(self.runtime, step.recipe, self.plan, stage, step.held, step.whole)
         self._made_buffers: dict[Moment, Term] = {}
         self._bases: dict[int, Number] = {}
+        self._kept_at: dict[int, Term] = {}
         self._sizes_here: dict[tuple[int, bool], Number] = {}
         self._mosts: dict[tuple[int, ...], Number] = {}
 
