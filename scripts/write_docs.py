@@ -9,10 +9,14 @@ import io
 import os
 import re
 import shlex
+from collections.abc import Callable, Sized
 from importlib import import_module
 from pathlib import Path
 
 from _sweep_cost import cost_lines, measured_lines
+from tonnage import rules as rules_of_thumb
+from tonnage.architectures import families
+from tonnage.catalogue import accelerator_names, model_names, node_names
 from tonnage.cli import STATUSES, main
 from tonnage.cli.explain import load_formulas
 from tonnage.cli.forms.static import OPTIONS as STATIC_OPTIONS
@@ -20,6 +24,9 @@ from tonnage.kernel.formula import FORMULAS
 from tonnage.kernel.glossary import SYMBOLS
 from tonnage.kernel.references import references
 from tonnage.language import say, speaking
+from tonnage.numerics.optimizers import OPTIMIZERS
+from tonnage.numerics.precisions import PRECISIONS, TRAINING_RECIPES
+from tonnage.numerics.quantization import FILE_TYPES
 from tonnage.question.option import Option, options_of
 from tonnage.question.subjects import comparison, frontier, machine, maximum, money, pool, prices, rules
 from tonnage.question.subjects.load import LoadOptions
@@ -30,6 +37,7 @@ from tonnage.question.subjects.plan_training import SearchOptions
 from tonnage.question.subjects.run import RunOptions
 from tonnage.question.subjects.serving import ServingOptions
 from tonnage.question.subjects.training import TrainingOptions
+from tonnage.runtimes import serving_runtimes, training_runtimes
 
 os.environ["TONNAGE_LANG"] = "en"  # the pages are English wherever they are written
 ROOT = Path(__file__).parents[1]
@@ -38,9 +46,31 @@ PAGES = (
     ROOT / "README.md",
     ROOT / "docs" / "static_page.md",
     ROOT / "docs" / "sweeps.md",
+    ROOT / "docs" / "decisions" / "README.md",
     *sorted((ROOT / "docs" / "commands").glob("*.md")),
 )
 CHINESE = ROOT / "README.zh.md"
+
+
+def _rules() -> Sized:
+    rules_of_thumb.load()
+    return rules_of_thumb.RULES
+
+
+# What the readmes count: the words behind each number in English, and in Chinese (a number of nothing else).
+COUNTED: tuple[tuple[str, str, Callable[[], Sized]], ...] = (
+    (" in the catalogue", " 个，各附来源", model_names),
+    (" files of families", " 个模型族文件", families),
+    (" accelerators and", " 种加速卡和", accelerator_names),
+    (" nodes (NVIDIA", " 种节点（NVIDIA", node_names),
+    (" precision recipes", " 种精度配方", lambda: TRAINING_RECIPES),
+    (" optimizers", " 种优化器", lambda: OPTIMIZERS),
+    (" runtimes:", " 种运行框架：", training_runtimes),
+    (" engines by version", " 种引擎各版本", serving_runtimes),
+    (" formats and", " 种格式的权重", lambda: PRECISIONS),
+    (" GGUF mixtures", " 种 GGUF 混合", lambda: FILE_TYPES),
+    (" rules of thumb", " 条经验法则", _rules),
+)
 ASKS = "# asks the "  # the Hub, or the network: after a command that no test runs
 WRITES = "# writes a dataset"  # and reads a file that the reader writes
 SERVES = "# serves until"  # it is ended
@@ -99,6 +129,14 @@ def page() -> str:
     lines += ["", "## Sources", "", "| key | source |", "|---|---|"]
     lines += [f"| {key} | {reference.citation} |" for key, reference in references().items()]
     return "\n".join(lines) + "\n"
+
+
+def counted(text: str) -> str:
+    """A readme with the numbers of models, optimizers, runtimes, ... that there are now."""
+    for english, chinese, entries in COUNTED:
+        for words in (english, chinese):
+            text = re.sub(rf"\d+(?={re.escape(words)})", str(len(entries())), text)
+    return text
 
 
 def refreshed(text: str, language: str = "en") -> str:
@@ -169,7 +207,13 @@ def _table(mark: re.Match[str]) -> str:
     if kind == "sweep":
         lines = measured_lines() if name == "measured" else cost_lines()
     else:
-        lines = {"options": lambda: _options(name), "statuses": _statuses, "quantities": _quantities}[kind]()
+        tables: dict[str, Callable[[], list[str]]] = {
+            "options": lambda: _options(name),
+            "statuses": _statuses,
+            "quantities": _quantities,
+            "decisions": _decisions,
+        }
+        lines = tables[kind]()
     return "\n".join([start.rstrip("\n"), *lines, end])
 
 
@@ -179,11 +223,22 @@ def _options(name: str) -> list[str]:
     rows = [
         (
             f"| {' '.join(f'`{flag}`' for flag in (option.flag, *option.short))} | {option.unit or 'switch'} | "
-            f"{option.help} | {option.default or '-'} |"
+            f"{option.meaning} | {option.default or '-'} |"
         )
         for option in options
     ]
     return ["| option | unit | meaning | default |", "|---|---|---|---|", *rows]
+
+
+def _decisions() -> list[str]:
+    """The decisions in docs/decisions, with the status that each says behind its title."""
+    rows = []
+    for path in sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md")):
+        text = path.read_text(encoding="utf-8")
+        title = re.sub(r"^# *\d+[.:]? *", "", text.partition("\n")[0])
+        status = re.search(r"^Status: (.*)$", text, re.MULTILINE)
+        rows.append(f"| {path.name[:4]} | [{title}]({path.name}) | {status[1] if status else 'accepted'} |")
+    return ["| number | decision | status |", "|---|---|---|", *rows]
 
 
 def _quantities() -> list[str]:
@@ -208,6 +263,8 @@ def _statuses() -> list[str]:
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
+    for path in (ROOT / "README.md", CHINESE):
+        path.write_text(counted(path.read_text(encoding="utf-8")), encoding="utf-8")
     for path in PAGES:
         path.write_text(refreshed(path.read_text(encoding="utf-8")), encoding="utf-8")
     CHINESE.write_text(refreshed(CHINESE.read_text(encoding="utf-8"), "zh"), encoding="utf-8")

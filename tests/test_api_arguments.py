@@ -69,9 +69,10 @@ def test_an_argument_that_there_is_not_is_named_with_the_nearest(name, argument)
 @pytest.mark.parametrize(("name", "argument"), [(name, each) for name in GIVEN for each in parameters(name)])
 def test_an_argument_of_any_value_gives_an_answer_or_one_of_our_errors(name, argument, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    few = {"max_accelerators": 1} if (name, argument) == ("plan_training", "on") else {}  # without a machine: any
     for value in WRONG[3:4] + WRONG[6:7] if name == "for_my_machine" else WRONG:  # an answer asks the whole catalogue
         try:
-            getattr(tonnage, name)(**{**GIVEN[name], argument: value})
+            getattr(tonnage, name)(**{**GIVEN[name], **few, argument: value})
         except TonnageError as error:
             assert str(error)
 

@@ -5,14 +5,13 @@ cheaper.
 import json
 from datetime import date
 
-import jsonschema
 import pytest
 
 import tonnage
+from schema_forms import validate
 from tonnage.catalogue import api_prices as hosted
 from tonnage.catalogue import model_names
 from tonnage.cli import main
-from tonnage.documents.schema import json_schema
 from tonnage.formulas import service
 from tonnage.kernel.errors import InvalidInput
 
@@ -144,7 +143,7 @@ def test_a_request_costs_its_tokens_cached_ones_at_their_own_price(config, run):
         "--json",
     )
     document = json.loads(out)
-    jsonschema.validate(document, json_schema())
+    validate(document)
     (row,) = document["prices"]
     assert row["request"]["value"] == pytest.approx((600 * 1 + 400 * 0.25 + 500 * 4) / 1e6)
     assert row["cost_per_million_tokens"]["value"] == pytest.approx(row["request"]["value"] / 1500 * 1e6)
@@ -163,7 +162,7 @@ def test_without_a_price_of_cached_tokens_they_cost_as_any_others(config, run):
 def test_the_list_shows_every_model_the_cheapest_first_and_what_is_stale(config, run):
     status, out, _ = run("--as-of", "2026-11-22")
     assert status == 0 and "gpt-oss-120b" in out and "381 d, stale" in out and "are older than 90 days" in out
-    jsonschema.validate(json.loads(run("--json")[1]), json_schema())
+    validate(json.loads(run("--json")[1]))
     rows = json.loads(run("llama-3.3-70b-instruct", "--input", "1000", "--output", "1000", "--json")[1])["prices"]
     assert [row["request"]["value"] for row in rows] == sorted(row["request"]["value"] for row in rows)
     assert "source: " in run("gpt-oss-120b")[1]
@@ -198,7 +197,7 @@ LINE = ("llama-3.1-8b", "--on", "h100", "--input", "1000", "--output", "500", "-
 def test_the_break_even_load_is_where_both_cost_the_same(config, capsys):
     own(config)
     answer = served(*LINE, capsys=capsys)
-    jsonschema.validate(answer, json_schema())
+    validate(answer)
     found = answer["serving"]["hosted"]
     mine = next(offer for offer in found["offers"] if offer["provider"] == "Somewhere")
     day, even = 24 * answer["cost"]["value"], mine["break_even_requests_per_day"]["value"]

@@ -4,11 +4,11 @@ import json
 import subprocess
 import sys
 
-import msgspec
 import pytest
 
 from tonnage.ask import ANSWERED, ask, line, words_of
 from tonnage.cli import VERBS
+from tonnage.kernel.encoding import encode
 from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName, Unreachable
 from tonnage.kernel.reach import Reach
 
@@ -90,7 +90,7 @@ def test_the_document_is_that_of_the_command_line_and_so_is_the_status():
     asked = ask("train", {"model": "llama-3.1-8b", "on": "8xh100", "sequence_length": "16k"}, NOTHING)
     done = subprocess.run([sys.executable, "-m", "tonnage", *asked.words, "--json"], capture_output=True, check=False)
     assert done.returncode == asked.status == 3
-    assert json.loads(done.stdout) == json.loads(msgspec.json.encode(asked.document))
+    assert json.loads(done.stdout) == json.loads(encode(asked.document))
 
 
 def test_the_content_of_a_config_is_a_model():

@@ -5,13 +5,12 @@ import os
 import subprocess
 import sys
 
-import jsonschema
 import pytest
 
 import tonnage
+from schema_forms import validate
 from tonnage.cli import VERBS, main
 from tonnage.cli.explain import load_formulas
-from tonnage.documents.schema import json_schema
 from tonnage.kernel.formula import FORMULAS
 from tonnage.kernel.glossary import WORDS
 from tonnage.kernel.registry import letters_of
@@ -53,7 +52,7 @@ def run(capsys):
 def test_json_is_one_document_of_the_schema(run, arguments):
     status, out, err = run(*arguments, "--json")
     assert status in (0, 3) and not err
-    jsonschema.validate(json.loads(out), json_schema())
+    validate(json.loads(out))
 
 
 def test_the_answer_names_every_input_and_where_it_came_from(run):
@@ -227,7 +226,7 @@ def test_an_error_is_a_document_too(run):
     status, out, err = run("train", "nothing-like-this", "--on", "h100", "--json")
     document = json.loads(out)
     assert status == 64 and document["error"]["kind"] == "UnknownName" and document["error"]["message"] in err
-    jsonschema.validate(document, json_schema())
+    validate(document)
 
 
 def test_what_is_not_known_has_its_own_status(run, tmp_path):

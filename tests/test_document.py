@@ -7,6 +7,7 @@ import jsonschema
 import pytest
 
 import tonnage
+from schema_forms import form, validate
 from tonnage.cli import VERBS, main
 from tonnage.documents.schema import json_schema
 
@@ -19,9 +20,8 @@ def test_the_shipped_schema_is_generated_from_the_types():
 
 def test_the_schema_is_a_schema_and_refuses_what_is_no_document():
     jsonschema.Draft202012Validator.check_schema(json_schema())
-    validator = jsonschema.Draft202012Validator(json_schema())
-    assert not validator.is_valid({})
-    assert not validator.is_valid({"schema": "tonnage/1", "question": {}})
+    assert not form().is_valid({})
+    assert not form().is_valid({"schema": "tonnage/1", "question": {}})
 
 
 # What a verb prints -> the definition that describes it.
@@ -166,19 +166,14 @@ PRINTED = {
 ELSEWHERE = ("MeasureDocument", "RefreshDocument", "SweepDocument", "TimelineDocument")
 
 
-def _described_by(definition):
-    whole = json_schema()
-    return jsonschema.Draft202012Validator({"$ref": f"#/$defs/{definition}", "$defs": whole["$defs"]})
-
-
 @pytest.mark.parametrize("arguments", PRINTED, ids=" ".join)
 def test_what_a_verb_prints_is_described_by_its_own_definition(arguments, capsys):
     main([*arguments, "--json"])
     document = json.loads(capsys.readouterr().out)
-    _described_by(PRINTED[arguments]).validate(document)
-    jsonschema.validate(document, json_schema())
+    validate(document, PRINTED[arguments])
+    validate(document)
     broken = {**document, "schema": "tonnage/0"}
-    assert not jsonschema.Draft202012Validator(json_schema()).is_valid(broken)
+    assert not form().is_valid(broken)
 
 
 def test_every_verb_and_every_definition_of_a_document_is_tried():
@@ -196,4 +191,4 @@ def test_documents_of_the_catalogues_have_no_undescribed_key(capsys):
         ):
             main([*arguments, "--json"])
             document = json.loads(capsys.readouterr().out)
-            assert not _described_by(definition).is_valid({**document, "surprise": 1}), arguments
+            assert not form(definition).is_valid({**document, "surprise": 1}), arguments

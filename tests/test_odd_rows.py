@@ -18,6 +18,7 @@ import source_rows
 from odd_rows import OF_SOURCES, ROWS, SOURCES, odd_rows, real_rows
 from tonnage.cli import main
 from tonnage.documents.schema import ValidationDocument
+from tonnage.kernel.encoding import encode
 from tonnage.validation import FAILED, Malformed, read, validate
 
 KINDS = ("params", "train_memory", "train_speed", "infer_memory", "infer_speed", "collective")
@@ -64,7 +65,7 @@ def compared(folder: Path, listed: list) -> dict:
 
 def checked(document: dict, listed: list) -> dict:
     """The document: its form, no fault of ours, no number that is none."""
-    msgspec.convert(json.loads(msgspec.json.encode(document)), ValidationDocument)
+    msgspec.convert(json.loads(encode(document)), ValidationDocument)
     assert len({line["id"] for line in document["rows"] if line["main"]}) <= len(listed)
     for line in document["rows"]:
         assert not (line["skipped"] or "").startswith(FAILED), line

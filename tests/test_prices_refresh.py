@@ -9,15 +9,14 @@ from datetime import date
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 import tonnage
+from schema_forms import validate
 from tonnage.catalogue import accelerator, refreshed, skypilot
 from tonnage.catalogue.offers import cheapest, offers
 from tonnage.catalogue.prices import forget, is_stale, origin, prices
 from tonnage.cli import main
-from tonnage.documents.schema import json_schema
 
 INFO = "\"{'Gpus': [{'Name': '%s', 'Manufacturer': 'NVIDIA', 'Count': 8, 'MemoryInfo': {'SizeInMiB': %s}}]}\""
 AWS = (
@@ -100,7 +99,7 @@ def of(provider, **which):
 def test_a_row_becomes_an_on_demand_and_a_spot_price_with_its_region_source_and_day(config, lists, refresh):
     path = lists("aws", AWS + aws(price="55.04", spot="21.5"))
     status, document, _ = refresh()
-    jsonschema.validate(document, {"$ref": "#/$defs/RefreshDocument", "$defs": json_schema()["$defs"]})
+    validate(document, "RefreshDocument")
     assert status == 0 and report(document)["prices"] == 2
     found = of("AWS", accelerator="H100-SXM-80GB", as_of="2026-11-20")
     assert {(row.kind, row.usd_per_hour, row.accelerators, row.region) for row in found} == {

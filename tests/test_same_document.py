@@ -13,6 +13,7 @@ import pytest
 from questions_of_faces import PASTED, QUESTIONS, name_of
 from tonnage.ask import ask, line, words_of
 from tonnage.cli import main
+from tonnage.kernel.encoding import encode
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.reach import Reach
 from tonnage.mcp_server.tools import BY_NAME
@@ -23,7 +24,7 @@ LISTED = {"models": "model", "accelerators": "name", "prices": "name"}  # GET /v
 
 def _asked(asked, path=None):
     """What `ask` gives, as JSON has it."""
-    return msgspec.json.decode(msgspec.json.encode(ask(asked.verb, asked.question, WITHIN).document))
+    return msgspec.json.decode(encode(ask(asked.verb, asked.question, WITHIN).document))
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,10 @@ def errors(metric, word="", begins="aic-"):
     return [
         abs(line["relative_error"])
         for line, model in lines()
-        if line["metric"] == metric and line["id"].startswith(begins) and word in model.lower()
+        if line["metric"] == metric
+        and line["id"].startswith(begins)
+        and word in model.lower()
+        and not line["completeness"].startswith("indicative")
     ]
 
 

@@ -40,7 +40,9 @@ def test_a_row_keeps_its_id_kind_completeness_and_further_metrics(path: Path):
     assert list(made) == [each["id"] for each in listed]
     for each in listed:
         row = made[each["id"]]
-        assert (row.kind, row.completeness) == (each["kind"], each["completeness"])
+        assert row.kind == each["kind"]
+        # what a reader knows of a source may make a row say less than it seems to, never more
+        assert row.completeness == each["completeness"] or "whether tokens were drafted" in row.completeness
         spread = [len(also["value"]) if isinstance(also["value"], dict) else 1 for also in each.get("also", [])]
         assert len(row.also) == sum(spread)
         assert row.measured.metric == each["measured"]["metric"] and row.measured.value == each["measured"]["value"]

@@ -15,6 +15,7 @@ import pytest
 
 from questions_of_faces import PASTED, QUESTIONS
 from tonnage.cli import main
+from tonnage.kernel.encoding import encode
 
 pytest.importorskip("litestar", reason="needs tonnage[web]")
 
@@ -215,7 +216,7 @@ def test_the_archives_hold_all_that_answers_need_and_give_the_same_documents(rep
         else:
             made = ask(asked.verb, asked.question, WITHIN)
             assert code == 200 and int(headers["tonnage-status"]) == made.status, (asked, document)
-            assert document == msgspec.json.decode(msgspec.json.encode(made.document)), asked
+            assert document == msgspec.json.decode(encode(made.document)), asked
 
 
 def test_one_model_is_answered_and_what_nobody_keeps_is_not_found(replies):

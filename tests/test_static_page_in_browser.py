@@ -14,10 +14,10 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from questions_of_faces import PASTED, QUESTIONS, name_of
+from tonnage.kernel.encoding import encode
 
 pytest.importorskip("litestar", reason="needs tonnage[web]")
 
@@ -129,7 +129,7 @@ def test_the_browser_gives_the_document_of_the_command_line(page, asked):
         return
     made = ask(asked.verb, asked.question, WITHIN)
     assert found["status"] == made.status
-    assert differences(found["document"], json.loads(msgspec.json.encode(made.document))) == []
+    assert differences(found["document"], json.loads(encode(made.document))) == []
 
 
 def test_what_is_refused_is_refused_in_the_words_of_the_command_line(page):

@@ -18,6 +18,7 @@ from source_rows import read as read_sources
 from source_rows import validate as validate_sources
 from tonnage.cli import main
 from tonnage.documents.schema import ValidationDocument
+from tonnage.kernel.encoding import encode
 from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName
 from tonnage.validation import of_kind, read, validate
 
@@ -441,7 +442,7 @@ def test_any_rows_give_a_document_or_a_clear_error(tmp_path: Path, rows: object)
     except TonnageError as error:
         assert "rows.yaml" in str(error)
     else:
-        msgspec.convert(json.loads(msgspec.json.encode(document)), ValidationDocument)
+        msgspec.convert(json.loads(encode(document)), ValidationDocument)
 
 
 def test_a_folder_is_its_files_of_rows(tmp_path):

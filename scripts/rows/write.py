@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 # Parts of a row that are written over several lines, an entry each.
-SPREAD = ("implied", "guessed")
+SPREAD = ("implied", "guessed", "from_measured")
 
 
 class _Dumper(yaml.CSafeDumper if hasattr(yaml, "CSafeDumper") else yaml.SafeDumper):  # type: ignore[misc]

@@ -8,13 +8,12 @@ import signal
 import subprocess
 import sys
 
-import jsonschema
 import pytest
 
+from schema_forms import validate
 from search import _sweeps
 from search._sweeps import ROWS, TEXT, digests, holds_every_plan_once, small, when
 from tonnage.cli import main
-from tonnage.documents.schema import json_schema
 from tonnage.estimate.memory import Step
 from tonnage.kernel.errors import MissingDatum
 from tonnage.search.sweep import dataset, local
@@ -57,8 +56,7 @@ def test_the_document_says_what_became_of_it(undisturbed, tmp_path, capsys):
     (tmp_path / "sweep.yaml").write_text(TEXT)
     assert main(["sweep", str(tmp_path / "sweep.yaml"), "--out", str(undisturbed[0]), "--resume", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    whole = json_schema()
-    jsonschema.validate(document, {"$ref": "#/$defs/SweepDocument", "$defs": whole["$defs"]})
+    validate(document, "SweepDocument")
     assert (document["rows"], document["plans"], document["chunks_made"], document["chunks_before"]) == (
         ROWS,
         ROWS,

@@ -10,7 +10,6 @@ from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
-import jsonschema
 import pytest
 import torch
 
@@ -22,8 +21,8 @@ from gpu.shapes import SHAPES
 from gpu.store import Store
 from gpu.training import build
 from rows.source import read
+from schema_forms import form, validate
 from tonnage.cli import main
-from tonnage.documents.schema import json_schema
 from tonnage.kernel.errors import InvalidInput, MissingDatum
 from tonnage.measure import attention
 from tonnage.measure.device import Cuda, Figures, Host, is_out_of_memory, open_device
@@ -301,11 +300,9 @@ def test_without_torch_measure_says_what_to_install(capsys, monkeypatch):
 def test_a_trial_on_the_host_is_a_document_and_says_that_it_is_no_gpu(capsys, arguments):
     assert main(["measure", *arguments, "--device", "cpu", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    whole = json_schema()
-    described = jsonschema.Draft202012Validator({"$ref": "#/$defs/MeasureDocument", "$defs": whole["$defs"]})
-    described.validate(document)
-    assert not described.is_valid({**document, "surprise": 1})
-    jsonschema.validate(document, whole)
+    validate(document, "MeasureDocument")
+    assert not form("MeasureDocument").is_valid({**document, "surprise": 1})
+    validate(document)
     row = document["row"]
     assert row["kind"] == "trial" and row["config"]["gpu"] == "cpu"
     assert {each["metric"] for each in row["also"]} >= {

@@ -3,12 +3,11 @@
 import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 import tonnage
+from schema_forms import validate
 from tonnage.cli import main
-from tonnage.documents.schema import json_schema
 from tonnage.kernel.units import MIB
 from tonnage.trace.e5 import VARIANTS, recorded
 from tonnage.trace.record.user import record_file
@@ -48,7 +47,7 @@ def test_nothing_about_rule_e5_is_special(width, depth, batch, dtype, itemsize):
 def asked(capsys, *words):
     status = main(["trace", *words, "--json"])
     document = json.loads(capsys.readouterr().out)
-    jsonschema.validate(document, json_schema())
+    validate(document)
     return status, document
 
 

@@ -10,8 +10,8 @@ import jsonschema
 import pytest
 import yaml
 
+from schema_forms import form
 from tonnage.cli import main
-from tonnage.documents.schema import json_schema
 from tonnage.models import read
 from tonnage.question.verbs import form_of
 from tonnage.web.schema.openapi import ANSWERS, LISTED, document
@@ -19,7 +19,7 @@ from tonnage.web.schema.options import NAMED
 from web.conftest import Client
 
 ROOT = Path(__file__).parents[2]
-SHIPPED = jsonschema.Draft202012Validator(json_schema())
+SHIPPED = form()
 POOL = ROOT / "docs" / "examples" / "pool.yaml"
 # Verb, question, the words of the same question on the command line, the name of the document.
 SAME = (

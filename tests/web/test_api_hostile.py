@@ -3,19 +3,18 @@
 import json
 import re
 
-import jsonschema
 import pytest
 from litestar.testing import TestClient
 
 from every_row import every_row
+from schema_forms import form
 from tonnage.catalogue.local import local_cluster
-from tonnage.documents.schema import json_schema
 from tonnage.kernel.errors import MissingDatum
 from tonnage.web.app import create_app
 from tonnage.web.settings import Settings
 from web.conftest import HERE, Client
 
-ERROR = jsonschema.Draft202012Validator({"$ref": "#/$defs/ErrorDocument", "$defs": json_schema()["$defs"]})
+ERROR = form("ErrorDocument")
 JSON = {"Content-Type": "application/json"}
 BODIES = {
     "nothing": b"",

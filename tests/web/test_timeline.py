@@ -2,11 +2,10 @@
 
 import json
 
-import jsonschema
 import msgspec
 import pytest
 
-from tonnage.documents.schema import json_schema
+from schema_forms import validate
 from tonnage.kernel.errors import InvalidPlan, MissingDatum
 from tonnage.web.timeline import drawn
 
@@ -22,8 +21,7 @@ LARGE = {
 def timeline(**more):
     asked = drawn(LARGE | more)
     document = json.loads(msgspec.json.encode(asked.document))
-    whole = json_schema()
-    jsonschema.Draft202012Validator({"$ref": "#/$defs/TimelineDocument", "$defs": whole["$defs"]}).validate(document)
+    validate(document, "TimelineDocument")
     return document, asked
 
 

@@ -47,8 +47,9 @@ class RankMemory:
 
 
 class TrainingMemory(Struct, frozen=True, eq=False):
-    """All rank groups; `memory` is the peak phase of the fullest one."""
+    """All rank groups of a step; `memory` is the peak phase of the fullest one."""
 
+    step: "Step"
     ranks: tuple[RankMemory, ...]
     candidates: tuple[RankMemory, ...]  # of stages that are alike the one that holds most
 
@@ -155,7 +156,7 @@ class Step:
         for stage, rank in zip(self.stages, ranks, strict=True):
             key = (stage.order, stage.before, stage.after, stage.towers)
             alike[key] = rank if splits else alike.get(key, rank)
-        return TrainingMemory(ranks, tuple(alike.values()))
+        return TrainingMemory(self, ranks, tuple(alike.values()))
 
     @cached_property
     def kinds(self) -> tuple[tuple[Block, Layer], ...]:

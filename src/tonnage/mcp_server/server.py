@@ -12,6 +12,7 @@ from mcp.server.stdio import stdio_server
 
 from tonnage.ask import ask, line
 from tonnage.documents.schema import SCHEMA
+from tonnage.kernel.encoding import encode
 from tonnage.kernel.errors import InvalidInput, TonnageError, shown
 from tonnage.kernel.reach import Reach
 from tonnage.kernel.version import __version__
@@ -108,7 +109,7 @@ def _answer(name: str, arguments: Mapping[str, Any], settings: Settings) -> type
         raise InvalidInput(f"detail is {SUMMARY} or {FULL}. Got {shown(detail)}.")
     detail = detail if tool.short else FULL
     asked = ask(tool.verb, question, settings.within)
-    whole = msgspec.json.decode(msgspec.json.encode(asked.document))
+    whole = msgspec.json.decode(encode(asked.document))
     document = whole if detail == FULL else shorter(whole)
     said = [headline(whole), f"command: {line(asked.words)}", *([] if detail == FULL else [SAYS])]
     return _result("\n".join(said), document, settings.text)
@@ -120,7 +121,7 @@ def _refused(kind: str, message: str) -> types.CallToolResult:
 
 
 def _result(said: str, document: Any, in_text: bool, *, is_error: bool = False) -> types.CallToolResult:
-    texts = [said, *([msgspec.json.encode(document).decode()] if in_text else [])]
+    texts = [said, *([encode(document).decode()] if in_text else [])]
     content = [types.TextContent(type="text", text=each) for each in texts]
     return types.CallToolResult(content=list(content), structured_content=document, is_error=is_error)
 

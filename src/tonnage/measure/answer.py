@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 from tonnage.measure import attention, programs
 from tonnage.measure.device import Device, open_device
@@ -87,7 +88,14 @@ def _opened(options: Options) -> Device:
         raise unknown("attention", options.attention, ATTENTION)
     for name, least in (("steps", 1), ("repeats", 0)):
         if getattr(options, name) < least:
-            raise InvalidInput(f"{name} must be at least {least}. Got {getattr(options, name)}.")
+            raise InvalidInput(
+                Message(
+                    "{name} must be at least {least}. Got {value}.",
+                    name=name,
+                    least=least,
+                    value=getattr(options, name),
+                )
+            )
     return open_device(options.device)
 
 

@@ -23,6 +23,7 @@ class Option(Struct, frozen=True):
 
     name: its long name, which is the same in every face (with dashes on the command line)
     help: what it is, in one line; empty where its choices say it
+    lists_choices: help and documentation name its choices behind that line
     read: reads its text; None: it is a switch
     short: other names of ours, as they are typed
     unit, default: shown behind the help; the default is a value or a rule in words
@@ -48,6 +49,7 @@ class Option(Struct, frozen=True):
     negatable: bool = True
     repeated: bool = False
     metavar: str = ""
+    lists_choices: bool = False
 
     @property
     def flag(self) -> str:
@@ -62,13 +64,20 @@ class Option(Struct, frozen=True):
 
     @property
     def about(self) -> str:
-        """The help with its unit and default."""
+        """The help with its choices, unit and default."""
         unit = f" [{self.unit}]" if self.unit else ""
-        return (
-            (self.help or ", ".join(names_in(self.choices)))
-            + unit
-            + (f" (default: {self.default})" if self.default else "")
-        )
+        default = f" (default: {self.default})" if self.default else ""
+        return self.meaning + unit + default
+
+    @property
+    def meaning(self) -> str:
+        """The help, and the choices that it lists."""
+        return ": ".join(filter(None, (self.help, self.listed_choices)))
+
+    @property
+    def listed_choices(self) -> str:
+        """The names that its help lists, read off their registry; empty where it lists none."""
+        return ", ".join(names_in(self.choices)) if self.lists_choices or not self.help else ""
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -87,9 +96,10 @@ def option(
     choices: Choices = (),
     known: Choices = (),
     faces: tuple[Face, ...] = FACES,
+    lists_choices: bool = False,
 ) -> Option:
     """The declaration of the field that it annotates, which gives it its name and its type."""
-    return Option("", help, read, short, unit, default, choices, known, faces)
+    return Option("", help, read, short, unit, default, choices, known, faces, lists_choices=lists_choices)
 
 
 class Options(Struct, frozen=True, kw_only=True):

@@ -2,8 +2,10 @@
 
 from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 
+from tonnage.kernel.encoding import builtins
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.trace.allocator import Settings
 from tonnage.trace.events import Category
@@ -64,14 +66,14 @@ class TraceAnswer(Struct, frozen=True, kw_only=True):
                 "peak_allocated_bytes": run.peak_allocated_bytes,
                 "peak_reserved_bytes": run.peak_reserved_bytes,
                 "retries": run.retries,
-                "failure": None if run.failure is None else to_builtins(run.failure),
+                "failure": None if run.failure is None else builtins(run.failure),
             },
-            "stages": [to_builtins(stage) for stage in run.stages],
+            "stages": [builtins(stage) for stage in run.stages],
             "memory": self.memory.to_dict(),
-            "modules": [to_builtins(share) for share in self.modules],
-            "timeline": to_builtins(self.line),
-            "overlays": [to_builtins(each) for each in recording.overlays],
-            "answers": [to_builtins(each) for each in recording.answers],
+            "modules": [builtins(share) for share in self.modules],
+            "timeline": builtins(self.line),
+            "overlays": [builtins(each) for each in recording.overlays],
+            "answers": [builtins(each) for each in recording.answers],
             "attention": dict(recording.attention),
             "unmodelled": dict(recording.unmodelled),
             "warnings": list(recording.notes),
@@ -107,13 +109,13 @@ def answer(
         "profile": {
             "value": chosen.name,
             "from": "given",
-            **({"why": f"inferred: {chosen.inferred}"} if chosen.inferred else {}),
+            **({"why": Message("inferred: {inferred}", inferred=chosen.inferred)} if chosen.inferred else {}),
         },
         "front_end": {"value": recording.front_end, "from": "default"},
         "torch": {"value": recording.torch, "from": "runtime", "why": "what recorded it"},
         "events": {"value": len(events), "from": "runtime"},
         "operations": {"value": recording.operations, "from": "runtime"},
-        "allocator": {"value": to_builtins(settings), "from": "given" if settings != Settings() else "default"},
+        "allocator": {"value": builtins(settings), "from": "given" if settings != Settings() else "default"},
     }
     return TraceAnswer(
         recording=recording,

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-import msgspec
 from msgspec import Struct
 
+from tonnage.kernel.encoding import encode
 from tonnage.kernel.errors import AccessDenied, MissingDatum, TonnageError, Unreachable
+from tonnage.kernel.message import Message
 from tonnage.kernel.reach import Reach
 from tonnage.web.process.memory import is_out_of_memory
 from tonnage.web.settings import SCHEMA
@@ -40,7 +41,7 @@ class Refusal(Exception):
 def error_body(kind: str, message: str) -> bytes:
     """An ErrorDocument; what is no text in UTF-8 is shown as ?."""
     plain = message.encode("utf-8", "replace").decode()
-    return msgspec.json.encode({"schema": SCHEMA, "error": {"kind": kind, "message": plain}})
+    return encode({"schema": SCHEMA, "error": {"kind": kind, "message": plain}})
 
 
 def refusal(error: TonnageError) -> Refusal:
@@ -55,7 +56,7 @@ def answered(verb: str, question: Mapping[str, Any], within: Reach) -> Answer | 
 
     try:
         asked = _asked(verb, question, within)
-        body = msgspec.json.encode(asked.document)
+        body = encode(asked.document)
     except TonnageError as error:
         return refusal(error)
     except Exception as error:  # noqa: BLE001 - the process answers on, and the log has it
@@ -65,7 +66,13 @@ def answered(verb: str, question: Mapping[str, Any], within: Reach) -> Answer | 
         return Refusal(500, "Internal", "the server failed; its log says why.")
     if len(body) > LARGEST:
         return Refusal(
-            422, "TooLarge", f"the answer has {len(body):,} bytes, and at most {LARGEST:,} are sent: ask for less."
+            422,
+            "TooLarge",
+            Message(
+                "the answer has {count:,} bytes, and at most {largest:,} are sent: ask for less.",
+                count=len(body),
+                largest=LARGEST,
+            ),
         )
     return Answer(body, asked.status, quote(line(asked.words)))
 

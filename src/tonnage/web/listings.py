@@ -4,10 +4,10 @@ from functools import cache
 from typing import Any
 from urllib.parse import unquote
 
-import msgspec
 from litestar import MediaType, Request, Response, get
 from litestar.params import FromPath
 
+from tonnage.kernel.encoding import encode
 from tonnage.kernel.errors import UnknownName
 from tonnage.kernel.version import __version__
 from tonnage.web.answer import Refusal
@@ -81,7 +81,7 @@ def server(request: Asking) -> Response[bytes]:
     settings: Settings = request.app.state.settings
     reach, limits = settings.reach, settings.limits
     return _json(
-        msgspec.json.encode(
+        encode(
             ServerDocument(
                 schema=SCHEMA,
                 version=__version__,
@@ -98,7 +98,7 @@ def server(request: Asking) -> Response[bytes]:
 
 @get("/healthz", sync_to_thread=False)
 def health() -> Response[bytes]:
-    return _json(msgspec.json.encode(HealthDocument(status="ok", version=__version__)))
+    return _json(encode(HealthDocument(status="ok", version=__version__)))
 
 
 @get("/metrics", sync_to_thread=False)
@@ -113,7 +113,7 @@ def metrics(request: Asking) -> Response[str]:
 def _formulas() -> bytes:
     from tonnage.cli.explain import explain, formula_names
 
-    return msgspec.json.encode({"schema": SCHEMA, "formulas": [explain(name) for name in formula_names()]})
+    return encode({"schema": SCHEMA, "formulas": [explain(name) for name in formula_names()]})
 
 
 @cache
@@ -126,7 +126,7 @@ def _glossary() -> bytes:
         {"letter": each.letter, "long_name": each.name, "unit": each.unit, "meaning": each.meaning}
         for each in SYMBOLS.values()
     ]
-    return msgspec.json.encode({"schema": SCHEMA, "letters": letters, "words": [explain(name) for name in WORDS]})
+    return encode({"schema": SCHEMA, "letters": letters, "words": [explain(name) for name in WORDS]})
 
 
 def _json(body: bytes) -> Response[bytes]:

@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Iterable
 from typing import Any
 
-from tonnage.language import current, say, sentence
+from tonnage.language import current, say, worded
 from tonnage.language.columns import wrapped
-from tonnage.question.option import Option, names_in
+from tonnage.question.option import Option
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
@@ -39,9 +39,9 @@ def help_of(action: argparse.Action) -> str | None:
     option: Option | None = getattr(action, "option", None)
     if option is None or action.help != in_english(option):
         return None if action.help is None else say(action.help)
-    about = sentence(option.help) if option.help else ", ".join(names_in(option.choices))
+    about = say(": ").join(filter(None, (worded(option.help) if option.help else "", option.listed_choices)))
     if option.unit:
         about += f" [{say(option.unit)}]"
     if option.default:
-        about += say(" (default: {what})", what=sentence(option.default))
+        about += say(" (default: {what})", what=worded(option.default))
     return about.replace("%", "%%")

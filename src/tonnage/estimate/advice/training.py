@@ -41,7 +41,7 @@ def training_advice(
     rent: RentOf,
 ) -> Found:
     """If it does not fit, or only perhaps: what would. If it fits: what the room that is left would carry."""
-    now = Planned({}, cluster, plan, made.fullest.stage.step)
+    now = Planned({}, cluster, plan, made.step)
     run = Run(model, cluster, options, now, MANY[0][1], rent)
     needed = made.memory.value
     high = highest(plan, cluster, needed)

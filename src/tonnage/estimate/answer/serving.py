@@ -10,7 +10,7 @@ from tonnage.architectures import Model
 from tonnage.estimate.advice.moves import Found
 from tonnage.estimate.advice.serving import Unfit, serving_advice
 from tonnage.estimate.advice.serving_speed import Case, speed_moves
-from tonnage.estimate.answer.asked import about, usable_bytes, warn_of_towers
+from tonnage.estimate.answer.asked import about, put_band, usable_bytes, warn_of_towers
 from tonnage.estimate.answer.form import Answer
 from tonnage.estimate.answer.served import Served, served
 from tonnage.estimate.answer.serving_notes import warn_of_blocks, warn_of_emulation, warn_of_gguf, warn_of_host
@@ -28,6 +28,7 @@ from tonnage.estimate.serving_time.load_time import load_figures
 from tonnage.estimate.serving_time.speed import Speed
 from tonnage.formulas.serving import weights_share_bytes
 from tonnage.kernel.errors import InvalidPlan
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.spec import Cluster, ServingPlan
 
@@ -72,15 +73,17 @@ def serve(
     stages, advice = len(made.ranks), Found(moves=[])
     found = served(model, plan, cluster, made, usable, wanted, load, money, question)
     if advise:
-        asking = _Asking(model, cluster, options, load, plan, made, usable, wanted, money)
-        advice = asking.moves(found, high, question)
+        advice = _Asking(model, cluster, options, load, plan, made, usable, wanted, money).moves(found, high, question)
     return Answer(
         verb="serve",
         question=question.to_dict(),
         needed_bytes=ceil(made.memory.value),
         usable_bytes=usable,
         memory=made.memory.named("memory of one rank"),
-        ranks=tuple(rank.memory.named(f"pipeline stage {rank.rank} of {stages}") for rank in made.ranks),
+        ranks=tuple(
+            rank.memory.named(Message("pipeline stage {rank} of {stages}", rank=rank.rank, stages=stages))
+            for rank in made.ranks
+        ),
         slopes=serving_slopes(made),
         bill=found.bill,
         serving={
@@ -159,7 +162,11 @@ def _note_weights(model: Model, plan: ServingPlan, made: ServingMemory, question
     """The precision of the weights as they are stored, and who chose it."""
     stored = storage(model, plan.weights)
     if plan.weights:
-        held = "" if made.stored.name == stored.name else f"{plan.engine} holds them in {made.stored.name}"
+        held = (
+            ""
+            if made.stored.name == stored.name
+            else Message("{engine} holds them in {stored}", engine=plan.engine, stored=made.stored.name)
+        )
         question.put("weights", stored.name, "given", held)
     else:
         question.put("weights", stored.name, stored.origin, stored.source)
@@ -171,11 +178,8 @@ def _band_of_served(
     """The error band in bytes, which the question names; None where no measurements are of this engine and hardware
     family.
     """
-    band = serving_band(plan.engine, cluster.accelerator)
-    if band is None:
-        return None
-    question.put("error_band", f"x {band.low:.3g} to x {band.high:.3g}", "measurements", band.what)
-    return band.around(made.memory.value)
+    band = put_band(serving_band(plan.engine, cluster.accelerator), question)
+    return band.around(made.memory.value) if band else None
 
 
 def _weights_alone(model: Model, cluster: Cluster, options: ServingOptions, reserve_bytes: int) -> Answer:
@@ -186,15 +190,22 @@ def _weights_alone(model: Model, cluster: Cluster, options: ServingOptions, rese
     )
     if not 1 <= tensor <= cluster.size:
         raise InvalidPlan(
-            f"tensor_parallel_size must be from 1 to the cluster's {cluster.size} accelerators. Got "
-            f"{tensor}. Nearest: {min(max(tensor, 1), cluster.size)}."
+            Message(
+                (
+                    "tensor_parallel_size must be from 1 to the cluster's {size} accelerators. Got {tensor}. "
+                    "Nearest: {tensor2}."
+                ),
+                size=cluster.size,
+                tensor=tensor,
+                tensor2=min(max(tensor, 1), cluster.size),
+            )
         )
     size = model.tensors.total_bytes if model.tensors else 0
     source = "the headers of the model's files"
     memory = Term.sum("weights alone", Term.of("weights", weights_share_bytes, source=source, M=size, t=tensor))
-    unknown = (
-        f"{model.architecture or model.name} is no known architecture: its cache and its activations are not in "
-        "this figure."
+    unknown = Message(
+        "{architecture} is no known architecture: its cache and its activations are not in this figure.",
+        architecture=model.architecture or model.name,
     )
     question.warn(unknown)
     return Answer(

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from tonnage.architectures import Model, needs_family
-from tonnage.estimate.answer.asked import about, usable_bytes, warn_of_towers
+from tonnage.estimate.answer.asked import about, put_band, usable_bytes, warn_of_towers
 from tonnage.estimate.answer.form import Answer
 from tonnage.estimate.answer.notes import warn_of_training, warn_where_nothing_fits
 from tonnage.estimate.answer.timed import timed, today
@@ -24,6 +24,7 @@ from tonnage.estimate.run.disks import disks
 from tonnage.estimate.step.method import model_flops
 from tonnage.kernel.errors import NotApplicable
 from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import human
 from tonnage.spec import Cluster, TrainingPlan
@@ -57,9 +58,7 @@ def train(
     warn_of_training(model, plan, made, question)
     host = host_memory(model, plan, cluster, made)
     _warn_of_host(host, cluster, question)
-    band = training_band(plan, cluster)
-    if band:
-        question.put("error_band", f"x {band.low:.3g} to x {band.high:.3g}", "measurements", band.what)
+    band = put_band(training_band(plan, cluster), question)
     moves, nearest = _moves(model, cluster, options, plan, made, usable, run, money) if advise else ((), None)
     low = band.around(made.memory.value)[0] if band else made.memory.value
     if advise and low > usable and not moves:
@@ -74,7 +73,9 @@ def train(
         question=question.to_dict(),
         needed_bytes=ceil(made.memory.value),
         usable_bytes=usable,
-        memory=fullest.peak.named(f"memory at the peak: {fullest.peak.name}{_where(fullest.rank, plan)}"),
+        memory=fullest.peak.named(
+            Message("memory at the peak: {peak}{where}", peak=fullest.peak.name, where=_where(fullest.rank, plan))
+        ),
         ranks=tuple(_stage_term(made, rank, plan) for rank in range(len(made.ranks))),
         phases=fullest.phases,
         slopes=_training_slopes(model, plan, cluster, made) if advise else {},
@@ -151,8 +152,13 @@ def _check_run(run: RunOptions) -> None:
     if run.stray:
         raise NotApplicable(
             (
-                f"{run.stray} is of a whole run, which needs a length: give tokens, epochs with dataset_tokens, "
-                "max_steps, or a budget."
+                Message(
+                    (
+                        "{stray} is of a whole run, which needs a length: give tokens, epochs with dataset_tokens, "
+                        "max_steps, or a budget."
+                    ),
+                    stray=run.stray,
+                )
             ),
             run.stray,
             ("tokens", "epochs", "max_steps", "budget", "budget_accelerator_hours"),
@@ -165,20 +171,26 @@ def _warn_of_host(host: HostMemory, cluster: Cluster, question: Question) -> Non
         return
     phase = max(host.memory.children, key=lambda each: each.value)
     question.warn(
-        f"host memory does not suffice {phase.name}: a node needs {human(host.memory.value, 'bytes')}, and "
-        f"{cluster.node.name} has "
-        f"{human(host.capacity, 'bytes')}."
+        Message(
+            "host memory does not suffice {phase}: a node needs {memory}, and {node} has {capacity}.",
+            phase=phase.name,
+            memory=human(host.memory.value, "bytes"),
+            node=cluster.node.name,
+            capacity=human(host.capacity, "bytes"),
+        )
     )
 
 
 def _where(rank: int, plan: TrainingPlan) -> str:
     """The pipeline stage that decides: of several alike the first."""
     stages = plan.pipeline_parallel_size
-    return f", on pipeline stage {rank} of {stages}" if stages > 1 else ""
+    return Message(", on pipeline stage {rank} of {stages}", rank=rank, stages=stages) if stages > 1 else ""
 
 
 def _stage_term(made: TrainingMemory, rank: int, plan: TrainingPlan) -> Term:
-    return made.ranks[rank].peak.named(f"pipeline stage {rank} of {plan.pipeline_parallel_size}")
+    return made.ranks[rank].peak.named(
+        Message("pipeline stage {rank} of {stages}", rank=rank, stages=plan.pipeline_parallel_size)
+    )
 
 
 def _training_slopes(model: Model, plan: TrainingPlan, cluster: Cluster, made: TrainingMemory) -> dict[str, float]:

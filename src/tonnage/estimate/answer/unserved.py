@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from tonnage.kernel.message import Message
 from tonnage.kernel.units import human
 
 
@@ -30,10 +31,16 @@ def missed_limits(run: Mapping[str, Any], question: Mapping[str, Any]) -> str:
     if dear:
         cost, of_cost = _spent(run, question)
     if late and dear:
-        return f"misses the deadline: {days} of {of_days}, and the budget: {cost} of {of_cost}"
+        return Message(
+            "misses the deadline: {days} of {of_days}, and the budget: {cost} of {of_cost}",
+            days=days,
+            of_days=of_days,
+            cost=cost,
+            of_cost=of_cost,
+        )
     if late:
-        return f"misses the deadline: {days} of {of_days}"
-    return f"misses the budget: {cost} of {of_cost}" if dear else ""
+        return Message("misses the deadline: {days} of {of_days}", days=days, of_days=of_days)
+    return Message("misses the budget: {cost} of {of_cost}", cost=cost, of_cost=of_cost) if dear else ""
 
 
 def _spent(run: Mapping[str, Any], question: Mapping[str, Any]) -> tuple[str, str]:

@@ -18,6 +18,8 @@ from tonnage.estimate.frameworks.pinned_memory import pinned
 from tonnage.estimate.frameworks.plan_request import PlanRequest
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.layers.trl_losses import KINDS
+from tonnage.estimate.plan.rule import Rule
+from tonnage.estimate.plan.validity import RULES
 from tonnage.estimate.step.method import adapters_of, bare_base_bytes
 from tonnage.estimate.step.overhead import cublas_workspaces
 from tonnage.estimate.step.points import Point
@@ -47,6 +49,8 @@ class Framework:
     """One run's framework; `step` has the plan, and what all stages share."""
 
     # ---- while a plan is made ----
+
+    rules: tuple[Rule, ...] = ()  # what its sizes must hold besides, for single plans and for searches
 
     @classmethod
     def options(cls, request: PlanRequest) -> dict[str, Any]:
@@ -377,3 +381,8 @@ def framework_of(runtime: TrainingRuntime) -> type[Framework]:
     if runtime.framework not in FRAMEWORKS:
         import_module(FILE.format(runtime.framework))
     return FRAMEWORKS[runtime.framework]
+
+
+def rules_of(runtime: TrainingRuntime) -> tuple[Rule, ...]:
+    """All that a runtime asks of the sizes of a plan."""
+    return (*RULES, *framework_of(runtime).rules)

@@ -9,8 +9,11 @@ from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.plan.checks import LARGEST
 from tonnage.estimate.plan.nearest import near_divisors
+from tonnage.estimate.plan.rule import Facts, Rule, Sizes, check
 from tonnage.estimate.plan.training_options import TrainingOptions
-from tonnage.kernel.errors import InvalidPlan, NotApplicable, OutOfRange
+from tonnage.kernel.errors import InvalidInput, InvalidPlan, NotApplicable, OutOfRange
+from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message
 from tonnage.kernel.units import parse_count
 
 # deepspeed/runtime/zero/config.py: name -> (stages in which it counts, default, least)
@@ -31,6 +34,39 @@ SOURCE = "DeepSpeed's own"
 FILLED = "transformers, integrations/deepspeed.py: trainer_config_finalize"
 
 
+def _partition(facts: Facts) -> int | None:
+    """Ranks of a group that has a copy of the weights; None where it is not given, or is none: _size says why."""
+    said = facts.said("zero_hpz_partition_size")
+    try:
+        count = parse_count(said, "zero_hpz_partition_size") if isinstance(said, str) else said
+    except InvalidInput:
+        return None
+    return count if count and count > 0 else None
+
+
+def _sharing(sizes: Sizes) -> Number:
+    """Ranks that share the weights."""
+    return sizes["data_parallel_size"] * sizes["context_parallel_size"]
+
+
+PARTITION = Rule(
+    lambda facts: "zero_hpz_partition_size divides the ranks that share the weights",
+    lambda facts, sizes: _sharing(sizes) % _partition(facts) == 0,
+    lambda facts, sizes: InvalidPlan(
+        Message(
+            (
+                "zero_hpz_partition_size must divide the {sharing} ranks that share the weights. Got "
+                "{partition}. Nearest: {near_divisors}."
+            ),
+            sharing=_sharing(sizes),
+            partition=_partition(facts),
+            near_divisors=near_divisors(_sharing(sizes), _partition(facts) or 1),
+        )
+    ),
+    lambda facts, sizes: facts.said("zero_stage") == 3 and _partition(facts) is not None,
+)
+
+
 def zero_options(
     model: Model, stage: int, sizes: Mapping[str, Any], offload: Mapping[str, Any], o: TrainingOptions, q: Question
 ) -> dict[str, Any]:
@@ -46,7 +82,9 @@ def zero_options(
         made["overlap_comm"] = q.take(
             "overlap_comm", o.overlap_comm, stage == 3, "runtime", "DeepSpeed's own: in stage 3 alone"
         )
-    _check(made, stage, sizes, offload, o, q)
+    said = {"zero_stage": stage, "zero_hpz_partition_size": made.get("zero_hpz_partition_size")}
+    check(Facts(model, said), sizes, PARTITION)
+    _check(made, stage, offload, o, q)
     return made
 
 
@@ -57,8 +95,13 @@ def _counts(name: str, stages: tuple[int, ...], stage: int, o: TrainingOptions) 
         known = ", ".join(map(str, stages))
         raise NotApplicable(
             (
-                f"{name} counts in ZeRO stage {known}: leave it out, or take another zero_stage. Got it with "
-                f"stage {stage}."
+                Message(
+                    "{name} counts in ZeRO stage {known}: leave it out, or take another zero_stage. Got it "
+                    "with stage {stage}.",
+                    name=name,
+                    known=known,
+                    stage=stage,
+                )
             ),
             name,
             ("zero_stage",),
@@ -71,14 +114,32 @@ def _size(name: str, default: int, least: int, model: Model, o: TrainingOptions,
     if said == "auto":
         filled = filled_in(name, model.hidden_size)
         if filled is None:
-            raise InvalidPlan(f"{name} has no auto in the Trainer of transformers: give it a number of elements.")
+            raise InvalidPlan(
+                Message("{name} has no auto in the Trainer of transformers: give it a number of elements.", name=name)
+            )
         return int(q.put(name, filled, "runtime", FILLED))
     try:
         given = parse_count(said, name) if isinstance(said, str) else said
     except OutOfRange:
-        raise InvalidPlan(f"{name} must be from {least} to {LARGEST:,}. Got {said}.") from None
+        raise InvalidPlan(
+            Message(
+                "{name} must be from {least} to {largest:,}. Got {said}.",
+                name=name,
+                least=least,
+                largest=LARGEST,
+                said=said,
+            )
+        ) from None
     if given is not None and not least <= given <= LARGEST:
-        raise InvalidPlan(f"{name} must be from {least} to {LARGEST:,}. Got {given:,}.")
+        raise InvalidPlan(
+            Message(
+                "{name} must be from {least} to {largest:,}. Got {given:,}.",
+                name=name,
+                least=least,
+                largest=LARGEST,
+                given=given,
+            )
+        )
     return int(q.take(name, given, default, "runtime", SOURCE))
 
 
@@ -95,18 +156,10 @@ def filled_in(name: str, hidden_size: int) -> int | None:
 def _check(
     made: dict[str, Any],
     stage: int,
-    sizes: Mapping[str, Any],
     offload: Mapping[str, Any],
     o: TrainingOptions,
     q: Question,
 ) -> None:
-    ranks = sizes["data_parallel_size"] * sizes["context_parallel_size"]
-    part = made.get("zero_hpz_partition_size", 1)
-    if ranks % part:
-        raise InvalidPlan(
-            f"zero_hpz_partition_size must divide the {ranks} ranks that share the weights. Got {part}. "
-            f"Nearest: {near_divisors(ranks, part)}."
-        )
     if made.get("contiguous_gradients") is False and offload["offload_optimizer"] != "none" and stage < 3:
         raise InvalidPlan(
             "contiguous_gradients must be on with offload_optimizer in ZeRO stages 1 and 2: DeepSpeed turns "

@@ -1,28 +1,24 @@
 """How a training run is spread over a cluster: the sizes of its groups of ranks, and what must divide what."""
 
 from collections.abc import Mapping
+from functools import partial
 from math import prod
 from typing import Any
 
 from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.plan.checks import (
-    check_experts,
-    check_has_experts,
-    check_tensor_parallel,
-    expert_counts,
-    shares_heads,
-)
-from tonnage.estimate.plan.nearest import divisors, near, near_sizes
-from tonnage.estimate.plan.schedule import check_stages, default_chunks
+from tonnage.estimate.options.pipeline import check_stages
+from tonnage.estimate.plan.checks import check_has_experts, expert_counts
+from tonnage.estimate.plan.rule import READ, Facts, check
+from tonnage.estimate.plan.schedule import default_chunks
 from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.plan.validity import ACCELERATORS, CHUNKS, EXPERTS, HEADS, LAYERS, OF_A_REPLICA, WHOLE_CLUSTER
 from tonnage.estimate.step.pipeline_layout import takes_unequal_chunks
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.units import counted
 from tonnage.runtimes import TrainingRuntime, training_runtime, training_runtimes
 from tonnage.spec import Cluster
-
-OF_A_REPLICA = ("tensor_parallel_size", "pipeline_parallel_size", "context_parallel_size")
 
 
 def parallel_sizes(
@@ -38,40 +34,20 @@ def parallel_sizes(
     sizes: dict[str, Any] = {}
     for name in ("tensor_parallel_size", "pipeline_parallel_size", "virtual_pipeline_size", "context_parallel_size"):
         sizes[name] = q.take(name, getattr(o, name), default_chunks(o) if name == "virtual_pipeline_size" else 1)
-    used = prod(sizes[name] for name in OF_A_REPLICA)
-    if world % used:
-        raise InvalidPlan(_does_not_divide(model, world, sizes, length, o.data_parallel_size))
+    facts, of_cluster = facts_of(model, runtime, o), {"accelerators": world, "sequence_length": length}
+    check(facts, sizes | of_cluster, ACCELERATORS)
     _check_abilities(runtime, o)
     sizes["data_parallel_size"] = q.take(
-        "data_parallel_size", o.data_parallel_size, world // used, "cluster", "uses all accelerators"
+        "data_parallel_size",
+        o.data_parallel_size,
+        world // prod(sizes[name] for name in OF_A_REPLICA),
+        "cluster",
+        "uses all accelerators",
     )
-    if sizes["data_parallel_size"] * used != world:
-        raise InvalidPlan(
-            f"data_parallel_size must be {world // used} to use the cluster's "
-            f"{counted(world, 'accelerators')}, as tensor_parallel_size x "
-            f"pipeline_parallel_size x context_parallel_size is {used}. Got {sizes['data_parallel_size']}."
-        )
+    check(facts, sizes | of_cluster, WHOLE_CLUSTER)
     sizes["expert_parallel_size"] = q.take("expert_parallel_size", o.expert_parallel_size, 1)
     sizes["expert_tensor_parallel_size"] = _expert_tensor_size(model, sizes, o, q)
     return sizes
-
-
-def _does_not_divide(model: Model, world: int, sizes: dict[str, int], length: int, data: int | None) -> str:
-    """Of what is above 1: the sizes, and the nearest that divide the accelerators, the heads, the layers and the
-    sequence as well.
-    """
-    asked = {name: sizes[name] for name in OF_A_REPLICA if sizes[name] > 1}
-
-    def holds(some: Mapping[str, int]) -> bool:
-        t, p, c = (some.get(name, 1) for name in OF_A_REPLICA)
-        return world % (t * p * c) == 0 and shares_heads(model, t) and p <= model.num_layers and length % c == 0
-
-    def with_data(some: Mapping[str, int]) -> bool:
-        return holds(some) and prod(some.values()) * (data or 0) == world
-
-    nearest = near_sizes(asked, divisors(world), with_data) or near_sizes(asked, divisors(world), holds)
-    names, values = " x ".join(asked), " x ".join(map(str, asked.values()))
-    return f"{names} must divide the cluster's {counted(world, 'accelerators')}. Got {values}. Nearest: {nearest}."
 
 
 def _expert_tensor_size(model: Model, sizes: dict[str, int], o: TrainingOptions, q: Question) -> int:
@@ -91,43 +67,29 @@ def _check_abilities(runtime: TrainingRuntime, o: TrainingOptions) -> None:
         if size > 1 and not getattr(runtime, ability):
             have = [other for other in training_runtimes() if getattr(training_runtime(other), ability)]
             raise InvalidPlan(
-                f"runtime {runtime.name} has no {name}: it must be 1. Got {size}. Those that have it: "
-                f"{', '.join(have)}."
+                Message(
+                    "runtime {runtime} has no {name}: it must be 1. Got {size}. Those that have it: {have}.",
+                    runtime=runtime.name,
+                    name=name,
+                    size=size,
+                    have=listed(have),
+                )
             )
 
 
-def check_parallel(model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o: TrainingOptions) -> None:
+def check_parallel(facts: Facts, sizes: Mapping[str, Any], o: TrainingOptions) -> None:
     """What must divide layers, heads and experts."""
-    t, p, v = sizes["tensor_parallel_size"], sizes["pipeline_parallel_size"], sizes["virtual_pipeline_size"]
-    c, e, q = sizes["context_parallel_size"], sizes["expert_parallel_size"], sizes["expert_tensor_parallel_size"]
-    world = t * p * c * sizes["data_parallel_size"]
+    p = sizes["pipeline_parallel_size"]
     check_stages(p, o)
-    check_tensor_parallel(model, t, divisors(world // (p * c)))
-    check_experts(model, e, q, sizes["data_parallel_size"] * c * t)
-    layers, room = model.num_layers, divisors(world // (t * c))
-    if p > layers:
-        raise InvalidPlan(
-            f"pipeline_parallel_size must be from 1 to the {counted(layers, 'layers')} of {model.name}. Got {p}. "
-            f"Nearest: {near(p, [n for n in room if n <= layers])}."
-        )
-    _check_ends(model, p, o)
+    check(facts, sizes, HEADS, EXPERTS, LAYERS)
+    _check_ends(facts.model, p, o)
+    check(facts, sizes, CHUNKS)
 
-    def in_chunks(p: int, v: int) -> bool:
-        return v == 1 or (p > 1 and (layers % (p * v) == 0 or takes_unequal_chunks(runtime, layers, p * v, o)))
 
-    if not in_chunks(p, v):
-        hint = (
-            " Or give pipeline_layout, as Megatron's --pipeline-model-parallel-layout."
-            if "pipeline_layout" in runtime.options
-            else ""
-        )
-        among = sorted({*divisors(layers), *room, v})
-        nearest = near_sizes({"v": v, "p": p}, among, lambda some: some["p"] in room and in_chunks(**some))
-        raise InvalidPlan(
-            f"virtual_pipeline_size x pipeline_parallel_size must divide the {counted(layers, 'layers')} of "
-            f"{model.name}, with more than one "
-            f"pipeline stage. Got {v} x {p}. Nearest: {nearest}.{hint}"
-        )
+def facts_of(model: Model, runtime: TrainingRuntime, o: TrainingOptions) -> Facts:
+    """What the rules of sizes read of a run of training, beside the sizes."""
+    unequal = partial(takes_unequal_chunks, runtime, model.num_layers, o=o)
+    return Facts(model, {name: getattr(o, name) for name in READ}, runtime, unequal)
 
 
 def _check_ends(model: Model, p: int, o: TrainingOptions) -> None:
@@ -139,14 +101,22 @@ def _check_ends(model: Model, p: int, o: TrainingOptions) -> None:
     for name, size in given.items():
         if p == 1:
             raise NotApplicable(
-                f"{name} is of a pipeline: pipeline_parallel_size must be above 1. Got 1.",
+                Message("{name} is of a pipeline: pipeline_parallel_size must be above 1. Got 1.", name=name),
                 name,
                 ("pipeline_parallel_size",),
             )
         if rest < others or (others == 0 and rest):
             most = max(size + rest - others, 1)
             raise InvalidPlan(
-                f"{name} must leave the other {others} of {counted(p, 'pipeline stages')} a layer each of "
-                f"the {counted(model.num_layers, 'layers')} "
-                f"of {model.name}. Got {size}. Nearest: {most}."
+                Message(
+                    "{name} must leave the other {others} of {p} a layer each of the {num_layers} of "
+                    "{model}. Got {size}. Nearest: {most}.",
+                    name=name,
+                    others=others,
+                    p=counted(p, "pipeline stages"),
+                    num_layers=counted(model.num_layers, "layers"),
+                    model=model.name,
+                    size=size,
+                    most=most,
+                )
             )

@@ -1,12 +1,9 @@
-"""Checks that training and serving share: sizes that must divide, and lengths that a model cannot go beyond."""
-
-from collections.abc import Iterable
+"""Checks of single values that training and serving share; what sizes must hold together is in validity."""
 
 from tonnage.architectures import Model
-from tonnage.estimate.plan.nearest import divisors, near, near_sizes
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
-from tonnage.kernel.units import counted
-from tonnage.ops import Attention, Embedding, LatentAttention, MoE
+from tonnage.kernel.message import Message
+from tonnage.ops import Embedding, MoE
 
 LARGEST = 2**40  # sizes stay exact in arrays of float64
 # The learned tables with one row for each position, by the last part of their names in checkpoints.
@@ -16,85 +13,22 @@ POSITION_TABLES = frozenset({"wpe", "embed_positions", "position_embeddings"})
 def check_size(name: str, value: int | None) -> None:
     """A size that was given must be from 1 to LARGEST."""
     if value is not None and not 1 <= value <= LARGEST:
-        raise InvalidPlan(f"{name} must be from 1 to {LARGEST:,}. Got {value:,}.")
-
-
-def check_tensor_parallel(model: Model, t: int, among: Iterable[int] = ()) -> None:
-    """Tensor parallelism must divide the query heads, and divide or be a multiple of the key/value heads.
-
-    `among`: sizes that the rest of the plan leaves room for, of which the error names the nearest; left out: any.
-    """
-    wrong = _unshared(model, t)
-    if wrong is None:
-        return
-    query, heads = wrong
-    nearest = near(t, [n for n in among or divisors(query) if shares_heads(model, n)])
-    if query % t:
         raise InvalidPlan(
-            f"tensor_parallel_size must divide num_attention_heads of {model.name} ({query}). Got {t}. "
-            f"Nearest: {nearest}."
+            Message("{name} must be from 1 to {most:,}. Got {value:,}.", name=name, most=LARGEST, value=value)
         )
-    raise InvalidPlan(
-        f"tensor_parallel_size must divide num_key_value_heads of {model.name} ({heads}) or be a multiple of "
-        f"it. Got {t}. "
-        f"Nearest: {nearest}."
-    )
-
-
-def shares_heads(model: Model, t: int) -> bool:
-    return _unshared(model, t) is None
-
-
-def _unshared(model: Model, t: int) -> tuple[int, int] | None:
-    """Query heads, and key/value heads, of the first attention that so many ranks cannot share."""
-    if t == 1:
-        return None
-    for block in model.decoder.blocks:
-        for op in block.ops:
-            if isinstance(op, Attention | LatentAttention) and op.heads % t:
-                return op.heads, 0
-            if isinstance(op, Attention) and op.kv_heads % t and t % op.kv_heads:
-                return op.heads, op.kv_heads
-    return None
 
 
 def check_has_experts(model: Model, e: int | None, q: int | None) -> None:
     """Sizes of expert parallelism above 1 are of models with experts, whatever the runtime and the accelerators."""
     for name, size in (("expert_parallel_size", e), ("expert_tensor_parallel_size", q)):
         if (size or 1) > 1 and not expert_counts(model):
-            raise NotApplicable(f"{model.name} has no experts, so {name} must be 1. Got {size}.", name, ("model",))
-
-
-def check_experts(model: Model, e: int, q: int, ranks: int) -> None:
-    """Expert parallelism must divide the experts, and fit among the ranks that share a layer."""
-    if e == 1 and q == 1:
-        return
-    check_has_experts(model, e, q)
-    counts = expert_counts(model)
-
-    def holds(e: int, q: int) -> bool:
-        return ranks % (e * q) == 0 and not any(count % e for count in counts)
-
-    for count in counts:
-        if count % e:
-            nearest = near(e, [n for n in divisors(count) if holds(n, 1)])
-            raise InvalidPlan(
-                f"expert_parallel_size must divide num_experts of {model.name} ({count}). Got {e}. Nearest: {nearest}."
+            raise NotApplicable(
+                Message(
+                    "{model} has no experts, so {name} must be 1. Got {size}.", model=model.name, name=name, size=size
+                ),
+                name,
+                ("model",),
             )
-    if ranks % (e * q) and q == 1:
-        nearest = near(e, [n for n in divisors(ranks) if holds(n, 1)])
-        raise InvalidPlan(
-            f"expert_parallel_size must divide the {counted(ranks, 'ranks')} of a pipeline stage. Got {e}. "
-            f"Nearest: {nearest}."
-        )
-    if ranks % (e * q):
-        asked = {"e": e, "q": q}
-        nearest = near_sizes(asked, divisors(ranks), lambda sizes: holds(**sizes))
-        raise InvalidPlan(
-            f"expert_parallel_size x expert_tensor_parallel_size must divide the {counted(ranks, 'ranks')} "
-            "of a pipeline stage. "
-            f"Got {e} x {q}. Nearest: {nearest}."
-        )
 
 
 def expert_counts(model: Model) -> set[int]:
@@ -109,7 +43,13 @@ def check_positions(model: Model, length: int, name: str) -> None:
     for op in model.decoder.before:
         if isinstance(op, Embedding) and op.name.rpartition(".")[2] in POSITION_TABLES:
             raise InvalidPlan(
-                f"{name} may be at most {model.context} for {model.name}: its learned table {op.name} has no "
-                "more positions. "
-                f"Got {length}."
+                Message(
+                    "{name} may be at most {context} for {model}: its learned table {op} has no more "
+                    "positions. Got {length}.",
+                    name=name,
+                    context=model.context,
+                    model=model.name,
+                    op=op.name,
+                    length=length,
+                )
             )

@@ -1,5 +1,4 @@
-"""How many micro-batches a pipeline schedule takes: one predicate for a single plan (the error) and for arrays of plans
-(the mask).
+"""How many micro-batches a pipeline schedule takes: predicates for the rules of estimate.plan.validity.
 
 Sources: Megatron-LM, megatron/core/pipeline_parallel/schedules.py: forward_backward_pipelining_with_interleaving, whose
 group of micro-batches (--microbatch-group-size-per-virtual-pipeline-stage, the pipeline size unless it is given) must
@@ -12,8 +11,6 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from tonnage.estimate.plan.nearest import near
-from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.formula import Number, maximum
 from tonnage.runtimes import TrainingRuntime
 
@@ -58,15 +55,3 @@ def microbatch_rule(runtime: TrainingRuntime, schedule: str) -> MicrobatchRule |
     """The rule of a runtime's schedule; None: any number will do."""
     name = runtime.microbatch_rules.get(schedule)
     return RULES[name] if name else None
-
-
-def check_microbatches(runtime: TrainingRuntime, schedule: str, p: int, m: int) -> None:
-    """Raise InvalidPlan with the nearest numbers that the schedule takes."""
-    rule = microbatch_rule(runtime, schedule)
-    if rule is None or rule.holds(m, p):
-        return
-    nearest = near(m, [n for n in range(max(m - p, 1), m + 2 * p + 1) if rule.holds(n, p)])
-    raise InvalidPlan(
-        f"{rule.sentence} with pipeline_schedule {schedule} of {runtime.name}. Got {m} on {p} stages. "
-        f"Nearest: {nearest}."
-    )

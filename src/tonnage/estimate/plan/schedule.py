@@ -6,21 +6,18 @@ times of their own.
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
 
 from msgspec import Struct
 
-from tonnage.estimate.inputs import Question
-from tonnage.estimate.plan.microbatches import check_microbatches, microbatch_rule, microbatches_per_round
+from tonnage.estimate.plan.microbatches import microbatch_rule, microbatches_per_round
 from tonnage.estimate.plan.pipeline_orders import PERIODIC, enough, periodic_seconds
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.formulas import memory as g
 from tonnage.formulas import pipeline as f
-from tonnage.kernel.errors import InvalidPlan, MissingDatum, NotApplicable
 from tonnage.kernel.formula import Number, is_any, maximum, minimum
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.term import Term
-from tonnage.runtimes import TrainingRuntime, training_runtime, training_runtimes
+from tonnage.runtimes import training_runtime
 from tonnage.spec import TrainingPlan
 
 
@@ -83,41 +80,6 @@ def default_chunks(o: TrainingOptions) -> int:
     return schedule_named(o.pipeline_schedule).chunks[0] if o.pipeline_schedule else 1
 
 
-def check_stages(p: int, o: TrainingOptions) -> None:
-    """A schedule other than the usual one is of several stages: said before its chunks are blamed."""
-    if p == 1 and o.pipeline_schedule and schedule_named(o.pipeline_schedule).name != "1f1b":
-        raise NotApplicable(
-            f"pipeline_schedule {o.pipeline_schedule} needs pipeline_parallel_size above 1. Got 1.",
-            "pipeline_schedule",
-            ("pipeline_parallel_size",),
-        )
-
-
-def pipeline_schedule(
-    runtime: TrainingRuntime, sizes: dict[str, Any], microbatches: int, o: TrainingOptions, q: Question
-) -> str:
-    """The schedule of a plan, checked; it is noted where there is a pipeline."""
-    p, v, said = sizes["pipeline_parallel_size"], sizes["virtual_pipeline_size"], o.pipeline_schedule
-    if p == 1:
-        return "1f1b"
-    chosen = schedule_with_chunks(said, v)
-    if chosen.name not in runtime.schedules:
-        able = [name for name in training_runtimes() if chosen.name in training_runtime(name).schedules]
-        hint = f"Runtimes that have it: {', '.join(able)}." if able else "No runtime here has it."
-        raise InvalidPlan(
-            f"runtime {runtime.name} has no pipeline_schedule {chosen.name}: it must be "
-            f"{' or '.join(runtime.schedules)}. {hint}"
-        )
-    least, most = chosen.chunks
-    if not least <= v <= most:
-        right = f"{least}" if least == most else f"at least {least}"
-        raise InvalidPlan(f"virtual_pipeline_size must be {right} with pipeline_schedule {chosen.name}. Got {v}.")
-    check_microbatches(runtime, chosen.name, p, microbatches)
-    _check_torch(chosen, runtime, o)
-    q.put("pipeline_schedule", chosen.name, "given" if said else "runtime", "" if said else f"{runtime.name}'s own")
-    return chosen.name
-
-
 def schedule_takes_microbatches(plan: TrainingPlan) -> bool:
     """Whether the schedule of a plan takes its number of micro-batches."""
     rule = microbatch_rule(training_runtime(plan.runtime, plan.runtime_version), schedule_of(plan).name)
@@ -126,26 +88,6 @@ def schedule_takes_microbatches(plan: TrainingPlan) -> bool:
         or rule is None
         or rule.holds(plan.num_microbatches, plan.pipeline_parallel_size)
     )
-
-
-def _check_torch(chosen: Schedule, runtime: TrainingRuntime, o: TrainingOptions) -> None:
-    """What torch/distributed/pipelining/schedules.py refuses, and what nobody knows."""
-    if chosen.splits and o.compile:
-        raise InvalidPlan(
-            f"pipeline_schedule {chosen.name} splits backward, which compiled modules do not do in PyTorch: "
-            "compile must be off."
-        )
-    if chosen.chunks[0] > 1 and runtime.splits_chunks and o.method == "freeze":
-        raise MissingDatum(
-            f"method freeze under pipeline_schedule {chosen.name} of {runtime.name} is not estimated: the "
-            "layers that train are in the midst of ranks."
-        )
-    if chosen.splits and o.recompute not in (None, "none"):
-        raise MissingDatum(
-            "what layers keep between their two backward passes when they are recomputed is not known: with "
-            "pipeline_schedule "
-            f"{chosen.name} recompute must be none. Got {o.recompute}."
-        )
 
 
 # ---- what a stage holds ----

@@ -1,17 +1,14 @@
 """Before the first step and after the last: what loading and saving hold on the accelerator."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from tonnage.estimate.step.communication import copies
 from tonnage.estimate.step.pieces import largest_weight, largest_weights
+from tonnage.estimate.step.views import StageView
 from tonnage.kernel.formula import Number
 from tonnage.kernel.term import Term
-
-if TYPE_CHECKING:
-    from tonnage.estimate.step.stage import StageMemory
 
 
 class Around(Struct, frozen=True, eq=False):
@@ -25,7 +22,7 @@ class Around(Struct, frozen=True, eq=False):
     tensors: Number
 
 
-def around(rank: "StageMemory") -> Iterator[Around]:
+def around(rank: StageView) -> Iterator[Around]:
     """Loading a base that is quantised on the way, and saving weights that are gathered first.
 
     transformers loads parameter by parameter (core_model_loading.py), and bitsandbytes quantises each on the
@@ -46,6 +43,6 @@ def around(rank: "StageMemory") -> Iterator[Around]:
         yield _phase(rank, "save", rank.everything, rank.optimizer, buffers, one)
 
 
-def _phase(rank: "StageMemory", name: str, gradients: Term, optimizer: Term, buffers: Term, one: Term) -> Around:
+def _phase(rank: StageView, name: str, gradients: Term, optimizer: Term, buffers: Term, one: Term) -> Around:
     tensors = rank.weights.value + gradients.value + optimizer.value + one.value + buffers.value + rank.lasting.value
     return Around(name, gradients, optimizer, Term.sum("temporary", one), buffers, tensors)

@@ -2,22 +2,19 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from tonnage.architectures import Block, Model
 from tonnage.estimate.layers.flops import training_flops
 from tonnage.estimate.step.communication import copies
 from tonnage.estimate.step.rank import Group, Shares, Stage, layer_count, op_parameters, share
 from tonnage.estimate.step.releases import release_of
+from tonnage.estimate.step.views import WalkedStep
 from tonnage.kernel.term import Term
 from tonnage.numerics.precisions import Recipe, precision
 from tonnage.ops import Head, MoE, Weight
 from tonnage.runtimes import TrainingRuntime
 from tonnage.spec import TrainingPlan
 from tonnage.tape import Adapters, Extent
-
-if TYPE_CHECKING:
-    from tonnage.estimate.memory import Step
 
 BITSANDBYTES, KEEPS_NO_INPUT = (0, 50), (0, 44)  # autograd/_functions.py of 0.43, 0.44, 0.45 and 0.46
 QUANTISED = ("attention", "mlp", "mixer")  # parts whose linear layers bitsandbytes replaces
@@ -54,7 +51,7 @@ def trained_parameters(trained: Mapping[Extent, float], shares: Shares) -> Term:
     return Term.sum("one layer's trained", *(share(group, shares) for group in groups), unit="parameters")
 
 
-def model_flops(model: Model, plan: TrainingPlan, step: "Step") -> Term:
+def model_flops(model: Model, plan: TrainingPlan, step: WalkedStep) -> Term:
     """FLOP of one step that the method of this plan must do: what MFU counts."""
     adapters = adapter_parameters(step) if plan.method in ("lora", "dora") else 0
     return training_flops(
@@ -67,7 +64,7 @@ def model_flops(model: Model, plan: TrainingPlan, step: "Step") -> Term:
     )
 
 
-def adapter_parameters(step: "Step") -> float:
+def adapter_parameters(step: WalkedStep) -> float:
     """Parameters of all adapters that a token passes through: of experts those of the ones it is sent to."""
     total = 0.0
     for stage in step.stages:

@@ -1,18 +1,18 @@
 """What leaves the accelerator for host memory or NVMe: states of the parameters, and what layers keep for backward."""
 
+from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from tonnage.architectures import Block
 from tonnage.estimate.step.points import Point
+from tonnage.estimate.step.views import StageView
 from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.runtimes import training_runtime
 from tonnage.spec import TrainingPlan
-
-if TYPE_CHECKING:
-    from tonnage.estimate.step.stage import StageMemory
 
 MOST_IN_MEMORY = 1_000_000_000  # parameters, of weights on NVMe (DeepSpeed, deepspeed/runtime/zero/offload_config.py)
 State = Literal["weights", "gradients", "optimizer"]
@@ -38,13 +38,13 @@ def staying(term: Term, share: Number) -> Term:
     if not hasattr(share, "ndim") and share in (0, 1):
         return Term.sum(term.name, unit="bytes") if share else term
     stays = Term.of("share that stays", f.share_that_stays, phi=share)
-    return Term.sum(term.name, Term.product(f"{term.name} that stay", "bytes", stays, term))
+    return Term.sum(term.name, Term.product(Message("{term} that stay", term=term.name), "bytes", stays, term))
 
 
 def leaving(term: Term, share: Number) -> Term:
     """The part of a state that is offloaded."""
     leaves = Term.of("share that leaves", f.share_that_leaves, phi=share)
-    return Term.product(f"offloaded {term.name}", "bytes", leaves, term)
+    return Term.product(Message("offloaded {term}", term=term.name), "bytes", leaves, term)
 
 
 class KeptTensors:
@@ -54,12 +54,12 @@ class KeptTensors:
     yet; in backward those of one layer come back while the layer above is at work.
     """
 
-    def __init__(self, rank: "StageMemory"):
+    def __init__(self, rank: StageView):
         self.rank, self.plan, self.step = rank, rank.plan, rank.step
         self.is_on = self.plan.offload_activations != "none"
 
     @cached_property
-    def stays(self) -> dict[Block, Term]:
+    def stays(self) -> Mapping[Block, Term]:
         """Of one layer of each kind what never leaves."""
         if not self.is_on:
             return self.step.kept

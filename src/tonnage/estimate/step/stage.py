@@ -3,8 +3,8 @@
 The numbers are for searching: they add up the same Terms without making a tree for every moment.
 """
 
+from collections.abc import Mapping
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING
 
 from tonnage.architectures import Block
 from tonnage.estimate.plan.schedule import in_flight
@@ -16,20 +16,19 @@ from tonnage.estimate.step.overhead import training_overhead
 from tonnage.estimate.step.points import Point, by_place, points
 from tonnage.estimate.step.rank import Stage, layer_count
 from tonnage.estimate.step.states import States
+from tonnage.estimate.step.views import WalkedStep
 from tonnage.estimate.step.waiting import waiting
 from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number, maximum
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.tape import TOKEN
-
-if TYPE_CHECKING:
-    from tonnage.estimate.memory import Step
 
 
 class StageMemory(States):
     """The memory of one stage."""
 
-    def __init__(self, step: "Step", stage: Stage):
+    def __init__(self, step: WalkedStep, stage: Stage):
         super().__init__(step, stage)
         self.tensors = KeptTensors(self)
         self.kept = self.tensors.stays  # of one layer of each kind, on the accelerator
@@ -199,7 +198,7 @@ class StageMemory(States):
         return (1 - self._fresh) * everything + self._fresh * made * self.gradient_width
 
     @cached_property
-    def _per_block(self) -> dict[Block, Term]:
+    def _per_block(self) -> Mapping[Block, Term]:
         return self.step.trained_shard if self.gradients_sharded else self.step.trained_held
 
     # ---- trees ----
@@ -295,7 +294,11 @@ class StageMemory(States):
         parts = [self._layers if point.everything else Term.sum("layers", *self._held(point), unit="bytes")]
         parts += [*self.tensors.passing(point), *waiting(self, point)]
         live = self.sizes.account(point.live, "activation")
-        name = "logits and loss" if point.phase == "loss" else f"the layer at work, in {point.operation}"
+        name = (
+            "logits and loss"
+            if point.phase == "loss"
+            else Message("the layer at work, in {operation}", operation=point.operation)
+        )
         parts += self._outside_at(point)
         return [*parts, Term.sum(name, *live, unit="bytes")] if live else parts
 
@@ -324,7 +327,11 @@ class StageMemory(States):
             others = Term.of("other micro-batches in flight", f.microbatches_waiting, x=1 if point.is_last else flight)
             parts += [
                 Term.product(
-                    f"{block.name}s of other micro-batches", "bytes", layer_count(count), others, self.kept[block]
+                    Message("{block}s of other micro-batches", block=block.name),
+                    "bytes",
+                    layer_count(count),
+                    others,
+                    self.kept[block],
                 )
                 for block, count in self._spread.items()
             ]
@@ -397,7 +404,14 @@ class StageMemory(States):
         parts += [self.after] if point.head_made else []
         if not self.gradients_sharded:
             here = self.sizes.made(point.bytes)
-            parts.append(Term.of(f"of the unit at work, by {point.operation}", f.whole_parameters, N=here, z=1))
+            parts.append(
+                Term.of(
+                    Message("of the unit at work, by {operation}", operation=point.operation),
+                    f.whole_parameters,
+                    N=here,
+                    z=1,
+                )
+            )
         made = Term.sum("parameters", *parts, unit="parameters")
         return Term.sum(
             "gradients",

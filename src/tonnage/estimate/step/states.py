@@ -3,8 +3,8 @@ the accelerator.
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from tonnage.architectures import Block
 from tonnage.estimate.step.communication import Communication, copies, width_of
@@ -15,20 +15,19 @@ from tonnage.estimate.step.offload import offloaded, staying
 from tonnage.estimate.step.optimizer import optimizer_states
 from tonnage.estimate.step.points import running
 from tonnage.estimate.step.rank import Shares, Stage, layer_count, op_parameters, rank_parameters
+from tonnage.estimate.step.views import WalkedStep
 from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.numerics.optimizers import optimizer
 from tonnage.ops import Embedding
 from tonnage.runtimes.parts.base import Moment, State
 
-if TYPE_CHECKING:
-    from tonnage.estimate.memory import Step
-
 
 class States:
     """What a stage keeps from step to step."""
 
-    def __init__(self, step: "Step", stage: Stage):
+    def __init__(self, step: WalkedStep, stage: Stage):
         self.step, self.stage, self.plan, self.sizes, self.runtime = step, stage, step.plan, step.sizes, step.runtime
         self.frozen = frozen_below(step.model, step.plan)
         self.counts = dict(Counter(running(stage, self.frozen)))
@@ -64,7 +63,7 @@ class States:
         """The rank's share of the parameters that train."""
         return self.shard if self.step.trains_all else self._trained(self.step.trained_shard)
 
-    def _trained(self, per_block: dict[Block, Term]) -> Term:
+    def _trained(self, per_block: Mapping[Block, Term]) -> Term:
         parts = [
             Term.product(block.name, "parameters", layer_count(count), per_block[block])
             for block, count in self.counts.items()
@@ -135,7 +134,7 @@ class States:
         """The model's weights, those of models beside it, and of a critic."""
         own = self._own_weights
         is_sharded = any(self.plan.zero_stage >= state.sharded_from for state in self.runtime.weights)
-        others = models_beside(self, self.step.setting.types.parameter, is_sharded)
+        others = models_beside(self.plan, self.step.setting.types.parameter, self.step.sharded.z if is_sharded else 1)
         if OBJECTIVES[self.plan.objective].critic:
             others.append(own.named("critic"))
         return Term.sum("weights", *own.children, *others) if others else own
@@ -190,4 +189,8 @@ class States:
     def _states_of_optimizer(self) -> list[Term]:
         """What the optimizer keeps; in managed memory, which is none of PyTorch's, where it is paged."""
         made = optimizer_states(self.plan.optimizer, self.step.updates, self.step.model, self.updated)
-        return [term.named(f"{term.name}, in managed memory") for term in made] if self._is_paged else made
+        return (
+            [term.named(Message("{term}, in managed memory", term=term.name)) for term in made]
+            if self._is_paged
+            else made
+        )

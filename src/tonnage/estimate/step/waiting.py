@@ -5,29 +5,25 @@ PyTorch, torch/distributed/pipelining/_backward.py: stage_backward_input stores 
 parameter, and keeps the graph below them, with all that the layer saved.
 """
 
-from typing import TYPE_CHECKING
-
 from tonnage.architectures import Block
 from tonnage.estimate.plan.schedule import waiting_for_weights
 from tonnage.estimate.step.points import Point
 from tonnage.estimate.step.rank import layer_count
+from tonnage.estimate.step.views import StageView, WalkedStep
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.ops import Norm
 from tonnage.tape import Extent, Work
 
-if TYPE_CHECKING:
-    from tonnage.estimate.memory import Step
-    from tonnage.estimate.step.stage import StageMemory
 
-
-def waiting(rank: "StageMemory", point: Point) -> list[Term]:
+def waiting(rank: StageView, point: Point) -> list[Term]:
     """Of all layers of a stage, in backward; nothing where backward is in one piece."""
     count = waiting_for_weights(rank.plan, rank.stage.rank)
     if count is None or point.moment == "loss" or point.is_last:
         return []
     return [
         Term.product(
-            f"gradients inside {block.name}s that wait for those of weights",
+            Message("gradients inside {block}s that wait for those of weights", block=block.name),
             "bytes",
             layer_count(number),
             count,
@@ -37,7 +33,7 @@ def waiting(rank: "StageMemory", point: Point) -> list[Term]:
     ]
 
 
-def one(step: "Step", block: Block) -> Term:
+def one(step: WalkedStep, block: Block) -> Term:
     """One layer's, of one micro-batch."""
     width = step.recipe.activation_bytes
     parts = [

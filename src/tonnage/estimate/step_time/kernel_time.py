@@ -4,16 +4,13 @@ What a product reads and writes comes on top of its arithmetic: so the kernels t
 dense and grouped products from 128 to 65,536 rows, and so does the fit (docs/decisions/0014-what-a-product-takes.md).
 """
 
-from typing import TYPE_CHECKING
-
 from tonnage.estimate.hardware.rates import Rates
+from tonnage.estimate.memory import Step
 from tonnage.formulas.flops import causal_attention_flops, full_attention_flops, windowed_attention_flops
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.formula import Number, maximum, minimum
+from tonnage.kernel.message import Message
 from tonnage.tape import Work
-
-if TYPE_CHECKING:
-    from tonnage.estimate.memory import Step
 
 NARROW = ("fp8", "fp4")
 KINDS = {
@@ -28,14 +25,16 @@ KINDS = {
 class KernelTime:
     """Seconds of the work of one rank."""
 
-    def __init__(self, step: "Step", rates: Rates):
+    def __init__(self, step: Step, rates: Rates):
         assert step.cluster is not None
         self.sizes, self.rates = step.sizes, rates
         self.chip = step.cluster.accelerator
         self.shares, self.is_measured = rates.of(self.chip.generation)
         if self.chip.memory.bytes_per_second is None:
             raise MissingDatum(
-                f"no source gives the memory bandwidth of {self.chip.name}: the time of a step needs it."
+                Message(
+                    "no source gives the memory bandwidth of {chip}: the time of a step needs it.", chip=self.chip.name
+                )
             )
         self.bandwidth = self.chip.memory.bytes_per_second * rates.memory
         self.wide = _wide_peak(step)
@@ -104,14 +103,14 @@ class KernelTime:
         is_cut = work.per.split == "whole" and sizes.sequence_parallel
         return self.tokens / sizes.t if is_cut else self.tokens, outer
 
-    def _attention_share(self, step: "Step") -> float:
+    def _attention_share(self, step: Step) -> float:
         """Of the peak, forward: Transformer Engine and torch from Blackwell on have the generation's own kernels,
         others FlashAttention-2.
         """
         own = step.runtime.newest_attention or self.chip.generation.startswith("Blackwell")
         return self.power * (self.shares.attention if own else self.shares.flash2 or self.shares.attention)
 
-    def _power(self, step: "Step") -> float:
+    def _power(self, step: Step) -> float:
         """What this machine's arithmetic reaches over what its generation's does: by what its products were measured
         to reach.
         """
@@ -143,7 +142,7 @@ class KernelTime:
         return flops, self.chip.peak(self.wide) * share
 
 
-def _wide_peak(step: "Step") -> str:
+def _wide_peak(step: Step) -> str:
     """What all other products are multiplied in: 16 bit, or what an fp32 recipe asks for."""
     assert step.cluster is not None
     if step.recipe.rest in ("fp32", "tf32"):
@@ -151,7 +150,7 @@ def _wide_peak(step: "Step") -> str:
     return next((name for name in ("bf16", "fp16") if name in step.cluster.accelerator.dense_flops), "bf16")
 
 
-def _narrow_peak(step: "Step") -> str:
+def _narrow_peak(step: Step) -> str:
     """What products of narrow operands are multiplied in; "": there are none."""
     if step.recipe.compute in NARROW:
         return step.recipe.compute

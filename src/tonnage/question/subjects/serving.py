@@ -86,11 +86,12 @@ class ServingOptions(Options, frozen=True, kw_only=True):
     engine: Annotated[
         str | None,
         option(
-            "vllm, sglang, tensorrt-llm, llama.cpp, ollama, transformers, gpt-fast, neuron, jetstream or generic",
+            "engine that serves the model",
             word,
             unit="name",
             default="vllm; llama.cpp for GGUF, on CPUs and Apple",
             choices=engines,
+            lists_choices=True,
         ),
     ] = None
     engine_version: Annotated[

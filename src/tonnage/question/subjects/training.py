@@ -132,10 +132,11 @@ class TrainingOptions(Method, frozen=True, kw_only=True):
     runtime: Annotated[
         str | None,
         option(
-            "fsdp2, megatron, transformers, ddp, deepspeed, nanotron, torchtune, unsloth or litgpt",
+            "framework that trains the model",
             word,
             unit="name",
             default="fsdp2; transformers on one accelerator",
             choices=runtimes,
+            lists_choices=True,
         ),
     ] = None

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tonnage.estimate.money.ownership import months_and_lines, when_it_pays
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.quantities import human
 from tonnage.render.plot.panel import Panel
 
@@ -55,7 +55,7 @@ def buy_or_rent(own: dict[str, Any]) -> Panel:
                 "of rent: {when}."
             ),
             **{name: human(own[name].value, "USD") for name in ("purchase", "own_month", "rent_month")},
-            when=sentence(when),
+            when=worded(when),
         ),
         traces=tuple(traces),
         x={"title": {"text": say("months")}, "rangemode": "tozero"},
@@ -63,7 +63,7 @@ def buy_or_rent(own: dict[str, Any]) -> Panel:
         notes=notes,
         header=(say("figure"), "USD"),
         rows=tuple(
-            (sentence(own[name].name), human(own[name].value, "USD"))
+            (worded(own[name].name), human(own[name].value, "USD"))
             for name in ("purchase", "own_month", "rent_month", "own_hour")
         ),
     )

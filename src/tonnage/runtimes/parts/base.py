@@ -188,7 +188,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     context_parallel: bool = True
     expert_parallel: bool = True
     sequence_parallel: bool = True
-    # The file of its framework: estimate/_NAME.py, which registers a Framework by this name. "": PyTorch's own ways.
+    # The file of its framework: estimate/frameworks/NAME.py registers a Framework by this name. "": plain PyTorch.
     framework: str = ""
     listed: int = LAST_LISTED
     """Its place in lists of runtimes, the most common first; those of one place by name."""

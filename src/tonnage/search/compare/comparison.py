@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from tonnage.documents.schema import SCHEMA
+from tonnage.kernel.message import Message
 from tonnage.search.compare.axes import COLUMNS, WORKLOAD, Axis
 from tonnage.search.compare.columns import Column, better
 
@@ -40,7 +41,13 @@ class Comparison(Struct, frozen=True, kw_only=True, eq=False):
 
     def __repr__(self) -> str:
         verdicts = ", ".join(f"{verdict}: {number:,}" for verdict, number in self.counts.items())
-        return f"<{type(self).__name__} {self.verb}, {len(self.cells):,} cells, {verdicts}>"
+        return Message(
+            "<{type} {verb}, {count:,} cells, {verdicts}>",
+            type=type(self).__name__,
+            verb=self.verb,
+            count=len(self.cells),
+            verdicts=verdicts,
+        )
 
     @property
     def rows(self) -> list[dict[str, Any]]:

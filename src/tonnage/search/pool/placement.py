@@ -5,7 +5,6 @@ proven.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from tonnage.documents.pool import (
@@ -18,6 +17,8 @@ from tonnage.documents.pool import (
     SearchShown,
     StageRow,
 )
+from tonnage.kernel.encoding import builtins
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.units import counted
 from tonnage.search.pool.highs import Effort
 from tonnage.search.pool.parts import Kind, Pool
@@ -40,7 +41,7 @@ class Placement(Struct, frozen=True, kw_only=True, eq=False):
 
     def to_dict(self) -> dict[str, Any]:
         """The document."""
-        found: dict[str, Any] = msgspec.to_builtins(self.document)
+        found: dict[str, Any] = builtins(self.document)
         return found
 
     def __repr__(self) -> str:
@@ -91,7 +92,7 @@ def proof(search: SearchShown) -> str:
     return (
         "proven optimal (gap 0 %)"
         if search.gap == 0
-        else f"within {100 * search.gap:.2g} % of the best that there can be"
+        else Message("within {gap:.2g} % of the best that there can be", gap=100 * search.gap)
     )
 
 
@@ -189,8 +190,11 @@ def hourly(counts: Iterable[tuple[Kind, int]]) -> tuple[float | None, list[str]]
     if missing:
         return None, [
             (
-                f"no price of {', '.join(dict.fromkeys(missing))} is known: what it costs an hour is not known. "
-                "Say `price` in the inventory."
+                Message(
+                    "no price of {fromkeys} is known: what it costs an hour is not known. Say `price` in the "
+                    "inventory.",
+                    fromkeys=listed(dict.fromkeys(missing)),
+                )
             )
         ]
     return total, []
@@ -205,7 +209,7 @@ def of_types(counts: dict[str, int]) -> str:
     """How many accelerators of which types: "40 accelerators of 3 types"."""
     total = sum(counts.values())
     if len(counts) == 1:
-        return counted(total, next(iter(counts)) + " accelerators").replace(
-            f"{next(iter(counts))} accelerators", f"{next(iter(counts))}"
+        return counted(total, Message("{counts} accelerators", counts=next(iter(counts)))).replace(
+            Message("{counts} accelerators", counts=next(iter(counts))), f"{next(iter(counts))}"
         )
-    return f"{counted(total, 'accelerators')} of {len(counts)} types"
+    return Message("{total} of {count} types", total=counted(total, "accelerators"), count=len(counts))

@@ -13,10 +13,13 @@ from msgspec import Struct
 from tonnage.architectures import Model
 from tonnage.catalogue import cluster as cluster_named
 from tonnage.estimate.bands import training_band
+from tonnage.estimate.frameworks.base import rules_of
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.money.bill import BillOptions, usd_per_hour
+from tonnage.estimate.options.parallel import facts_of
 from tonnage.estimate.options.plans import training_plan, usual_runtime
 from tonnage.estimate.plan.checks import expert_counts
+from tonnage.estimate.plan.rule import reasons
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan_columns import COLUMNS, bytes_and_seconds, needed_bytes
 from tonnage.formulas.cost import rent_usd
@@ -30,7 +33,6 @@ from tonnage.search.removed import Tally
 from tonnage.search.sweep._companions import Companions, column_of, size_of_experts
 from tonnage.search.sweep.spec import Spec
 from tonnage.search.sweep.tasks import Part, Tasks
-from tonnage.search.sweep.valid import valid
 from tonnage.spec import Cluster, TrainingPlan
 
 # Sizes that decide how a plan is laid out: the rules of a runtime are asked once for each combination of them.
@@ -90,9 +92,7 @@ def rows(spec: Spec, tasks: Tasks, part: Part, tally: Tally) -> Columns:
         tally.remove(why(error, model, place.cluster), count)
         return {}
     runtime = training_runtime(given.get("runtime") or usual_runtime(place.cluster))
-    left = valid(
-        model, place.cluster, runtime, given.get("sequence_parallel"), given.get("pipeline_schedule"), columns, tally
-    )
+    left = _valid(model, place.cluster, runtime, given, columns, tally)
     numbers = tasks.numbers(part)
     made = []
     companions = Companions(spec, choices)
@@ -117,6 +117,26 @@ def rows(spec: Spec, tasks: Tasks, part: Part, tally: Tally) -> Columns:
         "accelerators": np.full(len(order), place.cluster.size),
     }
     return ends | {name: values[order] for name, values in joined.items()}
+
+
+def _valid(
+    model: Model,
+    cluster: Cluster,
+    runtime: TrainingRuntime,
+    given: Mapping[str, Any],
+    columns: Columns,
+    tally: Tally,
+) -> np.ndarray:
+    """Which plans hold what is asked of their sizes: shape (plans,). `columns` are complete; `tally` counts what each
+    rule takes away.
+    """
+    facts = facts_of(model, runtime, TrainingOptions(**given)).with_options(
+        data_parallel_size=columns["data_parallel_size"]
+    )
+    left = np.ones(len(columns["data_parallel_size"]), dtype=bool)
+    for reason, holds in reasons(facts, columns | {"accelerators": np.array(cluster.size)}, rules_of(runtime)):
+        left = tally.hold(_without_names(reason, model, cluster), left, np.broadcast_to(holds, left.shape))
+    return left
 
 
 def complete(
@@ -273,7 +293,10 @@ def why(error: TonnageError, model: Model, cluster: Cluster) -> str:
     """The rule that was broken, without the names and numbers that broke it: so plans that break the same are
     counted together.
     """
-    rule = str(error).partition(" Got ")[0].rstrip(".")
+    return _without_names(str(error).partition(" Got ")[0].rstrip("."), model, cluster)
+
+
+def _without_names(rule: str, model: Model, cluster: Cluster) -> str:
     for name, kind in ((model.name, "the model"), (cluster.accelerator.name, "the accelerator")):
         rule = rule.replace(name, kind)
     return NUMBER.sub("N", rule)

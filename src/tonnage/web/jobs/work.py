@@ -15,7 +15,9 @@ from threading import Thread
 import msgspec
 
 from tonnage.ask import ask, line
+from tonnage.kernel.encoding import encode
 from tonnage.kernel.errors import TonnageError
+from tonnage.kernel.message import Message
 from tonnage.kernel.reach import Reach
 from tonnage.search.progress import followed
 from tonnage.web.jobs.board import Board
@@ -69,17 +71,25 @@ def work(board: Board, job: str, task: Task) -> None:
     try:
         with followed(tell):
             asked = ask(task.verb, msgspec.json.decode(task.question), task.reach)
-        document = msgspec.json.encode(asked.document)
+        document = encode(asked.document)
     except TonnageError as error:
         tell.over()
         board.fail(job, type(error).__name__, str(error))
     except Exception as error:  # noqa: BLE001 - whoever waits for the job is told, and its server's owner sees where it was
         if is_out_of_memory(error):
             given = f"{task.memory_bytes / 2**30:.3g}"
-            board.fail(job, "TooLarge", f"the search needs more memory than a job is given, {given} GiB: ask for less.")
+            board.fail(
+                job,
+                "TooLarge",
+                Message("the search needs more memory than a job is given, {given} GiB: ask for less.", given=given),
+            )
             return
         traceback.print_exc()
-        board.fail(job, "Broken", f"the search broke off ({type(error).__name__}): this is a defect of tonnage.")
+        board.fail(
+            job,
+            "Broken",
+            Message("the search broke off ({type}): this is a defect of tonnage.", type=type(error).__name__),
+        )
     else:
         tell.over()
         board.answer(job, asked.status, line(asked.words), document)

@@ -53,7 +53,7 @@ def _field(field: Option, form: Form) -> dict[str, Any]:
     """The schema of one name."""
     if field.alone:
         return _positional(field, form.takes_lists(field.name))
-    found: dict[str, Any] = {"description": field.help}
+    found: dict[str, Any] = {"description": field.meaning}
     if field.unit:
         found["x-unit"] = field.unit
     if field.default:
