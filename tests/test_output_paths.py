@@ -2,7 +2,7 @@
 
 import pytest
 
-import tonnage.estimate.answer.answers
+import tonnage.estimate.answer.training
 from tonnage.cli import main
 
 NO_FOLDER = "cannot be written: '/nonexistent' is no folder."
@@ -23,7 +23,7 @@ def test_a_path_that_cannot_be_written_is_bad_input_before_anything_is_computed(
         raise AssertionError("the answer is computed before the path is checked")
 
     monkeypatch.setattr("tonnage.models.read", compute)
-    monkeypatch.setattr(tonnage.estimate.answer.answers, "train", compute)
+    monkeypatch.setattr(tonnage.estimate.answer.training, "train", compute)
     assert main([*words, flag, path]) == 64
     printed = capsys.readouterr()
     assert not printed.out and NO_FOLDER in printed.err and flag in printed.err

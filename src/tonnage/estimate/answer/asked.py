@@ -1,6 +1,7 @@
 """What every answer says of its question: model, machine, and the memory that can be used."""
 
 from tonnage.architectures import Model
+from tonnage.estimate.bands.forms import Band
 from tonnage.estimate.inputs import Question
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message, joined
@@ -86,3 +87,11 @@ def warn_of_towers(model: Model, question: Question) -> None:
                 towers=joined(" and ", towers),
             )
         )
+
+
+def put_band(band: Band | None, question: Question) -> Band | None:
+    """The band, which the question names where there is one."""
+    if band is not None:
+        factors = Message("x {low:.3g} to x {high:.3g}", low=band.low, high=band.high)
+        question.put("error_band", factors, "measurements", band.what)
+    return band

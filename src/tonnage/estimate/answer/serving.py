@@ -1,28 +1,31 @@
 """The whole answer of `serve`: the question as understood, the verdict, the breakdown, the next move."""
 
+from collections.abc import Callable
 from math import ceil
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.estimate.advice.moves import Found
 from tonnage.estimate.advice.serving import Unfit, serving_advice
 from tonnage.estimate.advice.serving_speed import Case, speed_moves
-from tonnage.estimate.answer.asked import about, usable_bytes, warn_of_towers
+from tonnage.estimate.answer.asked import about, put_band, usable_bytes, warn_of_towers
 from tonnage.estimate.answer.form import Answer
-from tonnage.estimate.answer.served import served
+from tonnage.estimate.answer.served import Served, served
 from tonnage.estimate.answer.serving_notes import warn_of_blocks, warn_of_emulation, warn_of_gguf, warn_of_host
 from tonnage.estimate.answer.unserved import unserved
 from tonnage.estimate.bands import serving_band
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.load.options import LoadOptions, asked, lengths
-from tonnage.estimate.money.bill import BillOptions, rent_of_moves
+from tonnage.estimate.load.options import Asked, LoadOptions, asked, lengths
+from tonnage.estimate.money.bill import BillOptions, Rent, rent_of_moves
 from tonnage.estimate.options.run_options import rate
 from tonnage.estimate.serving.memory import ServingMemory, serving_memory
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.plans import serving_figures, serving_plan, serving_slopes
 from tonnage.estimate.serving.weights.storage import storage
 from tonnage.estimate.serving_time.load_time import load_figures
+from tonnage.estimate.serving_time.speed import Speed
 from tonnage.formulas.serving import weights_share_bytes
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.message import Message
@@ -69,45 +72,8 @@ def serve(
     high = band[1] if band else ceil(made.memory.value)
     stages, advice = len(made.ranks), Found(moves=[])
     found = served(model, plan, cluster, made, usable, wanted, load, money, question)
-    if advise and high > usable:
-        advice = serving_advice(
-            Unfit(
-                model=model,
-                cluster=cluster,
-                options=options,
-                plan=plan,
-                needed=ceil(made.memory.value),
-                high=high,
-                usable=usable,
-                load=load,
-                wanted=wanted,
-                least_context=(load.input_tokens or 0) + (load.output_tokens or 0),
-                rent=rent_of_moves(cluster, money, load.price_per_accelerator_hour),
-                now=found.speed.all_tokens_per_second if found.speed else None,
-            )
-        )
-    elif advise and found.speed is not None:
-        an_hour = found.bill.cost.value if found.bill and found.bill.cost else None
-        needed = found.figures.accelerators_needed
-        advice = Found(
-            moves=speed_moves(
-                Case(
-                    model=model,
-                    cluster=cluster,
-                    options=options,
-                    load=load,
-                    plan=plan,
-                    made=made,
-                    usable=usable,
-                    wanted=wanted,
-                    speed=found.speed,
-                    an_hour=an_hour,
-                    rent=rent_of_moves(cluster, money, load.price_per_accelerator_hour),
-                    is_late=bool(unserved(found.figures, question.entries)),
-                    accelerators_needed=int(needed.value) if needed else 0,
-                )
-            )
-        )
+    if advise:
+        advice = _Asking(model, cluster, options, load, plan, made, usable, wanted, money).moves(found, high, question)
     return Answer(
         verb="serve",
         question=question.entries,
@@ -132,6 +98,66 @@ def serve(
     )
 
 
+class _Asking(Struct, frozen=True):
+    """What suggestions change, and are compared with."""
+
+    model: Model
+    cluster: Cluster
+    options: ServingOptions
+    load: LoadOptions
+    plan: ServingPlan
+    made: ServingMemory
+    usable: int
+    wanted: Asked
+    money: BillOptions
+
+    def moves(self, found: Served, high: int, question: Question) -> Found:
+        """What makes it fit, where the high end of its memory does not; else what makes it better."""
+        if high > self.usable:
+            return serving_advice(self._unfit(found, high))
+        if found.speed is None:
+            return Found(moves=[])
+        return Found(moves=speed_moves(self._case(found, found.speed, question)))
+
+    @property
+    def _rent(self) -> Callable[[Cluster], Rent | None]:
+        return rent_of_moves(self.cluster, self.money, self.load.price_per_accelerator_hour)
+
+    def _unfit(self, found: Served, high: int) -> Unfit:
+        return Unfit(
+            model=self.model,
+            cluster=self.cluster,
+            options=self.options,
+            plan=self.plan,
+            needed=ceil(self.made.memory.value),
+            high=high,
+            usable=self.usable,
+            load=self.load,
+            wanted=self.wanted,
+            least_context=(self.load.input_tokens or 0) + (self.load.output_tokens or 0),
+            rent=self._rent,
+            now=found.speed.all_tokens_per_second if found.speed else None,
+        )
+
+    def _case(self, found: Served, speed: Speed, question: Question) -> Case:
+        needed = found.figures.accelerators_needed
+        return Case(
+            model=self.model,
+            cluster=self.cluster,
+            options=self.options,
+            load=self.load,
+            plan=self.plan,
+            made=self.made,
+            usable=self.usable,
+            wanted=self.wanted,
+            speed=speed,
+            an_hour=found.bill.cost.value if found.bill and found.bill.cost else None,
+            rent=self._rent,
+            is_late=bool(unserved(found.figures, question.entries)),
+            accelerators_needed=int(needed.value) if needed else 0,
+        )
+
+
 def _note_weights(model: Model, plan: ServingPlan, made: ServingMemory, question: Question) -> None:
     """The precision of the weights as they are stored, and who chose it."""
     stored = storage(model, plan.weights)
@@ -152,13 +178,8 @@ def _band_of_served(
     """The error band in bytes, which the question names; None where no measurements are of this engine and hardware
     family.
     """
-    band = serving_band(plan.engine, cluster.accelerator)
-    if band is None:
-        return None
-    question.put(
-        "error_band", Message("x {low:.3g} to x {high:.3g}", low=band.low, high=band.high), "measurements", band.what
-    )
-    return band.around(made.memory.value)
+    band = put_band(serving_band(plan.engine, cluster.accelerator), question)
+    return band.around(made.memory.value) if band else None
 
 
 def _weights_alone(model: Model, cluster: Cluster, options: ServingOptions, reserve_bytes: int) -> Answer:

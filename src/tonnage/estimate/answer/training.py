@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from tonnage.architectures import Model, needs_family
 from tonnage.documents.advice import Advice, NearestMiss
 from tonnage.documents.answer import Slopes
-from tonnage.estimate.answer.asked import about, usable_bytes, warn_of_towers
+from tonnage.documents.run import RunDocument
+from tonnage.estimate.answer.asked import about, put_band, usable_bytes, warn_of_towers
 from tonnage.estimate.answer.form import Answer
 from tonnage.estimate.answer.notes import warn_of_training, warn_where_nothing_fits
 from tonnage.estimate.answer.timed import timed, today
@@ -16,7 +17,7 @@ from tonnage.estimate.bands import training_band
 from tonnage.estimate.host.memory import HostMemory, host_memory
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.memory import TrainingMemory, training_memory
-from tonnage.estimate.money.bill import BillOptions, bill, rent_of_moves
+from tonnage.estimate.money.bill import Bill, BillOptions, bill, rent_of_moves
 from tonnage.estimate.options.plans import training_plan
 from tonnage.estimate.options.run_options import RunOptions
 from tonnage.estimate.plan.training_options import TrainingOptions
@@ -59,42 +60,15 @@ def train(
     warn_of_training(model, plan, made, question)
     host = host_memory(model, plan, cluster, made)
     _warn_of_host(host, cluster, question)
-    band = training_band(plan, cluster)
-    if band:
-        question.put(
-            "error_band",
-            Message("x {low:.3g} to x {high:.3g}", low=band.low, high=band.high),
-            "measurements",
-            band.what,
-        )
-    price = run.price_per_accelerator_hour
-    moves: tuple[Advice, ...] = ()
-    nearest: NearestMiss | None = None
-    if advise:
-        from tonnage.estimate.advice.training import training_advice
-
-        advice = training_advice(model, cluster, options, plan, made, usable, rent_of_moves(cluster, money, price))
-        moves, nearest = tuple(advice.moves), advice.nearest
+    band = put_band(training_band(plan, cluster), question)
+    moves, nearest = _moves(model, cluster, options, plan, made, usable, run, money) if advise else ((), None)
     low = band.around(made.memory.value)[0] if band else made.memory.value
     if advise and low > usable and not moves:
         warn_where_nothing_fits(model, plan, cluster, usable, question)
     flops, saved = model_flops(model, plan, made.step), saved_bytes(model, plan)
     timing, figures = timed(model, plan, cluster, made, flops, saved, run, money, usable, question)
-    lasts = (figures.seconds if figures else UNSET) or (timing.term if timing else None)
-    billed = None
-    if lasts is not None:
-        of = "the run" if figures and figures.seconds else "a step"
-        tokens = figures.tokens.value if figures and figures.tokens else plan.global_batch_size * plan.sequence_length
-        billed = bill(
-            cluster,
-            lasts,
-            of,
-            money,
-            question,
-            price=run.price_per_accelerator_hour,
-            today=today(),
-            edge_time=lambda device: _edge_seconds(model, device, options, tokens),
-        )
+    step = timing.term if timing else None
+    billed = _bill(model, plan, cluster, options, figures, step, run, money, question)
     room = disks(model, plan, cluster, saved, run, money, question, figures)
     return Answer(
         verb="train",
@@ -111,7 +85,7 @@ def train(
         run=figures,
         bill=billed,
         disks=room,
-        step_time=timing.term if timing else None,
+        step_time=step,
         pieces=timing.pieces if timing else None,
         traffic=timing.traffic if timing and cluster.size > 1 else None,
         checkpoint=checkpoint_bytes(model, plan),
@@ -120,6 +94,52 @@ def train(
         nearest_miss=nearest,
         warnings=tuple(question.warnings),
         band=band.around(made.memory.value) if band else None,
+    )
+
+
+def _moves(
+    model: Model,
+    cluster: Cluster,
+    options: TrainingOptions,
+    plan: TrainingPlan,
+    made: TrainingMemory,
+    usable: int,
+    run: RunOptions,
+    money: BillOptions,
+) -> tuple[tuple[Advice, ...], NearestMiss | None]:
+    """What makes it fit or better, and the nearest miss where nothing makes it fit."""
+    from tonnage.estimate.advice.training import training_advice  # an answer without suggestions needs none of it
+
+    rent = rent_of_moves(cluster, money, run.price_per_accelerator_hour)
+    advice = training_advice(model, cluster, options, plan, made, usable, rent)
+    return tuple(advice.moves), advice.nearest
+
+
+def _bill(
+    model: Model,
+    plan: TrainingPlan,
+    cluster: Cluster,
+    options: TrainingOptions,
+    figures: RunDocument[Term] | None,
+    step: Term | None,
+    run: RunOptions,
+    money: BillOptions,
+    question: Question,
+) -> Bill | None:
+    """Of the run, or of one step where nobody says how long the run is; None where no time is known."""
+    lasts = (figures.seconds if figures else UNSET) or step
+    if lasts is None:
+        return None
+    tokens = figures.tokens.value if figures and figures.tokens else plan.global_batch_size * plan.sequence_length
+    return bill(
+        cluster,
+        lasts,
+        "the run" if figures and figures.seconds else "a step",
+        money,
+        question,
+        price=run.price_per_accelerator_hour,
+        today=today(),
+        edge_time=lambda device: _edge_seconds(model, device, options, tokens),
     )
 
 
