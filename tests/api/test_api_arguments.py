@@ -12,7 +12,7 @@ import tonnage
 from every_row import every_row
 from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName
 
-POOL = str(Path(__file__).parent.parent / "docs" / "examples" / "pool.yaml")
+POOL = str(Path(__file__).parents[2] / "docs" / "examples" / "pool.yaml")
 GIVEN = {
     "train": {"model": "gpt2", "on": "h100"},
     "serve": {"model": "gpt2", "on": "h100"},

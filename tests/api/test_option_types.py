@@ -9,7 +9,7 @@ import pytest
 
 import tonnage
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SCRIPT = runpy.run_path(str(ROOT / "scripts" / "option_types.py"))
 
 

@@ -11,7 +11,7 @@ from tonnage.cli import main
 from tonnage.kernel.errors import InvalidInput
 from tonnage.models import read
 
-GUIDE = Path(__file__).parents[1] / "docs" / "catalogue.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "catalogue.md"
 TEXT = GUIDE.read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
 FORMS = [

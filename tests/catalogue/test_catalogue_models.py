@@ -184,7 +184,7 @@ def test_models_lists_every_file(tmp_path: Path, monkeypatch):
 
 
 def add_model():
-    path = Path(__file__).parents[1] / "scripts/add_model.py"
+    path = Path(__file__).parents[2] / "scripts/add_model.py"
     spec = importlib.util.spec_from_file_location("add_model", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

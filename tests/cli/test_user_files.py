@@ -21,7 +21,7 @@ from tonnage.kernel.errors import InvalidInput
 from tonnage.search.pool.inventory import MOST_NODES, read_inventory
 from tonnage.user_files import csv_text, json_text, open_regular, read_bytes, toml_text, yaml_text
 
-EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "pool.yaml"
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "pool.yaml"
 LLAMA = ["llama-3.1-8b", "--on", "h100"]
 
 # Each verb that reads a file: its words, the file in their place, and the ending that the file must have.

@@ -161,7 +161,7 @@ PRINTED = {
     ("explain", "no_such_thing"): "ErrorDocument",
     ("rules", "Q7"): "ErrorDocument",
 }
-# tests/trace/test_measure.py, tests/test_prices_refresh.py, tests/search/test_sweep_local.py,
+# tests/trace/test_measure.py, tests/estimate/money/test_prices_refresh.py, tests/search/test_sweep_local.py,
 # tests/web/test_timeline.py
 ELSEWHERE = ("MeasureDocument", "RefreshDocument", "SweepDocument", "TimelineDocument")
 

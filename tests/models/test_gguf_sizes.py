@@ -10,7 +10,7 @@ from rows.source import read
 from tonnage.estimate.serving.weights.storage import gguf_bytes, stored_bytes
 from tonnage.numerics.quantization import file_type
 
-ROWS = read([str(Path(__file__).parents[1] / "validation" / "sources" / "gguf_sizes.yaml")])
+ROWS = read([str(Path(__file__).parents[2] / "validation" / "sources" / "gguf_sizes.yaml")])
 UNITS = {"GB": 1e9, "bytes": 1}
 METADATA = 16e6  # bytes; the vocabulary and its merges: 0.7 MB of 32,000 tokens, 7.8 MB of 128,256
 

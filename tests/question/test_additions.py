@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 # A line that ends in a path, a colon, and the block of what stands in that file.
 EXAMPLE = re.compile(r"`(src/tonnage/[\w./-]+)`:\n\n```(?:python|toml)\n(.*?)^```$", re.S | re.M)
 EXAMPLES = EXAMPLE.findall((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SUBJECT = Path("question", "subjects", "training.py")
 BEFORE = "    reduce_bucket_size: Annotated["
 DECLARATION = """    prefetch_layers: Annotated[

@@ -7,7 +7,7 @@ from typing import Any
 
 import tonnage
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 ASKED = {
     "train": lambda: tonnage.train(

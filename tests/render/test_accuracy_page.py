@@ -3,7 +3,7 @@
 import runpy
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 WRITTEN = runpy.run_path(str(ROOT / "scripts" / "accuracy.py"))
 
 

@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from report_answers import ASKED, Page, answer
 
 import tonnage
-from report_answers import ASKED, Page, answer
 from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.kernel.units import human
 
-EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "notebook.ipynb"
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "notebook.ipynb"
 COLUMNS = ["path", "name", "value", "unit", "basis", "formula", "text", "source"]
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 import pytest
 from jinja2 import nodes
+from report_answers import ASKED, Page, answer
 
 import tonnage
-from report_answers import ASKED, Page, answer
 from tonnage.ask import ask
 from tonnage.cli import main
 from tonnage.kernel.errors import InvalidInput
@@ -313,7 +313,7 @@ def test_the_command_of_a_report_asks_the_same(kind, capsys):
 def test_a_call_with_a_mapping_has_no_command():
     import yaml
 
-    pool = yaml.safe_load((Path(__file__).parents[1] / "docs/examples/pool.yaml").read_text())
+    pool = yaml.safe_load((Path(__file__).parents[2] / "docs/examples/pool.yaml").read_text())
     assert tonnage.place(pool).command == ""
 
 
@@ -368,7 +368,7 @@ def test_markdown_without_a_file_is_printed_instead_of_the_text(capsys):
     ids=lambda words: " ".join(words[:2]),
 )
 def test_every_verb_with_a_report_writes_both_forms(words, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(Path(__file__).parents[1])
+    monkeypatch.chdir(Path(__file__).parents[2])
     assert main([*words, "--html", str(tmp_path / "a.html"), f"--markdown={tmp_path / 'a.md'}"]) == 0
     assert capsys.readouterr().err == ""
     Page((tmp_path / "a.html").read_text())

@@ -5,8 +5,8 @@ import shutil
 import subprocess
 
 import pytest
-
 from report_answers import ASKED, answer
+
 from tonnage.language import speaking
 from tonnage.render.report import html_of
 

@@ -10,7 +10,7 @@ from tonnage.api.answers import Frontier
 from tonnage.api.planning import Placed, ServingPlans, TrainingPlans
 from tonnage.kernel.errors import InvalidInput
 
-DOC = (Path(__file__).parents[1] / "docs" / "reports.md").read_text(encoding="utf-8")
+DOC = (Path(__file__).parents[2] / "docs" / "reports.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

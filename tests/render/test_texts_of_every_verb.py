@@ -13,7 +13,7 @@ import pytest
 
 from tonnage.cli import VERBS, face, main
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 POOL = str(ROOT / "docs" / "examples" / "pool.yaml")
 # Verb -> questions, one for each kind of answer that it has. Verbs that serve, run programs or write folders have tests
 # of their own.
@@ -99,7 +99,7 @@ def _forms(verb, kind, words):
 def test_every_verb_and_every_output_option_is_tried_here():
     assert {*QUESTIONS, *ELSEWHERE} == set(VERBS)
     tried = {flag for form in FORMS for flag in form.split()} | {"--lang"}
-    others = {"--plot", "--parquet"}  # tests/test_plot.py, tests/search/test_compare_files.py
+    others = {"--plot", "--parquet"}  # tests/render/test_plot.py, tests/search/test_compare_files.py
     for verb, kinds in QUESTIONS.items():
         parser = face(verb, next(iter(kinds.values())).split())[1]
         groups = [group for group in parser._action_groups if group.title == "output"]

@@ -10,7 +10,7 @@ from tonnage.estimate.step import overhead
 from tonnage.kernel.units import GIB
 from tonnage.runtimes import serving_runtime
 
-HERE = Path(__file__).parents[1]
+HERE = Path(__file__).parents[2]
 
 
 def test_the_allocators_reserve_is_the_median_of_its_runs():

@@ -8,7 +8,7 @@ from typing import Any
 
 from tonnage.user_files.yaml_text import load
 
-ROWS = Path(__file__).parents[1] / "validation"
+ROWS = Path(__file__).parents[2] / "validation"
 SOURCES = ROWS / "sources"
 FILES = ("params", "train_memory", "train_speed", "infer_memory", "infer_speed", "collectives")
 ODD: tuple[Any, ...] = (

@@ -6,14 +6,14 @@ from pathlib import Path
 from statistics import median
 
 import pytest
+from source_rows import Measured, Row, read, validate
 
 from rows.collectives.machines import machine_of, stated_network
 from rows.training.config import Config
-from source_rows import Measured, Row, read, validate
 from tonnage.cli import main
 from tonnage.kernel.errors import MissingDatum
 
-VALIDATION = Path(__file__).parents[1] / "validation"
+VALIDATION = Path(__file__).parents[2] / "validation"
 ROWS = VALIDATION / "sources" / "collectives.yaml"
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import source_rows
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-import source_rows
 from odd_rows import OF_SOURCES, ROWS, SOURCES, odd_rows, real_rows
+
 from tonnage.cli import main
 from tonnage.documents.schema import ValidationDocument
 from tonnage.kernel.encoding import encode

@@ -6,14 +6,14 @@ from pathlib import Path
 from statistics import mean, median
 
 import pytest
+from source_rows import Measured, Row, predict, read, validate
 
 from rows.serving_memory.asked import asked
 from rows.serving_memory.figures import unit_of
 from rows.serving_memory.words import engine_of, version_of, weights_of, without_format
-from source_rows import Measured, Row, predict, read, validate
 from tonnage.kernel.errors import InvalidInput, MissingDatum, UnknownName
 
-ROWS = Path(__file__).parents[1] / "validation" / "sources" / "infer_memory.yaml"
+ROWS = Path(__file__).parents[2] / "validation" / "sources" / "infer_memory.yaml"
 LOG = {"framework": "vLLM 0.19", "gpu": "H100 80GB", "tp": 1, "max_model_len": 8192, "gpu_memory_utilization": 0.95}
 
 

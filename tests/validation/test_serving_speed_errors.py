@@ -9,7 +9,7 @@ import pytest
 from tonnage.estimate.serving_time.rates import serving_rates
 from tonnage.validation import read, validate
 
-ROOT = Path(__file__).parents[1] / "validation"
+ROOT = Path(__file__).parents[2] / "validation"
 
 
 @cache

@@ -4,16 +4,16 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from source_rows import Measured, Row, read, references_of, serving_question, validate
 
 from rows.serving_speed.figures import figure_of
 from rows.serving_speed.sources import source_of, sources
-from source_rows import Measured, Row, read, references_of, serving_question, validate
 from tonnage.estimate.serving.weights.storage import storage
 from tonnage.kernel.errors import MissingDatum, TonnageError
 from tonnage.validation import Measured as OwnMeasured
 from tonnage.validation.serving import Asked, TimeFigure, measured_quantities, time_figure
 
-ROOT = Path(__file__).parents[1] / "validation" / "sources"
+ROOT = Path(__file__).parents[2] / "validation" / "sources"
 ROWS = read([str(ROOT / "infer_speed.yaml")])
 KNOWN = references_of(read([str(ROOT / "params.yaml")]))
 BY_ID = {row.id: row for row in ROWS}

@@ -13,7 +13,7 @@ from rows.__main__ import SOURCES, VALIDATION, main, rebuilt
 from tonnage.validation import read, row_of
 from tonnage.validation.quantities import QUANTITIES
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 EXCERPTS = ROOT / "tests" / "source_excerpts"
 # Kinds that no verb answers: their rows are kept and say so.
 NOT_PREDICTED = {

@@ -6,19 +6,19 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from source_rows import Measured, Row, read, references_of, training_question, validate
 
 import tonnage
 from rows.speed import options_of
 from rows.speed.bridge import deepseek_chunks
 from rows.speed.machines import network_bits
 from rows.speed.sources import source_of, sources
-from source_rows import Measured, Row, read, references_of, training_question, validate
 from tonnage.estimate.step_time.conventions import CONVENTIONS, flops_per_token
 from tonnage.kernel.errors import MissingDatum, TonnageError
 from tonnage.models import read as model_named
 from tonnage.validation.training import StepFigure, measured_seconds, step_figure
 
-ROOT = Path(__file__).parents[1] / "validation" / "sources"
+ROOT = Path(__file__).parents[2] / "validation" / "sources"
 ROWS = read([str(ROOT / "train_speed.yaml")])
 KNOWN = references_of(read([str(ROOT / "params.yaml")]))
 BY_ID = {row.id: row for row in ROWS}

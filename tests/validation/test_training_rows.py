@@ -7,20 +7,20 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from source_rows import Measured, Row, own, read, references_of, training_question, validate
 
 from rows.training import readers
 from rows.training.config import Config
 from rows.training.figures import figure_of
 from rows.training.machines import accelerator_of
 from rows.training.options import training_options
-from source_rows import Measured, Row, own, read, references_of, training_question, validate
 from tonnage.cli import main
 from tonnage.estimate import bands
 from tonnage.kernel.errors import TonnageError
 from tonnage.runtimes import training_runtimes
 from tonnage.validation.training import memory_factor, source_of
 
-CORPUS = Path(__file__).parents[1] / "validation" / "sources" / "train_memory.yaml"
+CORPUS = Path(__file__).parents[2] / "validation" / "sources" / "train_memory.yaml"
 ROWS = read([str(CORPUS)])
 LLAMA = {"name": "llama-3.1-8b"}
 

@@ -10,19 +10,19 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from source_rows import read as read_sources
+from source_rows import validate as validate_sources
 
 import tonnage
 from every_row import every_row
 from rows.hparams import config
-from source_rows import read as read_sources
-from source_rows import validate as validate_sources
 from tonnage.cli import main
 from tonnage.documents.schema import ValidationDocument
 from tonnage.kernel.encoding import encode
 from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName
 from tonnage.validation import of_kind, read, validate
 
-ROWS = Path(__file__).parents[1] / "validation"
+ROWS = Path(__file__).parents[2] / "validation"
 PARAMS = list(read([str(ROWS / "params.yaml")]))
 
 

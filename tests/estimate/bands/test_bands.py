@@ -15,7 +15,7 @@ from tonnage.estimate.bands import Band, Table
 from tonnage.estimate.bands import measured as band_tables
 from tonnage.render.text import verdict_line
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 FIT = runpy.run_path(str(ROOT / "scripts" / "fit_bands.py"))
 MODEL, ON = "llama-3.1-8b", "8xH100-SXM-80GB"
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from test_schedules import orders_of_torch, plan_of, run, step
 
 import tonnage
-from test_schedules import orders_of_torch, plan_of, run, step
 from tonnage.estimate.plan import schedule
 from tonnage.estimate.plan.pipeline_boxes import StageSeconds, StepSeconds
 from tonnage.estimate.plan.pipeline_orders import (

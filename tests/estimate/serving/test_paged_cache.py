@@ -19,7 +19,7 @@ from tonnage.kernel.units import GIB
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import ServingPlan
 
-ROWS = Path(__file__).parents[1] / "validation" / "sources" / "infer_memory.yaml"
+ROWS = Path(__file__).parents[3] / "validation" / "sources" / "infer_memory.yaml"
 PAGING = serving_runtime("vllm").paging
 BATCHED = 8192  # vLLM's default on an H100; version 0.19 held one batch of it in flight
 
