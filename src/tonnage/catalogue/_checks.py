@@ -3,6 +3,7 @@
 import datetime
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 from tonnage.catalogue.toml_files import Source
 from tonnage.kernel.errors import InvalidInput, shown
@@ -74,8 +75,19 @@ def sourced(facts: Iterable[str], sources: Mapping[str, Source], where: str) -> 
             )
 
 
+@cache
+def is_calendar_day(text: str) -> bool:
+    """Whether a text is a day as YYYY-MM-DD that the calendar has; price lists have few days for many rows."""
+    try:
+        return bool(_DATE.fullmatch(text) and datetime.date.fromisoformat(text))
+    except ValueError:
+        return False
+
+
 def calendar_day(text: str, where: str) -> None:
     """A day as YYYY-MM-DD that the calendar has."""
+    if is_calendar_day(text):
+        return
     date(text, where)
     try:
         datetime.date.fromisoformat(text)

@@ -242,7 +242,8 @@ def _newest(found: Iterable[Price]) -> dict[tuple[str, str, str], str]:
 
 def _priced(price: Price, where: str) -> Price:
     """The checked row, with its price in its currency and, where that is the dollar, in dollars."""
-    _checks.one_of(price.kind, KINDS, Message("{where}: kind", where=where))
+    if price.kind not in KINDS:
+        _checks.one_of(price.kind, KINDS, Message("{where}: kind", where=where))
     if not _CURRENCY.fullmatch(price.currency):
         raise InvalidInput(
             Message(
@@ -266,7 +267,8 @@ def _priced(price: Price, where: str) -> Price:
         _checks.within(price.price_per_hour, "usd", f"{where}: price_per_hour")
         return price
     dollars = price.price_per_hour if price.usd_per_hour is None else price.usd_per_hour
-    _checks.within(dollars, "usd", f"{where}: usd_per_hour")
+    if not 0 < dollars <= _checks.LIMITS["usd"]:
+        _checks.within(dollars, "usd", f"{where}: usd_per_hour")
     if price.price_per_hour not in (0.0, dollars):
         raise InvalidInput(
             Message(
@@ -343,4 +345,5 @@ def _check_row(row: Price | Purchase, where: str) -> None:
         )
     if not row.source.strip():
         raise InvalidInput(Message("{where}: source is empty.", where=where))
-    _checks.calendar_day(row.as_of, f"{where}: as_of")
+    if not _checks.is_calendar_day(row.as_of):
+        _checks.calendar_day(row.as_of, f"{where}: as_of")

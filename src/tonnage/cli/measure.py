@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from tonnage.cli.common.help import help_of
 from tonnage.cli.common.parser import add, add_groups, add_named_values, named_values
 from tonnage.cli.common.progress import Bar
 from tonnage.kernel.errors import InvalidInput, shown
@@ -77,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if action.dest == "model":
             program = say(
                 "FILE.py:callable, which gives model, inputs, loss and optimizer; or {other}",
-                other=say(action.help or ""),
+                other=help_of(action) or "",
             )
             action.help = program
     add(parser, MODEL, "training, of a MODEL")

@@ -241,7 +241,7 @@ class TitanCode(Code):
             cached = [[each for each in made if each is not self.last_joined] for made in cached]
         self.nodes.clear()
         self.last_joined = None
-        kept = [Tensor(each, each.bytes / each.width, each.width, each.key.extent) for made in cached for each in made]
+        saved = [Tensor(each, each.bytes / each.width, each.width, each.key.extent) for made in cached for each in made]
         shape = x.storage, x.elements, x.width, x.extent
         held: list[list[Storage]] = []
 
@@ -266,7 +266,7 @@ class TitanCode(Code):
             return [found.get(slot)]
 
         out.slot = None
-        self.note("checkpoint", [out], [x], [x, *kept], derivative)
+        self.note("checkpoint", [out], [x], [x, *saved], derivative)
         held.append(self.nodes[-1].saved)
         return out
 
@@ -280,20 +280,20 @@ class TitanCode(Code):
         exchange: Exchange | None = None,
     ) -> None:
         if self._is_saved(name):
-            before = {id(each.storage) for each in inputs if each is not None}
+            before = {id(tensor.storage) for tensor in inputs if tensor is not None}
             tensors = [
-                each
-                for each in dict.fromkeys([*out, *saved])
-                if each is not None and each.storage is not None and id(each.storage) not in before
+                tensor
+                for tensor in dict.fromkeys([*out, *saved])
+                if tensor is not None and tensor.storage is not None and id(tensor.storage) not in before
             ]
             if self.cached is not None:
-                self.cached.append([each.storage for each in tensors if each.storage is not None])
+                self.cached.append([tensor.storage for tensor in tensors if tensor.storage is not None])
             elif self.again:
-                made = self.again.pop(0)
+                storages = self.again.pop(0)
                 self.worked.is_known = True
-                if len(made) == len(tensors):
-                    for each, old in zip(tensors, made, strict=True):
-                        each.storage = old
+                if len(storages) == len(tensors):
+                    for tensor, old in zip(tensors, storages, strict=True):
+                        tensor.storage = old
         super().note(name, out, inputs, saved, derivative, exchange)
         self.worked.is_known = False
 

@@ -227,7 +227,7 @@ class MegatronCode(Native):
     def _fused(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float) -> Tensor:
         """Keeps its inputs, its output and an fp32 log-sum-exp a head; backward sums dq in fp32 at most."""
         heads_output, rows = self.new(out, q.width, q.extent), self.new(heads, 4, q.extent)
-        shapes, others = [shape_of(each) for each in (q, k, v)], self._other_keys(k.elements + v.elements)
+        shapes, others = [shape_of(operand) for operand in (q, k, v)], self._other_keys(k.elements + v.elements)
         if self.setting.context_parallel in ("p2p", "allgather"):
             self._ring(k.elements + v.elements, out, q)
         passed = self.setting.context_parallel or ""
@@ -288,7 +288,7 @@ class MegatronCode(Native):
         with self.inside("activation"):
             product = self.new(out, x.width, x.extent)
             saved = self.like(x, 1) if self.setting.fp8_input_store else x
-            shapes = [shape_of(each) for each in ((x,) if chosen is None else (x, chosen))]
+            shapes = [shape_of(operand) for operand in ((x,) if chosen is None else (x, chosen))]
             self.note(
                 "fused",
                 [product],

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from tonnage.architectures import Model
 from tonnage.catalogue import cluster
-from tonnage.estimate.answer.answers import train
+from tonnage.estimate.answer.training import train
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.encoding import builtins
 from tonnage.kernel.errors import MissingDatum

@@ -5,12 +5,12 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from tonnage.cli.common.help import Formatter
+from tonnage.cli.common.help import Formatter, in_english
 from tonnage.cli.common.print import write
 from tonnage.cli.common.report import add_reports, parted
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message, joined
-from tonnage.language import say, speaking, worded
+from tonnage.language import speaking
 from tonnage.question.form import ALONE, UNGROUPED, Form, Group
 from tonnage.question.given import Given
 from tonnage.question.option import Option
@@ -186,10 +186,10 @@ def _add_all(group: Any, options: Iterable[Option], required: Iterable[str], swi
     for option in options:
         if option.alone:
             nargs = "*" if option.many else None if option.name in required else "?"
-            action = group.add_argument(option.name, nargs=nargs, metavar=option.metavar, help=_about(option))
+            action = group.add_argument(option.name, nargs=nargs, metavar=option.metavar, help=in_english(option))
         else:
             action = group.add_argument(
-                option.flag, *option.short, dest=option.name, help=_about(option), **_how(option, switch)
+                option.flag, *option.short, dest=option.name, help=in_english(option), **_how(option, switch)
             )
         action.__dict__["option"] = option
 
@@ -201,15 +201,6 @@ def _how(option: Option, switch: Switch) -> dict[str, Any]:
     unit = option.unit.upper().replace(" ", "_") if option.unit and " " not in option.unit else "VALUE"
     kept: dict[str, Any] = {"action": "append", "default": []} if option.repeated else {}
     return {"metavar": option.metavar or unit} | kept
-
-
-def _about(option: Option) -> str:
-    about = say(": ").join(filter(None, (worded(option.help) if option.help else "", option.listed_choices)))
-    if option.unit:
-        about += f" [{say(option.unit)}]"
-    if option.default:
-        about += say(" (default: {what})", what=worded(option.default))
-    return about.replace("%", "%%")
 
 
 def add_output(parser: argparse.ArgumentParser, *, reports: bool = False) -> Any:

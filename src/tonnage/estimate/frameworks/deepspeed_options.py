@@ -53,8 +53,15 @@ PARTITION = Rule(
     lambda facts: "zero_hpz_partition_size divides the ranks that share the weights",
     lambda facts, sizes: _sharing(sizes) % _partition(facts) == 0,
     lambda facts, sizes: InvalidPlan(
-        f"zero_hpz_partition_size must divide the {_sharing(sizes)} ranks that share the weights. Got "
-        f"{_partition(facts)}. Nearest: {near_divisors(_sharing(sizes), _partition(facts) or 1)}."
+        Message(
+            (
+                "zero_hpz_partition_size must divide the {sharing} ranks that share the weights. Got "
+                "{partition}. Nearest: {near_divisors}."
+            ),
+            sharing=_sharing(sizes),
+            partition=_partition(facts),
+            near_divisors=near_divisors(_sharing(sizes), _partition(facts) or 1),
+        )
     ),
     lambda facts, sizes: facts.said("zero_stage") == 3 and _partition(facts) is not None,
 )

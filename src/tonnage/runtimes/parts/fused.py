@@ -135,7 +135,7 @@ class Unsloth(Fused):
         return product
 
     def _again(self, weights: Sequence[Held], shape: tuple[float, float, Extent], adapters: Adapters) -> Tensor:
-        """The same for a gradient."""
+        """Multiply a gradient by the weights, which are made whole again."""
         whole = self._whole(weights, adapters)
         made = self.new(*shape)
         self.mark()
