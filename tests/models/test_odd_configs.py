@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from odd_configs import changed, configs, odd_configs
+
 from tonnage.catalogue import cluster
 from tonnage.estimate.answer.answers import serve, train
 from tonnage.estimate.plan.training_options import TrainingOptions
