@@ -8,7 +8,7 @@ from typing import Any
 
 import tonnage
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, plain
 from tonnage.measure.run import Measurement
 from tonnage.user_files import read_text, yaml_text
 
@@ -119,7 +119,11 @@ def _also(measured: Measurement) -> list[tuple[str, Any, str]]:
 def written_as_yaml(rows: Iterable[Row]) -> str:
     import yaml
 
-    return str(yaml.safe_dump(list(rows), sort_keys=False, allow_unicode=True, width=140))
+    class Dumper(yaml.SafeDumper):
+        """Messages as their English text."""
+
+    Dumper.add_multi_representer(Message, lambda dumper, message: dumper.represent_str(plain(message)))
+    return str(yaml.dump(list(rows), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=140))
 
 
 def merge(path: Path, rows: Iterable[Row], header: str = "") -> int:
