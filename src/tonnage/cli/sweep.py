@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tonnage.cli.common.parser import add
 from tonnage.kernel.errors import InvalidInput
@@ -16,6 +16,9 @@ from tonnage.question.forms import ranged, whole
 from tonnage.question.given import Given, required, values
 from tonnage.question.option import Option
 from tonnage.question.texts import word
+
+if TYPE_CHECKING:
+    from tonnage.documents.sweep import SweepDocument
 
 HELP = "every combination of the models, machines and options of a file, estimated into a Parquet dataset"
 OPTIONS = (
@@ -49,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "of this machine)"
         ),
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/1)")
+    parser.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/2)")
 
 
 def run(arguments: Given) -> int:
@@ -77,7 +80,7 @@ def run(arguments: Given) -> int:
             done = sweep(spec, out, workers=workers, ray=arguments.ray, resume=bool(given.get("resume")))
     except KeyboardInterrupt:
         again = "--resume" if arguments.ray is None else f"--resume --ray {arguments.ray}".rstrip()
-        on = f"tonnage sweep {arguments.spec} --out {out} {again}"
+        on = Message("tonnage sweep {spec} --out {out} {again}", spec=arguments.spec, out=out, again=again)
         print(say("interrupted: what is done is in {out}. To go on: {on}", out=out, on=on), file=sys.stderr)
         return INTERRUPTED
     except FullDisk as error:
@@ -86,9 +89,10 @@ def run(arguments: Given) -> int:
     if arguments.json:
         print_json(document)
     else:
+        from tonnage.documents.document import builtins
         from tonnage.render.sweep import sweep_lines
 
-        print_lines(sweep_lines(document))
+        print_lines(sweep_lines(builtins(document)))
     return 4 if done.failed else 0
 
 
@@ -105,8 +109,8 @@ def _end_politely() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _document(spec: Any, out: str, workers: int | None, ray: str | None, done: Any) -> dict[str, Any]:
-    from tonnage.documents.schema import SCHEMA
+def _document(spec: Any, out: str, workers: int | None, ray: str | None, done: Any) -> "SweepDocument":
+    from tonnage.documents.sweep import FailedRow, LeftOutRow, SweepDocument
     from tonnage.kernel.units import counted
     from tonnage.search.sweep.drive import processors
     from tonnage.search.sweep.tasks import Tasks
@@ -131,30 +135,29 @@ def _document(spec: Any, out: str, workers: int | None, ray: str | None, done: A
         )
         for name, plans in sorted(found.without.items())
     ]
-    return {
-        "schema": SCHEMA,
-        "kind": spec.kind,
-        "directory": out,
-        "sweep": spec.digest(),
-        "plans": tasks.plans,
-        "chunks": tasks.count,
-        "chunks_before": done.lay,
-        "chunks_made": done.made,
-        "failed": [{"chunk": number, "why": why} for number, why in sorted(done.failed.items())],
-        "considered": found.considered,
-        "valid": found.valid,
-        "fitting": found.fitting,
-        "rows": found.rows,
-        "bytes": found.size,
-        "left_out": [
-            {"constraint": name, "plans": plans}
+    return SweepDocument(
+        kind=spec.kind,
+        directory=out,
+        sweep=spec.digest(),
+        plans=tasks.plans,
+        chunks=tasks.count,
+        chunks_before=done.lay,
+        chunks_made=done.made,
+        failed=[FailedRow(chunk=number, why=why) for number, why in sorted(done.failed.items())],
+        considered=found.considered,
+        valid=found.valid,
+        fitting=found.fitting,
+        rows=found.rows,
+        bytes=found.size,
+        left_out=[
+            LeftOutRow(constraint=name, plans=plans)
             for name, plans in sorted(found.removed.items(), key=lambda each: -each[1])
             if plans
         ],
-        "seconds": done.seconds,
-        "plans_per_second": done.plans_made / done.seconds,
-        "workers": where,
-        "best_rows": found.best_rows,
-        "best": found.best,
-        "warnings": warnings,
-    }
+        seconds=done.seconds,
+        plans_per_second=done.plans_made / done.seconds,
+        workers=where,
+        best_rows=found.best_rows,
+        best=found.best,
+        warnings=warnings,
+    )
