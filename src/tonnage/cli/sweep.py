@@ -123,7 +123,7 @@ def _document(spec: Any, out: str, workers: int | None, ray: str | None, done: A
         if ray is not None
         else Message("{workers} of this machine", workers=counted(workers or processors(), "processes"))
     )
-    warnings = (
+    warnings: list[str] = (
         [Message("no such cluster is known: {left_out}.", left_out=listed(spec.left_out))] if spec.left_out else []
     )
     warnings += [
