@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+from _serving_bounds import at_bounds, count
 from tonnage.documents.document import builtins
 from tonnage.estimate.serving_time.rates import serving_rates
 from tonnage.validation import read, validate
@@ -48,6 +49,7 @@ def serving_speed() -> list[str]:
     """The lines of the section."""
     found = Found()
     full = [line for line in found.lines if line["completeness"].startswith("full")]
+    lines = [line for line in found.lines if not line["completeness"].startswith("indicative")]
     mains = [row for row in found.rows.values() if row.completeness_class == "full"]
     return [
         "## Latency and throughput of served models",
@@ -64,16 +66,35 @@ def serving_speed() -> list[str]:
         "### Rows that the fit has not seen",
         "",
         *_head(),
+        "### Rates at a bound of the fit",
+        "",
+        (
+            f"Of {count(serving_rates())} fitted rates these lie at a bound, so that rows alone would go further: "
+            f"{', '.join(at_bounds(serving_rates())) or 'none'}."
+        ),
+        "",
+        "### Full rows with and without those that say less than they seem to",
+        "",
+        (
+            "`from_measured`: an input was taken from the figures of the row ([rows.md](rows.md)); the rates that ship "
+            "were fitted before these rows were marked,"
+        ),
+        (
+            "and the next fit leaves them out. Drafts: rows of which nobody says whether tokens were drafted, "
+            "predicted without; they count in no other table."
+        ),
+        "",
+        *_table_of(_honest(found, full)),
         "### Figures of full rows",
         "",
         *_table(full, found.figure),
         "### The silicon sample (InferenceX and NVIDIA's own runs), all aggregated rows",
         "",
-        *_table([line for line in found.lines if _is_sample(found, line)], found.figure),
+        *_table([line for line in lines if _is_sample(found, line)], found.figure),
         "Its Llama rows:",
         "",
         *_table(
-            [line for line in found.lines if _is_sample(found, line) and "llama" in found.questions[line["id"]].name],
+            [line for line in lines if _is_sample(found, line) and "llama" in found.questions[line["id"]].name],
             found.figure,
         ),
         "### By source",
@@ -99,6 +120,28 @@ def serving_speed() -> list[str]:
     ]
 
 
+def _honest(found: Found, full: Iterable[Line]) -> dict[str, list[Line]]:
+    """Lines by figure: all full rows, without those with inputs from what was measured, and with possible drafts."""
+    drafts = [line for line in found.lines if "drafted" in line["completeness"]]
+    groups: dict[str, list[Line]] = {}
+    for line in full:
+        figure, row = found.figure(line), found.rows[line["id"]]
+        groups.setdefault(f"{figure}, all full rows", []).append(line)
+        if not row.from_measured:
+            groups.setdefault(f"{figure}, without inputs from what was measured", []).append(line)
+    for line in drafts:
+        groups.setdefault(f"{found.figure(line)}, possible drafts alone", []).append(line)
+    with_drafts = {
+        f"{figure}, all full rows and possible drafts": [
+            *groups[f"{figure}, all full rows"],
+            *groups[f"{figure}, possible drafts alone"],
+        ]
+        for figure in FIGURES.values()
+        if f"{figure}, possible drafts alone" in groups
+    }
+    return groups | with_drafts
+
+
 def _is_sample(found: Found, line: Line) -> bool:
     return found.questions[line["id"]].publication == "silicon-sample"
 
@@ -117,6 +160,10 @@ def _table(lines: Iterable[Line], of: Callable[[Line], str]) -> list[str]:
     groups: dict[str, list[Line]] = {}
     for line in lines:
         groups.setdefault(of(line), []).append(line)
+    return _table_of(groups)
+
+
+def _table_of(groups: Mapping[str, list[Line]]) -> list[str]:
     out = ["| | " + " | ".join(HEADER) + " |", "|---" * (len(HEADER) + 1) + "|"]
     for name, own in sorted(groups.items()):
         errors = [line["relative_error"] for line in own]

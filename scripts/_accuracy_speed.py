@@ -66,6 +66,12 @@ def speed() -> list[str]:
         "### Rows that the fit has not seen",
         "",
         *_seen(),
+        "### With and without rows that say less than they seem to",
+        "",
+        *_honest(found, every),
+        "### Rates that few rows decide, and rates without a mechanism",
+        "",
+        *_few(found),
         "### By source",
         "",
         *_table("source", found, errors, lambda case: case.source),
@@ -127,6 +133,42 @@ def _table(what: str, found: Sequence[Case], errors: dict[str, float], of: Calla
         groups.setdefault(of(case), []).append(case)
     rows = [f"| {name} | {' | '.join(_figures(members, errors))} |" for name, members in sorted(groups.items())]
     return [f"| {what} | {' | '.join(HEADER)} |", f"|---|{'---:|' * len(HEADER)}", *rows, ""]
+
+
+def _honest(found: Sequence[Case], every: Sequence[Case]) -> list[str]:
+    """Errors of the rows that count, without guesses and recipes, and with those of the shared cluster."""
+    shared = [case for case in every if case.on_shared_network]
+    whole = [case for case in every if case.source == "published-run"]
+    groups = {
+        "rows that count": found,
+        "without rows with guessed inputs (half weight in the fit)": [c for c in found if not c.question.is_guessed],
+        "without megatron-bridge, whose recipes are rebuilt from one stored version": [
+            case for case in found if case.source != "megatron-bridge"
+        ],
+        f"with nanotron's {len(shared)} runs on more than {SHARED} accelerators": [*found, *shared],
+        "with these and whole published runs": [*found, *shared, *whole],
+    }
+    with_rates = rates()
+    errors = {case.id: case.seconds(with_rates) / case.measured - 1 for case in every}
+    rows = [f"| {name} | {' | '.join(_figures(members, errors))} |" for name, members in groups.items()]
+    return [f"| rows | {' | '.join(HEADER)} |", f"|---|{'---:|' * len(HEADER)}", *rows, ""]
+
+
+def _few(found: Sequence[Case]) -> list[str]:
+    """Factors of frameworks with their rows, the factor that is keyed to a version, and rates at a bound."""
+    held = rates()
+    counts = {name: sum(case.runtime == name for case in found) for name in held.frameworks}
+    bound = re.search(r"^# At a bound.*: (.*)$", RATES.read_text(encoding="utf-8"), re.MULTILINE)
+    factors = ", ".join(f"{name} {value:.2f} ({counts[name]} rows)" for name, value in held.frameworks.items())
+    return [
+        f"- Factors on the whole step of a framework: {factors}. They are of these rows and explain nothing.",
+        (
+            f"- `newer_around_experts` {held.newer_around_experts:.3f}: time around experts' products from "
+            "Megatron-core 0.18 on, over that before. It is fitted; which change of that release does it is not known."
+        ),
+        f"- At a bound of the fit: {bound[1] if bound else 'unknown'}.",
+        "",
+    ]
 
 
 def _figures(found: Sequence[Case], errors: dict[str, float]) -> list[str]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from babel.messages.catalog import Catalog
 
 import write_locale
-from tonnage.kernel.units import _SCALES, counted
+from tonnage.kernel.units import _SCALES
 from tonnage.question.verbs import FORMS, forms_of
 
 ROOT = Path(__file__).parent.parent
@@ -253,6 +253,7 @@ COMMAND = re.compile(
 )
 PROSE = re.compile(r"^-.* [a-z]+ [a-z]+( [a-z]+)*[.: ]")
 NAMES = re.compile(r"(?=(.*_){3})(\w+ ){9,}\w+")  # a table of names, with blanks between
+PLACE = re.compile(r"\{\w+[^{}]*\}")
 WORD = re.compile(r"[A-Za-z][a-z]")
 
 Found = dict[str, set[str]]  # template -> files that make it
@@ -329,6 +330,11 @@ class Reader(ast.NodeVisitor):
             ):
                 self.said.append(holes(line.strip()).replace("\t", " "))
 
+    def template(self, text: str) -> None:
+        """A template with named places."""
+        if is_said(PLACE.sub(HOLE, text)):
+            self.said.append(text.strip())
+
     def generic_visit(self, node: ast.AST) -> None:
         for child in ast.iter_child_nodes(node):
             self.visit(child)
@@ -393,6 +399,12 @@ class Reader(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         called = ast.unparse(node.func)
+        if called == "Message":
+            for template in alternatives(node.args[0]):
+                self.template(template)
+            for keyword in node.keywords:
+                self.visit(keyword.value)
+            return
         if called in INSIDE or called in SAID or called in ("Option", "option", "Group"):  # options say it: declared()
             return
         if NAMING.search(called) and node.args and _is_text(node.args[0]):
@@ -402,12 +414,7 @@ class Reader(ast.NodeVisitor):
         if called in COUNTING and len(node.args) > 1:
             self.text(node.args[1], alone=True)
             if called == "counted" or not set(alternatives(node.args[1])) & {*_SCALES, HOLE, "USD"}:
-                self.said += [
-                    f"{{0}} {things}"
-                    for text in alternatives(node.args[1])
-                    if HOLE not in text
-                    for things in _numbers(text)
-                ]
+                self.said += [f"{{n}} {text}" for text in alternatives(node.args[1]) if HOLE not in text]
         if called.endswith(("q.take", "q.put")):
             for part in node.args[4:]:  # why
                 self.text(part, alone=True)
@@ -466,11 +473,6 @@ class RaisedReader(ast.NodeVisitor):
             self.said += reader.said
         else:
             self.generic_visit(node)
-
-
-def _numbers(things: str) -> list[str]:
-    """Many of them, and one, as units.counted has it."""
-    return [things, counted(1, things).removeprefix("1 ")]
 
 
 def is_left_out(path: str) -> bool:
@@ -583,6 +585,9 @@ def extracted() -> dict[str, Found]:
         )
     for text in found["messages"]:
         found["help"].pop(text, None)  # one Chinese for one English
+    for each in write_locale.read(CATALOGUES / "words.po"):
+        if each.id and each.id.startswith("{n} "):
+            found["messages"].pop(each.id, None)
     return found
 
 

@@ -20,59 +20,12 @@ import numpy as np
 from msgspec.structs import replace
 from scipy.optimize import least_squares
 
+from _serving_bounds import CORE, ENGINES, OF_ENGINE, OTHERS, at_bounds
 from _serving_cases import Case, Side, cases, predicted, sides
 from tonnage.estimate.serving_time.rates import Engine, ServingRates, serving_rates
 from tonnage.kernel.errors import MissingDatum
 
 WHERE = Path(__file__).parents[1] / "src" / "tonnage" / "estimate" / "serving_time" / "rates.toml"
-ENGINES = ("vllm", "sglang", "tensorrt-llm")
-# (least, first guess, most): physical limits, not what a row would like
-CORE = {
-    "weights": (0.6, 0.85, 0.95),
-    "cache": (0.6, 0.85, 0.92),
-    "cast": (0.5e-6, 3e-6, 12e-6),
-    "mixture": (2e-6, 10e-6, 80e-6),
-    "mixture_launches": (2, 15, 100),
-    "latent_launches": (2, 15, 100),
-    "other": (0.3e-6, 1.5e-6, 5e-6),
-    "products": (0.5, 0.8, 1.3),
-    "experts": (0.15, 0.5, 1.2),
-    "packed": (0.5, 0.85, 1.0),
-}
-OF_ENGINE = {
-    "step": (5e-5, 5e-4, 5e-3),
-    "request": (1e-7, 3e-6, 5e-5),
-    "prompt": (3e-7, 30e-6, 2e-4),
-    "arrive": (1e-3, 20e-3, 60e-3),
-    "floors": (0.3, 1.0, 2.0),
-}
-# Engines with rows of their own kind: what differs from the three above. The rest is theirs, on average.
-ALONE = {"prompt": (1e-7, 2e-6, 1e-4), "arrive": (1e-6, 5e-4, 5e-3)}
-OTHERS = {
-    "transformers": {
-        "kernel": (5e-6, 30e-6, 200e-6),
-        "quantised": (1e-6, 50e-6, 1e-3),
-        "packed": (0.05, 0.5, 1.3),
-        "products": (0.2, 1.0, 1.5),
-        "caches": (0.01, 0.1, 1.0),
-    },
-    "llama.cpp": {
-        "reads": (0.4, 0.9, 1.05),
-        "packed": (0.4, 1.0, 1.5),
-        "products": (0.1, 0.5, 1.5),
-        "integers": (0.05, 0.3, 1.2),
-        "floors": (0.1, 0.7, 4.0),
-        **ALONE,
-    },
-    "gpt-fast": {"reads": (0.5, 0.95, 1.1), "packed": (0.3, 0.9, 1.5), "floors": (0.1, 0.7, 3.0)},
-    "neuron": {
-        "reads": (0.2, 0.8, 1.05),
-        "products": (0.1, 0.5, 1.5),
-        "step": (1e-5, 1e-3, 2e-2),
-        "floors": (0.1, 1.0, 10.0),
-        **ALONE,
-    },
-}
 EAGER = ("transformers",)
 FIXED = (
     (
@@ -311,6 +264,7 @@ def written(
         "#",
         "# Fixed:",
         *(f"# {each}" for each in FIXED),
+        "# At a bound, so that rows alone would go further: " + (", ".join(at_bounds(rates)) or "none"),
         "",
         f'fitted = "{count} rates on {len(rows)} rows"',
     ]

@@ -46,6 +46,7 @@ PAGES = (
     ROOT / "README.md",
     ROOT / "docs" / "static_page.md",
     ROOT / "docs" / "sweeps.md",
+    ROOT / "docs" / "decisions" / "README.md",
     *sorted((ROOT / "docs" / "commands").glob("*.md")),
 )
 CHINESE = ROOT / "README.zh.md"
@@ -206,7 +207,13 @@ def _table(mark: re.Match[str]) -> str:
     if kind == "sweep":
         lines = measured_lines() if name == "measured" else cost_lines()
     else:
-        lines = {"options": lambda: _options(name), "statuses": _statuses, "quantities": _quantities}[kind]()
+        tables: dict[str, Callable[[], list[str]]] = {
+            "options": lambda: _options(name),
+            "statuses": _statuses,
+            "quantities": _quantities,
+            "decisions": _decisions,
+        }
+        lines = tables[kind]()
     return "\n".join([start.rstrip("\n"), *lines, end])
 
 
@@ -221,6 +228,17 @@ def _options(name: str) -> list[str]:
         for option in options
     ]
     return ["| option | unit | meaning | default |", "|---|---|---|---|", *rows]
+
+
+def _decisions() -> list[str]:
+    """The decisions in docs/decisions, with the status that each says behind its title."""
+    rows = []
+    for path in sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md")):
+        text = path.read_text(encoding="utf-8")
+        title = re.sub(r"^# *\d+[.:]? *", "", text.partition("\n")[0])
+        status = re.search(r"^Status: (.*)$", text, re.MULTILINE)
+        rows.append(f"| {path.name[:4]} | [{title}]({path.name}) | {status[1] if status else 'accepted'} |")
+    return ["| number | decision | status |", "|---|---|---|", *rows]
 
 
 def _quantities() -> list[str]:

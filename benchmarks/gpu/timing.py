@@ -9,7 +9,7 @@ from tonnage.measure.device import Device
 
 BATCH_SECONDS = 0.01  # of one timed batch: far more than the event's resolution of about a microsecond
 BATCHES = 5
-MOST_CALLS = 500
+MAX_CALLS = 500
 
 
 def seconds_per_call(device: Device, calls: Sequence[Callable[[], Any]]) -> tuple[float, float]:
@@ -20,7 +20,7 @@ def seconds_per_call(device: Device, calls: Sequence[Callable[[], Any]]) -> tupl
         call()
     device.synchronize()
     once = device.seconds(calls[-1]) or 1e-6
-    count = max(1, min(math.ceil(BATCH_SECONDS / once), MOST_CALLS))
+    count = max(1, min(math.ceil(BATCH_SECONDS / once), MAX_CALLS))
 
     def batch() -> None:
         for number in range(count):

@@ -40,13 +40,13 @@ def converted(row: Row, references: Mapping[str, Row]) -> dict[str, Any]:
     inputs = {
         "implied": dict(reading.implied),
         "guessed": dict(reading.guessed),
+        "from_measured": dict(reading.from_measured),
         "remarks": list(reading.remarks),
         "labels": dict(reading.labels),
     }
     said = {name: value for name, value in inputs.items() if value}
-    return (
-        head | {"verb": reading.verb, "question": dict(reading.question)} | _measured(row, reading) | said | _tail(row)
-    )
+    tail = _tail(row) | ({"completeness": reading.completeness} if reading.completeness else {})
+    return head | {"verb": reading.verb, "question": dict(reading.question)} | _measured(row, reading) | said | tail
 
 
 def _reader(kind: str) -> Callable[[Row, Mapping[str, Row]], Reading]:

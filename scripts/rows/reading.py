@@ -19,6 +19,8 @@ class Reading(Struct, frozen=True, eq=False, kw_only=True):
     figure: Callable[[Measured], dict[str, Any]]
     implied: Mapping[str, str] = {}
     guessed: Mapping[str, str] = {}
+    from_measured: Mapping[str, str] = {}
+    completeness: str = ""  # "": as the source's row says
     remarks: tuple[str, ...] = ()
     labels: Mapping[str, str] = {}
 

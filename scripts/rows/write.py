@@ -5,8 +5,10 @@ from typing import Any
 
 import yaml
 
+from tonnage.kernel.message import Message, plain
+
 # Parts of a row that are written over several lines, an entry each.
-SPREAD = ("implied", "guessed")
+SPREAD = ("implied", "guessed", "from_measured")
 
 
 class _Dumper(yaml.CSafeDumper if hasattr(yaml, "CSafeDumper") else yaml.SafeDumper):  # type: ignore[misc]
@@ -14,6 +16,9 @@ class _Dumper(yaml.CSafeDumper if hasattr(yaml, "CSafeDumper") else yaml.SafeDum
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
+
+
+_Dumper.add_multi_representer(Message, lambda dumper, message: dumper.represent_str(plain(message)))
 
 
 def text(rows: Iterable[Mapping[str, Any]], header: str = "") -> str:

@@ -8,6 +8,8 @@ True
 
 from typing import TYPE_CHECKING, Any
 
+from tonnage.kernel.message import Message
+
 if TYPE_CHECKING:  # for type checkers: the names are imported when they are first used
     from tonnage.api.answers import Answer, for_my_machine, frontier, maximum, read, serve, train
     from tonnage.api.answers import max as max
@@ -89,7 +91,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Public names are imported when they are first used: `import tonnage` costs nothing."""
     if name not in _WHERE:
-        raise AttributeError(f"module 'tonnage' has no attribute {name!r}")
+        raise AttributeError(Message("module 'tonnage' has no attribute {name!r}", name=name))
     from importlib import import_module
 
     found = globals()[name] = getattr(import_module(_WHERE[name]), name)

@@ -8,6 +8,7 @@ from msgspec import Struct
 from tonnage.formulas.run import accelerators_of_plan, tokens_per_step
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message
 
 
 class Fact(Struct, frozen=True, kw_only=True):
@@ -88,7 +89,14 @@ class Accelerator(Struct, frozen=True, kw_only=True):
         """Dense FLOP/s in `precision`; MissingDatum where no source gives it: it is never a ratio of another."""
         if precision not in self.dense_flops:
             known = ", ".join(self.dense_flops) or "none"
-            raise MissingDatum(f"no source gives the dense {precision} peak of {self.name}. Known precisions: {known}.")
+            raise MissingDatum(
+                Message(
+                    "no source gives the dense {precision} peak of {name}. Known precisions: {known}.",
+                    precision=precision,
+                    name=self.name,
+                    known=known,
+                )
+            )
         return self.dense_flops[precision]
 
     def fact(self, path: str) -> Fact | None:

@@ -8,7 +8,7 @@ import pytest
 
 import tonnage
 import write_locale
-from tonnage.language import LANGUAGES, sentence, speaking
+from tonnage.language import LANGUAGES, speaking, worded
 from tonnage.language.catalogues import DOMAINS
 
 SOURCES = write_locale.sources()
@@ -79,6 +79,6 @@ def test_every_reason_of_a_figure_of_the_catalogue_is_said_in_chinese():
     reasons = {text for file in files for text in _reasons(tomllib.loads(file.read_text(encoding="utf-8")))}
     assert len(reasons) > 200
     with speaking("zh"):
-        said = {text: re.sub("`[^`]*`", "", sentence(text)) for text in reasons}
+        said = {text: re.sub("`[^`]*`", "", worded(text)) for text in reasons}
     english = re.compile(r"(?<![\w/.'-])[a-z]{2,} [a-z]{2,}(?![\w/-])|\b(and|or|of|the)\b")
     assert [text for text, made in said.items() if not re.search("[\u4e00-\u9fff]", made) or english.search(made)] == []

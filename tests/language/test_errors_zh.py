@@ -9,7 +9,7 @@ import tonnage
 from errors_in_chinese import ENDS, ERRORS
 from tonnage.cli import main
 from tonnage.kernel.errors import UnknownName
-from tonnage.language import sentence, speaking
+from tonnage.language import speaking, worded
 from tonnage.language.spacing import filled, joined
 
 
@@ -62,7 +62,7 @@ def test_an_error_that_python_raises_is_english_until_it_is_shown():
         tonnage.train("lama-3.1-8b", on="h100")
     assert str(caught.value).startswith("no model is called 'lama-3.1-8b'. Did you mean")
     with speaking("zh"):
-        assert sentence(str(caught.value)).startswith("没有叫 'lama-3.1-8b' 的模型。是否指 'llama-3.1-8b'、")
+        assert worded(str(caught.value)).startswith("没有叫 'lama-3.1-8b' 的模型。是否指 'llama-3.1-8b'、")
 
 
 @pytest.mark.parametrize(
@@ -89,5 +89,5 @@ def test_values_keep_their_forms():
 
 def test_a_template_of_few_words_does_not_take_the_parts_of_a_list_apart():
     with speaking("zh"):
-        assert sentence("2 times cheaper; 1 fewer accelerator") == "便宜到 2 分之一；少用 1 张加速卡"
-        assert sentence("as cheap, and uses fewer accelerators") == "同样便宜、使用的加速卡更少"
+        assert worded("2 times cheaper; 1 fewer accelerator") == "便宜到 2 分之一；少用 1 张加速卡"
+        assert worded("as cheap, and uses fewer accelerators") == "同样便宜、使用的加速卡更少"

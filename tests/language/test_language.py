@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tonnage import language
 from tonnage.kernel.errors import UnknownName
-from tonnage.language import catalogues, page_catalogue, say, sentence, speak, speaking
+from tonnage.language import catalogues, page_catalogue, say, sentences, speak, speaking, worded
 from tonnage.language.templates import Template, Templates
 
 TEXTS = {
@@ -28,20 +28,20 @@ def chinese(monkeypatch):
     made = Templates([Template(text, into) for text, into in TEXTS.items() if "{0}" in text])
     monkeypatch.setattr(catalogues, "texts", lambda _: TEXTS)
     monkeypatch.setattr(catalogues, "templates", lambda _: made)
-    language._sentence.cache_clear()
+    sentences._translated.cache_clear()
     with speaking("zh"):
         yield
-    language._sentence.cache_clear()
+    sentences._translated.cache_clear()
 
 
 def test_english_is_spoken_unless_another_language_is_asked_for():
     assert language.current() == "en"
     assert say("needs {size}", size="8 GiB") == "needs 8 GiB"
-    assert sentence("anything") == "anything"
+    assert worded("anything") == "anything"
 
 
 def test_english_opens_no_catalogue():
-    code = "import sys; from tonnage.language import say, sentence; say('fits'); sentence('fits'); print(*sys.modules)"
+    code = "import sys; from tonnage.language import say, worded; say('fits'); worded('fits'); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert not {"gettext", "tonnage.language.catalogues"} & set(done.stdout.split())
 
@@ -77,22 +77,22 @@ def test_values_are_put_into_the_translation(chinese):
 
 
 def test_a_finished_sentence_is_found_by_its_template_and_its_parts_too(chinese):
-    assert sentence("layers must be at least 1. Got 0.") == "layers 至少为 1。收到 0。"
-    assert sentence("layers must be a whole number.") == "layers 应为整数。"
+    assert worded("layers must be at least 1. Got 0.") == "layers 至少为 1。收到 0。"
+    assert worded("layers must be a whole number.") == "layers 应为整数。"
 
 
 def test_the_most_literal_text_wins(chinese):
-    assert sentence("x must be at least 1. Got y must be 2.") == "x 至少为 1。收到 y must be 2。"
+    assert worded("x must be at least 1. Got y must be 2.") == "x 至少为 1。收到 y must be 2。"
 
 
 def test_places_may_change_their_order_and_must_agree_where_they_stand_twice(chinese):
-    assert sentence("3 of 8 left") == "8 中剩 3"
-    assert sentence("a is a") == "a 就是 a"
-    assert sentence("a is b") == "a is b"
+    assert worded("3 of 8 left") == "8 中剩 3"
+    assert worded("a is a") == "a 就是 a"
+    assert worded("a is b") == "a is b"
 
 
 def test_lines_are_looked_up_each_by_itself(chinese):
-    assert sentence("a whole number\nnothing known") == "整数\nnothing known"
+    assert worded("a whole number\nnothing known") == "整数\nnothing known"
 
 
 @given(st.lists(st.text("abc ,.x", max_size=12), min_size=3, max_size=3))

@@ -10,9 +10,10 @@ import extract_messages
 import write_locale
 from every_row import every_row
 from tonnage.ask import ask
+from tonnage.kernel.encoding import builtins
 from tonnage.kernel.errors import TonnageError
 from tonnage.kernel.reach import Reach
-from tonnage.language import sentence, speaking
+from tonnage.language import speaking, worded
 
 HAN = re.compile("[\u4e00-\u9fff]")
 PROSE = re.compile(r"(?<![\w/.`'\"<-])[a-z]{2,} [a-z]{2,} [a-z]{2,}(?![\w/>-])")
@@ -181,9 +182,7 @@ def _texts(part, name=""):
 
 
 def _plain(document):
-    import msgspec
-
-    return msgspec.json.decode(msgspec.json.encode(document))
+    return builtins(document)
 
 
 def _is_prose(text: str) -> bool:
@@ -193,7 +192,7 @@ def _is_prose(text: str) -> bool:
 def _left(texts) -> list[tuple[str, str]]:
     """Those of the texts that have no Chinese, or have English words left in it."""
     with speaking("zh"):
-        made = [(text, sentence(text)) for text in sorted(set(texts))]
+        made = [(text, worded(text)) for text in sorted(set(texts))]
     return [
         (text, chinese)
         for text, chinese in made
@@ -243,28 +242,28 @@ def test_an_error_comes_out_in_chinese(verb, question):
     with pytest.raises(TonnageError) as caught:
         ask(verb, question, NOWHERE)
     with speaking("zh"):
-        chinese = sentence(str(caught.value))
+        chinese = worded(str(caught.value))
     assert HAN.search(chinese)
     assert not PROSE.search(re.sub(r"'[^']*'", "", chinese)), chinese
 
 
 def test_options_keep_their_names():
     with speaking("zh"):
-        assert sentence("optimizer must be 1. Got 2.").startswith("optimizer ")
-        assert sentence("optimizer") == "优化器"
+        assert worded("optimizer must be 1. Got 2.").startswith("optimizer ")
+        assert worded("optimizer") == "优化器"
 
 
 def test_a_terms_text_is_translated_name_by_name():
     with speaking("zh"):
-        assert sentence("weights + gradients + optimizer") == "权重 + 梯度 + 优化器"
-        assert sentence("max(while loading, while training)") == "max(加载时, 训练时)"
-        assert sentence("n * tau / 3600") == "n * tau / 3600"
+        assert worded("weights + gradients + optimizer") == "权重 + 梯度 + 优化器"
+        assert worded("max(while loading, while training)") == "max(加载时, 训练时)"
+        assert worded("n * tau / 3600") == "n * tau / 3600"
 
 
 def test_what_no_template_made_stays_as_it_is():
     with speaking("zh"):
         assert (
-            sentence("the quick brown fox of nowhere jumps over things")
+            worded("the quick brown fox of nowhere jumps over things")
             == "the quick brown fox of nowhere jumps over things"
         )
 

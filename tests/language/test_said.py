@@ -1,4 +1,4 @@
-"""What the command line shows to people goes through say(), sentence() or a table that does so; and all of it has
+"""What the command line shows to people goes through say(), worded() or a table that does so; and all of it has
 its Chinese.
 """
 
@@ -47,7 +47,7 @@ SAYING = frozenset(
         "named",
     }
 )
-# Functions that make English sentences of a document or an error: they are shown through sentence().
+# Functions that make English sentences of a document or an error: they are shown through worded().
 ENGLISH = frozenset(
     {
         "lists",
@@ -229,14 +229,14 @@ FACES = [(verb, ()) for verb in VERBS] + [
 )
 def test_the_frame_of_a_verbs_help_has_its_chinese(verb, words):
     """Headings of groups, and options that stand in no table."""
-    from tonnage.language import sentence, speaking
+    from tonnage.language import speaking, worded
 
     _, parser = face(verb, words)
     known = texts("zh")
     groups = {group.title for group in parser._action_groups if group.title and group._group_actions}
     assert groups - set(known) == set()
     with speaking("zh"):
-        assert re.search(r"[\u4e00-\u9fff]", sentence(parser.description))
+        assert re.search(r"[\u4e00-\u9fff]", worded(parser.description))
     plain = {
         action.help
         for action in parser._actions

@@ -5,16 +5,16 @@ without end.
 import math
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from odd_configs import changed, configs, odd_configs
+
 from tonnage.catalogue import cluster
 from tonnage.estimate.answer.answers import serve, train
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.serving.options import ServingOptions
+from tonnage.kernel.encoding import encode
 from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.models import read
 
@@ -34,7 +34,7 @@ def asked(config: dict[str, Any]) -> None:
         except TonnageError as error:
             assert str(error)
             continue
-        msgspec.json.encode(found.to_dict())
+        encode(found.to_dict())
         assert math.isfinite(found.needed_bytes) and found.needed_bytes > 0
         waiting = [found.memory]
         while waiting:

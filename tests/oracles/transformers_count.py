@@ -1,5 +1,6 @@
 """The oracle for parameter counts: the real class of transformers, built on the meta device from the same config."""
 
+from functools import cache
 from typing import Any
 
 
@@ -27,8 +28,14 @@ def count(fields: dict[str, Any]) -> int:
     return sum(stored.values())
 
 
-def known(fields: dict[str, Any]) -> bool:
-    """Whether the installed transformers has the class."""
+@cache
+def class_names() -> frozenset[str]:
+    """All classes of the installed transformers; none of their modules is imported."""
     import transformers
 
-    return hasattr(transformers, fields["architectures"][0])
+    return frozenset(dir(transformers))
+
+
+def known(fields: dict[str, Any]) -> bool:
+    """Whether the installed transformers has the class."""
+    return fields["architectures"][0] in class_names()

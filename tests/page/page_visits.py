@@ -4,9 +4,8 @@ import json
 from typing import Any
 from urllib.parse import quote
 
-import msgspec
-
 from tonnage.ask import ask
+from tonnage.kernel.encoding import encode
 
 PATIENCE = 30_000  # ms that a test waits for what the page shows
 # What a screen reader is told, all of it: what is said next takes the place of what was said before.
@@ -83,4 +82,4 @@ class Visit:
 
 def asked(verb: str, question: dict[str, Any]) -> dict[str, Any]:
     """The document that the page shows, from the library."""
-    return dict(json.loads(msgspec.json.encode(ask(verb, question).document)))
+    return dict(json.loads(encode(ask(verb, question).document)))

@@ -10,6 +10,7 @@ import pytest
 
 import tonnage
 from tonnage.estimate.frameworks.plug_ins import Framework, add_training_runtime, remove_training_runtime
+from tonnage.kernel.encoding import encode
 from tonnage.kernel.errors import InvalidPlan, UnknownName
 from tonnage.runtimes import TRAINING_RUNTIMES, model_codes, training_runtime, training_runtimes
 from tonnage.tape import CODES
@@ -49,7 +50,7 @@ def outside(tmp_path_factory):
 def document(runtime, model, machine, **said):
     """Its text, the runtime called the same in both."""
     answer = tonnage.train(model, on=machine, runtime=runtime, **said)
-    return msgspec.json.format(msgspec.json.encode(answer.to_dict()), indent=1).decode().replace(OUTSIDE, "litgpt")
+    return msgspec.json.format(encode(answer.to_dict()), indent=1).decode().replace(OUTSIDE, "litgpt")
 
 
 @pytest.mark.parametrize(

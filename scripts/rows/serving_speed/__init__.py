@@ -43,6 +43,8 @@ def read(row: Row, references: Mapping[str, Row]) -> Reading:
         question=question,
         implied=run.whence,
         guessed=run.guesses,
+        from_measured=run.from_measured,
+        completeness=run.completeness,
         remarks=tuple(run.notes),
         labels=labels,
         figure=figure_of,

@@ -13,10 +13,10 @@ class Run:
     """One row on its way to a question.
 
     `plan`, `load`: fields of ServingPlan and Load; `gpus`: of the replica, 0: as many as the plan has ranks; `rounds`:
-    requests that each user of a
-    benchmark sends, None: it goes on for ever; `precision`: what the weights are in, in the source's words;
-    `quantization`: a quantization_config in place of the model's own. `notes`: what was taken that the row does not
-    say; `is_guessed`: something of it nobody says.
+    requests that each user of a benchmark sends, None: it goes on for ever; `precision`: what the weights are in, in
+    the source's words; `quantization`: a quantization_config in place of the model's own. `notes`: what was taken that
+    the row does not say; `is_guessed`: something of it nobody says; `from_measured`: inputs that were taken from the
+    figures of the row. `completeness`: where it is another than the row says.
     """
 
     def __init__(self, row: Row):
@@ -30,6 +30,8 @@ class Run:
         self.notes: list[str] = []
         self.whence: dict[str, str] = {}
         self.guesses: dict[str, str] = {}
+        self.from_measured: dict[str, str] = {}
+        self.completeness = ""
 
     def note(self, text: str) -> None:
         """Something that was taken and that the source's own scripts or documents say."""
@@ -42,6 +44,10 @@ class Run:
     def guess(self, about: str, why: str) -> None:
         """Something that was taken and that nobody says: an input, or what else it is about."""
         self.guesses[about] = f"{self.guesses[about]}; {why}" if about in self.guesses else why
+
+    def take_from_measured(self, name: str, why: str) -> None:
+        """An input that was taken from the figures that the row is compared with."""
+        self.from_measured[name] = why
 
     @property
     def is_guessed(self) -> bool:

@@ -81,6 +81,8 @@ def rules(run: Run) -> None:
         run.rounds = OWN_ROUNDS
         if run.engine != "sglang" or isl in LATER:
             run.load["spread"] = APART
+        if run.engine == "sglang":
+            run.take_from_measured("spread", "whether requests march in step is read off the times of these runs")
     run.plan |= _layout(run, identity, swept)
     _weights(run, name)
     _cache(run, name)
@@ -88,10 +90,13 @@ def rules(run: Run) -> None:
         _budget(run, name)
         _scheduler(run, name)
         if not re.search(CONFIGURED, identity) and _may_draft(run, name):
-            raise MissingDatum(
-                "whether tokens were drafted (MTP), and how many of them were taken, is not in the table: "
-                "InferenceX ran both"
-            )
+            run.completeness = f"indicative: {DRAFTS}"
+
+
+DRAFTS = (
+    "whether tokens were drafted (MTP), and how many of them were taken, is not in the table: InferenceX ran both; "
+    "without drafts is asked"
+)
 
 
 def _may_draft(run: Run, name: str) -> bool:
@@ -139,6 +144,11 @@ def _layout(run: Run, identity: str, swept: bool) -> dict[str, int]:
         ranks, experts = int(said[1]), int(said[2])
     elif inner == experts:  # 4 x 4, 8 x 8; 1 x 1 is one accelerator
         ranks = inner
+        if ranks > 1:
+            run.take_from_measured(
+                "tensor_parallel_size",
+                f"the row says {inner * experts} ranks; rows that say {inner} have the same times",
+            )
     elif groups > 1 and tp > 1:  # vLLM has no ranks of both kinds, so all of tp x ep became ep
         ranks = experts = tp
     else:
@@ -248,7 +258,7 @@ def _scheduler(run: Run, name: str) -> None:
         run.plan |= {"max_num_seqs": users, "gpu_memory_utilization": 0.9}
         if run.plan["engine_version"].startswith("0.11") and users > CONNECTIONS:
             run.plan["max_num_seqs"] = CONNECTIONS
-            run.guess(
+            run.take_from_measured(
                 "max_num_seqs",
                 (
                     "the connections that this version's client held; by Little's law the table's own times say "

@@ -19,6 +19,7 @@ from tonnage.architectures import Model
 from tonnage.estimate.options import run_options as amounts
 from tonnage.kernel import frames
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.kernel.reach import is_there
 from tonnage.kernel.registry import unknown
 from tonnage.question.subjects.money import OF_TRAINING
@@ -101,8 +102,11 @@ class Comparison(search.Comparison, Told, frozen=True, kw_only=True, eq=False):
     def figure(self, kind: str = "") -> Any:
         """A comparison is a table and has no picture: InvalidInput, which says what has."""
         raise InvalidInput(
-            f"a comparison is a table and has no figure {typed(kind)}: `to_html()` shows it, and `figure` is "
-            "of an answer of train or serve."
+            Message(
+                "a comparison is a table and has no figure {typed}: `to_html()` shows it, and `figure` is of "
+                "an answer of train or serve.",
+                typed=typed(kind),
+            )
         )
 
     def _kinds(self, names: Sequence[str]) -> dict[str, Any]:
@@ -110,7 +114,10 @@ class Comparison(search.Comparison, Told, frozen=True, kw_only=True, eq=False):
         for name in names:
             if not isinstance(name, str):
                 raise InvalidInput(
-                    f"a column is given by its name, and several one after the other. Got {typed(name)}."
+                    Message(
+                        "a column is given by its name, and several one after the other. Got {typed}.",
+                        typed=typed(name),
+                    )
                 )
             if name not in kinds:
                 raise unknown("column", name, kinds)
@@ -170,14 +177,16 @@ def _listed(value: Any) -> list[Any]:
 def _counted(value: Any) -> Any:
     if value == FEWEST or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
         return value
-    raise InvalidInput(f"count takes a number of accelerators, or {FEWEST!r}. Got {typed(value)}.")
+    raise InvalidInput(
+        Message("count takes a number of accelerators, or {fewest!r}. Got {typed}.", fewest=FEWEST, typed=typed(value))
+    )
 
 
 def _one_option(verb: str, name: str, value: Any) -> Any:
     if name == "reserve_bytes":
         return reserve_of(value)
     if verb == "serve" and name in OF_TRAINING:
-        raise InvalidInput(f"{name} is of a training run. Got {typed(value)}.")
+        raise InvalidInput(Message("{name} is of a training run. Got {value}.", name=name, value=typed(value)))
     for form in search.FORMS[verb]:
         if name in form.__struct_fields__:
             taken = option_value(form, name, value)

@@ -31,6 +31,7 @@ from tonnage.architectures._registry import find as find
 from tonnage.architectures._registry import load_all as load_all
 from tonnage.architectures._style import style_of as style_of
 from tonnage.kernel.errors import InvalidInput, MissingDatum, UnknownName, shown
+from tonnage.kernel.message import Message, listed
 
 HOW_TO_ADD = "add a family: one file in tonnage/architectures/ (CONTRIBUTING.md says how)"
 _DTYPES = {"float32", "float16", "bfloat16", "float64", "float8_e4m3fn", "int8"}
@@ -77,29 +78,62 @@ def family_of(config: Config) -> Callable[[Config], Model]:
                 pass
     if not name and not model_type:
         part = config.raw("_class_name")
-        hint = f" It is the {shown(part)} of a diffusion pipeline, which tonnage does not estimate." if part else ""
+        hint = (
+            Message(" It is the {part} of a diffusion pipeline, which tonnage does not estimate.", part=shown(part))
+            if part
+            else ""
+        )
         raise InvalidInput(
-            f"{config.where} names neither architectures nor model_type, so nobody can tell what it is.{hint}"
+            Message(
+                "{where} names neither architectures nor model_type, so nobody can tell what it is.{hint}",
+                where=config.where,
+                hint=hint,
+            )
         )
     raise MissingDatum(_unknown_architecture(name or model_type, config.where))
 
 
 def _unknown_architecture(name: str, where: str) -> str:
-    return (
-        f"{where} is of architecture {shown(name)}, which no family in tonnage describes.{_nearest(name)} "
-        f"Point tonnage at the model's safetensors or GGUF file for its exact weights, or {HOW_TO_ADD}."
+    return Message(
+        "{where} is of architecture {name}, which no family in tonnage describes.{nearest} Point tonnage at "
+        "the model's safetensors or GGUF file for its exact weights, or {how_to_add}.",
+        where=where,
+        name=shown(name),
+        nearest=_nearest(name),
+        how_to_add=HOW_TO_ADD,
     )
 
 
 def needs_family(model: Model, what: str) -> MissingDatum:
     """The error for a question about a model that is known by its tensors alone."""
     name = model.architecture
-    why = f"its architecture {shown(name)} is of no family" if name else "it has no config.json that names its family"
+    why = (
+        Message("its architecture {name} is of no family", name=shown(name))
+        if name
+        else "it has no config.json that names its family"
+    )
     return MissingDatum(
-        f"{what} of {shown(model.name)} is not known: {why}, and its tensors tell its weights and nothing else."
-        f"{_nearest(name) if name else _nearest(model.name, 0.6)} If it is built like one, say so with "
-        "--family and the "
-        f"dimensions; or {HOW_TO_ADD}."
+        Message(
+            "{what} of {model} is not known: {why}, and its tensors tell its weights and nothing "
+            "else.{nearest} If it is built like one, say so with --family and the dimensions; or "
+            "{how_to_add}.",
+            what=what,
+            model=shown(model.name),
+            why=why,
+            nearest=_nearest(name),
+            how_to_add=HOW_TO_ADD,
+        )
+        if name
+        else Message(
+            "{what} of {model} is not known: {why}, and its tensors tell its weights and nothing "
+            "else.{nearest} If it is built like one, say so with --family and the dimensions; or "
+            "{how_to_add}.",
+            what=what,
+            model=shown(model.name),
+            why=why,
+            nearest=_nearest(model.name, 0.6),
+            how_to_add=HOW_TO_ADD,
+        )
     )
 
 
@@ -108,7 +142,7 @@ def _nearest(name: str, likeness: float = 0.3) -> str:
 
     load_all()
     near = get_close_matches(name[:200], [*ARCHITECTURES, *MODEL_TYPES], n=1, cutoff=likeness)
-    return f" The nearest known one is {near[0]!r}." if near else ""
+    return Message(" The nearest known one is {near!r}.", near=near[0]) if near else ""
 
 
 def _quantization(config: Config) -> Mapping[str, Any] | None:
@@ -117,7 +151,14 @@ def _quantization(config: Config) -> Mapping[str, Any] | None:
         for name in ("quantization_config", "compression_config"):
             found = part.raw(name)
             if found is not None and not isinstance(found, Mapping):
-                raise InvalidInput(f"{part.where}: {name} must be an object. Got {shown(found)}.")
+                raise InvalidInput(
+                    Message(
+                        "{where}: {name} must be an object. Got {found}.",
+                        where=part.where,
+                        name=name,
+                        found=shown(found),
+                    )
+                )
             if found:
                 return found
     return None
@@ -145,5 +186,12 @@ def _known_dtype(dtype: str | None, where: str) -> str | None:
         return None
     short = dtype.removeprefix("torch.")
     if short not in _DTYPES:
-        raise InvalidInput(f"{where}: dtype must be one of {', '.join(sorted(_DTYPES))}. Got {shown(dtype)}.")
+        raise InvalidInput(
+            Message(
+                "{where}: dtype must be one of {dtypes}. Got {dtype}.",
+                where=where,
+                dtypes=listed(sorted(_DTYPES)),
+                dtype=shown(dtype),
+            )
+        )
     return short

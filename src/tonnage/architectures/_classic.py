@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from tonnage.architectures._config import Config
 from tonnage.architectures._model import Block
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.ops import MLP, Attention, Norm, Op
 
 WIDTH = ("hidden_size", "n_embd", "n_embed", "d_model")
@@ -30,7 +31,14 @@ def full_attention(c: Config, **options: Any) -> Attention:
 def head_width(c: Config, hidden: int, heads: int) -> int:
     """hidden / heads, which must divide."""
     if hidden % heads:
-        raise InvalidInput(f"{c.where}: {heads} attention heads must divide the hidden size, {hidden}.")
+        raise InvalidInput(
+            Message(
+                "{where}: {heads} attention heads must divide the hidden size, {hidden}.",
+                where=c.where,
+                heads=heads,
+                hidden=hidden,
+            )
+        )
     return hidden // heads
 
 
@@ -38,7 +46,15 @@ def grouped(c: Config, heads: int, *names: str) -> int:
     """Key/value heads under one of `names`, as many as `heads` where none is given; they must divide `heads`."""
     groups = c.size(*names, default=heads)
     if heads % groups:
-        raise InvalidInput(f"{c.where}: {names[0]} ({groups}) must divide the number of attention heads ({heads}).")
+        raise InvalidInput(
+            Message(
+                "{where}: {names} ({groups}) must divide the number of attention heads ({heads}).",
+                where=c.where,
+                names=names[0],
+                groups=groups,
+                heads=heads,
+            )
+        )
     return groups
 
 

@@ -5,6 +5,7 @@ from typing import Any, overload
 
 from tonnage.architectures._dropout import ATTENTION_DROPOUT, HIDDEN_DROPOUT
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message, joined, listed
 
 _REQUIRED: Any = object()
 _NO_SIZES = frozenset({"architectures", "quantization_config", "compression_config"})
@@ -15,8 +16,8 @@ LARGEST_DEPTH = 20_000  # layers, and experts of a layer: ten times what anybody
 
 def _lacks(where: str, names: tuple[str, ...]) -> str:
     if where == DIMENSIONS:
-        return f"the dimensions given lack {names[0]}, which decides the model's size."
-    return f"{where} lacks {' or '.join(names)}, which decides the model's size."
+        return Message("the dimensions given lack {names}, which decides the model's size.", names=names[0])
+    return Message("{where} lacks {names}, which decides the model's size.", where=where, names=joined(" or ", names))
 
 
 class Config:
@@ -35,7 +36,9 @@ class Config:
         asked: dict[str, str] | None = None,
     ):
         if not isinstance(fields, Mapping):
-            raise InvalidInput(f"{where} must hold a JSON object. Got {shown(fields)}.")
+            raise InvalidInput(
+                Message("{where} must hold a JSON object. Got {fields}.", where=where, fields=shown(fields))
+            )
         self._fields = fields
         self.where = where
         self.assumed: dict[str, Any] = {} if assumed is None else assumed
@@ -61,7 +64,14 @@ class Config:
         whole: Any = int(value) if isinstance(value, float) and value.is_integer() else value
         if whole is not None and not (_plain(whole, int) and smallest <= whole <= largest):
             raise InvalidInput(
-                f"{self.where}: {name} must be a whole number from {smallest} to {largest}. Got {shown(value)}."
+                Message(
+                    "{where}: {name} must be a whole number from {smallest} to {largest}. Got {value}.",
+                    where=self.where,
+                    name=name,
+                    smallest=smallest,
+                    largest=largest,
+                    value=shown(value),
+                )
             )
         return whole
 
@@ -73,30 +83,58 @@ class Config:
         """A finite number."""
         name, value = self._find(names, default)
         if value is not None and not (type(value) in (int, float) and abs(value) <= 1e30):
-            raise InvalidInput(f"{self.where}: {name} must be a finite number. Got {shown(value)}.")
+            raise InvalidInput(
+                Message(
+                    "{where}: {name} must be a finite number. Got {value}.",
+                    where=self.where,
+                    name=name,
+                    value=shown(value),
+                )
+            )
         return value
 
     def flag(self, *names: str, default: Any = False) -> bool:
         """True or false."""
         name, value = self._find(names, default)
         if not isinstance(value, bool):
-            raise InvalidInput(f"{self.where}: {name} must be true or false. Got {shown(value)}.")
+            raise InvalidInput(
+                Message(
+                    "{where}: {name} must be true or false. Got {value}.",
+                    where=self.where,
+                    name=name,
+                    value=shown(value),
+                )
+            )
         return value
 
     def text(self, *names: str, default: Any = _REQUIRED) -> str:
         """A string."""
         name, value = self._find(names, default)
         if value is not None and not _plain(value, str):
-            raise InvalidInput(f"{self.where}: {name} must be a string. Got {shown(value)}.")
+            raise InvalidInput(
+                Message(
+                    "{where}: {name} must be a string. Got {value}.", where=self.where, name=name, value=shown(value)
+                )
+            )
         return value
 
     def items(self, *names: str, default: Any = _REQUIRED, length: int | None = None) -> list[Any]:
         """A list, of `length` items if that is given."""
         name, value = self._find(names, default)
         if value is not None and not (isinstance(value, list | tuple) and len(value) <= LARGEST_DEPTH):
-            raise InvalidInput(f"{self.where}: {name} must be a list. Got {shown(value)}.")
+            raise InvalidInput(
+                Message("{where}: {name} must be a list. Got {value}.", where=self.where, name=name, value=shown(value))
+            )
         if value is not None and length is not None and len(value) != length:
-            raise InvalidInput(f"{self.where}: {name} must have {length} items, one for each layer. Got {len(value)}.")
+            raise InvalidInput(
+                Message(
+                    "{where}: {name} must have {length} items, one for each layer. Got {count}.",
+                    where=self.where,
+                    name=name,
+                    length=length,
+                    count=len(value),
+                )
+            )
         listed: Any = list(value) if isinstance(value, tuple) else value
         return listed
 
@@ -104,14 +142,29 @@ class Config:
         """A list of numbers of layers."""
         given = self.items(*names, default=default)
         if not all(_plain(layer, int) for layer in given):
-            raise InvalidInput(f"{self.where}: {names[0]} must hold numbers of layers. Got {shown(given)}.")
+            raise InvalidInput(
+                Message(
+                    "{where}: {names} must hold numbers of layers. Got {given}.",
+                    where=self.where,
+                    names=names[0],
+                    given=shown(given),
+                )
+            )
         return frozenset(given)
 
     def one_of(self, name: str, choices: Mapping[str, Any] | tuple[str, ...], default: Any = _REQUIRED) -> str:
         """A string among `choices`."""
         value = self.text(name, default=default)
         if value is not None and value not in choices:
-            raise InvalidInput(f"{self.where}: {name} must be one of {', '.join(choices)}. Got {shown(value)}.")
+            raise InvalidInput(
+                Message(
+                    "{where}: {name} must be one of {choices}. Got {value}.",
+                    where=self.where,
+                    name=name,
+                    choices=listed(choices),
+                    value=shown(value),
+                )
+            )
         return value
 
     @overload
@@ -125,11 +178,18 @@ class Config:
         name = self._given(names)
         if name is not None:
             if not isinstance(self._fields[name], Mapping):
-                raise InvalidInput(f"{self.where}: {name} must be an object. Got {shown(self._fields[name])}.")
+                raise InvalidInput(
+                    Message(
+                        "{where}: {name} must be an object. Got {found}.",
+                        where=self.where,
+                        name=name,
+                        found=shown(self._fields[name]),
+                    )
+                )
             where, path = f"{self.where}: {name}", f"{self.path}{name}."
             return Config(self._fields[name], where, self.assumed, path, self.asked)
         if required:
-            raise InvalidInput(f"{self.where} lacks {' or '.join(names)}.")
+            raise InvalidInput(Message("{where} lacks {names}.", where=self.where, names=joined(" or ", names)))
         return None
 
     def absent_section(self, name: str) -> "Config":
@@ -201,9 +261,22 @@ def refuse_unread(config: Config, family: str, given: Iterable[str]) -> None:
             continue
         where = f"{config.where}: {shown(path)}"
         if read_as is not None:
-            raise InvalidInput(f"{where} is not read, because {read_as} comes before it. Give {read_as}.")
-        near = f" The nearest that it reads is {_nearest(path, asked)!r}."
-        raise InvalidInput(f"{where} is no field that the family {family} reads, so giving it changes nothing.{near}")
+            raise InvalidInput(
+                Message(
+                    "{where} is not read, because {read_as} comes before it. Give {read_as}.",
+                    where=where,
+                    read_as=read_as,
+                )
+            )
+        near = Message(" The nearest that it reads is {nearest!r}.", nearest=_nearest(path, asked))
+        raise InvalidInput(
+            Message(
+                "{where} is no field that the family {family} reads, so giving it changes nothing.{near}",
+                where=where,
+                family=family,
+                near=near,
+            )
+        )
 
 
 def _is_dropout(path: str) -> bool:

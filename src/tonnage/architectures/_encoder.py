@@ -11,6 +11,7 @@ from tonnage.architectures._heads import class_name, num_labels
 from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import model, norm
 from tonnage.kernel.errors import MissingDatum
+from tonnage.kernel.message import Message, listed
 from tonnage.ops import MLP, Attention, Embedding, Head, Linear, Norm, Op
 
 # the endings of class names, the longer of two that both fit before the shorter
@@ -129,7 +130,14 @@ def encoder(
     """The Model whose head is the one of `known` that the class name asks for."""
     kind = kind_of(c)
     if kind not in known:
-        raise MissingDatum(f"{c.where}: the head of {class_name(c)} is not described. Known: {', '.join(known)}.")
+        raise MissingDatum(
+            Message(
+                "{where}: the head of {class_name} is not described. Known: {known}.",
+                where=c.where,
+                class_name=class_name(c),
+                known=listed(known),
+            )
+        )
     head = known[kind]
     tied = any(isinstance(op, Head) and op.tied for op in head)
     main = Branch(

@@ -7,6 +7,7 @@ from tonnage.architectures._config import Config, is_one_of
 from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import decoder, model, num_layers
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message, listed
 from tonnage.ops import MoE
 
 Kind = TypeVar("Kind", bound=Hashable)
@@ -24,10 +25,26 @@ def layer_kinds(
     if given is None:
         return [default(layer) for layer in range(count)]
     if len(given) < count:
-        raise InvalidInput(f"{c.where}: {field} must have {count} items, one for each layer. Got {len(given)}.")
+        raise InvalidInput(
+            Message(
+                "{where}: {name} must have {length} items, one for each layer. Got {count}.",
+                where=c.where,
+                name=field,
+                length=count,
+                count=len(given),
+            )
+        )
     for kind in given:
         if not is_one_of(kind, known):
-            raise InvalidInput(f"{c.where}: {field} may hold {', '.join(known)}. Got {shown(kind)}.")
+            raise InvalidInput(
+                Message(
+                    "{where}: {field} may hold {known}. Got {kind}.",
+                    where=c.where,
+                    field=field,
+                    known=listed(known),
+                    kind=shown(kind),
+                )
+            )
     return given[:count]
 
 
@@ -90,7 +107,14 @@ def moe(c: Config, **options: Any) -> MoE:
         options["top_k"] = c.depth("num_experts_per_tok", "num_experts_per_token", "moe_k", "moe_topk", "moe_top_k")
     if options["top_k"] > options["num_experts"]:
         chosen, experts = options["top_k"], options["num_experts"]
-        raise InvalidInput(f"{c.where}: num_experts_per_tok sends a token to {chosen} experts of {experts}.")
+        raise InvalidInput(
+            Message(
+                "{where}: num_experts_per_tok sends a token to {chosen} experts of {experts}.",
+                where=c.where,
+                chosen=chosen,
+                experts=experts,
+            )
+        )
     if "intermediate_size" not in options:
         options["intermediate_size"] = c.size("moe_intermediate_size")
     return MoE(hidden_size=c.size("hidden_size"), **options)

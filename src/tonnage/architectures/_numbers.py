@@ -9,6 +9,7 @@ from typing import Any
 
 from tonnage.architectures._config import LARGEST_SIZE, Config
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 
 LARGEST = 1e31  # of any number: some files hold the model_max_length of a tokenizer without one, 1e30
 ROTARY_SECTIONS = ("rope_scaling", "rope_parameters")
@@ -60,7 +61,14 @@ def check_numbers(config: Config, language_parts: list[Config]) -> None:
     """InvalidInput where a number has a size that nothing has, or a rotation holds none where one belongs."""
     for path, value in _numbers(config.fields):
         if not abs(value) <= LARGEST and value not in (float("inf"), float("-inf")):  # time_step_limit may be infinite
-            raise InvalidInput(f"{config.where}: {path} is a number out of range. Got {shown(value)}.")
+            raise InvalidInput(
+                Message(
+                    "{where}: {path} is a number out of range. Got {value}.",
+                    where=config.where,
+                    path=path,
+                    value=shown(value),
+                )
+            )
     _check_ranges(config.fields, WHOLE_MODEL, config.where)
     vision = config.fields.get("vision_config")
     if isinstance(vision, Mapping):
@@ -69,7 +77,14 @@ def check_numbers(config: Config, language_parts: list[Config]) -> None:
         _check_ranges(part.fields, LANGUAGE, part.where)
         for name in UNBOUNDED:
             if isinstance(said := part.fields.get(name), str):
-                raise InvalidInput(f"{part.where}: {name} must be a finite number. Got {shown(said)}.")
+                raise InvalidInput(
+                    Message(
+                        "{where}: {name} must be a finite number. Got {value}.",
+                        where=part.where,
+                        name=name,
+                        value=shown(said),
+                    )
+                )
         _check_rotary(part)
 
 
@@ -91,9 +106,27 @@ def _check_ranges(fields: Mapping[str, Any], ranges: Mapping[str, tuple[float, f
         said = fields.get(name)
         for value in said if isinstance(said, list | tuple) else (said,):
             if isinstance(value, str | bool):
-                raise InvalidInput(f"{where}: {name} must be a number from {low:,} to {high:,}. Got {shown(value)}.")
+                raise InvalidInput(
+                    Message(
+                        "{where}: {name} must be a number from {low:,} to {high:,}. Got {value}.",
+                        where=where,
+                        name=name,
+                        low=low,
+                        high=high,
+                        value=shown(value),
+                    )
+                )
             if isinstance(value, int | float) and not low <= value <= high:
-                raise InvalidInput(f"{where}: {name} must be from {low:,} to {high:,}. Got {shown(value)}.")
+                raise InvalidInput(
+                    Message(
+                        "{where}: {name} must be from {low:,} to {high:,}. Got {value}.",
+                        where=where,
+                        name=name,
+                        low=low,
+                        high=high,
+                        value=shown(value),
+                    )
+                )
 
 
 def _check_rotary(part: Config) -> None:
@@ -103,7 +136,11 @@ def _check_rotary(part: Config) -> None:
         if found is None:
             continue
         if not isinstance(found, Mapping):
-            raise InvalidInput(f"{part.where}: {name} must be an object. Got {shown(found)}.")
+            raise InvalidInput(
+                Message(
+                    "{where}: {name} must be an object. Got {found}.", where=part.where, name=name, found=shown(found)
+                )
+            )
         for each in (found, *(inner for inner in found.values() if isinstance(inner, Mapping))):
             section = Config(each, f"{part.where}: {name}")
             for number in ROTARY:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from tonnage.architectures._config import Config, is_one_of
 from tonnage.architectures._model import Block, Branch, BranchKind, Model
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message, listed
 from tonnage.ops import MLP, Attention, Embedding, Head, LatentAttention, Norm, Op
 
 NormKind = Literal["rms", "layer"]
@@ -27,7 +28,12 @@ def head_dim(c: Config) -> int:
     )
     if hidden % heads:
         raise InvalidInput(
-            f"{c.where}: num_attention_heads ({heads}) must divide hidden_size ({hidden}), or head_dim must be given."
+            Message(
+                "{where}: num_attention_heads ({heads}) must divide hidden_size ({hidden}), or head_dim must be given.",
+                where=c.where,
+                heads=heads,
+                hidden=hidden,
+            )
         )
     return hidden // heads
 
@@ -36,7 +42,14 @@ def kv_heads(c: Config, heads: int) -> int:
     """`num_key_value_heads`, by default as many as query heads; it must divide them."""
     found = c.size("num_key_value_heads", default=heads)
     if heads % found:
-        raise InvalidInput(f"{c.where}: num_key_value_heads ({found}) must divide num_attention_heads ({heads}).")
+        raise InvalidInput(
+            Message(
+                "{where}: num_key_value_heads ({found}) must divide num_attention_heads ({heads}).",
+                where=c.where,
+                found=found,
+                heads=heads,
+            )
+        )
     return found
 
 
@@ -113,7 +126,15 @@ def pattern(
     used = [kind for kind in blocks if kind in kinds]
     for kind in kinds:
         if not is_one_of(kind, blocks):
-            raise InvalidInput(f"{c.where}: {field} may hold {', '.join(blocks)}. Got {shown(kind)}.")
+            raise InvalidInput(
+                Message(
+                    "{where}: {field} may hold {known}. Got {kind}.",
+                    where=c.where,
+                    field=field,
+                    known=listed(blocks),
+                    kind=shown(kind),
+                )
+            )
     index = {kind: i for i, kind in enumerate(used)}
     return tuple(blocks[kind] for kind in used), tuple(index[kind] for kind in kinds)
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from tonnage.architectures._config import LARGEST_SIZE, Config
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.ops import Mamba2
 
 STATE_BYTES = {"float32": 4.0, "float16": 2.0, "bfloat16": 2.0}
@@ -39,7 +40,12 @@ def whole_width(c: Config, width: float) -> int:
     """An expanded width as a whole number, if it is a width at all."""
     if not 1 <= width <= LARGEST_SIZE:
         raise InvalidInput(
-            f"{c.where}: the width that a factor makes must be from 1 to {LARGEST_SIZE}. Got {shown(width)}."
+            Message(
+                "{where}: the width that a factor makes must be from 1 to {largest_size}. Got {width}.",
+                where=c.where,
+                largest_size=LARGEST_SIZE,
+                width=shown(width),
+            )
         )
     return int(width)
 
@@ -50,7 +56,14 @@ def head_width(c: Config, inner: int, heads: int) -> int:
     width = inner // heads if given in (None, "auto") else c.size("mamba_d_head")
     if width * heads != inner:
         raise InvalidInput(
-            f"{c.where}: mamba_n_heads ({heads}) times mamba_d_head ({width}) must be the mixer's inner size ({inner})."
+            Message(
+                "{where}: mamba_n_heads ({heads}) times mamba_d_head ({width}) must be the mixer's inner "
+                "size ({inner}).",
+                where=c.where,
+                heads=heads,
+                width=width,
+                inner=inner,
+            )
         )
     return width
 

@@ -10,6 +10,7 @@ from tonnage.architectures._model import Block, Branch, BranchKind, Model
 from tonnage.architectures._parts import NormKind, head_dim, norm
 from tonnage.architectures._registry import MODEL_TYPES, TOWERS, find
 from tonnage.kernel.errors import InvalidInput, MissingDatum, UnknownName, shown
+from tonnage.kernel.message import Message
 from tonnage.ops import MLP, Attention, Convolution, Linear, Op, Parameter
 
 FC = ("", "fc1", "fc2")  # what the two matrices of an MLP without a gate are called
@@ -94,7 +95,9 @@ def tower(c: Config, default: str, section: str = "vision_config") -> Branch:
     try:
         build = find(TOWERS, model_type)
     except UnknownName as error:
-        raise MissingDatum(f"{part.where} is a tower that tonnage does not describe: {error}") from None
+        raise MissingDatum(
+            Message("{where} is a tower that tonnage does not describe: {error}", where=part.where, error=error)
+        ) from None
     return build(part)
 
 
@@ -154,7 +157,16 @@ def whole_numbers(c: Config, name: str, length: int | None = None, smallest: int
     right = all(type(item) is int and smallest <= item <= LARGEST_SIZE for item in given)
     if not right or length not in (None, len(given)):
         count = "" if length is None else f"{length} "
-        raise InvalidInput(f"{c.where}: {name} must hold {count}whole numbers from {smallest}. Got {shown(given)}.")
+        raise InvalidInput(
+            Message(
+                "{where}: {name} must hold {count}whole numbers from {smallest}. Got {given}.",
+                where=c.where,
+                name=name,
+                count=count,
+                smallest=smallest,
+                given=shown(given),
+            )
+        )
     return given
 
 
@@ -168,7 +180,16 @@ def grid(c: Config) -> int:
     """Patches of the image size that the tower was built for."""
     (high, wide), (tall, broad) = pair(c, "image_size"), pair(c, "patch_size")
     if high < tall or wide < broad:
-        raise InvalidInput(f"{c.where}: image_size ({high} x {wide}) must be at least patch_size ({tall} x {broad}).")
+        raise InvalidInput(
+            Message(
+                "{where}: image_size ({high} x {wide}) must be at least patch_size ({tall} x {broad}).",
+                where=c.where,
+                high=high,
+                wide=wide,
+                tall=tall,
+                broad=broad,
+            )
+        )
     return (high // tall) * (wide // broad)
 
 

@@ -10,6 +10,7 @@ from tonnage.architectures._layers import every_nth_full, layer_kinds, moe, stac
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, mlp, norm, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
+from tonnage.kernel.message import Message
 from tonnage.ops import MoE
 
 DEFAULTS = {"head_dim": 128, "sliding_window": 1024, "global_attn_every_n_layers": 4, "num_dense_layers": 1}
@@ -44,7 +45,7 @@ def _layer(c: Config, kind: str, feed: str) -> Block:
     last = mlp(c) if feed == "dense" else _mixture(c)
     names = ("input_layernorm", "post_attention_layernorm", "pre_mlp_layernorm", "post_mlp_layernorm")
     first, second, third, fourth = (norm(name, h) for name in names)
-    return Block(f"{feed} {kind} layer", (first, mixer, second, third, last, fourth))
+    return Block(Message("{feed} {kind} layer", feed=feed, kind=kind), (first, mixer, second, third, last, fourth))
 
 
 def _mixture(c: Config) -> MoE:

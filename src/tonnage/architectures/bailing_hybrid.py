@@ -12,6 +12,7 @@ from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import latent_attention, mlp, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.architectures.deepseek import draft_layers
+from tonnage.kernel.message import Message
 from tonnage.ops import KimiDeltaAttention, LatentAttention, MoE
 
 KINDS = ("linear_attention", "full_attention")
@@ -27,7 +28,10 @@ def bailing_hybrid(c: Config) -> Model:
     def layer(kind: tuple[str, str]) -> Block:
         mixer = _delta_attention(c) if kind[0] == "linear_attention" else _latent_attention(c)
         return pre_norm(
-            f"{kind[1]} {kind[0]} layer", mixer, mlp(c) if kind[1] == "dense" else _mixture(c), c.size("hidden_size")
+            Message("{feed} {kind} layer", feed=kind[1], kind=kind[0]),
+            mixer,
+            mlp(c) if kind[1] == "dense" else _mixture(c),
+            c.size("hidden_size"),
         )
 
     drafts = draft_layers(c, layer(("full_attention", "sparse")), table=False, head=False)

@@ -9,6 +9,7 @@ from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, decoder, mlp, model, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._state_space import mamba2
+from tonnage.kernel.message import Message
 
 DEFAULTS = {
     "mamba_n_heads": 128,
@@ -33,7 +34,7 @@ def bamba(c: Config) -> Model:
 def layer(c: Config, kind: str) -> Block:
     mixer = mamba2(c) if kind == "mamba" else attention(c, bias=c.flag("attention_bias", default=False))
     feed = mlp(c, name="feed_forward", bias=c.flag("mlp_bias", default=False))
-    return pre_norm(f"{kind} layer", mixer, feed, c.size("hidden_size"), names=NORMS)
+    return pre_norm(Message("{kind} layer", kind=kind), mixer, feed, c.size("hidden_size"), names=NORMS)
 
 
 def kinds(c: Config) -> list[str]:

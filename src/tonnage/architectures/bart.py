@@ -14,6 +14,7 @@ from tonnage.architectures._heads import class_name
 from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import model
 from tonnage.architectures._registry import architecture
+from tonnage.kernel.message import Message
 from tonnage.ops import MLP, Attention, Embedding, Head, Linear, Op, Parameter, Reused
 
 OFFSET = 2  # BartLearnedPositionalEmbedding.offset
@@ -102,7 +103,7 @@ def _layer(c: Config, name: str, before: bool) -> Block:
     if name == "decoder":
         parts.insert(1, (_attention(c, name, "encoder_attn", memory_width=h), "encoder_attn_layer_norm"))
     pairs = [(layer_norm(norm, h), op) if before else (op, layer_norm(norm, h)) for op, norm in parts]
-    return Block(f"{name} layer", tuple(op for pair in pairs for op in pair))
+    return Block(Message("{kind} layer", kind=name), tuple(op for pair in pairs for op in pair))
 
 
 def _attention(c: Config, side: str, name: str, **options: Any) -> Attention:

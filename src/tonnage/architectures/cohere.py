@@ -13,6 +13,7 @@ from tonnage.architectures._layers import every_nth_full, feed_kinds, layer_kind
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import NormKind, attention, head_dim, mlp, norm
 from tonnage.architectures._registry import architecture
+from tonnage.kernel.message import Message
 from tonnage.ops import Attention, Norm
 
 DEFAULTS = {"sliding_window": 4096, "sliding_window_pattern": 4}
@@ -48,7 +49,7 @@ def cohere2_moe(c: Config) -> Model:
         mixer = _attention(c, _window(c, kind[0]), c.size("head_dim"))
         if kind[1] == "dense":
             inner = c.size("prefix_dense_intermediate_size", default=None) or c.size("intermediate_size")
-            return beside(f"dense {kind[0]}", _norm(c), mixer, mlp(c, intermediate_size=inner))
+            return beside(Message("dense {kind}", kind=kind[0]), _norm(c), mixer, mlp(c, intermediate_size=inner))
         inner = c.size("intermediate_size")
         shared = inner * c.depth("num_shared_experts", smallest=0)
         return Block(kind[0], (_norm(c), mixer, moe(c, intermediate_size=inner, shared_size=shared)))

@@ -11,6 +11,7 @@ from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import num_layers
 from tonnage.architectures._registry import architecture
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.ops import Attention, Convolution, Embedding, Linear, Op
 
 DEFAULTS = {"max_position_embeddings": 512, "type_vocab_size": 0}
@@ -61,7 +62,11 @@ def _relative(c: Config, h: int, positions: int) -> tuple[Op, ...]:
     if kernel:
         groups = c.size("conv_groups", default=1)
         if h % groups:
-            raise InvalidInput(f"{c.where}: conv_groups ({groups}) must divide hidden_size ({h}).")
+            raise InvalidInput(
+                Message(
+                    "{where}: conv_groups ({groups}) must divide hidden_size ({h}).", where=c.where, groups=groups, h=h
+                )
+            )
         inputs = h // groups
         made += (Convolution(name="encoder.conv.conv", in_channels=inputs, out_channels=h, kernel=kernel, bias=True),)
         made += (layer_norm("encoder.conv.LayerNorm", h),)
@@ -82,7 +87,13 @@ def _positions(c: Config, mixer: Attention) -> tuple[Op, ...]:
         return ()
     given = c.raw("pos_att_type") or []
     if not isinstance(given, str | list):
-        raise InvalidInput(f"{c.where}: pos_att_type must be a list of c2p and p2c, or one text. Got {shown(given)}.")
+        raise InvalidInput(
+            Message(
+                "{where}: pos_att_type must be a list of c2p and p2c, or one text. Got {given}.",
+                where=c.where,
+                given=shown(given),
+            )
+        )
     kinds = given.split("|") if isinstance(given, str) else given
     wanted = {"c2p": "attention.self.pos_key_proj", "p2c": "attention.self.pos_query_proj"}
     return tuple(dense(name, mixer.hidden_size, mixer.query_width) for kind, name in wanted.items() if kind in kinds)

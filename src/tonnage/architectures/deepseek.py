@@ -15,6 +15,7 @@ from tonnage.architectures._layers import feed_kinds, moe, stack
 from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import attention, latent_attention, mlp, norm, pre_norm
 from tonnage.architectures._registry import architecture
+from tonnage.kernel.message import Message
 from tonnage.ops import Embedding, Head, LatentAttention, Linear, MoE
 
 CORRECTED = ("deepseek_v3", "deepseek_v32")
@@ -33,7 +34,7 @@ def deepseek(c: Config) -> Model:
 
     def layer(kind: str) -> Block:
         feed = mlp(c, bias=bias) if kind == "dense" else mixture(c)
-        return pre_norm(f"{kind} layer", indexed_attention(c), feed, c.size("hidden_size"))
+        return pre_norm(Message("{kind} layer", kind=kind), indexed_attention(c), feed, c.size("hidden_size"))
 
     return stack(c, "deepseek", feed_kinds(c), layer, drafts=draft_layers(c, layer("sparse")))
 
@@ -44,7 +45,9 @@ def deepseek_moe(c: Config) -> Model:
 
     def layer(kind: str) -> Block:
         mixer = attention(c, bias=c.flag("attention_bias", default=False))
-        return pre_norm(f"{kind} layer", mixer, mlp(c) if kind == "dense" else mixture(c), c.size("hidden_size"))
+        return pre_norm(
+            Message("{kind} layer", kind=kind), mixer, mlp(c) if kind == "dense" else mixture(c), c.size("hidden_size")
+        )
 
     return stack(c, "deepseek", feed_kinds(c), layer)
 

@@ -14,6 +14,7 @@ from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import decoder, model, norm, num_layers
 from tonnage.architectures._registry import architecture
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message, listed
 from tonnage.ops import CompressedAttention, HyperConnection, Linear, Op, Parameter
 
 # What DeepseekV4Config assumes; sgl-project's repackaged files leave some of them out.
@@ -39,13 +40,29 @@ def _ratios(c: Config) -> list[int]:
     given, kinds = c.items("compress_ratios", default=None), c.items("layer_types", default=None)
     if given is None and kinds is not None:
         if unknown := [kind for kind in kinds if not is_one_of(kind, RATIOS)]:
-            raise InvalidInput(f"{c.where}: layer_types may hold {', '.join(RATIOS)}. Got {shown(unknown[0])}.")
+            raise InvalidInput(
+                Message(
+                    "{where}: layer_types may hold {ratios}. Got {unknown}.",
+                    where=c.where,
+                    ratios=listed(RATIOS),
+                    unknown=shown(unknown[0]),
+                )
+            )
         given = [RATIOS[kind] for kind in kinds]
     if given is None:
-        raise InvalidInput(f"{c.where} lacks compress_ratios, which decides how much of its context each layer keeps.")
+        raise InvalidInput(
+            Message(
+                "{where} lacks compress_ratios, which decides how much of its context each layer keeps.", where=c.where
+            )
+        )
     if len(given) < count or any(ratio not in RATIOS.values() for ratio in given):
         raise InvalidInput(
-            f"{c.where}: compress_ratios must hold 0, 4 or 128 for each of {count} layers. Got {shown(given)}."
+            Message(
+                "{where}: compress_ratios must hold 0, 4 or 128 for each of {count} layers. Got {given}.",
+                where=c.where,
+                count=count,
+                given=shown(given),
+            )
         )
     return given
 
@@ -76,7 +93,10 @@ def _layer(c: Config, ratio: int, hashed: bool) -> Block:
         shared_names=("w1", "w3", "w2"),
     )
     name = {SPARSE: "compressed sparse", 0: "sliding"}.get(ratio, "heavily compressed")
-    return Block(f"{name} layer{' with hashed experts' if hashed else ''}", (*ops, experts))
+    return Block(
+        Message("{name} layer with hashed experts", name=name) if hashed else Message("{kind} layer", kind=name),
+        (*ops, experts),
+    )
 
 
 def _attention(c: Config, ratio: int) -> CompressedAttention:

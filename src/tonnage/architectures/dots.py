@@ -10,6 +10,7 @@ from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, mlp, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.architectures.deepseek import mixture
+from tonnage.kernel.message import Message
 
 
 @architecture("Dots1ForCausalLM", model_types=("dots1",))
@@ -21,6 +22,6 @@ def dots(c: Config) -> Model:
     def layer(kind: tuple[str, str]) -> Block:
         mixer = attention(c, bias=c.flag("attention_bias", default=False), qk_norm="head", window=window_of(c, kind[0]))
         feed = mlp(c) if kind[1] == "dense" else mixture(c, corrected=True)
-        return pre_norm(f"{kind[1]} {kind[0]} layer", mixer, feed, c.size("hidden_size"))
+        return pre_norm(Message("{feed} {kind} layer", feed=kind[1], kind=kind[0]), mixer, feed, c.size("hidden_size"))
 
     return stack(c, "dots", list(zip(kinds, feed_kinds(c), strict=True)), layer)

@@ -11,6 +11,7 @@ from tonnage.architectures._layers import moe, stack
 from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import attention, mlp, norm, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
+from tonnage.kernel.message import Message
 from tonnage.ops import Linear, MoE
 
 DEFAULTS = {"head_dim": 128}
@@ -30,7 +31,7 @@ def ernie_moe(c: Config) -> Model:
 
     def layer(kind: str) -> Block:
         feed = mlp(c, bias=bias) if kind == "dense" else _mixture(c, bias)
-        return pre_norm(f"{kind} layer", attention(c, bias=bias), feed, c.size("hidden_size"))
+        return pre_norm(Message("{kind} layer", kind=kind), attention(c, bias=bias), feed, c.size("hidden_size"))
 
     return stack(c, "ernie", _feed_kinds(c), layer, tied=True, head_bias=bias, drafts=_drafts(c, layer("dense"), bias))
 

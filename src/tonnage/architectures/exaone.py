@@ -11,6 +11,7 @@ from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, mlp, norm, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.ops import MoE
 
 
@@ -21,7 +22,8 @@ def exaone4(c: Config) -> Model:
     def layer(kind: str) -> Block:
         mixer = attention(c, qk_norm="head", window=window_of(c, kind))
         return Block(
-            f"{kind} layer", (mixer, norm("post_attention_layernorm", h), mlp(c), norm("post_feedforward_layernorm", h))
+            Message("{kind} layer", kind=kind),
+            (mixer, norm("post_attention_layernorm", h), mlp(c), norm("post_feedforward_layernorm", h)),
         )
 
     return stack(c, "exaone", _window_kinds(c), layer)
@@ -34,7 +36,10 @@ def exaone_moe(c: Config) -> Model:
     def layer(kind: tuple[str, str]) -> Block:
         mixer = attention(c, qk_norm="head", window=window_of(c, kind[0]))
         return pre_norm(
-            f"{kind[1]} {kind[0]} layer", mixer, mlp(c) if kind[1] == "dense" else _mixture(c), c.size("hidden_size")
+            Message("{feed} {kind} layer", feed=kind[1], kind=kind[0]),
+            mixer,
+            mlp(c) if kind[1] == "dense" else _mixture(c),
+            c.size("hidden_size"),
         )
 
     return stack(c, "exaone", list(zip(_window_kinds(c), feed_kinds(c), strict=True)), layer)
@@ -52,7 +57,11 @@ def _window_kinds(c: Config) -> list[str]:
     if isinstance(pattern, str):
         if not pattern or set(pattern) - set("LG"):
             raise InvalidInput(
-                f"{c.where}: sliding_window_pattern must be a number or letters L and G. Got {shown(pattern)}."
+                Message(
+                    "{where}: sliding_window_pattern must be a number or letters L and G. Got {pattern}.",
+                    where=c.where,
+                    pattern=shown(pattern),
+                )
             )
         return layer_kinds(
             c, lambda i: "sliding_attention" if slides and pattern[i % len(pattern)] == "L" else "full_attention"

@@ -9,6 +9,7 @@ from tonnage.architectures._layers import every_nth_full, layer_kinds, stack, wi
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, mlp, sandwich
 from tonnage.architectures._registry import architecture
+from tonnage.kernel.message import Message
 
 DEFAULTS = {"head_dim": 256, "sliding_window": 4096}
 
@@ -19,6 +20,6 @@ def gemma2(c: Config) -> Model:
 
     def layer(kind: str) -> Block:
         mixer = attention(c, bias=c.flag("attention_bias", default=False), window=window_of(c, kind))
-        return sandwich(f"{kind} layer", mixer, mlp(c), c.size("hidden_size"))
+        return sandwich(Message("{kind} layer", kind=kind), mixer, mlp(c), c.size("hidden_size"))
 
     return stack(c, "gemma2", layer_kinds(c, every_nth_full(2)), layer, tied=True)

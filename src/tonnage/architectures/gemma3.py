@@ -10,6 +10,7 @@ from tonnage.architectures._layers import every_nth_full, layer_kinds, stack, wi
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, mlp, sandwich
 from tonnage.architectures._registry import architecture
+from tonnage.kernel.message import Message
 
 DEFAULTS = {
     "vocab_size": 262_208,
@@ -37,6 +38,6 @@ def gemma3(c: Config) -> Model:
         mixer = attention(
             c, bias=c.flag("attention_bias", default=False), qk_norm="head", window=window_of(c, kind), causal=causal
         )
-        return sandwich(f"{kind} layer", mixer, mlp(c), c.size("hidden_size"))
+        return sandwich(Message("{kind} layer", kind=kind), mixer, mlp(c), c.size("hidden_size"))
 
     return stack(c, "gemma3", kinds, layer, tied=True)

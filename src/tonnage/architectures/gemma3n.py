@@ -16,6 +16,7 @@ from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, mlp, norm, num_layers
 from tonnage.architectures._registry import architecture
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.ops import Embedding, Linear, Op, Parameter
 
 DEFAULTS = {
@@ -56,7 +57,12 @@ def shared_layers(c: Config) -> list[bool]:
     count, shared = num_layers(c), c.depth("num_kv_shared_layers", smallest=0)
     if shared >= count and shared:
         raise InvalidInput(
-            f"{c.where}: num_kv_shared_layers must be less than num_hidden_layers ({count}). Got {shared}."
+            Message(
+                "{where}: num_kv_shared_layers must be less than num_hidden_layers ({count}). Got {shared}.",
+                where=c.where,
+                count=count,
+                shared=shared,
+            )
         )
     return [layer >= count - shared for layer in range(count)]
 
@@ -108,7 +114,9 @@ def _layer(c: Config, kind: str, shared: bool, width: int) -> Block:
     first, second, third, fourth = sandwich_norms(c)
     feed = mlp(c, intermediate_size=width)
     ops = (*_altup(c), first, mixer, *_laurel(c), second, third, feed, fourth, *per_layer_gate(c))
-    name = f"{kind} layer that reads another's cache" if shared else f"{kind} layer"
+    name = (
+        Message("{kind} layer that reads another's cache", kind=kind) if shared else Message("{kind} layer", kind=kind)
+    )
     return Block(name, ops)
 
 
@@ -145,6 +153,10 @@ def _widths(c: Config) -> list[int]:
     widths = c.items("intermediate_size", length=num_layers(c))
     if any(isinstance(width, bool) or not isinstance(width, int) or width < 1 for width in widths):
         raise InvalidInput(
-            f"{c.where}: intermediate_size must be a positive whole number, or one for each layer. Got {shown(widths)}."
+            Message(
+                "{where}: intermediate_size must be a positive whole number, or one for each layer. Got {widths}.",
+                where=c.where,
+                widths=shown(widths),
+            )
         )
     return widths

@@ -14,6 +14,7 @@ from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, kv_heads, mlp, norm
 from tonnage.architectures._registry import architecture
 from tonnage.architectures.gemma3n import per_layer_gate, per_layer_inputs, sandwich_norms, shared_layers
+from tonnage.kernel.message import Message
 from tonnage.ops import Attention, Op, Parameter
 
 DEFAULTS = {
@@ -47,7 +48,9 @@ def _layer(c: Config, kind: str, shared: bool) -> Block:
     feed = mlp(c, intermediate_size=wide * c.size("intermediate_size"))
     first, second, third, fourth = sandwich_norms(c)
     ops = (first, _attention(c, kind, shared), second, third, feed, *_mixture(c), fourth, *per_layer_gate(c))
-    name = f"{kind} layer that reads another's cache" if shared else f"{kind} layer"
+    name = (
+        Message("{kind} layer that reads another's cache", kind=kind) if shared else Message("{kind} layer", kind=kind)
+    )
     return Block(name, (*ops, Parameter(name="layer_scalar", elements=1)))
 
 

@@ -17,6 +17,7 @@ from tonnage.architectures._parts import attention, decoder, head_dim, latent_at
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._state_space import step_rank
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 from tonnage.ops import MLP, Attention, LatentAttention, Mamba, MoE, Norm, Op
 
@@ -146,8 +147,15 @@ def _windows(c: Config, count: int) -> list[int | None]:
     window = c.size("sliding_window", default=None)
     windowed = c.depth("sliding_layers", default=0 if window is None else count, smallest=0)
     if windowed > count or (windowed and window is None):
-        wanted = f"at most num_hidden_layers ({count}), beside a sliding_window"
-        raise InvalidInput(f"{c.where}: sliding_layers must be {wanted}. Got {windowed}.")
+        wanted = Message("at most num_hidden_layers ({count}), beside a sliding_window", count=count)
+        raise InvalidInput(
+            Message(
+                "{where}: sliding_layers must be {wanted}. Got {windowed}.",
+                where=c.where,
+                wanted=wanted,
+                windowed=windowed,
+            )
+        )
     full = count - windowed
     return [None if (i + 1) * full // count > i * full // count else window for i in range(count)]
 
@@ -197,7 +205,14 @@ def _gated(c: Config) -> bool:
 def _mixture(c: Config) -> MoE:
     experts, chosen = c.depth("num_experts"), c.depth("num_experts_per_tok")
     if chosen > experts:
-        raise InvalidInput(f"{c.where}: num_experts_per_tok ({chosen}) exceeds num_experts ({experts}).")
+        raise InvalidInput(
+            Message(
+                "{where}: num_experts_per_tok ({chosen}) exceeds num_experts ({experts}).",
+                where=c.where,
+                chosen=chosen,
+                experts=experts,
+            )
+        )
     inner = c.size("moe_intermediate_size", default=None) or c.size("intermediate_size")
     return MoE(
         hidden_size=c.size("hidden_size"),

@@ -16,6 +16,7 @@ from tonnage.architectures._parts import attention, mlp, norm, num_layers, pre_n
 from tonnage.architectures._registry import architecture
 from tonnage.architectures.deepseek import draft_layers, indexed_attention, mixture
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.ops import Attention, Op
 
 FUSED = ("gate_up_proj", "gate_up_proj", "down_proj")
@@ -48,7 +49,7 @@ def glm4(c: Config) -> Model:
 def glm4_moe(c: Config) -> Model:
     def layer(kind: str) -> Block:
         mixer = _attention(c, qk_norm="head" if c.flag("use_qk_norm", default=False) else "")
-        return pre_norm(f"{kind} layer", mixer, _feed_forward(c, kind), c.size("hidden_size"))
+        return pre_norm(Message("{kind} layer", kind=kind), mixer, _feed_forward(c, kind), c.size("hidden_size"))
 
     return stack(c, "glm", feed_kinds(c), layer, drafts=draft_layers(c, layer("sparse")))
 
@@ -58,7 +59,12 @@ def glm_latent(c: Config) -> Model:
     def layer(kind: tuple[str, str]) -> Block:
         mixer = indexed_attention(c, indexer=kind[1] == "full")
         shares = " that shares its indexer" if kind[1] == "shared" else ""
-        return pre_norm(f"{kind[0]} layer{shares}", mixer, _feed_forward(c, kind[0]), c.size("hidden_size"))
+        return pre_norm(
+            Message("{kind} layer{shares}", kind=kind[0], shares=shares),
+            mixer,
+            _feed_forward(c, kind[0]),
+            c.size("hidden_size"),
+        )
 
     kinds = list(zip(feed_kinds(c), indexer_kinds(c), strict=True))
     copies = c.size("index_n_heads", default=None) is None  # GLM-4.7-Flash
@@ -80,7 +86,13 @@ def indexer_kinds(c: Config) -> list[str]:
     letters = c.raw("index_topk_pattern")
     if c.raw("indexer_types") is None and isinstance(letters, str):
         if len(letters) < num_layers(c) or set(letters) - set(PATTERN):
-            raise InvalidInput(f"{c.where}: index_topk_pattern must hold F or S for each layer. Got {shown(letters)}.")
+            raise InvalidInput(
+                Message(
+                    "{where}: index_topk_pattern must hold F or S for each layer. Got {letters}.",
+                    where=c.where,
+                    letters=shown(letters),
+                )
+            )
         return [PATTERN[letter] for letter in letters[: num_layers(c)]]
     every, offset = c.size("index_topk_freq", default=1), c.size("index_skip_topk_offset", default=2, smallest=0)
 

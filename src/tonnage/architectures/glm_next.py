@@ -16,6 +16,7 @@ from tonnage.architectures.deepseek import indexed_attention, mixture
 from tonnage.architectures.deepseek_v4 import hyper_connection
 from tonnage.architectures.glm import indexer_kinds
 from tonnage.architectures.kimi import delta_attention
+from tonnage.kernel.message import Message
 from tonnage.ops import KimiDeltaAttention, LatentAttention, Op
 
 KINDS = ("linear_attention", "deepseek_sparse_attention", "indexed_attention", "full_attention")
@@ -34,7 +35,10 @@ def _layer(c: Config, mixer: str, feed: str, indexer: str) -> Block:
     h = c.size("hidden_size")
     ops: tuple[Op, ...] = (hyper_connection(c, "attn_hc", "."), norm("input_layernorm", h), _mixer(c, mixer, indexer))
     ops += (hyper_connection(c, "ffn_hc", "."), norm("post_attention_layernorm", h))
-    return Block(f"{feed} {mixer} layer", (*ops, mlp(c) if feed == "dense" else mixture(c, corrected=True)))
+    return Block(
+        Message("{feed} {kind} layer", feed=feed, kind=mixer),
+        (*ops, mlp(c) if feed == "dense" else mixture(c, corrected=True)),
+    )
 
 
 def _mixer(c: Config, kind: str, indexer: str) -> KimiDeltaAttention | LatentAttention:

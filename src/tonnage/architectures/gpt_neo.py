@@ -12,12 +12,13 @@ from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import decoder, model, num_layers, pattern, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 
 
 @architecture("GPTNeoForCausalLM", model_types=("gpt_neo",))
 def gpt_neo(c: Config) -> Model:
     windows = {"global": None, "local": c.size("window_size", default=256)}
-    layers = {kind: _layer(c, f"{kind} layer", window) for kind, window in windows.items()}
+    layers = {kind: _layer(c, Message("{kind} layer", kind=kind), window) for kind, window in windows.items()}
     blocks, order = pattern(c, layers, _kinds(c), "attention_types")
     positions = c.size("max_position_embeddings", default=2048)
     tied = c.flag("tie_word_embeddings", default=True)
@@ -44,7 +45,14 @@ def _kinds(c: Config) -> list[str]:
         for kind in _group(c, group)
     ]
     if len(kinds) != layers:
-        raise InvalidInput(f"{c.where}: attention_types must describe all {layers} layers. It describes {len(kinds)}.")
+        raise InvalidInput(
+            Message(
+                "{where}: attention_types must describe all {layers} layers. It describes {count}.",
+                where=c.where,
+                layers=layers,
+                count=len(kinds),
+            )
+        )
     return kinds
 
 
@@ -54,5 +62,9 @@ def _group(c: Config, group: Any) -> list[str]:
         if isinstance(kinds, list | tuple) and isinstance(times, int) and 0 <= times * len(kinds) <= num_layers(c):
             return [str(kind) for kind in kinds] * times
     raise InvalidInput(
-        f'{c.where}: attention_types must hold pairs such as [["global", "local"], 12]. Got {shown(group)}.'
+        Message(
+            '{where}: attention_types must hold pairs such as [["global", "local"], 12]. Got {group}.',
+            where=c.where,
+            group=shown(group),
+        )
     )

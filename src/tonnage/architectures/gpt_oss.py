@@ -10,6 +10,7 @@ from tonnage.architectures._layers import every_nth_full, layer_kinds, moe, stac
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, pre_norm
 from tonnage.architectures._registry import architecture
+from tonnage.kernel.message import Message
 
 DEFAULTS = {"head_dim": 64, "sliding_window": 128, "attention_bias": True}
 
@@ -28,6 +29,6 @@ def gpt_oss(c: Config) -> Model:
             router_bias=True,
             expert_names=("gate_up_proj", "gate_up_proj", "down_proj"),
         )
-        return pre_norm(f"{kind} layer", mixer, experts, c.size("hidden_size"))
+        return pre_norm(Message("{kind} layer", kind=kind), mixer, experts, c.size("hidden_size"))
 
     return stack(c, "gpt_oss", layer_kinds(c, every_nth_full(2)), layer)

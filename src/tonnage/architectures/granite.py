@@ -12,6 +12,7 @@ from tonnage.architectures._layers import layer_kinds, moe, stack, window_of
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, mlp, pre_norm
 from tonnage.architectures._registry import architecture
+from tonnage.kernel.message import Message
 from tonnage.ops import MoE, Op
 
 FUSED = ("input_linear", "input_linear", "output_linear")  # gate and up in one, and down
@@ -48,7 +49,7 @@ def granite_stack(c: Config, family: str, feed: Op, sliding: bool = False) -> Mo
     def layer(kind: str) -> Block:
         window = window_of(c, kind) if sliding else None
         mixer = attention(c, bias=bias, window=window, sinks=sliding)
-        return pre_norm(f"{kind} layer", mixer, feed, c.size("hidden_size"))
+        return pre_norm(Message("{kind} layer", kind=kind), mixer, feed, c.size("hidden_size"))
 
     def usual(i: int) -> str:
         return "sliding_attention" if sliding and i % 4 else "full_attention"

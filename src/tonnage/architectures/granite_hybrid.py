@@ -14,6 +14,7 @@ from tonnage.architectures._registry import architecture
 from tonnage.architectures._state_space import mamba2
 from tonnage.architectures.granite import FUSED, mixture
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message, listed
 from tonnage.ops import Op
 
 DEFAULTS = {
@@ -40,7 +41,7 @@ def granite_hybrid(c: Config) -> Model:
 
 def layer(c: Config, kind: str) -> Block:
     mixer: Op = mamba2(c) if kind == "mamba" else attention(c, bias=c.flag("attention_bias", default=False))
-    return pre_norm(f"{kind} layer", mixer, feed_forward(c), c.size("hidden_size"))
+    return pre_norm(Message("{kind} layer", kind=kind), mixer, feed_forward(c), c.size("hidden_size"))
 
 
 def feed_forward(c: Config) -> Op:
@@ -55,8 +56,22 @@ def kinds(c: Config) -> list[str]:
     if given is None:
         return ["mamba"] * num_layers(c)
     if len(given) != num_layers(c):
-        raise InvalidInput(f"{c.where}: layer_types must have {num_layers(c)} items, one a layer. Got {len(given)}.")
+        raise InvalidInput(
+            Message(
+                "{where}: layer_types must have {num_layers} items, one a layer. Got {count}.",
+                where=c.where,
+                num_layers=num_layers(c),
+                count=len(given),
+            )
+        )
     for kind in given:
         if not is_one_of(kind, MIXERS):
-            raise InvalidInput(f"{c.where}: layer_types may hold {', '.join(MIXERS)}. Got {shown(kind)}.")
+            raise InvalidInput(
+                Message(
+                    "{where}: layer_types may hold {ratios}. Got {unknown}.",
+                    where=c.where,
+                    ratios=listed(MIXERS),
+                    unknown=shown(kind),
+                )
+            )
     return [MIXERS[kind] for kind in given]

@@ -15,6 +15,7 @@ from tonnage.architectures._parts import attention, mlp, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.architectures.deepseek import draft_layers
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.ops import MoE
 
 NORMS = ("query_layernorm", "key_layernorm")
@@ -57,7 +58,12 @@ def _one(c: Config, field: str, default: Any = None) -> int:
         or given[0] < 1
     ):
         raise InvalidInput(
-            f"{c.where}: {field} must be one positive whole number, the same for all layers. Got {shown(given)}."
+            Message(
+                "{where}: {field} must be one positive whole number, the same for all layers. Got {given}.",
+                where=c.where,
+                field=field,
+                given=shown(given),
+            )
         )
     return given[0]
 
@@ -67,7 +73,7 @@ def hy3(c: Config) -> Model:
     def layer(kind: str) -> Block:
         mixer = attention(c, bias=c.flag("attention_bias", default=False), qk_norm="head")
         feed = mlp(c, bias=c.flag("mlp_bias", default=False)) if kind == "dense" else _hy3_mixture(c)
-        return pre_norm(f"{kind} layer", mixer, feed, c.size("hidden_size"))
+        return pre_norm(Message("{kind} layer", kind=kind), mixer, feed, c.size("hidden_size"))
 
     first = c.depth("first_k_dense_replace", default=1, smallest=0)
     kinds = layer_kinds(c, lambda i: "sparse" if i >= first else "dense", ("dense", "sparse"), "mlp_layer_types")

@@ -11,6 +11,7 @@ from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, decoder, mlp, model, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._state_space import inner_size, state_bytes, step_rank
+from tonnage.kernel.message import Message
 from tonnage.ops import Mamba, Op
 
 DEFAULTS = {
@@ -56,7 +57,9 @@ def layer(c: Config, mixer: str, feed: str) -> Block:
     feeding: Op = mlp(c, name="feed_forward")
     if feed == "mixture":
         feeding = moe(c, name="feed_forward", router_name="router", intermediate_size=c.size("intermediate_size"))
-    return pre_norm(f"{mixer} layer, {feed}", mixing, feeding, c.size("hidden_size"), names=NORMS)
+    return pre_norm(
+        Message("{mixer} layer, {feed}", mixer=mixer, feed=feed), mixing, feeding, c.size("hidden_size"), names=NORMS
+    )
 
 
 def mamba(c: Config) -> Mamba:

@@ -13,6 +13,7 @@ from tonnage.architectures._layers import feed_kinds, layer_kinds, moe, stack
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import latent_attention, mlp, norm, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
+from tonnage.kernel.message import Message
 from tonnage.ops import KimiDeltaAttention, LatentAttention, Linear, MoE, Op
 
 KINDS = ("linear_attention", "full_attention")
@@ -24,7 +25,12 @@ def kimi_linear(c: Config) -> Model:
 
     def layer(kind: tuple[str, str]) -> Block:
         mixer = delta_attention(c) if kind[0] == "linear_attention" else _latent_attention(c)
-        block = pre_norm(f"{kind[1]} {kind[0]} layer", mixer, mlp(c) if kind[1] == "dense" else _mixture(c), h)
+        block = pre_norm(
+            Message("{feed} {kind} layer", feed=kind[1], kind=kind[0]),
+            mixer,
+            mlp(c) if kind[1] == "dense" else _mixture(c),
+            h,
+        )
         extra = _residual("self_attention_res", h) + _residual("mlp_res", h) if residuals else ()
         return Block(block.name, (*extra, *block.ops))
 

@@ -14,6 +14,7 @@ from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, decoder, mlp, model, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._state_space import whole_width
+from tonnage.kernel.message import Message
 from tonnage.ops import MoE, Op, ShortConvolution
 
 DEFAULTS = {
@@ -72,7 +73,11 @@ def layer(c: Config, mixer: str, feed: Op) -> Block:
     if mixer == "conv":
         bias = c.flag("conv_bias", default=False)
         mixing = ShortConvolution(hidden_size=c.size("hidden_size"), conv_kernel=c.size("conv_L_cache"), bias=bias)
-    name = f"{mixer} layer, {'mixture' if isinstance(feed, MoE) else 'dense'}"
+    name = (
+        Message("{mixer} layer, mixture", mixer=mixer)
+        if isinstance(feed, MoE)
+        else Message("{mixer} layer, dense", mixer=mixer)
+    )
     return pre_norm(name, mixing, feed, c.size("hidden_size"), names=("operator_norm", "ffn_norm"))
 
 

@@ -14,6 +14,7 @@ from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, mlp, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.ops import Op
 
 DEFAULTS = {
@@ -44,7 +45,12 @@ def llama4(c: Config) -> Model:
     def layer(kind: tuple[str, str]) -> Block:
         window = window_of(c, kind[0], "attention_chunk_size")
         mixer = attention(c, bias=c.flag("attention_bias", default=False), window=window)
-        return pre_norm(f"{kind[1]} {kind[0]} layer", mixer, _feed_forward(c, kind[1]), c.size("hidden_size"))
+        return pre_norm(
+            Message("{feed} {kind} layer", feed=kind[1], kind=kind[0]),
+            mixer,
+            _feed_forward(c, kind[1]),
+            c.size("hidden_size"),
+        )
 
     return stack(c, "llama4", list(zip(_mixer_kinds(c), feeds, strict=True)), layer)
 
@@ -69,7 +75,12 @@ def _mixer_kinds(c: Config) -> list[str]:
     interval = c.size("no_rope_layer_interval")
     if rotary is not None and len(rotary) < num_layers(c):
         raise InvalidInput(
-            f"{c.where}: no_rope_layers must have {num_layers(c)} items, one for each layer. Got {len(rotary)}."
+            Message(
+                "{where}: no_rope_layers must have {num_layers} items, one for each layer. Got {count}.",
+                where=c.where,
+                num_layers=num_layers(c),
+                count=len(rotary),
+            )
         )
 
     def usual(layer: int) -> str:

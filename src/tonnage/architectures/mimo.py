@@ -16,6 +16,7 @@ from tonnage.architectures._parts import attention, mlp, norm, num_layers, pre_n
 from tonnage.architectures._registry import architecture
 from tonnage.architectures.qwen2 import window_kinds
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.ops import Attention, Linear
 
 DRAFTS = 3
@@ -27,7 +28,7 @@ def mimo(c: Config) -> Model:
 
     def layer(kind: str) -> Block:
         mixer = attention(c, bias=bias, out_bias=False, window=window_of(c, kind))
-        return pre_norm(f"{kind} layer", mixer, mlp(c), h)
+        return pre_norm(Message("{kind} layer", kind=kind), mixer, mlp(c), h)
 
     return stack(c, "mimo", window_kinds(c), layer, drafts=_drafts(c, layer("full_attention")))
 
@@ -49,7 +50,12 @@ def _drafts(c: Config, layer: Block) -> list[Branch]:
 def mimo_v2(c: Config) -> Model:
     def layer(kind: tuple[str, str]) -> Block:
         feed = mlp(c) if kind[1] == "dense" else moe(c, correction_bias=True)
-        return pre_norm(f"{kind[1]} {kind[0]} layer", _attention(c, kind[0]), feed, c.size("hidden_size"))
+        return pre_norm(
+            Message("{feed} {kind} layer", feed=kind[1], kind=kind[0]),
+            _attention(c, kind[0]),
+            feed,
+            c.size("hidden_size"),
+        )
 
     return stack(c, "mimo", list(zip(_mixer_kinds(c), _feed_kinds(c), strict=True)), layer, drafts=_v2_drafts(c))
 
@@ -97,7 +103,13 @@ def _zeros_and_ones(c: Config, field: str) -> list[int] | None:
     given = c.items(field, default=None)
     if given is not None and (len(given) < num_layers(c) or any(item not in (0, 1) for item in given)):
         raise InvalidInput(
-            f"{c.where}: {field} must hold 0 or 1 for each of {num_layers(c)} layers. Got {shown(given)}."
+            Message(
+                "{where}: {field} must hold 0 or 1 for each of {num_layers} layers. Got {given}.",
+                where=c.where,
+                field=field,
+                num_layers=num_layers(c),
+                given=shown(given),
+            )
         )
     return given
 

@@ -17,6 +17,7 @@ from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, decoder, head_dim, model, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.ops import LightningAttention, MoE, Op
 
 MATRICES = ("w1", "w3", "w2")
@@ -50,7 +51,9 @@ def minimax_m2(c: Config) -> Model:
 
 def lightning_stack(c: Config, decays: int) -> Model:
     if c.size("shared_intermediate_size", default=0, smallest=0):
-        raise InvalidInput(f"{c.where}: shared_intermediate_size must be 0: no MiniMax-01 has a shared expert.")
+        raise InvalidInput(
+            Message("{where}: shared_intermediate_size must be 0: no MiniMax-01 has a shared expert.", where=c.where)
+        )
     blocks, layers = by_kind(kinds(c), lambda kind: lightning_layer(c, kind, decays))
     tied = c.flag("tie_word_embeddings", default=False)
     return model(c, "minimax", decoder(c, blocks, layers, tied=tied), tied=tied)
@@ -62,7 +65,7 @@ def lightning_layer(c: Config, kind: str, decays: int) -> Block:
     if kind == "linear_attention":
         heads = c.size("num_attention_heads")
         mixer = LightningAttention(hidden_size=h, heads=heads, head_dim=head_dim(c), decays=decays)
-    return pre_norm(f"{kind} layer", mixer, mixture(c), h)
+    return pre_norm(Message("{kind} layer", kind=kind), mixer, mixture(c), h)
 
 
 def mixture(c: Config, **options: Any) -> MoE:
@@ -82,5 +85,11 @@ def kinds(c: Config) -> list[str]:
     if given is None:
         return layer_kinds(c, lambda i: MIXERS[(i + 1) % 2], MIXERS)
     if any(kind not in (0, 1) for kind in given):
-        raise InvalidInput(f"{c.where}: attn_type_list may hold 0 (lightning) and 1 (softmax). Got {shown(given)}.")
+        raise InvalidInput(
+            Message(
+                "{where}: attn_type_list may hold 0 (lightning) and 1 (softmax). Got {given}.",
+                where=c.where,
+                given=shown(given),
+            )
+        )
     return [MIXERS[kind] for kind in given]

@@ -24,6 +24,7 @@ from tonnage.architectures._towers import (
     stack,
     vision_layer,
 )
+from tonnage.kernel.message import Message
 from tonnage.ops import BlockSparseAttention, Linear, MoE, Op
 
 TEXT = {
@@ -105,7 +106,9 @@ def layer(c: Config, attends: str, feeds: str) -> Block:
             visible=blocks * index.size("sparse_block_size", "index_block_size"),
         )
     feed: Op = mixture(c) if feeds == "mixture" else mlp(c, intermediate_size=c.size("dense_intermediate_size"))
-    return pre_norm(f"{attends} attention, {feeds}", mixer, feed, c.size("hidden_size"))
+    return pre_norm(
+        Message("{attends} attention, {feeds}", attends=attends, feeds=feeds), mixer, feed, c.size("hidden_size")
+    )
 
 
 def mixture(c: Config) -> MoE:

@@ -13,6 +13,7 @@ from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, mlp, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.architectures.deepseek import indexed_attention, mixture
+from tonnage.kernel.message import Message
 
 
 @architecture("MinistralForCausalLM", model_types=("ministral",))
@@ -20,7 +21,9 @@ def ministral(c: Config) -> Model:
     slides = c.raw("sliding_window") is not None
 
     def layer(kind: str) -> Block:
-        return pre_norm(f"{kind} layer", attention(c, window=window_of(c, kind)), mlp(c), c.size("hidden_size"))
+        return pre_norm(
+            Message("{kind} layer", kind=kind), attention(c, window=window_of(c, kind)), mlp(c), c.size("hidden_size")
+        )
 
     return stack(c, "mistral", layer_kinds(c, lambda _: "sliding_attention" if slides else "full_attention"), layer)
 
@@ -37,6 +40,6 @@ def ministral3(c: Config) -> Model:
 def mistral4(c: Config) -> Model:
     def layer(kind: str) -> Block:
         feed = mlp(c) if kind == "dense" else mixture(c)
-        return pre_norm(f"{kind} layer", indexed_attention(c), feed, c.size("hidden_size"))
+        return pre_norm(Message("{kind} layer", kind=kind), indexed_attention(c), feed, c.size("hidden_size"))
 
     return stack(c, "mistral", feed_kinds(c), layer)

@@ -15,6 +15,7 @@ from tonnage.architectures._model import Model
 from tonnage.architectures._parts import NormKind, decoder, model, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.ops import MLP, Attention
 
 HEADS = ("multihead_attention", "multiquery_attention", "grouped_query_attention")
@@ -51,7 +52,11 @@ def _feed(c: Config, bias: bool) -> MLP:
     ratio = c.number("expansion_ratio", default=4)
     inner = int(ratio * width(c))
     if not 0 < inner <= LARGEST_SIZE:
-        raise InvalidInput(f"{c.where}: expansion_ratio must widen d_model to a usable size. Got {ratio}.")
+        raise InvalidInput(
+            Message(
+                "{where}: expansion_ratio must widen d_model to a usable size. Got {ratio}.", where=c.where, ratio=ratio
+            )
+        )
     return MLP(
         name="ffn",
         hidden_size=width(c),

@@ -14,6 +14,7 @@ from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, decoder, mlp, model, norm, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.ops import Linear, Op
 
 MULTIPLE = 256  # nemotron_nas.py, _ffn_mult_to_intermediate_size
@@ -62,7 +63,14 @@ def attention_kind(c: Config, part: Config) -> tuple[Any, ...] | None:
         window += part.size("num_sink_tokens", default=0, smallest=0)
     heads, group = c.size("num_attention_heads"), part.size("n_heads_in_group")
     if heads % group:
-        raise InvalidInput(f"{part.where}: n_heads_in_group must divide num_attention_heads ({heads}). Got {group}.")
+        raise InvalidInput(
+            Message(
+                "{where}: n_heads_in_group must divide num_attention_heads ({heads}). Got {group}.",
+                where=part.where,
+                heads=heads,
+                group=group,
+            )
+        )
     return "heads", heads // group, window
 
 
@@ -84,7 +92,14 @@ def layer_of(c: Config, mixing: tuple[Any, ...] | None, feeding: tuple[Any, ...]
         ops += (norm("input_layernorm", h), mixer_of(c, mixing))
     if feeding:
         ops += (norm("post_attention_layernorm", h), feed_of(c, feeding))
-    return Block(f"layer with {_shown(mixing, 'attention')} and {_shown(feeding, 'feed-forward')}", ops)
+    return Block(
+        Message(
+            "layer with {mixing} and {feeding}",
+            mixing=_shown(mixing, "attention"),
+            feeding=_shown(feeding, "feed-forward"),
+        ),
+        ops,
+    )
 
 
 def mixer_of(c: Config, kind: tuple[Any, ...]) -> Op:
@@ -95,7 +110,12 @@ def mixer_of(c: Config, kind: tuple[Any, ...]) -> Op:
     heads = c.size("num_attention_heads")
     if not isinstance(groups, int) or groups < 1 or heads % groups:
         raise InvalidInput(
-            f"{c.where}: a layer's KV heads must divide num_attention_heads ({heads}). Got {shown(groups)}."
+            Message(
+                "{where}: a layer's KV heads must divide num_attention_heads ({heads}). Got {groups}.",
+                where=c.where,
+                heads=heads,
+                groups=shown(groups),
+            )
         )
     return attention(c, kv_heads=groups, window=window, bias=bias)
 
@@ -110,4 +130,4 @@ def feed_of(c: Config, kind: tuple[Any, ...]) -> Op:
 def _shown(kind: tuple[Any, ...] | None, what: str) -> str:
     if kind is None:
         return f"no {what}"
-    return f"a matrix for {what}" if kind[0] == "linear" else f"{what} of {kind[1]}"
+    return Message("a matrix for {what}", what=what) if kind[0] == "linear" else f"{what} of {kind[1]}"

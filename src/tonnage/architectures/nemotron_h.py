@@ -21,6 +21,7 @@ from tonnage.architectures._parts import attention, decoder, mlp, model, norm, n
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._state_space import state_bytes
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message, listed
 from tonnage.ops import Linear, Mamba2, MoE, Op
 
 LETTERS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
@@ -44,7 +45,7 @@ NAMES = ("embeddings", "", "norm_f")
 @architecture("NemotronHForCausalLM", model_types=("nemotron_h",))
 def nemotron_h(c: Config) -> Model:
     c = c.with_defaults(DEFAULTS)
-    blocks, layers = by_kind(main_kinds(c), lambda kind: Block(f"{kind} layer", layer(c, kind)))
+    blocks, layers = by_kind(main_kinds(c), lambda kind: Block(Message("{kind} layer", kind=kind), layer(c, kind)))
     tied = c.flag("tie_word_embeddings")
     branches = [decoder(c, blocks, layers, tied=tied, names=NAMES), *draft(c)]
     return model(c, "nemotron_h", *branches, tied=tied)
@@ -81,7 +82,11 @@ def feed_forward(c: Config) -> Op:
 
 def mixture(c: Config) -> MoE:
     if c.flag("mlp_bias", default=False):
-        raise InvalidInput(f"{c.where}: mlp_bias with experts is a model that nobody has released. Set it to false.")
+        raise InvalidInput(
+            Message(
+                "{where}: mlp_bias with experts is a model that nobody has released. Set it to false.", where=c.where
+            )
+        )
     shared, latent = c.size("moe_shared_expert_intermediate_size"), c.size("moe_latent_size", default=None)
     return moe(c, name="mixer", gated=False, correction_bias=True, shared_size=shared, latent_size=latent)
 
@@ -99,7 +104,7 @@ def draft(c: Config) -> list[Branch]:
             ops = (norm("enorm", h), norm("hnorm", h), Linear(name="eh_proj", in_features=2 * h, out_features=h), *ops)
         if i == len(kinds) - 1:
             ops += (norm("final_layernorm", h),)
-        blocks.append(Block(f"multi-token prediction, {kind}", ops))
+        blocks.append(Block(Message("multi-token prediction, {kind}", kind=kind), ops))
     order = tuple(range(len(blocks))) * count
     return [Branch(name="multi-token prediction", kind="draft", hidden_size=h, blocks=tuple(blocks), layers=order)]
 
@@ -108,9 +113,20 @@ def main_kinds(c: Config) -> list[str]:
     """The kind of each layer: layers_block_type, or the letters of hybrid_override_pattern."""
     kinds = named_kinds(c, ("layers_block_type", "layer_types"), "hybrid_override_pattern")
     if kinds is None:
-        raise InvalidInput(f"{c.where} lacks hybrid_override_pattern or layers_block_type, which decides its size.")
+        raise InvalidInput(
+            Message(
+                "{where} lacks hybrid_override_pattern or layers_block_type, which decides its size.", where=c.where
+            )
+        )
     if "num_hidden_layers" in c and len(kinds) != num_layers(c):
-        raise InvalidInput(f"{c.where}: num_hidden_layers is {num_layers(c)}, but the pattern has {len(kinds)} layers.")
+        raise InvalidInput(
+            Message(
+                "{where}: num_hidden_layers is {num_layers}, but the pattern has {count} layers.",
+                where=c.where,
+                num_layers=num_layers(c),
+                count=len(kinds),
+            )
+        )
     return kinds
 
 
@@ -128,5 +144,13 @@ def named_kinds(c: Config, names: tuple[str, ...], letters: str) -> list[str] | 
         given, known, field = list(pattern), LETTERS, letters
     for each in given:
         if not is_one_of(each, known):
-            raise InvalidInput(f"{c.where}: {field} may hold {', '.join(known)}. Got {shown(each)}.")
+            raise InvalidInput(
+                Message(
+                    "{where}: {field} may hold {known}. Got {kind}.",
+                    where=c.where,
+                    field=field,
+                    known=listed(known),
+                    kind=shown(each),
+                )
+            )
     return [known[each] for each in given]

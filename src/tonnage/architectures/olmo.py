@@ -12,6 +12,7 @@ from tonnage.architectures._layers import by_kind, every_nth_full, layer_kinds, 
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, decoder, mlp, model, norm, pre_norm
 from tonnage.architectures._registry import architecture
+from tonnage.kernel.message import Message
 from tonnage.ops import GatedDeltaNet, Op
 
 DELTA_INPUTS = (("q_proj", "q"), ("k_proj", "k"), ("v_proj", "v"), ("a_proj", "a"), ("b_proj", "b"), ("g_proj", "z"))
@@ -38,7 +39,7 @@ def olmo3(c: Config) -> Model:
     c = c.with_defaults({"sliding_window": 4096})
 
     def layer(kind: str) -> Block:
-        return post_norm(c, f"{kind} layer", attends(c, window=window_of(c, kind)), mlp(c))
+        return post_norm(c, Message("{kind} layer", kind=kind), attends(c, window=window_of(c, kind)), mlp(c))
 
     return stack(c, "olmo", layer_kinds(c, every_nth_full(4)), layer)
 
@@ -55,8 +56,8 @@ def olmo_hybrid(c: Config) -> Model:
 
 def hybrid_layer(c: Config, kind: str) -> Block:
     if kind == "full_attention":
-        return post_norm(c, f"{kind} layer", attends(c), mlp(c))
-    return pre_norm(f"{kind} layer", delta_net(c), mlp(c), c.size("hidden_size"))
+        return post_norm(c, Message("{kind} layer", kind=kind), attends(c), mlp(c))
+    return pre_norm(Message("{kind} layer", kind=kind), delta_net(c), mlp(c), c.size("hidden_size"))
 
 
 def delta_net(c: Config) -> GatedDeltaNet:

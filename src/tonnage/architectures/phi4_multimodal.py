@@ -16,6 +16,7 @@ from tonnage.architectures._registry import architecture, tower
 from tonnage.architectures._towers import bidirectional, joined, linear, projected, stack, table, tower_or
 from tonnage.architectures.phi import phi4_text
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.ops import MLP, Attention, Convolution, Linear, Op, Parameter
 
 AUDIO = {
@@ -116,7 +117,14 @@ def conformer(c: Config) -> Branch:
     c = c.with_defaults(AUDIO)
     width, heads = c.size("hidden_size"), c.size("num_attention_heads")
     if width % heads:
-        raise InvalidInput(f"{c.where}: num_attention_heads ({heads}) must divide hidden_size ({width}).")
+        raise InvalidInput(
+            Message(
+                "{where}: num_attention_heads ({heads}) must divide hidden_size ({width}).",
+                where=c.where,
+                heads=heads,
+                width=width,
+            )
+        )
     mixer = bidirectional(c, heads=heads, head_dim=width // heads)
     halves = [half_step(c, name) for name in ("feed_forward_in", "feed_forward_out")]
     last = norm("layer_norm", width, "layer")

@@ -11,6 +11,7 @@ from tonnage.architectures._layers import layer_kinds, stack, window_of
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, mlp, pre_norm
 from tonnage.architectures._registry import architecture
+from tonnage.kernel.message import Message
 
 
 @architecture("Qwen2ForCausalLM", model_types=("qwen2", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni_text"))
@@ -19,7 +20,7 @@ def qwen2(c: Config) -> Model:
 
     def layer(kind: str) -> Block:
         mixer = attention(c, bias=True, out_bias=False, window=window_of(c, kind))
-        return pre_norm(f"{kind} layer", mixer, mlp(c), h)
+        return pre_norm(Message("{kind} layer", kind=kind), mixer, mlp(c), h)
 
     return stack(c, "qwen2", window_kinds(c), layer)
 

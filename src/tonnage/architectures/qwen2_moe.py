@@ -9,6 +9,7 @@ from tonnage.architectures._layers import layer_kinds, moe, stack, window_of
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, mlp, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
+from tonnage.kernel.message import Message
 from tonnage.ops import MLP, MoE
 
 
@@ -18,7 +19,12 @@ def qwen2_moe(c: Config) -> Model:
 
     def layer(kind: tuple[str, str]) -> Block:
         mixer = attention(c, bias=bias, out_bias=False, window=window_of(c, kind[0]))
-        return pre_norm(f"{kind[1]} {kind[0]} layer", mixer, feed_forward(c, kind[1]), c.size("hidden_size"))
+        return pre_norm(
+            Message("{feed} {kind} layer", feed=kind[1], kind=kind[0]),
+            mixer,
+            feed_forward(c, kind[1]),
+            c.size("hidden_size"),
+        )
 
     return stack(c, "qwen2_moe", list(zip(_window_kinds(c), mixture_kinds(c), strict=True)), layer)
 

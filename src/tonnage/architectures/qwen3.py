@@ -12,6 +12,7 @@ from tonnage.architectures._parts import attention, mlp, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.architectures.qwen2 import window_kinds
 from tonnage.architectures.qwen2_moe import feed_forward, mixture_kinds
+from tonnage.kernel.message import Message
 from tonnage.ops import Attention
 
 DEFAULTS = {"head_dim": 128}  # Qwen3Config and Qwen3VLTextConfig; the mixture's class derives it
@@ -21,7 +22,12 @@ DEFAULTS = {"head_dim": 128}  # Qwen3Config and Qwen3VLTextConfig; the mixture's
 def qwen3(c: Config) -> Model:
     c = c.with_defaults(DEFAULTS)
     h = c.size("hidden_size")
-    return stack(c, "qwen3", window_kinds(c), lambda kind: pre_norm(f"{kind} layer", mixer(c, kind), mlp(c), h))
+    return stack(
+        c,
+        "qwen3",
+        window_kinds(c),
+        lambda kind: pre_norm(Message("{kind} layer", kind=kind), mixer(c, kind), mlp(c), h),
+    )
 
 
 @architecture("Qwen3MoeForCausalLM", model_types=("qwen3_moe", "qwen3_vl_moe_text", "qwen3_omni_moe_text"))
@@ -31,7 +37,7 @@ def qwen3_moe(c: Config) -> Model:
     attention_kind = "sliding_attention" if slides else "full_attention"
 
     def layer(kind: str) -> Block:
-        return pre_norm(f"{kind} layer", mixer(c, attention_kind), feed_forward(c, kind), h)
+        return pre_norm(Message("{kind} layer", kind=kind), mixer(c, attention_kind), feed_forward(c, kind), h)
 
     return stack(c, "qwen3", mixture_kinds(c), layer)
 

@@ -13,6 +13,7 @@ from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import attention, norm, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.architectures.qwen2_moe import feed_forward, mixture_kinds
+from tonnage.kernel.message import Message
 from tonnage.ops import Attention, Embedding, GatedDeltaNet, Linear, Op
 
 Inputs = tuple[tuple[str, str], ...]
@@ -41,7 +42,12 @@ def qwen3_5_moe(c: Config) -> Model:
 def _hybrid(c: Config, feeds: list[str], inputs: Inputs, drafts: int) -> Model:
     def layer(kind: tuple[str, str]) -> Block:
         mixer = delta_net(c, inputs) if kind[0] == "linear_attention" else _attention(c)
-        return pre_norm(f"{kind[1]} {kind[0]} layer", mixer, feed_forward(c, kind[1]), c.size("hidden_size"))
+        return pre_norm(
+            Message("{feed} {kind} layer", feed=kind[1], kind=kind[0]),
+            mixer,
+            feed_forward(c, kind[1]),
+            c.size("hidden_size"),
+        )
 
     kinds = list(zip(_mixer_kinds(c), feeds, strict=True))
     return stack(c, "qwen3_next", kinds, layer, drafts=_draft_branch(c, drafts, feeds[-1]))

@@ -10,6 +10,7 @@ from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, decoder, mlp, model, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message, listed
 from tonnage.ops import GatedRecurrence, Op
 
 DEFAULTS = {
@@ -35,14 +36,21 @@ def layer(c: Config, kind: str) -> Block:
         window, bias = c.size("attention_window_size", "sliding_window"), c.flag("attention_bias", default=False)
         mixer = attention(c, name="temporal_block", bias=bias, out_bias=True, window=window)
     feed = mlp(c, name="mlp_block", intermediate_size=c.size("intermediate_size") // 2, bias=True)
-    return pre_norm(f"{kind} layer", mixer, feed, c.size("hidden_size"), names=NORMS)
+    return pre_norm(Message("{kind} layer", kind=kind), mixer, feed, c.size("hidden_size"), names=NORMS)
 
 
 def recurrence(c: Config) -> GatedRecurrence:
     h, heads = c.size("hidden_size"), c.size("num_attention_heads")
     width = c.size("lru_width", default=h)
     if width % heads:
-        raise InvalidInput(f"{c.where}: num_attention_heads ({heads}) must divide lru_width ({width}).")
+        raise InvalidInput(
+            Message(
+                "{where}: num_attention_heads ({heads}) must divide lru_width ({width}).",
+                where=c.where,
+                heads=heads,
+                width=width,
+            )
+        )
     return GatedRecurrence(hidden_size=h, width=width, heads=heads, conv_kernel=c.size("conv1d_width"))
 
 
@@ -51,7 +59,16 @@ def kinds(c: Config) -> list[str]:
     cycle = c.items("block_types")
     for kind in cycle:
         if not is_one_of(kind, KNOWN):
-            raise InvalidInput(f"{c.where}: block_types may hold {', '.join(KNOWN)}. Got {shown(kind)}.")
+            raise InvalidInput(
+                Message(
+                    "{where}: block_types may hold {known}. Got {kind}.",
+                    where=c.where,
+                    known=listed(KNOWN),
+                    kind=shown(kind),
+                )
+            )
     if not cycle:
-        raise InvalidInput(f"{c.where}: block_types must name at least one of {', '.join(KNOWN)}.")
+        raise InvalidInput(
+            Message("{where}: block_types must name at least one of {known}.", where=c.where, known=listed(KNOWN))
+        )
     return [cycle[i % len(cycle)] for i in range(num_layers(c))]

@@ -9,6 +9,7 @@ from tonnage.architectures._layers import layer_kinds, stack, window_of
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, mlp, num_layers, pre_norm
 from tonnage.architectures._registry import architecture
+from tonnage.kernel.message import Message
 
 DEFAULTS = {"num_key_value_heads": 4, "no_rope_layer_interval": 4}
 
@@ -21,7 +22,9 @@ def smollm3(c: Config) -> Model:
 
     def layer(kind: str) -> Block:
         window = window_of(c, kind) if slides else None
-        return pre_norm(f"{kind} layer", attention(c, bias=bias, window=window), feed, c.size("hidden_size"))
+        return pre_norm(
+            Message("{kind} layer", kind=kind), attention(c, bias=bias, window=window), feed, c.size("hidden_size")
+        )
 
     rotates = rotary(c)
     usual = layer_kinds(c, lambda i: "sliding_attention" if slides and not rotates[i] else "full_attention")

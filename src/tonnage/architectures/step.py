@@ -15,6 +15,7 @@ from tonnage.architectures._parts import attention, mlp, norm, num_layers
 from tonnage.architectures._registry import architecture
 from tonnage.architectures.deepseek import draft_layers
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.ops import Attention, Op
 
 DEFAULTS = {"head_dim": 128, "share_expert_dim": 1280, "num_key_value_heads": 8}
@@ -42,7 +43,7 @@ def step3p5(c: Config) -> Model:
 def _layer(c: Config, kind: str, feed: str) -> Block:
     h = c.size("hidden_size")
     ops: tuple[Op, ...] = (norm("input_layernorm", h), _attention(c, kind), norm("post_attention_layernorm", h))
-    return Block(f"{feed} {kind} layer", (*ops, *_feed_forward(c, feed)))
+    return Block(Message("{feed} {kind} layer", feed=feed, kind=kind), (*ops, *_feed_forward(c, feed)))
 
 
 def _attention(c: Config, kind: str) -> Attention:
@@ -57,7 +58,13 @@ def _attention(c: Config, kind: str) -> Attention:
         heads = c.size("num_sliding_attention_heads", default=heads)
     if heads % groups:
         raise InvalidInput(
-            f"{c.where}: num_attention_groups ({groups}) must divide the heads of a {kind} layer ({heads})."
+            Message(
+                "{where}: num_attention_groups ({groups}) must divide the heads of a {kind} layer ({heads}).",
+                where=c.where,
+                groups=groups,
+                kind=kind,
+                heads=heads,
+            )
         )
     return attention(
         c,
@@ -98,7 +105,13 @@ def _mixture_layers(c: Config) -> frozenset[int]:
     try:
         return frozenset(int(item) for item in items if str(item).strip())
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{c.where}: moe_layers_enum must hold numbers of layers. Got {shown(listed)}.") from None
+        raise InvalidInput(
+            Message(
+                "{where}: moe_layers_enum must hold numbers of layers. Got {listed}.",
+                where=c.where,
+                listed=shown(listed),
+            )
+        ) from None
 
 
 def _drafts(c: Config) -> list[Branch]:

@@ -15,6 +15,7 @@ from tonnage.architectures._heads import class_name
 from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import model, norm
 from tonnage.architectures._registry import architecture
+from tonnage.kernel.message import Message
 from tonnage.ops import MLP, Attention, Embedding, Head, Op, Parameter, Reused
 
 DEFAULTS = {"relative_attention_num_buckets": 32, "feed_forward_proj": "relu"}
@@ -93,9 +94,9 @@ def _stack(
     """One side. Its first layer holds the table of relative positions."""
     h, deep = c.size("d_model"), c.depth("num_layers")
     count = deep if name == "encoder" else c.depth("num_decoder_layers", default=deep)
-    blocks = [_layer(c, f"first {name} layer", name, relative=True)]
+    blocks = [_layer(c, Message("first {name} layer", name=name), name, relative=True)]
     if not every_layer and count > 1:
-        blocks.append(_layer(c, f"{name} layer", name, relative=False))
+        blocks.append(_layer(c, Message("{kind} layer", kind=name), name, relative=False))
     layers = (0, *(len(blocks) - 1,) * (count - 1))
     last = norm(f"{name}.final_layer_norm", h)
     return Branch(

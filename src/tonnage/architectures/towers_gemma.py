@@ -20,6 +20,7 @@ from tonnage.architectures._towers import (
     whole_numbers,
 )
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.ops import Attention, Convolution, Linear, Op, Parameter
 
 VISION4 = {
@@ -130,7 +131,14 @@ def pairs(c: Config, name: str) -> list[tuple[int, int]]:
     given = c.items(name)
     right = [each for each in given if isinstance(each, list | tuple) and len(each) == 2]
     if len(given) != 2 or len(right) != 2 or not all(type(side) is int and side > 0 for each in right for side in each):
-        raise InvalidInput(f"{c.where}: {name} must hold two pairs of positive whole numbers. Got {shown(given)}.")
+        raise InvalidInput(
+            Message(
+                "{where}: {name} must hold two pairs of positive whole numbers. Got {given}.",
+                where=c.where,
+                name=name,
+                given=shown(given),
+            )
+        )
     return [(high, wide) for high, wide in right]
 
 
@@ -151,7 +159,14 @@ def subsampling(channels: list[int], taps: list[int], inputs: int, width: int) -
 def conformer(c: Config, width: int, heads: int, kernel: int, window: int, names: dict[str, str]) -> Block:
     """Half a feed-forward, local attention with relative positions, a light convolution, and the other half."""
     if width % heads:
-        raise InvalidInput(f"{c.where}: the number of attention heads ({heads}) must divide hidden_size ({width}).")
+        raise InvalidInput(
+            Message(
+                "{where}: the number of attention heads ({heads}) must divide hidden_size ({width}).",
+                where=c.where,
+                heads=heads,
+                width=width,
+            )
+        )
     mixer = bidirectional(
         c,
         name=names["attention"],
@@ -237,7 +252,7 @@ def edge(inputs: int, outputs: int, ratio: int) -> Block:
         convolution("conv_pwl", inner, outputs, 1),
         norm("bn2", outputs),
     )
-    return Block(f"fused bottleneck {inputs}-{outputs}", ops)
+    return Block(Message("fused bottleneck {inputs}-{outputs}", inputs=inputs, outputs=outputs), ops)
 
 
 def inverted(inputs: int, outputs: int, ratio: int, start: int = 0, middle: int = 0) -> Block:
@@ -247,7 +262,10 @@ def inverted(inputs: int, outputs: int, ratio: int, start: int = 0, middle: int 
         "", inputs, outputs, inner, depthwise("dw_mid", inner, middle)
     )
     scale = Parameter(name="layer_scale.gamma", elements=outputs, part="vision")
-    return Block(f"inverted bottleneck {inputs}-{inner}-{outputs}", (*ops, scale))
+    return Block(
+        Message("inverted bottleneck {inputs}-{inner}-{outputs}", inputs=inputs, inner=inner, outputs=outputs),
+        (*ops, scale),
+    )
 
 
 def depthwise(name: str, width: int, side: int) -> tuple[Op, ...]:
@@ -277,4 +295,4 @@ def multi_query(width: int, heads: int, head_dim: int, shrunk: bool) -> Block:
         for name in ("key", "value"):
             down += (convolution(f"attn.{name}.down_conv", 1, width, 9), norm(f"attn.{name}.norm", width))
     scale = Parameter(name="layer_scale.gamma", elements=width, part="vision")
-    return Block(f"multi-query attention {width}", (norm("norm", width), *down, mixer, scale))
+    return Block(Message("multi-query attention {width}", width=width), (norm("norm", width), *down, mixer, scale))

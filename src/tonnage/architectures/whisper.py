@@ -11,6 +11,7 @@ from tonnage.architectures._towers import plain_mlp
 from tonnage.architectures.towers_whisper import WHISPER, whisper_attention
 from tonnage.architectures.towers_whisper import whisper as encoder
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 
 DECODER = {
     **WHISPER,
@@ -43,7 +44,14 @@ def whisper(c: Config) -> Model:
 def text_decoder(c: Config) -> Branch:
     width, heads = c.size("d_model"), c.size("decoder_attention_heads")
     if width % heads:
-        raise InvalidInput(f"{c.where}: decoder_attention_heads ({heads}) must divide d_model ({width}).")
+        raise InvalidInput(
+            Message(
+                "{where}: decoder_attention_heads ({heads}) must divide d_model ({width}).",
+                where=c.where,
+                heads=heads,
+                width=width,
+            )
+        )
     layer = Block(
         "decoder layer",
         (

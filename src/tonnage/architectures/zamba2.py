@@ -17,6 +17,7 @@ from tonnage.architectures._parts import decoder, model, norm, num_layers
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._state_space import inner_size, state_bytes, step_rank, whole_width
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message, listed
 from tonnage.ops import MLP, Attention, Linear, Mamba, Mamba2, Op, Reused
 
 KINDS = {"mamba": "mamba", "linear_attention": "mamba", "m": "mamba", "hybrid": "hybrid", "g": "hybrid"}
@@ -117,7 +118,14 @@ def mamba2(c: Config) -> Mamba2:
     inner = whole_width(c, expand * h)
     heads = c.size("n_mamba_heads", default=None) or inner // c.size("mamba_headdim")
     if inner % heads:
-        raise InvalidInput(f"{c.where}: n_mamba_heads ({heads}) must divide mamba_expand * hidden_size ({inner}).")
+        raise InvalidInput(
+            Message(
+                "{where}: n_mamba_heads ({heads}) must divide mamba_expand * hidden_size ({inner}).",
+                where=c.where,
+                heads=heads,
+                inner=inner,
+            )
+        )
     return Mamba2(
         name="mamba",
         hidden_size=h,
@@ -155,10 +163,24 @@ def kinds(c: Config) -> list[str]:
     if given is None:
         given = usual(c, layers)
     if len(given) != layers:
-        raise InvalidInput(f"{c.where}: layers_block_type must have {layers} items, one a layer. Got {len(given)}.")
+        raise InvalidInput(
+            Message(
+                "{where}: layers_block_type must have {layers} items, one a layer. Got {count}.",
+                where=c.where,
+                layers=layers,
+                count=len(given),
+            )
+        )
     for kind in given:
         if not is_one_of(kind, KINDS):
-            raise InvalidInput(f"{c.where}: layers_block_type may hold {', '.join(KINDS)}. Got {shown(kind)}.")
+            raise InvalidInput(
+                Message(
+                    "{where}: layers_block_type may hold {kinds}. Got {kind}.",
+                    where=c.where,
+                    kinds=listed(KINDS),
+                    kind=shown(kind),
+                )
+            )
     return [KINDS[kind] for kind in given]
 
 

@@ -3,9 +3,11 @@
 import datetime
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 from tonnage.catalogue.toml_files import Source
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message, listed
 
 _DATE = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
 
@@ -25,40 +27,71 @@ LIMITS = {
 def within(value: float | None, unit: str, where: str) -> None:
     """A positive number of this unit, not above its limit; None passes: a fact that nobody published."""
     if value is not None and not 0 < value <= LIMITS[unit]:
-        raise InvalidInput(f"{where} must be above 0 and at most {LIMITS[unit]:,.0f}. Got {shown(value)}.")
+        raise InvalidInput(
+            Message(
+                "{where} must be above 0 and at most {limits:,.0f}. Got {value}.",
+                where=where,
+                limits=LIMITS[unit],
+                value=shown(value),
+            )
+        )
 
 
 def one_of(value: str, known: Iterable[str], where: str) -> None:
     """One of a few names."""
     names = list(known)
     if value not in names:
-        raise InvalidInput(f"{where} must be one of {', '.join(names)}. Got {shown(value)}.")
+        raise InvalidInput(
+            Message(
+                "{where} must be one of {names}. Got {value}.", where=where, names=listed(names), value=shown(value)
+            )
+        )
 
 
 def date(text: str, where: str) -> None:
     """A day as YYYY-MM-DD."""
     if not _DATE.fullmatch(text):
-        raise InvalidInput(f"{where} must be a date such as 2026-11-21. Got {shown(text)}.")
+        raise InvalidInput(
+            Message("{where} must be a date such as 2026-11-21. Got {text}.", where=where, text=shown(text))
+        )
 
 
 def sourced(facts: Iterable[str], sources: Mapping[str, Source], where: str) -> None:
     """Every fact has a source, its own or that of the table it stands in; every source has a text and a date."""
     for path, fact in sources.items():
-        date(fact.as_of, f"{where}: sources.{path}.as_of")
+        date(fact.as_of, Message("{where}: sources.{path}.as_of", where=where, path=path))
         if not fact.source.strip():
-            raise InvalidInput(f"{where}: sources.{path}.source is empty.")
+            raise InvalidInput(Message("{where}: sources.{path}.source is empty.", where=where, path=path))
     for fact_path in facts:
         parts = fact_path.split(".")
         if not any(".".join(parts[:end]) in sources for end in range(len(parts), 0, -1)):
             raise InvalidInput(
-                f"{where}: {fact_path} has no source. Add {parts[0]} = {{ source = ..., as_of = ... }} to [sources]."
+                Message(
+                    "{where}: {fact_path} has no source. Add {parts} = {{ source = ..., as_of = ... }} to [sources].",
+                    where=where,
+                    fact_path=fact_path,
+                    parts=parts[0],
+                )
             )
+
+
+@cache
+def is_calendar_day(text: str) -> bool:
+    """Whether a text is a day as YYYY-MM-DD that the calendar has; price lists have few days for many rows."""
+    try:
+        return bool(_DATE.fullmatch(text) and datetime.date.fromisoformat(text))
+    except ValueError:
+        return False
 
 
 def calendar_day(text: str, where: str) -> None:
     """A day as YYYY-MM-DD that the calendar has."""
+    if is_calendar_day(text):
+        return
     date(text, where)
     try:
         datetime.date.fromisoformat(text)
     except ValueError:
-        raise InvalidInput(f"{where} must be a day of the calendar. Got {shown(text)}.") from None
+        raise InvalidInput(
+            Message("{where} must be a day of the calendar. Got {text}.", where=where, text=shown(text))
+        ) from None

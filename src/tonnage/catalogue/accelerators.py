@@ -8,6 +8,7 @@ from tonnage.catalogue import _checks, links, toml_files
 from tonnage.catalogue.links import LinkForm
 from tonnage.catalogue.toml_files import Source
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.kernel.reach import called
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import GB, GIB, MIB, TERA
@@ -73,7 +74,7 @@ class AcceleratorFile(Struct, forbid_unknown_fields=True):
 def accelerator(name: str) -> Accelerator:
     """The accelerator of this name or alias; `NAME:VARIANT` for a MIG or vGPU slice, or ECC switched."""
     if not isinstance(name, str):
-        raise InvalidInput(f"accelerator takes a name such as H100-SXM-80GB. Got {shown(name)}.")
+        raise InvalidInput(Message("accelerator takes a name such as H100-SXM-80GB. Got {name}.", name=shown(name)))
     chip, _, variant = name.partition(":")
     path = toml_files.find("accelerators", chip)
     if path is None:
@@ -127,7 +128,7 @@ def _accelerator(form: AcceleratorFile, variant: str) -> Accelerator:
 
 def _variant(form: AcceleratorFile, name: str) -> VariantForm:
     if name not in form.variants:
-        raise unknown(f"variant of {form.name}", name, form.variants)
+        raise unknown(Message("variant of {form}", form=form.name), name, form.variants)
     return form.variants[name]
 
 
@@ -165,8 +166,8 @@ def _memory(memory: MemoryForm) -> Memory:
 
 
 def _check(form: AcceleratorFile, where: str) -> None:
-    _checks.one_of(form.kind, KINDS, f"{where}: kind")
-    _check_memory(form.memory, f"{where}: memory")
+    _checks.one_of(form.kind, KINDS, Message("{where}: kind", where=where))
+    _check_memory(form.memory, Message("{where}: memory", where=where))
     _check_peaks(form, where)
     links.check(form.scale_up, f"{where}: scale_up")
     links.check(form.host_link, f"{where}: host_link")
@@ -183,16 +184,31 @@ def _check_memory(memory: MemoryForm, where: str) -> None:
     _check_reading(memory, "runtime_mib", memory.runtime_mib, where)
     if memory.runtime_mib and memory.reported_mib and memory.runtime_mib > memory.reported_mib:
         raise InvalidInput(
-            f"{where}.runtime_mib ({memory.runtime_mib}) exceeds reported_mib ({memory.reported_mib}): "
-            "a program never gets more than the driver shows."
+            Message(
+                "{where}.runtime_mib ({runtime_mib}) exceeds reported_mib ({reported_mib}): a program never "
+                "gets more than the driver shows.",
+                where=where,
+                runtime_mib=memory.runtime_mib,
+                reported_mib=memory.reported_mib,
+            )
         )
     if memory.context_mib is not None and not 0 < memory.context_mib < memory.nominal_gib * 1024 / 2:
         raise InvalidInput(
-            f"{where}.context_mib must be above 0 and below half of nominal_gib ({memory.nominal_gib}). Got "
-            f"{memory.context_mib}."
+            Message(
+                "{where}.context_mib must be above 0 and below half of nominal_gib ({nominal_gib}). Got {context_mib}.",
+                where=where,
+                nominal_gib=memory.nominal_gib,
+                context_mib=memory.context_mib,
+            )
         )
     if not 0 <= memory.system_gib < memory.nominal_gib:
-        raise InvalidInput(f"{where}.system_gib must be at least 0 and below nominal_gib. Got {memory.system_gib}.")
+        raise InvalidInput(
+            Message(
+                "{where}.system_gib must be at least 0 and below nominal_gib. Got {system_gib}.",
+                where=where,
+                system_gib=memory.system_gib,
+            )
+        )
 
 
 def _check_reading(memory: MemoryForm, field: str, value: float | None, where: str) -> None:
@@ -201,10 +217,24 @@ def _check_reading(memory: MemoryForm, field: str, value: float | None, where: s
     """
     _checks.within(value, "mib", f"{where}.{field}")
     if value and value > memory.nominal_gib * 1024:
-        raise InvalidInput(f"{where}.{field} ({value}) exceeds nominal_gib ({memory.nominal_gib}): MiB for GiB?")
+        raise InvalidInput(
+            Message(
+                "{where}.{field} ({value}) exceeds nominal_gib ({nominal_gib}): MiB for GiB?",
+                where=where,
+                field=field,
+                value=value,
+                nominal_gib=memory.nominal_gib,
+            )
+        )
     if value and value < memory.nominal_gib * 1024 / 2:
         raise InvalidInput(
-            f"{where}.{field} ({value}) is below half of nominal_gib ({memory.nominal_gib}): GiB for MiB?"
+            Message(
+                "{where}.{field} ({value}) is below half of nominal_gib ({nominal_gib}): GiB for MiB?",
+                where=where,
+                field=field,
+                value=value,
+                nominal_gib=memory.nominal_gib,
+            )
         )
 
 
@@ -219,11 +249,20 @@ def _check_peaks(form: AcceleratorFile, where: str) -> None:
 def _check_variant(form: AcceleratorFile, name: str, variant: VariantForm, where: str) -> None:
     if name != toml_files.key(name):
         raise InvalidInput(
-            f"{where}: variants.{name} must be written {shown(toml_files.key(name))}: small letters, no spaces."
+            Message(
+                "{where}: variants.{name} must be written {key}: small letters, no spaces.",
+                where=where,
+                name=name,
+                key=shown(toml_files.key(name)),
+            )
         )
-    _checks.within(variant.compute_fraction, "fraction", f"{where}: variants.{name}.compute_fraction")
-    _checks.date(variant.as_of, f"{where}: variants.{name}.as_of")
-    _check_memory(_in_variant(form.memory, variant), f"{where}: variants.{name}")
+    _checks.within(
+        variant.compute_fraction,
+        "fraction",
+        Message("{where}: variants.{name}.compute_fraction", where=where, name=name),
+    )
+    _checks.date(variant.as_of, Message("{where}: variants.{name}.as_of", where=where, name=name))
+    _check_memory(_in_variant(form.memory, variant), Message("{where}: variants.{name}", where=where, name=name))
 
 
 def _facts(form: AcceleratorFile) -> list[str]:

@@ -10,6 +10,7 @@ from tonnage.catalogue import _checks, toml_files
 from tonnage.catalogue.models import find
 from tonnage.catalogue.prices import STALE_DAYS
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 
 DEAREST = 1000.0  # USD for a million tokens: ten times what any hosted model costs
 
@@ -80,15 +81,28 @@ def load(path: Path) -> ApiPriceFile:
     """Read one file, strictly."""
     form = toml_files.read(path, ApiPriceFile)
     for number, price in enumerate(form.price, 1):
-        where = f"{path}: price {number} ({price.provider} {price.called})"
+        where = Message(
+            "{path}: price {number} ({provider} {called})",
+            path=path,
+            number=number,
+            provider=price.provider,
+            called=price.called,
+        )
         for name in ("input_usd", "output_usd", "cached_input_usd"):
             value = getattr(price, name)
             if value is not None and not 0 < value <= DEAREST:
                 raise InvalidInput(
-                    f"{where}: {name} must be above 0 and at most {DEAREST:,.0f} USD a million tokens. Got {value!r}."
+                    Message(
+                        "{where}: {name} must be above 0 and at most {dearest:,.0f} USD a million tokens. "
+                        "Got {value!r}.",
+                        where=where,
+                        name=name,
+                        dearest=DEAREST,
+                        value=value,
+                    )
                 )
-        _checks.one_of(toml_files.key(price.model), [price.model], f"{where}: model")
+        _checks.one_of(toml_files.key(price.model), [price.model], Message("{where}: model", where=where))
         if not price.source.strip() or not price.provider.strip():
-            raise InvalidInput(f"{where}: source and provider must not be empty.")
+            raise InvalidInput(Message("{where}: source and provider must not be empty.", where=where))
         _checks.calendar_day(price.as_of, f"{where}: as_of")
     return form

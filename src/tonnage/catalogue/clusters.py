@@ -14,6 +14,7 @@ from tonnage.catalogue.nodes import load as load_node
 from tonnage.catalogue.nodes import node as node_named
 from tonnage.catalogue.nodes import node_names
 from tonnage.kernel.errors import InvalidInput, UnknownName, shown
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.reach import allowed_file, check_machine, is_file, reads_files
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import counted
@@ -29,16 +30,22 @@ LONGEST = 4096  # characters of a cluster's name, which may be a path
 def cluster(text: str) -> Cluster:
     """The cluster that `text` names; sizes are nodes x accelerators x name."""
     if not isinstance(text, str):
-        raise InvalidInput(f"a cluster is given by a name such as 8xH100-SXM-80GB. Got {shown(text)}.")
+        raise InvalidInput(
+            Message("a cluster is given by a name such as 8xH100-SXM-80GB. Got {text}.", text=shown(text))
+        )
     if len(text) > LONGEST:
-        raise InvalidInput(f"a cluster's name has at most {LONGEST:,} characters. Got {shown(text)}.")
+        raise InvalidInput(
+            Message(
+                "a cluster's name has at most {longest:,} characters. Got {text}.", longest=LONGEST, text=shown(text)
+            )
+        )
     counts, name = _counts(text)
     if name == "local":
         from tonnage.catalogue.local import local_cluster
 
         check_machine()
         if counts:
-            raise InvalidInput(f"'local' is this machine and takes no count. Got {shown(text)}.")
+            raise InvalidInput(Message("'local' is this machine and takes no count. Got {text}.", text=shown(text)))
         return local_cluster()
     accelerator, node = _named(name)
     if node is not None:
@@ -59,7 +66,11 @@ def parts(text: str) -> tuple[list[int], Accelerator, Node | None]:
     node where it names one.
     """
     if len(text) > LONGEST:
-        raise InvalidInput(f"a cluster's name has at most {LONGEST:,} characters. Got {shown(text)}.")
+        raise InvalidInput(
+            Message(
+                "a cluster's name has at most {longest:,} characters. Got {text}.", longest=LONGEST, text=shown(text)
+            )
+        )
     counts, name = _counts(text)
     return counts, *_named(name)
 
@@ -77,7 +88,11 @@ def _left_open(name: str, taken: Accelerator) -> str:
         and toml_files.key(size.sub("", each)) == bare
         and size.search(each)
     ]
-    return f"{name} is made as {', '.join(others)} too: {taken.name} is taken." if others else ""
+    return (
+        Message("{name} is made as {others} too: {taken} is taken.", name=name, others=listed(others), taken=taken.name)
+        if others
+        else ""
+    )
 
 
 def _counts(text: str) -> tuple[list[int], str]:
@@ -94,11 +109,15 @@ def _counts(text: str) -> tuple[list[int], str]:
     if not counts:
         counts, rest = _one_count(rest, text)
     if not rest:
-        raise InvalidInput(f"a cluster is written like 8xH100-SXM-80GB. Got {shown(text)}.")
+        raise InvalidInput(Message("a cluster is written like 8xH100-SXM-80GB. Got {text}.", text=shown(text)))
     if any(number < 1 for number in counts):
-        raise InvalidInput(f"a cluster needs at least one node and one accelerator. Got {shown(text)}.")
+        raise InvalidInput(
+            Message("a cluster needs at least one node and one accelerator. Got {text}.", text=shown(text))
+        )
     if len(counts) > 2:
-        raise InvalidInput(f"a cluster is nodes x accelerators x name, as in 16x8xH100-SXM-80GB. Got {shown(text)}.")
+        raise InvalidInput(
+            Message("a cluster is nodes x accelerators x name, as in 16x8xH100-SXM-80GB. Got {text}.", text=shown(text))
+        )
     return counts, rest
 
 
@@ -109,7 +128,9 @@ def _count(digits: str, text: str) -> int:
 
 
 def _too_many(text: str) -> InvalidInput:
-    return InvalidInput(f"a cluster may have from 1 to {LARGEST:,} accelerators. Got {shown(text)}.")
+    return InvalidInput(
+        Message("a cluster may have from 1 to {largest:,} accelerators. Got {text}.", largest=LARGEST, text=shown(text))
+    )
 
 
 def _one_count(name: str, text: str) -> tuple[list[int], str]:
@@ -145,15 +166,23 @@ def _named(name: str) -> tuple[Accelerator, Node | None]:
     if name.endswith(".toml") or any(separator in name for separator in "/\\"):
         allowed_file(name, A_MACHINE)  # says so where none may be named
         raise InvalidInput(
-            f"there is no file {shown(name, 300)}. A cluster is a name, as in 8xH100-SXM-80GB, or a TOML "
-            "file of yours (docs/catalogue.md)."
+            Message(
+                "there is no file {name}. A cluster is a name, as in 8xH100-SXM-80GB, or a TOML file of "
+                "yours (docs/catalogue.md).",
+                name=shown(name, 300),
+            )
         )
     if toml_files.key(name) in KINDS:
         alike = [each for each in accelerator_names() if accelerator_named(each).kind == toml_files.key(name)]
-        more = f" and {len(alike) - SHOWN} more" if len(alike) > SHOWN else ""
+        more = Message(" and {count} more", count=len(alike) - SHOWN) if len(alike) > SHOWN else ""
         raise UnknownName(
-            f"{shown(name)} is a kind of accelerator, not a name: take one of "
-            f"{', '.join(alike[:SHOWN])}{more}, or local, which is this machine."
+            Message(
+                "{name} is a kind of accelerator, not a name: take one of {alike}{more}, or local, which is "
+                "this machine.",
+                name=shown(name),
+                alike=listed(alike[:SHOWN]),
+                more=more,
+            )
         )
     raise unknown(
         "accelerator or node",
@@ -173,8 +202,13 @@ def _user_file(path: Path) -> tuple[Accelerator, Node | None]:
 def _of_nodes(text: str, counts: list[int], node: Node, accelerator: Accelerator) -> Cluster:
     if len(counts) > 1:
         raise InvalidInput(
-            f"{node.name} already has {counted(node.accelerators, 'accelerators')}: write "
-            f"{counts[0]}x{node.name}. Got {shown(text)}."
+            Message(
+                "{node} already has {accelerators}: write {counts}x{node}. Got {text}.",
+                node=node.name,
+                accelerators=counted(node.accelerators, "accelerators"),
+                counts=counts[0],
+                text=shown(text),
+            )
         )
     return _checked(text, accelerator, counts[0] if counts else 1, node.accelerators, node)
 

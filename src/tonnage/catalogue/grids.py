@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from tonnage.catalogue import _checks, toml_files
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
+from tonnage.kernel.message import Message
 
 
 class Grid(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -42,8 +43,11 @@ def grid(name: str) -> Grid:
             return one
     known = ", ".join(sorted(one.name for one in grids()))
     raise MissingDatum(
-        f"no source says what a kilowatt-hour of {shown(name)} emits. Give gCO2e per kWh as a number, or one "
-        f"of: {known}."
+        Message(
+            "no source says what a kilowatt-hour of {name} emits. Give gCO2e per kWh as a number, or one of: {known}.",
+            name=shown(name),
+            known=known,
+        )
     )
 
 
@@ -51,11 +55,11 @@ def load(path: Path) -> GridFile:
     """Read one file, strictly."""
     form = toml_files.read(path, GridFile)
     for number, one in enumerate(form.grid, 1):
-        where = f"{path}: grid {number} ({one.name})"
+        where = Message("{path}: grid {number} ({one})", path=path, number=number, one=one.name)
         _checks.within(one.grams_co2e_per_kwh, "grams", f"{where}: grams_co2e_per_kwh")
         _checks.date(one.as_of, f"{where}: as_of")
         if not one.source.strip():
-            raise InvalidInput(f"{where}: source is empty.")
+            raise InvalidInput(Message("{where}: source is empty.", where=where))
     return form
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from tonnage.catalogue import toml_files
 from tonnage.catalogue.accelerators import accelerator
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
+from tonnage.kernel.message import Message
 from tonnage.kernel.units import MIB
 from tonnage.spec import Accelerator, Cluster, Fact
 
@@ -42,7 +43,10 @@ def local_cluster() -> Cluster:
     if len({each.name for each in found}) > 1:
         listed = ", ".join(sorted({each.name for each in found}))
         raise InvalidInput(
-            f"this machine has unlike accelerators ({listed}). Name the ones to use, for example 8xrtx-4090."
+            Message(
+                "this machine has unlike accelerators ({listed}). Name the ones to use, for example 8xrtx-4090.",
+                listed=listed,
+            )
         )
     return Cluster(accelerator=_described(found[0]), accelerators_per_node=len(found))
 
@@ -62,8 +66,12 @@ def _described(found: Found) -> Accelerator:
     if path is None:
         size = f" ({found.reported / MIB:.0f} MiB)" if found.reported else ""
         raise MissingDatum(
-            f"this machine has {shown(found.name)}{size}, which the catalogue does not describe. "
-            "Describe it in a TOML file (docs/catalogue.md) and give that: --on my-accelerator.toml."
+            Message(
+                "this machine has {found}{size}, which the catalogue does not describe. Describe it in a "
+                "TOML file (docs/catalogue.md) and give that: --on my-accelerator.toml.",
+                found=shown(found.name),
+                size=size,
+            )
         )
     known = accelerator(path.stem)
     if found.reported is None or known.memory.unified:

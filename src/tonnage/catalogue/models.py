@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from tonnage.catalogue import _checks, toml_files
 from tonnage.catalogue.toml_files import Source
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.kernel.reach import called
 from tonnage.kernel.units import LARGEST
 
@@ -162,9 +163,9 @@ def load(path: Path) -> ModelFile:
     _checks.sourced((), form.sources, called(path))
     _check_published(form.published, called(path))
     for name, variant in form.variants.items():
-        _check_variant(form, name, variant, f"{called(path)}: variants.{name}")
+        _check_variant(form, name, variant, Message("{where}: variants.{name}", where=called(path), name=name))
     for null in form.nulls:
-        form = replace(form, config=_with_null(form.config, null, f"{called(path)}: nulls"))
+        form = replace(form, config=_with_null(form.config, null, Message("{called}: nulls", called=called(path))))
     return form
 
 
@@ -173,45 +174,58 @@ def _with_null(config: Mapping[str, Any], path: str, where: str) -> dict[str, An
     field, _, rest = path.partition(".")
     if not rest:
         if field in config:
-            raise InvalidInput(f"{where}: config has {shown(field)} already.")
+            raise InvalidInput(Message("{where}: config has {field} already.", where=where, field=shown(field)))
         return {**config, field: None}
     if not isinstance(config.get(field), dict):
-        raise InvalidInput(f"{where}: config has no section {shown(field)}.")
+        raise InvalidInput(Message("{where}: config has no section {field}.", where=where, field=shown(field)))
     return {**config, field: _with_null(config[field], rest, where)}
 
 
 def _check_published(counts: list[Published], place: str) -> None:
     for number, published in enumerate(counts, 1):
-        where = f"{place}: published {number}"
-        _checks.one_of(published.counts, COUNTS, f"{where}: counts")
+        where = Message("{place}: published {number}", place=place, number=number)
+        _checks.one_of(published.counts, COUNTS, Message("{where}: counts", where=where))
         _checks.date(published.as_of, f"{where}: as_of")
         if not published.source.strip():
-            raise InvalidInput(f"{where}: source is empty.")
-        _check_count(published.parameters, f"{where}: parameters")
+            raise InvalidInput(Message("{where}: source is empty.", where=where))
+        _check_count(published.parameters, Message("{where}: parameters", where=where))
 
 
 def _check_variant(form: ModelFile, name: str, variant: Variant, where: str) -> None:
     """Its names are aliases of the file, its fields differ from the file's, and it says who says so."""
     for alias in (name, *variant.also):
-        _checks.one_of(alias, [toml_files.key(each) for each in form.aliases], f"{where}: its name")
-    _check_changes(form.config, variant.config, f"{where}: config")
+        _checks.one_of(
+            alias, [toml_files.key(each) for each in form.aliases], Message("{where}: its name", where=where)
+        )
+    _check_changes(form.config, variant.config, Message("{where}: config", where=where))
     _checks.date(variant.as_of, f"{where}: as_of")
     if not variant.source.strip():
-        raise InvalidInput(f"{where}: source is empty.")
+        raise InvalidInput(Message("{where}: source is empty.", where=where))
     _check_published(variant.published, where)
 
 
 def _check_changes(config: Mapping[str, Any], fields: Mapping[str, Any], where: str) -> None:
     if not fields:
-        raise InvalidInput(f"{where} is empty: a variant names the fields that differ.")
+        raise InvalidInput(Message("{where} is empty: a variant names the fields that differ.", where=where))
     for field, value in fields.items():
         if _is_section(field, config, value):
             _check_changes(config[field], value, f"{where}.{field}")
         elif config.get(field) == value:
-            raise InvalidInput(f"{where}.{field} is what the file says already: {shown(value)}.")
+            raise InvalidInput(
+                Message(
+                    "{where}.{field} is what the file says already: {value}.",
+                    where=where,
+                    field=field,
+                    value=shown(value),
+                )
+            )
 
 
 def _check_count(count: int | str, where: str) -> None:
     right = re.fullmatch(r"\d{1,6}(\.\d{1,6})?[KMBT]", count) if isinstance(count, str) else 0 < count < LARGEST
     if not right:
-        raise InvalidInput(f"{where} must be a whole number, or a text such as 8.03B. Got {shown(count)}.")
+        raise InvalidInput(
+            Message(
+                "{where} must be a whole number, or a text such as 8.03B. Got {count}.", where=where, count=shown(count)
+            )
+        )

@@ -10,6 +10,7 @@ from tonnage.catalogue import _checks, links, toml_files
 from tonnage.catalogue.links import LinkForm
 from tonnage.catalogue.toml_files import Source
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.kernel.reach import called
 from tonnage.kernel.units import GIB
 from tonnage.spec import Fact, Node
@@ -80,14 +81,26 @@ def load(path: Path) -> Node:
 
 def _check(form: NodeFile, where: str) -> None:
     if not 1 <= form.accelerators <= LARGEST:
-        raise InvalidInput(f"{where}: accelerators must be from 1 to {LARGEST:,}. Got {shown(form.accelerators)}.")
+        raise InvalidInput(
+            Message(
+                "{where}: accelerators must be from 1 to {largest:,}. Got {accelerators}.",
+                where=where,
+                largest=LARGEST,
+                accelerators=shown(form.accelerators),
+            )
+        )
     each = form.accelerators_per_host
     if each is not None and not (1 <= each <= form.accelerators and form.accelerators % each == 0):
         raise InvalidInput(
-            f"{where}: accelerators_per_host must divide its {form.accelerators:,} accelerators. Got {shown(each)}."
+            Message(
+                "{where}: accelerators_per_host must divide its {accelerators:,} accelerators. Got {each}.",
+                where=where,
+                accelerators=form.accelerators,
+                each=shown(each),
+            )
         )
-    links.check(form.inside, f"{where}: inside")
-    links.check(form.outside, f"{where}: outside")
+    links.check(form.inside, Message("{where}: inside", where=where))
+    links.check(form.outside, Message("{where}: outside", where=where))
     _checks.within(form.host_memory_gib, "gib", f"{where}: host_memory_gib")
     _checks.within(form.power_watts, "watts", f"{where}: power_watts")
     facts = ("accelerators_per_host", "inside", "outside", "host_memory_gib", "power_watts")

@@ -8,6 +8,7 @@ from tonnage.catalogue import _checks, toml_files
 from tonnage.catalogue.accelerators import accelerator as accelerator_named
 from tonnage.catalogue.prices import DOLLARS, KINDS, Price, Purchase, by_accelerator, own_prices, prices, purchases
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.registry import unknown
 
 Rates = Mapping[str, float]  # currency -> units of it that one US dollar buys
@@ -108,7 +109,11 @@ def rate(currency: str, rates: Rates | None) -> float:
     given = rates[currency]
     if isinstance(given, bool) or not isinstance(given, int | float) or not (isfinite(given) and given > 0):
         raise InvalidInput(
-            f"the rate of {currency} must be above 0: how many {currency} one USD buys. Got {shown(given)}."
+            Message(
+                "the rate of {currency} must be above 0: how many {currency} one USD buys. Got {given}.",
+                currency=currency,
+                given=shown(given),
+            )
         )
     return float(given)
 
@@ -116,9 +121,13 @@ def rate(currency: str, rates: Rates | None) -> float:
 def no_rate(names: Sequence[str]) -> MissingDatum:
     """The error for prices whose currency has no rate."""
     return MissingDatum(
-        f"prices in {', '.join(names)} need a rate of exchange, and none is assumed: give how many of it one "
-        "US dollar buys, "
-        f"such as {names[0]}=7.2 (--exchange-rate on the command line, exchange_rate in Python)."
+        Message(
+            "prices in {names} need a rate of exchange, and none is assumed: give how many of it one US "
+            "dollar buys, such as {names2}=7.2 (--exchange-rate on the command line, exchange_rate in "
+            "Python).",
+            names=listed(names),
+            names2=names[0],
+        )
     )
 
 
@@ -131,13 +140,26 @@ def parse_rates(text: str, what: str) -> dict[str, float]:
     for part in text.replace("，", ",").split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not re.fullmatch(r"[A-Za-z]{3}", name):
-            raise InvalidInput(f"{what} is written like CNY=7.2, several with commas between. Got {shown(text)}.")
+            raise InvalidInput(
+                Message(
+                    "{what} is written like CNY=7.2, several with commas between. Got {text}.",
+                    what=what,
+                    text=shown(text),
+                )
+            )
         if name.upper() not in known:
-            raise unknown(f"currency of {what}", name, known)
+            raise unknown(Message("currency of {what}", what=what), name, known)
         try:
             found[name.upper()] = float(value)
         except ValueError:
-            raise InvalidInput(f"{what} of {name.upper()} must be a number such as 7.2. Got {shown(value)}.") from None
+            raise InvalidInput(
+                Message(
+                    "{what} of {name} must be a number such as 7.2. Got {value}.",
+                    what=what,
+                    name=name.upper(),
+                    value=shown(value),
+                )
+            ) from None
         rate(name.upper(), found)
     return found
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from tonnage.catalogue import _checks, refreshed, toml_files
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
+from tonnage.kernel.message import Message
 
 KINDS = ("on-demand", "spot", "reserved")
 LONGEST_TERM = 60  # months
@@ -77,8 +78,12 @@ class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """In US dollars; MissingDatum where the price is in another currency."""
         if self.usd_per_hour is None:
             raise MissingDatum(
-                f"{self.provider} {self.instance} is priced in {self.currency}: give a rate, such as "
-                f"{self.currency}=7, for USD."
+                Message(
+                    "{provider} {instance} is priced in {currency}: give a rate, such as {currency}=7, for USD.",
+                    provider=self.provider,
+                    instance=self.instance,
+                    currency=self.currency,
+                )
             )
         return self.usd_per_hour / self.accelerators
 
@@ -184,9 +189,12 @@ def staleness(row: Price | Purchase, today: date | None = None) -> str:
     if not is_stale(row, today):
         return ""
     name = f"{row.provider} {row.instance}" if isinstance(row, Price) else row.name
-    return (
-        f"the price of {name} is {age_days(row, today)} days old ({row.as_of}): prices older than {STALE_DAYS} "
-        "days may have moved."
+    return Message(
+        "the price of {name} is {age_days} days old ({as_of}): prices older than {stale_days} days may have moved.",
+        name=name,
+        age_days=age_days(row, today),
+        as_of=row.as_of,
+        stale_days=STALE_DAYS,
     )
 
 
@@ -194,10 +202,16 @@ def load(path: Path) -> PriceFile:
     """Read one file, strictly."""
     form = toml_files.read(path, PriceFile)
     rented = [
-        _priced(price, f"{path}: price {number} ({price.instance})") for number, price in enumerate(form.price, 1)
+        _priced(
+            price, Message("{path}: price {number} ({instance})", path=path, number=number, instance=price.instance)
+        )
+        for number, price in enumerate(form.price, 1)
     ]
     for number, purchase in enumerate(form.purchase, 1):
-        _check_purchase(purchase, f"{path}: purchase {number} ({purchase.name})")
+        _check_purchase(
+            purchase,
+            Message("{path}: purchase {number} ({purchase})", path=path, number=number, purchase=purchase.name),
+        )
     return PriceFile(price=rented, purchase=form.purchase)
 
 
@@ -228,46 +242,90 @@ def _newest(found: Iterable[Price]) -> dict[tuple[str, str, str], str]:
 
 def _priced(price: Price, where: str) -> Price:
     """The checked row, with its price in its currency and, where that is the dollar, in dollars."""
-    _checks.one_of(price.kind, KINDS, f"{where}: kind")
+    if price.kind not in KINDS:
+        _checks.one_of(price.kind, KINDS, Message("{where}: kind", where=where))
     if not _CURRENCY.fullmatch(price.currency):
         raise InvalidInput(
-            f"{where}: currency must be three capital letters such as USD or CNY. Got {shown(price.currency)}."
+            Message(
+                "{where}: currency must be three capital letters such as USD or CNY. Got {currency}.",
+                where=where,
+                currency=shown(price.currency),
+            )
         )
     _check_term(price, where)
     _check_row(price, where)
     _check_sizes(price, where)
     if price.currency != DOLLARS:
         if price.usd_per_hour is not None:
-            raise InvalidInput(f"{where}: a price in {price.currency} is written as price_per_hour, not usd_per_hour.")
+            raise InvalidInput(
+                Message(
+                    "{where}: a price in {currency} is written as price_per_hour, not usd_per_hour.",
+                    where=where,
+                    currency=price.currency,
+                )
+            )
         _checks.within(price.price_per_hour, "usd", f"{where}: price_per_hour")
         return price
     dollars = price.price_per_hour if price.usd_per_hour is None else price.usd_per_hour
-    _checks.within(dollars, "usd", f"{where}: usd_per_hour")
+    if not 0 < dollars <= _checks.LIMITS["usd"]:
+        _checks.within(dollars, "usd", f"{where}: usd_per_hour")
     if price.price_per_hour not in (0.0, dollars):
         raise InvalidInput(
-            f"{where}: usd_per_hour {dollars:g} and price_per_hour {price.price_per_hour:g} differ: write one."
+            Message(
+                "{where}: usd_per_hour {dollars:g} and price_per_hour {price_per_hour:g} differ: write one.",
+                where=where,
+                dollars=dollars,
+                price_per_hour=price.price_per_hour,
+            )
         )
     return replace(price, usd_per_hour=dollars, price_per_hour=dollars)
 
 
 def _check_term(price: Price, where: str) -> None:
     if price.kind != "reserved" and price.term_months is not None:
-        raise InvalidInput(f"{where}: term_months belongs to kind reserved. Got kind {shown(price.kind)}.")
+        raise InvalidInput(
+            Message(
+                "{where}: term_months belongs to kind reserved. Got kind {kind}.", where=where, kind=shown(price.kind)
+            )
+        )
     if price.kind == "reserved" and price.term_months is None and not price.note.strip():
-        raise InvalidInput(f"{where}: a reserved price needs term_months, or a note that says why the term is unknown.")
+        raise InvalidInput(
+            Message(
+                "{where}: a reserved price needs term_months, or a note that says why the term is unknown.", where=where
+            )
+        )
     if price.term_months is not None and not 1 <= price.term_months <= LONGEST_TERM:
-        raise InvalidInput(f"{where}: term_months must be from 1 to {LONGEST_TERM}. Got {shown(price.term_months)}.")
+        raise InvalidInput(
+            Message(
+                "{where}: term_months must be from 1 to {longest_term}. Got {term_months}.",
+                where=where,
+                longest_term=LONGEST_TERM,
+                term_months=shown(price.term_months),
+            )
+        )
 
 
 def _check_sizes(price: Price, where: str) -> None:
     if not price.sizes:
         return
     if price.accelerators != 1:
-        raise InvalidInput(f"{where}: sizes belong to a price of 1 accelerator. Got accelerators {price.accelerators}.")
+        raise InvalidInput(
+            Message(
+                "{where}: sizes belong to a price of 1 accelerator. Got accelerators {accelerators}.",
+                where=where,
+                accelerators=price.accelerators,
+            )
+        )
     if price.sizes[0] < 1 or list(price.sizes) != sorted(set(price.sizes)):
-        raise InvalidInput(f"{where}: sizes must be whole numbers from 1, the smallest first. Got {list(price.sizes)}.")
+        raise InvalidInput(
+            Message(
+                "{where}: sizes must be whole numbers from 1, the smallest first. Got {sizes}.",
+                where=where,
+                sizes=list(price.sizes),
+            )
+        )
     if not price.sizes_source.strip():
-        raise InvalidInput(f"{where}: sizes need sizes_source: where they are listed.")
+        raise InvalidInput(Message("{where}: sizes need sizes_source: where they are listed.", where=where))
 
 
 def _check_purchase(purchase: Purchase, where: str) -> None:
@@ -278,7 +336,14 @@ def _check_purchase(purchase: Purchase, where: str) -> None:
 
 def _check_row(row: Price | Purchase, where: str) -> None:
     if row.accelerators < 1:
-        raise InvalidInput(f"{where}: accelerators must be at least 1. Got {shown(row.accelerators)}.")
+        raise InvalidInput(
+            Message(
+                "{where}: accelerators must be at least 1. Got {accelerators}.",
+                where=where,
+                accelerators=shown(row.accelerators),
+            )
+        )
     if not row.source.strip():
-        raise InvalidInput(f"{where}: source is empty.")
-    _checks.calendar_day(row.as_of, f"{where}: as_of")
+        raise InvalidInput(Message("{where}: source is empty.", where=where))
+    if not _checks.is_calendar_day(row.as_of):
+        _checks.calendar_day(row.as_of, f"{where}: as_of")

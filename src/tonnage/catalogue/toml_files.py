@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.kernel.reach import called, is_file, why
 from tonnage.kernel.registry import unknown
 from tonnage.user_files import read_text
@@ -92,7 +93,7 @@ def read(path: Path, form: type[T]) -> T:
     try:
         changed = path.stat().st_mtime_ns
     except OSError as error:
-        raise InvalidInput(f"cannot read {called(path)}: {why(error)}.") from None
+        raise InvalidInput(Message("cannot read {called}: {why}.", called=called(path), why=why(error))) from None
     kind: Any = form
     found: T = _read(path, changed, kind)
     return found
@@ -127,7 +128,7 @@ def config_directory() -> Path:
 
     if given := os.environ.get("TONNAGE_CONFIG"):
         if not os.path.isdir(given):  # noqa: PTH112 - unlike Path, it never raises
-            raise InvalidInput(f"TONNAGE_CONFIG must be a directory. Got {shown(given, 4096)}.")
+            raise InvalidInput(Message("TONNAGE_CONFIG must be a directory. Got {given}.", given=shown(given, 4096)))
         return Path(given)
     base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111 - without a home too
     return Path(base) / "tonnage"

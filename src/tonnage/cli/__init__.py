@@ -11,7 +11,7 @@ from tonnage.cli.common.outputs import check_outputs
 from tonnage.cli.common.parser import Parser
 from tonnage.cli.common.print import Unwritable, forgive_encodings, in_error, write
 from tonnage.kernel.errors import TonnageError
-from tonnage.language import say, sentence, speaking
+from tonnage.language import say, speaking, worded
 
 VERBS = {
     "train": "does this training run fit, and where does its memory go?",
@@ -134,7 +134,7 @@ def face(verb: str, rest: Sequence[str]) -> tuple[ModuleType, Parser]:
     if hasattr(module, "mode"):
         module = module.mode(rest) or module
     parser = Parser(
-        prog=f"tonnage {verb}", description=sentence(module.HELP), epilog=f"{say('exit status:')}\n{statuses(verb)}"
+        prog=f"tonnage {verb}", description=worded(module.HELP), epilog=f"{say('exit status:')}\n{statuses(verb)}"
     )
     parser.add_argument(FLAG, metavar="LANGUAGE", help=LANG_HELP)
     module.add_arguments(parser)
@@ -183,4 +183,4 @@ def _messages(error: TonnageError, given: list[str]) -> tuple[str, str]:
             return on_command_line(error, face(given[0], given[1:])[1], given[1:])
         except TonnageError:  # there is no such form of the verb: that is the error
             pass
-    return str(error), sentence(str(error))
+    return str(error), worded(str(error))

@@ -12,7 +12,7 @@ from tonnage.cli.common.parser import add_form, add_output
 from tonnage.cli.common.print import print_json, print_lines
 from tonnage.documents.catalogue import AcceleratorDocument, AcceleratorsDocument, NodeDocument
 from tonnage.kernel.units import human
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.columns import left
 from tonnage.question.given import Given
 from tonnage.question.verbs import form_of
@@ -123,11 +123,11 @@ def _accelerator_lines(chip: Accelerator) -> list[str]:
     lines += [
         f"  {left(say(label), 24)} {left(value, 24)} {_fact(chip.fact(path))}".rstrip() for path, label, value in facts
     ]
-    lines += ["  " + say("why {key}: {reason}", key=key, reason=sentence(reason)) for key, reason in chip.why.items()]
+    lines += ["  " + say("why {key}: {reason}", key=key, reason=worded(reason)) for key, reason in chip.why.items()]
     return (
         lines
         + ["  " + say("variant {name}:{variant}", name=chip.name, variant=variant) for variant in chip.variants]
-        + (["  " + say("note: {what}", what=sentence(chip.note))] if chip.note else [])
+        + (["  " + say("note: {what}", what=worded(chip.note))] if chip.note else [])
     )
 
 
@@ -146,12 +146,12 @@ def _node_lines(node: Node) -> list[str]:
         facts.append((say("host memory"), human(node.host_memory_bytes, "bytes")))
     if node.power_watts:
         facts.append(("power", human(node.power_watts, "watts")))
-    lines += [f"  {left(say(label), 12)} {sentence(str(value))}" for label, value in facts if value and value != "-"]
+    lines += [f"  {left(say(label), 12)} {worded(str(value))}" for label, value in facts if value and value != "-"]
     lines += ["  " + say("source of {key}: {fact}", key=key, fact=_fact(fact)) for key, fact in node.sources.items()]
     return (
         lines
-        + ["  " + say("why {key}: {reason}", key=key, reason=sentence(reason)) for key, reason in node.why.items()]
-        + (["  " + say("note: {what}", what=sentence(node.note))] if node.note else [])
+        + ["  " + say("why {key}: {reason}", key=key, reason=worded(reason)) for key, reason in node.why.items()]
+        + (["  " + say("note: {what}", what=worded(node.note))] if node.note else [])
     )
 
 

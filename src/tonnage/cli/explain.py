@@ -26,8 +26,9 @@ from tonnage.documents.explain import (
 )
 from tonnage.kernel.formula import FORMULAS, Formula
 from tonnage.kernel.glossary import SYMBOLS, WORDS, Symbol, Word
+from tonnage.kernel.message import Message, joined
 from tonnage.kernel.registry import letters_of, unknown
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.columns import left
 from tonnage.question.given import Given
 from tonnage.question.option import Option
@@ -135,12 +136,20 @@ def _option(known: dict[str, Option]) -> WordDocument:
     """An option as a word of the answers, by its help."""
     first = next(iter(known.values()))
     helps = {
-        verb: f"{option.help} (default: {option.default})" if option.default else option.help
+        verb: Message("{help} (default: {default})", help=option.help, default=option.default)
+        if option.default
+        else option.help
         for verb, option in known.items()
     }
     alike = len(set(helps.values())) == 1
     meaning = helps[next(iter(helps))] if alike else "; ".join(f"{verb}: {said}" for verb, said in helps.items())
-    word = Word(first.name, first.unit, meaning, f"option {first.flag} of {' and '.join(known)}", ())
+    word = Word(
+        first.name,
+        first.unit,
+        meaning,
+        Message("option {flag} of {known}", flag=first.flag, known=joined(" and ", known)),
+        (),
+    )
     return _word(word)
 
 
@@ -202,13 +211,11 @@ def _lines(document: dict[str, Any]) -> list[str]:
         "checked",
     ):
         if document.get(key):
-            lines.append(
-                f"  {left(say(key.replace('_', ' ')), 10)} "
-                f"{sentence(str(document[key])) if key in SAID else document[key]}"
-            )
+            value = worded(str(document[key])) if key in SAID else document[key]
+            lines.append(f"  {left(say(key.replace('_', ' ')), 10)} {value}")
     for symbol in document.get("symbols", []):
         lines.append(
-            f"    {symbol['letter']:<8} {symbol['long_name']} [{say(symbol['unit'])}]: {sentence(symbol['meaning'])}"
+            f"    {symbol['letter']:<8} {symbol['long_name']} [{say(symbol['unit'])}]: {worded(symbol['meaning'])}"
         )
     for reference in document.get("references", []):
         lines.append(

@@ -4,12 +4,14 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from tonnage.cli.common.help import help_of
 from tonnage.cli.common.parser import add, add_groups, add_named_values, named_values
 from tonnage.cli.common.progress import Bar
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.kernel.reach import is_there
 from tonnage.kernel.units import parse_length
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.columns import left
 from tonnage.question.forms import number, whole
 from tonnage.question.given import Given, values
@@ -76,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if action.dest == "model":
             program = say(
                 "FILE.py:callable, which gives model, inputs, loss and optimizer; or {other}",
-                other=say(action.help or ""),
+                other=help_of(action) or "",
             )
             action.help = program
     add(parser, MODEL, "training, of a MODEL")
@@ -101,7 +103,11 @@ def run(arguments: Given) -> int:
         if given or overrides:
             name = next(iter({**given, **overrides})).replace("_", "-")
             raise InvalidInput(
-                f"--{name} is of a MODEL; a program in a file sets it itself. Pass it on with --argument NAME=VALUE."
+                Message(
+                    "--{name} is of a MODEL; a program in a file sets it itself. Pass it on with --argument "
+                    "NAME=VALUE.",
+                    name=name,
+                )
             )
         answer = measure_file(text, named_values(arguments.argument), Options(**options), bar)
     else:
@@ -125,7 +131,7 @@ def _check_out(out: str | None, device: str) -> None:
     if device.strip() == "cpu":
         raise InvalidInput("--out holds rows of GPUs; --device cpu only tries a program out. Leave one of them out.")
     if len(Path(out).name) > 200:  # it is written beside first, under a longer name
-        raise InvalidInput(f"--out is a file of at most 200 characters. Got {shown(out)}.")
+        raise InvalidInput(Message("--out is a file of at most 200 characters. Got {out}.", out=shown(out)))
     if is_there(out):
         from tonnage.validation import read
 
@@ -192,5 +198,5 @@ def _lines(answer: Any) -> list[str]:
             )
         )
     if found.failure is not None:
-        lines += ["", sentence(found.failure)]
+        lines += ["", worded(found.failure)]
     return [*lines, "", say("row {id}", id=row["id"])]

@@ -10,9 +10,10 @@ from tonnage.cli.common.parser import add_form, add_output
 from tonnage.cli.common.print import print_json, print_lines
 from tonnage.documents.catalogue import BranchDocument, ModelDocument, ModelRow, ModelsDocument, PublishedDocument
 from tonnage.documents.document import builtins
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import human
-from tonnage.language import quantities, say, sentence
+from tonnage.language import quantities, say, worded
 from tonnage.language.columns import left
 from tonnage.question.given import Given
 from tonnage.question.looked_up import no_model, read_model
@@ -106,7 +107,9 @@ def describe(model: Any) -> tuple[ModelDocument, dict[str, Term]]:
         context = min(model.context or KV_TOKENS, KV_TOKENS)
         rank = serving_memory(model, ServingPlan(context=context, engine="transformers")).fullest
         terms["kv_bytes_per_token"] = rank.kept_per_token.named("cache of one more token")
-        terms["kv_bytes_per_request"] = rank.kept.named(f"cache of one request of {context} tokens")
+        terms["kv_bytes_per_request"] = rank.kept.named(
+            Message("cache of one request of {context} tokens", context=context)
+        )
     figures: dict[str, Any] = {name: term.document for name, term in terms.items()}
     document = ModelDocument(
         name=model.name,
@@ -164,7 +167,7 @@ def _lines(document: dict[str, Any], terms: dict[str, Any], formulas: bool) -> l
         "dtype",
     ):
         if document.get(key) not in (None, ""):
-            lines.append(f"  {left(say(key), 14)} {sentence(str(document[key])) if key == 'source' else document[key]}")
+            lines.append(f"  {left(say(key), 14)} {worded(str(document[key])) if key == 'source' else document[key]}")
     for term in terms.values():
         lines += ["", *tree_lines(term, depth=99 if formulas else 1, formulas=formulas)]
     for published in document.get("published", []):
@@ -172,10 +175,10 @@ def _lines(document: dict[str, Any], terms: dict[str, Any], formulas: bool) -> l
             say(
                 "published: {parameters} ({counts}), {source}, {as_of}",
                 parameters=published["parameters"],
-                counts=sentence(published["counts"]),
+                counts=worded(published["counts"]),
                 source=published["source"],
                 as_of=published["as_of"],
             )
         )
-    lines += [say("note: {what}", what=sentence(warning)) for warning in document["warnings"]]
+    lines += [say("note: {what}", what=worded(warning)) for warning in document["warnings"]]
     return lines

@@ -13,7 +13,8 @@ from tonnage.cli.common.parser import add_form, add_output
 from tonnage.cli.common.print import print_json, print_lines
 from tonnage.documents.document import builtins
 from tonnage.documents.prices import PriceKind, PriceRow, PricesDocument, PurchaseRow
-from tonnage.language import say, say_as, sentence
+from tonnage.kernel.message import Message, listed
+from tonnage.language import say, say_as, worded
 from tonnage.question.given import Given, values
 from tonnage.question.subjects.prices import PRICES
 from tonnage.question.texts import word
@@ -77,8 +78,13 @@ def _later(listed: Sequence[PriceRow | PurchaseRow], today: date) -> list[str]:
     are = "price is" if len(later) == 1 else "prices are"
     return [
         (
-            f"{len(later)} {are} of days after {today.isoformat()}, the first of {later[0]}: they do not say "
-            "what was paid on that day."
+            Message(
+                "{count} {are} of days after {today}, the first of {later}: they do not say what was paid on that day.",
+                count=len(later),
+                are=are,
+                today=today.isoformat(),
+                later=later[0],
+            )
         )
     ]
 
@@ -89,10 +95,16 @@ def _none(name: str, given: dict[str, Any]) -> str:
     asked = [option for option in PRICES if option.name in given and option.name in _KEYS]
     known = offers(name)
     if not known or not asked:
-        return f"no price{of} is known. Yours go in <config directory>/prices/."
+        return Message("no price{of} is known. Yours go in <config directory>/prices/.", of=of)
     have = "; ".join(f"{option.name}: {', '.join(_values(known, _KEYS[option.name]))}" for option in asked)
     flags = ", ".join(f"{option.flag} {given[option.name]}" for option in asked)
-    return f"none of the {len(known)} prices by the hour{of} has {flags}. They have {have}."
+    return Message(
+        "none of the {count} prices by the hour{of} has {flags}. They have {have}.",
+        count=len(known),
+        of=of,
+        flags=flags,
+        have=have,
+    )
 
 
 _KEYS = {"provider": "provider", "kind": "kind", "region": "region", "term": "term_months", "currency": "currency"}
@@ -150,21 +162,52 @@ def _order(row: PriceRow) -> tuple[Any, ...]:
 
 
 def _warnings(rows: list[PriceRow], sold: list[PurchaseRow], rates: dict[str, float]) -> list[str]:
-    made = []
+    made: list[str] = []
     if stale := sum(row.stale for row in rows):
         oldest = max(row.age_days for row in rows)
         made.append(
-            f"{stale} of {len(rows)} prices by the hour {'is' if stale == 1 else 'are'} older than "
-            f"{STALE_DAYS} days, the oldest {oldest} days: it may have moved."
+            Message(
+                "{stale} of {count} prices by the hour is older than {stale_days} days, the oldest {oldest} "
+                "days: it may have moved.",
+                stale=stale,
+                count=len(rows),
+                stale_days=STALE_DAYS,
+                oldest=oldest,
+            )
+            if stale == 1
+            else Message(
+                "{stale} of {count} prices by the hour are older than {stale_days} days, the oldest {oldest} "
+                "days: it may have moved.",
+                stale=stale,
+                count=len(rows),
+                stale_days=STALE_DAYS,
+                oldest=oldest,
+            )
         )
     if stale := sum(row.stale for row in sold):
         made.append(
-            f"{stale} of {len(sold)} prices to buy {'is' if stale == 1 else 'are'} older than {STALE_DAYS} days."
+            Message(
+                "{stale} of {count} prices to buy is older than {stale_days} days.",
+                stale=stale,
+                count=len(sold),
+                stale_days=STALE_DAYS,
+            )
+            if stale == 1
+            else Message(
+                "{stale} of {count} prices to buy are older than {stale_days} days.",
+                stale=stale,
+                count=len(sold),
+                stale_days=STALE_DAYS,
+            )
         )
     if foreign := sorted({row.currency for row in rows if row.usd_per_accelerator_hour is None}):
         made.append(
-            f"prices in {', '.join(foreign)} are not compared with the others: give --exchange-rate "
-            f"{foreign[0]}=UNITS that one US dollar buys."
+            Message(
+                "prices in {foreign} are not compared with the others: give --exchange-rate {foreign2}=UNITS "
+                "that one US dollar buys.",
+                foreign=listed(foreign),
+                foreign2=foreign[0],
+            )
         )
     return made
 
@@ -184,7 +227,7 @@ def _lines(document: dict[str, Any], name: str, given: dict[str, Any]) -> list[s
         if name
         else say("{rows_count} prices by the hour, {sold_count} to buy", rows_count=len(rows), sold_count=len(sold))
     )
-    lines = [counts if rows or sold else sentence(_none(name, given))]
+    lines = [counts if rows or sold else worded(_none(name, given))]
     if rows:
         header = (
             "accelerator",
@@ -214,7 +257,7 @@ def _lines(document: dict[str, Any], name: str, given: dict[str, Any]) -> list[s
         lines += ["", *table_lines(bought_cells, ("accelerator", "price", "machine", "power", "as of", "age"))]
     lines += [
         "",
-        *(say("note: {what}", what=sentence(warning)) for warning in document["warnings"]),
+        *(say("note: {what}", what=worded(warning)) for warning in document["warnings"]),
         *(_of_one(rows, sold) if name else ()),
     ]
     return lines if lines[-1] else lines[:-1]
@@ -229,7 +272,7 @@ def _of_one(rows: list[dict[str, Any]], sold: list[dict[str, Any]]) -> list[str]
     sources = dict.fromkeys([*(row["source"] for row in (*rows, *sold)), *(row["sizes_source"] for row in rows)])
     sources.pop("", None)
     return [
-        *(say("note: {who}: {note}", who=", ".join(who), note=sentence(note)) for note, who in notes.items()),
+        *(say("note: {who}: {note}", who=", ".join(who), note=worded(note)) for note, who in notes.items()),
         *(say("source: {what}", what=source) for source in sources),
     ]
 

@@ -8,9 +8,10 @@ from tonnage.cli.common.parser import add_form, add_output
 from tonnage.cli.common.print import print_json, print_lines
 from tonnage.documents.validation import RulesDocument
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import GB, MIB
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.columns import left
 from tonnage.language.quantities import counted, human
 from tonnage.question.given import Given, values
@@ -143,13 +144,13 @@ def _alike(chosen: list[Any], words: str) -> list[Any]:
     """The rules whose texts have all of these words, else any of them."""
     wanted = words.lower().replace("-", " ").split()
     if not wanted:
-        raise InvalidInput(f"--like needs words to look for. Got {shown(words)}.")
+        raise InvalidInput(Message("--like needs words to look for. Got {words}.", words=shown(words)))
     texts = {rule.name: _text(rule) for rule in chosen}
     for needed in (all, any):
         found = [rule for rule in chosen if needed(word in texts[rule.name] for word in wanted)]
         if found:
             return found
-    raise InvalidInput(f"no rule speaks of {shown(words)}. `tonnage rules` lists them all.")
+    raise InvalidInput(Message("no rule speaks of {words}. `tonnage rules` lists them all.", words=shown(words)))
 
 
 def _text(rule: Any) -> str:
@@ -184,10 +185,10 @@ def _overview(cases: list[Case], named: bool) -> list[str]:
         erratum = say("erratum") if rule.erratum else ""
         row = [
             rule.name,
-            sentence(rule.title),
+            worded(rule.title),
             _said(value.value, value.unit),
             erratum,
-            _shortened(sentence(rule.printed)),
+            _shortened(worded(rule.printed)),
         ]
         if model:
             row.insert(3, say("document") if "value" in rule.of_document(on, given) else say("model"))
@@ -220,7 +221,7 @@ def _detail(case: Case, formulas: bool) -> list[str]:
     value, exact = worked.value, worked.exact()
     own = rule.of_document(model, given)
     other = bool(model or given)
-    lines = [f"{rule.name} {sentence(rule.title)}{say(': ')}{_said(value.value, value.unit)}", ""]
+    lines = [f"{rule.name} {worded(rule.title)}{say(': ')}{_said(value.value, value.unit)}", ""]
     lines += [
         f"  {left(say('formula'), 9)} {value.text}",
         f"  {left(say('put in'), 9)} {value.formula.substituted(value.inputs)}",
@@ -231,16 +232,16 @@ def _detail(case: Case, formulas: bool) -> list[str]:
         ]
     lines += [
         f"  {left(say('unrounded'), 9)} {value.value!r} {say(value.unit)}",
-        f"  {left(say('source'), 9)} {sentence(value.source)}",
+        f"  {left(say('source'), 9)} {worded(value.source)}",
     ]
     of_own = say(" (of its own example)") if other else ""
-    lines += [f"  {left(say('printed'), 9)} {sentence(rule.printed)}{of_own}"]
+    lines += [f"  {left(say('printed'), 9)} {worded(rule.printed)}{of_own}"]
     for label, figure in worked.values.items():
         whose = f"  {_whose(label, own, case)}" if other else ""
-        lines.append(f"  {left(sentence(label), 40)} {_figure(figure, value.unit)}{whose}")
+        lines.append(f"  {left(worded(label), 40)} {_figure(figure, value.unit)}{whose}")
     if rule.erratum:
-        lines.append(f"  {left(say('ERRATUM'), 9)} {sentence(rule.erratum)}")
-    lines += [f"  {left(say('note'), 9)} {sentence(note)}" for note in (rule.note, worked.note) if note]
+        lines.append(f"  {left(say('ERRATUM'), 9)} {worded(rule.erratum)}")
+    lines += [f"  {left(say('note'), 9)} {worded(note)}" for note in (rule.note, worked.note) if note]
     lines += ["", say("exact, beside it:"), *tree_lines(exact, depth=99 if formulas else 1, formulas=formulas)]
     return [*lines, *_variants(worked.variants())]
 
@@ -251,10 +252,10 @@ def _variants(variants: list[dict[str, Any]]) -> list[str]:
 
     if not variants:
         return []
-    header = (say("MiB, traced"), *(sentence(stage["stage"]) for stage in variants[0]["stages"]))
+    header = (say("MiB, traced"), *(worded(stage["stage"]) for stage in variants[0]["stages"]))
     rows = [
         (
-            f"{sentence(variant['name'])} ({variant['profile']})",
+            f"{worded(variant['name'])} ({variant['profile']})",
             *(
                 f"{stage['allocated_bytes'] / MIB:.2f} / {stage['reserved_bytes'] / MIB:.2f}"
                 for stage in variant["stages"]

@@ -26,7 +26,7 @@ def run(arguments: Given) -> int:
     from tonnage.cli.common.print import plotted, print_answer, ready_to_plot
     from tonnage.cli.common.report import prints_report, reported
     from tonnage.cli.forms import serve_many as many
-    from tonnage.estimate.answer.answers import serve
+    from tonnage.estimate.answer.serving import serve
     from tonnage.question.subjects.load import LoadOptions
     from tonnage.question.subjects.money import SERVED, BillOptions
     from tonnage.question.subjects.serving import ServingOptions

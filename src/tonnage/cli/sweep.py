@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tonnage.cli.common.parser import add
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message, listed
 from tonnage.language import say
 from tonnage.question.forms import ranged, whole
 from tonnage.question.given import Given, required, values
@@ -67,7 +68,7 @@ def run(arguments: Given) -> int:
         )
     out, workers = Path(required(given, OPTIONS[0])), given.get("workers")
     if workers is not None and not 1 <= workers <= 10_000:
-        raise InvalidInput(f"--workers must be from 1 to 10,000. Got {workers:,}.")
+        raise InvalidInput(Message("--workers must be from 1 to 10,000. Got {workers:,}.", workers=workers))
 
     from tonnage.search.sweep.dataset import Unwritable as FullDisk
     from tonnage.search.sweep.drive import sweep
@@ -79,7 +80,7 @@ def run(arguments: Given) -> int:
             done = sweep(spec, out, workers=workers, ray=arguments.ray, resume=bool(given.get("resume")))
     except KeyboardInterrupt:
         again = "--resume" if arguments.ray is None else f"--resume --ray {arguments.ray}".rstrip()
-        on = f"tonnage sweep {arguments.spec} --out {out} {again}"
+        on = Message("tonnage sweep {spec} --out {out} {again}", spec=arguments.spec, out=out, again=again)
         print(say("interrupted: what is done is in {out}. To go on: {on}", out=out, on=on), file=sys.stderr)
         return INTERRUPTED
     except FullDisk as error:
@@ -116,15 +117,22 @@ def _document(spec: Any, out: str, workers: int | None, ray: str | None, done: A
 
     tasks, found = Tasks(spec), done.summary
     where = (
-        f"Ray at {ray}"
+        Message("Ray at {ray}", ray=ray)
         if ray
         else "Ray on this machine"
         if ray is not None
-        else f"{counted(workers or processors(), 'processes')} of this machine"
+        else Message("{workers} of this machine", workers=counted(workers or processors(), "processes"))
     )
-    warnings = [f"no such cluster is known: {', '.join(spec.left_out)}."] if spec.left_out else []
+    warnings: list[str] = (
+        [Message("no such cluster is known: {left_out}.", left_out=listed(spec.left_out))] if spec.left_out else []
+    )
     warnings += [
-        f"{name} does not apply to {plans:,} of the {found.valid:,} that are valid: they were estimated without it."
+        Message(
+            "{name} does not apply to {plans:,} of the {valid:,} that are valid: they were estimated without it.",
+            name=name,
+            plans=plans,
+            valid=found.valid,
+        )
         for name, plans in sorted(found.without.items())
     ]
     return SweepDocument(

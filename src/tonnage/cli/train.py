@@ -35,7 +35,7 @@ def run(arguments: Given) -> int:
 
 def answer(arguments: Given) -> Any:
     """The answer itself, of which documents and pictures are made."""
-    from tonnage.estimate.answer.answers import train
+    from tonnage.estimate.answer.training import train
     from tonnage.question.subjects.money import BillOptions
     from tonnage.question.subjects.run import RunOptions
     from tonnage.question.subjects.training import TrainingOptions

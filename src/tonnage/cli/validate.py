@@ -8,7 +8,7 @@ from tonnage.cli.common.parser import add_output
 from tonnage.cli.common.print import in_error, print_json, print_lines
 from tonnage.documents.document import builtins
 from tonnage.kernel.errors import InvalidInput
-from tonnage.language import say, say_as, sentence
+from tonnage.language import say, say_as, worded
 from tonnage.question.given import Given
 
 HELP = "predictions against published measurements, row by row"
@@ -49,7 +49,7 @@ def _lines(document: dict[str, Any]) -> list[str]:
             _number(line["measured"]),
             _number(line["predicted"]),
             _agreement(line["agrees"]) or _percent(line["relative_error"]),
-            sentence(line["skipped"] or "") or say("; ").join(map(sentence, line["notes"])),
+            worded(line["skipped"] or "") or say("; ").join(map(worded, line["notes"])),
         )
         for line in document["rows"]
     ]

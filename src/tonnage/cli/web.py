@@ -9,6 +9,7 @@ from tonnage.cli.common.parser import add
 from tonnage.cli.common.print import print_json
 from tonnage.cli.forms import static
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.kernel.reach import is_folder
 from tonnage.kernel.units import parse_bytes
 from tonnage.question.forms import port, ranged, whole
@@ -100,11 +101,17 @@ def settings(arguments: Given) -> Any:
     given = values(arguments, OPTIONS)
     given.pop("open", None)
     if not 1 <= given.get("workers", 1) <= MOST_WORKERS:
-        raise InvalidInput(f"--workers must be from 1 to {MOST_WORKERS}. Got {given['workers']}.")
+        raise InvalidInput(
+            Message(
+                "--workers must be from 1 to {most_workers}. Got {workers}.",
+                most_workers=MOST_WORKERS,
+                workers=given["workers"],
+            )
+        )
     if given.get("offline") and given.get("hub"):
         raise InvalidInput("--offline asks no network, and --hub does: give one. Got both.")
     if "models" in given and not is_folder(Path(given["models"])):
-        raise InvalidInput(f"--models must be a folder. Got {shown(given['models'])}.")
+        raise InvalidInput(Message("--models must be a folder. Got {models}.", models=shown(given["models"])))
     if "names" in given:
         given["names"] = tuple(name.strip() for name in given["names"].split(",") if name.strip())
     kept = given.pop("kept", None)

@@ -5,10 +5,13 @@ the answers.
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
+from tonnage.kernel.encoding import builtins, encode
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message, listed
+
+__all__ = ["READABLE", "SCHEMA", "Document", "ErrorDocument", "ToolsDocument", "builtins", "check_readable", "encode"]
 
 SCHEMA = "tonnage/2"
 READABLE = ("tonnage/1", SCHEMA)  # documents of older releases that are still read
@@ -36,18 +39,10 @@ def check_readable(document: Mapping[str, Any]) -> None:
     """InvalidInput for a document of a schema that this version cannot read."""
     schema = document.get("schema")
     if schema not in READABLE:
-        raise InvalidInput(f"the schema of a document must be one of {', '.join(READABLE)}. Got {shown(schema)}.")
-
-
-def encode(document: Any) -> bytes:
-    """A document as JSON."""
-    return msgspec.json.encode(document)
-
-
-def builtins(document: Any) -> dict[str, Any]:
-    """A document as dictionaries and lists: what a reader of its JSON gets."""
-    try:
-        found: dict[str, Any] = msgspec.json.decode(encode(document))
-    except UnicodeEncodeError:  # a word of the command line that is no UTF-8
-        found = msgspec.to_builtins(document)
-    return found
+        raise InvalidInput(
+            Message(
+                "the schema of a document must be one of {readable}. Got {schema}.",
+                readable=listed(READABLE),
+                schema=shown(schema),
+            )
+        )

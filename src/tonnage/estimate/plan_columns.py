@@ -10,6 +10,7 @@ from tonnage.estimate.layers.layers import window_of
 from tonnage.estimate.memory import training_memory
 from tonnage.estimate.step_time.time import Timing
 from tonnage.kernel.errors import InvalidPlan
+from tonnage.kernel.message import Message, listed
 from tonnage.ops import MoE
 from tonnage.spec import Cluster, TrainingPlan
 
@@ -68,7 +69,9 @@ def _walked(
     """Which plans, as one plan of arrays, and how many there are in all."""
     for name in columns:
         if name not in COLUMNS:
-            raise InvalidPlan(f"a column of plans is one of {', '.join(COLUMNS)}. Got {name!r}.")
+            raise InvalidPlan(
+                Message("a column of plans is one of {columns}. Got {name!r}.", columns=listed(COLUMNS), name=name)
+            )
     arrays = np.broadcast_arrays(*(np.asarray(values, dtype=np.float64) for values in columns.values()))
     plans = dict(zip(columns, arrays, strict=True))
     same = alike(model, plans)

@@ -110,7 +110,7 @@ class Formula(Struct, frozen=True, eq=False):
     @property
     def text(self) -> str:
         """The return expression, as written."""
-        return _expression(self.evaluate)[0]
+        return text_of(self.evaluate)
 
     @property
     def summary(self) -> str:
@@ -161,6 +161,12 @@ def check(candidate: Formula) -> None:
         raise TypeError(f"formula {candidate.name!r} must be a docstring and one return expression")
     if branches:
         raise TypeError(f"formula {candidate.name!r} branches on a number; split it in two or use maximum/minimum")
+
+
+@cache
+def text_of(function: Callable[..., Number]) -> str:
+    """The return expression of a formula's function, as written."""
+    return _expression(function)[0]
 
 
 @cache

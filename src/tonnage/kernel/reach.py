@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tonnage.kernel.errors import InvalidInput, Unreachable, shown
+from tonnage.kernel.message import Message
 
 EVERYWHERE = "everywhere"
 LONGEST_PATH = 300  # characters of a path in an error; no file of a usual system has a longer name
@@ -57,9 +58,15 @@ def allowed_file(text: str, instead: str = A_MODEL) -> Path:
     """
     files = _REACH.get().files
     if files is None:
-        raise InvalidInput(f"files of the machine that answers are not read: {instead}. Got {shown(text)}.")
+        raise InvalidInput(
+            Message(
+                "files of the machine that answers are not read: {instead}. Got {text}.",
+                instead=instead,
+                text=shown(text),
+            )
+        )
     if "\0" in text:
-        raise InvalidInput(f"a path holds no null byte. Got {shown(text)}.")
+        raise InvalidInput(Message("a path holds no null byte. Got {text}.", text=shown(text)))
     try:
         if files == EVERYWHERE:
             return Path(text).expanduser() if text.startswith("~") else Path(text)
@@ -67,9 +74,9 @@ def allowed_file(text: str, instead: str = A_MODEL) -> Path:
         path = (folder / text).resolve()
     except RuntimeError:
         reason = "there is no such home folder" if files == EVERYWHERE else "its links lead in a circle"
-        raise InvalidInput(f"cannot read {shown(text, 300)}: {reason}.") from None
+        raise InvalidInput(Message("cannot read {called}: {why}.", called=shown(text, 300), why=reason)) from None
     if not path.is_relative_to(folder):
-        raise InvalidInput(f"files outside the folder of models are not read. Got {shown(text)}.")
+        raise InvalidInput(Message("files outside the folder of models are not read. Got {text}.", text=shown(text)))
     return path
 
 
@@ -84,10 +91,15 @@ def allowed_member(folder: Path, name: str) -> Path:
     try:
         target = path.resolve()
     except RuntimeError:
-        raise InvalidInput(f"cannot read {shown(called(path), 300)}: its links lead in a circle.") from None
+        raise InvalidInput(
+            Message("cannot read {called}: its links lead in a circle.", called=shown(called(path), 300))
+        ) from None
     if not target.is_relative_to(only):
         raise InvalidInput(
-            f"files outside the folder of models are not read, and a link leads there. Got {shown(called(path), 300)}."
+            Message(
+                "files outside the folder of models are not read, and a link leads there. Got {called}.",
+                called=shown(called(path), 300),
+            )
         )
     return target
 
@@ -147,8 +159,11 @@ def check_hubs(text: str) -> None:
     """Unreachable where no hub may be asked for `text`."""
     if not _REACH.get().hubs:
         raise Unreachable(
-            "model hubs are not asked here: give a name of the catalogue, or the text of the config.json. "
-            f"Got {shown(text)}."
+            Message(
+                "model hubs are not asked here: give a name of the catalogue, or the text of the "
+                "config.json. Got {text}.",
+                text=shown(text),
+            )
         )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from tonnage.kernel.errors import UnknownName, shown
+from tonnage.kernel.message import Message, listed
 
 T = TypeVar("T")
 LONGEST = 200  # characters of a name that are compared
@@ -24,7 +25,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def add(self, name: str, item: T) -> T:
         if name in self._items:
-            raise ValueError(f"{self.kind} {name!r} is already registered")
+            raise ValueError(Message("{kind} {name!r} is already registered", kind=self.kind, name=name))
         self._items[name] = item
         return item
 
@@ -54,13 +55,17 @@ def unknown(kind: str, name: str, known: Iterable[str], aliases: Iterable[str] =
     names = [*known, *others]
     near = nearest(name, names)
     if near:
-        hint = f"Did you mean {', '.join(map(repr, near))}?"
+        hint: str = Message("Did you mean {near}?", near=listed(map(repr, near)))
     elif len(names) <= 40:
         hint = f"Known: {', '.join(map(_as_typed, sorted(names)))}."
     else:
         own = len(names) - len(others)
-        hint = f"{own} names and {len(others)} aliases are known." if others else f"{own} names are known."
-    return UnknownName(f"no {kind} is called {shown(name)}. {hint}")
+        hint = (
+            Message("{own} names and {count} aliases are known.", own=own, count=len(others))
+            if others
+            else Message("{own} names are known.", own=own)
+        )
+    return UnknownName(Message("no {kind} is called {name}. {hint}", kind=kind, name=shown(name), hint=hint))
 
 
 def _as_typed(name: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from msgspec import UNSET, Struct, UnsetType, to_builtins
 
 from tonnage.kernel import frames
-from tonnage.kernel.formula import BASES, SCALARS, Basis, Formula, Number, maximum
+from tonnage.kernel.formula import BASES, SCALARS, Basis, Formula, Number, maximum, text_of
 
 Combine = Literal["leaf", "sum", "max", "product", "ratio", "method"]
 CHECK_TERMS = "TONNAGE_CHECK_TERMS"  # environment variable: every Term is checked where it is made
@@ -220,7 +220,7 @@ class Term(Struct, frozen=True):
     def text(self) -> str:
         """How the value comes about: the formula's own code, or how the children combine."""
         if self.formula:
-            return self.formula.text
+            return text_of(self.formula.evaluate)  # from a cache: a document has some hundred
         if self.method:
             return str(self.method["procedure"])
         names = [child.name for child in self.children]

@@ -10,6 +10,7 @@ from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
 from tonnage.kernel.errors import InvalidInput, OutOfRange, shown
+from tonnage.kernel.message import Message, Quantity
 
 KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40  # memory capacity
 KB, MB, GB, TB = 10**3, 10**6, 10**9, 10**12  # bandwidth, disk, network
@@ -63,8 +64,10 @@ def human(value: float, unit: str) -> str:
     if unit in _COUNTED:
         for scale, label in _COUNT:
             if abs(value) >= scale > 1:
-                return f"{value / scale:.2f}{label} {unit}"
-        return counted(value, unit) if abs(value) >= 100 or float(value).is_integer() else f"{value:.3g} {unit}"
+                return _quantity(f"{value / scale:.2f}{label}", unit, unit)
+        if abs(value) >= 100 or float(value).is_integer():
+            return counted(value, unit)
+        return _quantity(f"{value:.3g}", unit, unit)
     for scale, label in _SCALES.get(unit, ()):
         if abs(value) >= scale:
             return f"{value:,.0f} {label}" if scale == 1 and unit == "bytes" else f"{value / scale:.2f} {label}"
@@ -74,7 +77,7 @@ def human(value: float, unit: str) -> str:
         return f"{value:,.2f} USD" if abs(value) >= 0.1 or not value else f"{value:.2g} USD"
     if isinstance(value, int) or float(value).is_integer():
         return counted(value, unit)
-    return f"{value:.4g} {unit}".rstrip()
+    return _quantity(f"{value:.4g}", unit, unit)
 
 
 def counted(value: float, things: str) -> str:
@@ -86,7 +89,11 @@ def counted(value: float, things: str) -> str:
     thing, per, rest = things.partition(" per ")
     if value == 1:
         thing = thing.removesuffix("es" if thing.endswith(("ches", "shes", "sses", "xes")) else "s")
-    return f"{value:,.0f} {thing}{per}{rest}".rstrip()
+    return _quantity(f"{value:,.0f}", things, f"{thing}{per}{rest}")
+
+
+def _quantity(number: str, things: str, written: str) -> str:
+    return Quantity(number, things, f"{number} {written}") if written else number
 
 
 class _Form(NamedTuple):
@@ -163,7 +170,12 @@ def parse_rate(text: str, what: str) -> int:
     bare = str(text).strip()
     if bare.endswith(("b/s", "bps", "bit/s", "bits/s")):
         raise InvalidInput(
-            f"{what} is in bytes a second, and {shown(text)} may be bits. Write it like {_RATES.example}."
+            Message(
+                "{what} is in bytes a second, and {text} may be bits. Write it like {example}.",
+                what=what,
+                text=shown(text),
+                example=_RATES.example,
+            )
         )
     return _whole(_scaled(bare, what, _RATES), text, what)
 
@@ -188,20 +200,44 @@ def _scaled(text: str, what: str, form: _Form) -> Decimal:
     if "," in number:
         if not _GROUPED.match(number):
             raise InvalidInput(
-                f"{what} takes one value, and commas stand between groups of three digits alone, as in "
-                f"1,024. Got {shown(text)}. `tonnage compare` takes lists."
+                Message(
+                    "{what} takes one value, and commas stand between groups of three digits alone, as in "
+                    "1,024. Got {text}. `tonnage compare` takes lists.",
+                    what=what,
+                    text=shown(text),
+                )
             )
         number = number.replace(",", "")
     try:
         value = Decimal(number)
     except InvalidOperation:
-        raise InvalidInput(f"{what} must be a number such as {form.example}. Got {shown(text)}.") from None
+        raise InvalidInput(
+            Message(
+                "{what} must be a number such as {example}. Got {text}.",
+                what=what,
+                example=form.example,
+                text=shown(text),
+            )
+        ) from None
     if not (value.is_finite() and 0 <= value <= LARGEST):
-        raise OutOfRange(f"{what} must be a number from 0 to {LARGEST:.0e}. Got {shown(text)}.")
+        raise OutOfRange(
+            Message(
+                "{what} must be a number from 0 to {largest:.0e}. Got {text}.",
+                what=what,
+                largest=LARGEST,
+                text=shown(text),
+            )
+        )
     scale = form.scale(suffix)
     if scale is None:
         raise InvalidInput(
-            f"{what} has an unknown unit {shown(suffix)} in {shown(text)}. Write it like {form.example}."
+            Message(
+                "{what} has an unknown unit {suffix} in {text}. Write it like {example}.",
+                what=what,
+                suffix=shown(suffix),
+                text=shown(text),
+                example=form.example,
+            )
         )
     return value * scale
 
@@ -216,7 +252,7 @@ def _split(text: str) -> tuple[str, str]:
 
 def _whole(value: Decimal, text: str, what: str) -> int:
     if value != value.to_integral_value():
-        raise InvalidInput(f"{what} must be a whole number. Got {shown(text)}.")
+        raise InvalidInput(Message("{what} must be a whole number. Got {text}.", what=what, text=shown(text)))
     return int(value)
 
 

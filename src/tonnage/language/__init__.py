@@ -10,11 +10,9 @@ every language.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import lru_cache
 from typing import Any
 
 LANGUAGES = ("en", "zh")
-LONGEST = 4000  # characters of a sentence that are looked up; what is longer is shown as it is
 _current: ContextVar[str] = ContextVar("language", default="en")
 
 
@@ -71,19 +69,14 @@ def say_as(context: str, text: str) -> str:
     return texts(language).get(f"{context}{BETWEEN}{text}") or say(text)
 
 
-def sentence(text: str) -> str:
-    """A finished English sentence in the current language; the same text where nothing is known of it."""
+def worded(text: str) -> str:
+    """A Message, or a text of the catalogue, in the current language; the same text where nothing is known of it."""
     language = _current.get()
-    return text if language == "en" else _sentence(text, language)
-
-
-@lru_cache(maxsize=4096)
-def _sentence(text: str, language: str) -> str:
-    if not text or len(text) > LONGEST or not any(map(str.isalpha, text)):
+    if language == "en":
         return text
-    from tonnage.language.sentences import translated
+    from tonnage.language.wording import Wording
 
-    return translated(text, language)
+    return Wording(language).text(text)
 
 
 def page_catalogue(language: str) -> dict[str, Any]:

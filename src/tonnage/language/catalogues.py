@@ -1,5 +1,6 @@
 """The catalogues of a language: gettext's .mo files beside this one, read when a text is first asked for."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from gettext import GNUTranslations
@@ -11,6 +12,7 @@ HERE = Path(__file__).parent
 # Which catalogue's word counts where two have the same text: what the program says itself comes first.
 DOMAINS = ("words", "help", "messages", "report", "page", "page_more")
 
+_PLACE = re.compile(r"\{\w+[^{}]*\}")
 BETWEEN = "\x04"  # a context and its text, in a .mo
 
 
@@ -40,13 +42,19 @@ def of_the_page(language: str) -> dict[str, str]:
     own.
     """
     every = _merged(language, sorted(DOMAINS, key=lambda domain: not domain.startswith("page")))
-    return {text: into for text, into in every.items() if BETWEEN not in text and "{0}" not in text}
+    return {text: into for text, into in every.items() if BETWEEN not in text and text not in _numbered(language)}
 
 
 @cache
 def templates(language: str) -> Templates:
-    """Texts with numbered places, for sentences whose values are put in already."""
-    return Templates([Template(text, into) for text, into in texts(language).items() if "{0}" in text])
+    """Texts with places, for sentences whose values are put in already."""
+    return Templates([Template(text, texts(language)[text]) for text in _numbered(language)])
+
+
+@cache
+def _numbered(language: str) -> Mapping[str, str]:
+    found = {text: into for text, into in _merged(language, ("help", "messages")).items() if _PLACE.search(text)}
+    return found | {text: into for text, into in texts(language).items() if "{0}" in text}
 
 
 def _merged(language: str, domains: Sequence[str]) -> dict[str, str]:

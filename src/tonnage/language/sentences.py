@@ -7,12 +7,14 @@ English is left over in its places; else the sentence stays as it is, unless mos
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import chain, islice
 
 from tonnage.language import catalogues
 from tonnage.language.spacing import WIDE
 from tonnage.language.templates import Template
 
+LONGEST = 4000  # characters of a sentence that are looked up; what is longer is shown as it is
 DEEPEST = 6  # sentences in sentences
 MOST_TRIED = 12  # templates for one sentence
 MOST_SENTENCES = (
@@ -43,7 +45,19 @@ _EDGES = re.compile(r"^(\s*)(.*?)(\s*)$", re.DOTALL)
 
 def translated(text: str, language: str) -> str:
     """The text in `language`; the same text where nothing is known of it."""
+    if not text or len(text) > LONGEST or not any(map(str.isalpha, text)):
+        return text
+    return _translated(text, language)
+
+
+@lru_cache(maxsize=4096)
+def _translated(text: str, language: str) -> str:
     return _Translator(language).said(text, 0)
+
+
+def as_typed(text: str) -> str | None:
+    """Names with the commas of Chinese; None for what is no list of names."""
+    return _as_typed(text) if _NAMES.fullmatch(text) else None
 
 
 class _Translator:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from tonnage.language.spacing import joined
 
-_PLACE = re.compile(r"\{(\d+)\}")
-_BESIDE = re.compile(r"(?<!\})(^|.)(?=\{)\{(\d+)\}(?=(.|$))")
+_PLACE = re.compile(r"\{(\w+)[^{}]*\}")
+_BESIDE = re.compile(r"(?<!\})(^|.)(?=\{)\{(\w+)[^{}]*\}(?=(.|$))")
 _WORD = re.compile(r"\w+")
 
 
@@ -21,7 +21,7 @@ class Template:
     def __init__(self, text: str, into: str):
         self.text, self.into = text, into
         pieces = _PLACE.split(text)
-        self.literals, self.places = pieces[::2], [int(each) for each in pieces[1::2]]
+        self.literals, self.places = pieces[::2], pieces[1::2]
         self.weight = sum(map(len, self.literals))
 
     @cached_property
@@ -29,7 +29,7 @@ class Template:
         """Of each place, whether a name stands in it, which is not translated: the translation has a blank beside
         it, as around a name in Latin letters between Han characters.
         """
-        beside = {int(place): before + after for before, place, after in _BESIDE.findall(self.into)}
+        beside = {place: before + after for before, place, after in _BESIDE.findall(self.into)}
         return [" " in beside.get(place, "") for place in self.places]
 
     def words(self) -> set[str]:
@@ -75,17 +75,17 @@ class Template:
     def filled(self, parts: Sequence[str]) -> str:
         values = dict(zip(self.places, parts, strict=True))
         pieces = _PLACE.split(self.into)
-        return joined(values[int(piece)] if number % 2 else piece for number, piece in enumerate(pieces))
+        return joined(values[piece] if number % 2 else piece for number, piece in enumerate(pieces))
 
     @property
     def pattern(self) -> list[str]:
         """As a regular expression that Python and JavaScript read alike, and a template of its groups."""
-        group: dict[int, int] = {}
+        group: dict[str, int] = {}
         regex = _escaped(self.literals[0])
         for place, literal in zip(self.places, self.literals[1:], strict=True):
             regex += (rf"(?:\{group[place] + 1})" if place in group else r"([\s\S]*?)") + _escaped(literal)
             group.setdefault(place, len(group))
-        into = _PLACE.sub(lambda place: f"{{{group[int(place[1])]}}}", self.into)
+        into = _PLACE.sub(lambda place: f"{{{group[place[1]]}}}", self.into)
         return [f"^{regex}$", into]
 
 

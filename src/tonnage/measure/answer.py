@@ -8,6 +8,7 @@ from typing import Any
 from tonnage.documents.document import builtins
 from tonnage.documents.trace import MeasureDocument
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 from tonnage.measure import attention, programs
 from tonnage.measure.device import Device, open_device
@@ -93,7 +94,14 @@ def _opened(options: Options) -> Device:
         raise unknown("attention", options.attention, ATTENTION)
     for name, least in (("steps", 1), ("repeats", 0)):
         if getattr(options, name) < least:
-            raise InvalidInput(f"{name} must be at least {least}. Got {getattr(options, name)}.")
+            raise InvalidInput(
+                Message(
+                    "{name} must be at least {least}. Got {value}.",
+                    name=name,
+                    least=least,
+                    value=getattr(options, name),
+                )
+            )
     return open_device(options.device)
 
 

@@ -5,6 +5,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 
 BACKENDS = {"flash": "FLASH_ATTENTION", "efficient": "EFFICIENT_ATTENTION", "math": "MATH", "cudnn": "CUDNN_ATTENTION"}
 
@@ -25,6 +26,8 @@ def _only(backend: str) -> Iterator[None]:
 
         chosen = getattr(SDPBackend, BACKENDS[backend])
     except (ImportError, AttributeError):  # before PyTorch 2.3, and cuDNN before 2.5
-        raise NoBackend(f"attention: this PyTorch cannot choose {backend}. Take sdpa, or a newer PyTorch.") from None
+        raise NoBackend(
+            Message("attention: this PyTorch cannot choose {backend}. Take sdpa, or a newer PyTorch.", backend=backend)
+        ) from None
     with sdpa_kernel([chosen]):
         yield

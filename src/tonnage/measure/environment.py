@@ -27,16 +27,16 @@ def environment(device: Device) -> dict[str, Any]:
     """What a row's `config` says of the machine. Keys that this machine has nothing for are left out."""
     import torch
 
-    found: dict[str, Any] = {"gpu": "cpu", "gpus": 1}
+    facts: dict[str, Any] = {"gpu": "cpu", "gpus": 1}
     if device.kind == "cuda":
-        found |= _gpu(torch, device.index)
-    found |= {"torch": str(torch.__version__), "python": platform.python_version()}
+        facts |= _gpu(torch, device.index)
+    facts |= {"torch": str(torch.__version__), "python": platform.python_version()}
     for package in ("transformers", "triton"):
         with suppress(metadata.PackageNotFoundError):
-            found[package] = metadata.version(package)
-    found["allocator"] = allocator()
-    found["date"] = datetime.now(UTC).date().isoformat()
-    return found
+            facts[package] = metadata.version(package)
+    facts["allocator"] = allocator()
+    facts["date"] = datetime.now(UTC).date().isoformat()
+    return facts
 
 
 def allocator() -> dict[str, str] | str:
@@ -62,7 +62,7 @@ def slug(text: str) -> str:
 
 def _gpu(torch: Any, index: int) -> dict[str, Any]:
     properties = torch.cuda.get_device_properties(index)
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "gpu": str(properties.name),
         "total_bytes": int(properties.total_memory),
         "capability": f"{properties.major}.{properties.minor}",
@@ -70,16 +70,16 @@ def _gpu(torch: Any, index: int) -> dict[str, Any]:
     }
     level_2 = getattr(properties, "L2_cache_size", None)
     if level_2:
-        found["l2_bytes"] = int(level_2)
-    found |= nvidia.state(index)
+        facts["l2_bytes"] = int(level_2)
+    facts |= nvidia.state(index)
     if torch.version.cuda:
-        found["cuda"] = str(torch.version.cuda)
+        facts["cuda"] = str(torch.version.cuda)
     elif getattr(torch.version, "hip", None):
-        found["hip"] = str(torch.version.hip)
+        facts["hip"] = str(torch.version.hip)
     with suppress(Exception):  # a build without cuDNN or NCCL
-        found["cudnn"] = int(torch.backends.cudnn.version())
+        facts["cudnn"] = int(torch.backends.cudnn.version())
     with suppress(Exception):
-        found["nccl"] = ".".join(str(part) for part in torch.cuda.nccl.version())
+        facts["nccl"] = ".".join(str(part) for part in torch.cuda.nccl.version())
     with suppress(Exception):
-        found["allocator_backend"] = str(torch.cuda.memory.get_allocator_backend())
-    return found
+        facts["allocator_backend"] = str(torch.cuda.memory.get_allocator_backend())
+    return facts

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from tonnage.kernel.message import Message
 from tonnage.measure.device import Device
 
 
@@ -90,4 +91,4 @@ class Meter(Silent):
         """What the counters say where a stage broke off; it has no end of its own."""
         figures = self.device.figures()
         after = self.stages[-1].name if self.stages else "the start"
-        self.stages.append(Stage(name=f"Out of memory after {after}", **figures._asdict()))
+        self.stages.append(Stage(name=Message("Out of memory after {after}", after=after), **figures._asdict()))

@@ -39,18 +39,22 @@ def state(index: int = 0) -> dict[str, str]:
     answers = _query(index, ",".join(_STATE.values()))
     if len(answers) != len(_STATE):  # a driver refuses a whole query for a field that it does not know
         answers = [",".join(_query(index, query)) for query in _STATE.values()]
-    return {name: said for name, said in zip(_STATE, answers, strict=True) if said and not said.startswith(_REFUSALS)}
+    return {
+        name: answer
+        for name, answer in zip(_STATE, answers, strict=True)
+        if answer and not answer.startswith(_REFUSALS)
+    }
 
 
 def used_bytes(index: int = 0) -> int | None:
     """What is in use of a GPU, asked without making a context on it."""
-    said = _query(index, "memory.used")
-    return int(said[0]) * _MIB if len(said) == 1 and said[0].isdecimal() else None
+    answer = _query(index, "memory.used")
+    return int(answer[0]) * _MIB if len(answer) == 1 and answer[0].isdecimal() else None
 
 
 def _query(index: int, fields: str) -> list[str]:
     """The fields of a GPU, by its number among those that programs see."""
-    visible = [each.strip() for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if each.strip()]
+    visible = [device.strip() for device in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if device.strip()]
     which = visible[index] if index < len(visible) else str(index)
     lines = _run("nvidia-smi", f"--id={which}", f"--query-gpu={fields}", "--format=csv,noheader,nounits").splitlines()
     return [part.strip() for part in lines[0].split(",")] if len(lines) == 1 else []
@@ -64,10 +68,10 @@ def _nvml_processes() -> list[tuple[int, int | None]]:
     try:
         pynvml.nvmlInit()
         handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
-        found = [each for handle in handles for each in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)]
+        processes = [process for handle in handles for process in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)]
     except (pynvml.NVMLError, AttributeError, OSError):
         return []
-    return [(int(each.pid), _whole(each.usedGpuMemory)) for each in found]
+    return [(int(process.pid), _whole(process.usedGpuMemory)) for process in processes]
 
 
 def _whole(size: Any) -> int | None:
@@ -76,14 +80,14 @@ def _whole(size: Any) -> int | None:
 
 
 def _smi_processes() -> list[tuple[int, int | None]]:
-    found: list[tuple[int, int | None]] = []
+    processes: list[tuple[int, int | None]] = []
     for line in _run(
         "nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"
     ).splitlines():
         process, _, size = (part.strip() for part in line.partition(","))
         if process.isdecimal():
-            found.append((int(process), int(size) * _MIB if size.isdecimal() else None))
-    return found
+            processes.append((int(process), int(size) * _MIB if size.isdecimal() else None))
+    return processes
 
 
 def _run(*command: str) -> str:

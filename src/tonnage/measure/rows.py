@@ -8,6 +8,7 @@ from typing import Any
 
 import tonnage
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message, plain
 from tonnage.measure.run import Measurement
 from tonnage.user_files import read_text, yaml_text
 
@@ -18,7 +19,7 @@ _SMI = "as the driver counts it (NVML or nvidia-smi)"
 
 
 def source(tool: str) -> str:
-    return f"own measurement: {tool} of tonnage {tonnage.__version__}"
+    return Message("own measurement: {tool} of tonnage {version}", tool=tool, version=tonnage.__version__)
 
 
 def training_row(
@@ -101,7 +102,7 @@ def _also(measured: Measurement) -> list[tuple[str, Any, str]]:
     figures += [
         (name, value, "bytes")
         for name, value in (
-            (f"process memory, {_SMI}", measured.process_bytes),
+            (Message("process memory, {smi}", smi=_SMI), measured.process_bytes),
             ("memory of the device in use", measured.device_bytes),
         )
         if value is not None
@@ -118,7 +119,11 @@ def _also(measured: Measurement) -> list[tuple[str, Any, str]]:
 def written_as_yaml(rows: Iterable[Row]) -> str:
     import yaml
 
-    return str(yaml.safe_dump(list(rows), sort_keys=False, allow_unicode=True, width=140))
+    class Dumper(yaml.SafeDumper):
+        """Messages as their English text."""
+
+    Dumper.add_multi_representer(Message, lambda dumper, message: dumper.represent_str(plain(message)))
+    return str(yaml.dump(list(rows), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=140))
 
 
 def merge(path: Path, rows: Iterable[Row], header: str = "") -> int:
@@ -130,7 +135,9 @@ def merge(path: Path, rows: Iterable[Row], header: str = "") -> int:
         before = yaml_text.parse(text, str(path)) or []
         found = {str(each["id"]): each for each in before}
     except (OSError, TypeError, KeyError) as error:
-        raise InvalidInput(f"{path} is no file of rows: {' '.join(str(error).split())[:200]}") from None
+        raise InvalidInput(
+            Message("{path} is no file of rows: {error}", path=path, error=" ".join(str(error).split())[:200])
+        ) from None
     comments = [line for line in text.splitlines() if line.startswith("#")]
     found |= {row["id"]: row for row in rows}
     part = path.with_name(f".{path.name}.part")
@@ -139,5 +146,7 @@ def merge(path: Path, rows: Iterable[Row], header: str = "") -> int:
         part.write_text("".join(f"{line}\n" for line in comments) + written_as_yaml(found.values()), encoding="utf-8")
         part.replace(path)
     except OSError as error:
-        raise InvalidInput(f"cannot write {path}: {error.strerror or error}") from None
+        raise InvalidInput(
+            Message("cannot write {path}: {strerror}", path=path, strerror=error.strerror or error)
+        ) from None
     return len(found)

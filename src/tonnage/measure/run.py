@@ -13,7 +13,7 @@ from tonnage.kernel.errors import MissingDatum
 from tonnage.measure.device import Device, is_out_of_memory
 from tonnage.measure.meter import Meter, Silent, Stage
 
-MOST_EVENTS = 1_000_000  # of a snapshot; PyTorch's own ring buffer
+MAX_EVENTS = 1_000_000  # of a snapshot; PyTorch's own ring buffer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +136,7 @@ def _history(device: Device) -> Any:
 
     memory: Any = torch.cuda.memory
     try:
-        memory._record_memory_history(enabled="all", context="alloc", stacks="python", max_entries=MOST_EVENTS)
+        memory._record_memory_history(enabled="all", context="alloc", stacks="python", max_entries=MAX_EVENTS)
     except TypeError:  # before PyTorch 2.1
         memory._record_memory_history(True)
     return memory

@@ -6,6 +6,7 @@ from typing import Any
 
 from tonnage.architectures import DIMENSIONS, Model
 from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName, shown
+from tonnage.kernel.message import Message
 from tonnage.kernel.reach import check_hubs
 from tonnage.models import local, names
 from tonnage.models.contents import Contents
@@ -31,13 +32,15 @@ def read(
     from tonnage.models.reconcile import assemble
 
     if not isinstance(overrides, Mapping):
-        raise InvalidInput(f"overrides must map fields of config.json to values. Got {type(overrides).__name__}.")
+        raise InvalidInput(
+            Message("overrides must map fields of config.json to values. Got {type}.", type=type(overrides).__name__)
+        )
     if text is None:
         return _of_dimensions(overrides)
     if isinstance(text, Mapping):
         return assemble(_pasted(text), overrides)
     if not isinstance(text, str) or not text.strip():
-        raise InvalidInput(f"a model is named by a text. Got {shown(text)}.")
+        raise InvalidInput(Message("a model is named by a text. Got {text}.", text=shown(text)))
     text = text.strip()
     if not overrides and revision is None and kind(text) == "catalogue":
         from tonnage.catalogue import models as catalogue
@@ -74,10 +77,14 @@ def kind(text: str) -> str:
 
 def _contents(text: str, revision: str | None, offline: bool | None) -> Contents:
     if len(text) > names.LONGEST:
-        raise InvalidInput(f"a model's name has at most {names.LONGEST} characters. Got {len(text)}.")
+        raise InvalidInput(
+            Message(
+                "a model's name has at most {longest} characters. Got {count}.", longest=names.LONGEST, count=len(text)
+            )
+        )
     path = local.find(text)
     if path is not None:
-        _no_revision(revision, f"the local path {shown(text)}")
+        _no_revision(revision, Message("the local path {text}", text=shown(text)))
         return local.contents(path)
     reference = names.explicit(text)
     if reference is None and revision is None:
@@ -88,7 +95,7 @@ def _contents(text: str, revision: str | None, offline: bool | None) -> Contents
     if reference is not None:
         return _remote(reference, revision, offline)
     if _catalogued(text) is not None:
-        _no_revision(revision, f"the catalogue's {shown(text)}")
+        _no_revision(revision, Message("the catalogue's {text}", text=shown(text)))
     raise _unknown(text)
 
 
@@ -151,7 +158,11 @@ def _remote(reference: Reference, revision: str | None, offline: bool | None) ->
 def _no_revision(revision: str | None, what: str) -> None:
     if revision is not None:
         raise InvalidInput(
-            f"revision belongs to a repository of a model hub, and {what} has none. Got {shown(revision)}."
+            Message(
+                "revision belongs to a repository of a model hub, and {what} has none. Got {revision}.",
+                what=what,
+                revision=shown(revision),
+            )
         )
 
 
@@ -164,5 +175,8 @@ def _unknown(text: str) -> TonnageError:
         return held
     found = unknown("model", text[:200], model_names(), aliases("models"))
     return UnknownName(
-        f"{found} Or give a folder, a config.json, owner/name of the Hugging Face Hub, or modelscope:owner/name."
+        Message(
+            "{found} Or give a folder, a config.json, owner/name of the Hugging Face Hub, or modelscope:owner/name.",
+            found=found,
+        )
     )

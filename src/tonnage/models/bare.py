@@ -5,6 +5,7 @@ from typing import Any
 
 from tonnage.architectures import Block, Branch, BranchKind, Model, TensorSummary
 from tonnage.kernel.errors import MissingDatum
+from tonnage.kernel.message import Message
 from tonnage.models import overrides as fields_of
 from tonnage.models.contents import Contents
 from tonnage.models.observe import Facts, observe
@@ -49,13 +50,19 @@ class StoredLayer(Op, frozen=True, eq=False, kw_only=True):
         return self.items
 
     def caches(self) -> tuple[TokenCache | StateCache, ...]:
-        raise MissingDatum(f"what {self.name} keeps of each token is not known: {_NOT_KNOWN}.")
+        raise MissingDatum(
+            Message("what {name} keeps of each token is not known: {not_known}.", name=self.name, not_known=_NOT_KNOWN)
+        )
 
     def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
-        raise MissingDatum(f"what {self.name} keeps for backward is not known: {_NOT_KNOWN}.")
+        raise MissingDatum(
+            Message("what {name} keeps for backward is not known: {not_known}.", name=self.name, not_known=_NOT_KNOWN)
+        )
 
     def core(self) -> tuple[Core, ...]:
-        raise MissingDatum(f"what {self.name} computes is not known: {_NOT_KNOWN}.")
+        raise MissingDatum(
+            Message("what {name} computes is not known: {not_known}.", name=self.name, not_known=_NOT_KNOWN)
+        )
 
 
 def model_of_tensors(contents: Contents, fields: Mapping[str, Any], why: str) -> Model:
@@ -63,8 +70,9 @@ def model_of_tensors(contents: Contents, fields: Mapping[str, Any], why: str) ->
     items = describe(contents.tensors or [], packed_bits(fields))
     facts = observe(items)
     summary = summarize(items, contents.form, contents.files, facts.model_layers or None)
-    note = (
-        f"Built from the tensors alone, because {why}: weights are exact; caches, activations and FLOPs are not known."
+    note = Message(
+        "Built from the tensors alone, because {why}: weights are exact; caches, activations and FLOPs are not known.",
+        why=why,
     )
     return Model(
         name=contents.name,
@@ -168,7 +176,7 @@ def _blocks(layers: dict[int, list[Item]], fields: Mapping[str, Any]) -> tuple[t
         kind = tuple(sorted((name, item.tensor.shape, item.parameters) for name, item in named))
         if kind not in kinds:
             kinds[kind] = len(blocks)
-            name = f"layers like {number}"
+            name = Message("layers like {number}", number=number)
             blocks.append(Block(name, (StoredLayer(name=name, items=_weights(named, fields)),)))
         order.append(kinds[kind])
     return tuple(blocks), tuple(order)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from tonnage.kernel.errors import InvalidInput, MissingDatum, Unreachable, shown
+from tonnage.kernel.message import Message
 from tonnage.models import not_models
 from tonnage.models.contents import Contents
 from tonnage.models.formats import config_json, gguf, safetensors
@@ -35,7 +36,10 @@ def read(location: Location, file: str | None = None) -> Contents:
         if contents.fields is None:
             raise
         contents.notes.append(
-            f"The headers of the weights could not be read, so the counts come from the config alone: {error}"
+            Message(
+                "The headers of the weights could not be read, so the counts come from the config alone: {error}",
+                error=error,
+            )
         )
     if contents.fields is None:
         if contents.tensors is None:
@@ -60,7 +64,14 @@ def read_weights(location: Location, choice: Choice, contents: Contents) -> None
         _lacks(location, choice, contents, missing, len(files))
         return
     if len(files) > MOST_SHARDS:
-        raise InvalidInput(f"{location.label} has {len(files):,} shards; more than {MOST_SHARDS:,} are not read.")
+        raise InvalidInput(
+            Message(
+                "{location} has {count:,} shards; more than {most_shards:,} are not read.",
+                location=location.label,
+                count=len(files),
+                most_shards=MOST_SHARDS,
+            )
+        )
     if files:
         contents.tensors = _joined(location, files, shards)
         contents.files = len(files)
@@ -71,10 +82,16 @@ def read_weights(location: Location, choice: Choice, contents: Contents) -> None
 
 
 def _lacks(location: Location, choice: Choice, contents: Contents, missing: list[str], total: int) -> None:
-    text = f"{location.label} lacks {len(missing)} of {total} weight files ({missing[0]})"
+    text = Message(
+        "{location} lacks {count} of {total} weight files ({missing})",
+        location=location.label,
+        count=len(missing),
+        total=total,
+        missing=missing[0],
+    )
     if contents.fields is None:
-        raise MissingDatum(f"{text}, and has no config.json.")
-    contents.notes.append(f"{text}: the counts come from the config alone.")
+        raise MissingDatum(Message("{text}, and has no config.json.", text=text))
+    contents.notes.append(Message("{text}: the counts come from the config alone.", text=text))
 
 
 def _joined(location: Location, files: Sequence[str], shards: dict[str, str] | None) -> list[Tensor]:
@@ -96,19 +113,40 @@ def _joined(location: Location, files: Sequence[str], shards: dict[str, str] | N
         count += len(tensors)
         found.update((tensor.name, tensor) for tensor in tensors)
     if not any(tensor.elements for tensor in found.values()):
-        raise InvalidInput(f"{location.label}: {files[0]} holds no tensors, or empty ones alone.")
+        raise InvalidInput(
+            Message(
+                "{location}: {files} holds no tensors, or empty ones alone.", location=location.label, files=files[0]
+            )
+        )
     if count != len(found):
-        raise InvalidInput(f"{location.label}: {count - len(found)} tensors are stored in two files.")
+        raise InvalidInput(
+            Message(
+                "{location}: {count} tensors are stored in two files.",
+                location=location.label,
+                count=count - len(found),
+            )
+        )
     if shards is not None and (absent := next((name for name in shards if name not in found), None)) is not None:
         raise InvalidInput(
-            f"{location.label}: the index places {shown(absent)} in {shards[absent]}, which does not hold it."
+            Message(
+                "{location}: the index places {absent} in {shards}, which does not hold it.",
+                location=location.label,
+                absent=shown(absent),
+                shards=shards[absent],
+            )
         )
     return list(found.values()) if shards is None else [tensor for name, tensor in found.items() if name in shards]
 
 
 def _check_count(tensors: int, label: str) -> None:
     if tensors > safetensors.MOST_TENSORS:
-        raise InvalidInput(f"{label}: its files list more than {safetensors.MOST_TENSORS:,} tensors.")
+        raise InvalidInput(
+            Message(
+                "{label}: its files list more than {most_tensors:,} tensors.",
+                label=label,
+                most_tensors=safetensors.MOST_TENSORS,
+            )
+        )
 
 
 def _read_gguf(location: Location, choice: Choice, contents: Contents) -> None:
@@ -129,7 +167,13 @@ def _read_gguf(location: Location, choice: Choice, contents: Contents) -> None:
     contents.form, contents.files = "gguf", len(headers)
     contents.tensors = [tensor for found in headers for tensor in found.tensors]
     if len({tensor.name for tensor in contents.tensors}) != len(contents.tensors):
-        raise InvalidInput(f"{location.label}: the parts of {choice.weights[0]} hold a tensor twice.")
+        raise InvalidInput(
+            Message(
+                "{location}: the parts of {weights} hold a tensor twice.",
+                location=location.label,
+                weights=choice.weights[0],
+            )
+        )
     not_models.refuse_other_gguf(headers[0].metadata, contents.tensors, contents.where)
     contents.fields, notes = config_of(headers[0].metadata, contents.tensors, contents.where)
     contents.notes += notes
@@ -200,9 +244,20 @@ def _gguf_choice(names: Sequence[str], wanted: str | None, label: str) -> Choice
     if len(matching) == 1:
         return Choice(form="gguf", weights=shards_of(matching[0], names, label))
     if wanted is not None and not firsts:
-        raise InvalidInput(f"{label} has no file or folder {shown(wanted)}.")
-    what = f"no GGUF file {shown(wanted)}" if not matching else f"{len(matching)} GGUF models"
-    raise InvalidInput(f"{label} has {what}. Say which with NAME:FILE: {_some(matching or firsts)}.")
+        raise InvalidInput(Message("{label} has no file or folder {wanted}.", label=label, wanted=shown(wanted)))
+    what = (
+        Message("no GGUF file {wanted}", wanted=shown(wanted))
+        if not matching
+        else Message("{count} GGUF models", count=len(matching))
+    )
+    raise InvalidInput(
+        Message(
+            "{label} has {what}. Say which with NAME:FILE: {some}.",
+            label=label,
+            what=what,
+            some=_some(matching or firsts),
+        )
+    )
 
 
 def expected_shards(name: str) -> tuple[str, ...]:
@@ -212,7 +267,14 @@ def expected_shards(name: str) -> tuple[str, ...]:
         return (name,)
     stem, total, ending = shard[1], int(shard[3]), shard[4]
     if total > MOST_SHARDS:
-        raise InvalidInput(f"{name} says that it is one of {total:,} files; more than {MOST_SHARDS:,} are not read.")
+        raise InvalidInput(
+            Message(
+                "{name} says that it is one of {total:,} files; more than {most_shards:,} are not read.",
+                name=name,
+                total=total,
+                most_shards=MOST_SHARDS,
+            )
+        )
     return tuple(f"{stem}-{number:05}-of-{total:05}.{ending}" for number in range(1, total + 1))
 
 
@@ -221,7 +283,16 @@ def shards_of(name: str, names: Iterable[str], label: str) -> tuple[str, ...]:
     wanted = expected_shards(name)
     missing = sorted(set(wanted).difference(names))
     if missing:
-        raise MissingDatum(f"{label} lacks {len(missing)} of the {len(wanted)} files of {name}: {_some(missing)}.")
+        raise MissingDatum(
+            Message(
+                "{label} lacks {count} of the {count2} files of {name}: {some}.",
+                label=label,
+                count=len(missing),
+                count2=len(wanted),
+                name=name,
+                some=_some(missing),
+            )
+        )
     return wanted
 
 
@@ -239,4 +310,4 @@ def _has_tag(name: str, tag: str) -> bool:
 
 
 def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+    return ", ".join(names[:12]) + (Message(" and {count} more", count=len(names) - 12) if len(names) > 12 else "")

@@ -11,6 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 
 Site = Literal["hub", "modelscope"]
 
@@ -87,11 +88,13 @@ def checked(reference: Reference) -> Reference:
     """The same reference; InvalidInput where its revision or its file could leave the repository."""
     name, revision, file = reference.repository, reference.revision, reference.file
     if ".." in name or "--" in name:
-        raise InvalidInput(f"a repository's name has no '..' and no '--'. Got {shown(name)}.")
+        raise InvalidInput(Message("a repository's name has no '..' and no '--'. Got {name}.", name=shown(name)))
     if revision is not None and (not re.fullmatch(_REVISION, revision) or ".." in revision or "//" in revision):
-        raise InvalidInput(f"revision must be a branch, a tag or a commit. Got {shown(revision)}.")
+        raise InvalidInput(
+            Message("revision must be a branch, a tag or a commit. Got {revision}.", revision=shown(revision))
+        )
     if file is not None:
-        plain_path(file, f"the file of {name}")
+        plain_path(file, Message("the file of {name}", name=name))
     return reference
 
 
@@ -100,7 +103,7 @@ def plain_path(path: str, what: str) -> str:
     parts = path.split("/")
     odd = any(part in ("", ".", "..") for part in parts) or any(character in path for character in "\\\0?#%:\n\r\t")
     if odd or len(path) > 1024:
-        raise InvalidInput(f"{what} must be a plain relative path. Got {shown(path)}.")
+        raise InvalidInput(Message("{what} must be a plain relative path. Got {path}.", what=what, path=shown(path)))
     return path
 
 
@@ -118,7 +121,11 @@ def _prefixed(site: Site, rest: str, text: str) -> Reference:
     found = re.fullmatch(form, rest) or re.fullmatch(_NAMED, rest)
     if not found or (site == "modelscope" and "/" not in found[1]):
         raise InvalidInput(
-            f"write {text.partition(':')[0]}:owner/name, with @revision and :file if need be. Got {shown(text)}."
+            Message(
+                "write {text}:owner/name, with @revision and :file if need be. Got {text2}.",
+                text=text.partition(":")[0],
+                text2=shown(text),
+            )
         )
     return checked(Reference(site, *found.groups()))
 
@@ -130,14 +137,16 @@ def _from_url(text: str) -> Reference:
         url = urlsplit(text)
         host, port = (url.hostname or "").lower(), url.port
     except ValueError as error:
-        raise InvalidInput(f"{shown(text)} is not a URL: {error}.") from None
+        raise InvalidInput(Message("{text} is not a URL: {error}.", text=shown(text), error=error)) from None
     if url.scheme.lower() not in ("http", "https"):
-        raise InvalidInput(f"a model's URL begins with https://. Got {shown(text)}.")
+        raise InvalidInput(Message("a model's URL begins with https://. Got {text}.", text=shown(text)))
     site = _site(host, url.netloc)
     if site is None:
         raise InvalidInput(_other_host(host))
     if "@" in url.netloc or (port is not None and urlsplit(endpoint(site)).netloc.lower() != url.netloc.lower()):
-        raise InvalidInput(f"a model's URL names a site alone, without user, password or port. Got one of {host}.")
+        raise InvalidInput(
+            Message("a model's URL names a site alone, without user, password or port. Got one of {host}.", host=host)
+        )
     parts = [unquote(part) for part in url.path.split("/") if part]
     return checked(_from_path(site, parts, text))
 
@@ -158,14 +167,14 @@ def _from_path(site: Site, parts: list[str], text: str) -> Reference:
     if parts[:1] == ["api"]:
         parts = parts[2:] if parts[1:2] == ["v1"] else parts[1:]
     if parts and parts[0] in _NOT_MODELS:
-        raise InvalidInput(f"{shown(text)} is in {parts[0]}, and tonnage reads models.")
+        raise InvalidInput(Message("{text} is in {parts}, and tonnage reads models.", text=shown(text), parts=parts[0]))
     if parts[:1] == ["models"]:
         parts = parts[1:]
     length = 1 if site == "hub" and (len(parts) == 1 or (parts[1:2] and parts[1] in _VERBS)) else 2
     name, rest = "/".join(parts[:length]), parts[length:]
     name, _, quantization = name.partition(":")  # hf.co/owner/name:Q4_K_M, as llama.cpp and Ollama write it
     if not re.fullmatch(_NAMED, name) or len(parts) < length:
-        raise InvalidInput(f"{shown(text)} names no model: a model's URL holds owner/name.")
+        raise InvalidInput(Message("{text} names no model: a model's URL holds owner/name.", text=shown(text)))
     if not rest or (site == "hub" and rest[0] not in _VERBS[:6]):
         return Reference(site, name, file=quantization or None)
     return Reference(site, name, *_revision_and_file(site, rest))
@@ -191,4 +200,8 @@ def _other_host(host: str) -> str:
     mirror = (
         " For a mirror of the Hub, set HF_ENDPOINT to its URL and name the model as owner/name." if "hf" in host else ""
     )
-    return f"models are read from huggingface.co and modelscope.cn, not from {host or 'a URL without host'!r}.{mirror}"
+    return Message(
+        "models are read from huggingface.co and modelscope.cn, not from {host!r}.{mirror}",
+        host=host or "a URL without host",
+        mirror=mirror,
+    )

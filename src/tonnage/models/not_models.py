@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, shown
+from tonnage.kernel.message import Message
 
 if TYPE_CHECKING:
     from tonnage.models.places import Choice, Location
@@ -41,15 +42,32 @@ def refuse(location: "Location", file: str | None, choice: "Choice") -> None:
     """
     asked = (file or "").rpartition("/")[2]
     if asked == ADAPTER_CONFIG or asked.startswith("adapter_model"):
-        raise InvalidInput(f"{location.label}: {file} is an adapter{_base(location, choice.adapter)}")
+        raise InvalidInput(
+            Message(
+                "{location}: {file} is an adapter{base}",
+                location=location.label,
+                file=file,
+                base=_base(location, choice.adapter),
+            )
+        )
     if choice.config or choice.index:
         return
     if choice.adapter and all(name.rpartition("/")[2].startswith("adapter_model") for name in choice.weights):
-        raise InvalidInput(f"{_lacks_all(location)} of a model; it is an adapter{_base(location, choice.adapter)}")
+        raise InvalidInput(
+            Message(
+                "{lacks_all} of a model; it is an adapter{base}",
+                lacks_all=_lacks_all(location),
+                base=_base(location, choice.adapter),
+            )
+        )
     if file is None and PIPELINE in location.names:
         raise InvalidInput(
-            f"{location.label} has no config.json; it is a diffusion pipeline ({PIPELINE}), which tonnage "
-            "does not estimate."
+            Message(
+                "{location} has no config.json; it is a diffusion pipeline ({pipeline}), which tonnage does "
+                "not estimate.",
+                location=location.label,
+                pipeline=PIPELINE,
+            )
         )
 
 
@@ -58,8 +76,13 @@ def refuse_adapters_tensors(tensors: "Sequence[Tensor]", where: str) -> None:
     count = sum(any(word in tensor.name for word in _LORA) for tensor in tensors)
     if 2 * count > len(tensors):
         raise InvalidInput(
-            f"{where} is an adapter: {count} of its {len(tensors)} tensors are a LoRA's. Give the model that "
-            "it was trained on."
+            Message(
+                "{where} is an adapter: {count} of its {count2} tensors are a LoRA's. Give the model that it "
+                "was trained on.",
+                where=where,
+                count=count,
+                count2=len(tensors),
+            )
         )
 
 
@@ -69,10 +92,23 @@ def refuse_other_gguf(metadata: Mapping[str, Any], tensors: "Sequence[Tensor]", 
     kind = metadata.get("general.architecture") if kind in (None, "model") else kind
     what = _GGUF_KINDS.get(kind) if isinstance(kind, str) else None
     if what is not None or metadata.get("general.type") not in (None, "model"):
-        known = f"{what} (general.type or architecture {shown(kind)})" if what else f"of general.type {shown(kind)}"
-        raise InvalidInput(f"{where} is no model: it is {known}. Give {_gguf_base(metadata)}.")
+        known = (
+            Message("{what} (general.type or architecture {kind})", what=what, kind=shown(kind))
+            if what
+            else Message("of general.type {kind}", kind=shown(kind))
+        )
+        raise InvalidInput(
+            Message(
+                "{where} is no model: it is {known}. Give {gguf_base}.",
+                where=where,
+                known=known,
+                gguf_base=_gguf_base(metadata),
+            )
+        )
     if not tensors:
-        raise InvalidInput(f"{where} holds no tensors, a vocabulary at most. Give the GGUF file of the model.")
+        raise InvalidInput(
+            Message("{where} holds no tensors, a vocabulary at most. Give the GGUF file of the model.", where=where)
+        )
 
 
 def nothing_there(location: "Location", pickles: bool) -> TonnageError:
@@ -87,21 +123,22 @@ def _holds(location: "Location") -> str:
     names = [name.rpartition("/")[2] for name in location.names]
     text = _lacks_all(location)
     if not names:
-        return f"{text}: it is empty."
+        return Message("{text}: it is empty.", text=text)
     aside = next((name for name in names if name.endswith(".gguf")), None)
     if aside:
-        return (
-            f"{text} of a model: {shown(aside)} is a projector or an importance matrix. Give the GGUF file of "
-            "the model."
+        return Message(
+            "{text} of a model: {aside} is a projector or an importance matrix. Give the GGUF file of the model.",
+            text=text,
+            aside=shown(aside),
         )
     tokenizer = next((name for name in _TOKENIZERS if name in names), None)
     if tokenizer:
-        return f"{text}; it holds a tokenizer ({tokenizer}) and no model."
-    return f"{text}, so nothing says what the model is."
+        return Message("{text}; it holds a tokenizer ({tokenizer}) and no model.", text=text, tokenizer=tokenizer)
+    return Message("{text}, so nothing says what the model is.", text=text)
 
 
 def _lacks_all(location: "Location") -> str:
-    return f"{location.label} has no config.json, no safetensors and no GGUF file"
+    return Message("{location} has no config.json, no safetensors and no GGUF file", location=location.label)
 
 
 def _base(location: "Location", adapter: str | None) -> str:
@@ -116,7 +153,7 @@ def _base(location: "Location", adapter: str | None) -> str:
         except TonnageError:
             base = None
     if isinstance(base, str) and base.strip():
-        return f" of {shown(base)}: give that model instead."
+        return Message(" of {base}: give that model instead.", base=shown(base))
     return ": give the model that it was trained on."
 
 
@@ -124,5 +161,5 @@ def _gguf_base(metadata: Mapping[str, Any]) -> str:
     for key in ("general.base_model.0.repo_url", "general.base_model.0.name"):
         found = metadata.get(key)
         if isinstance(found, str) and found.strip():
-            return f"the model that it belongs to, {shown(found)}"
+            return Message("the model that it belongs to, {found}", found=shown(found))
     return "the GGUF file of the model that it belongs to"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 
 _SECTIONS = ("text_config", "llm_config", "language_config", "thinker_config")
 # One quantity under the names that configs give it; the first is ours.
@@ -35,11 +36,17 @@ def apply(fields: Mapping[str, Any], overrides: Mapping[str, Any]) -> tuple[dict
     put_by: dict[tuple[str, ...], str] = {}
     for key, value in overrides.items():
         if not isinstance(key, str) or not key or len(key) > LONGEST:
-            raise InvalidInput(f"an override is named by a field of config.json. Got {shown(key)}.")
+            raise InvalidInput(Message("an override is named by a field of config.json. Got {key}.", key=shown(key)))
         path = _path(made, key)
         before_it = put_by.setdefault(tuple(path), key)
         if before_it != key:
-            raise InvalidInput(f"{before_it} and {key} are one field of this config. Give one of them.")
+            raise InvalidInput(
+                Message(
+                    "{before_it} and {key} are one field of this config. Give one of them.",
+                    before_it=before_it,
+                    key=key,
+                )
+            )
         section = _copied(made, path[:-1])
         before = section.get(path[-1])
         section[path[-1]] = value
@@ -100,7 +107,13 @@ def _copied(fields: dict[str, Any], path: list[str]) -> dict[str, Any]:
     for name in path:
         inner = fields.get(name)
         if inner is not None and not isinstance(inner, Mapping):
-            raise InvalidInput(f"{name} is no section of this config, so {'.'.join(path)} cannot be set in it.")
+            raise InvalidInput(
+                Message(
+                    "{name} is no section of this config, so {path} cannot be set in it.",
+                    name=name,
+                    path=".".join(path),
+                )
+            )
         fields[name] = dict(inner or {})
         fields = fields[name]
     return fields
@@ -108,7 +121,7 @@ def _copied(fields: dict[str, Any], path: list[str]) -> dict[str, Any]:
 
 def _fit_layers(section: dict[str, Any], before: int, after: int, overrides: Mapping[str, Any]) -> list[str]:
     """Cut, or go on with, the lists that have one entry for each layer."""
-    notes = []
+    notes: list[str] = []
     for key, value in list(section.items()):
         if (
             isinstance(value, list | str)
@@ -118,7 +131,15 @@ def _fit_layers(section: dict[str, Any], before: int, after: int, overrides: Map
         ):
             section[key] = value[:after] if after < before else _continued(value, after, key)
             done = "cut" if after < before else "continued"
-            notes.append(f"{key} was {done} from {before} to {after} entries, one for each layer.")
+            notes.append(
+                Message(
+                    "{key} was {done} from {before} to {after} entries, one for each layer.",
+                    key=key,
+                    done=done,
+                    before=before,
+                    after=after,
+                )
+            )
     return notes
 
 

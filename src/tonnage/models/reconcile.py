@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model, TensorSummary, build
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
+from tonnage.kernel.message import Message, listed
 from tonnage.models import overrides as fields_of
 from tonnage.models.contents import Contents
 from tonnage.ops import Head
@@ -31,8 +32,11 @@ def assemble(contents: Contents, overrides: Mapping[str, Any]) -> Model:
         made = _completed(contents, fields, notes, overrides)
         if made.family == "tensors":
             raise InvalidInput(
-                f"{contents.where}: its layers are known from its tensors alone, so {', '.join(overrides)} "
-                "cannot be changed."
+                Message(
+                    "{where}: its layers are known from its tensors alone, so {overrides} cannot be changed.",
+                    where=contents.where,
+                    overrides=listed(overrides),
+                )
             )
         return _told(made, contents)
     fields, notes = fields_of.apply(before.config, overrides)
@@ -56,7 +60,11 @@ def _overridden(
 ) -> Model:
     """The changed model; what its files hold stays with it only while it has as many parameters."""
     made = build(fields, contents.name, contents.where, fields_of.paths(before.config, overrides))
-    told = (*before.notes, f"Given instead of what the config says: {', '.join(sorted(overrides))}.", *notes)
+    told = (
+        *before.notes,
+        Message("Given instead of what the config says: {overrides}.", overrides=listed(sorted(overrides))),
+        *notes,
+    )
     if before.tensors is None:
         return replace(made, notes=told)
     if all(branch.kind != "draft" for branch in before.branches):  # promised by the config, and not stored
@@ -98,9 +106,12 @@ def _reconciled(model: Model, contents: Contents) -> Model:
         return _of_tensors(contents, apart)
     if apart:
         raise InvalidInput(
-            f"{contents.where}: {apart}, so they are of two models. Give the config that belongs to the "
-            "files, or say what "
-            "differs (num_hidden_layers and so on)."
+            Message(
+                "{where}: {apart}, so they are of two models. Give the config that belongs to the files, or "
+                "say what differs (num_hidden_layers and so on).",
+                where=contents.where,
+                apart=apart,
+            )
         )
     model, notes = _corrected(model, facts, contents)
     summary = summarize(items, contents.form, contents.files, facts.model_layers or None)
@@ -123,7 +134,9 @@ def _far_apart(model: Model, items: "Sequence[Item]", facts: "Facts") -> str:
     aside = sum(item.parameters for item in items if item.part in ("vision", "audio") and item.part not in kinds)
     fewest, most = bounds(items)
     if stored + most < counted / 2 or stored - aside - fewest > 2 * counted:
-        return f"the config gives {counted:,} parameters and the tensors hold {stored:,}"
+        return Message(
+            "the config gives {counted:,} parameters and the tensors hold {stored:,}", counted=counted, stored=stored
+        )
     return ""
 
 
@@ -137,7 +150,7 @@ def _corrected(model: Model, facts: "Facts", contents: Contents) -> tuple[Model,
             other = model
         believed = _distance(other, facts) < _distance(model, facts)
         model = other if believed else model
-        notes.append(f"{text} The tensors are believed." if believed else text)
+        notes.append(Message("{text} The tensors are believed.", text=text) if believed else text)
     return model, notes
 
 
@@ -147,16 +160,34 @@ def _contradictions(model: Model, facts: "Facts", fields: Mapping[str, Any]) -> 
     layers = fields_of.get(fields, "num_hidden_layers")
     stored = facts.model_layers
     if stored and isinstance(layers, int) and stored != layers and not fields.get("is_encoder_decoder"):
-        found.append(("num_hidden_layers", stored, f"The config says {layers} layers, the tensors have {stored}."))
+        found.append(
+            (
+                "num_hidden_layers",
+                stored,
+                Message("The config says {layers} layers, the tensors have {stored}.", layers=layers, stored=stored),
+            )
+        )
     width = fields_of.get(fields, "hidden_size")
     if facts.width and isinstance(width, int) and facts.width != width:
         found.append(
-            ("hidden_size", facts.width, f"The config says hidden_size {width}, the tensors have {facts.width}.")
+            (
+                "hidden_size",
+                facts.width,
+                Message(
+                    "The config says hidden_size {width}, the tensors have {width2}.", width=width, width2=facts.width
+                ),
+            )
         )
     rows = fields_of.get(fields, "vocab_size")
     if facts.rows and isinstance(rows, int) and facts.rows != rows:
         found.append(
-            ("vocab_size", facts.rows, f"The config says vocab_size {rows}, the embedding has {facts.rows} rows.")
+            (
+                "vocab_size",
+                facts.rows,
+                Message(
+                    "The config says vocab_size {rows}, the embedding has {rows2} rows.", rows=rows, rows2=facts.rows
+                ),
+            )
         )
     if facts.rows and not facts.head and not model.tied and _has_head(model):
         found.append(
@@ -192,8 +223,13 @@ def _drafts(model: Model, summary: TensorSummary) -> tuple[Model, list[str]]:
     if counted != stored:
         return model, [
             (
-                f"The multi-token-prediction layers hold {stored:,} parameters, and the family {model.family} "
-                f"counts {counted:,}."
+                Message(
+                    "The multi-token-prediction layers hold {stored:,} parameters, and the family {family} "
+                    "counts {counted:,}.",
+                    stored=stored,
+                    family=model.family,
+                    counted=counted,
+                )
             )
         ]
     return model, []
@@ -203,8 +239,11 @@ def _heads(model: Model, facts: "Facts") -> list[str]:
     if model.tied and facts.head and facts.head_parameters:
         return [
             (
-                f"The head is tied to the embedding and stored all the same: {facts.head_parameters:,} "
-                "parameters that loading drops."
+                Message(
+                    "The head is tied to the embedding and stored all the same: {head_parameters:,} "
+                    "parameters that loading drops.",
+                    head_parameters=facts.head_parameters,
+                )
             )
         ]
     return []
@@ -219,11 +258,18 @@ def _totals(model: Model, summary: TensorSummary, facts: "Facts") -> list[str]:
         for part, count in sorted(summary.parameters_by_part.items())
         if part in ("vision", "audio")
     )
-    of_it = f" (of it {towers})" if towers else ""
+    of_it = Message(" (of it {towers})", towers=towers) if towers else ""
     return [
         (
-            f"The files hold {stored:,} parameters{of_it}, and the family {model.family} counts {counted:,}: "
-            f"{stored - counted:+,}."
+            Message(
+                "The files hold {stored:,} parameters{of_it}, and the family {family} counts {counted:,}: "
+                "{stored2:+,}.",
+                stored=stored,
+                of_it=of_it,
+                family=model.family,
+                counted=counted,
+                stored2=stored - counted,
+            )
         )
     ]
 
@@ -237,8 +283,14 @@ def _dtype(model: Model, summary: TensorSummary) -> tuple[Model, list[str]]:
     found = dominant_float(summary)
     if found is None:
         odd = model.quantization is None and stored and summary.format == "safetensors"
-        return model, [f"Most weights are stored as {stored}, and the config names no quantization."] if odd else []
+        return model, [
+            Message("Most weights are stored as {stored}, and the config names no quantization.", stored=stored)
+        ] if odd else []
     if model.quantization is not None or model.dtype == found:
         return model, []
-    notes = [f"The config says dtype {model.dtype}, most weights are stored as {found}."] if model.dtype else []
+    notes: list[str] = (
+        [Message("The config says dtype {dtype}, most weights are stored as {found}.", dtype=model.dtype, found=found)]
+        if model.dtype
+        else []
+    )
     return replace(model, dtype=found), notes

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from tonnage.kernel.formula import Number, ceil_div
+from tonnage.kernel.message import Message
 from tonnage.kernel.registry import Registry, unknown
 
 Kind = Literal["float", "integer", "codebook", "block"]
@@ -79,7 +80,7 @@ class Precision(Struct, frozen=True, kw_only=True):
     def description(self) -> str:
         """What is stored beside the weights, in words."""
         if self.block_bytes:
-            return f"{self.block_bytes} bytes for {self.block} weights"
+            return Message("{block_bytes} bytes for {block} weights", block_bytes=self.block_bytes, block=self.block)
         return ", ".join(_words(scale) for scale in self.scales) or "no scales"
 
     def bytes(self, rows: Number, columns: Number = 1, copies: Number = 1) -> Number:
@@ -147,7 +148,7 @@ def grouped(method: str, bits: int, group: int) -> Precision:
     `group` -1: one group per row. GPTQ also stores which group each input column belongs to.
     """
     columns = max(group, 0)
-    scales = [Scale("fp16 scale", 16, 1, columns), Scale(f"{bits}-bit zero point", bits, 1, columns)]
+    scales = [Scale("fp16 scale", 16, 1, columns), Scale(Message("{bits}-bit zero point", bits=bits), bits, 1, columns)]
     if method == "gptq":
         scales.append(Scale("group index (int32)", 32, 0, 1))
     where = {
@@ -168,10 +169,16 @@ def grouped(method: str, bits: int, group: int) -> Precision:
 
 def _words(scale: Scale) -> str:
     if scale.flat:
-        return f"{scale.what} per {scale.columns} weights"
+        return Message("{what} per {columns} weights", what=scale.what, columns=scale.columns)
     if scale.rows and scale.columns:
-        return f"{scale.what} per {scale.rows} x {scale.columns}"
-    return f"{scale.what} per " + ("row" if scale.rows else "column" if scale.columns else "tensor")
+        return Message("{what} per {rows} x {columns}", what=scale.what, rows=scale.rows, columns=scale.columns)
+    return (
+        Message("{what} per row", what=scale.what)
+        if scale.rows
+        else Message("{what} per column", what=scale.what)
+        if scale.columns
+        else Message("{what} per tensor", what=scale.what)
+    )
 
 
 def _plain() -> Iterator[Precision]:
@@ -446,7 +453,13 @@ _recipe(
     loss_scaling=True,
     note="no fp32 copy; small updates are lost",
 )
-_recipe("bf16-mixed", "bf16", "bf16", "2 4 2 4 4 2", f"{_MIXED}; torchtitan, config training.mixed_precision_*")
+_recipe(
+    "bf16-mixed",
+    "bf16",
+    "bf16",
+    "2 4 2 4 4 2",
+    Message("{mixed}; torchtitan, config training.mixed_precision_*", mixed=_MIXED),
+)
 _recipe(
     "bf16-mixed-16bit-gradients",
     "bf16",

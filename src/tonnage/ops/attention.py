@@ -50,38 +50,40 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
         memory = self.memory_width or h
         kv_bias = self.bias if self.kv_bias is None else self.kv_bias
         q, k, v, o = (f"{self.name}.{name}" for name in self.names)
-        made: tuple[Weight, ...] = matrix(
+        weights: tuple[Weight, ...] = matrix(
             q, h, queries * (2 if self.gate else 1), bias=self.bias, split="tensor", part="attention"
         )
         if self.has_kv:
             split: dict[str, Any] = {"split": "kv", "heads": self.kv_heads, "part": "attention"}
-            made += matrix(k, memory, keys, bias=kv_bias, **split)
+            weights += matrix(k, memory, keys, bias=kv_bias, **split)
             if not self.key_is_value:
-                made += matrix(v, memory, values, bias=self.bias if self.kv_bias is None else self.kv_bias, **split)
+                weights += matrix(v, memory, values, bias=self.bias if self.kv_bias is None else self.kv_bias, **split)
         if self.fused:
-            made = tuple(_renamed(weight, f"{self.name}.{self.fused}") for weight in made)
+            weights = tuple(_renamed(weight, f"{self.name}.{self.fused}") for weight in weights)
         if self.out:
             out_bias = self.bias if self.out_bias is None else self.out_bias
-            made += matrix(
+            weights += matrix(
                 o, self.out_width, h, bias=out_bias, split="tensor", bias_split="replicated", part="attention"
             )
-        return made + self._extras()
+        return weights + self._extras()
 
     def _extras(self) -> tuple[Weight, ...]:
-        made: tuple[Weight, ...] = ()
+        weights: tuple[Weight, ...] = ()
         if self.gate_name:
             gate = f"{self.name}.{self.gate_name}"
-            made += matrix(gate, self.hidden_size, self.gate_width or self.out_width, split="tensor", part="attention")
+            weights += matrix(
+                gate, self.hidden_size, self.gate_width or self.out_width, split="tensor", part="attention"
+            )
         if self.qk_norm:
             full = self.qk_norm.endswith("full")
             widths = (self.query_width, self.key_width) if full else (self.head_dim, self.head_dim)
             for name, width in zip(self.norm_names, widths if self.has_kv else widths[:1], strict=False):
-                made += (Weight(f"{self.name}.{name}.weight", width, part="norm"),)
+                weights += (Weight(f"{self.name}.{name}.weight", width, part="norm"),)
                 if self.qk_norm.startswith("layer"):
-                    made += (Weight(f"{self.name}.{name}.bias", width, part="norm"),)
+                    weights += (Weight(f"{self.name}.{name}.bias", width, part="norm"),)
         if self.sinks:
-            made += (Weight(f"{self.name}.sinks", self.heads, split="tensor", part="attention"),)
-        return made
+            weights += (Weight(f"{self.name}.sinks", self.heads, split="tensor", part="attention"),)
+        return weights
 
     @property
     def query_width(self) -> int:
@@ -101,8 +103,8 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
 
     def caches(self) -> tuple[TokenCache | StateCache, ...]:
         if self.memory_tokens:  # kept once for the request: it does not grow with the text
-            kept = (self.key_width + self.value_width) * self.memory_tokens
-            return (StateCache("keys and values of the other sequence", kept, self.kv_heads),)
+            memory_elements = (self.key_width + self.value_width) * self.memory_tokens
+            return (StateCache("keys and values of the other sequence", memory_elements, self.kv_heads),)
         if self.shares_cache or not self.causal:
             return ()
         name = (
@@ -111,29 +113,29 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
         return (TokenCache(name, self.key_width + self.value_width, self.kv_heads, self.window),)
 
     def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
-        made: tuple[Saved, ...] = (Saved("attention input", self.hidden_size),)
+        tensors: tuple[Saved, ...] = (Saved("attention input", self.hidden_size),)
         if self.qk_norm:
-            made += norm_saved("query and key norm", self.query_width + self.key_width, "rms", kernels)
-        made += (
+            tensors += norm_saved("query and key norm", self.query_width + self.key_width, "rms", kernels)
+        tensors += (
             Saved("queries", self.query_width, "tensor"),
             Saved("keys", self.key_width, "tensor"),
             Saved("values", self.value_width, "tensor"),
         )
-        made += core_saved(self.heads, self.out_width, kernels)
+        tensors += core_saved(self.heads, self.out_width, kernels)
         if self.gate or self.gate_name:
             gate = self.gate_width or self.out_width
-            made += (Saved("output gate and gated output", gate + self.out_width, "tensor"),)
+            tensors += (Saved("output gate and gated output", gate + self.out_width, "tensor"),)
         if kernels.dropout:
-            made += (Saved("attention dropout mask", self.hidden_size, bytes_per_element=1),)
-        return made
+            tensors += (Saved("attention dropout mask", self.hidden_size, bytes_per_element=1),)
+        return tensors
 
     def forward(self, code: Code, x: Tensor) -> Tensor:
         if self.memory_tokens:
             return super().forward(code, x)
         q, k, v, gate = self._inputs(code, x)
-        made = self._attended(code, q, k, v)
+        heads_output = self._attended(code, q, k, v)
         del q, k, v
-        return self._projected(code, self._gated(code, x, made, gate))
+        return self._projected(code, self._gated(code, x, heads_output, gate))
 
     def _inputs(self, code: Code, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         """Queries, keys, values, and the gate that comes with the queries."""
@@ -143,7 +145,7 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
             name = f"{self.name}.{self.fused}"
             return (*code.taken_apart(code.linear(name, x, self.held(name), sum(sizes), TENSOR), sizes), None)
         if code.fuses_projections:
-            held = [each for name in (q, k, v) for each in self.held(name)]
+            held = [weight for name in (q, k, v) for weight in self.held(name)]
             return (*code.taken_apart(code.linear(f"{self.name}.qkv_proj", x, held, sum(sizes), TENSOR), sizes), None)
         gate = None
         queries = code.linear(q, x, self.held(q), sizes[0] * (2 if self.gate else 1), TENSOR)
@@ -187,7 +189,7 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
                 q, k = code.rms_norm(q, None, self.heads), code.rms_norm(k, None, self.kv_heads)
             by_heads = bool(self.fused and code.style.rotary and code.style.fused not in ("spread", "in order"))
             code.worked.causal = self.causal and self.memory_width is None
-            made = code.attend(
+            heads_output = code.attend(
                 q,
                 k,
                 v,
@@ -201,15 +203,15 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
                 cross=self.memory_width is not None,
             )
             code.worked.causal = True
-            return made
+            return heads_output
 
-    def _gated(self, code: Code, x: Tensor, made: Tensor, gate: Tensor | None) -> Tensor:
+    def _gated(self, code: Code, x: Tensor, heads_output: Tensor, gate: Tensor | None) -> Tensor:
         if self.gate_name:
             name = f"{self.name}.{self.gate_name}"
             gate = code.linear(name, x, self.held(name), self.gate_width or self.out_width, TENSOR)
         if gate is None:
-            return made
-        return code.mul(made, code.mapped("sigmoid", gate, saves="output"))
+            return heads_output
+        return code.mul(heads_output, code.mapped("sigmoid", gate, saves="output"))
 
     def _projected(self, code: Code, x: Tensor) -> Tensor:
         name = f"{self.name}.{self.names[3]}"
@@ -236,17 +238,17 @@ def core_saved(heads: int, out_width: int, kernels: Kernels) -> tuple[Saved, ...
     output = (Saved("attention output", out_width, "tensor"),)
     if kernels.attention != "eager":
         return (*output, Saved("log-sum-exp", heads, "tensor", bytes_per_element=4, core=True))
-    made: tuple[Saved, ...] = output
+    tensors: tuple[Saved, ...] = output
     if kernels.upcast_softmax:
-        made += (Saved("softmax in fp32", heads, "tensor", bytes_per_element=4, core=True, per_key=True),)
+        tensors += (Saved("softmax in fp32", heads, "tensor", bytes_per_element=4, core=True, per_key=True),)
     if not kernels.upcast_softmax or not kernels.drops_attention:
-        made += (Saved("softmax", heads, "tensor", core=True, per_key=True),)
+        tensors += (Saved("softmax", heads, "tensor", core=True, per_key=True),)
     if kernels.drops_attention:
-        made += (
+        tensors += (
             Saved("softmax dropout mask", heads, "tensor", bytes_per_element=1, core=True, per_key=True),
             Saved("softmax after dropout", heads, "tensor", core=True, per_key=True),
         )
-    return made
+    return tensors
 
 
 def _renamed(weight: Weight, name: str) -> Weight:

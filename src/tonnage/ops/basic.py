@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from tonnage.kernel.message import Message
 from tonnage.ops._base import Core, Kernels, Op, Part, Saved, Split, Weight, matrix
 from tonnage.tape import Code, Tensor
 
@@ -60,7 +61,7 @@ class Linear(Op, frozen=True, eq=False, kw_only=True):
         return matrix(self.name, self.in_features, self.out_features, bias=self.bias, split=self.split, part=self.part)
 
     def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
-        return (Saved(f"{self.name} input", self.in_features),) if self.keeps_input else ()
+        return (Saved(Message("{name} input", name=self.name), self.in_features),) if self.keeps_input else ()
 
     def forward(self, code: Code, x: Tensor) -> Tensor:
         return code.linear(self.name, x, self.held(self.name), self.out_features)
@@ -119,5 +120,8 @@ def norm_saved(name: str, width: int, kind: str, kernels: Kernels) -> tuple[Save
     Unfused RMSNorm as transformers writes it keeps the input in fp32 and the normalised copy before the weight.
     """
     if kernels.fused_norm or kind == "layer":
-        return (Saved(f"{name} input", width),)
-    return (Saved(f"{name} input in fp32", width, bytes_per_element=4), Saved(f"{name} normalised", width))
+        return (Saved(Message("{name} input", name=name), width),)
+    return (
+        Saved(Message("{name} input in fp32", name=name), width, bytes_per_element=4),
+        Saved(Message("{name} normalised", name=name), width),
+    )

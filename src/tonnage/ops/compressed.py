@@ -39,49 +39,49 @@ class CompressedAttention(Op, frozen=True, eq=False, kw_only=True):
     def weights(self) -> tuple[Weight, ...]:
         h, n, inner, out = self.hidden_size, self.name, self.heads * self.head_dim, self.out_groups * self.out_rank
         cut: dict[str, Any] = {"split": "tensor", "part": "attention"}
-        made = matrix(f"{n}.wq_a", h, self.q_lora_rank, part="attention")
-        made += (Weight(f"{n}.q_norm.weight", self.q_lora_rank, part="norm"),)
-        made += matrix(f"{n}.wq_b", self.q_lora_rank, inner, **cut)
-        made += matrix(f"{n}.wkv", h, self.head_dim, part="attention")
-        made += (Weight(f"{n}.kv_norm.weight", self.head_dim, part="norm"),)
-        made += matrix(f"{n}.wo_a", inner // self.out_groups, out, **cut)
-        made += matrix(f"{n}.wo_b", out, h, **cut)
-        made += (Weight(f"{n}.attn_sink", self.heads, **cut),)
+        weights = matrix(f"{n}.wq_a", h, self.q_lora_rank, part="attention")
+        weights += (Weight(f"{n}.q_norm.weight", self.q_lora_rank, part="norm"),)
+        weights += matrix(f"{n}.wq_b", self.q_lora_rank, inner, **cut)
+        weights += matrix(f"{n}.wkv", h, self.head_dim, part="attention")
+        weights += (Weight(f"{n}.kv_norm.weight", self.head_dim, part="norm"),)
+        weights += matrix(f"{n}.wo_a", inner // self.out_groups, out, **cut)
+        weights += matrix(f"{n}.wo_b", out, h, **cut)
+        weights += (Weight(f"{n}.attn_sink", self.heads, **cut),)
         if self.ratio:
-            made += self._compressor(f"{n}.compressor", self.head_dim)
-        return made + self._indexer()
+            weights += self._compressor(f"{n}.compressor", self.head_dim)
+        return weights + self._indexer()
 
     def _compressor(self, name: str, width: int) -> tuple[Weight, ...]:
         wide = width * self._series
-        made = matrix(f"{name}.wkv", self.hidden_size, wide, part="attention")
-        made += matrix(f"{name}.wgate", self.hidden_size, wide, part="attention")
-        made += (Weight(f"{name}.ape", self.ratio, wide, part="attention"),)
-        return (*made, Weight(f"{name}.norm.weight", width, part="norm"))
+        weights = matrix(f"{name}.wkv", self.hidden_size, wide, part="attention")
+        weights += matrix(f"{name}.wgate", self.hidden_size, wide, part="attention")
+        weights += (Weight(f"{name}.ape", self.ratio, wide, part="attention"),)
+        return (*weights, Weight(f"{name}.norm.weight", width, part="norm"))
 
     def _indexer(self) -> tuple[Weight, ...]:
         if not self.index_heads:
             return ()
         n = f"{self.name}.indexer"
-        made = matrix(f"{n}.wq_b", self.q_lora_rank, self.index_heads * self.index_dim, part="attention")
-        made += matrix(f"{n}.weights_proj", self.hidden_size, self.index_heads, part="attention")
-        return made + self._compressor(f"{n}.compressor", self.index_dim)
+        weights = matrix(f"{n}.wq_b", self.q_lora_rank, self.index_heads * self.index_dim, part="attention")
+        weights += matrix(f"{n}.weights_proj", self.hidden_size, self.index_heads, part="attention")
+        return weights + self._compressor(f"{n}.compressor", self.index_dim)
 
     @property
     def _series(self) -> int:
         return 2 if self.overlap else 1
 
     def caches(self) -> tuple[TokenCache | StateCache, ...]:
-        made: tuple[TokenCache | StateCache, ...] = (TokenCache("window's keys", self.head_dim, window=self.window),)
+        caches: tuple[TokenCache | StateCache, ...] = (TokenCache("window's keys", self.head_dim, window=self.window),)
         if self.ratio:
-            made += (TokenCache("compressed keys", self.head_dim, stride=self.ratio), self._state(self.head_dim))
+            caches += (TokenCache("compressed keys", self.head_dim, stride=self.ratio), self._state(self.head_dim))
         if self.index_heads:
             # fp8 keys, and one fp32 scale for each entry and 128 of them: vLLM's default, with MXFP4 as an option
             width = self.index_dim + 4 * -(-self.index_dim // 128)
-            made += (
+            caches += (
                 TokenCache("indexer keys", width, bytes_per_element=1, stride=self.ratio),
                 self._state(self.index_dim),
             )
-        return made
+        return caches
 
     def _state(self, width: int) -> StateCache:
         """The groups that are not complete: key and gate of each of their tokens, in fp32."""
@@ -91,24 +91,26 @@ class CompressedAttention(Op, frozen=True, eq=False, kw_only=True):
 
     def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
         inner, width = self.heads * self.head_dim, self.head_dim
-        made: tuple[Saved, ...] = (Saved("attention input", self.hidden_size),)
-        made += norm_saved("query latent norm", self.q_lora_rank, "rms", kernels)
-        made += (Saved("query latent", self.q_lora_rank), Saved("queries", inner, "tensor"), Saved("keys", width))
+        tensors: tuple[Saved, ...] = (Saved("attention input", self.hidden_size),)
+        tensors += norm_saved("query latent norm", self.q_lora_rank, "rms", kernels)
+        tensors += (Saved("query latent", self.q_lora_rank), Saved("queries", inner, "tensor"), Saved("keys", width))
         if self.ratio:
-            made += (Saved("keys and gates to compress in fp32", 2 * width * self._series, bytes_per_element=FP32),)
-            made += (Saved("compressed keys", width / self.ratio),)
-        made += core_saved(self.heads, inner, kernels)
-        return (*made, Saved("output latent", self.out_groups * self.out_rank, "tensor"))
+            tensors += (Saved("keys and gates to compress in fp32", 2 * width * self._series, bytes_per_element=FP32),)
+            tensors += (Saved("compressed keys", width / self.ratio),)
+        tensors += core_saved(self.heads, inner, kernels)
+        return (*tensors, Saved("output latent", self.out_groups * self.out_rank, "tensor"))
 
     def core(self) -> tuple[Core, ...]:
         scores_and_values = 4 * self.heads * self.head_dim
-        made: tuple[Core, ...] = (Core("attention in the window", scores_and_values, per_key=True, window=self.window),)
+        cores: tuple[Core, ...] = (
+            Core("attention in the window", scores_and_values, per_key=True, window=self.window),
+        )
         if self.ratio:
             seen = self.index_topk * self.ratio if self.index_heads else None
-            made += (Core("attention over entries", scores_and_values / self.ratio, per_key=True, window=seen),)
+            cores += (Core("attention over entries", scores_and_values / self.ratio, per_key=True, window=seen),)
         if self.index_heads:
-            made += (Core("indexer scores", 2 * self.index_heads * self.index_dim / self.ratio, per_key=True),)
-        return made
+            cores += (Core("indexer scores", 2 * self.index_heads * self.index_dim / self.ratio, per_key=True),)
+        return cores
 
 
 class HyperConnection(Op, frozen=True, eq=False, kw_only=True):

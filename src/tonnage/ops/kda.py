@@ -31,16 +31,16 @@ class KimiDeltaAttention(Op, frozen=True, eq=False, kw_only=True):
     def weights(self) -> tuple[Weight, ...]:
         h, n, inner = self.hidden_size, self.name, self._inner
         cut: dict[str, Any] = {"split": "tensor", "part": "mixer"}
-        made: tuple[Weight, ...] = ()
+        weights: tuple[Weight, ...] = ()
         for name in ("q", "k", "v"):
-            made += matrix(f"{n}.{name}_proj", h, inner, **cut)
-            made += (Weight(f"{n}.{name}_conv1d.weight", inner, self.conv_kernel, split="tensor", part="mixer"),)
-        made += self._narrow("f", self.forget_rank) + matrix(f"{n}.b_proj", h, self.heads, **cut)
-        made += self._narrow("g", self.gate_rank)
-        made += (Weight(f"{n}.A_log", self.decays or self.heads, split="tensor", part="mixer"),)
-        made += (Weight(f"{n}.dt_bias", inner, split="tensor", part="mixer"),)
-        made += (Weight(f"{n}.o_norm.weight", self.head_dim, part="norm"),)
-        return made + matrix(f"{n}.o_proj", inner, h, **cut)
+            weights += matrix(f"{n}.{name}_proj", h, inner, **cut)
+            weights += (Weight(f"{n}.{name}_conv1d.weight", inner, self.conv_kernel, split="tensor", part="mixer"),)
+        weights += self._narrow("f", self.forget_rank) + matrix(f"{n}.b_proj", h, self.heads, **cut)
+        weights += self._narrow("g", self.gate_rank)
+        weights += (Weight(f"{n}.A_log", self.decays or self.heads, split="tensor", part="mixer"),)
+        weights += (Weight(f"{n}.dt_bias", inner, split="tensor", part="mixer"),)
+        weights += (Weight(f"{n}.o_norm.weight", self.head_dim, part="norm"),)
+        return weights + matrix(f"{n}.o_proj", inner, h, **cut)
 
     def _narrow(self, letter: str, rank: int | None) -> tuple[Weight, ...]:
         h, n, inner = self.hidden_size, self.name, self._inner

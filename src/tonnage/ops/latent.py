@@ -38,33 +38,33 @@ class LatentAttention(Op, frozen=True, eq=False, kw_only=True):
         h, n, rope, nope = self.hidden_size, self.name, self.qk_rope_head_dim, self.qk_nope_head_dim
         queries, out = self.heads * (nope + rope), self.heads * self.v_head_dim
         tensor: dict[str, Any] = {"split": "tensor", "part": "attention"}
-        made: tuple[Weight, ...]
+        weights: tuple[Weight, ...]
         if self.q_lora_rank is None:
-            made = matrix(f"{n}.q_proj", h, queries, **tensor)
+            weights = matrix(f"{n}.q_proj", h, queries, **tensor)
         else:
-            made = matrix(f"{n}.q_a_proj", h, self.q_lora_rank, bias=self.bias, part="attention")
-            made += (Weight(f"{n}.q_a_layernorm.weight", self.q_lora_rank, part="norm"),)
-            made += matrix(f"{n}.q_b_proj", self.q_lora_rank, queries, **tensor)
-        made += matrix(f"{n}.kv_a_proj_with_mqa", h, self.kv_lora_rank + rope, bias=self.bias, part="attention")
-        made += (Weight(f"{n}.kv_a_layernorm.weight", self.kv_lora_rank, part="norm"),)
-        made += matrix(f"{n}.kv_b_proj", self.kv_lora_rank, self.heads * (nope + self.v_head_dim), **tensor)
+            weights = matrix(f"{n}.q_a_proj", h, self.q_lora_rank, bias=self.bias, part="attention")
+            weights += (Weight(f"{n}.q_a_layernorm.weight", self.q_lora_rank, part="norm"),)
+            weights += matrix(f"{n}.q_b_proj", self.q_lora_rank, queries, **tensor)
+        weights += matrix(f"{n}.kv_a_proj_with_mqa", h, self.kv_lora_rank + rope, bias=self.bias, part="attention")
+        weights += (Weight(f"{n}.kv_a_layernorm.weight", self.kv_lora_rank, part="norm"),)
+        weights += matrix(f"{n}.kv_b_proj", self.kv_lora_rank, self.heads * (nope + self.v_head_dim), **tensor)
         if self.gate:
-            made += matrix(f"{n}.g_proj", h, self.gate_width or out, **tensor)
-        made += matrix(f"{n}.o_proj", out, h, bias=self.bias, bias_split="replicated", **tensor)
-        return made + self._indexer()
+            weights += matrix(f"{n}.g_proj", h, self.gate_width or out, **tensor)
+        weights += matrix(f"{n}.o_proj", out, h, bias=self.bias, bias_split="replicated", **tensor)
+        return weights + self._indexer()
 
     def _indexer(self) -> tuple[Weight, ...]:
         if not (self.index_heads and self.indexer):
             return ()
         h, n = self.hidden_size, f"{self.name}.indexer"
-        made = matrix(f"{n}.wq_b", self.q_lora_rank or h, self.index_heads * self.index_dim, part="attention")
-        made += matrix(f"{n}.wk", h, self.index_dim, part="attention")
-        made += (Weight(f"{n}.k_norm.weight", self.index_dim, part="norm"),)
-        made += (Weight(f"{n}.k_norm.bias", self.index_dim, part="norm"),)
+        weights = matrix(f"{n}.wq_b", self.q_lora_rank or h, self.index_heads * self.index_dim, part="attention")
+        weights += matrix(f"{n}.wk", h, self.index_dim, part="attention")
+        weights += (Weight(f"{n}.k_norm.weight", self.index_dim, part="norm"),)
+        weights += (Weight(f"{n}.k_norm.bias", self.index_dim, part="norm"),)
         if self.index_pool:
-            made += (Weight(f"{n}.index_kpool_compress_ape", self.index_pool, self.index_dim, part="attention"),)
-            made += (Weight(f"{n}.index_kpool_compress_gate", self.index_dim, h, linear=True, part="attention"),)
-        return made + matrix(f"{n}.weights_proj", h, self.index_heads, part="attention")
+            weights += (Weight(f"{n}.index_kpool_compress_ape", self.index_pool, self.index_dim, part="attention"),)
+            weights += (Weight(f"{n}.index_kpool_compress_gate", self.index_dim, h, linear=True, part="attention"),)
+        return weights + matrix(f"{n}.weights_proj", h, self.index_heads, part="attention")
 
     def caches(self) -> tuple[TokenCache | StateCache, ...]:
         latent = TokenCache("latent and rotary key", self.kv_lora_rank + self.qk_rope_head_dim)
@@ -81,32 +81,32 @@ class LatentAttention(Op, frozen=True, eq=False, kw_only=True):
     def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
         query_key = self.heads * (self.qk_nope_head_dim + self.qk_rope_head_dim)
         out = self.heads * self.v_head_dim
-        made: tuple[Saved, ...] = (Saved("attention input", self.hidden_size),)
+        tensors: tuple[Saved, ...] = (Saved("attention input", self.hidden_size),)
         if self.q_lora_rank is not None:
-            made += norm_saved("query latent norm", self.q_lora_rank, "rms", kernels)
-            made += (Saved("query latent", self.q_lora_rank),)
-        made += norm_saved("key-value latent norm", self.kv_lora_rank, "rms", kernels)
-        made += (
+            tensors += norm_saved("query latent norm", self.q_lora_rank, "rms", kernels)
+            tensors += (Saved("query latent", self.q_lora_rank),)
+        tensors += norm_saved("key-value latent norm", self.kv_lora_rank, "rms", kernels)
+        tensors += (
             Saved("key-value latent", self.kv_lora_rank),
             Saved("queries", query_key, "tensor"),
             Saved("keys", query_key, "tensor"),
             Saved("values", out, "tensor"),
         )
         if self.gate:
-            made += (Saved("output gate and gated output", (self.gate_width or out) + out, "tensor"),)
+            tensors += (Saved("output gate and gated output", (self.gate_width or out) + out, "tensor"),)
         if kernels.dropout:
-            made += (Saved("attention dropout mask", self.hidden_size, bytes_per_element=1),)
-        return made + core_saved(self.heads, out, kernels)
+            tensors += (Saved("attention dropout mask", self.hidden_size, bytes_per_element=1),)
+        return tensors + core_saved(self.heads, out, kernels)
 
     def core(self) -> tuple[Core, ...]:
         width = self.qk_nope_head_dim + self.qk_rope_head_dim + self.v_head_dim
-        made: tuple[Core, ...] = (
+        cores: tuple[Core, ...] = (
             Core("attention scores and values", 2 * self.heads * width, per_key=True, window=self.index_topk),
         )
         if self.index_heads and self.indexer:
             flops = 2 * self.index_heads * self.index_dim / (self.index_pool or 1)
-            made += (Core("indexer scores", flops, per_key=True),)
-        return made
+            cores += (Core("indexer scores", flops, per_key=True),)
+        return cores
 
     def forward(self, code: Code, x: Tensor) -> Tensor:
         if self.index_heads or self.gate:
@@ -126,8 +126,8 @@ class LatentAttention(Op, frozen=True, eq=False, kw_only=True):
         keys, values = code.parts(code.reordered(rebuilt), [self.heads * nope, self.heads * self.v_head_dim])
         keys = code.filled([keys, code.expanded(key, self.heads * rope)])
         with code.inside(n):
-            made = code.attend(queries, keys, values, self.heads, self.heads * self.v_head_dim, by_heads=True)
-        return code.dropped(code.linear(f"{n}.o_proj", made, self.held(f"{n}.o_proj"), self.hidden_size))
+            heads_output = code.attend(queries, keys, values, self.heads, self.heads * self.v_head_dim, by_heads=True)
+        return code.dropped(code.linear(f"{n}.o_proj", heads_output, self.held(f"{n}.o_proj"), self.hidden_size))
 
     def _queries(self, code: Code, x: Tensor) -> Tensor:
         n, out = self.name, self.heads * (self.qk_nope_head_dim + self.qk_rope_head_dim)

@@ -48,14 +48,14 @@ class GatedDeltaNet(Op, frozen=True, eq=False, kw_only=True):
         h, n, keys, values = self.hidden_size, self.name, self._keys, self._values
         cut: dict[str, Any] = {"split": "tensor", "part": "mixer"}
         widths = {"q": keys, "k": keys, "v": values, "z": values, "b": self.value_heads, "a": self.value_heads}
-        made: tuple[Weight, ...] = ()
+        weights: tuple[Weight, ...] = ()
         for name, parts in self.inputs:
-            made += matrix(f"{n}.{name}", h, sum(widths[part] for part in parts), **cut)
-        made += (Weight(f"{n}.conv1d.weight", 2 * keys + values, self.conv_kernel, split="tensor", part="mixer"),)
-        made += (Weight(f"{n}.A_log", self.value_heads, split="tensor", part="mixer"),)
-        made += (Weight(f"{n}.dt_bias", self.value_heads, split="tensor", part="mixer"),)
-        made += (Weight(f"{n}.{self.norm_name}.weight", self.value_dim, part="norm"),)
-        return made + matrix(f"{n}.{self.out_name}", values, h, **cut)
+            weights += matrix(f"{n}.{name}", h, sum(widths[part] for part in parts), **cut)
+        weights += (Weight(f"{n}.conv1d.weight", 2 * keys + values, self.conv_kernel, split="tensor", part="mixer"),)
+        weights += (Weight(f"{n}.A_log", self.value_heads, split="tensor", part="mixer"),)
+        weights += (Weight(f"{n}.dt_bias", self.value_heads, split="tensor", part="mixer"),)
+        weights += (Weight(f"{n}.{self.norm_name}.weight", self.value_dim, part="norm"),)
+        return weights + matrix(f"{n}.{self.out_name}", values, h, **cut)
 
     def caches(self) -> tuple[StateCache, ...]:
         state = self.value_heads * self.key_dim * self.value_dim
@@ -111,17 +111,17 @@ class Mamba(Op, frozen=True, eq=False, kw_only=True):
     def weights(self) -> tuple[Weight, ...]:
         h, n, d, state = self.hidden_size, self.name, self.inner_size, self.state_size
         cut: dict[str, Any] = {"split": "tensor", "part": "mixer"}
-        made = matrix(f"{n}.in_proj", h, 2 * d, bias=self.bias, **cut)
-        made += _convolution(n, d, self.conv_kernel, self.conv_bias)
-        made += (Weight(f"{n}.x_proj{self.joiner}weight", self.dt_rank + 2 * state, d, linear=True, **cut),)
-        made += (Weight(f"{n}.dt_proj{self.joiner}weight", d, self.dt_rank, linear=True, **cut),)
-        made += (Weight(f"{n}.dt_proj{self.joiner}bias", d, **cut),)
+        weights = matrix(f"{n}.in_proj", h, 2 * d, bias=self.bias, **cut)
+        weights += _convolution(n, d, self.conv_kernel, self.conv_bias)
+        weights += (Weight(f"{n}.x_proj{self.joiner}weight", self.dt_rank + 2 * state, d, linear=True, **cut),)
+        weights += (Weight(f"{n}.dt_proj{self.joiner}weight", d, self.dt_rank, linear=True, **cut),)
+        weights += (Weight(f"{n}.dt_proj{self.joiner}bias", d, **cut),)
         index = self.joiner.rstrip("._")
-        made += (Weight(f"{n}.A_log{index}", d, state, **cut), Weight(f"{n}.D{index}", d, **cut))
+        weights += (Weight(f"{n}.A_log{index}", d, state, **cut), Weight(f"{n}.D{index}", d, **cut))
         if self.norms:
             for name, width in zip(self.norm_names, (self.dt_rank, state, state), strict=True):
-                made += (Weight(f"{n}.{name}.weight", width, part="norm"),)
-        return made + matrix(f"{n}.out_proj", d, h, bias=self.bias, bias_split="replicated", **cut)
+                weights += (Weight(f"{n}.{name}.weight", width, part="norm"),)
+        return weights + matrix(f"{n}.out_proj", d, h, bias=self.bias, bias_split="replicated", **cut)
 
     def caches(self) -> tuple[StateCache, ...]:
         return (
@@ -183,22 +183,22 @@ class Mamba2(Op, frozen=True, eq=False, kw_only=True):
         h, n = self.hidden_size, self.name
         cut: dict[str, Any] = {"split": "tensor", "part": "mixer"}
         grouped: dict[str, Any] = {"split": "kv", "heads": self.groups, "part": "mixer"}
-        made = matrix(f"{n}.in_proj", h, 2 * self._inner + self.heads, bias=self.bias, **cut)
-        made += matrix(f"{n}.in_proj", h, self._shared, bias=self.bias, **grouped)
-        made += _convolution(n, self._inner, self.conv_kernel, self.conv_bias)
-        made += _convolution(n, self._shared, self.conv_kernel, self.conv_bias, "kv", self.groups)
-        made += tuple(Weight(f"{n}.{name}", self.heads, **cut) for name in ("dt_bias", "A_log", "D"))
+        weights = matrix(f"{n}.in_proj", h, 2 * self._inner + self.heads, bias=self.bias, **cut)
+        weights += matrix(f"{n}.in_proj", h, self._shared, bias=self.bias, **grouped)
+        weights += _convolution(n, self._inner, self.conv_kernel, self.conv_bias)
+        weights += _convolution(n, self._shared, self.conv_kernel, self.conv_bias, "kv", self.groups)
+        weights += tuple(Weight(f"{n}.{name}", self.heads, **cut) for name in ("dt_bias", "A_log", "D"))
         if self.norm:
-            made += (Weight(f"{n}.norm.weight", self._inner, split="tensor", part="norm"),)
+            weights += (Weight(f"{n}.norm.weight", self._inner, split="tensor", part="norm"),)
         out_bias = self.bias if self.out_bias is None else self.out_bias
-        return made + matrix(f"{n}.out_proj", self._inner, h, bias=out_bias, bias_split="replicated", **cut)
+        return weights + matrix(f"{n}.out_proj", self._inner, h, bias=out_bias, bias_split="replicated", **cut)
 
     def caches(self) -> tuple[StateCache, ...]:
-        kept = self.conv_kernel - 1
+        columns = self.conv_kernel - 1
         return (
             StateCache("recurrent state", self._inner * self.state_size, self.heads, self.state_bytes),
-            StateCache("convolution state", self._inner * kept, self.heads),
-            StateCache("convolution state of B and C", self._shared * kept, self.groups),
+            StateCache("convolution state", self._inner * columns, self.heads),
+            StateCache("convolution state of B and C", self._shared * columns, self.groups),
         )
 
     def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
@@ -238,14 +238,17 @@ class LightningAttention(Op, frozen=True, eq=False, kw_only=True):
     def weights(self) -> tuple[Weight, ...]:
         h, n, block = self.hidden_size, self.name, self.decays
         cut: dict[str, Any] = {"split": "tensor", "part": "mixer"}
-        made = matrix(f"{n}.qkv_proj", h, 3 * self._inner, **cut)
-        made += matrix(f"{n}.output_gate", h, self._inner, **cut)
-        made += (Weight(f"{n}.norm.weight", self._inner, split="tensor", part="norm"),)
+        weights = matrix(f"{n}.qkv_proj", h, 3 * self._inner, **cut)
+        weights += matrix(f"{n}.output_gate", h, self._inner, **cut)
+        weights += (Weight(f"{n}.norm.weight", self._inner, split="tensor", part="norm"),)
         if block:
-            made += (Weight(f"{n}.slope_rate", self.heads, **cut), Weight(f"{n}.query_decay", self.heads, block, **cut))
-            made += (Weight(f"{n}.key_decay", self.heads, block, **cut),)
-            made += (Weight(f"{n}.diagonal_decay", self.heads, block * block, **cut),)
-        return made + matrix(f"{n}.out_proj", self._inner, h, **cut)
+            weights += (
+                Weight(f"{n}.slope_rate", self.heads, **cut),
+                Weight(f"{n}.query_decay", self.heads, block, **cut),
+            )
+            weights += (Weight(f"{n}.key_decay", self.heads, block, **cut),)
+            weights += (Weight(f"{n}.diagonal_decay", self.heads, block * block, **cut),)
+        return weights + matrix(f"{n}.out_proj", self._inner, h, **cut)
 
     def caches(self) -> tuple[StateCache, ...]:
         return (StateCache("recurrent state", self.heads * self.head_dim**2, self.heads, self.state_bytes),)
@@ -274,9 +277,9 @@ class ShortConvolution(Op, frozen=True, eq=False, kw_only=True):
     def weights(self) -> tuple[Weight, ...]:
         h, n = self.hidden_size, self.name
         cut: dict[str, Any] = {"split": "tensor", "part": "mixer"}
-        made = matrix(f"{n}.in_proj", h, 3 * h, bias=self.bias, **cut)
-        made += _convolution(n, h, self.conv_kernel, self.bias, conv="conv")
-        return made + matrix(f"{n}.out_proj", h, h, bias=self.bias, bias_split="replicated", **cut)
+        weights = matrix(f"{n}.in_proj", h, 3 * h, bias=self.bias, **cut)
+        weights += _convolution(n, h, self.conv_kernel, self.bias, conv="conv")
+        return weights + matrix(f"{n}.out_proj", h, h, bias=self.bias, bias_split="replicated", **cut)
 
     def caches(self) -> tuple[StateCache, ...]:
         return (StateCache("convolution state", self.hidden_size * (self.conv_kernel - 1), self.hidden_size),)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tonnage.kernel.message import Message
 from tonnage.ops._base import Kernels, Op, Saved, SavedSplit, Weight, matrix
 from tonnage.tape import TENSOR, TOKEN, Code, Extent, Tensor
 
@@ -256,10 +257,13 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
 
 def inner_saved(name: str, width: int, gated: bool, split: SavedSplit, kernels: Kernels) -> tuple[Saved, ...]:
     """Between the two matrix products: the activation's inputs, and the input of the last product."""
-    last = Saved(f"{name} down input", width, split)
+    last = Saved(Message("{name} down input", name=name), width, split)
     if not gated:
-        return Saved(f"{name} activation input", width, split), last
-    made: tuple[Saved, ...] = (Saved(f"{name} gate", width, split), Saved(f"{name} up", width, split))
+        return Saved(Message("{name} activation input", name=name), width, split), last
+    made: tuple[Saved, ...] = (
+        Saved(Message("{name} gate", name=name), width, split),
+        Saved(f"{name} up", width, split),
+    )
     if not kernels.fused_activation:
-        made += (Saved(f"{name} activated gate", width, split),)
+        made += (Saved(Message("{name} activated gate", name=name), width, split),)
     return (*made, last)

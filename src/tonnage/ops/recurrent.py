@@ -20,11 +20,11 @@ class TimeMixing(Op, frozen=True, eq=False, kw_only=True):
     def weights(self) -> tuple[Weight, ...]:
         h, d, n = self.hidden_size, self.inner_size, self.name
         cut: dict[str, Any] = {"split": "tensor", "part": "mixer"}
-        made: tuple[Weight, ...] = (Weight(f"{n}.time_decay", d, **cut), Weight(f"{n}.time_first", d, **cut))
-        made += tuple(Weight(f"{n}.time_mix_{name}", h, part="mixer") for name in ("key", "value", "receptance"))
+        weights: tuple[Weight, ...] = (Weight(f"{n}.time_decay", d, **cut), Weight(f"{n}.time_first", d, **cut))
+        weights += tuple(Weight(f"{n}.time_mix_{name}", h, part="mixer") for name in ("key", "value", "receptance"))
         for name in ("key", "value", "receptance"):
-            made += matrix(f"{n}.{name}", h, d, **cut)
-        return made + matrix(f"{n}.output", d, h, **cut)
+            weights += matrix(f"{n}.{name}", h, d, **cut)
+        return weights + matrix(f"{n}.output", d, h, **cut)
 
     def caches(self) -> tuple[StateCache, ...]:
         # numerator, denominator and maximum; transformers sizes them by hidden_size
@@ -57,12 +57,12 @@ class ChannelMixing(Op, frozen=True, eq=False, kw_only=True):
 
     def weights(self) -> tuple[Weight, ...]:
         h, f, n = self.hidden_size, self.intermediate_size, self.name
-        made: tuple[Weight, ...] = tuple(
+        weights: tuple[Weight, ...] = tuple(
             Weight(f"{n}.time_mix_{kind}", h, part="mlp") for kind in ("key", "receptance")
         )
-        made += matrix(f"{n}.key", h, f, split="tensor", part="mlp")
-        made += matrix(f"{n}.receptance", h, h, part="mlp")
-        return made + matrix(f"{n}.value", f, h, split="tensor", part="mlp")
+        weights += matrix(f"{n}.key", h, f, split="tensor", part="mlp")
+        weights += matrix(f"{n}.receptance", h, h, part="mlp")
+        return weights + matrix(f"{n}.value", f, h, split="tensor", part="mlp")
 
     def caches(self) -> tuple[StateCache, ...]:
         return (StateCache("last token's input", self.hidden_size),)
@@ -89,13 +89,13 @@ class GatedRecurrence(Op, frozen=True, eq=False, kw_only=True):
     def weights(self) -> tuple[Weight, ...]:
         h, w, n = self.hidden_size, self.width, self.name
         cut: dict[str, Any] = {"split": "tensor", "part": "mixer"}
-        made = matrix(f"{n}.linear_y", h, w, bias=True, **cut) + matrix(f"{n}.linear_x", h, w, bias=True, **cut)
-        made += (Weight(f"{n}.conv_1d.weight", w, self.conv_kernel, **cut), Weight(f"{n}.conv_1d.bias", w, **cut))
-        made += (Weight(f"{n}.rg_lru.recurrent_param", w, **cut),)
+        weights = matrix(f"{n}.linear_y", h, w, bias=True, **cut) + matrix(f"{n}.linear_x", h, w, bias=True, **cut)
+        weights += (Weight(f"{n}.conv_1d.weight", w, self.conv_kernel, **cut), Weight(f"{n}.conv_1d.bias", w, **cut))
+        weights += (Weight(f"{n}.rg_lru.recurrent_param", w, **cut),)
         for gate in ("input_gate", "recurrent_gate"):
-            made += (Weight(f"{n}.rg_lru.{gate}_weight", w, w // self.heads, linear=True, **cut),)
-            made += (Weight(f"{n}.rg_lru.{gate}_bias", w, **cut),)
-        return made + matrix(f"{n}.linear_out", w, h, bias=True, bias_split="replicated", **cut)
+            weights += (Weight(f"{n}.rg_lru.{gate}_weight", w, w // self.heads, linear=True, **cut),)
+            weights += (Weight(f"{n}.rg_lru.{gate}_bias", w, **cut),)
+        return weights + matrix(f"{n}.linear_out", w, h, bias=True, bias_split="replicated", **cut)
 
     def caches(self) -> tuple[StateCache, ...]:
         return (

@@ -22,10 +22,10 @@ class BlockSparseAttention(Op, frozen=True, eq=False, kw_only=True):
     def weights(self) -> tuple[Weight, ...]:
         n, h, dim = self.attention.name, self.attention.hidden_size, self.index_dim
         heads: dict[str, Any] = {"split": "kv", "heads": self.index_heads, "part": "attention"}
-        made = matrix(f"{n}.index_q_proj", h, self.index_heads * dim, **heads)
-        made += matrix(f"{n}.index_k_proj", h, dim, part="attention")
-        made += tuple(Weight(f"{n}.index_{name}_norm.weight", dim, part="norm") for name in ("q", "k"))
-        return self.attention.weights() + made
+        weights = matrix(f"{n}.index_q_proj", h, self.index_heads * dim, **heads)
+        weights += matrix(f"{n}.index_k_proj", h, dim, part="attention")
+        weights += tuple(Weight(f"{n}.index_{name}_norm.weight", dim, part="norm") for name in ("q", "k"))
+        return self.attention.weights() + weights
 
     def caches(self) -> tuple[TokenCache | StateCache, ...]:
         return (*self.attention.caches(), TokenCache("index keys", self.index_dim, bytes_per_element=BF16))
@@ -35,5 +35,5 @@ class BlockSparseAttention(Op, frozen=True, eq=False, kw_only=True):
 
     def core(self) -> tuple[Core, ...]:
         scored = 2 * self.index_heads * self.index_dim
-        found = tuple(Core(part.name, part.flops, part.per_key, self.visible) for part in self.attention.core())
-        return (*found, Core("index scores", scored, per_key=True))
+        cores = tuple(Core(part.name, part.flops, part.per_key, self.visible) for part in self.attention.core())
+        return (*cores, Core("index scores", scored, per_key=True))

@@ -6,6 +6,7 @@ from datetime import date
 from math import isfinite
 
 from tonnage.kernel.errors import InvalidInput, OutOfRange, shown
+from tonnage.kernel.message import Message
 from tonnage.kernel.units import DAY, parse_count, parse_number, parse_rate, parse_seconds, parse_usd
 
 LARGEST = 10**18  # tokens, steps, USD, seconds: more than anybody will ever train, spend or wait for
@@ -21,12 +22,21 @@ def deadline_seconds(text: float | str | None, today: date | None, name: str = "
         return _until(said, today)
     if re.fullmatch(r"[-+0-9.,_eE]+", said):
         raise InvalidInput(
-            f"{name} needs a unit, such as 30d or 2w, or is a date such as 2027-01-31. Got {shown(said)}."
+            Message(
+                "{name} needs a unit, such as 30d or 2w, or is a date such as 2027-01-31. Got {said}.",
+                name=name,
+                said=shown(said),
+            )
         )
     seconds = parse_seconds(said, name)
     if not 0 < seconds <= LARGEST:
         raise InvalidInput(
-            f"{name} must be more than 0, such as 30d or 2w, and at most {LARGEST:.0e} s. Got {shown(said)}."
+            Message(
+                "{name} must be more than 0, such as 30d or 2w, and at most {largest:.0e} s. Got {said}.",
+                name=name,
+                largest=LARGEST,
+                said=shown(said),
+            )
         )
     return seconds
 
@@ -38,11 +48,19 @@ def _until(said: str, today: date | None) -> float:
         year, month, day = map(int, said.split("-"))
         last = date(year, month, day)
     except ValueError:
-        raise InvalidInput(f"deadline is no day of the calendar; write it like {today}. Got {shown(said)}.") from None
+        raise InvalidInput(
+            Message(
+                "deadline is no day of the calendar; write it like {today}. Got {said}.", today=today, said=shown(said)
+            )
+        ) from None
     if last < today:
         raise InvalidInput(
-            f"deadline must not be in the past: today is {today}. Got {shown(said)}. Nearest: {today}, or a "
-            "time such as 30d."
+            Message(
+                "deadline must not be in the past: today is {today}. Got {said}. Nearest: {today}, or a time "
+                "such as 30d.",
+                today=today,
+                said=shown(said),
+            )
         )
     return float(((last - today).days + 1) * DAY)
 
@@ -55,7 +73,13 @@ def positive(
     """
     if value is None:
         return None
-    span = f"{name} must be more than 0 and at most {LARGEST:.0e}{unit}. Got {shown(value)}."
+    span = Message(
+        "{name} must be more than 0 and at most {largest:.0e}{unit}. Got {value}.",
+        name=name,
+        largest=LARGEST,
+        unit=unit,
+        value=shown(value),
+    )
     try:
         read = parse(value, name) if isinstance(value, str) else _finite(name, value)
     except OutOfRange:
@@ -69,7 +93,7 @@ def count(name: str, value: object) -> int | None:
     """A whole number of things from 1 on."""
     found = positive(name, value, parse_count)
     if found is not None and found != int(found):
-        raise InvalidInput(f"{name} must be a whole number. Got {shown(value)}.")
+        raise InvalidInput(Message("{what} must be a whole number. Got {text}.", what=name, text=shown(value)))
     return None if found is None else int(found)
 
 
@@ -91,7 +115,9 @@ def money(name: str, value: object) -> float | None:
 def _finite(name: str, value: object) -> float:
     """The value, unless it is no number at all: a list, a bool, NaN, infinity."""
     if not isinstance(value, int | float):
-        raise InvalidInput(f"{name} must be a number, or a text with one. Got {shown(value)}.")
+        raise InvalidInput(
+            Message("{name} must be a number, or a text with one. Got {value}.", name=name, value=shown(value))
+        )
     if isinstance(value, bool) or (isinstance(value, float) and not isfinite(value)):
-        raise InvalidInput(f"{name} must be a finite number. Got {shown(value)}.")
+        raise InvalidInput(Message("{name} must be a finite number. Got {value}.", name=name, value=shown(value)))
     return value

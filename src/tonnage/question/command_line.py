@@ -5,6 +5,7 @@ from shlex import quote
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.question.form import CONTENTS, SWITCHES, WHOLE, Form
 
 OWN = "own"  # of a comparison: the default of an option
@@ -44,7 +45,9 @@ def words_alone(form: Form, name: str, value: Any) -> list[str]:
     words = [text_of(name, each) for each in several]
     for word in words:
         if word.startswith("-"):
-            raise InvalidInput(f"{name} is a name, and starts with no dash. Got {shown(word)}.")
+            raise InvalidInput(
+                Message("{name} is a name, and starts with no dash. Got {word}.", name=name, word=shown(word))
+            )
     return words
 
 
@@ -60,7 +63,11 @@ def text_of(name: str, value: Any, several: Container[str] = ()) -> str:
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
     if isinstance(value, Sequence) and value:
         return (";" if name in several else ",").join(OWN if each is None else text_of(name, each) for each in value)
-    raise InvalidInput(f"{name} takes a number, a text, true, false or a list of these. Got {shown(value)}.")
+    raise InvalidInput(
+        Message(
+            "{name} takes a number, a text, true, false or a list of these. Got {value}.", name=name, value=shown(value)
+        )
+    )
 
 
 def values_to_vary(value: Any) -> list[str] | None:

@@ -8,6 +8,7 @@ from math import isfinite
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput, OutOfRange, shown
+from tonnage.kernel.message import Message
 from tonnage.kernel.units import parse_length, parse_size
 from tonnage.question import amounts
 from tonnage.question.texts import Reader, word
@@ -31,7 +32,14 @@ def port(text: str, what: str) -> int:
     plain = text.strip()
     found = int(plain) if plain.isascii() and plain.isdecimal() and len(plain) < len(str(LAST_PORT)) + 1 else 0
     if not 1 <= found <= LAST_PORT:
-        raise InvalidInput(f"{what} must be a port from 1 to {LAST_PORT:,}, such as 8000. Got {shown(text)}.")
+        raise InvalidInput(
+            Message(
+                "{what} must be a port from 1 to {last_port:,}, such as 8000. Got {text}.",
+                what=what,
+                last_port=LAST_PORT,
+                text=shown(text),
+            )
+        )
     return found
 
 
@@ -39,9 +47,9 @@ def number(text: str, what: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise InvalidInput(f"{what} must be a number. Got {shown(text)}.") from None
+        raise InvalidInput(Message("{what} must be a number. Got {text}.", what=what, text=shown(text))) from None
     if not isfinite(value):
-        raise InvalidInput(f"{what} must be a finite number. Got {shown(text)}.")
+        raise InvalidInput(Message("{name} must be a finite number. Got {value}.", name=what, value=shown(text)))
     return value
 
 
@@ -49,7 +57,7 @@ def share(text: str, what: str) -> float:
     """Above 0, at most 1; a millionth is already less than anybody reaches."""
     value = number(text, what)
     if not 1e-6 <= value <= 1:
-        raise InvalidInput(f"{what} must be from 0.000001 to 1. Got {text}.")
+        raise InvalidInput(Message("{what} must be from 0.000001 to 1. Got {text}.", what=what, text=text))
     return value
 
 
@@ -58,7 +66,9 @@ def day(text: str, what: str) -> date:
     try:
         return date.fromisoformat(text.strip())
     except ValueError:
-        raise InvalidInput(f"{what} must be a date such as 2026-11-22. Got {shown(text)}.") from None
+        raise InvalidInput(
+            Message("{what} must be a date such as 2026-11-22. Got {text}.", what=what, text=shown(text))
+        ) from None
 
 
 def ranged(read: Reader, span: str) -> Reader:
@@ -68,7 +78,9 @@ def ranged(read: Reader, span: str) -> Reader:
         try:
             return read(text, what)
         except OutOfRange:
-            raise InvalidInput(f"{what} must be {span}. Got {shown(text)}.") from None
+            raise InvalidInput(
+                Message("{what} must be {span}. Got {text}.", what=what, span=span, text=shown(text))
+            ) from None
 
     return within
 
@@ -82,7 +94,9 @@ def bounded(read: Reader, most: int) -> Reader:
         except OutOfRange:
             value = None
         if value is None or not 1 <= value <= most:
-            raise InvalidInput(f"{what} must be from 1 to {most:,}. Got {shown(text)}.")
+            raise InvalidInput(
+                Message("{what} must be from 1 to {most:,}. Got {text}.", what=what, most=most, text=shown(text))
+            )
         return value
 
     return within
@@ -91,7 +105,7 @@ def bounded(read: Reader, most: int) -> Reader:
 # As estimate.plan.checks.check_size has it, and architectures._config: importing them would take longer than an answer.
 SIZES = "from 1 to 1,099,511,627,776"
 size, length = ranged(whole, SIZES), ranged(parse_length, SIZES)
-width, depth = (ranged(whole, f"a whole number from 1 to {most}") for most in (17179869184, 20000))
+width, depth = (ranged(whole, Message("a whole number from 1 to {most}", most=most)) for most in (17179869184, 20000))
 
 
 def accelerators(text: str, what: str) -> int | str:
@@ -100,14 +114,23 @@ def accelerators(text: str, what: str) -> int | str:
         return FEWEST
     found = size(text, what)
     if found < 1:
-        raise InvalidInput(f"{what} must be a number of accelerators from 1, or {FEWEST}. Got {shown(text)}.")
+        raise InvalidInput(
+            Message(
+                "{what} must be a number of accelerators from 1, or {fewest}. Got {text}.",
+                what=what,
+                fewest=FEWEST,
+                text=shown(text),
+            )
+        )
     return int(found)
 
 
 def parquet(text: str, what: str) -> str:
     """The name of a file of Parquet."""
     if not text.endswith(".parquet"):
-        raise InvalidInput(f"{what} takes a file that ends in .parquet. Got {shown(text)}.")
+        raise InvalidInput(
+            Message("{what} takes a file that ends in .parquet. Got {text}.", what=what, text=shown(text))
+        )
     return text
 
 

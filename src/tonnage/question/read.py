@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName, shown
+from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.registry import unknown
 from tonnage.question.command_line import text_of, values_to_vary, words_alone
 from tonnage.question.form import CHOOSING, CONTENTS, SWITCHES, WHOLE, Form
@@ -74,9 +75,13 @@ def _check_shape(verb: str, question: Mapping[str, Any]) -> None:
     if verb not in FORMS:
         raise unknown("verb", verb, FORMS)
     if not isinstance(question, Mapping):
-        raise InvalidInput(f"a question is an object of names and values. Got {type(question).__name__}.")
+        raise InvalidInput(
+            Message("a question is an object of names and values. Got {type}.", type=type(question).__name__)
+        )
     if verb == "max" and question.get("what") is None:
-        raise InvalidInput(f"what is needed: the quantity whose maximum is asked for, {', '.join(NAMES)}.")
+        raise InvalidInput(
+            Message("what is needed: the quantity whose maximum is asked for, {names}.", names=listed(NAMES))
+        )
     if question.get("train") is True and question.get("serve") is True:
         raise InvalidInput("train and serve are two questions: give one. Got both.")
     forms = forms_of(verb)
@@ -94,10 +99,22 @@ def _check_shape(verb: str, question: Mapping[str, Any]) -> None:
 def _check_list(forms: tuple[Form, ...], name: str, values: list[Any]) -> None:
     """A value of a list is one value; null is one where it is the default of an option that is compared."""
     if any(isinstance(each, list) for each in values):
-        raise InvalidInput(f"{name} holds a list within its list: give its values in one. Got {shown(values)}.")
+        raise InvalidInput(
+            Message(
+                "{name} holds a list within its list: give its values in one. Got {values}.",
+                name=name,
+                values=shown(values),
+            )
+        )
     form = forms[0]
     if None in values and (not form.axes or name in NO_DEFAULT) and form.takes_lists(name):
-        raise InvalidInput(f"{name} takes no null in its list: give a value, or leave it out. Got {shown(values)}.")
+        raise InvalidInput(
+            Message(
+                "{name} takes no null in its list: give a value, or leave it out. Got {values}.",
+                name=name,
+                values=shown(values),
+            )
+        )
 
 
 def _check_name(verb: str, name: Any) -> None:
@@ -105,12 +122,25 @@ def _check_name(verb: str, name: Any) -> None:
         near = _meant(verb, name)
         if near:
             raise InvalidInput(
-                f"a field is named as an option of `tonnage {verb}`, with underscores. Got {shown(name)}. "
-                f"Did you mean {near!r}?"
+                Message(
+                    "a field is named as an option of `tonnage {verb}`, with underscores. Got {name}. Did "
+                    "you mean {near!r}?",
+                    verb=verb,
+                    name=shown(name),
+                    near=near,
+                )
             )
-        raise InvalidInput(f"a field is named as an option of `tonnage {verb}`, with underscores. Got {shown(name)}.")
+        raise InvalidInput(
+            Message(
+                "a field is named as an option of `tonnage {verb}`, with underscores. Got {name}.",
+                verb=verb,
+                name=shown(name),
+            )
+        )
     if name in OUTPUT:
-        raise InvalidInput(f"{name} says how an answer is shown, and an answer here is its document: leave it out.")
+        raise InvalidInput(
+            Message("{name} says how an answer is shown, and an answer here is its document: leave it out.", name=name)
+        )
 
 
 def _written(form: Form, name: str, value: Any) -> Any:
@@ -151,7 +181,11 @@ def _named(form: Form, question: Mapping[str, Any]) -> Iterator[tuple[str, Optio
             raise _unknown_field(form, name)
         if isinstance(value, list) and not form.takes_lists(name):
             raise InvalidInput(
-                f"{name} takes one value, and no list; a question to compare takes lists. Got {shown(value)}."
+                Message(
+                    "{name} takes one value, and no list; a question to compare takes lists. Got {value}.",
+                    name=name,
+                    value=shown(value),
+                )
             )
         if not option.alone:
             _check_switch(form, name, option, value)
@@ -161,9 +195,11 @@ def _named(form: Form, question: Mapping[str, Any]) -> Iterator[tuple[str, Optio
 def _check_switch(form: Form, name: str, option: Option, value: Any) -> None:
     each = value if isinstance(value, list) and form.axes else [value]
     if option.read is None and not all(isinstance(one, bool) for one in each):
-        raise InvalidInput(f"{name} is true or false. Got {shown(value)}.")
+        raise InvalidInput(Message("{name} is true or false. Got {value}.", name=name, value=shown(value)))
     if option.read is not None and any(isinstance(one, bool) for one in each):
-        raise InvalidInput(f"{name} takes a value, and is not true or false. Got {str(value).lower()}.")
+        raise InvalidInput(
+            Message("{name} takes a value, and is not true or false. Got {value}.", name=name, value=str(value).lower())
+        )
 
 
 def _typed(form: Form, question: Mapping[str, Any]) -> dict[str, str]:
@@ -173,8 +209,13 @@ def _typed(form: Form, question: Mapping[str, Any]) -> dict[str, str]:
         before = found.setdefault(option.name, name)
         if question[before] != question[name]:  # of a command line the later one counts; fields have no order
             raise InvalidInput(
-                f"{before} and {name} are two names of one field: give one. "
-                f"Got {shown(question[before])} and {shown(question[name])}."
+                Message(
+                    "{before} and {name} are two names of one field: give one. Got {question} and {question2}.",
+                    before=before,
+                    name=name,
+                    question=shown(question[before]),
+                    question2=shown(question[name]),
+                )
             )
     return found
 
@@ -202,9 +243,11 @@ def _unknown_field(form: Form, name: str) -> UnknownName:
     known = form.of_face("json")
     near = meant(name, known)
     if near:
-        hint = f"Did you mean {' or '.join(map(repr, near))}?"
+        hint: str = Message("Did you mean {near}?", near=joined(" or ", map(repr, near)))
     elif len(known) <= FEW:
         hint = f"Known: {', '.join(sorted(known))}."
     else:
-        hint = f"`tonnage {form.verb} --help` lists them, with dashes."
-    return UnknownName(f"a question to {form.verb} has no field {shown(name)}. {hint}")
+        hint = Message("`tonnage {verb} --help` lists them, with dashes.", verb=form.verb)
+    return UnknownName(
+        Message("a question to {verb} has no field {name}. {hint}", verb=form.verb, name=shown(name), hint=hint)
+    )

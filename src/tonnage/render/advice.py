@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.columns import left
 from tonnage.language.quantities import human
 
@@ -39,7 +39,7 @@ def advice_line(move: Mapping[str, Any], prompts: str = "") -> str:
             first=first,
             tokens_per_second=human(move["tokens_per_second"], "tokens/s"),
         )
-    what = left(sentence(move["text"]), 60)
+    what = left(worded(move["text"]), 60)
     return "  " + say(
         "{what} {change}, needs {needed_bytes}{time}{paid}: fits{serves}{also}",
         what=what,
@@ -89,7 +89,7 @@ def nearest_line(near: Mapping[str, Any]) -> str:
     )
     return say(
         "no change fits: the nearest, {what}, still misses {missing_bytes}; {where}",
-        what=sentence(near["text"]),
+        what=worded(near["text"]),
         missing_bytes=human(near["missing_bytes"], "bytes"),
         where=where,
     )

@@ -5,7 +5,7 @@ from textwrap import wrap
 from typing import Any
 
 from tonnage.kernel.units import human
-from tonnage.language import current, say, sentence
+from tonnage.language import current, say, worded
 from tonnage.language.columns import left, right, wrapped
 from tonnage.language.columns import width as columns
 from tonnage.language.quantities import counted
@@ -190,7 +190,7 @@ class _Table:
 
     def notes(self) -> list[str]:
         """Why cells have no answer, and what all of them noted."""
-        why = [f"[{number}] {sentence(reason)}" for reason, number in self.reasons.items()]
+        why = [f"[{number}] {worded(reason)}" for reason, number in self.reasons.items()]
         cut = (
             [say("and {why_count} more: --csv and --json have all", why_count=len(why) - MOST_NOTES)]
             if len(why) > MOST_NOTES
@@ -203,7 +203,7 @@ class _Table:
                 "note ({notes} of {cells_count}): {each}",
                 notes=f"{notes[each]:,}",
                 cells_count=f"{len(self.cells):,}",
-                each=sentence(each),
+                each=worded(each),
             )
             for each in said
         ]
@@ -212,7 +212,7 @@ class _Table:
         return [
             *why[:MOST_NOTES],
             *cut,
-            *(say("note: {what}", what=sentence(each)) for each in self.made.warnings),
+            *(say("note: {what}", what=worded(each)) for each in self.made.warnings),
             *some,
             *rest,
         ]
@@ -376,7 +376,7 @@ def _common(made: Comparison) -> list[tuple[str, str]]:
 def _setting(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return sentence(str(value)) if " " in str(value) else str(value)  # a word alone is the name of a choice
+    return worded(str(value)) if " " in str(value) else str(value)  # a word alone is the name of a choice
 
 
 def _star(text: str) -> str:

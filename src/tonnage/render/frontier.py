@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.quantities import human
 from tonnage.render.prompts import with_prompts
 from tonnage.render.text import inputs_lines, table_lines
@@ -23,7 +23,7 @@ def frontier_lines(document: Mapping[str, Any]) -> list[str]:
             "",
             *inputs_lines(question),
             "",
-            *(say("note: {what}", what=sentence(each)) for each in document["warnings"]),
+            *(say("note: {what}", what=worded(each)) for each in document["warnings"]),
         ]
     fast, most = best[0], best[-1]
     first = say(
@@ -53,7 +53,7 @@ def frontier_lines(document: Mapping[str, Any]) -> list[str]:
         *inputs_lines(question),
         "",
         *table_lines(rows, header),
-        *(say("note: {what}", what=sentence(each)) for each in document["warnings"]),
+        *(say("note: {what}", what=worded(each)) for each in document["warnings"]),
     ]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tonnage.kernel.units import human
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.render.prompts import with_prompts
 from tonnage.render.text import inputs_lines, table_lines
 
@@ -42,7 +42,7 @@ def machine_lines(document: Mapping[str, Any], widest: Iterable[Any]) -> list[st
                 rows_count=len(rows) - MOST,
             )
         )
-    return lines + [say("note: {what}", what=sentence(each)) for each in document["warnings"]]
+    return lines + [say("note: {what}", what=worded(each)) for each in document["warnings"]]
 
 
 def _row(row: Any) -> tuple[str, ...]:

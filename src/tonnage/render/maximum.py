@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.kernel.term import Term
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.columns import left
 from tonnage.language.quantities import counted, human
 from tonnage.render.both_limits import both_limits
@@ -41,7 +41,7 @@ def maximum_lines(document: Mapping[str, Any], memory: Term, *, formulas: bool =
             else say("what would let it, each searched again:"),
         ]
         lines += [_raise(document, move) for move in document["advice"]]
-    return lines + [say("note: {what}", what=sentence(warning)) for warning in document["warnings"]]
+    return lines + [say("note: {what}", what=worded(warning)) for warning in document["warnings"]]
 
 
 def verdict_line(document: Mapping[str, Any]) -> str:
@@ -184,13 +184,13 @@ def _within(asked: Mapping[str, Any]) -> str:
 def _not_even(document: Mapping[str, Any]) -> str:
     least = document["beyond"]
     if document["what"] == "model":
-        limit = sentence(document["limit"]["text"])
+        limit = worded(document["limit"]["text"])
         if document["verb"] == "serve":
             return say("serves no model of the catalogue; {limit}", limit=limit)
         return say("trains no model of the catalogue; {limit}", limit=limit)
     what = amount_text(least["value"], document["unit"])
     if least["refused"] is not None:
-        return say("with no more than {what}: {refused}", what=what, refused=sentence(least["refused"]))
+        return say("with no more than {what}: {refused}", what=what, refused=worded(least["refused"]))
     over = human(max(least["needed_bytes"] - least["usable_bytes"], 0), "bytes")
     sizes = say(
         "{needed_bytes} of {usable_bytes}",
@@ -214,7 +214,7 @@ def _decided(document: Mapping[str, Any]) -> list[str]:
     value.
     """
     limit, unit = document["limit"], document["unit"]
-    lines = [say("bound by {name}: {what}", name=say(BINDS[limit["by"]]), what=sentence(limit["text"]))]
+    lines = [say("bound by {name}: {what}", name=say(BINDS[limit["by"]]), what=worded(limit["text"]))]
     if document["estimate_value"] is not None and document["value"] is not None:
         lines.append(both_limits(amount_text(document["estimate_value"], unit), amount_text(document["value"], unit)))
     if document["tight_value"] is not None:
@@ -260,4 +260,4 @@ def _raise(document: Mapping[str, Any], move: Mapping[str, Any]) -> str:
     )
     also = "" if move["changes"] == "nothing" else say(", changes the {name}", name=say(move["changes"]))
     bound = "" if move["limit"] == "memory" else say(", then bound by {name}", name=say(BINDS[move["limit"]]))
-    return f"  {left(sentence(move['text']), TEXT_WIDTH)} {what}{times}{bound}{also}"
+    return f"  {left(worded(move['text']), TEXT_WIDTH)} {what}{times}{bound}{also}"

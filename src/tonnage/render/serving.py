@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.kernel import units
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.columns import left, right
 from tonnage.language.quantities import counted, human
 from tonnage.render.bill import bill_lines
@@ -84,9 +84,7 @@ def serving_ends(document: Mapping[str, Any]) -> list[str]:
     split = [serving.get(f"cost_per_million_{which}_tokens") for which in ("input", "output")]
     if all(split):
         lines.append(
-            say("; ").join(
-                f"{sentence(term['name'])}{say(': ')}{human(term['value'], 'USD')}" for term in split if term
-            )
+            say("; ").join(f"{worded(term['name'])}{say(': ')}{human(term['value'], 'USD')}" for term in split if term)
         )
     if own := serving.get("own_cost_per_million_tokens"):
         lines.append(_named(own))
@@ -163,11 +161,11 @@ def _held(serving: Mapping[str, Any], name: str) -> str:
     if name == "longest_context":
         return say("{what} (at the high end of the error band)", what=_named(term))
     both = both_limits(human(term["value"], term["unit"]), human(safe["value"], safe["unit"]))
-    return f"{sentence(term['name'])}{say(': ')}{both}"
+    return f"{worded(term['name'])}{say(': ')}{both}"
 
 
 def _named(term: Mapping[str, Any]) -> str:
-    return f"{sentence(term['name'])}{say(': ')}{human(term['value'], term['unit'])}"
+    return f"{worded(term['name'])}{say(': ')}{human(term['value'], term['unit'])}"
 
 
 def _cell(serving: Mapping[str, Any], name: str) -> str:
@@ -209,7 +207,7 @@ def _split(split: Mapping[str, Any]) -> list[str]:
     lines = [
         "",
         head,
-        *(f"{left(sentence(each['name']), WIDTH)} {right(human(each['value'], each['unit']), 18)}" for each in made),
+        *(f"{left(worded(each['name']), WIDTH)} {right(human(each['value'], each['unit']), 18)}" for each in made),
     ]
     return lines if split["ttft_seconds"] else [*lines, say("the queue grows without end")]
 
@@ -225,7 +223,7 @@ def _percentiles(simulated: Mapping[str, Any], question: Mapping[str, Any]) -> l
         if key in simulated and (simulated[key]["value"] or key != "preemptions"):
             term = simulated[key]
             value = f"{100 * term['value']:.1f} %" if key == "goodput_share" else human(term["value"], term["unit"])
-            lines.append(f"{sentence(term['name'])}{say(': ')}{value}")
+            lines.append(f"{worded(term['name'])}{say(': ')}{value}")
     return lines
 
 

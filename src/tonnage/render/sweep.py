@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.columns import left
 from tonnage.language.quantities import human
 from tonnage.render.text import table_lines
@@ -62,7 +62,7 @@ def sweep_lines(document: dict[str, Any]) -> list[str]:
             ),
         ]
         lines += table_lines(*_best(document))
-    return [*lines, *(say("warning: {what}", what=sentence(each)) for each in document["warnings"])]
+    return [*lines, *(say("warning: {what}", what=worded(each)) for each in document["warnings"])]
 
 
 def _what(document: dict[str, Any]) -> str:
@@ -125,19 +125,19 @@ def _made(document: dict[str, Any]) -> list[str]:
             + say(
                 "{seconds} on {workers}, {rate}",
                 seconds=human(document["seconds"], "seconds"),
-                workers=sentence(document["workers"]),
+                workers=worded(document["workers"]),
                 rate=rate,
             )
         ]
     lines += [
-        "  " + say("chunk {chunk}: {why}", chunk=each["chunk"], why=sentence(each["why"]))
+        "  " + say("chunk {chunk}: {why}", chunk=each["chunk"], why=worded(each["why"]))
         for each in document["failed"][:SHOWN]
     ]
     return lines
 
 
 def _constraint(text: str) -> str:
-    said = sentence(text)
+    said = worded(text)
     return text[:150] if said == text else said
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tonnage.kernel.term import Term
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.columns import left, right
 from tonnage.language.columns import width as columns
 from tonnage.language.quantities import counted, human
@@ -63,7 +63,7 @@ def answer_lines(
         lines += [advice_line(move, prompt_words(document["question"])) for move in document["advice"]]
     if near := document.get("nearest_miss"):
         lines += ["", nearest_line(near)]
-    lines += [say("note: {what}", what=sentence(warning)) for warning in document["warnings"]]
+    lines += [say("note: {what}", what=worded(warning)) for warning in document["warnings"]]
     return lines
 
 
@@ -71,7 +71,7 @@ def titled(term: Term, question: Mapping[str, Any]) -> Term:
     """The breakdown of a time to the first token under a name that says the length of the prompts; others as they
     are.
     """
-    return term.named(with_prompts(sentence(term.name), question)) if term.name == TTFT_NAME else term
+    return term.named(with_prompts(worded(term.name), question)) if term.name == TTFT_NAME else term
 
 
 def verdict_line(document: Mapping[str, Any]) -> str:
@@ -100,7 +100,7 @@ def verdict_line(document: Mapping[str, Any]) -> str:
         but = verdict.get("missed")
         share = _share(needed, high, usable)
         if but:
-            said = {"but": sentence(but), "what": what, "sizes": sizes, "share": share}
+            said = {"but": worded(but), "what": what, "sizes": sizes, "share": share}
             if "serving" in document:
                 return Toned(say("fits, but {but}: {what} needs {sizes} ({share})", **said), "warn")
             return Toned(say("fits, but {but}; {what} needs {sizes} ({share})", **said), "warn")
@@ -143,7 +143,7 @@ def _rows(term: Term, depth: int, level: int) -> Iterator[tuple[str, Term, str]]
     """Indented name, node, and how the children that follow it make it up."""
     children = [child for child in term.children if child.value] if level < depth else []
     together = f"{say(TOGETHER[term.combine])}{say(':')}" if children and term.combine in TOGETHER else ""
-    yield "  " * level + sentence(term.name), term, together
+    yield "  " * level + worded(term.name), term, together
     for child in children:
         yield from _rows(child, depth, level + 1)
 
@@ -151,13 +151,11 @@ def _rows(term: Term, depth: int, level: int) -> Iterator[tuple[str, Term, str]]
 def why(node: Term) -> str:
     """How a node's value came about, on one line."""
     if node.formula:
-        return (
-            f"= {node.formula.substituted(node.inputs)}   [{say(node.basis)}; {node.formula.name}; "
-            f"{sentence(node.source)}]"
-        )
+        source = f"{say(node.basis)}; {node.formula.name}; {worded(node.source)}"
+        return f"= {node.formula.substituted(node.inputs)}   [{source}]"
     if node.method:
-        by = say("by {procedure}", procedure=sentence(str(node.method["procedure"])))
-        return f"{by}   [{say(node.basis)}; {sentence(node.source)}]"
+        by = say("by {procedure}", procedure=worded(str(node.method["procedure"])))
+        return f"{by}   [{say(node.basis)}; {worded(node.source)}]"
     return f"({say(TOGETHER.get(node.combine, SUM))}; {say(node.basis)})"
 
 
@@ -204,7 +202,7 @@ def _origin(entry: Mapping[str, Any]) -> str:
     if entry["from"] == "given":
         return ""
     why = str(entry.get("why", ""))
-    said = sentence(why)
+    said = worded(why)
     said = said if len(said) <= LONGEST_REASON else f"{said[: LONGEST_REASON - 3]}..."
     return f"{say(str(entry['from']))}{say(': ')}{said}" if why else say(str(entry["from"]))
 
@@ -214,7 +212,7 @@ def _shown(value: Any) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:,.10g}"
-    return sentence(str(value)) if " " in str(value) else str(value)  # a word alone is the name of a choice
+    return worded(str(value)) if " " in str(value) else str(value)  # a word alone is the name of a choice
 
 
 def _figures(document: Mapping[str, Any]) -> list[str]:
@@ -293,10 +291,10 @@ def _conventions(document: Mapping[str, Any]) -> list[str]:
     for row in rows:
         word = "HFU" if row["recomputes"] else "MFU"
         share = f"{word} {100 * row['utilization']['value']:.1f} %"
-        leaves_out = say("leaves out {what}", what=sentence(row["leaves_out"]))
+        leaves_out = say("leaves out {what}", what=worded(row["leaves_out"]))
         flops = right(human(row["flops"]["value"], "FLOP"), 16)
         lines.append(
-            f"  {left(row['name'], 20)} {flops}  {share}  {sentence(row['text'])}{say('; ')}{leaves_out}   "
+            f"  {left(row['name'], 20)} {flops}  {share}  {worded(row['text'])}{say('; ')}{leaves_out}   "
             f"[{row['source']}]"
         )
     return lines
@@ -312,7 +310,7 @@ def _behind(document: Mapping[str, Any], key: str) -> str:
 def _saved(storage: Mapping[str, Any]) -> str:
     """Behind a checkpoint: its time, and what it is in other formats."""
     write, read = (human(storage[name]["value"], "seconds") for name in ("write", "read"))
-    formats = say("; ").join(f"{sentence(each['name'])} {human(each['value'], 'bytes')}" for each in storage["formats"])
+    formats = say("; ").join(f"{worded(each['name'])} {human(each['value'], 'bytes')}" for each in storage["formats"])
     return say(", {write} to write, {read} to read; {formats}", write=write, read=read, formats=formats)
 
 
@@ -321,15 +319,13 @@ def _speed(document: Mapping[str, Any]) -> str:
     run = document["run"]
     low, high = run.get("step_time_band") or (0, 0)
     band = say(" ({low} to {high})", low=human(low, "seconds"), high=human(high, "seconds")) if high else ""
-    shares = say(", ").join(
-        f"{sentence(run[name]['name'])} {100 * run[name]['value']:.1f} %" for name in ("mfu", "hfu")
-    )
+    shares = say(", ").join(f"{worded(run[name]['name'])} {100 * run[name]['value']:.1f} %" for name in ("mfu", "hfu"))
     return say(
         "{band}, {tokens_per_second}, {shares}, bound by {bound_by}",
         band=band,
         tokens_per_second=human(run["tokens_per_second"]["value"], "tokens/s"),
         shares=shares,
-        bound_by=sentence(run["bound_by"]),
+        bound_by=worded(run["bound_by"]),
     )
 
 

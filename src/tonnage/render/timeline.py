@@ -5,7 +5,7 @@ but a browser.
 from html import escape
 from typing import Any
 
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.quantities import human
 
 COLOURS = {
@@ -45,8 +45,7 @@ def timeline_svg(title: str, line: dict[str, Any], marks: list[dict[str, Any]], 
         edge = [f"{x(p):.1f},{y(s):.1f}" for p, s in zip(positions, above, strict=True)]
         back = [f"{x(p):.1f},{y(s):.1f}" for p, s in zip(reversed(positions), reversed(below), strict=True)]
         parts.append(
-            f'<polygon points="{" ".join(edge + back)}" '
-            f'fill="{COLOURS[name]}"><title>{sentence(name)}</title></polygon>'
+            f'<polygon points="{" ".join(edge + back)}" fill="{COLOURS[name]}"><title>{worded(name)}</title></polygon>'
         )
         below = above
     parts += _marks(marks, x)
@@ -70,7 +69,7 @@ def _head(title: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
         f'height="{HEIGHT}" font-family="sans-serif" '
         f'font-size="12"><rect width="100%" height="100%" fill="#fff"/><text x="{LEFT}" y="22" '
-        f'font-size="15">{escape(sentence(title))}</text>'
+        f'font-size="15">{escape(worded(title))}</text>'
     )
 
 
@@ -94,10 +93,10 @@ def _marks(marks: list[dict[str, Any]], x: Any) -> list[str]:
             f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke="#555" stroke-width="0.6"/>'
         )
         if named and at - last < APART:
-            named += f"{say(', ')}{sentence(mark['name'])}"
+            named += f"{say(', ')}{worded(mark['name'])}"
             continue
         made += _named(named, last)
-        named, last = sentence(mark["name"]), at
+        named, last = worded(mark["name"]), at
     return made + _named(named, last)
 
 
@@ -118,6 +117,6 @@ def _legend(names: list[str]) -> list[str]:
         left = LEFT + 110 * place
         made.append(
             f'<rect x="{left}" y="34" width="12" height="12" fill="{COLOURS[name]}"/><text x="{left + 16}" '
-            f'y="44">{sentence(name)}</text>'
+            f'y="44">{worded(name)}</text>'
         )
     return made

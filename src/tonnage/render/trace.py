@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.kernel.term import Term
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.columns import left
 from tonnage.language.quantities import human
 from tonnage.render.text import table_lines, tree_lines
@@ -20,18 +20,18 @@ def trace_lines(document: Mapping[str, Any], memory: Term) -> list[str]:
     lines = [_verdict(document), ""]
     for name in LABELS:
         entry = question[name]
-        why = f"  ({sentence(entry['why'])})" if "why" in entry else ""
-        lines.append(f"  {left(say(name), 12)} {sentence(str(entry['value']))}{why}")
+        why = f"  ({worded(entry['why'])})" if "why" in entry else ""
+        lines.append(f"  {left(say(name), 12)} {worded(str(entry['value']))}{why}")
     lines += ["", *_stages(document["stages"]), "", *tree_lines(memory, depth=2)]
     lines += ["", say("largest at the peak:"), *_modules(document["modules"])]
     lines += _known(document)
     if "against" in document:
         lines += ["", *_against(document["against"])]
-    return lines + [say("note: {what}", what=sentence(warning)) for warning in document["warnings"]]
+    return lines + [say("note: {what}", what=worded(warning)) for warning in document["warnings"]]
 
 
 def _verdict(document: Mapping[str, Any]) -> str:
-    verdict, program = document["verdict"], sentence(document["question"]["program"]["value"])
+    verdict, program = document["verdict"], worded(document["question"]["program"]["value"])
     peak = say(
         "at its peak {peak_allocated_bytes} allocated, {peak_reserved_bytes} reserved",
         peak_allocated_bytes=human(verdict["peak_allocated_bytes"], "bytes"),
@@ -69,7 +69,7 @@ def _verdict(document: Mapping[str, Any]) -> str:
         program=program,
         usable_bytes=human(verdict["usable_bytes"], "bytes"),
         reason=reason,
-        message=sentence(failure["message"]),
+        message=worded(failure["message"]),
     )
     return Toned(first, "bad")
 
@@ -99,14 +99,14 @@ def _known(document: Mapping[str, Any]) -> list[str]:
             "  "
             + say(
                 "{each}: {bytes} at most, {calls} times",
-                each=sentence(each["name"]),
+                each=worded(each["name"]),
                 bytes=human(each["bytes"], "bytes"),
                 calls=each["calls"],
             )
             + (
-                f"   [{sentence(each['source'])}]"
+                f"   [{worded(each['source'])}]"
                 if each["exact"]
-                else say(", estimated   [{source}]", source=sentence(each["source"]))
+                else say(", estimated   [{source}]", source=worded(each["source"]))
             )
             for each in document["overlays"]
         ]
@@ -145,7 +145,7 @@ def _beside(compared: Mapping[str, Any]) -> list[str]:
     return [
         say("beside {source} ({format}):", source=compared["source"], format=compared["format"]),
         *table_lines(rows, ("", "traced", "real", "difference")),
-        *(say("note: {what}", what=sentence(note)) for note in compared["notes"]),
+        *(say("note: {what}", what=worded(note)) for note in compared["notes"]),
     ]
 
 
@@ -153,7 +153,7 @@ def _analytic(compared: Mapping[str, Any]) -> list[str]:
     rows = [
         [
             say(row["stage"]),
-            sentence(row["part"]),
+            worded(row["part"]),
             *(human(row[key], "bytes") for key in ("traced_bytes", "analytic_bytes")),
             _signed(row["difference_bytes"]),
         ]

@@ -10,18 +10,19 @@ from tonnage.estimate.memory import training_memory
 from tonnage.estimate.serving.memory import serving_memory
 from tonnage.formulas import memory as f
 from tonnage.formulas import time as g
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.spec import ServingPlan, TrainingPlan
 
 
 def parameters(model: Model) -> Term:
-    return count.parameters(model).named(f"parameters of {model.name}")
+    return count.parameters(model).named(Message("parameters of {model}", model=model.name))
 
 
 def weights(model: Model, w: float) -> Term:
     """Every parameter at w bytes."""
     each = Term.of("bytes per parameter", f.bytes_per_parameter, w=w)
-    return Term.product(f"weights of {model.name}", "bytes", each, parameters(model))
+    return Term.product(Message("weights of {model}", model=model.name), "bytes", each, parameters(model))
 
 
 def training(model: Model, part: str = "", on: str = "", **plan: Any) -> Term:
@@ -31,21 +32,25 @@ def training(model: Model, part: str = "", on: str = "", **plan: Any) -> Term:
     memory = made.memory
     if part == "activations":  # the part is largest where the loss is, whichever phase is the peak
         memory = max(made.fullest.phases, key=lambda phase: phase.child(part).value)
-    return (memory.child(part) if part else memory).named(f"{part or 'training memory'} of {model.name}, exact")
+    return (memory.child(part) if part else memory).named(
+        Message("{part} of {model}, exact", part=part or "training memory", model=model.name)
+    )
 
 
 def serving(model: Model, part: str = "", **plan: Any) -> Term:
     """Memory of one rank of a replica, or one part of it."""
     defaults = {"context": 2048, "engine": "transformers"}
     memory = serving_memory(model, ServingPlan(**{**defaults, **plan})).memory
-    return (memory.child(part) if part else memory).named(f"{part or 'serving memory'} of {model.name}, exact")
+    return (memory.child(part) if part else memory).named(
+        Message("{part} of {model}, exact", part=part or "serving memory", model=model.name)
+    )
 
 
 def token_cache(model: Model, **plan: Any) -> Term:
     """What one more token of context adds to the cache."""
     defaults = {"context": 2048, "engine": "transformers"}
     return serving_memory(model, ServingPlan(**{**defaults, **plan})).fullest.per_token.named(
-        f"cache of one more token of {model.name}, exact"
+        Message("cache of one more token of {model}, exact", model=model.name)
     )
 
 
@@ -53,13 +58,15 @@ def request_cache(model: Model, **plan: Any) -> Term:
     """Cache of one request."""
     defaults = {"context": 2048, "engine": "transformers"}
     return serving_memory(model, ServingPlan(**{**defaults, **plan})).fullest.per_request.named(
-        f"cache of one request of {model.name}, exact"
+        Message("cache of one request of {model}, exact", model=model.name)
     )
 
 
 def flops(model: Model, tokens: float, sequence_length: int) -> Term:
     """Training compute with attention, without recomputation."""
-    return training_flops(model, tokens, sequence_length).named(f"training compute of {model.name}, attention included")
+    return training_flops(model, tokens, sequence_length).named(
+        Message("training compute of {model}, attention included", model=model.name)
+    )
 
 
 def recomputed_flops(model: Model, tokens: float, sequence_length: int) -> Term:
@@ -69,7 +76,7 @@ def recomputed_flops(model: Model, tokens: float, sequence_length: int) -> Term:
 
     four = Term.of("forward, recomputed forward, and backward of twice that", passes, x=4)
     return Term.product(
-        f"training compute of {model.name} with recomputation, attention included",
+        Message("training compute of {model} with recomputation, attention included", model=model.name),
         "FLOP",
         four,
         forward_flops(model, tokens, sequence_length),
@@ -80,14 +87,14 @@ def seconds(work: Term, name: str, n: float, u: float, precision: str = "bf16") 
     """Time of that work on n accelerators of this name at the share u of the peak that the catalogue has."""
     chip = accelerator(name)
     rate = Term.of(f"{chip.name} x {n:.0f} at {u:.0%}", g.fleet_rate, n=n, P=chip.peak(precision), u=u)
-    return Term.ratio(f"time on {n:.0f} {chip.name}", "seconds", work, rate)
+    return Term.ratio(Message("time on {n:.0f} {chip}", n=n, chip=chip.name), "seconds", work, rate)
 
 
 def fleet(work: Term, name: str, tau: float, u: float, precision: str = "bf16") -> Term:
     """Accelerators of this name that do the work in tau seconds, rounded up."""
     chip = accelerator(name)
     return Term.of(
-        f"{chip.name} for {tau / 86400:.0f} days",
+        Message("{chip} for {tau:.0f} days", chip=chip.name, tau=tau / 86400),
         g.accelerators_for_time,
         C=work.value,
         tau=tau,

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.documents.validation import RuleDocument
 from tonnage.kernel.formula import Formula
+from tonnage.kernel.message import Message
 from tonnage.kernel.registry import Registry
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import human
@@ -93,9 +94,11 @@ class Numbers(Struct, frozen=True, kw_only=True):
         if self.active is None:
             return ""
         total, active = human(self.N, "parameters"), human(self.active, "parameters")
-        return (
-            f"N is the {active} that a token passes through; of the model's {total}, the other experts compute "
-            "nothing for it."
+        return Message(
+            "N is the {active} that a token passes through; of the model's {total}, the other experts "
+            "compute nothing for it.",
+            active=active,
+            total=total,
         )
 
     def given(self, given: Mapping[str, float]) -> "Numbers":

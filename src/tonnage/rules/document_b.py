@@ -7,6 +7,7 @@ from tonnage.formulas import rules as r
 from tonnage.formulas import run as whole
 from tonnage.formulas import scaling
 from tonnage.formulas import time as g
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import DAY
 from tonnage.rules import _exact as exact
@@ -59,7 +60,9 @@ def llama(x: Numbers) -> Worked:
 )
 def utilization(x: Numbers) -> Worked:
     peaks = {"A100": "a100-sxm-80gb", "H100": "h100-sxm-80gb", "B100": "b100-sxm-192gb"}
-    values = {f"{name} peak": accelerator(key).peak("bf16") for name, key in peaks.items()}
+    values: dict[str, float] = {
+        Message("{name} peak", name=name): accelerator(key).peak("bf16") for name, key in peaks.items()
+    }
     values |= {
         f"{name} at {share:.0%}": r.achieved_rule(P=accelerator(key).peak("bf16"), u=share)
         for name, key in peaks.items()
@@ -67,10 +70,14 @@ def utilization(x: Numbers) -> Worked:
     }
     chip = accelerator("a100-sxm-80gb")
     return Worked(
-        value=by_rule(f"an A100 at {100 * x.u:.0f} %", r.achieved_rule, P=A100, u=x.u),
+        value=by_rule(Message("an A100 at {u:.0f} %", u=100 * x.u), r.achieved_rule, P=A100, u=x.u),
         values=values,
         exact=lambda: Term.of(
-            f"an A100 at {100 * x.u:.0f} % of the catalogue's peak", g.fleet_rate, n=1, P=chip.peak("bf16"), u=x.u
+            Message("an A100 at {u:.0f} % of the catalogue's peak", u=100 * x.u),
+            g.fleet_rate,
+            n=1,
+            P=chip.peak("bf16"),
+            u=x.u,
         ),
     )
 
@@ -111,7 +118,7 @@ def time(x: Numbers) -> Worked:
 def fleet(x: Numbers) -> Worked:
     return Worked(
         value=by_rule(
-            f"A100 for 30 days at {100 * x.u:.0f} %",
+            Message("A100 for 30 days at {u:.0f} %", u=100 * x.u),
             r.accelerators_for_time_rule,
             N=x.computing,
             D=x.D,

@@ -3,6 +3,7 @@
 from tonnage.catalogue import accelerator
 from tonnage.formulas import memory as f
 from tonnage.formulas import rules as r
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.numerics.precisions import PRECISIONS
 from tonnage.rules import _exact as exact
@@ -117,7 +118,8 @@ def batch(x: Numbers) -> Worked:
     return Worked(
         value=by_rule("one more sequence", r.sequence_rule, L=x.L, k=x.k, dh=x.dh, s=x.s, w=2),
         values={
-            f"{count} sequences": count * r.sequence_rule(L=x.L, k=x.k, dh=x.dh, s=x.s, w=2) for count in (1, 8, 64)
+            Message("{count} sequences", count=count): count * r.sequence_rule(L=x.L, k=x.k, dh=x.dh, s=x.s, w=2)
+            for count in (1, 8, 64)
         },
         exact=lambda: exact.request_cache(x.read(), context=x.s, weights="bf16"),
     )
@@ -148,7 +150,10 @@ def hardware(x: Numbers) -> Worked:
     return Worked(
         value=by_rule("an H100 by its name", r.hardware_rule, U=80e9),
         values={name: r.hardware_rule(U=size * 1e9) for name, (size, _) in LISTED.items()}
-        | {f"{name}, usable": float(accelerator(key).memory.usable_bytes) for name, (_, key) in LISTED.items()},
+        | {
+            Message("{name}, usable", name=name): float(accelerator(key).memory.usable_bytes)
+            for name, (_, key) in LISTED.items()
+        },
         exact=lambda: Term.of(
             "an H100 as a program gets it",
             f.fixed_bytes,

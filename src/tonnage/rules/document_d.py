@@ -9,6 +9,7 @@ from tonnage.catalogue.prices import DOLLARS, Price, Purchase, purchases
 from tonnage.estimate.run.checkpoint import checkpoint_bytes
 from tonnage.formulas import rules as r
 from tonnage.formulas import time as g
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import DAY, GB, GIB
 from tonnage.rules import _exact as exact
@@ -113,7 +114,7 @@ def checkpoint(x: Numbers) -> Worked:
         value=term,
         values={
             "bytes": term.value,
-            f"seconds to write at {NVME / GB:.0f} GB/s": g.transfer_seconds(M=term.value, W=NVME),
+            Message("seconds to write at {nvme:.0f} GB/s", nvme=NVME / GB): g.transfer_seconds(M=term.value, W=NVME),
         },
         exact=lambda: checkpoint_bytes(x.read(), TrainingPlan(sequence_length=x.s, precision="bf16-mixed")),
     )
@@ -152,7 +153,7 @@ def roles(x: Numbers) -> Worked:
             "disk for the weights": weights,
             "disk for three checkpoints": 3 * r.checkpoint_rule(N=x.N),
             "seconds over PCIe 4.0 x16 (32 GB/s)": g.transfer_seconds(M=weights, W=32e9),
-            f"seconds from a drive of {NVME / GB:.0f} GB/s": g.transfer_seconds(M=weights, W=NVME),
+            Message("seconds from a drive of {nvme:.0f} GB/s", nvme=NVME / GB): g.transfer_seconds(M=weights, W=NVME),
         },
         exact=lambda: exact.weights(x.read(), 2),
     )
@@ -200,12 +201,17 @@ def where(x: Numbers) -> Worked:
         "pw": power,
         "USD_kwh": KILOWATT_HOUR,
     }
-    term = by_rule(f"buying {own.name} against renting {rented.instance}", r.break_even_rule, **money, pue=1.0)
+    term = by_rule(
+        Message("buying {own} against renting {instance}", own=own.name, instance=rented.instance),
+        r.break_even_rule,
+        **money,
+        pue=1.0,
+    )
     return Worked(
         value=term,
         values={"months": term.value / (30 * DAY), "purchase, USD": own.usd, "rent, USD an hour": in_usd(rented)},
         exact=lambda: Term.of(
-            f"with a building that draws {BUILDING} W for each W",
+            Message("with a building that draws {building} W for each W", building=BUILDING),
             r.break_even_rule,
             source=f"{own.source} ({own.as_of}); {rented.source} ({rented.as_of})",
             **money,

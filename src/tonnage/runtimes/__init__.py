@@ -10,6 +10,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
 
+from tonnage.kernel.message import Message
 from tonnage.kernel.registry import letters_of, unknown
 from tonnage.runtimes.parts.base import PEFT_CODE as PEFT_CODE
 from tonnage.runtimes.parts.base import PLACES as PLACES
@@ -48,7 +49,7 @@ def training_runtime(name: str, version: str = "") -> TrainingRuntime:
     if not newest.older or not version:
         return newest  # a runtime that asks its version itself has one entry here
     if version not in newest.older:
-        raise unknown(f"version of {name}", version, [newest.version, *newest.older])
+        raise unknown(Message("version of {newest}", newest=name), version, [newest.version, *newest.older])
     return newest.older[version]
 
 

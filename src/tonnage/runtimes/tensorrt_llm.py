@@ -4,6 +4,7 @@ from shlex import quote
 
 from msgspec.structs import replace
 
+from tonnage.kernel.message import Message
 from tonnage.kernel.units import GIB
 from tonnage.runtimes.parts.serving import SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
 from tonnage.runtimes.parts.start import KV_WORDS, Spread, Start, settings
@@ -64,8 +65,8 @@ def _drafts(start: Start) -> str:
 
 def _nodes(found: Spread, cluster: Cluster) -> tuple[str, list[str], list[str]]:
     """TensorRT-LLM, docs/source/commands/trtllm-serve: what stands before the command, its options, notes."""
-    many = f"The plan is {found.servers} such servers, each on accelerators of its own."
-    notes = [many] if found.servers > 1 else []
+    many = Message("The plan is {servers} such servers, each on accelerators of its own.", servers=found.servers)
+    notes: list[str] = [many] if found.servers > 1 else []
     if found.nodes == 1:
         return "", [], notes
     node = cluster.accelerators_per_host

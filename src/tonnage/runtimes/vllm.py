@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.kernel.errors import InvalidPlan
+from tonnage.kernel.message import Message
 from tonnage.kernel.units import GIB, MIB
 from tonnage.ops import Attention
 from tonnage.runtimes.parts.serving import CUBLAS_WORKSPACE, SERVING_RUNTIMES, BatchLimit, Paging, ServingRuntime
@@ -79,16 +80,25 @@ def check_cache(engine: ServingRuntime, model: Model, kind: str, accelerator: Ac
         return
     why = "vLLM's kernels for nvfp4 are those of B200 and its like" if "fp4" in accelerator.dense_flops else ""
     if accelerator.vendor != "NVIDIA" or ("fp16" in accelerator.dense_flops and "bf16" not in accelerator.dense_flops):
-        why = f"{accelerator.name} is none of NVIDIA's from Ampere on"
+        why = Message("{accelerator} is none of NVIDIA's from Ampere on", accelerator=accelerator.name)
     if accelerator.generation == "Hopper":
         why = "FlashInfer's kernels of Hopper read no nvfp4"
     heads = [op for block in model.decoder.blocks for op in block.ops if isinstance(op, Attention)]
     if not why and any(op.head_dim == UNREAD_HEAD or op.sinks for op in heads):
-        why = f"before Blackwell it reads neither heads of {UNREAD_HEAD} nor sinks, and {model.name} has them"
+        why = Message(
+            "before Blackwell it reads neither heads of {unread_head} nor sinks, and {model} has them",
+            unread_head=UNREAD_HEAD,
+            model=model.name,
+        )
     if why:
         raise InvalidPlan(
-            f"kv_cache: {engine.version} cannot hold nvfp4 there: {why} ({FP4_CACHE}). Got {accelerator.name}. "
-            "Nearest: fp8."
+            Message(
+                "kv_cache: {version} cannot hold nvfp4 there: {why} ({fp4_cache}). Got {accelerator}. Nearest: fp8.",
+                version=engine.version,
+                why=why,
+                fp4_cache=FP4_CACHE,
+                accelerator=accelerator.name,
+            )
         )
 
 
@@ -100,10 +110,11 @@ def weights_note(weights: str, accelerator: Accelerator) -> str:
     """Formats that it reads without kernels for them, which costs time that no term counts."""
     if accelerator.vendor != "AMD" or not weights.startswith("nvfp4"):
         return ""
-    return (
-        f"vLLM emulates nvfp4 on {accelerator.name}: it turns every matrix into 16 bits in each pass (pull "
-        "request 35733). The bytes hold; "
-        "the times are those of kernels that read nvfp4, and it is slower. --weights fp8 needs no emulation."
+    return Message(
+        "vLLM emulates nvfp4 on {accelerator}: it turns every matrix into 16 bits in each pass (pull request "
+        "35733). The bytes hold; the times are those of kernels that read nvfp4, and it is slower. --weights "
+        "fp8 needs no emulation.",
+        accelerator=accelerator.name,
     )
 
 
@@ -169,13 +180,16 @@ def _nodes(start: Start, groups: int) -> tuple[list[str], list[str]]:
         words += [f"--data-parallel-address {FIRST}", "--data-parallel-backend ray"] if groups > 1 else []
         return [*words, "--distributed-executor-backend ray"], [
             (
-                f"First `ray start` on each of the {found.nodes} nodes makes them one Ray cluster; the command "
-                "is run on one."
+                Message(
+                    "First `ray start` on each of the {nodes} nodes makes them one Ray cluster; the command "
+                    "is run on one.",
+                    nodes=found.nodes,
+                )
             )
         ]
     words += [f"--data-parallel-address {FIRST}"] if groups > 1 else []
     words += [f"--nnodes {found.nodes}", f"--node-rank {RANK}", f"--master-addr {FIRST}"]
-    return words, [f"{found.each} All but the first also need --headless."]
+    return words, [Message("{each} All but the first also need --headless.", each=found.each)]
 
 
 NEWEST = ServingRuntime(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 from tonnage.kernel.errors import UnknownName, shown
+from tonnage.kernel.message import Message, joined
 from tonnage.kernel.registry import letters_of, nearest, unknown
 from tonnage.spelling.flags import tools
 
@@ -135,4 +136,8 @@ def no_option(name: str, known: Iterable[str]) -> UnknownName:
     near = meant(name, names)
     if not near:
         return unknown("option", name, names)
-    return UnknownName(f"no option is called {shown(name)}. Did you mean {' or '.join(map(repr, near))}?")
+    return UnknownName(
+        Message(
+            "no option is called {name}. Did you mean {near}?", name=shown(name), near=joined(" or ", map(repr, near))
+        )
+    )

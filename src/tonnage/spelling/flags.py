@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec import Struct, convert
 
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message, joined
 
 FILE = Path(__file__).with_name("flags.toml")
 
@@ -79,5 +80,5 @@ def _sentence(flag: str, names: list[str], text: str) -> str:
     return (
         f"{flag} of {' and '.join(names)} {text}"
         if text[0].islower()
-        else f"{flag} is an option of {' and '.join(names)}. {text}"
+        else Message("{flag} is an option of {names}. {text}", flag=flag, names=joined(" and ", names), text=text)
     )

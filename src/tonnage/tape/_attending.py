@@ -130,13 +130,13 @@ class Attending(Words):
             q = self.mapped("mul", q)
         if self.implementation == "eager" or self.style.soft_capped or self.style.eager_alone:
             return self.core(lambda q, k, v: self._eager(q, k, v, heads, out, kv_heads, sinks), q, k, v)
-        q, k, v = (self.to(each, self.types.compute) for each in (q, k, v))
+        q, k, v = (self.to(tensor, self.types.compute) for tensor in (q, k, v))
         # a view of a fused projection, or what a join gives, lies in order of heads, and so does the result: it is
         # copied for the projection
         is_copied = by_heads or self.style.rotary not in (0, 1)
         if self.implementation == "flash":
-            made = self._flash(q, k, v, heads, out)
-            return self.copy(made) if is_copied else made
+            heads_output = self._flash(q, k, v, heads, out)
+            return self.copy(heads_output) if is_copied else heads_output
         if self.style.biased_positions and not cross:
             bias = self._bias(heads, causal)
             return self.core(
@@ -165,8 +165,8 @@ class Attending(Words):
         if out == q.elements:
             return self.core(lambda q, k, v: self.attention(q, k, v, heads, out, "flash"), q, k, v)
         v = self.padded(v, v.elements * q.elements / out)
-        made = self.core(lambda q, k, v: self.attention(q, k, v, heads, q.elements, "flash"), q, k, v)
-        return self.copy(self.parts(made, [out], whole=False)[0])
+        heads_output = self.core(lambda q, k, v: self.attention(q, k, v, heads, q.elements, "flash"), q, k, v)
+        return self.copy(self.parts(heads_output, [out], whole=False)[0])
 
     def _sdpa(
         self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, kv_heads: int, is_masked: bool, is_copied: bool
@@ -185,15 +185,17 @@ class Attending(Words):
             return self.core(lambda q, k, v: self._math(q, k, v, heads, out), q, k, v)
         # a mask is made into numbers, for every layer anew
         mask = self.new(1, q.width, Extent("pair", "gathered"), "mask") if is_masked else None
-        made = self.core(lambda q, k, v: self.attention(q, k, v, heads, out, kernel, mask), q, k, v)
-        return self.copy(made) if is_copied and kernel != "efficient" else made  # which writes it token by token
+        heads_output = self.core(lambda q, k, v: self.attention(q, k, v, heads, out, kernel, mask), q, k, v)
+        return (
+            self.copy(heads_output) if is_copied and kernel != "efficient" else heads_output
+        )  # which writes it token by token
 
     def _math(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float) -> Tensor:
         """aten's _scaled_dot_product_attention_math: in fp32, with queries and keys scaled before their product."""
         width, wide = q.width, q.elements
         if k.elements != wide and not self.style.shares_openly:  # repeat_interleave
             k, v = self.copy(k, wide), self.copy(v, out)
-        q, k, v = (self.to(each, 4) for each in (q, k, v))
+        q, k, v = (self.to(tensor, 4) for tensor in (q, k, v))
         q, k = self.mapped("mul", q), self.mapped("mul", k)
         if k.elements != wide:  # shown to all queries by the product
             k = self.expanded(k, wide)
@@ -246,8 +248,8 @@ class Attending(Words):
         mask: Tensor | None = None,
     ) -> Tensor:
         """A fused kernel: keeps its inputs, its output and the log-sum-exp of each row in fp32."""
-        made, rows = self.new(out, q.width, q.extent), self.new(heads, 4, q.extent)
-        shapes = [shape_of(each) for each in (q, k, v)]
+        heads_output, rows = self.new(out, q.width, q.extent), self.new(heads, 4, q.extent)
+        shapes = [shape_of(tensor) for tensor in (q, k, v)]
         if mask is not None and mask.slot is not None:  # a bias that learns
             shapes.append(shape_of(mask))
         queries, extent = shapes[0], q.extent
@@ -266,8 +268,8 @@ class Attending(Words):
             return gradients
 
         learns = [mask] if len(shapes) == 4 else []
-        self.note("attention", [made], [q, k, v, *learns], [q, k, v, made, rows, mask], derivative)
-        return made
+        self.note("attention", [heads_output], [q, k, v, *learns], [q, k, v, heads_output, rows, mask], derivative)
+        return heads_output
 
 
 def _rounded(width: float) -> float:

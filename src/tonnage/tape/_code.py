@@ -79,7 +79,7 @@ class Code(Attending):
         x = self.to(x, adapters.compute)
         shapes = [(each.elements, adapters.base, each.extent) for each in weights]
         whole = [self.new(*each) for each in shapes]
-        made = self.new(out, x.width, extent)
+        product = self.new(out, x.width, extent)
         self.mark()
         del whole
         shape = x.elements, x.width, x.extent
@@ -92,9 +92,9 @@ class Code(Attending):
             return [of_input]
 
         self.worked.expand(adapters.packed, shapes)
-        self.note("mm_4bit", [made], [x], [x if adapters.keeps else None], derivative)
-        made = self.to(made, width)
-        return self.copy(made) if adapters.copies else made
+        self.note("mm_4bit", [product], [x], [x if adapters.keeps else None], derivative)
+        product = self.to(product, width)
+        return self.copy(product) if adapters.copies else product
 
     def _adapted(self, x: Tensor, results: list[Tensor], out: float, extent: Extent, adapters: Adapters) -> Tensor:
         """result + B(A(dropout(x))) * scaling, in the type of the adapters, and back."""
@@ -141,23 +141,23 @@ class Code(Attending):
             return self.linear(name, x, weights, out)
         with self.inside(name):
             held = [
-                self.parameter(each.elements, 4, each.split, trains=self.trains)
+                self.parameter(weight.elements, 4, weight.split, trains=self.trains)
                 if self.style.router.held_wide
-                else self.to(self.weight(*each[:3]), 4)
-                for each in weights
+                else self.to(self.weight(*weight[:3]), 4)
+                for weight in weights
             ]
             return self.product(self.to(x, 4), held, out)
 
     def layer_normed(self, x: Tensor, weights: Sequence[Held], groups: float = 1) -> Tensor:
         """LayerNorm; autocast runs it in fp32."""
         width, kind = x.width, self.style.layer_norm
-        held = [self.weight(*each[:3]) for each in weights]
+        held = [self.weight(*weight[:3]) for weight in weights]
         if kind == "written out":
             return self._layer_norm_written_out(x, held, groups)
         if self.types.autocast or kind == "wide":
             x = self.to(x, 4)
-        made = self.layer_norm(x, held, statistics=groups)
-        return self.to(made, width) if kind == "wide" else made
+        normed = self.layer_norm(x, held, statistics=groups)
+        return self.to(normed, width) if kind == "wide" else normed
 
     def _layer_norm_written_out(self, x: Tensor, weights: Sequence[Tensor], groups: float) -> Tensor:
         """As CohereLayerNorm: the mean is subtracted twice."""

@@ -22,11 +22,13 @@ class Discarded:
         records, tape.records = tape.records, False
         self.outputs = list(run(*inputs))
         tape.records = records
-        self.shapes = [(each.storage, each.elements, each.width, each.extent, each.slot is not None) for each in inputs]
+        self.shapes = [
+            (tensor.storage, tensor.elements, tensor.width, tensor.extent, tensor.slot is not None) for tensor in inputs
+        ]
         self.again: list[Tensor] = []
         self.slots: list[Slot | None] = []
         self.nodes: list[Node] = []
-        self.storages = [each.storage for each in self.outputs if each.storage is not None]  # all have one
+        self.storages = [tensor.storage for tensor in self.outputs if tensor.storage is not None]  # all have one
         tape.note("recomputed", self.outputs, inputs, inputs, self._derivative)
 
     def drop(self, hook: Tensor) -> Tensor:
@@ -49,10 +51,10 @@ class Discarded:
         )
         self.nodes, tape.nodes, tape.kind = tape.nodes, outer, kind
         tape.worked.when = when
-        for each, storage in zip(self.again, self.storages, strict=True):
+        for tensor, storage in zip(self.again, self.storages, strict=True):
             storage.refill()
             if self.shares:
-                each.storage = storage
+                tensor.storage = storage
         tape.grown = True
         tape.mark()
         self.storages.clear()
@@ -63,11 +65,11 @@ class Discarded:
         tape = self.tape
         outer, tape.nodes = tape.nodes, self.nodes
         pairs = [
-            (made.slot, gradient.alias())
-            for made, gradient in zip(self.again, gradients, strict=True)
-            if made.slot and gradient
+            (tensor.slot, gradient.alias())
+            for tensor, gradient in zip(self.again, gradients, strict=True)
+            if tensor.slot and gradient
         ]
         self.nodes = []
-        found = tape.backward(pairs)
+        gradients_in = tape.backward(pairs)
         self.again, tape.nodes = [], outer
-        return [found.get(slot) if slot is not None else None for slot in self.slots]
+        return [gradients_in.get(slot) if slot is not None else None for slot in self.slots]

@@ -56,7 +56,11 @@ def layer(code: Code, run: Callable[[Tensor], Tensor], hidden: float, width: flo
     out = run(x)
     slot, shape = out.slot, (out.elements, out.width, out.extent)
     del x, out
-    kept = tuple(Kept(each.name, each.key, each.bytes / each.width, each.width) for each in code.kept() if each.bytes)
+    kept = tuple(
+        Kept(storage.name, storage.key, storage.bytes / storage.width, storage.width)
+        for storage in code.kept()
+        if storage.bytes
+    )
     code.kind, code.grown = "temporary", False
     forward = _undominated(code.moments, True)
     code.moments.clear()
@@ -68,9 +72,9 @@ def layer(code: Code, run: Callable[[Tensor], Tensor], hidden: float, width: flo
 
 def _first(code: Code, shape: tuple[float, float, Extent]) -> Tensor:
     """The gradient that the next layer gives."""
-    made = code.new(*shape)
+    output = code.new(*shape)
     code.worked.written.clear()
-    return made
+    return output
 
 
 def forward(
@@ -83,10 +87,10 @@ def forward(
     plain = code.new
 
     def noted(*args: Any, **keywords: Any) -> Tensor:
-        made = plain(*args, **keywords)
+        output = plain(*args, **keywords)
         code.where = ".".join(code.scope)
         code.mark()
-        return made
+        return output
 
     code.new = noted  # type: ignore[method-assign]
     run(x)
@@ -98,7 +102,7 @@ def _undominated(moments: list[tuple[str, Account]], forward: bool) -> list[Mome
     keys = list(dict.fromkeys(key for _, account in moments for key in account))
     sizes = [tuple(account.get(key, 0) for key in keys) for _, account in moments]
     left: list[int] = []
-    for index in sorted(range(len(moments)), key=lambda each: -sum(sizes[each])):  # only a larger one can exceed it
+    for index in sorted(range(len(moments)), key=lambda moment: -sum(sizes[moment])):  # only a larger one can exceed it
         size = sizes[index]
         if not any(all(map(ge, sizes[other], size)) for other in reversed(left)):
             left.append(index)

@@ -130,16 +130,16 @@ class TitanCode(Code):
             return out
         node, cast = (
             self.nodes[-1],
-            [(elements, extent), (x.elements, x.extent), *((each.elements, each.extent) for each in weights)],
+            [(elements, extent), (x.elements, x.extent), *((weight.elements, weight.extent) for weight in weights)],
         )
         plain = node.derivative
 
         def derivative(gradients: Gradients) -> Gradients:
             held = [self.new(count, 1, cut) for count, cut in cast]
-            made = plain(gradients)
+            gradients_out = plain(gradients)
             self.mark()
             del held
-            return made
+            return gradients_out
 
         node.derivative = derivative
         return out
@@ -184,18 +184,18 @@ class TitanCode(Code):
         q, k, v = self._settled(q), self._settled(k), self._settled(v)
         if self.own.repeats_heads and k.elements != q.elements:
             k, v = self.copy(k, q.elements), self.copy(v, out)
-        made = super().attend(
+        heads_output = super().attend(
             q, k, v, heads, out, kv_heads=kv_heads, is_masked=is_masked, sinks=sinks, causal=causal, cross=cross
         )
         if self.own.ring:
-            self._merged(made)
-        return made
+            self._merged(heads_output)
+        return heads_output
 
-    def _merged(self, made: Tensor) -> None:
+    def _merged(self, heads_output: Tensor) -> None:
         """Ring attention merges blocks in fp32: what it has, the block's part, their difference and their sum
         (_SDPAMerger).
         """
-        sums = [self.like(made, 4) for _ in range(4)]
+        sums = [self.like(heads_output, 4) for _ in range(4)]
         self.mark()
         del sums
 
@@ -217,8 +217,8 @@ class TitanCode(Code):
         if not isinstance(x, Pending) and not isinstance(y, Pending):
             return super().mul(x, y)
         out = self.like(x)
-        shapes = [(each.elements, each.width, each.extent) if each.slot else None for each in (x, y)]
-        self.note("gate", [out], [x, y], [x, y], lambda _: [self.new(*each) if each else None for each in shapes])
+        shapes = [(factor.elements, factor.width, factor.extent) if factor.slot else None for factor in (x, y)]
+        self.note("gate", [out], [x, y], [x, y], lambda _: [self.new(*factor) if factor else None for factor in shapes])
         return out
 
     def _settled(self, x: Tensor) -> Tensor:
@@ -241,7 +241,7 @@ class TitanCode(Code):
             cached = [[each for each in made if each is not self.last_joined] for made in cached]
         self.nodes.clear()
         self.last_joined = None
-        kept = [Tensor(each, each.bytes / each.width, each.width, each.key.extent) for made in cached for each in made]
+        saved = [Tensor(each, each.bytes / each.width, each.width, each.key.extent) for made in cached for each in made]
         shape = x.storage, x.elements, x.width, x.extent
         held: list[list[Storage]] = []
 
@@ -266,7 +266,7 @@ class TitanCode(Code):
             return [found.get(slot)]
 
         out.slot = None
-        self.note("checkpoint", [out], [x], [x, *kept], derivative)
+        self.note("checkpoint", [out], [x], [x, *saved], derivative)
         held.append(self.nodes[-1].saved)
         return out
 
@@ -280,20 +280,20 @@ class TitanCode(Code):
         exchange: Exchange | None = None,
     ) -> None:
         if self._is_saved(name):
-            before = {id(each.storage) for each in inputs if each is not None}
+            before = {id(tensor.storage) for tensor in inputs if tensor is not None}
             tensors = [
-                each
-                for each in dict.fromkeys([*out, *saved])
-                if each is not None and each.storage is not None and id(each.storage) not in before
+                tensor
+                for tensor in dict.fromkeys([*out, *saved])
+                if tensor is not None and tensor.storage is not None and id(tensor.storage) not in before
             ]
             if self.cached is not None:
-                self.cached.append([each.storage for each in tensors if each.storage is not None])
+                self.cached.append([tensor.storage for tensor in tensors if tensor.storage is not None])
             elif self.again:
-                made = self.again.pop(0)
+                storages = self.again.pop(0)
                 self.worked.is_known = True
-                if len(made) == len(tensors):
-                    for each, old in zip(tensors, made, strict=True):
-                        each.storage = old
+                if len(storages) == len(tensors):
+                    for tensor, old in zip(tensors, storages, strict=True):
+                        tensor.storage = old
         super().note(name, out, inputs, saved, derivative, exchange)
         self.worked.is_known = False
 

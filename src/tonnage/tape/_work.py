@@ -139,7 +139,7 @@ class Worked:
     ) -> list[Work]:
         """Notes an operation; what its derivative will do besides moving bytes is given back."""
         count = len(self.done)
-        given = [each for each in inputs if each is not None]
+        given = [tensor for tensor in inputs if tensor is not None]
         if exchange is not None:
             self._exchanged(scope, self.when, exchange, given[0] if exchange.collective == "reduce_scatter" else out[0])
             back = []
@@ -148,8 +148,8 @@ class Worked:
         if self.is_known:
             del self.done[count:]
         if self.repeats != 1:
-            self.done[count:] = [_times(each, self.repeats) for each in self.done[count:]]
-            back = [_times(each, self.repeats) for each in back]
+            self.done[count:] = [_times(tensor, self.repeats) for tensor in self.done[count:]]
+            back = [_times(tensor, self.repeats) for tensor in back]
         return back
 
     def _forward(
@@ -166,7 +166,7 @@ class Worked:
             return self._attention(scope, name, out[0], given)
         if not self.written:
             return []
-        moved = _sum(self.written.items(), ((each.extent, _size(each)) for each in given))
+        moved = _sum(self.written.items(), ((tensor.extent, _size(tensor)) for tensor in given))
         self.written.clear()
         self.done.append(Work(scope, "move", self.when, bytes=moved))
         return []
@@ -184,11 +184,11 @@ class Worked:
         """
         per, parameters = Extent("token", "tensor"), Extent("parameter", "vocab")
         moved = {Extent("token", "gathered"): 2 * outer, parameters: 2 * inner * outer}
-        made = Work(name, "product", self.when, 2 * inner * outer, per, moved, outer, is_cut=True)
+        product = Work(name, "product", self.when, 2 * inner * outer, per, moved, outer, is_cut=True)
         self.done += [
-            made,
-            made._replace(when="backward"),
-            *([made._replace(when="backward", wgrad=True)] if trains else []),
+            product,
+            product._replace(when="backward"),
+            *([product._replace(when="backward", wgrad=True)] if trains else []),
         ]
 
     def matrix(
@@ -197,21 +197,21 @@ class Worked:
         """The product of a linear layer that is not written out."""
         per = Extent("token", "tensor" if split in ("tensor", "kv", "vocab") else "whole")
         moved = {per: 2 * (inner + outer), Extent("parameter", split, heads): 2 * inner * outer}
-        made = Work(name, "product", self.when, 2 * inner * outer, per, moved, outer, is_cut=True, quantised=True)
-        self.done.append(made)
+        product = Work(name, "product", self.when, 2 * inner * outer, per, moved, outer, is_cut=True, quantised=True)
+        self.done.append(product)
         if records and not self.is_first:
-            self.done.append(made._replace(when="backward"))
+            self.done.append(product._replace(when="backward"))
             if trains:
-                self.done.append(made._replace(when="backward", wgrad=True))
+                self.done.append(product._replace(when="backward", wgrad=True))
 
     def scan(self, name: str, flops: float, *, pairs: bool, records: bool) -> None:
         """Arithmetic that no weight does: of each token, or of each pair of tokens."""
-        made = Work(
+        work = Work(
             name, "attention" if pairs else "scan", self.when, flops, Extent("pair" if pairs else "token", "tensor")
         )
-        self.done.append(made)
+        self.done.append(work)
         if records and not self.is_first:
-            self.done.append(made._replace(when="backward", flops=2 * flops))
+            self.done.append(work._replace(when="backward", flops=2 * flops))
 
     def send(self, name: str, when: Pass, exchange: Exchange, sent: Mapping[Extent, float]) -> None:
         """Notes an exchange that an operation does inside."""
@@ -224,17 +224,17 @@ class Worked:
 
     def _product(self, scope: str, out: SizedTensor, given: Sequence[SizedTensor], quantised: bool) -> list[Work]:
         expanded, self.expanded = self.expanded, []
-        x, weights = given[0], [each for each in given[1:] if each.extent.unit == "parameter"]
+        x, weights = given[0], [tensor for tensor in given[1:] if tensor.extent.unit == "parameter"]
         inner, outer = x.elements / self.copies, out.elements / self.copies
-        extents = [*(each.extent for each in weights), *(extent for *_, extent in expanded)]
+        extents = [*(tensor.extent for tensor in weights), *(extent for *_, extent in expanded)]
         split = extents[0].split if extents else "replicated"
         routed = split == "expert" or x.extent.unit == "row"
         per, is_cut = _per(x, split, routed)
         moved = _sum(
-            ((each.extent, _size(each)) for each in (*given, out)),
+            ((tensor.extent, _size(tensor)) for tensor in (*given, out)),
             ((extent, elements * whole) for elements, _, whole, extent in expanded),
         )
-        made = Work(
+        product = Work(
             scope,
             "experts" if routed else "product",
             self.when,
@@ -249,18 +249,18 @@ class Worked:
         # packed weights are read, whole ones written, which the product then reads
         passing = _sum((extent, elements * (packed + whole)) for elements, packed, whole, extent in expanded)
         first = [Work(scope, "move", self.when, bytes=passing, kernels=len(expanded))] if expanded else []
-        self.done += [*first, made]
-        back = [each._replace(when="backward") for each in (*first, made)] if x.slot is not None else []
-        if any(each.slot is not None for each in weights):
-            back.append(made._replace(when="backward", wgrad=True))
+        self.done += [*first, product]
+        back = [tensor._replace(when="backward") for tensor in (*first, product)] if x.slot is not None else []
+        if any(tensor.slot is not None for tensor in weights):
+            back.append(product._replace(when="backward", wgrad=True))
         return back
 
     def _attention(self, scope: str, name: str, out: SizedTensor, given: Sequence[SizedTensor]) -> list[Work]:
         """Scores and weighted values of each pair of tokens; a fused kernel skips what the mask takes out."""
-        moved = _sum((each.extent, _size(each)) for each in (*given, out))
+        moved = _sum((tensor.extent, _size(tensor)) for tensor in (*given, out))
         cut = "gathered" if out.extent.split == "gathered" else "tensor"
         if name == "attention":
-            made = Work(
+            work = Work(
                 scope,
                 "attention",
                 self.when,
@@ -269,22 +269,22 @@ class Worked:
                 moved,
                 causal=self.causal,
             )
-            return self._noted(made, ATTENTION_BACKWARD)
+            return self._noted(work, ATTENTION_BACKWARD)
         inner = given[0].elements if out.extent.unit == "pair" else out.elements
-        made = Work(scope, "attention", self.when, 2 * inner, Extent("pair", cut), moved, fused=False)
-        return self._noted(made, 2)
+        work = Work(scope, "attention", self.when, 2 * inner, Extent("pair", cut), moved, fused=False)
+        return self._noted(work, 2)
 
-    def _noted(self, made: Work, passes: float) -> list[Work]:
-        self.done.append(made)
-        back = {extent: passes * size for extent, size in made.bytes.items()}
-        return [made._replace(when="backward", flops=passes * made.flops, bytes=back)]
+    def _noted(self, work: Work, passes: float) -> list[Work]:
+        self.done.append(work)
+        back = {extent: passes * size for extent, size in work.bytes.items()}
+        return [work._replace(when="backward", flops=passes * work.flops, bytes=back)]
 
     def backward(self, node: Operation, gradients: Iterable[SizedTensor | None]) -> None:
         """Notes what a derivative has just done; it has been given these gradients, and has read what the node
         saved.
         """
         if node.exchange is not None:
-            first = next(each for each in gradients if each is not None)
+            first = next(tensor for tensor in gradients if tensor is not None)
             back = node.exchange._replace(collective=BACK[node.exchange.collective])
             self._exchanged(node.name, "backward", back, first)
             return
@@ -297,24 +297,24 @@ class Worked:
             return
         if not self.written:
             return
-        read = [(each.extent, _size(each)) for each in gradients if each is not None]
-        saved = [(each.key.extent, each.full) for each in dict.fromkeys(node.saved)]
-        made = Work(node.name, "move", "backward", bytes=_sum(self.written.items(), read, saved))
-        self.done.append(_times(made, node.repeats))
+        read = [(tensor.extent, _size(tensor)) for tensor in gradients if tensor is not None]
+        saved = [(tensor.key.extent, tensor.full) for tensor in dict.fromkeys(node.saved)]
+        work = Work(node.name, "move", "backward", bytes=_sum(self.written.items(), read, saved))
+        self.done.append(_times(work, node.repeats))
         self.written.clear()
 
 
 def together(done: Sequence[Work]) -> tuple[Work, ...]:
     """The same work, with all that only reads and writes in one for each pass: its time is the sum of its bytes."""
     moves: dict[Pass, list[Work]] = {}
-    for each in done:
-        if each.kind == "move":
-            moves.setdefault(each.when, []).append(each)
+    for work in done:
+        if work.kind == "move":
+            moves.setdefault(work.when, []).append(work)
     summed = [
-        Work("reads and writes", "move", when, bytes=_sum(*(each.bytes.items() for each in many)), kernels=len(many))
+        Work("reads and writes", "move", when, bytes=_sum(*(work.bytes.items() for work in many)), kernels=len(many))
         for when, many in moves.items()
     ]
-    return (*(each for each in done if each.kind != "move"), *summed)
+    return (*(work for work in done if work.kind != "move"), *summed)
 
 
 def _times(work: Work, repeats: float) -> Work:
@@ -340,8 +340,8 @@ def _size(tensor: SizedTensor) -> float:
 
 def _sum(*many: Iterable[tuple[Extent, float]]) -> dict[Extent, float]:
     total: dict[Extent, float] = {}
-    for each in many:
-        for extent, size in each:
+    for sizes in many:
+        for extent, size in sizes:
             if size:
                 total[extent] = total.get(extent, 0) + size
     return total

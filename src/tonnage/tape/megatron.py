@@ -117,13 +117,13 @@ class MegatronCode(Native):
         original: bool = False,
     ) -> Tensor:
         self.shapes[shape] = None
-        made = self.new(out, x.width, extent)
+        product = self.new(out, x.width, extent)
         held = [self.weight(*each[:3]) for each in weights]
         trains = any(each.slot for each in held)
-        kept = (x if original else self.stored(x)) if trains else None
-        kept_width = kept.width if kept is not None else x.width
+        saved = (x if original else self.stored(x)) if trains else None
+        kept_width = saved.width if saved is not None else x.width
         elements, width, cut = shape_of(x)
-        asked, is_bias = x.slot is not None, [each.is_bias for each in weights]
+        needs_gradient, is_bias = x.slot is not None, [each.is_bias for each in weights]
         spread = self.setting.sequence_parallel and cut.split == "whole"
         self.quantised = True
         if gathers:
@@ -138,11 +138,11 @@ class MegatronCode(Native):
                 beside.append(self.like(g, STORED[self.setting.fp8]))
             if gathers and spread and trains:
                 beside.append(self.new(elements, kept_width, GATHERED))
-            if gathers and spread and asked:
+            if gathers and spread and needs_gradient:
                 beside.append(self.new(elements, width, GATHERED))  # reduce-scattered into the shard
-            of_input = self.new(elements, width, cut) if asked else None
+            of_input = self.new(elements, width, cut) if needs_gradient else None
             of_weights = [self.weight_gradient(*each) for each in zip(held, is_bias, strict=True)]
-            if gathers and asked:
+            if gathers and needs_gradient:
                 self._sent("reduce_scatter" if spread else "all_reduce", "backward", elements, width)
             if gathers and spread and trains:
                 self._sent("all_gather", "backward", elements, kept_width)
@@ -152,11 +152,11 @@ class MegatronCode(Native):
             del beside
             return [of_input, *of_weights]
 
-        self.note("mm", [made], [x, *held], [kept], derivative)
+        self.note("mm", [product], [x, *held], [saved], derivative)
         self.quantised = False
         if gathers_gradient:
             self._sent("reduce_scatter" if self.setting.sequence_parallel else "all_reduce", "", out, width)
-        return made
+        return product
 
     def _sent(
         self, collective: Collective | Literal[""], when: Pass | Literal[""], elements: float, width: float
@@ -205,13 +205,15 @@ class MegatronCode(Native):
         cross: bool = False,
     ) -> Tensor:
         """Flash or cuDNN attention, or the one of separate products."""
-        made = self.core(lambda q, k, v: self._core(q, k, v, heads, out), q, k, v)
+        heads_output = self.core(lambda q, k, v: self._core(q, k, v, heads, out), q, k, v)
         own = self.setting.context_parallel
         if own == "allgather" or (
             own == "a2a" and self.setting.has("attention keeps its output before the all-to-all")
         ):
-            return self.mapped("all_to_all", made)  # the projection keeps what comes after, attention what was before
-        return made
+            return self.mapped(
+                "all_to_all", heads_output
+            )  # the projection keeps what comes after, attention what was before
+        return heads_output
 
     def core(self, run: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
         return self.checkpoint(run, *inputs) if self.setting.recomputes("core_attn") else run(*inputs)
@@ -224,8 +226,8 @@ class MegatronCode(Native):
 
     def _fused(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float) -> Tensor:
         """Keeps its inputs, its output and an fp32 log-sum-exp a head; backward sums dq in fp32 at most."""
-        made, rows = self.new(out, q.width, q.extent), self.new(heads, 4, q.extent)
-        shapes, others = [shape_of(each) for each in (q, k, v)], self._other_keys(k.elements + v.elements)
+        heads_output, rows = self.new(out, q.width, q.extent), self.new(heads, 4, q.extent)
+        shapes, others = [shape_of(operand) for operand in (q, k, v)], self._other_keys(k.elements + v.elements)
         if self.setting.context_parallel in ("p2p", "allgather"):
             self._ring(k.elements + v.elements, out, q)
         passed = self.setting.context_parallel or ""
@@ -245,8 +247,8 @@ class MegatronCode(Native):
             del beside
             return gradients
 
-        self.note("attention", [made], [q, k, v], [q, k, v, made, rows], derivative)
-        return made
+        self.note("attention", [heads_output], [q, k, v], [q, k, v, heads_output, rows], derivative)
+        return heads_output
 
     def _ring(self, own: float, out: float, q: Tensor) -> None:
         """Forward: keys and values of all context ranks stay named, in a ring also the outputs of its steps, half of
@@ -284,14 +286,14 @@ class MegatronCode(Native):
     def gated(self, x: Tensor, out: float, chosen: Tensor | None = None) -> Tensor:
         """act(gate) * up of one tensor that holds both; `chosen`: times what the router gave each row."""
         with self.inside("activation"):
-            made = self.new(out, x.width, x.extent)
-            kept = self.like(x, 1) if self.setting.fp8_input_store else x
-            shapes = [shape_of(each) for each in ((x,) if chosen is None else (x, chosen))]
+            product = self.new(out, x.width, x.extent)
+            saved = self.like(x, 1) if self.setting.fp8_input_store else x
+            shapes = [shape_of(operand) for operand in ((x,) if chosen is None else (x, chosen))]
             self.note(
                 "fused",
-                [made],
+                [product],
                 [x, chosen] if chosen is not None else [x],
-                [kept, chosen],
+                [saved, chosen],
                 lambda _: [self.new(*shape) for shape in shapes],
             )
-            return made
+            return product

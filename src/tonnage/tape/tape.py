@@ -156,18 +156,18 @@ class Tape:
         """Writes down an operation, if a gradient is asked for of one of its inputs. `exchange`: what it is, where
         ranks send each other parts.
         """
-        slots = [each.slot if each is not None else None for each in inputs]
+        slots = [tensor.slot if tensor is not None else None for tensor in inputs]
         work = self.worked.forward(name, ".".join([*self.scope, name]), out, inputs, self.quantised, exchange)
         if not self.records or not any(slots):
             return
-        made = []
-        for each in out:
-            each.slot = Slot()
-            made.append(each.slot)
-            if each.storage is not None and not each.storage.name:
-                each.storage.name = ".".join([*self.scope, name])
-        kept = [each.storage for each in saved if each is not None and each.storage is not None]
-        self.nodes.append(Node(".".join([*self.scope, name]), made, slots, kept, derivative))
+        tensors = []
+        for tensor in out:
+            tensor.slot = Slot()
+            tensors.append(tensor.slot)
+            if tensor.storage is not None and not tensor.storage.name:
+                tensor.storage.name = ".".join([*self.scope, name])
+        storages = [tensor.storage for tensor in saved if tensor is not None and tensor.storage is not None]
+        self.nodes.append(Node(".".join([*self.scope, name]), tensors, slots, storages, derivative))
         self.nodes[-1].work, self.nodes[-1].repeats, self.nodes[-1].exchange = work, self.worked.repeats, exchange
 
     def kept(self) -> list[Storage]:
@@ -179,7 +179,9 @@ class Tape:
         records, self.records = self.records, False
         out = run(*inputs)
         self.records = records
-        shapes = [(each.storage, each.elements, each.width, each.extent, each.slot is not None) for each in inputs]
+        shapes = [
+            (tensor.storage, tensor.elements, tensor.width, tensor.extent, tensor.slot is not None) for tensor in inputs
+        ]
 
         def derivative(gradients: Gradients) -> Gradients:
             outer, self.nodes = self.nodes, []
@@ -187,12 +189,12 @@ class Tape:
             when, self.worked.when = self.worked.when, "again"
             self.watches = True
             slots = [Slot() if shape[4] else None for shape in shapes]
-            made = run(*(Tensor(*shape[:4], slot) for shape, slot in zip(shapes, slots, strict=True)))
+            outputs = run(*(Tensor(*shape[:4], slot) for shape, slot in zip(shapes, slots, strict=True)))
             self.mark()
             self.watches = False
             self.worked.when = when
-            slot = made.slot
-            del made
+            slot = outputs.slot
+            del outputs
             found: dict[Slot, Tensor] = {}
             if slot is not None and gradients[0] is not None:
                 found = self.backward([(slot, _handed_over(gradients))])
@@ -218,7 +220,7 @@ class Tape:
             gradients = [waiting.pop(slot, None) for slot in node.outputs]
             if not any(gradients):
                 continue
-            made = list(node.derivative(gradients))
+            results = list(node.derivative(gradients))
             self.mark()
             self.worked.backward(node, gradients)
             gradients.clear()
@@ -226,7 +228,7 @@ class Tape:
             node.derivative = _done
             slots = node.inputs
             while slots:
-                to, gradient = slots.pop(0), made.pop(0)
+                to, gradient = slots.pop(0), results.pop(0)
                 if to is not None and gradient is not None:
                     self._deliver(waiting, to, gradient)
                 del gradient
@@ -253,8 +255,8 @@ class Tape:
 def _handed_over(gradients: Gradients) -> Tensor:
     """The gradient, which the node lets go of: without reentrance the layer's own nodes are the graph's."""
     assert isinstance(gradients, list)
-    found: Tensor = gradients.pop()
-    return found
+    gradient: Tensor = gradients.pop()
+    return gradient
 
 
 def _done(_: Gradients) -> Gradients:

@@ -49,16 +49,16 @@ class Words(Tape):
     ) -> Tensor:
         """A function of each number: what its derivative saves, and how many copies it makes besides its result."""
         out = self.like(x)
-        kept = {"": [], "input": [x], "output": [out]}[saves]
+        saved = {"": [], "input": [x], "output": [out]}[saves]
 
         def derivative(gradients: Gradients) -> Gradients:
             held = [self.like(first_gradient(gradients)) for _ in range(temporaries)]
-            made = self.like(first_gradient(gradients))
+            gradient = self.like(first_gradient(gradients))
             self.mark()
             del held
-            return [made]
+            return [gradient]
 
-        self.note(name, [out], [x], kept, derivative)
+        self.note(name, [out], [x], saved, derivative)
         return out
 
     def clamped(self, x: Tensor, *, sides: int) -> Tensor:
@@ -67,10 +67,10 @@ class Words(Tape):
 
         def derivative(gradients: Gradients) -> Gradients:
             masks = [self.like(first_gradient(gradients), 1) for _ in range(sides)]
-            made = self.like(first_gradient(gradients))
+            gradient = self.like(first_gradient(gradients))
             self.mark()
             del masks
-            return [made]
+            return [gradient]
 
         self.note("clamp", [out], [x], [x], derivative)
         return out
@@ -81,10 +81,10 @@ class Words(Tape):
 
         def derivative(gradients: Gradients) -> Gradients:
             g = first_gradient(gradients)
-            mask, made = self.like(g, 1), self.like(g)
+            mask, gradient = self.like(g, 1), self.like(g)
             self.mark()
             del mask
-            return [made]
+            return [gradient]
 
         self.note("min", [out], [x], [x], derivative)
         return out
@@ -111,13 +111,13 @@ class Words(Tape):
         """The incoming gradient goes on both ways as it is, but for a cast."""
         out = self.like(_larger(x, y), max(x.width, y.width))
         widths = x.width, y.width
-        asked = x.slot is not None, y.slot is not None
+        needs_gradient = x.slot is not None, y.slot is not None
 
         def derivative(gradients: Gradients) -> Gradients:
             g = first_gradient(gradients)
             return [
                 (g.alias() if g.width == w else self.like(g, w)) if a else None
-                for w, a in zip(widths, asked, strict=True)
+                for w, a in zip(widths, needs_gradient, strict=True)
             ]
 
         self.note("add", [out], [x, y], [], derivative)
@@ -127,13 +127,13 @@ class Words(Tape):
         """The second gradient is the incoming one negated."""
         out = self.like(_larger(x, y), max(x.width, y.width))
         shapes = shape_of(x), shape_of(y)
-        asked = x.slot is not None, y.slot is not None
+        needs_gradient = x.slot is not None, y.slot is not None
 
         def derivative(gradients: Gradients) -> Gradients:
             g = first_gradient(gradients)
-            made = [g.alias() if asked[0] else None, self.like(g) if asked[1] else None]
+            gradients_out = [g.alias() if needs_gradient[0] else None, self.like(g) if needs_gradient[1] else None]
             self.mark()
-            return [self._reduced(made, i, *shape) for i, shape in enumerate(shapes)]
+            return [self._reduced(gradients_out, i, *shape) for i, shape in enumerate(shapes)]
 
         self.note("sub", [out], [x, y], [], derivative)
         return out
@@ -144,34 +144,36 @@ class Words(Tape):
         """
         out = self.like(_larger(x, y), max(x.width, y.width))
         shapes = shape_of(x), shape_of(y)
-        asked = x.slot is not None, y.slot is not None
+        needs_gradient = x.slot is not None, y.slot is not None
 
         def derivative(gradients: Gradients) -> Gradients:
             g = first_gradient(gradients)
-            wholes = [self.like(g) if a else None for a in asked]  # all of them before any is summed or cast
+            wholes = [self.like(g) if a else None for a in needs_gradient]  # all of them before any is summed or cast
             self.mark()
             return [self._reduced(wholes, i, *shape) for i, shape in enumerate(shapes)]
 
-        self.note("mul", [out], [x, y], [y if asked[0] else None, x if asked[1] else None], derivative)
+        self.note(
+            "mul", [out], [x, y], [y if needs_gradient[0] else None, x if needs_gradient[1] else None], derivative
+        )
         return out
 
     def _reduced(
         self, wholes: list[Tensor | None], at: int, elements: float, width: float, extent: Extent
     ) -> Tensor | None:
         """Takes a gradient from the list: summed to the shape that its factor has, then cast."""
-        made, wholes[at] = wholes[at], None
-        if made is None:
+        gradient, wholes[at] = wholes[at], None
+        if gradient is None:
             return None
-        if (elements, extent) != (made.elements, made.extent):
-            summed = self.new(elements, made.width, extent)
+        if (elements, extent) != (gradient.elements, gradient.extent):
+            summed = self.new(elements, gradient.width, extent)
             self.mark()
-            made = summed
+            gradient = summed
             del summed
-        if made.width != width:
-            cast = self.like(made, width)
+        if gradient.width != width:
+            cast = self.like(gradient, width)
             self.mark()
-            made = cast
-        return made
+            gradient = cast
+        return gradient
 
     def square(self, x: Tensor) -> Tensor:
         """pow(x, 2): its derivative takes a power, scales it and multiplies."""
@@ -192,10 +194,10 @@ class Words(Tape):
         return out
 
     def _into_zeros(self, elements: float, width: float, extent: Extent) -> Tensor:
-        zeros, made = self.new(elements, width, extent), self.new(elements, width, extent)
+        zeros, gradient = self.new(elements, width, extent), self.new(elements, width, extent)
         self.mark()
         del zeros
-        return made
+        return gradient
 
     def softmax(self, x: Tensor, width: float | None = None) -> Tensor:
         """Keeps its result, of `width` bytes a number. Its backward first makes the product of gradient and result
@@ -206,10 +208,10 @@ class Words(Tape):
 
         def derivative(gradients: Gradients) -> Gradients:
             product = self.like(first_gradient(gradients))
-            made = self.new(*like)
+            gradient = self.new(*like)
             self.mark()
             del product
-            return [made]
+            return [gradient]
 
         self.note("softmax", [out], [x], [out], derivative)
         return out
@@ -270,14 +272,14 @@ class Words(Tape):
         return out
 
     def _filled(self, base: Tensor, part: Tensor) -> Tensor:
-        out, like, asked = base.alias(), shape_of(part), base.slot is not None
+        out, like, needs_gradient = base.alias(), shape_of(part), base.slot is not None
 
         def derivative(gradients: Gradients) -> Gradients:
             rest, of_part = self.like(first_gradient(gradients)), self.new(*like)
-            zeros = self.new(*like) if asked else None
+            zeros = self.new(*like) if needs_gradient else None
             self.mark()
             del zeros
-            return [rest if asked else None, of_part]
+            return [rest if needs_gradient else None, of_part]
 
         self.note("copy", [out], [base, part], [], derivative)
         return out
@@ -299,17 +301,17 @@ class Words(Tape):
         """Rows or numbers picked by an index, `index` bytes a token of which are kept; the gradient is put into
         zeros.
         """
-        out, kept = self.new(elements, x.width, extent), self.new(index, 1, extent)
+        out, indices = self.new(elements, x.width, extent), self.new(index, 1, extent)
         like = shape_of(x)
 
         def derivative(gradients: Gradients) -> Gradients:
             g = first_gradient(gradients)
             values = self.like(g) if g.storage is not None and g.storage.bytes < g.elements * g.width else None
-            made = self._into_zeros(*like)
+            gradient = self._into_zeros(*like)
             del values
-            return [made]
+            return [gradient]
 
-        self.note("index", [out], [x], [kept], derivative)
+        self.note("index", [out], [x], [indices], derivative)
         return out
 
     def summed(self, x: Tensor, elements: float, extent: Extent) -> Tensor:
@@ -331,30 +333,32 @@ class Words(Tape):
     ) -> Tensor:
         """x times weights that stand side by side: saves what the other's gradient needs."""
         out = self.new(elements, x.width, extent)
-        shape, asked, trains = shape_of(x), x.slot is not None, any(weight.slot for weight in weights)
-        parameters = [shape_of(each) if each.slot else None for each in (*weights, *biases)]
+        shape, needs_gradient, trains = shape_of(x), x.slot is not None, any(weight.slot for weight in weights)
+        parameters = [shape_of(operand) if operand.slot else None for operand in (*weights, *biases)]
 
         def derivative(_: Gradients) -> Gradients:
-            made: list[Tensor | None] = [self.new(*each) if each else None for each in parameters]
-            of_input = self.new(*shape) if asked else None
+            gradients_out: list[Tensor | None] = [self.new(*operand) if operand else None for operand in parameters]
+            of_input = self.new(*shape) if needs_gradient else None
             if of_input is not None:
                 of_input.is_view = True
-            return [of_input, *made]
+            return [of_input, *gradients_out]
 
-        kept = [x if trains else None, *(weights if asked else ())]
-        self.note("mm", [out], [x, *weights, *biases], kept, derivative)
+        saved = [x if trains else None, *(weights if needs_gradient else ())]
+        self.note("mm", [out], [x, *weights, *biases], saved, derivative)
         return out
 
     def pairs(self, x: Tensor, y: Tensor, elements: float, extent: Extent) -> Tensor:
         """A batched product of two activations."""
         out = self.new(elements, x.width, extent)
         shapes = shape_of(x), shape_of(y)
-        asked = x.slot is not None, y.slot is not None
+        needs_gradient = x.slot is not None, y.slot is not None
 
         def derivative(_: Gradients) -> Gradients:
-            return [self.new(*shape) if a else None for shape, a in zip(shapes, asked, strict=True)]
+            return [self.new(*shape) if a else None for shape, a in zip(shapes, needs_gradient, strict=True)]
 
-        self.note("bmm", [out], [x, y], [y if asked[0] else None, x if asked[1] else None], derivative)
+        self.note(
+            "bmm", [out], [x, y], [y if needs_gradient[0] else None, x if needs_gradient[1] else None], derivative
+        )
         return out
 
     def layer_norm(
@@ -366,11 +370,11 @@ class Words(Tape):
         out = self.like(x)
         root = self.new(statistics, 4, x.extent)
         mean = self.new(statistics, 4, x.extent) if centred else None
-        shapes = [shape_of(each) if each.slot else None for each in weights]
+        shapes = [shape_of(weight) if weight.slot else None for weight in weights]
 
         def derivative(gradients: Gradients) -> Gradients:
-            made: list[Tensor | None] = [self.like(first_gradient(gradients))]
-            return [*made, *(self.new(*shape) if shape else None for shape in shapes)]
+            gradients_out: list[Tensor | None] = [self.like(first_gradient(gradients))]
+            return [*gradients_out, *(self.new(*shape) if shape else None for shape in shapes)]
 
         self.note("layer_norm", [out], [x, *weights], [x, mean, root], derivative)
         return out
@@ -395,9 +399,9 @@ class Words(Tape):
 
 
 def first_gradient(gradients: Gradients) -> Tensor:
-    found = gradients[0]
-    assert found is not None
-    return found
+    gradient = gradients[0]
+    assert gradient is not None
+    return gradient
 
 
 def shape_of(x: Tensor) -> tuple[float, float, Extent]:

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 
 from tonnage.architectures import Model
 from tonnage.catalogue import cluster
-from tonnage.estimate.answer.answers import train
+from tonnage.estimate.answer.training import train
 from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.kernel.encoding import builtins
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.term import Term
 from tonnage.trace.answer import TraceAnswer
@@ -55,7 +56,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "rows": [{**to_builtins(row), "difference_bytes": row.difference} for row in self.rows],
+            "rows": [{**builtins(row), "difference_bytes": row.difference} for row in self.rows],
             "traced_bytes": self.traced_bytes,
             "analytic_bytes": self.analytic_bytes,
             "relative_error": self.relative_error,

@@ -8,6 +8,7 @@ from msgspec.structs import asdict
 from tonnage.documents.document import builtins
 from tonnage.documents.question import Entry
 from tonnage.documents.trace import StageDocument, TraceDocument, TraceVerdict
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.trace.allocator import Settings
 from tonnage.trace.events import Category
@@ -111,7 +112,9 @@ def answer(
     alive = events.live_at(at)
     question = {
         "program": Entry(recording.program, "given"),
-        "profile": Entry(chosen.name, "given", f"inferred: {chosen.inferred}" if chosen.inferred else ""),
+        "profile": Entry(
+            chosen.name, "given", Message("inferred: {inferred}", inferred=chosen.inferred) if chosen.inferred else ""
+        ),
         "front_end": Entry(recording.front_end, "default"),
         "torch": Entry(recording.torch, "runtime", "what recorded it"),
         "events": Entry(len(events), "runtime"),

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from tonnage.kernel.encoding import encode
 from tonnage.kernel.units import human
 from tonnage.trace.events import CATEGORIES
 from tonnage.trace.foreign import NOT_TOLD, Foreign
@@ -64,7 +65,7 @@ class Beside(Struct, frozen=True, kw_only=True):
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        made: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        made: dict[str, Any] = msgspec.json.decode(encode(self))
         for part in ("totals", "categories", "stages"):
             made[part] = [row.to_dict() for row in getattr(self, part)]
         return made

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidInput, InvalidPlan
+from tonnage.kernel.message import Message, listed
 
 Kind = Literal["fsdp2", "ddp", "tp", "tp+fsdp2"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -23,9 +24,16 @@ class World(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.size < 1:
-            raise InvalidPlan(f"world_size must be at least 1. Got {self.size}.")
+            raise InvalidPlan(Message("world_size must be at least 1. Got {size}.", size=self.size))
         if not 0 <= self.rank < self.size:
-            raise InvalidPlan(f"rank must be from 0 to {self.size - 1}, as world_size is {self.size}. Got {self.rank}.")
+            raise InvalidPlan(
+                Message(
+                    "rank must be from 0 to {size}, as world_size is {size2}. Got {rank}.",
+                    size=self.size - 1,
+                    size2=self.size,
+                    rank=self.rank,
+                )
+            )
 
 
 def world_of(environment: Mapping[str, str] = os.environ, size: int = -1, rank: int = -1) -> World:
@@ -43,7 +51,9 @@ def _number(environment: Mapping[str, str], name: str, otherwise: int) -> int:
     try:
         return int(text) if text else otherwise
     except ValueError:
-        raise InvalidInput(f"the environment's {name} must be a whole number. Got {text[:40]!r}.") from None
+        raise InvalidInput(
+            Message("the environment's {name} must be a whole number. Got {text!r}.", name=name, text=text[:40])
+        ) from None
 
 
 class Distributed(Struct, frozen=True, kw_only=True):
@@ -76,7 +86,9 @@ class Distributed(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise InvalidInput(f"kind must be one of {', '.join(KINDS)}. Got {str(self.kind)[:40]!r}.")
+            raise InvalidInput(
+                Message("kind must be one of {kinds}. Got {kind!r}.", kinds=listed(KINDS), kind=str(self.kind)[:40])
+            )
         World(size=self.world_size, rank=self.rank)
         for name in (
             "tensor_parallel_size",
@@ -87,31 +99,58 @@ class Distributed(Struct, frozen=True, kw_only=True):
             "bucket_cap_mb",
         ):
             if getattr(self, name) < 1:
-                raise InvalidInput(f"{name} must be at least 1. Got {getattr(self, name)}.")
+                raise InvalidInput(
+                    Message("{name} must be at least 1. Got {value}.", name=name, value=getattr(self, name))
+                )
         for name in ("dtype", "param_dtype", "reduce_dtype"):
             if getattr(self, name) not in DTYPES:
-                raise InvalidInput(f"{name} must be one of {', '.join(DTYPES)}. Got {getattr(self, name)!r}.")
+                raise InvalidInput(
+                    Message(
+                        "{name} must be one of {dtypes}. Got {value!r}.",
+                        name=name,
+                        dtypes=listed(DTYPES),
+                        value=getattr(self, name),
+                    )
+                )
         if self.recompute not in ("none", "full"):
-            raise InvalidInput(f"recompute: what is traced is none or full. Got {self.recompute!r}.")
+            raise InvalidInput(
+                Message("recompute: what is traced is none or full. Got {recompute!r}.", recompute=self.recompute)
+            )
         self._check_tensor_parallelism()
 
     def _check_tensor_parallelism(self) -> None:
         width, world = self.tensor_parallel_size, self.world_size
         if width > 1 and not self.is_tensor_parallel:
-            raise InvalidPlan(f"tensor_parallel_size {width} needs kind tp or tp+fsdp2. Got kind {self.kind}.")
+            raise InvalidPlan(
+                Message(
+                    "tensor_parallel_size {width} needs kind tp or tp+fsdp2. Got kind {kind}.",
+                    width=width,
+                    kind=self.kind,
+                )
+            )
         if world % width:
-            raise InvalidPlan(f"tensor_parallel_size must divide world_size {world}. Got {width}.")
+            raise InvalidPlan(
+                Message("tensor_parallel_size must divide world_size {world}. Got {width}.", world=world, width=width)
+            )
         if self.kind == "tp" and width not in (1, world):
             raise InvalidPlan(
-                f"kind tp has one group: tensor_parallel_size must be world_size {world}. Got {width}; "
-                "tp+fsdp2 shards the rest."
+                Message(
+                    "kind tp has one group: tensor_parallel_size must be world_size {world}. Got {width}; "
+                    "tp+fsdp2 shards the rest.",
+                    world=world,
+                    width=width,
+                )
             )
         if self.sequence_parallel and not self.is_tensor_parallel:
-            raise InvalidPlan(f"sequence_parallel needs kind tp or tp+fsdp2. Got kind {self.kind}.")
+            raise InvalidPlan(Message("sequence_parallel needs kind tp or tp+fsdp2. Got kind {kind}.", kind=self.kind))
         if self.sequence_parallel and self.sequence_length % self.tensor_width:
             raise InvalidPlan(
-                f"sequence_length must be a multiple of tensor_parallel_size {self.tensor_width} under "
-                f"sequence_parallel. Got {self.sequence_length}."
+                Message(
+                    "sequence_length must be a multiple of tensor_parallel_size {tensor_width} under "
+                    "sequence_parallel. Got {sequence_length}.",
+                    tensor_width=self.tensor_width,
+                    sequence_length=self.sequence_length,
+                )
             )
 
     @property
@@ -130,13 +169,25 @@ class Distributed(Struct, frozen=True, kw_only=True):
     @property
     def program(self) -> str:
         """One line that says what was traced."""
-        parts = [f"{self.kind} on {self.world_size} ranks, rank {self.rank}"]
+        parts: list[str] = [
+            Message(
+                "{kind} on {world_size} ranks, rank {rank}", kind=self.kind, world_size=self.world_size, rank=self.rank
+            )
+        ]
         if self.is_tensor_parallel:
             parts.append(
-                f"tensor parallel {self.tensor_width}" + (" with sequence parallel" if self.sequence_parallel else "")
+                Message("tensor parallel {tensor_width} with sequence parallel", tensor_width=self.tensor_width)
+                if self.sequence_parallel
+                else Message("tensor parallel {tensor_width}", tensor_width=self.tensor_width)
             )
         parts.append(
-            f"{self.micro_batch_size} x {self.sequence_length} tokens, weights {self.dtype}, compute {self.param_dtype}"
+            Message(
+                "{micro_batch_size} x {sequence_length} tokens, weights {dtype}, compute {param_dtype}",
+                micro_batch_size=self.micro_batch_size,
+                sequence_length=self.sequence_length,
+                dtype=self.dtype,
+                param_dtype=self.param_dtype,
+            )
         )
         if self.recompute == "full":
             parts.append("recompute full")

@@ -9,7 +9,9 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from tonnage.kernel.encoding import encode as encode_document
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 
 Category = Literal["parameter", "gradient", "optimizer", "activation", "temporary", "buffer"]
 CATEGORIES: tuple[Category, ...] = ("parameter", "gradient", "optimizer", "activation", "temporary", "buffer")
@@ -118,7 +120,7 @@ def encode(events: Events, about: dict[str, Any] | None = None) -> bytes:
         about=about or {},
     )
     file.names = list(names)
-    return msgspec.json.encode(file)
+    return encode_document(file)
 
 
 def decode(data: bytes, where: str = "the file") -> tuple[Events, dict[str, Any]]:
@@ -126,14 +128,25 @@ def decode(data: bytes, where: str = "the file") -> tuple[Events, dict[str, Any]
     try:
         file = msgspec.json.decode(data, type=_File)
     except msgspec.DecodeError as error:
-        raise InvalidInput(f"{where} holds no events: {error}.") from None
+        raise InvalidInput(Message("{where} holds no events: {error}.", where=where, error=error)) from None
     if file.schema != SCHEMA:
-        raise InvalidInput(f"{where}: schema must be {SCHEMA!r}. Got {file.schema[:40]!r}.")
+        raise InvalidInput(
+            Message(
+                "{where}: schema must be {schema!r}. Got {schema2!r}.",
+                where=where,
+                schema=SCHEMA,
+                schema2=file.schema[:40],
+            )
+        )
     columns = (file.bytes, file.streams, file.operations, file.modules, file.phases, file.categories)
     if len({len(column) for column in columns}) > 1:
-        raise InvalidInput(f"{where}: the columns of its allocations differ in length.")
+        raise InvalidInput(Message("{where}: the columns of its allocations differ in length.", where=where))
     if any(not 0 <= size < LARGEST for size in file.bytes):
-        raise InvalidInput(f"{where}: an allocation has less than 0 or more than {LARGEST} bytes.")
+        raise InvalidInput(
+            Message(
+                "{where}: an allocation has less than 0 or more than {largest} bytes.", where=where, largest=LARGEST
+            )
+        )
     _within(where, "names", (*file.operations, *file.modules, *file.phases), len(file.names))
     _within(where, "categories", file.categories, len(CATEGORIES))
     hidden = set(file.overlays)
@@ -157,7 +170,15 @@ def decode(data: bytes, where: str = "the file") -> tuple[Events, dict[str, Any]
 def _within(where: str, what: str, numbers: Iterable[int], count: int) -> None:
     for number in numbers:
         if not 0 <= number < count:
-            raise InvalidInput(f"{where}: {what} has {count} entries, and entry {number} is asked for.")
+            raise InvalidInput(
+                Message(
+                    "{where}: {what} has {count} entries, and entry {number} is asked for.",
+                    where=where,
+                    what=what,
+                    count=count,
+                    number=number,
+                )
+            )
 
 
 def check(events: Events, where: str = "the events") -> None:
@@ -167,7 +188,15 @@ def check(events: Events, where: str = "the events") -> None:
         number = event if event >= 0 else ~event
         if number >= len(state) or state[number] != (0 if event >= 0 else 1):
             what = "makes" if event >= 0 else "frees"
-            raise InvalidInput(f"{where}: event {position} {what} allocation {number} out of turn.")
+            raise InvalidInput(
+                Message(
+                    "{where}: event {position} {what} allocation {number} out of turn.",
+                    where=where,
+                    position=position,
+                    what=what,
+                    number=number,
+                )
+            )
         state[number] += 1
     _check_marks(events.marks, len(events.order), where)
 
@@ -175,4 +204,6 @@ def check(events: Events, where: str = "the events") -> None:
 def _check_marks(marks: Sequence[Mark], length: int, where: str) -> None:
     positions = [mark.position for mark in marks]
     if positions != sorted(positions) or any(not 0 <= position <= length for position in positions):
-        raise InvalidInput(f"{where}: marks must ascend and lie within its {length} events.")
+        raise InvalidInput(
+            Message("{where}: marks must ascend and lie within its {length} events.", where=where, length=length)
+        )

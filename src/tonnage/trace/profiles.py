@@ -9,6 +9,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 
 Version = tuple[int, int]
@@ -59,12 +60,17 @@ def profile(name: str) -> Profile:
     """The profile of a name such as torch-1.13-a100, torch-2.13-h100, or h100 (with the newest PyTorch)."""
     found = re.fullmatch(r"(?:torch-?(\d+)\.(\d+)(?:\.\d+)?-?)?([a-z0-9-]*)", name.strip().lower())
     if not found or not name.strip():
-        raise InvalidInput(f"a profile is written torch-2.13-h100. Got {name[:80]!r}.")
+        raise InvalidInput(Message("a profile is written torch-2.13-h100. Got {name!r}.", name=name[:80]))
     version = (int(found[1]), int(found[2])) if found[1] else NEWEST
     if not OLDEST <= version <= NEWEST:
         raise InvalidInput(
-            f"profiles reach from torch {_dotted(OLDEST)} to {_dotted(NEWEST)}. Got {_dotted(version)} in "
-            f"{name[:80]!r}."
+            Message(
+                "profiles reach from torch {dotted} to {dotted2}. Got {dotted3} in {name!r}.",
+                dotted=_dotted(OLDEST),
+                dotted2=_dotted(NEWEST),
+                dotted3=_dotted(version),
+                name=name[:80],
+            )
         )
     return _profile(version, gpu(found[3] or "h100"))
 

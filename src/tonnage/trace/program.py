@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message, listed
 
 STAGES = ("After forward", "After loss", "After backward", "After optimizer step")
 
@@ -44,14 +45,22 @@ def as_program(made: Any, where: str) -> Program:
         unknown = sorted(set(made) - set(known))
         if unknown or not {"model", "inputs"} <= set(made):
             raise InvalidInput(
-                f"{where} must return model and inputs, and may return {', '.join(known[2:])}. Got {sorted(made)}."
+                Message(
+                    "{where} must return model and inputs, and may return {known}. Got {made}.",
+                    where=where,
+                    known=listed(known[2:]),
+                    made=sorted(made),
+                )
             )
         return Program(**made)
     if isinstance(made, tuple) and 2 <= len(made) <= 4:
         return Program(**dict(zip(("model", "inputs", "loss", "optimizer"), made, strict=False)))
     raise InvalidInput(
-        f"{where} must return a Program, a dict of its fields, or (model, inputs, loss, optimizer). Got "
-        f"{type(made).__name__}."
+        Message(
+            "{where} must return a Program, a dict of its fields, or (model, inputs, loss, optimizer). Got {type}.",
+            where=where,
+            type=type(made).__name__,
+        )
     )
 
 

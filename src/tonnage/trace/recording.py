@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from tonnage.kernel.encoding import builtins
 from tonnage.kernel.errors import InvalidInput
 from tonnage.trace.events import Events, decode, encode
 from tonnage.user_files import read_bytes
@@ -53,7 +54,7 @@ class Recording(Struct, kw_only=True):
     notes: tuple[str, ...] = ()
 
     def save(self, path: Path) -> None:
-        about = msgspec.to_builtins(self)
+        about = builtins(self)
         del about["events"]
         path.write_bytes(encode(self.events, about))
 

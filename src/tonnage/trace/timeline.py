@@ -28,9 +28,9 @@ def timeline(events: Events, points: int = 2000) -> Timeline:
     total = 0
     stops = _stops(events, points)
     for position, event in enumerate(events.order, 1):
-        made = events.allocations[event if event >= 0 else ~event]
-        change = made.bytes if event >= 0 else -made.bytes
-        alive[made.category] += change
+        allocation = events.allocations[event if event >= 0 else ~event]
+        change = allocation.bytes if event >= 0 else -allocation.bytes
+        alive[allocation.category] += change
         total += change
         if total > best:
             best, best_at, best_state = total, position, dict(alive)
@@ -61,20 +61,20 @@ class Share(Struct, frozen=True):
 
 def by_category(events: Events, numbers: Sequence[int]) -> dict[Category, int]:
     """Bytes of these allocations by what they are for; only categories that have any."""
-    found = dict.fromkeys(CATEGORIES, 0)
+    totals = dict.fromkeys(CATEGORIES, 0)
     for number in numbers:
-        made = events.allocations[number]
-        found[made.category] += made.bytes
-    return {category: size for category, size in found.items() if size}
+        allocation = events.allocations[number]
+        totals[allocation.category] += allocation.bytes
+    return {category: size for category, size in totals.items() if size}
 
 
 def by_module(events: Events, numbers: Sequence[int]) -> list[Share]:
     """The same by module and category, largest first. What no module made is under its operation."""
-    found: dict[tuple[str, Category], list[int]] = {}
+    totals: dict[tuple[str, Category], list[int]] = {}
     for number in numbers:
-        made = events.allocations[number]
-        entry = found.setdefault((made.module or made.operation, made.category), [0, 0])
-        entry[0] += made.bytes
+        allocation = events.allocations[number]
+        entry = totals.setdefault((allocation.module or allocation.operation, allocation.category), [0, 0])
+        entry[0] += allocation.bytes
         entry[1] += 1
-    shares = [Share(name, category, size, count) for (name, category), (size, count) in found.items()]
+    shares = [Share(name, category, size, count) for (name, category), (size, count) in totals.items()]
     return sorted(shares, key=lambda share: (-share.bytes, share.name))

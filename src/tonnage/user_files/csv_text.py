@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterator
 
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.user_files.json_text import first_repeated
 
 MOST_COLUMNS = 1_000
@@ -19,11 +20,22 @@ class Rows:
         self.header = [name.strip() for name in self._next() or []]
         if len(self.header) > MOST_COLUMNS:
             raise InvalidInput(
-                f"{where}: line 1: a table has at most {MOST_COLUMNS:,} columns. Got {len(self.header):,}."
+                Message(
+                    "{where}: line 1: a table has at most {most_columns:,} columns. Got {count:,}.",
+                    where=where,
+                    most_columns=MOST_COLUMNS,
+                    count=len(self.header),
+                )
             )
         repeated = first_repeated(name.lower() for name in self.header if name)
         if repeated is not None:
-            raise InvalidInput(f"{where}: line 1: two columns are called {shown(repeated)}: names must differ.")
+            raise InvalidInput(
+                Message(
+                    "{where}: line 1: two columns are called {repeated}: names must differ.",
+                    where=where,
+                    repeated=shown(repeated),
+                )
+            )
 
     def __iter__(self) -> Iterator[tuple[int, list[str]]]:
         while (cells := self._next()) is not None:
@@ -34,4 +46,11 @@ class Rows:
         try:
             return next(self._reader, None)
         except csv.Error as error:
-            raise InvalidInput(f"{self.where}: line {self._reader.line_num}: not CSV ({error}).") from None
+            raise InvalidInput(
+                Message(
+                    "{where}: line {line_num}: not CSV ({error}).",
+                    where=self.where,
+                    line_num=self._reader.line_num,
+                    error=error,
+                )
+            ) from None

@@ -7,6 +7,7 @@ from math import inf, isinf, isnan
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.user_files import decode
 
 DEEPEST = 64
@@ -23,7 +24,13 @@ def parse(
     `may_be_infinite`: fields that hold Infinity in files that people publish.
     """
     if data.count(b"[") + data.count(b"{") > sections:
-        raise InvalidInput(f"{where} holds more than {sections:,} lists and objects, or is nested too deep.")
+        raise InvalidInput(
+            Message(
+                "{where} holds more than {sections:,} lists and objects, or is nested too deep.",
+                where=where,
+                sections=sections,
+            )
+        )
     text = decode(data, where)
     try:
         found = json.loads(
@@ -32,9 +39,11 @@ def parse(
             parse_int=_whole if _LONG_NUMBER.search(data) else None,
         )
     except json.JSONDecodeError as error:
-        raise InvalidInput(f"{where} is not JSON: {error}.") from None
+        raise InvalidInput(Message("{where} is not JSON: {error}.", where=where, error=error)) from None
     except RecursionError:
-        raise InvalidInput(f"{where} is nested more than {DEEPEST} deep.") from None
+        raise InvalidInput(
+            Message("{where} is nested more than {deepest} deep.", where=where, deepest=DEEPEST)
+        ) from None
     _check(found, where, may_be_infinite)
     return found
 
@@ -49,7 +58,13 @@ def _whole(digits: str) -> int | float:
 def _object(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
-        raise InvalidInput(f"{where} holds {shown(first_repeated(key for key, _ in pairs))} twice in one object.")
+        raise InvalidInput(
+            Message(
+                "{where} holds {first_repeated} twice in one object.",
+                where=where,
+                first_repeated=shown(first_repeated((key for key, _ in pairs))),
+            )
+        )
     return made
 
 
@@ -69,9 +84,16 @@ def _check(found: Any, where: str, may_be_infinite: Collection[str]) -> None:
     while waiting:
         value, name, depth = waiting.pop()
         if isinstance(value, float) and (isnan(value) or (isinf(value) and name not in may_be_infinite)):
-            raise InvalidInput(f"{where}: {name or 'a number'} must be a finite number. Got {value}.")
+            raise InvalidInput(
+                Message(
+                    "{where}: {name} must be a finite number. Got {value}.",
+                    where=where,
+                    name=name or "a number",
+                    value=value,
+                )
+            )
         if isinstance(value, dict | list):
             if depth >= DEEPEST:
-                raise InvalidInput(f"{where} is nested more than {DEEPEST} deep.")
+                raise InvalidInput(Message("{where} is nested more than {deepest} deep.", where=where, deepest=DEEPEST))
             inner = value.items() if isinstance(value, dict) else ((name, item) for item in value)
             waiting.extend((item, key, depth + 1) for key, item in inner if isinstance(item, dict | list | float))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.kernel.reach import called
 from tonnage.user_files import read_text
 
@@ -29,13 +30,22 @@ def parse(text: str, where: str) -> dict[str, Any]:
     """The tables of a text."""
     long_key = _LONG_KEY.search(text)
     if long_key:
-        raise InvalidInput(f"{where} has a key of more than {MOST_PARTS} parts. Got {shown(long_key.group())}.")
+        raise InvalidInput(
+            Message(
+                "{where} has a key of more than {most_parts} parts. Got {group}.",
+                where=where,
+                most_parts=MOST_PARTS,
+                group=shown(long_key.group()),
+            )
+        )
     try:
         found = tomllib.loads(text)
     except RecursionError:
-        raise InvalidInput(f"{where} is nested more than {DEEPEST} deep.") from None
+        raise InvalidInput(
+            Message("{where} is nested more than {deepest} deep.", where=where, deepest=DEEPEST)
+        ) from None
     except ValueError as error:  # no TOML, or a whole number of more digits than Python reads
-        raise InvalidInput(f"{where} is not TOML: {str(error)[:300]}") from None
+        raise InvalidInput(Message("{where} is not TOML: {error}", where=where, error=str(error)[:300])) from None
     _check(found, where)
     return found
 
@@ -47,10 +57,21 @@ def _check(found: Any, where: str) -> None:
         value, name, depth = waiting.pop()
         if isinstance(value, dict | list):
             if depth >= DEEPEST:
-                raise InvalidInput(f"{where} is nested more than {DEEPEST} deep.")
+                raise InvalidInput(Message("{where} is nested more than {deepest} deep.", where=where, deepest=DEEPEST))
             inner = value.items() if isinstance(value, dict) else ((name, item) for item in value)
             waiting.extend((item, key, depth + 1) for key, item in inner if not isinstance(item, str | float))
         elif not isinstance(value, int):
-            raise InvalidInput(f"{where}: {name} is a date or a time: write it as a text in quotes. Got {value}.")
+            raise InvalidInput(
+                Message(
+                    "{where}: {name} is a date or a time: write it as a text in quotes. Got {value}.",
+                    where=where,
+                    name=name,
+                    value=value,
+                )
+            )
         elif not -(2**63) <= value < 2**64:
-            raise InvalidInput(f"{where}: {name} is a number out of range. Got {shown(value)}.")
+            raise InvalidInput(
+                Message(
+                    "{where}: {path} is a number out of range. Got {value}.", where=where, path=name, value=shown(value)
+                )
+            )

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.kernel.reach import called
 from tonnage.user_files import read_text
 
@@ -52,7 +53,9 @@ def parse(text: str, where: str) -> Any:
     except InvalidInput:
         raise
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise InvalidInput(f"{where} is not YAML: {' '.join(str(error).split())[:300]}") from None
+        raise InvalidInput(
+            Message("{where} is not YAML: {error}", where=where, error=" ".join(str(error).split())[:300])
+        ) from None
 
 
 def _loader() -> Any:
@@ -100,7 +103,10 @@ class _Builder:
                 self.documents += 1
                 if self.documents > 1:
                     raise InvalidInput(
-                        f"{self.where} holds several YAML documents; one is read. Take out the line `---`."
+                        Message(
+                            "{where} holds several YAML documents; one is read. Take out the line `---`.",
+                            where=self.where,
+                        )
                     )
         return self.found
 
@@ -109,20 +115,22 @@ class _Builder:
     def _check_tag(self, event: Any) -> None:
         if event.tag is not None:
             self._count(1)  # so that the error names its row
-            raise self._error(f"YAML tags are not read: leave out {shown(_short_tag(event.tag))}")
+            raise self._error(
+                Message("YAML tags are not read: leave out {short_tag}", short_tag=shown(_short_tag(event.tag)))
+            )
 
     def _alias(self, anchor: str) -> None:
         if any(each.anchor == anchor for each in self.open):
-            raise self._error(f"{shown(anchor)} refers to itself")
+            raise self._error(Message("{anchor} refers to itself", anchor=shown(anchor)))
         if anchor not in self.anchors:
-            raise self._error(f"no anchor is called {shown(anchor)}")
+            raise self._error(Message("no anchor is called {anchor}", anchor=shown(anchor)))
         value, size = self.anchors[anchor]
         self._add(None, value, size)
 
     def _start(self, value: Any, anchor: str | None) -> None:
         self._count(1)
         if len(self.open) == DEEPEST:
-            raise self._error(f"it is nested more than {DEEPEST} deep")
+            raise self._error(Message("it is nested more than {deepest} deep", deepest=DEEPEST))
         self.open.append(_Open(value, anchor, self.count))
 
     def _end(self) -> None:
@@ -150,7 +158,12 @@ class _Builder:
         outer = self.open[0] if self.open else None
         self.row += len(self.open) == 1 and outer is not None and isinstance(outer.value, list)
         if self.count > MOST_VALUES:
-            raise self._error(f"the file holds more than {MOST_VALUES:,} values, with its aliases unfolded")
+            raise self._error(
+                Message(
+                    "the file holds more than {most_values:,} values, with its aliases unfolded",
+                    most_values=MOST_VALUES,
+                )
+            )
 
     def _put(self, value: Any) -> None:
         """A value into the collection around it: an item, a key, or the value of a key."""
@@ -175,13 +188,15 @@ class _Builder:
         if not isinstance(value, Hashable):
             raise self._error("a key of a mapping must be a text or a number")
         if value in around.value or (value is _MERGE and around.merged is not None):
-            raise self._error(f"{shown('<<' if value is _MERGE else value)} is there twice in one mapping")
+            raise self._error(
+                Message("{value} is there twice in one mapping", value=shown("<<" if value is _MERGE else value))
+            )
         return value
 
     def _merged(self, value: Any) -> list[Any]:
         listed = value if isinstance(value, list) else [value]
         if not all(isinstance(each, dict) for each in listed):
-            raise self._error(f"<< takes a mapping, or a list of them. Got {shown(value)}")
+            raise self._error(Message("<< takes a mapping, or a list of them. Got {value}", value=shown(value)))
         return listed
 
     def _scalar(self, event: Any) -> Any:

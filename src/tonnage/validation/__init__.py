@@ -6,6 +6,7 @@ from statistics import mean, median
 
 from tonnage.documents.validation import RowDocument, SummaryDocument, ValidationDocument
 from tonnage.kernel.errors import TonnageError, UnknownName, shown
+from tonnage.kernel.message import Message, listed
 from tonnage.validation.predictions import Prediction
 from tonnage.validation.quantities import VERBS
 from tonnage.validation.rows import Malformed as Malformed
@@ -41,7 +42,9 @@ def of_kind(rows: Sequence[Row], kind: str | None) -> list[Row]:
     """The rows of a kind, all of them without one; UnknownName for a kind that no row has."""
     kinds = sorted({row.kind for row in rows})
     if kind is not None and kind not in kinds:
-        raise UnknownName(f"no row is of kind {shown(kind)}. These rows are of {', '.join(kinds[:20])}.")
+        raise UnknownName(
+            Message("no row is of kind {kind}. These rows are of {kinds}.", kind=shown(kind), kinds=listed(kinds[:20]))
+        )
     return [row for row in rows if kind in (None, row.kind)]
 
 
@@ -51,7 +54,7 @@ def nothing_compared(document: ValidationDocument) -> str | None:
     if any(line.relative_error is not None or line.agrees is not None for line in lines):
         return None
     reason = next((line.skipped for line in lines if line.skipped), "no row has a value to compare with")
-    return f"none of the {len(lines)} rows could be compared: {reason}"
+    return Message("none of the {count} rows could be compared: {reason}", count=len(lines), reason=reason)
 
 
 def validate(rows: Sequence[Row], malformed: Sequence[Malformed] = ()) -> ValidationDocument:

@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.kernel.registry import nearest
 from tonnage.validation.quantities import QUANTITIES, VERBS
 
@@ -22,11 +23,11 @@ def check_measured(verb: str, name: str, unit: str, where: str) -> None:
 def check_question(verb: str, question: Mapping[str, Any], where: str) -> None:
     """InvalidInput for a verb, or an input of a question, that does not exist."""
     if verb not in VERBS:
-        raise _unknown(f"{where}: verb", verb, VERBS, "a row")
+        raise _unknown(Message("{where}: verb", where=where), verb, VERBS, "a row")
     known = inputs_of(verb)
     for name in question:
         if name not in known:
-            raise _unknown(f"{where}: question", str(name), known, verb)
+            raise _unknown(Message("{where}: question", where=where), str(name), known, verb)
 
 
 @cache
@@ -47,5 +48,11 @@ def inputs_of(verb: str) -> tuple[str, ...]:
 
 def _unknown(where: str, name: str, known: Iterable[str], of: str) -> InvalidInput:
     near = nearest(name, known) if name else []
-    hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(each or 'none' for each in known)}."
-    return InvalidInput(f"{where} {shown(name)} is not known for {of}. {hint}")
+    hint = (
+        Message("Did you mean {near!r}?", near=near[0])
+        if near
+        else f"Known: {', '.join(each or 'none' for each in known)}."
+    )
+    return InvalidInput(
+        Message("{where} {name} is not known for {of}. {hint}", where=where, name=shown(name), of=of, hint=hint)
+    )

@@ -36,13 +36,13 @@ def predict(row: Row) -> list[Prediction]:
 def predict_with(row: Row, constants: Links) -> list[Prediction]:
     """The same, with these constants."""
     every = (row.measured, *row.also)
-    made: Collected | None = None
+    collective: Collected | None = None
     try:
         if not is_link(row):
-            made = collected(row.question, constants)
+            collective = collected(row.question, constants)
     except TonnageError as error:
         return [Prediction(skipped=str(error)) for _ in every]
-    return [_predicted(measured, row, made, constants) for measured in every]
+    return [_predicted(measured, row, collective, constants) for measured in every]
 
 
 def is_link(row: Row) -> bool:
@@ -69,9 +69,9 @@ def collected(question: Mapping[str, Any], constants: Links) -> Collected:
     algorithm: Algorithm | None = (
         _one_of(question, "algorithm", get_args(Algorithm)) if "algorithm" in question else None
     )
-    made = Network(cluster, constants=constants).collective(kind, size, cluster.size, algorithm=algorithm)
+    collective = Network(cluster, constants=constants).collective(kind, size, cluster.size, algorithm=algorithm)
     factor = float(f.ring_bytes.evaluate(M=PASSES[kind], n=cluster.size))
-    return Collected(float(made.seconds), float(size), factor)
+    return Collected(float(collective.seconds), float(size), factor)
 
 
 def _one_of(question: Mapping[str, Any], name: str, known: tuple[str, ...]) -> Any:
@@ -81,24 +81,24 @@ def _one_of(question: Mapping[str, Any], name: str, known: tuple[str, ...]) -> A
     return value
 
 
-def _predicted(measured: Measured, row: Row, made: Collected | None, constants: Links) -> Prediction:
+def _predicted(measured: Measured, row: Row, collective: Collected | None, constants: Links) -> Prediction:
     if measured.skipped:
         return Prediction(skipped=measured.skipped)
     try:
         if measured.quantity in OF_LINKS:
             return _of_link(row, measured, constants)
-        if made is None:
+        if collective is None:
             raise MissingDatum(f"{shown(measured.name)} needs question.collective")
-        return _in_quantity(made, measured, row.notes)
+        return _in_quantity(collective, measured, row.notes)
     except TonnageError as error:
         return Prediction(skipped=str(error))
 
 
-def _in_quantity(made: Collected, measured: Measured, notes: tuple[str, ...]) -> Prediction:
+def _in_quantity(collective: Collected, measured: Measured, notes: tuple[str, ...]) -> Prediction:
     if measured.quantity == "collective_time":
-        return Prediction(value=made.seconds * (1 / SECONDS[measured.unit]), notes=notes)
-    factor = made.factor if measured.quantity == "bus_bandwidth" else 1.0
-    return Prediction(value=factor * made.size / made.seconds / measured.unit_size, notes=notes)
+        return Prediction(value=collective.seconds * (1 / SECONDS[measured.unit]), notes=notes)
+    factor = collective.factor if measured.quantity == "bus_bandwidth" else 1.0
+    return Prediction(value=factor * collective.size / collective.seconds / measured.unit_size, notes=notes)
 
 
 def _of_link(row: Row, measured: Measured, constants: Links) -> Prediction:

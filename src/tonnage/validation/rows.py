@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.kernel.reach import is_folder
 from tonnage.kernel.registry import nearest
 from tonnage.kernel.units import LARGEST
@@ -68,10 +69,10 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One run, or one fact.
 
     `verb`: which question of tonnage it is; empty where there is none, and `skipped` says why. `question`: inputs by
-    the names of the program.
-    `implied`, `guessed`: inputs that the source does not state for this run, each with where it was taken from; a
-    guessed one is nobody's
-    statement. `labels`: names that statistics group rows by. `remarks`: what else the reader of the row should know.
+    the names of the program. `implied`, `guessed`: inputs that the source does not state for this run, each with where
+    it was taken from; a guessed one is nobody's statement. `from_measured`: inputs that were taken from the figures
+    that the row is compared with. `labels`: names that statistics group rows by. `remarks`: what else the reader of
+    the row should know.
     """
 
     id: str
@@ -82,6 +83,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     also: list[Measured] = []
     implied: dict[str, str] = {}
     guessed: dict[str, str] = {}
+    from_measured: dict[str, str] = {}
     remarks: list[str] = []
     labels: dict[str, str] = {}
     source: str = ""
@@ -99,8 +101,12 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a line of `validate` says was assumed."""
-        said = [*self._grouped(self.guessed, "guessed: "), *self._grouped(self.implied, "")]
-        return (*said, *self.remarks)
+        inputs = [
+            *self._grouped(self.from_measured, "from what was measured: "),
+            *self._grouped(self.guessed, "guessed: "),
+            *self._grouped(self.implied, ""),
+        ]
+        return (*inputs, *self.remarks)
 
     def _grouped(self, inputs: Mapping[str, str], word: str) -> list[str]:
         """Inputs that come from the same place together."""
@@ -137,7 +143,12 @@ def read(paths: Iterable[str], malformed: list[Malformed] | None = None) -> list
                     row = row_of(item, str(file), index)
                     if row.id in seen:
                         raise InvalidInput(
-                            f"row {shown(row.id)} is in {seen[row.id]} and in {row.file}: ids must be unique."
+                            Message(
+                                "row {row} is in {seen} and in {file}: ids must be unique.",
+                                row=shown(row.id),
+                                seen=seen[row.id],
+                                file=row.file,
+                            )
                         )
                 except InvalidInput as error:
                     if malformed is None:
@@ -154,7 +165,13 @@ def row_of(item: Any, file: str = "", index: int = 0) -> Row:
     name."""
     where = f"{file}, row {index + 1}" if file else f"row {index + 1}"
     if not isinstance(item, Mapping):
-        raise InvalidInput(f"{where} must be a mapping with id, verb, question and measured. Got {shown(item)}.")
+        raise InvalidInput(
+            Message(
+                "{where} must be a mapping with id, verb, question and measured. Got {item}.",
+                where=where,
+                item=shown(item),
+            )
+        )
     if isinstance(item.get("id"), str):
         where = f"{file}, row {shown(item['id'])}" if file else f"row {shown(item['id'])}"
     if "config" in item:
@@ -182,13 +199,30 @@ def _with_on(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _check_row(row: Row, where: str) -> None:
     if not row.id.strip() or len(row.id) > MAX_ID_LENGTH:
-        raise InvalidInput(f"{where}: id must have from 1 to {MAX_ID_LENGTH} characters. Got {len(row.id):,}.")
+        raise InvalidInput(
+            Message(
+                "{where}: id must have from 1 to {max_id_length} characters. Got {count:,}.",
+                where=where,
+                max_id_length=MAX_ID_LENGTH,
+                count=len(row.id),
+            )
+        )
     if row.completeness_class not in COMPLETENESS:
         known = "full, partial or indicative"
-        raise InvalidInput(f"{where}: completeness must begin with {known}. Got {shown(row.completeness)}.")
+        raise InvalidInput(
+            Message(
+                "{where}: completeness must begin with {known}. Got {completeness}.",
+                where=where,
+                known=known,
+                completeness=shown(row.completeness),
+            )
+        )
     if not row.verb and not row.skipped:
         raise InvalidInput(
-            f"{where}: verb is missing (train, serve, models or collectives), or `skipped` with a reason."
+            Message(
+                "{where}: verb is missing (train, serve, models or collectives), or `skipped` with a reason.",
+                where=where,
+            )
         )
     if row.verb and not row.skipped:
         check_question(row.verb, row.question, where)
@@ -214,8 +248,10 @@ def _check_fields(item: Mapping[str, Any], form: type[msgspec.Struct], where: st
     for name in item:
         if name not in known:
             near = nearest(str(name), known)
-            hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(known)}."
-            raise InvalidInput(f"{where}: {shown(str(name))} is no field of a row. {hint}")
+            hint = Message("Did you mean {near!r}?", near=near[0]) if near else f"Known: {', '.join(known)}."
+            raise InvalidInput(
+                Message("{where}: {name} is no field of a row. {hint}", where=where, name=shown(str(name)), hint=hint)
+            )
 
 
 def id_or_place(item: Any, index: int) -> str:
@@ -230,7 +266,7 @@ def files_of(path: Path) -> list[Path]:
         return [path]
     found = sorted(path.glob("*.yaml"))
     if not found:
-        raise InvalidInput(f"{path} holds no *.yaml.")
+        raise InvalidInput(Message("{path} holds no *.yaml.", path=path))
     return found
 
 
@@ -240,9 +276,11 @@ def items_of(path: Path) -> list[Any]:
 
     listed = load(path)
     if not isinstance(listed, list):
-        raise InvalidInput(f"{path} must hold a list of rows. Got {type(listed).__name__}.")
+        raise InvalidInput(
+            Message("{path} must hold a list of rows. Got {type}.", path=path, type=type(listed).__name__)
+        )
     if not listed:
-        raise InvalidInput(f"{path} holds no rows.")
+        raise InvalidInput(Message("{path} holds no rows.", path=path))
     return listed
 
 
@@ -252,7 +290,14 @@ def _check_sizes(item: Mapping[str, Any], where: str) -> None:
     while waiting:
         value, path, depth = waiting.pop()
         if depth > MAX_DEPTH:
-            raise InvalidInput(f"{where}: {path[:80]} is nested more than {MAX_DEPTH} levels deep.")
+            raise InvalidInput(
+                Message(
+                    "{where}: {path} is nested more than {max_depth} levels deep.",
+                    where=where,
+                    path=path[:80],
+                    max_depth=MAX_DEPTH,
+                )
+            )
         if isinstance(value, Mapping):
             waiting.extend((inner, f"{path}.{str(key)[:80]}", depth + 1) for key, inner in value.items())
         elif isinstance(value, list):
@@ -260,15 +305,44 @@ def _check_sizes(item: Mapping[str, Any], where: str) -> None:
         elif path == "measured.value" or (path.startswith("also[") and path.endswith(".value")):
             continue
         elif isinstance(value, int | float) and not abs(value) <= MAX_NUMBER:  # nor NaN
-            raise InvalidInput(f"{where}: {path} must be a number of at most {MAX_NUMBER:g}. Got {shown(value)}.")
+            raise InvalidInput(
+                Message(
+                    "{where}: {path} must be a number of at most {max_number:g}. Got {value}.",
+                    where=where,
+                    path=path,
+                    max_number=MAX_NUMBER,
+                    value=shown(value),
+                )
+            )
         elif isinstance(value, str) and len(value) > MAX_TEXT_LENGTH:
-            raise InvalidInput(f"{where}: {path} has at most {MAX_TEXT_LENGTH:,} characters. Got {len(value):,}.")
+            raise InvalidInput(
+                Message(
+                    "{where}: {path} has at most {max_text_length:,} characters. Got {count:,}.",
+                    where=where,
+                    path=path,
+                    max_text_length=MAX_TEXT_LENGTH,
+                    count=len(value),
+                )
+            )
 
 
 def _check_value(measured: Measured, where: str) -> None:
     value = measured.value
     if isinstance(value, str):
         if value != OUT_OF_MEMORY:
-            raise InvalidInput(f"{where}.value must be a number, or {OUT_OF_MEMORY}. Got {shown(value)}.")
+            raise InvalidInput(
+                Message(
+                    "{where}.value must be a number, or {out_of_memory}. Got {value}.",
+                    where=where,
+                    out_of_memory=OUT_OF_MEMORY,
+                    value=shown(value),
+                )
+            )
     elif not 0 <= value <= LARGEST:  # nor NaN
-        raise InvalidInput(f"{where}.value must be a finite number that is not negative. Got {shown(value)}.")
+        raise InvalidInput(
+            Message(
+                "{where}.value must be a finite number that is not negative. Got {value}.",
+                where=where,
+                value=shown(value),
+            )
+        )

@@ -77,7 +77,7 @@ class Asked:
     @property
     def is_guessed(self) -> bool:
         """Whether something of it is nobody's statement."""
-        return bool(self.row.guessed)
+        return bool(self.row.guessed or self.row.from_measured)
 
     @property
     def precision(self) -> str:
@@ -107,10 +107,10 @@ class Asked:
         chip, load = self.cluster.accelerator, self.needed_load
         try:
             usable = chip.memory.usable_bytes - self.plan.reserve_bytes
-            found = pool_tokens(self.model, self.plan, self.cluster, self.memory, usable, load)
+            tokens = pool_tokens(self.model, self.plan, self.cluster, self.memory, usable, load)
         except TonnageError:
             return None
-        return None if found is None or found < load.input_tokens + load.output_tokens else found
+        return None if tokens is None or tokens < load.input_tokens + load.output_tokens else tokens
 
     @property
     def needed_load(self) -> Load:
@@ -152,8 +152,8 @@ def _predicted(measured: Measured, question: Asked) -> Prediction:
         if measured.quantity in MEMORY:
             if measured.value == OUT_OF_MEMORY:
                 raise MissingDatum("whether it fits is not read from rows of this kind")
-            made = MEMORY[measured.quantity](question, question.memory)
-            return Prediction(value=made / measured.unit_size, notes=notes)
+            figure_bytes = MEMORY[measured.quantity](question, question.memory)
+            return Prediction(value=figure_bytes / measured.unit_size, notes=notes)
         figure = time_figure(measured, question)
         times = question.shipped_times
         return Prediction(value=figure.value(times), band=_band(figure, times), notes=notes)
@@ -172,94 +172,94 @@ def _overhead(rank: ServingRank) -> tuple[Term, ...]:
     return next((child.children for child in rank.memory.children if child.name == OVERHEAD), ())
 
 
-def _weights(asked: Asked, made: ServingMemory) -> float:
-    return max(_part(rank, "weights") for rank in made.ranks)
+def _weights(question: Asked, memory: ServingMemory) -> float:
+    return max(_part(rank, "weights") for rank in memory.ranks)
 
 
-def _activations(asked: Asked, made: ServingMemory) -> float:
-    return _part(made.ranks[0], "activations")  # a log's first line is of the first rank
+def _activations(question: Asked, memory: ServingMemory) -> float:
+    return _part(memory.ranks[0], "activations")  # a log's first line is of the first rank
 
 
-def _outside_torch(asked: Asked, made: ServingMemory) -> float:
-    return sum(float(term.value) for term in _overhead(made.ranks[0]) if term.name not in OUTSIDE)
+def _outside_torch(question: Asked, memory: ServingMemory) -> float:
+    return sum(float(term.value) for term in _overhead(memory.ranks[0]) if term.name not in OUTSIDE)
 
 
-def _graphs(asked: Asked, made: ServingMemory) -> float:
+def _graphs(question: Asked, memory: ServingMemory) -> float:
     sizes = [
-        term.value for child in _overhead(made.ranks[0]) for _, term in child.walk() if term.name == "captured graphs"
+        term.value for child in _overhead(memory.ranks[0]) for _, term in child.walk() if term.name == "captured graphs"
     ]
     return max((float(value) for value in sizes), default=0.0)
 
 
-def _room(asked: Asked, rank: ServingRank) -> float:
+def _room(question: Asked, rank: ServingRank) -> float:
     """What is left for the cache."""
-    if asked.share is None:
-        raise MissingDatum(f"how much {asked.engine} takes for its cache is not described")
-    if not asked.is_known_accelerator:
+    if question.share is None:
+        raise MissingDatum(f"how much {question.engine} takes for its cache is not described")
+    if not question.is_known_accelerator:
         raise MissingDatum(
             "the row does not say on which accelerator it ran: how much memory there is decides the cache"
         )
-    usable = asked.cluster.accelerator.memory.usable_bytes
+    usable = question.cluster.accelerator.memory.usable_bytes
     room = g.cache_pool_bytes.evaluate(U=usable, M=rank.besides_cache.value)
     if not room:
         raise InvalidInput("nothing is left for a cache by this estimate")
     return float(room)
 
 
-def _requests(asked: Asked, made: ServingMemory) -> float:
+def _requests(question: Asked, memory: ServingMemory) -> float:
     """Requests at full length that the pool holds, on the stage that holds fewest."""
-    return min(_room(asked, rank) / float(rank.per_request.value) for rank in made.ranks if rank.per_request.value)
+    return min(_room(question, rank) / float(rank.per_request.value) for rank in memory.ranks if rank.per_request.value)
 
 
-def _tokens(asked: Asked, made: ServingMemory) -> float:
-    return _requests(asked, made) * float(asked.plan.context)
+def _tokens(question: Asked, memory: ServingMemory) -> float:
+    return _requests(question, memory) * float(question.plan.context)
 
 
-def _blocks(asked: Asked, made: ServingMemory) -> float:
-    if asked.runtime is None or asked.runtime.paging is None:
-        raise MissingDatum(f"{asked.engine} has no blocks")
-    return _tokens(asked, made) // asked.runtime.paging.block_tokens
+def _blocks(question: Asked, memory: ServingMemory) -> float:
+    if question.runtime is None or question.runtime.paging is None:
+        raise MissingDatum(f"{question.engine} has no blocks")
+    return _tokens(question, memory) // question.runtime.paging.block_tokens
 
 
-def _one_request(asked: Asked, made: ServingMemory) -> float:
-    return max(float(rank.per_request.value) for rank in made.ranks)
+def _one_request(question: Asked, memory: ServingMemory) -> float:
+    return max(float(rank.per_request.value) for rank in memory.ranks)
 
 
-def _buffer(asked: Asked, made: ServingMemory) -> float:
+def _buffer(question: Asked, memory: ServingMemory) -> float:
     """The cache as the architecture has it, for every request in 16 bits unless the row says otherwise."""
-    width = precision(asked.plan.kv_cache or "bf16").bytes_per_weight
+    width = precision(question.plan.kv_cache or "bf16").bytes_per_weight
     cache = RequestCache(
-        asked.plan.context, asked.plan.tensor_parallel_size, lambda one: one.bytes_per_element or width
+        question.plan.context, question.plan.tensor_parallel_size, lambda one: one.bytes_per_element or width
     )
-    return float(cache.kept(stages(asked.model, 1)[0], "cache").value) * float(asked.plan.concurrency)
+    return float(cache.kept(stages(question.model, 1)[0], "cache").value) * float(question.plan.concurrency)
 
 
-def _tensor_bytes(asked: Asked, made: ServingMemory) -> float:
+def _tensor_bytes(question: Asked, memory: ServingMemory) -> float:
     """All tensors of a GGUF file."""
-    if asked.engine not in ("llama.cpp", "ollama") or not asked.plan.weights:
+    if question.engine not in ("llama.cpp", "ollama") or not question.plan.weights:
         raise MissingDatum("question.weights names no type of GGUF file")
-    return gguf_bytes(asked.model, file_type(asked.plan.weights), imatrix=False)
+    return gguf_bytes(question.model, file_type(question.plan.weights), imatrix=False)
 
 
-def _allocated(asked: Asked, made: ServingMemory) -> float:
+def _allocated(question: Asked, memory: ServingMemory) -> float:
     """What PyTorch's allocator gave out on all accelerators; those that take layers in turn each run a pass."""
-    turns = asked.cluster.size / float(asked.plan.tensor_parallel_size * asked.plan.pipeline_parallel_size)
-    whole = sum(float(rank.memory.value) - _part(rank, OVERHEAD) for rank in made.ranks)
-    return whole + max(turns - 1, 0) * _activations(asked, made)
+    turns = question.cluster.size / float(question.plan.tensor_parallel_size * question.plan.pipeline_parallel_size)
+    whole = sum(float(rank.memory.value) - _part(rank, OVERHEAD) for rank in memory.ranks)
+    return whole + max(turns - 1, 0) * _activations(question, memory)
 
 
-def _at_the_end(asked: Asked, made: ServingMemory) -> float:
+def _at_the_end(question: Asked, memory: ServingMemory) -> float:
     """What is allocated after the last token: weights, the cache, and a workspace on each accelerator."""
-    held = sum(_part(rank, "weights") + _part(rank, "kv cache") for rank in made.ranks)
-    each = workspace_bytes(asked.runtime, asked.cluster.accelerator) if asked.runtime else 0
-    return held + asked.cluster.size * each
+    held = sum(_part(rank, "weights") + _part(rank, "kv cache") for rank in memory.ranks)
+    workspace = workspace_bytes(question.runtime, question.cluster.accelerator) if question.runtime else 0
+    return held + question.cluster.size * workspace
 
 
-def _process(asked: Asked, made: ServingMemory) -> float:
+def _process(question: Asked, memory: ServingMemory) -> float:
     """All that nvidia-smi shows; an engine with a share takes the share."""
-    if asked.share is not None:
-        return _room(asked, made.fullest) + float(made.fullest.besides_cache.value) - _left(made.fullest)
-    return float(made.fullest.memory.value)
+    if question.share is not None:
+        return _room(question, memory.fullest) + float(memory.fullest.besides_cache.value) - _left(memory.fullest)
+    return float(memory.fullest.memory.value)
 
 
 def _left(rank: ServingRank) -> float:
@@ -389,10 +389,10 @@ def _band(figure: TimeFigure, times: ServingTimes) -> tuple[float, float] | None
 
 def measured_quantities(question: Asked) -> dict[Base, float]:
     """What the row's figures say of seconds and rates, each once; empty where they say nothing that is predicted."""
-    made: dict[Base, float] = {}
+    quantities: dict[Base, float] = {}
     for measured in (question.row.measured, *question.row.also):
         if measured.skipped or measured.quantity in MEMORY or isinstance(measured.value, str) or not measured.value:
             continue
         figure = time_figure(measured, question)
-        made.setdefault(figure.of, figure.base(float(measured.value)))
-    return made
+        quantities.setdefault(figure.of, figure.base(float(measured.value)))
+    return quantities

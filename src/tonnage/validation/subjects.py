@@ -12,6 +12,7 @@ from tonnage.architectures import Model, build
 from tonnage.catalogue import accelerator, node
 from tonnage.catalogue.clusters import cluster as cluster_named
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.registry import nearest
 from tonnage.spec import Accelerator, Cluster, Memory, Node
 
@@ -40,7 +41,11 @@ def model_of(question: Mapping[str, Any]) -> Model:
         return _named(said)
     if not isinstance(said, Mapping):
         raise InvalidInput(
-            f"question.model must be a name, or a mapping of {', '.join(MODEL_KEYS)}. Got {shown(said)}."
+            Message(
+                "question.model must be a name, or a mapping of {model_keys}. Got {said}.",
+                model_keys=listed(MODEL_KEYS),
+                said=shown(said),
+            )
         )
     _check_keys("question.model", said, MODEL_KEYS)
     return _described(json.dumps(said, sort_keys=True, default=str))
@@ -59,7 +64,11 @@ def _described(text: str) -> Model:
     base = _named(str(said["like"])) if said.get("like") else None
     fields = said.get("config", {})
     if not isinstance(fields, Mapping) or not (fields or base):
-        raise InvalidInput(f"question.model.config must map fields of config.json to values. Got {shown(fields)}.")
+        raise InvalidInput(
+            Message(
+                "question.model.config must map fields of config.json to values. Got {fields}.", fields=shown(fields)
+            )
+        )
     if base is None or fields:
         own = base.config if base else {}
         made = build(
@@ -82,7 +91,13 @@ def machine_of(question: Mapping[str, Any]) -> Machine:
     if isinstance(said, str):
         return Machine(cluster_named(said), True)
     if not isinstance(said, Mapping):
-        raise InvalidInput(f"question.on must be a name, or a mapping of {', '.join(MACHINE_KEYS)}. Got {shown(said)}.")
+        raise InvalidInput(
+            Message(
+                "question.on must be a name, or a mapping of {machine_keys}. Got {said}.",
+                machine_keys=listed(MACHINE_KEYS),
+                said=shown(said),
+            )
+        )
     _check_keys("question.on", said, MACHINE_KEYS)
     return _machine(json.dumps(said, sort_keys=True, default=str))
 
@@ -93,7 +108,11 @@ def _machine(text: str) -> Machine:
     counts = {name: said.get(name, 1) for name in ("nodes", "per_node")}
     for name, count in counts.items():
         if type(count) is not int or not 1 <= count <= 10_000_000:
-            raise InvalidInput(f"question.on.{name} must be a whole number from 1 on. Got {shown(count)}.")
+            raise InvalidInput(
+                Message(
+                    "question.on.{name} must be a whole number from 1 on. Got {count}.", name=name, count=shown(count)
+                )
+            )
     chip = _accelerator(said["accelerator"]) if "accelerator" in said else _unnamed()
     domain = _node(said["node"]) if said.get("node") is not None else None
     made = Cluster(accelerator=chip, num_nodes=counts["nodes"], accelerators_per_node=counts["per_node"], node=domain)
@@ -126,7 +145,9 @@ def _node(said: Any) -> Node:
 def _changed(said: Any, where: str, form: Any, named: Any) -> Any:
     """The one that `like` names with the fields that stand beside it; without `like`, those alone."""
     if not isinstance(said, Mapping):
-        raise InvalidInput(f"{where} must be a name, or a mapping of fields. Got {shown(said)}.")
+        raise InvalidInput(
+            Message("{where} must be a name, or a mapping of fields. Got {said}.", where=where, said=shown(said))
+        )
     _check_keys(where, said, ("like", *form.__struct_fields__))
     fields = {name: value for name, value in said.items() if name != "like"}
     base = msgspec.to_builtins(named(str(said["like"]))) if "like" in said else {}
@@ -140,8 +161,8 @@ def _check_keys(where: str, said: Mapping[str, Any], known: tuple[str, ...]) -> 
     for name in said:
         if name not in known:
             near = nearest(str(name), known)
-            hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(known)}."
-            raise InvalidInput(f"{where} has no {shown(str(name))}. {hint}")
+            hint = Message("Did you mean {near!r}?", near=near[0]) if near else f"Known: {', '.join(known)}."
+            raise InvalidInput(Message("{where} has no {name}. {hint}", where=where, name=shown(str(name)), hint=hint))
 
 
 def converted(fields: Mapping[str, Any], form: type[T]) -> T:
@@ -150,4 +171,4 @@ def converted(fields: Mapping[str, Any], form: type[T]) -> T:
     try:
         return msgspec.convert(dict(fields), form)
     except msgspec.ValidationError as error:
-        raise InvalidInput(f"question: {str(error)[:300]}") from None
+        raise InvalidInput(Message("question: {error}", error=str(error)[:300])) from None

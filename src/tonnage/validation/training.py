@@ -52,7 +52,7 @@ class Asked:
     @property
     def is_guessed(self) -> bool:
         """Whether something of it is nobody's statement."""
-        return bool(self.row.guessed)
+        return bool(self.row.guessed or self.row.from_measured)
 
     @property
     def is_mixture(self) -> bool:
@@ -61,7 +61,7 @@ class Asked:
 
     @property
     def kind(self) -> str:
-        """Of which error band its time is."""
+        """The kind of error band that its time has: of mixtures of experts, or dense."""
         return "moe" if self.is_mixture else "dense"
 
     @cached_property

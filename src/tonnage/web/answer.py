@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from tonnage.documents.document import ErrorDocument, encode
 from tonnage.kernel.errors import AccessDenied, MissingDatum, TonnageError, Unreachable
+from tonnage.kernel.message import Message
 from tonnage.kernel.reach import Reach
 from tonnage.web.process.memory import is_out_of_memory
 
@@ -64,7 +65,13 @@ def answered(verb: str, question: Mapping[str, Any], within: Reach) -> Answer | 
         return Refusal(500, "Internal", "the server failed; its log says why.")
     if len(body) > LARGEST:
         return Refusal(
-            422, "TooLarge", f"the answer has {len(body):,} bytes, and at most {LARGEST:,} are sent: ask for less."
+            422,
+            "TooLarge",
+            Message(
+                "the answer has {count:,} bytes, and at most {largest:,} are sent: ask for less.",
+                count=len(body),
+                largest=LARGEST,
+            ),
         )
     return Answer(body, asked.status, quote(line(asked.words)))
 

@@ -34,8 +34,7 @@ ROUTES = [
     *pages.ROUTES,
 ]
 # Answers of some size are packed where the client takes it; not events, which are sent as they come, nor the page,
-# whose
-# files have a tag of their bytes.
+# whose files have a tag of their bytes.
 PACKED = CompressionConfig("gzip", minimum_size=10_000, gzip_compress_level=1, exclude_opt_key="as_it_is")
 LIFESPAN = [running, jobs_running, store_opened]
 

@@ -10,6 +10,7 @@ from msgspec import UNSET
 from tonnage.ask import Asked, ask
 from tonnage.documents.answer import AnswerDocument
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.reach import Reach, limited
 from tonnage.question.command_line import command
 from tonnage.question.given import values
@@ -30,7 +31,7 @@ def launched(question: Mapping[str, Any], within: Reach) -> Asked:
         return _training(rest, within)
     if verb == "serve":
         return _serving(rest, within)
-    raise InvalidInput(f"verb is train or serve: what is launched. Got {shown(verb)}.")
+    raise InvalidInput(Message("verb is train or serve: what is launched. Got {verb}.", verb=shown(verb)))
 
 
 def _training(question: Mapping[str, Any], within: Reach) -> Asked:
@@ -52,9 +53,9 @@ def _training(question: Mapping[str, Any], within: Reach) -> Asked:
     notes = [program] if program else []
     if lacks:
         notes.append(
-            f"not said by these settings: {', '.join(lacks)}."
+            Message("not said by these settings: {lacks}.", lacks=listed(lacks))
             if settings
-            else f"nothing is written down here of {lacks[0]}."
+            else Message("nothing is written down here of {lacks}.", lacks=lacks[0])
         )
     return Asked(_document("train", plan.runtime, " ".join(settings), notes), 0, command(asked.form, question))
 

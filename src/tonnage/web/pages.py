@@ -13,6 +13,7 @@ from litestar import Request, Response, get
 from litestar.exceptions import NotFoundException
 from litestar.params import FromPath
 
+from tonnage.kernel.encoding import encode
 from tonnage.web.wire.query import ANY
 
 FILE = "/{path:path}"  # takes what no other route does
@@ -74,7 +75,7 @@ def _all_words() -> dict[str, bytes]:
         found |= {language: page_catalogue(language) for language in LANGUAGES}
     except ImportError:
         pass
-    return {language: msgspec.json.encode(words) for language, words in found.items()}
+    return {language: encode(words) for language, words in found.items()}
 
 
 def _words(language: str) -> bytes | None:

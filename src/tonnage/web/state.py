@@ -9,6 +9,7 @@ from typing import Any
 
 from litestar import Litestar
 
+from tonnage.kernel.message import Message
 from tonnage.web.answer import Answer, Refusal
 from tonnage.web.process.pool import Pool
 from tonnage.web.settings import Settings
@@ -47,7 +48,7 @@ class Running:
                 raise Refusal(
                     503,
                     "Busy",
-                    f"{self._now} questions are being answered: ask again in a moment.",
+                    Message("{now} questions are being answered: ask again in a moment.", now=self._now),
                     {"Retry-After": "1"},
                 )
             pool = self._pool(search)

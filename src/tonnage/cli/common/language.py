@@ -6,13 +6,16 @@ import os
 from collections.abc import Mapping, Sequence
 
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message, joined, listed
 from tonnage.language import LANGUAGES
 
 FLAG = "--lang"
 VARIABLE = "TONNAGE_LANG"
 LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")  # the first that is set decides, as in POSIX
-HELP = (
-    f"language of what is shown: {', '.join(LANGUAGES)} (default: as {VARIABLE} or the locale says); --json is English"
+HELP = Message(
+    "language of what is shown: {languages} (default: as {variable} or the locale says); --json is English",
+    languages=listed(LANGUAGES),
+    variable=VARIABLE,
 )
 
 
@@ -31,7 +34,9 @@ def spoken(words: Sequence[str], environment: Mapping[str, str] = os.environ) ->
         elif word == FLAG or word.startswith(f"{FLAG}="):
             said = word.partition("=")[2] or next(left, "") if word != f"{FLAG}=" else ""
             if not said:
-                raise InvalidInput(f"{FLAG} takes a language: {' or '.join(LANGUAGES)}.")
+                raise InvalidInput(
+                    Message("{flag} takes a language: {languages}.", flag=FLAG, languages=joined(" or ", LANGUAGES))
+                )
         else:
             rest.append(word)
     return said or environment.get(VARIABLE) or _of_locale(environment), rest

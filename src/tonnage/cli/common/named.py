@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from tonnage.cli.common.parser import Parser
 from tonnage.kernel.errors import InvalidInput, TonnageError
-from tonnage.language import current, sentence
+from tonnage.language import current, worded
 from tonnage.question.naming import CODE, FLAG, Said, holder_of
 from tonnage.question.read import OUTPUT
 from tonnage.question.subjects.model import DIMENSIONS
@@ -24,7 +24,7 @@ def on_command_line(error: TonnageError, parser: Parser, words: Sequence[str]) -
     """What is wrong in English and in the current language, with options as they are typed."""
     said = _typed(parser, words)
     text = str(error)
-    shown = [_dashed(each, parser, said) for each in (text, sentence(text))]
+    shown = [_dashed(each, parser, said) for each in (text, worded(text))]
     holder = "" if any(map(FLAG.search, shown)) else holder_of(text, said)
     if holder:
         shown = [f"{holder}: {shown[0]}", f"{holder}{': ' if current() == 'en' else '：'}{shown[1]}"]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.kernel.reach import is_folder
 from tonnage.question.given import Given
 
@@ -24,7 +25,9 @@ def check_outputs(verb: str, arguments: Given) -> None:
         if verb not in FILES:
             check_ending(name, path)
         if why := unwritable(path):
-            raise InvalidInput(f"--{name}: {shown(path, LONGEST)} cannot be written: {why}.")
+            raise InvalidInput(
+                Message("--{name}: {path} cannot be written: {why}.", name=name, path=shown(path, LONGEST), why=why)
+            )
 
 
 def _check_extra(verb: str, arguments: Given) -> None:
@@ -42,11 +45,15 @@ def check_ending(form: str, path: str) -> None:
     """InvalidInput where a path ends as another format does."""
     ending, got = Path(path).suffix.lower(), shown(path, LONGEST)
     if form == "html" and ending not in (".html", ".htm"):
-        raise InvalidInput(f"--html: a report in HTML is a file that ends in .html or .htm. Got {got}.")
+        raise InvalidInput(
+            Message("--html: a report in HTML is a file that ends in .html or .htm. Got {got}.", got=got)
+        )
     if form == "markdown" and ending not in (".md", ".markdown"):
-        raise InvalidInput(f"--markdown: a report in Markdown is a file that ends in .md or .markdown. Got {got}.")
+        raise InvalidInput(
+            Message("--markdown: a report in Markdown is a file that ends in .md or .markdown. Got {got}.", got=got)
+        )
     if form == "plot" and ending not in (".html", ".png", ".svg"):
-        raise InvalidInput(f"--plot: a plot is a file that ends in .html, .png or .svg. Got {got}.")
+        raise InvalidInput(Message("--plot: a plot is a file that ends in .html, .png or .svg. Got {got}.", got=got))
 
 
 def unwritable(path: str) -> str:
@@ -56,7 +63,7 @@ def unwritable(path: str) -> str:
     try:
         file = Path(path)
         if not is_folder(file.parent):
-            return f"{shown(os.fspath(file.parent), LONGEST)} is no folder"
+            return Message("{parent} is no folder", parent=shown(os.fspath(file.parent), LONGEST))
         if is_folder(file):
             return "Is a directory"
         if not os.access(file if file.exists() else file.parent, os.W_OK):

@@ -5,11 +5,12 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from tonnage.cli.common.help import Formatter
+from tonnage.cli.common.help import Formatter, in_english
 from tonnage.cli.common.print import write
 from tonnage.cli.common.report import add_reports, parted
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.language import say, sentence, speaking
+from tonnage.kernel.message import Message, joined
+from tonnage.language import speaking
 from tonnage.question.form import ALONE, UNGROUPED, Form, Group
 from tonnage.question.given import Given
 from tonnage.question.option import Option
@@ -44,7 +45,13 @@ class Parser(argparse.ArgumentParser):
         parse = self.parse_known_intermixed_args if self.mixes else self.parse_known_args
         found, extra = parse(self._with_negatives(words), Given() if namespace is None else namespace)
         if extra:
-            self.error(f"unrecognized arguments: {' '.join(extra)[:LONGEST]}.{self._nearest(extra[0])}")
+            self.error(
+                Message(
+                    "unrecognized arguments: {extra}.{nearest}",
+                    extra=" ".join(extra)[:LONGEST],
+                    nearest=self._nearest(extra[0]),
+                )
+            )
         found.typed = typed
         return found
 
@@ -79,14 +86,27 @@ class Parser(argparse.ArgumentParser):
                 break
             action = self._option_string_actions.get(flag)
             if word.startswith("-") and word.endswith("=--"):  # Python 3.11's argparse reads it as an empty list
-                self.error(f"argument {word.removesuffix('=--')}: expected one argument")
+                self.error(Message("argument {word}: expected one argument", word=word.removesuffix("=--")))
             if action is None:
                 continue
             if action.nargs == 0 and equals:
                 off = next((each for each in action.option_strings if each.startswith("--no-")), "")
                 if off:
-                    self.error(f"{flag} takes no value: write {flag} or {off}. Got {shown(value)}")
-                self.error(f"{flag} takes no value: write it alone, or leave it out. Got {shown(value)}")
+                    self.error(
+                        Message(
+                            "{flag} takes no value: write {flag} or {off}. Got {value}",
+                            flag=flag,
+                            off=off,
+                            value=shown(value),
+                        )
+                    )
+                self.error(
+                    Message(
+                        "{flag} takes no value: write it alone, or leave it out. Got {value}",
+                        flag=flag,
+                        value=shown(value),
+                    )
+                )
             if action.nargs is not None or isinstance(action, argparse._AppendAction):
                 continue
             found[action.dest] = given[at].partition("=")[0].replace("_", "-")
@@ -126,7 +146,7 @@ class Parser(argparse.ArgumentParser):
             else name.upper()
             for name in near
         ]
-        return f" Did you mean {' or '.join(flags)}?" if flags else ""
+        return Message(" Did you mean {near}?", near=joined(" or ", flags)) if flags else ""
 
 
 def add_form(parser: argparse.ArgumentParser, form: Form, switch: Switch = argparse.BooleanOptionalAction) -> None:
@@ -166,10 +186,10 @@ def _add_all(group: Any, options: Iterable[Option], required: Iterable[str], swi
     for option in options:
         if option.alone:
             nargs = "*" if option.many else None if option.name in required else "?"
-            action = group.add_argument(option.name, nargs=nargs, metavar=option.metavar, help=_about(option))
+            action = group.add_argument(option.name, nargs=nargs, metavar=option.metavar, help=in_english(option))
         else:
             action = group.add_argument(
-                option.flag, *option.short, dest=option.name, help=_about(option), **_how(option, switch)
+                option.flag, *option.short, dest=option.name, help=in_english(option), **_how(option, switch)
             )
         action.__dict__["option"] = option
 
@@ -181,15 +201,6 @@ def _how(option: Option, switch: Switch) -> dict[str, Any]:
     unit = option.unit.upper().replace(" ", "_") if option.unit and " " not in option.unit else "VALUE"
     kept: dict[str, Any] = {"action": "append", "default": []} if option.repeated else {}
     return {"metavar": option.metavar or unit} | kept
-
-
-def _about(option: Option) -> str:
-    about = say(": ").join(filter(None, (sentence(option.help) if option.help else "", option.listed_choices)))
-    if option.unit:
-        about += f" [{say(option.unit)}]"
-    if option.default:
-        about += say(" (default: {what})", what=sentence(option.default))
-    return about.replace("%", "%%")
 
 
 def add_output(parser: argparse.ArgumentParser, *, reports: bool = False) -> Any:
@@ -224,7 +235,7 @@ def named_values(pairs: list[str]) -> dict[str, Any]:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name.isidentifier():
-            raise InvalidInput(f"--argument is written NAME=VALUE. Got {pair[:80]!r}.")
+            raise InvalidInput(Message("--argument is written NAME=VALUE. Got {pair!r}.", pair=pair[:80]))
         try:
             found[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError, MemoryError, RecursionError):

@@ -9,8 +9,9 @@ from typing import Any, TextIO
 
 import msgspec
 
-from tonnage.documents.document import encode
-from tonnage.language import say, sentence
+from tonnage.documents.document import builtins, encode
+from tonnage.kernel.message import Message
+from tonnage.language import say, worded
 
 
 class Unwritable(Exception):
@@ -42,7 +43,7 @@ def print_json(document: Any) -> None:
     except UnicodeEncodeError:  # a word of the command line that is no UTF-8: its bytes are shown as ?
         import json
 
-        plain = json.dumps(msgspec.to_builtins(document), ensure_ascii=False)
+        plain = json.dumps(builtins(document), ensure_ascii=False)
         encoded = plain.encode("utf-8", "replace")
     write(msgspec.json.format(encoded, indent=2).decode() + "\n")
 
@@ -100,7 +101,7 @@ def plotted(answer: Any, path: str | None) -> int:
 
 def in_error(error: object, of: str = "") -> str:
     """The line that says what is wrong."""
-    return f"{say('error: ')}{of}{sentence(str(error))}"
+    return f"{say('error: ')}{of}{worded(str(error))}"
 
 
 def write(text: str) -> None:
@@ -116,7 +117,7 @@ def write(text: str) -> None:
         _discard(sys.stdout)
     except OSError as error:
         _discard(sys.stdout)
-        raise Unwritable(f"cannot write the answer: {error.strerror or error}") from None
+        raise Unwritable(Message("cannot write the answer: {strerror}", strerror=error.strerror or error)) from None
 
 
 def forgive_encodings() -> None:

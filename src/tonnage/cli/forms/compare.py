@@ -10,6 +10,7 @@ from typing import Any
 from tonnage.cli.common.parser import add_form
 from tonnage.cli.common.report import HTML_HELP, MARKDOWN, STDOUT, reported
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.kernel.reach import is_there
 from tonnage.language import say
 from tonnage.question.command_line import OWN
@@ -80,10 +81,12 @@ def run(arguments: Given, verb: str, options: Sequence[Option]) -> int:
     models, changes = _models(arguments), axes(arguments, DIMENSIONS)
     places = axes(arguments, MACHINE)
     if not places or places[0].name != "on":
-        raise InvalidInput(f"--on is needed: {ON.help}.")
+        raise InvalidInput(Message("--on is needed: {help}.", help=ON.help))
     counts = axes(arguments, (COUNT,))
     if counts and all(says_how_many(str(on)) for on in places[0].values):
-        raise InvalidInput(f"--count is of machines that do not say how many: leave it out. Got --on {arguments.on}.")
+        raise InvalidInput(
+            Message("--count is of machines that do not say how many: leave it out. Got --on {on}.", on=arguments.on)
+        )
     every = [models, *changes, *places, *counts, *axes(arguments, options)]
     if arguments.markdown == STDOUT and (arguments.json or arguments.csv):
         raise InvalidInput(
@@ -167,14 +170,20 @@ def _read(option: Option, text: str, flag: str) -> Any:
     if text.lower() == OWN and option.name != "on":
         return None
     if text[:1] == "0" and text.isdecimal() and len(text) > 1:
-        raise InvalidInput(f"{flag} takes values with commas between them, and numbers without any. Got {shown(text)}.")
+        raise InvalidInput(
+            Message(
+                "{flag} takes values with commas between them, and numbers without any. Got {text}.",
+                flag=flag,
+                text=shown(text),
+            )
+        )
     return option.read(text, flag) if option.read else text
 
 
 def _split(text: str, between: str, what: str) -> list[str]:
     texts = [each.strip() for each in text.split(between)]
     if not all(texts):
-        raise InvalidInput(f"{what} has an empty value in {shown(text)}.")
+        raise InvalidInput(Message("{what} has an empty value in {text}.", what=what, text=shown(text)))
     return texts
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from tonnage.cli.common.parser import add_form
 from tonnage.cli.common.report import add_reports
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.question.given import Given, required, values
 from tonnage.question.looked_up import no_model, read_model
 from tonnage.question.subjects.model import DIMENSIONS, MODEL, READING
@@ -70,12 +71,23 @@ def _asked(arguments: Given, kind: str) -> tuple[Any, Any, Any]:
     for name, value in given.items():
         if not any(name in form.__struct_fields__ for form in forms):
             other = "--serve" if kind == "train" else "--train"
-            raise InvalidInput(f"--{name.replace('_', '-')} is of {other}, and this is --{kind}. Got {value}.")
+            raise InvalidInput(
+                Message(
+                    "--{name} is of {other}, and this is --{kind}. Got {value}.",
+                    name=name.replace("_", "-"),
+                    other=other,
+                    kind=kind,
+                    value=value,
+                )
+            )
     if no_model(arguments):
         if given:
             name = next(iter(given)).replace("_", "-")
             raise InvalidInput(
-                f"--{name} is of one MODEL, and none is named: options of the inventory's jobs are written there."
+                Message(
+                    "--{name} is of one MODEL, and none is named: options of the inventory's jobs are written there.",
+                    name=name,
+                )
             )
         return None, None, None
     model = read_model(arguments)

@@ -22,10 +22,11 @@ from tonnage.documents.term import with_figures
 from tonnage.estimate.money.hosted import million_tokens, offer, request_price
 from tonnage.formulas import service as h
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import human
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.question.given import Given, values
 from tonnage.question.subjects.prices import API_PRICES
 from tonnage.question.texts import word
@@ -115,17 +116,22 @@ def _request(given: dict[str, Any]) -> HostedRequest | None:
     missing = [name for name in names[:2] if name not in said]
     if missing:
         raise InvalidInput(
-            "what a request costs needs --input-tokens and --output-tokens: "
-            f"--{missing[0].replace('_', '-')} is missing."
+            Message(
+                "what a request costs needs --input-tokens and --output-tokens: --{missing} is missing.",
+                missing=missing[0].replace("_", "-"),
+            )
         )
     if said.get("cached_tokens", 0) > said["input_tokens"]:
         raise InvalidInput(
-            f"--cached-tokens must be at most the {said['input_tokens']:,} of --input-tokens. Got "
-            f"{said['cached_tokens']:,}."
+            Message(
+                "--cached-tokens must be at most the {input_tokens:,} of --input-tokens. Got {cached_tokens:,}.",
+                input_tokens=said["input_tokens"],
+                cached_tokens=said["cached_tokens"],
+            )
         )
     for each in ("input_tokens", "output_tokens", "requests_per_day"):
         if said.get(each) == 0:
-            raise InvalidInput(f"--{each.replace('_', '-')} must be at least 1. Got 0.")
+            raise InvalidInput(Message("--{each} must be at least 1. Got 0.", each=each.replace("_", "-")))
     return HostedRequest(**{"cached_tokens": 0, "requests_per_day": None, **said})
 
 
@@ -134,8 +140,19 @@ def _warnings(rows: list[HostedOffer[Term]]) -> list[str]:
     return (
         [
             (
-                f"{stale} of {len(rows)} prices {'is' if stale == 1 else 'are'} older than {STALE_DAYS} days: "
-                "they may have moved."
+                Message(
+                    "{stale} of {count} prices is older than {stale_days} days: they may have moved.",
+                    stale=stale,
+                    count=len(rows),
+                    stale_days=STALE_DAYS,
+                )
+                if stale == 1
+                else Message(
+                    "{stale} of {count} prices are older than {stale_days} days: they may have moved.",
+                    stale=stale,
+                    count=len(rows),
+                    stale_days=STALE_DAYS,
+                )
             )
         ]
         if stale
@@ -179,11 +196,11 @@ def _lines(document: dict[str, Any]) -> list[str]:
             )
         )
     lines += ["", *table_lines([_cells(row, request) for row in rows], header), ""]
-    lines += [say("note: {what}", what=sentence(warning)) for warning in document["warnings"]]
+    lines += [say("note: {what}", what=worded(warning)) for warning in document["warnings"]]
     if name:
         notes = {row["note"]: row["provider"] for row in rows if row["note"]}
         lines += [
-            say("note: {provider}: {note}", provider=provider, note=sentence(note)) for note, provider in notes.items()
+            say("note: {provider}: {note}", provider=provider, note=worded(note)) for note, provider in notes.items()
         ]
         lines += [say("source: {what}", what=source) for source in dict.fromkeys(row["source"] for row in rows)]
         lines.append(

@@ -18,8 +18,9 @@ from tonnage.cli.common.print import print_json, print_lines
 from tonnage.documents.document import builtins
 from tonnage.documents.prices import RefreshDocument, RefreshedCloud
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, Unreachable, shown
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.reach import is_file, is_folder
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.question.forms import day
 from tonnage.question.given import Given, values
 from tonnage.question.option import Option
@@ -40,7 +41,9 @@ def clouds(text: str, what: str) -> tuple[str, ...]:
     """Folders of SkyPilot's catalogue, with commas between."""
     found = tuple(dict.fromkeys(part.strip().lower() for part in text.replace("，", ",").split(",") if part.strip()))
     if not found:
-        raise InvalidInput(f"{what} is empty: give it names such as aws,gcp, or leave the option out.")
+        raise InvalidInput(
+            Message("{what} is empty: give it names such as aws,gcp, or leave the option out.", what=what)
+        )
     for cloud in found:
         skypilot.provider(cloud)
     return found
@@ -60,7 +63,7 @@ OPTIONS = (
         clouds,
         ("--clouds",),
         "names",
-        f"{','.join(CLOUDS)}; of a folder those that it has",
+        Message("{clouds}; of a folder those that it has", clouds=",".join(CLOUDS)),
     ),
     Option(
         "output",
@@ -100,7 +103,7 @@ def run(arguments: Given) -> int:
         reports.append(report)
     if not any(report.read for report in reports):
         said = " ".join(dict.fromkeys(report.problem or "" for report in reports))
-        raise InvalidInput(f"nothing was read, and {at} is as it was. {said}")
+        raise InvalidInput(Message("nothing was read, and {at} is as it was. {said}", at=at, said=said))
     refreshed.save(made, at)
     looked_up = at.resolve() == refreshed.path().resolve()
     document = RefreshDocument(file=str(at), looked_up=looked_up, clouds=reports)
@@ -115,7 +118,11 @@ def _check_day(said: date | None) -> None:
     today = date.today()  # noqa: DTZ011 - prices have a day, no zone
     if said is not None and said > today:
         raise InvalidInput(
-            f"as_of must be {today}, or a day before it: prices of a day to come are not known. Got {said}."
+            Message(
+                "as_of must be {today}, or a day before it: prices of a day to come are not known. Got {said}.",
+                today=today,
+                said=said,
+            )
         )
 
 
@@ -129,7 +136,9 @@ def _sources(place: str, asked: tuple[str, ...] | None) -> list[Source]:
     if is_folder(path):
         return _folder(path, asked)
     if not is_file(path):
-        raise InvalidInput(f"--from must be an address, a folder or a file that there is. Got {shown(place)}.")
+        raise InvalidInput(
+            Message("--from must be an address, a folder or a file that there is. Got {place}.", place=shown(place))
+        )
     return [_file(path, _only(path.parent.name, asked, place))]
 
 
@@ -145,7 +154,14 @@ def _folder(folder: Path, asked: tuple[str, ...] | None) -> list[Source]:
     root = max(versions, key=lambda path: int(path.name[1:]), default=folder)
     found = asked or tuple(cloud for cloud in skypilot.clouds() if is_file(root / cloud / FILE))
     if not found:
-        raise InvalidInput(f"{root} has no CLOUD/{FILE}. CLOUD may be {', '.join(skypilot.clouds())}.")
+        raise InvalidInput(
+            Message(
+                "{root} has no CLOUD/{file}. CLOUD may be {clouds}.",
+                root=root,
+                file=FILE,
+                clouds=listed(skypilot.clouds()),
+            )
+        )
     return [_file(root / cloud / FILE, cloud) for cloud in found]
 
 
@@ -154,7 +170,13 @@ def _only(folder: str, asked: tuple[str, ...] | None, place: str) -> str:
     if asked is None and folder.lower() in skypilot.clouds():
         return folder.lower()
     if asked is None or len(asked) > 1:
-        raise InvalidInput(f"{place} is one file: say whose it is with --cloud, one of {', '.join(skypilot.clouds())}.")
+        raise InvalidInput(
+            Message(
+                "{place} is one file: say whose it is with --cloud, one of {clouds}.",
+                place=place,
+                clouds=listed(skypilot.clouds()),
+            )
+        )
     return asked[0]
 
 
@@ -171,12 +193,12 @@ def _address(url: str, cloud: str) -> Source:
         from tonnage.models.hubs import web
 
         if web.origin(url) is None:
-            raise InvalidInput(f"--from must be an http or https address. Got {shown(url)}.")
+            raise InvalidInput(Message("--from must be an http or https address. Got {url}.", url=shown(url)))
         answer = web.get(url, url, {"User-Agent": "tonnage"}, skypilot.LARGEST)
         if answer.status == 404:
-            raise MissingDatum(f"there is no {url}.")
+            raise MissingDatum(Message("there is no {url}.", url=url))
         if answer.status != 200:
-            raise Unreachable(f"{url} answers {answer.status}.")
+            raise Unreachable(Message("{url} answers {status}.", url=url, status=answer.status))
         return answer.body, date.today()  # noqa: DTZ011 - prices have a day, no zone
 
     return Source(cloud, url, read)
@@ -270,10 +292,10 @@ def _notes(report: dict[str, Any]) -> list[str]:
             say(
                 "note: {who} was not read, and its prices are as they were. {problem}",
                 who=who,
-                problem=sentence(report["problem"]),
+                problem=worded(report["problem"]),
             )
         ]
-    made = [say("note: {what}", what=sentence(text)) for text in report["malformed"][:SHOWN]]
+    made = [say("note: {what}", what=worded(text)) for text in report["malformed"][:SHOWN]]
     if more := len(report["malformed"]) - SHOWN:
         made += [say("note: {who}: {more} more rows like these.", who=who, more=f"{more:,}")] if more > 0 else []
     if report["kept"]:
@@ -294,7 +316,7 @@ def _notes(report: dict[str, Any]) -> list[str]:
             )
         )
     made += [
-        say("note: {who}: rows left out that {why}: {count}.", who=who, why=sentence(why), count=f"{count:,}")
+        say("note: {who}: rows left out that {why}: {count}.", who=who, why=worded(why), count=f"{count:,}")
         for why, count in report["left_out"].items()
     ]
     return made

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from tonnage.cli.common.print import plotted, print_json, print_lines
 from tonnage.cli.common.report import prints_report, reported
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.question.given import Given, values
 from tonnage.question.subjects.machine import MACHINE
 
@@ -20,12 +21,19 @@ def check(asked: dict[str, Any], arguments: Given) -> None:
         raise InvalidInput("--frontier is of one model, --for-my-machine of all: give one. Got both.")
     for name, needs in (("points", "frontier"), ("order", "for_my_machine")):
         if name in asked and not asked.get(needs):
-            raise InvalidInput(f"--{name} is of --{needs.replace('_', '-')}, which is not given. Got {asked[name]}.")
+            raise InvalidInput(
+                Message(
+                    "--{name} is of --{needs}, which is not given. Got {asked}.",
+                    name=name,
+                    needs=needs.replace("_", "-"),
+                    asked=asked[name],
+                )
+            )
     if arguments.plot is not None and asked.get("for_my_machine"):
         raise InvalidInput("--for-my-machine has no pictures: leave out --plot.")
     for name in ("html", "markdown"):
         if getattr(arguments, name) is not None and asked.get("for_my_machine"):
-            raise InvalidInput(f"--for-my-machine has no report: leave out --{name}.")
+            raise InvalidInput(Message("--for-my-machine has no report: leave out --{name}.", name=name))
 
 
 def frontier(
@@ -53,13 +61,20 @@ def my_machine(arguments: Given, options: Any, load: Any, asked: dict[str, Any])
 
     if arguments.model is not None:
         raise InvalidInput(
-            f"--for-my-machine looks at every model of the catalogue: leave out MODEL. Got {arguments.model[:80]!r}."
+            Message(
+                "--for-my-machine looks at every model of the catalogue: leave out MODEL. Got {model!r}.",
+                model=arguments.model[:80],
+            )
         )
     for name in load.__struct_fields__:
         if getattr(load, name) is not None and name not in OF_MACHINE:
             raise InvalidInput(
-                f"--for-my-machine answers for one user with a prompt of 1,024 tokens: leave out {name}. Got "
-                f"{getattr(load, name)}."
+                Message(
+                    "--for-my-machine answers for one user with a prompt of 1,024 tokens: leave out {name}. "
+                    "Got {value}.",
+                    name=name,
+                    value=getattr(load, name),
+                )
             )
     common = values(arguments, MACHINE)
     machine = cluster(common.get("on", LOCAL))

@@ -7,6 +7,7 @@ from pathlib import Path
 from tonnage.cli.common.parser import add
 from tonnage.cli.common.print import print_lines
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.question.given import Given, values
 from tonnage.question.option import Option
 from tonnage.question.texts import word
@@ -42,7 +43,7 @@ def is_asked(arguments: Given) -> bool:
     given = values(arguments, OPTIONS)
     for name in ("pyodide", "fetch", "wheel"):
         if "static" not in given and getattr(arguments, name):
-            raise InvalidInput(f"--{name} is of --static FOLDER, which is not given.")
+            raise InvalidInput(Message("--{name} is of --static FOLDER, which is not given.", name=name))
     return "static" in given
 
 

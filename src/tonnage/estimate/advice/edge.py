@@ -13,6 +13,7 @@ from tonnage.estimate.step_time.time import Timing
 from tonnage.formulas.run import steps_for_tokens
 from tonnage.kernel.errors import InvalidPlan, MissingDatum
 from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message
 from tonnage.kernel.units import human
 
 # What is trained, and how; how it was spread over the cluster means nothing on one device.
@@ -47,7 +48,9 @@ def edge_seconds(model: Model, device: str, options: TrainingOptions, tokens: Nu
         made = training_memory(model, plan, one)
         needed, usable = highest(plan, one, made.memory.value), one.accelerator.memory.usable_bytes
         if needed > usable:
-            return None, f"does not fit: needs {human(needed, 'bytes')} of {human(usable, 'bytes')}"
+            return None, Message(
+                "does not fit: needs {needed} of {usable}", needed=human(needed, "bytes"), usable=human(usable, "bytes")
+            )
         step = Timing(model, plan, one, made.step).term
     except (InvalidPlan, MissingDatum) as error:
         return None, str(error)

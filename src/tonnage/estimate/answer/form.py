@@ -17,6 +17,7 @@ from tonnage.estimate.host.memory import HostMemory
 from tonnage.estimate.money.bill import Bill
 from tonnage.estimate.plan.pipeline_boxes import StepSeconds
 from tonnage.estimate.run.disks import Disks
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term, TermDocument
 from tonnage.kernel.units import human
 
@@ -89,7 +90,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         verdict = {0: "fits", 2: "tight", 3: "does not fit", 4: "not enough is known"}[self.status]
         if self.fits and self.unserved:
-            verdict = f"fits, but {self.unserved}"
+            verdict = Message("fits, but {unserved}", unserved=self.unserved)
         model, on = self.question["model"].value, self.question["on"].value
         sizes = f"{human(self.needed_bytes, 'bytes')} of {human(self.usable_bytes, 'bytes')}"
         return f"<Answer {self.verb} {model} on {on}: {verdict}, needs {sizes}>"

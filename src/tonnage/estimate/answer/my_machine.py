@@ -26,6 +26,7 @@ from tonnage.estimate.serving_time.speed import clock, prompt_pass
 from tonnage.estimate.serving_time.times import policy
 from tonnage.formulas import service as h
 from tonnage.kernel.errors import InvalidInput, TonnageError
+from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 from tonnage.spec import Cluster, ServingPlan
 
@@ -100,14 +101,21 @@ def my_machine(
         raise unknown("order", order, ORDERS)
     if options.concurrency not in (None, 1):
         raise InvalidInput(
-            f"one user at a time is what this answers: leave out concurrency. Got {options.concurrency}."
+            Message(
+                "one user at a time is what this answers: leave out concurrency. Got {concurrency}.",
+                concurrency=options.concurrency,
+            )
         )
     limits = {"ttft": duration("ttft", ttft), "tpot": duration("tpot", tpot)}
     question = _question(cluster, options, order, limits)
     usable = cluster.accelerator.memory.usable_bytes - options.reserve_bytes
     if usable <= 0:
         raise InvalidInput(
-            f"reserve must leave some of the memory of {cluster.accelerator.name}. Got {options.reserve_bytes:,} bytes."
+            Message(
+                "reserve must leave some of the memory of {accelerator}. Got {reserve_bytes:,} bytes.",
+                accelerator=cluster.accelerator.name,
+                reserve_bytes=options.reserve_bytes,
+            )
         )
     tried, found = 0, []
     for name, hub, model in models:
@@ -117,7 +125,14 @@ def my_machine(
                 found.append(row)
     timed = cluster.accelerator.memory.bytes_per_second is not None
     warnings = (
-        () if timed else (f"no source gives the memory bandwidth of {cluster.accelerator.name}: there are no speeds.",)
+        ()
+        if timed
+        else (
+            Message(
+                "no source gives the memory bandwidth of {accelerator}: there are no speeds.",
+                accelerator=cluster.accelerator.name,
+            ),
+        )
     )
     return Machine(
         question=question.entries,

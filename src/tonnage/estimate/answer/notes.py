@@ -9,6 +9,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.memory import TrainingMemory
 from tonnage.estimate.plan.checks import expert_counts
 from tonnage.estimate.run.checkpoint import state_bytes
+from tonnage.kernel.message import Message
 from tonnage.kernel.units import counted, human
 from tonnage.runtimes import training_runtime
 from tonnage.runtimes.parts.megatron.pipeline import against_overlap
@@ -21,16 +22,23 @@ def warn_of_training(model: Model, plan: TrainingPlan, made: TrainingMemory, que
     """Notes on kernels that do not run, layers that are another author's, and bases that stay wide."""
     if plan.attention == "sdpa" and _keeps_scores(made):
         question.warn(
-            f"PyTorch has no fused kernel for the attention of {model.name} as it is called here (its heads, "
-            "mask or type): sdpa falls back "
-            "on plain products, and the scores of all pairs of tokens are kept. attention flash keeps none."
+            Message(
+                "PyTorch has no fused kernel for the attention of {model} as it is called here (its heads, "
+                "mask or type): sdpa falls back on plain products, and the scores of all pairs of tokens are "
+                "kept. attention flash keeps none.",
+                model=model.name,
+            )
         )
     own = training_runtime(plan.runtime).model_codes[0]
     if plan.method != "full" and plan.model_code != own and question.entries["model_code"].origin != "given":
         question.warn(
-            f"method {plan.method} works on the layers of {plan.model_code}; method full would have {own}'s, "
-            "which keep other tensors: "
-            f"to compare, give both --model-code {plan.model_code}."
+            Message(
+                "method {method} works on the layers of {model_code}; method full would have {own}'s, which "
+                "keep other tensors: to compare, give both --model-code {model_code}.",
+                method=plan.method,
+                model_code=plan.model_code,
+                own=own,
+            )
         )
     for note in made.step.framework.notes():
         question.warn(note)
@@ -54,8 +62,13 @@ def warn_where_nothing_fits(
     states = ceil(state_bytes(model, plan))
     count = -(-states // usable)
     question.warn(
-        f"weights, gradients and optimizer take {human(states, 'bytes')} in all: kept once, they fill "
-        f"{counted(count, 'accelerators')} of {cluster.accelerator.name}; activations and buffers come on top."
+        Message(
+            "weights, gradients and optimizer take {states} in all: kept once, they fill {count} of "
+            "{accelerator}; activations and buffers come on top.",
+            states=human(states, "bytes"),
+            count=counted(count, "accelerators"),
+            accelerator=cluster.accelerator.name,
+        )
     )
 
 
@@ -82,19 +95,30 @@ def _warn_of_float8(plan: TrainingPlan, made: TrainingMemory, question: Question
     chip = cluster.accelerator
     if chip.generation in BEFORE_FLOAT8:
         question.warn(
-            f"float8 {plan.float8} does not run on {chip.name}: {chip.generation} has no fp8 units, and "
-            "torchao needs compute capability 8.9 (Ada "
-            "Lovelace, Hopper) or later. Its products are timed in 16 bit."
+            Message(
+                "float8 {float8} does not run on {chip}: {generation} has no fp8 units, and torchao needs "
+                "compute capability 8.9 (Ada Lovelace, Hopper) or later. Its products are timed in 16 bit.",
+                float8=plan.float8,
+                chip=chip.name,
+                generation=chip.generation,
+            )
         )
     elif chip.dense_flops and "fp8" not in chip.dense_flops:
         question.warn(
-            f"no source gives an fp8 peak of {chip.name}: float8 {plan.float8} may not run on it. Its "
-            "products are timed in 16 bit."
+            Message(
+                "no source gives an fp8 peak of {chip}: float8 {float8} may not run on it. Its products are "
+                "timed in 16 bit.",
+                chip=chip.name,
+                float8=plan.float8,
+            )
         )
     if not plan.compile:
         question.warn(
-            f"float8 {plan.float8} without compile: torchao asks for torch.compile, which fuses the casts. "
-            "Without it they take longer than is timed."
+            Message(
+                "float8 {float8} without compile: torchao asks for torch.compile, which fuses the casts. "
+                "Without it they take longer than is timed.",
+                float8=plan.float8,
+            )
         )
 
 
@@ -122,9 +146,13 @@ def _warn_of_rank(model: Model, plan: TrainingPlan, question: Question) -> None:
     least, name = narrowest(model, plan)
     if name and plan.lora_rank > least:
         question.warn(
-            f"lora_rank {plan.lora_rank:,} is above {least:,}, the narrower side of {name}: an update of "
-            "that matrix has no higher "
-            "rank, so that such adapters take memory and can learn nothing more."
+            Message(
+                "lora_rank {lora_rank:,} is above {least:,}, the narrower side of {name}: an update of that "
+                "matrix has no higher rank, so that such adapters take memory and can learn nothing more.",
+                lora_rank=plan.lora_rank,
+                least=least,
+                name=name,
+            )
         )
 
 

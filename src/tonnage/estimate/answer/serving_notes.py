@@ -6,6 +6,7 @@ from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.serving.memory import ServingMemory, serving_memory
 from tonnage.estimate.serving.weights.storage import is_gguf_type, storage
+from tonnage.kernel.message import Message
 from tonnage.kernel.units import counted, human
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import Cluster, ServingPlan
@@ -18,10 +19,14 @@ def warn_of_blocks(engine: str, made: ServingMemory, question: Question) -> None
     rank = made.fullest
     if rank.per_request.value > MUCH_MORE * rank.kept.value > 0:
         question.warn(
-            f"{engine} sets aside {human(rank.per_request.value, 'bytes')} of cache for a request that keeps "
-            f"{human(rank.kept.value, 'bytes')}: "
-            "its blocks hold layers of several kinds, and a window also the tokens in flight. A smaller "
-            "--max-num-batched-tokens helps."
+            Message(
+                "{engine} sets aside {per_request} of cache for a request that keeps {kept}: its blocks hold "
+                "layers of several kinds, and a window also the tokens in flight. A smaller "
+                "--max-num-batched-tokens helps.",
+                engine=engine,
+                per_request=human(rank.per_request.value, "bytes"),
+                kept=human(rank.kept.value, "bytes"),
+            )
         )
 
 
@@ -32,12 +37,19 @@ def warn_of_gguf(model: Model, plan: ServingPlan, made: ServingMemory, question:
         return
     if engine.dequantizes_gguf:
         question.warn(
-            f"{plan.engine} dequantises GGUF weights when it loads them: they are counted in "
-            f"{made.stored.name}. --engine llama.cpp keeps them as stored."
+            Message(
+                "{engine} dequantises GGUF weights when it loads them: they are counted in {stored}. "
+                "--engine llama.cpp keeps them as stored.",
+                engine=plan.engine,
+                stored=made.stored.name,
+            )
         )
     else:
         question.warn(
-            f"GGUF is judged as {plan.engine} would run it; --engine llama.cpp is what most people run it with."
+            Message(
+                "GGUF is judged as {engine} would run it; --engine llama.cpp is what most people run it with.",
+                engine=plan.engine,
+            )
         )
 
 
@@ -54,8 +66,12 @@ def warn_of_host(cluster: Cluster, made: ServingMemory, question: Question) -> N
         return
     if made.host.value > cluster.node.host_memory_bytes:
         question.warn(
-            f"host memory does not suffice: {human(made.host.value, 'bytes')} are needed, and {cluster.node.name} has "
-            f"{human(cluster.node.host_memory_bytes, 'bytes')}."
+            Message(
+                "host memory does not suffice: {host} are needed, and {node} has {host_memory_bytes}.",
+                host=human(made.host.value, "bytes"),
+                node=cluster.node.name,
+                host_memory_bytes=human(cluster.node.host_memory_bytes, "bytes"),
+            )
         )
 
 
@@ -81,14 +97,28 @@ def warn_of_context(
     if needs > usable and not starts:
         return
     said = (
-        f"the verdict holds {counted(plan.concurrency, 'requests')} of a replica at the whole context of "
-        f"{plan.context:,} tokens. With the {tokens:,.0f} tokens "
-        f"of a prompt and its answer they need {human(needs, 'bytes')}, which "
-        f"{'fits' if needs <= usable else 'does not fit either'}."
+        Message(
+            "the verdict holds {concurrency} of a replica at the whole context of {context:,} tokens. With "
+            "the {tokens:,.0f} tokens of a prompt and its answer they need {needs}, which fits.",
+            concurrency=counted(plan.concurrency, "requests"),
+            context=plan.context,
+            tokens=tokens,
+            needs=human(needs, "bytes"),
+        )
+        if needs <= usable
+        else Message(
+            "the verdict holds {concurrency} of a replica at the whole context of {context:,} tokens. With "
+            "the {tokens:,.0f} tokens of a prompt and its answer they need {needs}, which does not fit "
+            "either.",
+            concurrency=counted(plan.concurrency, "requests"),
+            context=plan.context,
+            tokens=tokens,
+            needs=human(needs, "bytes"),
+        )
     )
     if starts:
-        said += (
-            f" {plan.engine} starts all the same, as one whole request fits, and lets those wait for which there "
-            "is no room."
+        said += Message(
+            " {engine} starts all the same, as one whole request fits, and lets those wait for which there is no room.",
+            engine=plan.engine,
         )
     question.warn(said)

@@ -20,6 +20,7 @@ from tonnage.estimate.run.larger_machines import Machines
 from tonnage.estimate.run.run import run as run_of
 from tonnage.estimate.step_time.time import Timing
 from tonnage.kernel.errors import MissingDatum
+from tonnage.kernel.message import Message, joined
 from tonnage.kernel.term import Term
 from tonnage.numerics.optimizers import optimizer
 from tonnage.ops import Mamba2, StateCache
@@ -74,30 +75,50 @@ def _notes(timing: Timing, made: TrainingMemory) -> Iterator[str]:
     plan, chip, kernels, network = timing.plan, timing.cluster.accelerator, timing.walk.kernels, timing.walk.network
     if not kernels.is_measured:
         yield (
-            f"nobody published runs on {chip.name} that rates were fitted to: the time takes the shares of peaks "
-            "that other accelerators reach."
+            Message(
+                "nobody published runs on {chip} that rates were fitted to: the time takes the shares of "
+                "peaks that other accelerators reach.",
+                chip=chip.name,
+            )
         )
     if network.bridge and network.bridge.link and network.inside.link:
         joins = network.bridge.link.joins
         yield (
-            f"bridges join {joins} cards of {chip.name}: in a machine of "
-            f"{timing.cluster.accelerators_per_node} larger groups talk over "
-            f"{network.inside.link.name}. Where your machine differs, write machines x cards, as in "
-            f"{timing.cluster.size // joins}x{joins}x{chip.name}."
+            Message(
+                "bridges join {joins} cards of {chip}: in a machine of {accelerators_per_node} larger groups "
+                "talk over {link}. Where your machine differs, write machines x cards, as in "
+                "{size}x{joins}x{chip}.",
+                joins=joins,
+                chip=chip.name,
+                accelerators_per_node=timing.cluster.accelerators_per_node,
+                link=network.inside.link.name,
+                size=timing.cluster.size // joins,
+            )
         )
     work = [each for layer in timing.walk.step.layers.values() for each in layer.work]
     if kernels.narrow in chip.dense_flops and not any(kernels.is_narrow(each) for each in work):
-        yield f"runtime {plan.runtime} is not known to multiply in {kernels.narrow}: its products are timed in 16 bit."
+        yield Message(
+            "runtime {runtime} is not known to multiply in {narrow}: its products are timed in 16 bit.",
+            runtime=plan.runtime,
+            narrow=kernels.narrow,
+        )
     if products := optimizer(plan.optimizer).products:
         yield (
-            f"the products of {plan.optimizer} are not in the time of a step, but the bytes that it reads and "
-            f"writes are. It does {products}."
+            Message(
+                "the products of {optimizer} are not in the time of a step, but the bytes that it reads and "
+                "writes are. It does {products}.",
+                optimizer=plan.optimizer,
+                products=products,
+            )
         )
     if others := _unmeasured_recurrences(made):
         yield (
-            f"recurrences were measured of Mamba-2 alone: the {' and '.join(others)} of {timing.model.name} "
-            "takes the rate of its scans, and may be "
-            "slower. Compare it with Mamba-2 by memory, not by time."
+            Message(
+                "recurrences were measured of Mamba-2 alone: the {others} of {model} takes the rate of its "
+                "scans, and may be slower. Compare it with Mamba-2 by memory, not by time.",
+                others=joined(" and ", others),
+                model=timing.model.name,
+            )
         )
 
 

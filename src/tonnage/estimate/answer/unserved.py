@@ -7,6 +7,7 @@ from msgspec import UnsetType
 from tonnage.documents.question import Entry
 from tonnage.documents.run import RunDocument
 from tonnage.documents.serving import ServingDocument
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import human
 
@@ -35,10 +36,16 @@ def missed_limits(run: RunDocument[Term] | None, question: Mapping[str, Entry]) 
     if dear:
         cost, of_cost = _spent(run, question)
     if late and dear:
-        return f"misses the deadline: {days} of {of_days}, and the budget: {cost} of {of_cost}"
+        return Message(
+            "misses the deadline: {days} of {of_days}, and the budget: {cost} of {of_cost}",
+            days=days,
+            of_days=of_days,
+            cost=cost,
+            of_cost=of_cost,
+        )
     if late:
-        return f"misses the deadline: {days} of {of_days}"
-    return f"misses the budget: {cost} of {of_cost}" if dear else ""
+        return Message("misses the deadline: {days} of {of_days}", days=days, of_days=of_days)
+    return Message("misses the budget: {cost} of {of_cost}", cost=cost, of_cost=of_cost) if dear else ""
 
 
 def _spent(run: RunDocument[Term], question: Mapping[str, Entry]) -> tuple[str, str]:

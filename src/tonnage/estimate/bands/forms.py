@@ -5,6 +5,8 @@ from math import ceil, floor
 
 from msgspec import Struct
 
+from tonnage.kernel.message import Message
+
 
 class Band(Struct, frozen=True, kw_only=True):
     """Low and high as factors of an estimate, between which eight of ten measurements lie, each judged by those of
@@ -29,15 +31,18 @@ class Band(Struct, frozen=True, kw_only=True):
     def what(self) -> str:
         """Whose measurements these are."""
         sources = (
-            f"{self.sources} sources"
+            Message("{sources} sources", sources=self.sources)
             if self.sources > 1
-            else f"one source ({self.only})"
+            else Message("one source ({only})", only=self.only)
             if self.only
             else "one source"
         )
-        return (
-            f"of {self.rows} published runs with {self.runtime} and {self.kind}, from {sources}, eight in ten "
-            "lie inside"
+        return Message(
+            "of {rows} published runs with {runtime} and {kind}, from {sources}, eight in ten lie inside",
+            rows=self.rows,
+            runtime=self.runtime,
+            kind=self.kind,
+            sources=sources,
         )
 
     def around(self, needed: float) -> tuple[int, int]:

@@ -260,14 +260,6 @@ class Framework:
         """The part of gradients that `reserve` adds to them at a moment."""
         return 0
 
-    def beside(self, rank: RankView, point: Point, gradients: Number) -> Number:
-        """Bytes of all that the methods above give for a moment: what `StageMemory` adds to gradients and to what
-        operations hold.
-        """
-        reserve = self.reserve(rank, point, gradients) or ()
-        terms = (*self.temporary(rank, point), *self.passing(rank, point), *reserve)
-        return rank.buffers_at(point).value + sum(term.value for term in terms)
-
     def outside(self, rank: RankView) -> list[Term]:
         """What the model's code makes once for all layers and keeps through backward: masks, tables of rotary
         positions, and where embedded tokens are dropped the mask of that.

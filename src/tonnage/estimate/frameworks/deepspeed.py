@@ -34,6 +34,7 @@ from tonnage.formulas import host as h
 from tonnage.formulas import memory as f
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.formula import Number, is_any, maximum, minimum
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.runtimes.parts.base import Moment
 from tonnage.spec import TrainingPlan
@@ -62,10 +63,18 @@ class DeepSpeed(Framework):
             raise InvalidPlan("offload_optimizer needs ZeRO: zero_stage must be 1, 2 or 3. Got 0.")
         if places["offload_parameters"] != "none" and zero_stage != 3:
             raise InvalidPlan(
-                f"offload_parameters needs weights that are sharded: zero_stage must be 3. Got {zero_stage}."
+                Message(
+                    "offload_parameters needs weights that are sharded: zero_stage must be 3. Got {zero_stage}.",
+                    zero_stage=zero_stage,
+                )
             )
         if places["offload_optimizer"] == "nvme" and zero_stage != 3:
-            raise InvalidPlan(f"offload_optimizer nvme is ZeRO-Infinity's: zero_stage must be 3. Got {zero_stage}.")
+            raise InvalidPlan(
+                Message(
+                    "offload_optimizer nvme is ZeRO-Infinity's: zero_stage must be 3. Got {zero_stage}.",
+                    zero_stage=zero_stage,
+                )
+            )
 
     @classmethod
     def trl_config(cls, plan: TrainingPlan, usual: str) -> str:

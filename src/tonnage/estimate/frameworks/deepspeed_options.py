@@ -13,6 +13,7 @@ from tonnage.estimate.plan.rule import Facts, Rule, Sizes, check
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, NotApplicable, OutOfRange
 from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message
 from tonnage.kernel.units import parse_count
 
 # deepspeed/runtime/zero/config.py: name -> (stages in which it counts, default, least)
@@ -52,8 +53,15 @@ PARTITION = Rule(
     lambda facts: "zero_hpz_partition_size divides the ranks that share the weights",
     lambda facts, sizes: _sharing(sizes) % _partition(facts) == 0,
     lambda facts, sizes: InvalidPlan(
-        f"zero_hpz_partition_size must divide the {_sharing(sizes)} ranks that share the weights. Got "
-        f"{_partition(facts)}. Nearest: {near_divisors(_sharing(sizes), _partition(facts) or 1)}."
+        Message(
+            (
+                "zero_hpz_partition_size must divide the {sharing} ranks that share the weights. Got "
+                "{partition}. Nearest: {near_divisors}."
+            ),
+            sharing=_sharing(sizes),
+            partition=_partition(facts),
+            near_divisors=near_divisors(_sharing(sizes), _partition(facts) or 1),
+        )
     ),
     lambda facts, sizes: facts.said("zero_stage") == 3 and _partition(facts) is not None,
 )
@@ -87,8 +95,13 @@ def _counts(name: str, stages: tuple[int, ...], stage: int, o: TrainingOptions) 
         known = ", ".join(map(str, stages))
         raise NotApplicable(
             (
-                f"{name} counts in ZeRO stage {known}: leave it out, or take another zero_stage. Got it with "
-                f"stage {stage}."
+                Message(
+                    "{name} counts in ZeRO stage {known}: leave it out, or take another zero_stage. Got it "
+                    "with stage {stage}.",
+                    name=name,
+                    known=known,
+                    stage=stage,
+                )
             ),
             name,
             ("zero_stage",),
@@ -101,14 +114,32 @@ def _size(name: str, default: int, least: int, model: Model, o: TrainingOptions,
     if said == "auto":
         filled = filled_in(name, model.hidden_size)
         if filled is None:
-            raise InvalidPlan(f"{name} has no auto in the Trainer of transformers: give it a number of elements.")
+            raise InvalidPlan(
+                Message("{name} has no auto in the Trainer of transformers: give it a number of elements.", name=name)
+            )
         return int(q.put(name, filled, "runtime", FILLED))
     try:
         given = parse_count(said, name) if isinstance(said, str) else said
     except OutOfRange:
-        raise InvalidPlan(f"{name} must be from {least} to {LARGEST:,}. Got {said}.") from None
+        raise InvalidPlan(
+            Message(
+                "{name} must be from {least} to {largest:,}. Got {said}.",
+                name=name,
+                least=least,
+                largest=LARGEST,
+                said=said,
+            )
+        ) from None
     if given is not None and not least <= given <= LARGEST:
-        raise InvalidPlan(f"{name} must be from {least} to {LARGEST:,}. Got {given:,}.")
+        raise InvalidPlan(
+            Message(
+                "{name} must be from {least} to {largest:,}. Got {given:,}.",
+                name=name,
+                least=least,
+                largest=LARGEST,
+                given=given,
+            )
+        )
     return int(q.take(name, given, default, "runtime", SOURCE))
 
 

@@ -166,12 +166,6 @@ class Fsdp2(Compiled):
         ]
         return [*made, *self._holes(rank)] if point is not None and point.phase == "loss" else made
 
-    def beside(self, rank: RankView, point: Point, gradients: Number) -> Number:
-        units = self.units(rank)
-        held = units.at(point)
-        fixed = held.buffers.value + sum(term.value for term in (*held.gradients, *units.edges))
-        return fixed + sum(term.value for term in self.reserve(rank, point, gradients))
-
     def _holes(self, rank: RankView) -> list[Term]:
         """Where logits and their fp32 copy were is room for one fp32 gradient, and a half is left; segments of a
         layer's temporaries are too small for logits, unless the allocator expands them.

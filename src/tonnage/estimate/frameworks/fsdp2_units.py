@@ -21,6 +21,7 @@ from tonnage.estimate.step.rank import Shares, op_parameters, repeated
 from tonnage.estimate.step.views import RankView
 from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.numerics.precisions import precision
 from tonnage.ops import Op
@@ -245,20 +246,24 @@ class Units:
     def _outside(self, with_head: bool = False) -> tuple[Term, ...]:
         """The units outside of the layers that are gathered."""
         units = [self.root, *((self.head,) if with_head else ())]
-        return tuple(copies(f"gathered: {unit.name}", self.compute, unit) for unit in units if unit.children)
+        return tuple(
+            copies(Message("gathered: {unit}", unit=unit.name), self.compute, unit) for unit in units if unit.children
+        )
 
     def _all(self, layers: int) -> tuple[Term, ...]:
         """Nothing is resharded before its backward; under a pipeline not before the step is over."""
         if self.accumulates:
             return (copies("gathered: all units", self.compute, self.rank.whole),)
         outside = [
-            copies(f"gathered: {unit.name}", self.compute, unit) for unit in (self.root, self.table) if unit.children
+            copies(Message("gathered: {unit}", unit=unit.name), self.compute, unit)
+            for unit in (self.root, self.table)
+            if unit.children
         ]
         counts = Counter(self.order[:layers])
         return (
             *outside,
             *(
-                repeated(f"gathered: {block.name}s", count, self.layer(block.name, block))
+                repeated(Message("gathered: {block}s", block=block.name), count, self.layer(block.name, block))
                 for block, count in counts.items()
             ),
         )

@@ -8,6 +8,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.plan.checks import LARGEST
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
+from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import counted
 from tonnage.ops import Embedding, Head
@@ -35,7 +36,10 @@ def megatron_options(model: Model, sizes: Mapping[str, Any], o: TrainingOptions,
     if o.expert_capacity_factor is not None:
         if not 0 < o.expert_capacity_factor < 1e6:
             raise InvalidPlan(
-                f"expert_capacity_factor must be above 0 and below 1,000,000. Got {o.expert_capacity_factor:g}."
+                Message(
+                    "expert_capacity_factor must be above 0 and below 1,000,000. Got {expert_capacity_factor:g}.",
+                    expert_capacity_factor=o.expert_capacity_factor,
+                )
             )
         made["expert_capacity_factor"] = q.take("expert_capacity_factor", o.expert_capacity_factor, None)
     made["mtp_layers"] = _predictions(model, o, q)
@@ -58,7 +62,11 @@ def _timing(sizes: Mapping[str, Any], o: TrainingOptions, q: Question) -> dict[s
         if (value := getattr(o, name)) is not None:
             if value and sizes[size] == 1:
                 raise NotApplicable(
-                    f"{name} needs {size} above 1: there is nothing to overlap. Got {size} 1.", name, (size,)
+                    Message(
+                        "{name} needs {size} above 1: there is nothing to overlap. Got {size} 1.", name=name, size=size
+                    ),
+                    name,
+                    (size,),
                 )
             made[name] = q.take(name, value, False)
     return made
@@ -69,18 +77,30 @@ def _predictions(model: Model, o: TrainingOptions, q: Question) -> int:
     drafts = sum(branch.num_layers for branch in model.branches if branch.kind == "draft")
     if o.mtp_layers is None and not drafts:
         return 0
-    why = "--mtp-num-layers is unset" + (f"; the checkpoint has {counted(drafts, 'layers')}" if drafts else "")
+    why = (
+        Message("--mtp-num-layers is unset; the checkpoint has {drafts}", drafts=counted(drafts, "layers"))
+        if drafts
+        else "--mtp-num-layers is unset"
+    )
     count: int = q.take("mtp_layers", o.mtp_layers, 0, "runtime", why)
     if not 0 <= count <= LARGEST:
-        raise InvalidPlan(f"mtp_layers must be from 0 to {LARGEST:,}. Got {count:,}.")
+        raise InvalidPlan(
+            Message("mtp_layers must be from 0 to {largest:,}. Got {count:,}.", largest=LARGEST, count=count)
+        )
     main = model.decoder
     if count and sum(isinstance(op, Embedding) for op in main.before) != 1:
         raise InvalidPlan(
-            f"multi-token prediction of megatron has rotary positions or none: mtp_layers must be 0 with {model.name}, "
-            f"which has a table of them. Got {count}."
+            Message(
+                "multi-token prediction of megatron has rotary positions or none: mtp_layers must be 0 with "
+                "{model}, which has a table of them. Got {count}.",
+                model=model.name,
+                count=count,
+            )
         )
     if count and not any(isinstance(op, Head) for op in main.after):
-        raise InvalidPlan(f"mtp_layers must be 0 with {model.name}, which has no head. Got {count}.")
+        raise InvalidPlan(
+            Message("mtp_layers must be 0 with {model}, which has no head. Got {count}.", model=model.name, count=count)
+        )
     return count
 
 
@@ -91,7 +111,11 @@ def _modules(text: str, o: TrainingOptions) -> str:
             raise unknown("module to recompute", name, MODULES)
     if o.recompute not in (None, "selective"):
         raise NotApplicable(
-            f"recompute_modules belong to recompute selective. Got {text} with recompute {o.recompute}.",
+            Message(
+                "recompute_modules belong to recompute selective. Got {text} with recompute {recompute}.",
+                text=text,
+                recompute=o.recompute,
+            ),
             "recompute_modules",
             ("recompute",),
         )

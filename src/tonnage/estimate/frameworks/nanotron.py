@@ -98,11 +98,6 @@ class Nanotron(Compiled):
         )
         return [Term.product("results handed on", "bytes", rank.in_flight, one)]
 
-    def beside(self, rank: RankView, point: Point, gradients: Number) -> Number:
-        """The gradients of the unit at work come with each moment of a place."""
-        total = super().beside(rank, point, gradients)
-        return total if point.moment == "loss" else total - rank.sizes.made(point.bytes) * self.unit_gradient_width
-
     def reserve(self, rank: RankView, point: Point | None, gradients: Number) -> list[Term]:
         """The classic allocator joins nothing across segments: what the 16-bit gradients of a backward leave, the
         next forward's tensors do not fit into. The moments of AdamW are born after the first backward, into what it

@@ -12,7 +12,7 @@ from tonnage.estimate.step.points import Point
 from tonnage.estimate.step.rank import Stage, first_of
 from tonnage.estimate.step.views import RankView, StepView
 from tonnage.formulas import memory as f
-from tonnage.kernel.formula import Number, ceil_div
+from tonnage.kernel.formula import ceil_div
 from tonnage.kernel.term import Term
 from tonnage.tape import Extent, Layer, Setting
 
@@ -108,20 +108,12 @@ class Alone(Recipe):
             made.append(copies("gradients until the optimizer has taken its step", self.unit_gradient_width, here))
         return made
 
-    def beside(self, rank: RankView, point: Point, gradients: Number) -> Number:
-        total = super().beside(rank, point, gradients)
-        return total - rank.sizes.made(point.bytes) * self.unit_gradient_width
-
 
 class Sharded(Recipe, Fsdp2):
     """Several accelerators, on FSDP2."""
 
     def temporary(self, rank: RankView, point: Point) -> list[Term]:
         return [*Fsdp2.temporary(self, rank, point), *self.head_addend(rank, point)]
-
-    def beside(self, rank: RankView, point: Point, gradients: Number) -> Number:
-        total = Fsdp2.beside(self, rank, point, gradients)
-        return total + sum(term.value for term in self.head_addend(rank, point))
 
 
 FRAMEWORKS.add("torchtune", Recipe)

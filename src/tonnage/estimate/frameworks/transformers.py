@@ -162,7 +162,7 @@ class Transformers(Framework):
         held = held + (
             rank.step_copies.value + rank.step_buffers.value
             if point is None
-            else rank.kept_total(point) + rank.buffers_at(point).value
+            else rank.kept_at(point).value + rank.buffers_at(point).value
         )
         return Term.of(
             "allocator reserve", f.reserve_bytes, basis="measured", source=RESERVE_SOURCE, M=held, rho=RESERVE

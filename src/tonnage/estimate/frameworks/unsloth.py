@@ -12,6 +12,7 @@ from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.layers.losses import FUSED, LOSSES
 from tonnage.estimate.step.releases import Release, release_of
 from tonnage.estimate.step.views import RankView
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import GIB, counted
 from tonnage.numerics.precisions import precision
@@ -49,9 +50,12 @@ class Unsloth(Transformers):
             return []
         return [
             (
-                f"Unsloth takes the loss in {counted(here, 'parts')} here and in {there:,.0f} with one more "
-                "sequence in the micro-batch, "
-                "each of them smaller: a larger micro-batch can need less."
+                Message(
+                    "Unsloth takes the loss in {here} here and in {there:,.0f} with one more sequence in the "
+                    "micro-batch, each of them smaller: a larger micro-batch can need less.",
+                    here=counted(here, "parts"),
+                    there=there,
+                )
             )
         ]
 

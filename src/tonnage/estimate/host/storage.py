@@ -14,6 +14,7 @@ from tonnage.formulas import host as h
 from tonnage.formulas import storage as s
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import GB, TB, human
 from tonnage.spec import Cluster, Node
@@ -111,7 +112,11 @@ def note_storage(times: Checkpoints, options: RunOptions, question: Question) ->
             rate("storage_bandwidth", options.storage_bandwidth),
             times.write.children[1].value,
             "default",
-            f"an assumption: {human(STORAGE_SHARE, 'bytes/s')} for each accelerator; {STORAGE_SOURCE}",
+            Message(
+                "an assumption: {storage_share} for each accelerator; {storage_source}",
+                storage_share=human(STORAGE_SHARE, "bytes/s"),
+                storage_source=STORAGE_SOURCE,
+            ),
         )
     if times.read.children:
         question.put("storage_read_bandwidth", times.read.children[1].value, "given")
@@ -128,7 +133,7 @@ def kept(checkpoint: Term, keep: int | None) -> Term:
     """Disk for the checkpoints that are kept; None: as many as rule D9 keeps."""
     count = KEPT if keep is None else keep
     if not 1 <= count <= 1_000_000:
-        raise InvalidInput(f"keep_checkpoints must be from 1 to 1,000,000. Got {shown(count)}.")
+        raise InvalidInput(Message("keep_checkpoints must be from 1 to 1,000,000. Got {count}.", count=shown(count)))
     return Term.of("checkpoints kept", s.kept_bytes, M=checkpoint.value, n_copies=count)
 
 
@@ -137,7 +142,7 @@ def token_bytes(vocab_size: int) -> int:
     4.
     """
     if vocab_size < 1:
-        raise InvalidInput(f"vocab_size must be at least 1. Got {shown(vocab_size)}.")
+        raise InvalidInput(Message("vocab_size must be at least 1. Got {vocab_size}.", vocab_size=shown(vocab_size)))
     return 2 if vocab_size < SMALL_VOCABULARY else 4
 
 
@@ -151,7 +156,12 @@ def raw_text_bytes(tokens: Number, bytes_per_token: float | None = None) -> Term
     Term's source says.
     """
     if bytes_per_token is not None and not 0 < bytes_per_token < 100:
-        raise InvalidInput(f"text_bytes_per_token must be above 0 and below 100. Got {shown(bytes_per_token)}.")
+        raise InvalidInput(
+            Message(
+                "text_bytes_per_token must be above 0 and below 100. Got {bytes_per_token}.",
+                bytes_per_token=shown(bytes_per_token),
+            )
+        )
     width, source = (TEXT_BYTES, TEXT_SOURCE) if bytes_per_token is None else (bytes_per_token, "given")
     return Term.of("data set, plain text", s.text_bytes, source=source, D=tokens, w=width)
 
@@ -170,7 +180,12 @@ def host_needs(
     data_loader_workers [processes]: of each rank. `memory`: what the estimate of host memory says.
     """
     if not 0 <= data_loader_workers <= 10_000:
-        raise InvalidInput(f"data_loader_workers must be from 0 to 10,000. Got {shown(data_loader_workers)}.")
+        raise InvalidInput(
+            Message(
+                "data_loader_workers must be from 0 to 10,000. Got {data_loader_workers}.",
+                data_loader_workers=shown(data_loader_workers),
+            )
+        )
     node = cluster.node
     cores = Term.of(
         "cores of a node", h.process_cores, ranks=cluster.accelerators_per_node, n_copies=data_loader_workers
@@ -203,14 +218,25 @@ def node_cores(node: Node) -> int | None:
 
 
 def _too_little(cluster: Cluster, cores: Term, has: int | None, disk: Term, local: Drives | None) -> list[str]:
-    made, name = [], cluster.node.name if cluster.node else ""
+    made: list[str] = []
+    name = cluster.node.name if cluster.node else ""
     if has is not None and cores.value > has:
-        made.append(f"{cores.value:,.0f} processes want a core each and {name} has {has}: fewer data_loader_workers.")
+        made.append(
+            Message(
+                "{cores:,.0f} processes want a core each and {name} has {has}: fewer data_loader_workers.",
+                cores=cores.value,
+                name=name,
+                has=has,
+            )
+        )
     if local is not None:
         room = local.count * local.capacity_bytes * cluster.num_nodes
         if disk.value > room:
             made.append(
-                f"the drives of all nodes hold {room / TB:,.1f} TB and {disk.value / TB:,.1f} TB are needed: "
-                "shared storage is."
+                Message(
+                    "the drives of all nodes hold {room:,.1f} TB and {disk:,.1f} TB are needed: shared storage is.",
+                    room=room / TB,
+                    disk=disk.value / TB,
+                )
             )
     return made

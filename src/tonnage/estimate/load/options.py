@@ -12,6 +12,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.options.run_options import duration
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, NotApplicable, shown
+from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 from tonnage.question.subjects.load import LoadOptions
 from tonnage.spec import Load, ServingPlan
@@ -86,8 +87,14 @@ def lengths(model: Model, options: ServingOptions, load: LoadOptions) -> Lengths
         answer = max(min(USUAL, room - prompt), 1)
     if options.context is not None and prompt + answer > options.context:
         raise InvalidInput(
-            f"context must hold the prompt and its answer, {prompt:,} + {answer:,} = {prompt + answer:,} "
-            f"tokens. Got {options.context:,}."
+            Message(
+                "context must hold the prompt and its answer, {prompt:,} + {answer:,} = {prompt2:,} tokens. "
+                "Got {context:,}.",
+                prompt=prompt,
+                answer=answer,
+                prompt2=prompt + answer,
+                context=options.context,
+            )
         )
     context = prompt + answer if options.context is None else None
     return Lengths(input_tokens=prompt, output_tokens=answer, context=context, why="input_tokens + output_tokens")
@@ -106,16 +113,26 @@ def _of_trace(options: ServingOptions, load: LoadOptions) -> Lengths:
         "num_requests",
     ):
         if getattr(load, name) is not None:
-            raise InvalidInput(f"trace has lengths and arrivals of its own: leave out {name}. Got both.")
+            raise InvalidInput(
+                Message("trace has lengths and arrivals of its own: leave out {name}. Got both.", name=name)
+            )
     if options.concurrency is not None:
         raise InvalidInput(
-            f"trace says when requests come: leave out concurrency. Got {options.concurrency} with trace."
+            Message(
+                "trace says when requests come: leave out concurrency. Got {concurrency} with trace.",
+                concurrency=options.concurrency,
+            )
         )
     found = read_requests(load.trace or "")
     longest = int((found.input_tokens + found.output_tokens).max())
     if options.context is not None and longest > options.context:
         raise InvalidInput(
-            f"context must hold the longest request of {load.trace}, {longest:,} tokens. Got {options.context:,}."
+            Message(
+                "context must hold the longest request of {trace}, {longest:,} tokens. Got {context:,}.",
+                trace=load.trace,
+                longest=longest,
+                context=options.context,
+            )
         )
     return Lengths(
         input_tokens=max(round(float(found.input_tokens.mean())), 1),
@@ -130,16 +147,19 @@ def asked(plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: L
     """The load of one replica, checked, with its defaults in the question."""
     if load.request_rate is not None and options.concurrency is not None:
         raise InvalidInput(
-            "concurrency is of users who wait for their answers, request_rate of requests that come by "
-            "themselves: give one. "
-            f"Got {options.concurrency} and {load.request_rate:g}."
+            Message(
+                "concurrency is of users who wait for their answers, request_rate of requests that come by "
+                "themselves: give one. Got {concurrency} and {request_rate:g}.",
+                concurrency=options.concurrency,
+                request_rate=load.request_rate,
+            )
         )
     context = int(plan.context)
     prompt, answer = _lengths(context, load, said, q)
     cached = _cached(load, prompt, q)
     spread = q.take("spread", _ranged("spread", load.spread, 0, 1), 0) if load.spread is not None else 0.0
     if load.spread is not None and spread >= 1:
-        raise InvalidInput(f"spread must be at least 0 and less than 1. Got {spread:g}.")
+        raise InvalidInput(Message("spread must be at least 0 and less than 1. Got {spread:g}.", spread=spread))
     form = Load(input_tokens=prompt, output_tokens=answer, cached_tokens=cached, spread=spread)
     form, busy = _arriving(plan, options, load, said, form, q)
     percentile = load.percentile or "mean"
@@ -148,10 +168,12 @@ def asked(plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: L
     ttft, tpot = duration("ttft", load.ttft), duration("tpot", load.tpot)
     for name, limit in (("ttft", ttft), ("tpot", tpot)):
         if limit is not None:
-            q.put(name, limit, "given", f"seconds, {percentile}")
+            q.put(name, limit, "given", Message("seconds, {percentile}", percentile=percentile))
     if load.percentile and not (ttft or tpot):
         raise NotApplicable(
-            f"percentile is of the limits ttft and tpot, and none is given. Got {percentile}.",
+            Message(
+                "percentile is of the limits ttft and tpot, and none is given. Got {percentile}.", percentile=percentile
+            ),
             "percentile",
             ("ttft", "tpot"),
         )
@@ -160,12 +182,12 @@ def asked(plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: L
     if load.prefill_replicas is not None:
         q.put("prefill_replicas", load.prefill_replicas, "given")
     if load.seed is not None and not 0 <= load.seed < 2**32:
-        raise InvalidInput(f"seed must be from 0 to {2**32 - 1:,}. Got {load.seed}.")
+        raise InvalidInput(Message("seed must be from 0 to {number:,}. Got {seed}.", number=2**32 - 1, seed=load.seed))
     simulate = bool(load.simulate or load.trace or percentile != "mean")
     for name in ("num_requests", "seed"):
         if getattr(load, name) is not None and not simulate:
             raise NotApplicable(
-                f"{name} is of a simulation: add simulate. Got {getattr(load, name)}.",
+                Message("{name} is of a simulation: add simulate. Got {value}.", name=name, value=getattr(load, name)),
                 name,
                 ("simulate", "trace", "percentile"),
             )
@@ -185,28 +207,30 @@ def asked(plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: L
 
 def _lengths(context: int, load: LoadOptions, said: Lengths, q: Question) -> tuple[int, int]:
     if said.requests is not None:
-        q.put("trace", load.trace, "given", f"{len(said.requests):,} requests")
+        q.put("trace", load.trace, "given", Message("{count:,} requests", count=len(said.requests)))
         if said.requests.note:
-            q.warn(f"trace: {said.requests.note}.")
+            q.warn(Message("trace: {note}.", note=said.requests.note))
         return (
             q.put("input_tokens", said.input_tokens, "given", "the mean of the trace"),
             q.put("output_tokens", said.output_tokens, "given", "the mean of the trace"),
         )
     if context < 2:
-        raise InvalidInput(f"context must hold a token of a prompt and one of its answer. Got {context}.")
+        raise InvalidInput(
+            Message("context must hold a token of a prompt and one of its answer. Got {context}.", context=context)
+        )
     prompt = q.take(
         "input_tokens",
         load.input_tokens,
         said.input_tokens or min(USUAL, max(context * 3 // 4, 1)),
         "default",
-        f"{USUAL_SOURCE}, at most 3/4 of the context",
+        Message("{usual_source}, at most 3/4 of the context", usual_source=USUAL_SOURCE),
     )
     answer = q.take(
         "output_tokens",
         load.output_tokens,
         said.output_tokens or min(USUAL, context - prompt),
         "default",
-        f"{USUAL_SOURCE}, at most what the context leaves",
+        Message("{usual_source}, at most what the context leaves", usual_source=USUAL_SOURCE),
     )
     return prompt, answer
 
@@ -224,7 +248,11 @@ def _cached(load: LoadOptions, prompt: int, q: Question) -> int:
         return 0
     if not 0 <= load.cached_tokens < prompt:
         raise InvalidInput(
-            f"cached_tokens must be at least 0 and fewer than the {prompt:,} input_tokens. Got {load.cached_tokens:,}."
+            Message(
+                "cached_tokens must be at least 0 and fewer than the {prompt:,} input_tokens. Got {cached_tokens:,}.",
+                prompt=prompt,
+                cached_tokens=load.cached_tokens,
+            )
         )
     return int(q.put("cached_tokens", load.cached_tokens, "given"))
 
@@ -243,7 +271,10 @@ def _arriving(
     if load.request_rate is None:
         if load.burstiness is not None:
             raise NotApplicable(
-                f"burstiness is of requests that arrive by themselves: add request_rate. Got {load.burstiness:g}.",
+                Message(
+                    "burstiness is of requests that arrive by themselves: add request_rate. Got {burstiness:g}.",
+                    burstiness=load.burstiness,
+                ),
                 "burstiness",
                 ("request_rate", "trace"),
             )
@@ -259,10 +290,20 @@ def _arriving(
 
 def _ranged(name: str, value: float | None, low: float, high: float) -> float:
     if value is None or not low <= value <= high:
-        raise InvalidInput(f"{name} must be from {low:g} to {high:g}. Got {shown(value)}.")
+        raise InvalidInput(
+            Message(
+                "{name} must be from {low:g} to {high:g}. Got {value}.",
+                name=name,
+                low=low,
+                high=high,
+                value=shown(value),
+            )
+        )
     return value
 
 
 def _count(name: str, value: int | None, most: int = LARGEST) -> None:
     if value is not None and not 1 <= value <= most:
-        raise InvalidInput(f"{name} must be from 1 to {most:,}. Got {value:,}.")
+        raise InvalidInput(
+            Message("{name} must be from 1 to {most:,}. Got {value:,}.", name=name, most=most, value=value)
+        )

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from tonnage.estimate.load.requests import Requests
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.reach import allowed_file, called
 from tonnage.kernel.units import counted
 from tonnage.user_files import csv_text, json_text, read_text
@@ -64,24 +65,30 @@ def read_requests(path: Path | str) -> Requests:
     text = read_text(path, LARGEST_FILE)
     if text.count("\n") > MOST_REQUESTS:
         raise InvalidInput(
-            f"{name} has more than {MOST_REQUESTS:,} lines: take a part of it, such as its first {MOST_REQUESTS:,}."
+            Message(
+                "{name} has more than {most_requests:,} lines: take a part of it, such as its first {most_requests:,}.",
+                name=name,
+                most_requests=MOST_REQUESTS,
+            )
         )
     found: list[tuple[float, int, int, int]] = []
     failed, milliseconds = 0, False
     for line, form, fields in (_json_rows if text.lstrip().startswith("{") else _csv_rows)(name, text):
-        request = _request(fields, form, f"{name}: line {line}")
+        request = _request(fields, form, Message("{name}: line {line}", name=name, line=line))
         milliseconds = milliseconds or form.is_mooncake
         if request is None:
             failed += 1
         else:
             found.append(request)
     if not found:
-        raise InvalidInput(f"{name}: no requests.")
+        raise InvalidInput(Message("{name}: no requests.", name=name))
     found.sort(key=itemgetter(0))
     times, prompts, answers, cached_tokens = (np.array(column) for column in zip(*found, strict=True))
     notes = [MILLISECONDS] if milliseconds else []
     if failed:
-        notes.append(f"{counted(failed, 'requests')} of BurstGPT without an answer left out, which failed")
+        notes.append(
+            Message("{failed} of BurstGPT without an answer left out, which failed", failed=counted(failed, "requests"))
+        )
     return Requests(
         arrival=times - times[0],
         input_tokens=prompts,
@@ -98,17 +105,30 @@ def _request(fields: tuple[object, ...], form: _Form, where: str) -> tuple[float
     """
     for name, value in zip(_NEEDED, fields, strict=False):
         if value is None or value == "":
-            raise InvalidInput(f"{where}: {name} is missing.")
+            raise InvalidInput(Message("{where}: {name} is missing.", where=where, name=name))
     arrival = _seconds(fields[0], where) / (1000 if form.is_mooncake else 1)
     prompt, answer = _count(fields[1], "input_tokens", where), _count(fields[2], "output_tokens", where)
     cached = 0 if fields[3] is None else _count(fields[3], "cached_tokens", where)
     if cached >= prompt > 0:
-        raise InvalidInput(f"{where}: cached_tokens must be fewer than input_tokens, {prompt}. Got {cached}.")
+        raise InvalidInput(
+            Message(
+                "{where}: cached_tokens must be fewer than input_tokens, {prompt}. Got {cached}.",
+                where=where,
+                prompt=prompt,
+                cached=cached,
+            )
+        )
     if form.is_burstgpt and not answer:
         return None
     if not prompt or not answer:
         name = "output_tokens" if prompt else "input_tokens"
-        raise InvalidInput(f"{where}: {name} must be at least 1: leave the request out, or count its one token. Got 0.")
+        raise InvalidInput(
+            Message(
+                "{where}: {name} must be at least 1: leave the request out, or count its one token. Got 0.",
+                where=where,
+                name=name,
+            )
+        )
     return arrival, prompt, answer, cached
 
 
@@ -120,10 +140,10 @@ def _json_rows(name: str, text: str) -> _Rows:
     for line, written in enumerate(io.StringIO(text), start=1):
         if not written.strip():
             continue
-        where = f"{name}: line {line}"
+        where = Message("{name}: line {line}", name=name, line=line)
         fields = json_text.parse(written.encode(), where)
         if not isinstance(fields, dict):
-            raise InvalidInput(f"{where}: must be an object. Got {shown(fields)}.")
+            raise InvalidInput(Message("{where}: must be an object. Got {fields}.", where=where, fields=shown(fields)))
         names = tuple(fields)
         form = forms.get(names) or _form(dict(zip(names, names, strict=True)))
         if len(forms) < MOST_FORMS:
@@ -137,8 +157,13 @@ def _csv_rows(name: str, text: str) -> _Rows:
     missing = [column for column in _NEEDED if column not in form.columns]
     if missing:
         raise InvalidInput(
-            f"{name}: line 1: no column {missing[0]} (also written {', '.join(_COLUMNS[missing[0]][1:])}). "
-            f"Got {shown(', '.join(table.header))}."
+            Message(
+                "{name}: line 1: no column {missing} (also written {columns}). Got {header}.",
+                name=name,
+                missing=missing[0],
+                columns=listed(_COLUMNS[missing[0]][1:]),
+                header=shown(", ".join(table.header)),
+            )
         )
     places = [form.columns.get(column, len(table.header)) for column in _COLUMNS]
     width = max(len(table.header), *places) + 1
@@ -161,7 +186,14 @@ def _count(value: object, name: str, where: str) -> int:
             return int(number)
     except ValueError:
         pass
-    raise InvalidInput(f"{where}: {name} must be a whole number, 0 or more. Got {shown(value)}.")
+    raise InvalidInput(
+        Message(
+            "{where}: {name} must be a whole number, 0 or more. Got {value}.",
+            where=where,
+            name=name,
+            value=shown(value),
+        )
+    )
 
 
 def _seconds(value: object, where: str) -> float:
@@ -180,8 +212,12 @@ def _seconds(value: object, where: str) -> float:
         except ValueError:
             pass
     raise InvalidInput(
-        f"{where}: arrival_seconds must be seconds, 0 or more, or a moment such as 2023-11-16 18:17:03.98. "
-        f"Got {shown(value)}."
+        Message(
+            "{where}: arrival_seconds must be seconds, 0 or more, or a moment such as 2023-11-16 "
+            "18:17:03.98. Got {value}.",
+            where=where,
+            value=shown(value),
+        )
     )
 
 

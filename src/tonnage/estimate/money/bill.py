@@ -17,6 +17,7 @@ from tonnage.estimate.money import money, ownership
 from tonnage.estimate.money.places import at_the_edge, in_cloud, not_at_the_edge, on_own_servers
 from tonnage.formulas.cost import machines_billed
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
+from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import HOUR, human
@@ -70,8 +71,13 @@ def bill(
     carbon = None
     if options.grid is not None:
         if energy is None:
-            raise MissingDatum(f"carbon needs the power of {cluster.accelerator.name}, which no source gives.")
-        carbon = money.run_carbon(energy, _grid(options.grid)).named(f"carbon of {of}")
+            raise MissingDatum(
+                Message(
+                    "carbon needs the power of {accelerator}, which no source gives.",
+                    accelerator=cluster.accelerator.name,
+                )
+            )
+        carbon = money.run_carbon(energy, _grid(options.grid)).named(Message("carbon of {of}", of=of))
     own = _own(cluster, seconds, options, offer, rates, price, question, today, edge_time)
     return Bill(of=of, cost=cost, energy=energy, carbon=carbon, ownership=own)
 
@@ -199,13 +205,13 @@ def _cost(
     today: date | None,
 ) -> Term | None:
     if price is not None:
-        return money.given_cost(cluster.size, seconds.value, price).named(f"cost of {of}")
+        return money.given_cost(cluster.size, seconds.value, price).named(Message("cost of {of}", of=of))
     if offer is None:
         return None
     made = money.run_cost(cluster.size, seconds.value, offer, rates=rates, today=today)
     for each in made.warnings:
         question.warn(each)
-    return made.cost.named(f"cost of {of}")
+    return made.cost.named(Message("cost of {of}", of=of))
 
 
 def _energy(cluster: Cluster, seconds: Term, of: str, options: BillOptions, question: Question) -> Term | None:
@@ -219,7 +225,7 @@ def _energy(cluster: Cluster, seconds: Term, of: str, options: BillOptions, ques
         question.take(name, getattr(options, name), round(defaults[name], 3), "default", made.assumed.get(name, ""))
     for each in made.warnings:
         question.warn(each)
-    return made.energy.named(f"energy of {of}")
+    return made.energy.named(Message("energy of {of}", of=of))
 
 
 def _own(
@@ -252,8 +258,12 @@ def _own(
     machine = ownership.machine_of(chip, size, usd=options.machine_usd, watts=watts, **inputs)
     if options.machine_usd is None and (sold := ownership.purchase_of(chip, size)).note:
         question.warn(
-            f"{sold.name} is bought for {human(sold.usd, 'USD')} ({sold.note}): machine_usd and "
-            "machine_watts say what yours costs and draws."
+            Message(
+                "{sold} is bought for {usd} ({note}): machine_usd and machine_watts say what yours costs and draws.",
+                sold=sold.name,
+                usd=human(sold.usd, "USD"),
+                note=sold.note,
+            )
         )
     machine = replace(machine, machines=cluster.num_nodes)
     if options.used_share is not None:

@@ -10,6 +10,7 @@ from tonnage.formulas import cost as c
 from tonnage.formulas import energy as e
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 from tonnage.kernel.formula import Basis, Number, is_any
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.spec import Cluster
 
@@ -65,9 +66,9 @@ class Choice(Struct, frozen=True, kw_only=True):
         one = self.price
         offered = "index" if one.index else "offer"
         which = (
-            f"the cheapest of {self.among} {one.kind} {offered}s known"
+            Message("the cheapest of {among} {kind} {offered}s known", among=self.among, kind=one.kind, offered=offered)
             if self.among > 1
-            else f"the only {one.kind} {offered} known"
+            else Message("the only {kind} {offered} known", kind=one.kind, offered=offered)
         )
         if one.index:
             which += ": what others paid, and nobody's offer"
@@ -77,7 +78,11 @@ class Choice(Struct, frozen=True, kw_only=True):
             which += " priced by the accelerator: none of machines as large as a node could be compared"
         else:
             which += " of smaller machines: none of those as large as a node could be compared"
-        each = f"{one.price_per_hour / one.accelerators:.4g} {one.currency} an accelerator and hour"
+        each = Message(
+            "{price_per_hour:.4g} {currency} an accelerator and hour",
+            price_per_hour=one.price_per_hour / one.accelerators,
+            currency=one.currency,
+        )
         return f"{which}, {each}; {one.source} ({one.as_of})"
 
 
@@ -102,11 +107,23 @@ def best_price(
     found = offers(chip, provider=provider, kind=kind, region=region, currency=currency, term_months=term_months)
     if not found:
         asked = ", ".join(
-            word for word in (kind, provider, region, f"{term_months} months" if term_months else "", currency) if word
+            word
+            for word in (
+                kind,
+                provider,
+                region,
+                Message("{term_months} months", term_months=term_months) if term_months else "",
+                currency,
+            )
+            if word
         )
         raise MissingDatum(
-            f"no price of {chip} is known ({asked}). `tonnage prices {chip}` lists those that are; write yours in "
-            "<config directory>/prices/, or give it."
+            Message(
+                "no price of {chip} is known ({asked}). `tonnage prices {chip}` lists those that are; write "
+                "yours in <config directory>/prices/, or give it.",
+                chip=chip,
+                asked=asked,
+            )
         )
     return best_of(cluster, found, rates)
 
@@ -185,8 +202,18 @@ def hourly(price: Price, rates: Rates | None = None) -> Term:
 def _source(price: Price, fx: float = 1.0) -> str:
     said = f"{price.provider} {price.instance}, {price.region}, {price.kind}: {price.source} ({price.as_of})"
     if price.sizes_source and price.accelerators > 1:
-        said += f"; machines of {price.accelerators} at the price of an accelerator: {price.sizes_source}"
-    return said if price.currency == DOLLARS else f"{said}; the rate of {fx:g} {price.currency} for 1 USD was given"
+        said += Message(
+            "; machines of {accelerators} at the price of an accelerator: {sizes_source}",
+            accelerators=price.accelerators,
+            sizes_source=price.sizes_source,
+        )
+    return (
+        said
+        if price.currency == DOLLARS
+        else Message(
+            "{said}; the rate of {fx:g} {currency} for 1 USD was given", said=said, fx=fx, currency=price.currency
+        )
+    )
 
 
 def _price_warnings(price: Price, num_accelerators: Number, today: "date | None") -> list[str]:
@@ -194,28 +221,48 @@ def _price_warnings(price: Price, num_accelerators: Number, today: "date | None"
     if price.kind == "spot":
         made.append("spot machines can be taken back at any time: lost work and waiting are not in this cost.")
     if price.kind == "reserved":
-        term = f"{price.term_months} months" if price.term_months else "a term that the provider does not publish"
-        made.append(f"a reserved price is paid for {term}, used or not.")
+        term = (
+            Message("{term_months} months", term_months=price.term_months)
+            if price.term_months
+            else "a term that the provider does not publish"
+        )
+        made.append(Message("a reserved price is paid for {term}, used or not.", term=term))
     if price.accelerators == 1 and is_any(num_accelerators > 1):
         made.append(
-            f"{price.provider} prices {price.instance} by the accelerator: ask whether those of a node share "
-            "its fast links."
+            Message(
+                "{provider} prices {instance} by the accelerator: ask whether those of a node share its fast links.",
+                provider=price.provider,
+                instance=price.instance,
+            )
         )
     elif price.sizes_source and is_any(num_accelerators > price.accelerators):
         made.append(
-            f"{price.provider} prices {price.instance} by the accelerator: ask whether its machines are "
-            "joined by a fast network."
+            Message(
+                "{provider} prices {instance} by the accelerator: ask whether its machines are joined by a "
+                "fast network.",
+                provider=price.provider,
+                instance=price.instance,
+            )
         )
     if is_any(num_accelerators % price.accelerators > 0):
         paid = c.machines_billed(n=num_accelerators, n_node=price.accelerators) * price.accelerators
         counted = (
             ""
             if hasattr(num_accelerators, "shape")
-            else f": {paid:,.0f} are paid for {num_accelerators:,.0f} that are used"
+            else Message(
+                ": {paid:,.0f} are paid for {num_accelerators:,.0f} that are used",
+                paid=paid,
+                num_accelerators=num_accelerators,
+            )
         )
         made.append(
-            f"{price.provider} {price.instance} is rented as a whole machine of {price.accelerators} "
-            f"accelerators{counted}."
+            Message(
+                "{provider} {instance} is rented as a whole machine of {accelerators} accelerators{counted}.",
+                provider=price.provider,
+                instance=price.instance,
+                accelerators=price.accelerators,
+                counted=counted,
+            )
         )
     if price.note:
         made.append(f"{price.provider} {price.instance}: {price.note}.")
@@ -257,19 +304,31 @@ def _power(cluster: Cluster, share: Number) -> tuple[Term, tuple[str, ...]]:
         machines: Number = cluster.num_nodes
         if cluster.is_part_of_node:
             machines = e.machines_in_part(n=cluster.size, n_node=node.accelerators)
-            part = f"{cluster.accelerators_per_node} of the {node.accelerators} accelerators of {node.name}"
-            said = (f"energy is that of {part}: the power of hosts, fans and network is shared evenly.",)
+            part = Message(
+                "{accelerators_per_node} of the {accelerators} accelerators of {node}",
+                accelerators_per_node=cluster.accelerators_per_node,
+                accelerators=node.accelerators,
+                node=node.name,
+            )
+            said = (
+                Message("energy is that of {part}: the power of hosts, fans and network is shared evenly.", part=part),
+            )
         elif cluster.accelerators_per_node > node.accelerators:
             machines = -(-cluster.size // node.accelerators)
         source = _fact(node.sources.get("power_watts"), node.name)
         return Term.of("power", e.machines_power, source=source, nodes=machines, pw=node.power_watts, u=share), said
     if not chip.tdp_watts:
         raise MissingDatum(
-            f"no source says what {chip.name} draws: give its power as a node of your own with power_watts."
+            Message(
+                "no source says what {chip} draws: give its power as a node of your own with power_watts.",
+                chip=chip.name,
+            )
         )
-    alone = (
-        f"{chip.name} is counted by its own power ({chip.tdp_watts:g} W): hosts, fans and network come on top, "
-        "and no source says how much."
+    alone = Message(
+        "{chip} is counted by its own power ({tdp_watts:g} W): hosts, fans and network come on top, and no "
+        "source says how much.",
+        chip=chip.name,
+        tdp_watts=chip.tdp_watts,
     )
     return Term.of(
         "power",
@@ -306,17 +365,27 @@ def run_carbon(energy: Term, grid: "str | float") -> Term:
 
 def _positive(name: str, value: Number) -> None:
     if not _all(value > 0):
-        raise InvalidInput(f"{name} must be above 0. Got {shown(value)}.")
+        raise InvalidInput(Message("{name} must be above 0. Got {value}.", name=name, value=shown(value)))
 
 
 def _not_negative(name: str, value: Number) -> None:
     if not _all((value >= 0) & (value < float("inf"))):
-        raise InvalidInput(f"{name} must be a finite number, 0 or more. Got {shown(value)}.")
+        raise InvalidInput(
+            Message("{name} must be a finite number, 0 or more. Got {value}.", name=name, value=shown(value))
+        )
 
 
 def _between(name: str, value: Number, low: float, high: float) -> None:
     if not _all((value >= low) & (value <= high)):
-        raise InvalidInput(f"{name} must be from {low:g} to {high:g}. Got {shown(value)}.")
+        raise InvalidInput(
+            Message(
+                "{name} must be from {low:g} to {high:g}. Got {value}.",
+                name=name,
+                low=low,
+                high=high,
+                value=shown(value),
+            )
+        )
 
 
 def _all(truth: Number) -> bool:

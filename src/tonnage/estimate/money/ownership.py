@@ -13,6 +13,7 @@ from tonnage.estimate.money.money import BUILDING, BUILDING_SOURCE, POWER_SHARE,
 from tonnage.formulas import cost as c
 from tonnage.formulas import energy as e
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
+from tonnage.kernel.message import Message, joined
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import MONTH
 
@@ -109,7 +110,7 @@ def owned(purchase: Purchase, **inputs: float | None) -> Ownership:
     watts = inputs.pop("machine_watts", None)
     watts = purchase.power_watts if watts is None else watts
     if watts is None:
-        raise MissingDatum(f"no source says what {purchase.name} draws: give machine_watts.")
+        raise MissingDatum(Message("no source says what {purchase} draws: give machine_watts.", purchase=purchase.name))
     values: dict[str, object] = {
         "machine_usd": purchase.usd,
         "machine_watts": watts,
@@ -126,10 +127,14 @@ def purchase_of(accelerator: str, accelerators: int | None = None) -> Purchase:
     """
     found = [row for row in bought(accelerator) if accelerators in (None, row.accelerators)]
     if not found:
-        size = f" with {accelerators} of it" if accelerators else ""
+        size = Message(" with {accelerators} of it", accelerators=accelerators) if accelerators else ""
         raise MissingDatum(
-            f"no price of a machine of {shown(accelerator)}{size} is known: give machine_usd, or write it in "
-            "<config directory>/prices/."
+            Message(
+                "no price of a machine of {accelerator}{size} is known: give machine_usd, or write it in "
+                "<config directory>/prices/.",
+                accelerator=shown(accelerator),
+                size=size,
+            )
         )
     return min(found, key=lambda row: row.usd / row.accelerators)
 
@@ -142,8 +147,12 @@ def device_of(accelerator: str) -> Purchase:
     if not found:
         known = ", ".join(sorted({row.accelerator for row in bought() if row.accelerators == 1}))
         raise MissingDatum(
-            f"edge: no price of one {shown(accelerator)} is known; of these it is: {known}. Write others in "
-            "<config directory>/prices/."
+            Message(
+                "edge: no price of one {accelerator} is known; of these it is: {known}. Write others in "
+                "<config directory>/prices/.",
+                accelerator=shown(accelerator),
+                known=known,
+            )
         )
     return min(found, key=lambda row: row.usd)
 
@@ -156,13 +165,17 @@ def machine_of(chip: str, size: int, *, usd: float | None, watts: float | None, 
         return owned(purchase_of(chip, size), machine_watts=watts, **inputs)
     if watts is None:
         raise MissingDatum(
-            f"a machine of {size} x {chip} at a price of one's own needs its power too: give machine_watts."
+            Message(
+                "a machine of {size} x {chip} at a price of one's own needs its power too: give machine_watts.",
+                size=size,
+                chip=chip,
+            )
         )
     values: dict[str, object] = {
         "machine_usd": usd,
         "machine_watts": watts,
         "accelerators": size,
-        "source": f"{size} x {chip}: given",
+        "source": Message("{size} x {chip}: given", size=size, chip=chip),
         **inputs,
     }
     return Ownership(**values)  # type: ignore[arg-type]
@@ -235,11 +248,12 @@ def when_it_pays(month: int | None, *, worn_out: bool) -> str:
     if month is None:
         return "buying never costs less"
     if worn_out:
-        return (
-            f"buying does not pay off within the machines' life: they are written off before month {month}, from "
-            "which on it would cost less"
+        return Message(
+            "buying does not pay off within the machines' life: they are written off before month {month}, "
+            "from which on it would cost less",
+            month=month,
         )
-    return f"buying costs less from month {month} on"
+    return Message("buying costs less from month {month} on", month=month)
 
 
 def months_and_lines(
@@ -297,7 +311,11 @@ def complete(own: Ownership) -> Ownership:
     check(**{name: getattr(own, name) for name in _RANGES})
     missing = [f"{name}: {what}" for name, what in ASKED.items() if getattr(own, name) is None]
     if missing:
-        raise MissingDatum(f"owning machines needs what no source gives for everybody: {'; '.join(missing)}.")
+        raise MissingDatum(
+            Message(
+                "owning machines needs what no source gives for everybody: {missing}.", missing=joined("; ", missing)
+            )
+        )
     return replace(own, **{name: default for name, (default, _) in _DEFAULTS.items() if getattr(own, name) is None})
 
 
@@ -306,4 +324,12 @@ def check(**inputs: float | None) -> None:
     for name, value in inputs.items():
         low, high = _RANGES[name]
         if value is not None and (isinstance(value, bool) or not low <= value <= high):
-            raise InvalidInput(f"{name} must be from {low:g} to {high:g}. Got {shown(value)}.")
+            raise InvalidInput(
+                Message(
+                    "{name} must be from {low:g} to {high:g}. Got {value}.",
+                    name=name,
+                    low=low,
+                    high=high,
+                    value=shown(value),
+                )
+            )

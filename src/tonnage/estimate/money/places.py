@@ -8,6 +8,7 @@ from tonnage.estimate.money.ownership import Ownership, complete, operation
 from tonnage.formulas import cost as c
 from tonnage.formulas import energy as e
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import HOUR
 
@@ -92,4 +93,4 @@ def not_at_the_edge(device: Purchase, why: str) -> PlaceDocument[Term]:
 
 def _hours(hours: float) -> None:
     if not 0 < hours < float("inf"):
-        raise InvalidInput(f"hours must be a finite number above 0. Got {shown(hours)}.")
+        raise InvalidInput(Message("hours must be a finite number above 0. Got {hours}.", hours=shown(hours)))

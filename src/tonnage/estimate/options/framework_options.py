@@ -13,6 +13,7 @@ from tonnage.estimate.plan.rule import Facts, check
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan.validity import REPLICAS
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
+from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.registry import unknown
 from tonnage.runtimes import TrainingRuntime, runtimes_with, training_runtime, training_runtimes
 from tonnage.runtimes.parts.base import OF_SHARDING, OF_STEP
@@ -35,8 +36,13 @@ def own_options(request: PlanRequest) -> dict[str, Any]:
         if getattr(o, name) is not None and name not in runtime.options:
             raise NotApplicable(
                 (
-                    f"runtime {runtime.name} has no {name}: leave it out. {runtimes_with(name)} has it. Got "
-                    f"{getattr(o, name)}."
+                    Message(
+                        "runtime {runtime} has no {name}: leave it out. {runtimes_with} has it. Got {value}.",
+                        runtime=runtime.name,
+                        name=name,
+                        runtimes_with=runtimes_with(name),
+                        value=getattr(o, name),
+                    )
                 ),
                 name,
                 ("runtime",),
@@ -50,8 +56,13 @@ def own_sharding_options(request: PlanRequest) -> dict[str, Any]:
     for name in OF_SHARDING:
         if getattr(o, name) is not None and name not in runtime.options:
             raise NotApplicable(
-                f"{name} is a setting of {runtimes_with(name)}: leave it out with runtime {runtime.name}. "
-                f"Got {getattr(o, name)}.",
+                Message(
+                    "{name} is a setting of {runtimes_with}: leave it out with runtime {runtime}. Got {value}.",
+                    name=name,
+                    runtimes_with=runtimes_with(name),
+                    runtime=runtime.name,
+                    value=getattr(o, name),
+                ),
                 name,
                 ("runtime",),
             )
@@ -117,14 +128,24 @@ def _switch(
     if not able:
         if said:
             others = [each for each in training_runtimes() if ability and getattr(training_runtime(each), ability)]
-            hint = f" Runtimes that have it: {', '.join(others)}." if others and runtime.name not in others else ""
+            hint = (
+                Message(" Runtimes that have it: {others}.", others=listed(others))
+                if others and runtime.name not in others
+                else ""
+            )
             raise NotApplicable(
-                f"{name} needs {needs}, which this run on {runtime.name} does not have: it must be off.{hint}",
+                Message(
+                    "{name} needs {needs}, which this run on {runtime} does not have: it must be off.{hint}",
+                    name=name,
+                    needs=needs,
+                    runtime=runtime.name,
+                    hint=hint,
+                ),
                 name,
                 OWNERS[name],
             )
         return False
-    return bool(q.take(name, said, False, "runtime", f"{runtime.name}'s own"))
+    return bool(q.take(name, said, False, "runtime", Message("{runtime}'s own", runtime=runtime.name)))
 
 
 def _liger(model: Model, runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> bool:
@@ -134,8 +155,11 @@ def _liger(model: Model, runtime: TrainingRuntime, o: TrainingOptions, q: Questi
     if o.liger and runtime.liger and kind not in runtime.liger:
         raise NotApplicable(
             (
-                f"Liger Kernel patches {', '.join(runtime.liger)}: liger must be off with a model of type "
-                f"{kind or 'unknown'}."
+                Message(
+                    "Liger Kernel patches {liger}: liger must be off with a model of type {kind}.",
+                    liger=listed(runtime.liger),
+                    kind=kind or "unknown",
+                )
             ),
             "liger",
             ("model", "runtime"),
@@ -152,18 +176,30 @@ def _packing(runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o
         known = dict.fromkeys(code for each in every for code in each.packs)
         able = [each.name for each in every if set(each.model_codes) & set(each.packs)]
         raise InvalidPlan(  # packing decides what a step trains on: a plan without it is no rival of one with it
-            f"packing is known of the code of {' and '.join(known)}, on runtimes {', '.join(able)}: it must "
-            f"be off with that of {model_code} "
-            f"on {runtime.name}."
+            Message(
+                "packing is known of the code of {known}, on runtimes {able}: it must be off with that of "
+                "{model_code} on {runtime}.",
+                known=joined(" and ", known),
+                able=listed(able),
+                model_code=model_code,
+                runtime=runtime.name,
+            )
         )
     if o.packing and o.objective not in (None, "sft"):
         raise NotApplicable(
-            f"packing is of objective sft, the next token of texts. Got it with {o.objective}.",
+            Message(
+                "packing is of objective sft, the next token of texts. Got it with {objective}.", objective=o.objective
+            ),
             "packing",
             ("objective",),
         )
     if o.packing and sizes["context_parallel_size"] > 1:  # TRL, sft_trainer.py: the mask would be dropped
-        raise InvalidPlan(f"packing needs context_parallel_size 1. Got {sizes['context_parallel_size']}.")
+        raise InvalidPlan(
+            Message(
+                "packing needs context_parallel_size 1. Got {context_parallel_size}.",
+                context_parallel_size=sizes["context_parallel_size"],
+            )
+        )
     return bool(q.take("packing", o.packing, False, "default", "one sequence a row"))
 
 
@@ -173,8 +209,12 @@ def _float8(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
             others = [each for each in training_runtimes() if len(training_runtime(each).float8) > 1]
             raise NotApplicable(
                 (
-                    f"float8 is an option of {', '.join(others)}: it must be none with runtime {runtime.name}. "
-                    f"Got {o.float8}."
+                    Message(
+                        "float8 is an option of {others}: it must be none with runtime {runtime}. Got {float8}.",
+                        others=listed(others),
+                        runtime=runtime.name,
+                        float8=o.float8,
+                    )
                 ),
                 "float8",
                 ("runtime",),
@@ -192,8 +232,12 @@ def _replicas(facts: Facts, sizes: dict[str, Any], o: TrainingOptions, q: Questi
         if o.replicate_size not in (None, 1):
             raise NotApplicable(
                 (
-                    f"replicate_size (HSDP) is an option of fsdp2: it must be 1 with runtime {runtime.name}. Got "
-                    f"{o.replicate_size}."
+                    Message(
+                        "replicate_size (HSDP) is an option of fsdp2: it must be 1 with runtime {runtime}. "
+                        "Got {replicate_size}.",
+                        runtime=runtime.name,
+                        replicate_size=o.replicate_size,
+                    )
                 ),
                 "replicate_size",
                 ("runtime",),
@@ -211,7 +255,10 @@ def _expandable(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> bo
     if not runtime.shards_units:
         if o.expandable_segments is not None:
             raise NotApplicable(
-                f"expandable_segments: what the allocator keeps is not known for runtime {runtime.name}. Leave it out.",
+                Message(
+                    "expandable_segments: what the allocator keeps is not known for runtime {runtime}. Leave it out.",
+                    runtime=runtime.name,
+                ),
                 "expandable_segments",
                 ("runtime",),
             )

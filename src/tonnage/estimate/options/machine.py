@@ -5,6 +5,7 @@ import re
 from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.step.overhead import MEASURED_VENDORS
+from tonnage.kernel.message import Message
 from tonnage.spec import Accelerator, Cluster
 
 _MIG = re.compile(r":\d+g\.\d+gb", re.IGNORECASE)  # the variant of a slice: H100-SXM-80GB:1g.10gb
@@ -23,20 +24,42 @@ def warn_of_machine(
     if accelerator.dense_flops and compute not in accelerator.dense_flops:
         known = ", ".join(accelerator.dense_flops)
         wide = compute in ("bf16", "fp16") and not {"bf16", "fp16"} & set(accelerator.dense_flops)
-        what = "which says nothing of whether it runs" if wide else f"{compute} may be slow on it, or not run"
-        question.warn(f"no source gives a {compute} peak of {accelerator.name}: {what}. Peaks are known of {known}.")
+        what = (
+            "which says nothing of whether it runs"
+            if wide
+            else Message("{compute} may be slow on it, or not run", compute=compute)
+        )
+        question.warn(
+            Message(
+                "no source gives a {compute} peak of {accelerator}: {what}. Peaks are known of {known}.",
+                compute=compute,
+                accelerator=accelerator.name,
+                what=what,
+                known=known,
+            )
+        )
     if fixed_counted is not None and accelerator.vendor not in MEASURED_VENDORS:
         what = (
             "what the engine holds beside its tensors was measured on NVIDIA, and is taken over"
             if fixed_counted
             else "its context and communicators are not counted, and the allocator's reserve was measured on NVIDIA"
         )
-        question.warn(f"{accelerator.name} is by {accelerator.vendor}: {what}.")
+        question.warn(
+            Message(
+                "{accelerator} is by {vendor}: {what}.",
+                accelerator=accelerator.name,
+                vendor=accelerator.vendor,
+                what=what,
+            )
+        )
     if tensor_parallel_size > 1 and is_slice(accelerator):
         question.warn(
-            f"{accelerator.name} is a MIG slice: slices have no peer-to-peer link, so tensor_parallel_size "
-            f"{tensor_parallel_size} "
-            "is slow at best, and NCCL does not join slices of one GPU."
+            Message(
+                "{accelerator} is a MIG slice: slices have no peer-to-peer link, so tensor_parallel_size "
+                "{tensor_parallel_size} is slow at best, and NCCL does not join slices of one GPU.",
+                accelerator=accelerator.name,
+                tensor_parallel_size=tensor_parallel_size,
+            )
         )
 
 

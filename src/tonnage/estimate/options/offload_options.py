@@ -7,6 +7,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.options.run_options import rate
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
+from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 from tonnage.runtimes import PLACES, TrainingRuntime, training_runtime, training_runtimes
 from tonnage.runtimes.parts.megatron.offload import MODULES
@@ -30,7 +31,7 @@ def offload_options(runtime: TrainingRuntime, stage: int, o: TrainingOptions, q:
 def _place(name: str, runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
     said: str | None = getattr(o, name)
     if said is not None and said not in PLACES:
-        raise unknown(f"place for {name}", said, PLACES)
+        raise unknown(Message("place for {name}", name=name), said, PLACES)
     if said in (None, "none"):
         return "none"
     able: tuple[str, ...] = getattr(runtime, name)
@@ -38,8 +39,14 @@ def _place(name: str, runtime: TrainingRuntime, o: TrainingOptions, q: Question)
         others = [each for each in training_runtimes() if said in getattr(training_runtime(each), name)]
         where = " or ".join(able)
         raise InvalidPlan(
-            f"{name} must be {where} with runtime {runtime.name}. Got {said}. Runtimes that have it: "
-            f"{', '.join(others) or 'none'}."
+            Message(
+                "{name} must be {where} with runtime {runtime}. Got {said}. Runtimes that have it: {others}.",
+                name=name,
+                where=where,
+                runtime=runtime.name,
+                said=said,
+                others=", ".join(others) or "none",
+            )
         )
     return str(q.put(name, said, "given"))
 
@@ -49,14 +56,19 @@ def _of_fsdp2(made: dict[str, Any], stage: int, o: TrainingOptions, q: Question)
     pair = {name: made[name] for name in ("offload_optimizer", "offload_parameters")}
     for name, place in pair.items():
         if place != "none" and stage < 2:
-            raise InvalidPlan(f"{name} is a policy of FSDP2: zero_stage must be 2 or 3. Got {stage}.")
+            raise InvalidPlan(
+                Message("{name} is a policy of FSDP2: zero_stage must be 2 or 3. Got {stage}.", name=name, stage=stage)
+            )
     if len(set(pair.values())) == 1:
         return
     left = next(name for name, place in pair.items() if place == "none")
     if getattr(o, left) is not None:
         raise InvalidPlan(
-            f"FSDP2's CPUOffloadPolicy moves weights, gradients and optimizer together: {left} must be cpu "
-            "as well. Got none."
+            Message(
+                "FSDP2's CPUOffloadPolicy moves weights, gradients and optimizer together: {left} must be "
+                "cpu as well. Got none.",
+                left=left,
+            )
         )
     made[left] = q.put(left, "cpu", "runtime", "FSDP2's CPUOffloadPolicy moves both")
 
@@ -66,17 +78,22 @@ def _fraction(made: dict[str, Any], runtime: TrainingRuntime, stage: int, o: Tra
     able = stage >= runtime.offload_fraction_from
     if said is not None and (made["offload_optimizer"] != "cpu" or not able):
         raise NotApplicable(
-            "optimizer_offload_fraction belongs to offload_optimizer cpu with megatron, or with deepspeed "
-            "and ZeRO stage 3. "
-            f"Got {said} with runtime {runtime.name}.",
+            Message(
+                "optimizer_offload_fraction belongs to offload_optimizer cpu with megatron, or with "
+                "deepspeed and ZeRO stage 3. Got {said} with runtime {runtime}.",
+                said=said,
+                runtime=runtime.name,
+            ),
             "optimizer_offload_fraction",
             ("offload_optimizer", "runtime", "zero_stage"),
         )
     if said is not None and not 0 <= said <= 1:
-        raise InvalidPlan(f"optimizer_offload_fraction must be from 0 to 1. Got {said}.")
+        raise InvalidPlan(Message("optimizer_offload_fraction must be from 0 to 1. Got {said}.", said=said))
     if made["offload_optimizer"] != "cpu" or not able:
         return 1
-    return float(q.take("optimizer_offload_fraction", said, 1.0, "runtime", f"{runtime.name}'s own"))
+    return float(
+        q.take("optimizer_offload_fraction", said, 1.0, "runtime", Message("{runtime}'s own", runtime=runtime.name))
+    )
 
 
 def _update_bandwidth(made: dict[str, Any], o: TrainingOptions, q: Question) -> float | None:
@@ -86,7 +103,9 @@ def _update_bandwidth(made: dict[str, Any], o: TrainingOptions, q: Question) -> 
         return None
     if made["offload_optimizer"] == "none":
         raise NotApplicable(
-            f"host_update_bandwidth belongs to offload_optimizer cpu or nvme. Got {said:g} with none.",
+            Message(
+                "host_update_bandwidth belongs to offload_optimizer cpu or nvme. Got {said:g} with none.", said=said
+            ),
             "host_update_bandwidth",
             ("offload_optimizer",),
         )
@@ -98,8 +117,12 @@ def _modules(made: dict[str, Any], runtime: TrainingRuntime, o: TrainingOptions,
         if o.offload_modules is not None:
             raise NotApplicable(
                 (
-                    f"offload_modules belong to offload_activations cpu of megatron. Got {o.offload_modules} "
-                    f"with runtime {runtime.name}."
+                    Message(
+                        "offload_modules belong to offload_activations cpu of megatron. Got "
+                        "{offload_modules} with runtime {runtime}.",
+                        offload_modules=o.offload_modules,
+                        runtime=runtime.name,
+                    )
                 ),
                 "offload_modules",
                 ("offload_activations", "runtime"),
@@ -118,5 +141,5 @@ def _modules(made: dict[str, Any], runtime: TrainingRuntime, o: TrainingOptions,
 def _workers(o: TrainingOptions, q: Question) -> int:
     said = o.data_loader_workers
     if said is not None and not 0 <= said <= 4096:
-        raise InvalidPlan(f"data_loader_workers must be from 0 to 4,096. Got {said:,}.")
+        raise InvalidPlan(Message("data_loader_workers must be from 0 to 4,096. Got {said:,}.", said=said))
     return int(q.take("data_loader_workers", said, 0, "default", "torch's own: the process loads its data itself"))

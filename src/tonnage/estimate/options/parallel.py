@@ -15,6 +15,7 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan.validity import ACCELERATORS, CHUNKS, EXPERTS, HEADS, LAYERS, OF_A_REPLICA, WHOLE_CLUSTER
 from tonnage.estimate.step.pipeline_layout import takes_unequal_chunks
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.units import counted
 from tonnage.runtimes import TrainingRuntime, training_runtime, training_runtimes
 from tonnage.spec import Cluster
@@ -66,8 +67,13 @@ def _check_abilities(runtime: TrainingRuntime, o: TrainingOptions) -> None:
         if size > 1 and not getattr(runtime, ability):
             have = [other for other in training_runtimes() if getattr(training_runtime(other), ability)]
             raise InvalidPlan(
-                f"runtime {runtime.name} has no {name}: it must be 1. Got {size}. Those that have it: "
-                f"{', '.join(have)}."
+                Message(
+                    "runtime {runtime} has no {name}: it must be 1. Got {size}. Those that have it: {have}.",
+                    runtime=runtime.name,
+                    name=name,
+                    size=size,
+                    have=listed(have),
+                )
             )
 
 
@@ -95,14 +101,22 @@ def _check_ends(model: Model, p: int, o: TrainingOptions) -> None:
     for name, size in given.items():
         if p == 1:
             raise NotApplicable(
-                f"{name} is of a pipeline: pipeline_parallel_size must be above 1. Got 1.",
+                Message("{name} is of a pipeline: pipeline_parallel_size must be above 1. Got 1.", name=name),
                 name,
                 ("pipeline_parallel_size",),
             )
         if rest < others or (others == 0 and rest):
             most = max(size + rest - others, 1)
             raise InvalidPlan(
-                f"{name} must leave the other {others} of {counted(p, 'pipeline stages')} a layer each of "
-                f"the {counted(model.num_layers, 'layers')} "
-                f"of {model.name}. Got {size}. Nearest: {most}."
+                Message(
+                    "{name} must leave the other {others} of {p} a layer each of the {num_layers} of "
+                    "{model}. Got {size}. Nearest: {most}.",
+                    name=name,
+                    others=others,
+                    p=counted(p, "pipeline stages"),
+                    num_layers=counted(model.num_layers, "layers"),
+                    model=model.name,
+                    size=size,
+                    most=most,
+                )
             )

@@ -20,6 +20,7 @@ from tonnage.estimate.plan.validity import BATCH, CONTEXT, LOSS_CHUNKS, MICROBAT
 from tonnage.estimate.step.objective import objective_of
 from tonnage.estimate.step.pipeline_layout import said_chunks
 from tonnage.kernel.errors import InvalidPlan
+from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.registry import unknown
 from tonnage.numerics.optimizers import optimizer
 from tonnage.numerics.precisions import TRAINING_RECIPES
@@ -121,7 +122,13 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
         optimizer=optimizer(q.take("optimizer", o.optimizer, "adamw")).name,
         optimizer_implementation=_choice(
             "implementation of the optimizer",
-            q.take("optimizer_implementation", o.optimizer_implementation, "fused", "runtime", f"{runtime.name}'s own"),
+            q.take(
+                "optimizer_implementation",
+                o.optimizer_implementation,
+                "fused",
+                "runtime",
+                Message("{runtime}'s own", runtime=runtime.name),
+            ),
             IMPLEMENTATIONS,
         ),
         runtime=runtime.name,
@@ -143,11 +150,16 @@ def _model_code(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> st
     own = runtime.model_codes[0]
     if PEFT_CODE in runtime.model_codes and (o.objective not in (None, "sft") or o.method not in (None, "full")):
         own = PEFT_CODE
-    chosen: str = q.take("model_code", o.model_code, own, "runtime", f"{runtime.name}'s own")
+    chosen: str = q.take("model_code", o.model_code, own, "runtime", Message("{runtime}'s own", runtime=runtime.name))
     if chosen not in runtime.model_codes:
         _choice("model code", chosen, model_codes())
         raise InvalidPlan(
-            f"model_code must be one that runtime {runtime.name} runs: {', '.join(runtime.model_codes)}. Got {chosen}."
+            Message(
+                "model_code must be one that runtime {runtime} runs: {model_codes}. Got {chosen}.",
+                runtime=runtime.name,
+                model_codes=listed(runtime.model_codes),
+                chosen=chosen,
+            )
         )
     return chosen
 
@@ -174,8 +186,12 @@ def _runtime(cluster: Cluster, o: TrainingOptions, q: Question) -> TrainingRunti
     if runtime.one_accelerator and not alone:
         able = [other for other in training_runtimes() if not training_runtime(other).one_accelerator]
         raise InvalidPlan(
-            f"runtime {runtime.name} is estimated on one accelerator alone. Got {cluster.size}. Runtimes on "
-            f"several: {', '.join(able)}."
+            Message(
+                "runtime {runtime} is estimated on one accelerator alone. Got {size}. Runtimes on several: {able}.",
+                runtime=runtime.name,
+                size=cluster.size,
+                able=listed(able),
+            )
         )
     if o.runtime_version is not None and runtime.older:
         runtime = _of_version(runtime, o.runtime_version)
@@ -192,12 +208,13 @@ def _of_version(newest: TrainingRuntime, said: str) -> TrainingRuntime:
         each for version, each in every.items() if said == version or f"{version.split()[-1]}.".startswith(f"{said}.")
     ]
     if not found:
-        raise unknown(f"version of {newest.name}", said, list(every))
+        raise unknown(Message("version of {newest}", newest=newest.name), said, list(every))
     return found[0]
 
 
 def _zero_stage(runtime: TrainingRuntime, stages: int, alone: bool, o: TrainingOptions, q: Question) -> int:
-    default, why = runtime.default_zero_stage, f"{runtime.name}'s own"
+    why: str
+    default, why = runtime.default_zero_stage, Message("{runtime}'s own", runtime=runtime.name)
     if runtime.own is not None and 0 in runtime.zero_stages and alone:
         default, why = 0, "one accelerator"
     if runtime.shards_units and stages > 1:
@@ -209,7 +226,9 @@ def _zero_stage(runtime: TrainingRuntime, stages: int, alone: bool, o: TrainingO
 def _recompute(runtime: TrainingRuntime, model_code: str, o: TrainingOptions, q: Question) -> str:
     chosen = _choice(
         "recompute policy",
-        q.take("recompute", o.recompute, runtime.recompute, "runtime", f"{runtime.name}'s own"),
+        q.take(
+            "recompute", o.recompute, runtime.recompute, "runtime", Message("{runtime}'s own", runtime=runtime.name)
+        ),
         RECOMPUTE,
     )
     if chosen == "selective-op" and not (runtime.selective_op and model_code == runtime.model_codes[0]):
@@ -221,11 +240,24 @@ def _recompute(runtime: TrainingRuntime, model_code: str, o: TrainingOptions, q:
 
 
 def _sequence_length(model: Model, o: TrainingOptions, q: Question) -> int:
-    why = f"the model's context, at most {DEFAULT_SEQUENCE_LENGTH}" if model.context else "the model names no context"
+    why = (
+        Message(
+            "the model's context, at most {default_sequence_length}", default_sequence_length=DEFAULT_SEQUENCE_LENGTH
+        )
+        if model.context
+        else "the model names no context"
+    )
     length = q.take("sequence_length", o.sequence_length, _usual_length(model), "model", why)
     check_positions(model, length, "sequence_length")
     if model.context and length > model.context:
-        q.warn(f"sequence_length {length} is beyond the {model.context} tokens that {model.name} was made for.")
+        q.warn(
+            Message(
+                "sequence_length {length} is beyond the {context} tokens that {model} was made for.",
+                length=length,
+                context=model.context,
+                model=model.name,
+            )
+        )
     return length
 
 
@@ -253,7 +285,7 @@ def _batch(facts: Facts, sizes: dict[str, int], o: TrainingOptions, q: Question)
 
 def _attention(runtime: TrainingRuntime, cluster: Cluster, o: TrainingOptions, q: Question) -> AttentionKernel:
     default: str = runtime.kernels.attention
-    why = f"{runtime.name}'s own"
+    why: str = Message("{runtime}'s own", runtime=runtime.name)
     for generation, (kernel, source) in runtime.attention_by_generation.items():
         if cluster.accelerator.generation.startswith(generation):
             default, why = kernel, source
@@ -272,7 +304,9 @@ def _dropout(model: Model, o: TrainingOptions, q: Question) -> tuple[bool, bool]
     whose = (
         "the catalogue's" if model.source.startswith("catalogue") else "its"
     )  # a catalogue's config is not the whole file
-    why = ", ".join(f"{name} {rate}" for name, rate in found.items()) or f"{whose} config names none"
+    why = ", ".join(f"{name} {rate}" for name, rate in found.items()) or Message(
+        "{whose} config names none", whose=whose
+    )
     q.take("dropout", o.dropout, bool(found), "model", why)
     if o.dropout is not None:
         return o.dropout, o.dropout
@@ -283,17 +317,28 @@ def _loss(facts: Facts, model_code: str, sizes: dict[str, int], o: TrainingOptio
     runtime = facts.runtime
     if o.objective in KINDS and model_code == PEFT_CODE:
         chosen = q.take(
-            "loss", o.loss, "tiled", "default", f"TRL's own: {TOKENS:,} tokens and {LOGITS:,} logits at once"
+            "loss",
+            o.loss,
+            "tiled",
+            "default",
+            Message("TRL's own: {tokens:,} tokens and {logits:,} logits at once", tokens=TOKENS, logits=LOGITS),
         )
         if chosen != "tiled":
             raise InvalidPlan(
-                f"TRL takes the loss of objective {o.objective} tile by tile: loss must be tiled. Got {chosen}."
+                Message(
+                    "TRL takes the loss of objective {objective} tile by tile: loss must be tiled. Got {chosen}.",
+                    objective=o.objective,
+                    chosen=chosen,
+                )
             )
         return "tiled"
     if o.loss == "tiled":
         raise InvalidPlan(
-            f"a tiled loss is TRL's, of objectives {', '.join(KINDS)} on models of transformers: loss must "
-            f"be {' or '.join(runtime.losses)}."
+            Message(
+                "a tiled loss is TRL's, of objectives {kinds} on models of transformers: loss must be {losses}.",
+                kinds=listed(KINDS),
+                losses=joined(" or ", runtime.losses),
+            )
         )
     loss = _choice(
         "loss",
@@ -302,15 +347,20 @@ def _loss(facts: Facts, model_code: str, sizes: dict[str, int], o: TrainingOptio
             o.loss,
             runtime.losses[0],
             "default",
-            "all logits at once" if runtime.losses[0] == "full" else f"{runtime.name}'s own",
+            ("all logits at once" if runtime.losses[0] == "full" else Message("{runtime}'s own", runtime=runtime.name)),
         ),
         LOSS,
     )
     if loss not in runtime.losses:
         able = [name for name in training_runtimes() if loss in training_runtime(name).losses]
         raise InvalidPlan(
-            f"runtime {runtime.name} has no {loss} loss: loss must be {' or '.join(runtime.losses)}. "
-            f"{', '.join(able)} has it."
+            Message(
+                "runtime {runtime} has no {loss} loss: loss must be {losses}. {able} has it.",
+                runtime=runtime.name,
+                loss=loss,
+                losses=joined(" or ", runtime.losses),
+                able=listed(able),
+            )
         )
     check(facts.with_options(loss=loss), sizes, LOSS_CHUNKS)
     return loss
@@ -328,5 +378,13 @@ def _check_zero(runtime: TrainingRuntime, stage: int) -> None:
         return
     able = [name for name in training_runtimes() if stage in training_runtime(name).zero_stages]
     stages = ", ".join(map(str, runtime.zero_stages))
-    hint = f"Runtimes that have it: {', '.join(able)}." if able else "No runtime has it."
-    raise InvalidPlan(f"zero_stage must be one of those of runtime {runtime.name}: {stages}. Got {stage}. {hint}")
+    hint = Message("Runtimes that have it: {others}.", others=listed(able)) if able else "No runtime has it."
+    raise InvalidPlan(
+        Message(
+            "zero_stage must be one of those of runtime {runtime}: {stages}. Got {stage}. {hint}",
+            runtime=runtime.name,
+            stages=stages,
+            stage=stage,
+            hint=hint,
+        )
+    )

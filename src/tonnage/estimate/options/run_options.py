@@ -7,6 +7,7 @@ from datetime import date
 from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidInput, MissingDatum
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.units import human
 from tonnage.question.amounts import LARGEST, count, deadline_seconds, duration, money, positive, rate
 from tonnage.question.subjects.run import RunOptions
@@ -48,7 +49,11 @@ def wanted(o: RunOptions, price: float | None, today: date | None) -> Wanted:
     said = [f"{name} {value:g}" for name, value in given.items() if value is not None]
     if len(said) > 1:
         raise InvalidInput(
-            f"a run is as long as one of tokens, epochs and max_steps says. Got {', '.join(said[:-1])} and {said[-1]}."
+            Message(
+                "a run is as long as one of tokens, epochs and max_steps says. Got {said} and {said2}.",
+                said=listed(said[:-1]),
+                said2=said[-1],
+            )
         )
     if read.budget is not None and read.hours is not None:
         raise InvalidInput("budget is in USD, budget_accelerator_hours in hours: give one of them. Got both.")
@@ -58,14 +63,27 @@ def wanted(o: RunOptions, price: float | None, today: date | None) -> Wanted:
             "budget. Got none."
         )
     if read.epochs is not None and read.dataset_tokens is None:
-        raise InvalidInput(f"epochs {read.epochs:g} needs dataset_tokens: how many tokens the data set has. Got none.")
+        raise InvalidInput(
+            Message(
+                "epochs {epochs:g} needs dataset_tokens: how many tokens the data set has. Got none.",
+                epochs=read.epochs,
+            )
+        )
     if read.epochs is not None and read.epochs * (read.dataset_tokens or 0) > LARGEST:
         raise InvalidInput(
-            f"epochs x dataset_tokens may be at most {LARGEST:.0e}. Got {read.epochs:g} x {read.dataset_tokens}."
+            Message(
+                "epochs x dataset_tokens may be at most {largest:.0e}. Got {epochs:g} x {dataset_tokens}.",
+                largest=LARGEST,
+                epochs=read.epochs,
+                dataset_tokens=read.dataset_tokens,
+            )
         )
     if read.budget is not None and read.price is None:
         raise MissingDatum(
-            f"what a budget of {human(read.budget, 'USD')} buys needs a price, which no source gave: give "
-            "price_per_accelerator_hour in USD, or budget_accelerator_hours instead of budget."
+            Message(
+                "what a budget of {budget} buys needs a price, which no source gave: give "
+                "price_per_accelerator_hour in USD, or budget_accelerator_hours instead of budget.",
+                budget=human(read.budget, "USD"),
+            )
         )
     return read

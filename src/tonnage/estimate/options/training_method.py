@@ -7,6 +7,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step.method import bare_base_bytes
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
+from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import counted
 from tonnage.numerics.precisions import Recipe, precision
@@ -28,7 +29,7 @@ def training_method(
         o.method,
         usual,
         "default",
-        "every weight trains" if usual == "full" else f"what {runtime.name} is made for",
+        ("every weight trains" if usual == "full" else Message("what {runtime} is made for", runtime=runtime.name)),
     )
     if chosen not in METHODS:
         raise unknown("training method", chosen, METHODS)
@@ -49,8 +50,13 @@ def training_method(
     if chosen not in able:
         others = [name for name in training_runtimes() if chosen in training_runtime(name).trains]
         raise InvalidPlan(
-            f"runtime {runtime.name} is estimated for method {' or '.join(able)}. Got {chosen}. Runtimes "
-            f"that have it: {', '.join(others)}."
+            Message(
+                "runtime {runtime} is estimated for method {able}. Got {chosen}. Runtimes that have it: {others}.",
+                runtime=runtime.name,
+                able=joined(" or ", able),
+                chosen=chosen,
+                others=listed(others),
+            )
         )
     if chosen == "full":
         return {}
@@ -74,15 +80,23 @@ def _upcast(runtime: TrainingRuntime, base: str, o: TrainingOptions, q: Question
     """
     if not base and o.upcast_base is not None:
         raise InvalidPlan(
-            "upcast_base belongs to a base that bitsandbytes quantised: base_weights must be one of "
-            f"{', '.join(BASES)}. "
-            f"Got {o.upcast_base} with base_weights {o.base_weights or '16 bit'}."
+            Message(
+                "upcast_base belongs to a base that bitsandbytes quantised: base_weights must be one of "
+                "{bases}. Got {upcast_base} with base_weights {base_weights}.",
+                bases=listed(BASES),
+                upcast_base=o.upcast_base,
+                base_weights=o.base_weights or "16 bit",
+            )
         )
     if base and o.upcast_base and not runtime.upcasts_base:
         able = [name for name in training_runtimes() if training_runtime(name).upcasts_base]
         raise InvalidPlan(
-            f"runtime {runtime.name} keeps a quantised base in its own types: upcast_base must be off. "
-            f"Runtimes that have it: {', '.join(able)}."
+            Message(
+                "runtime {runtime} keeps a quantised base in its own types: upcast_base must be off. "
+                "Runtimes that have it: {able}.",
+                runtime=runtime.name,
+                able=listed(able),
+            )
         )
     if not base or not runtime.upcasts_base:
         return False
@@ -94,9 +108,11 @@ def _upcast(runtime: TrainingRuntime, base: str, o: TrainingOptions, q: Question
 def usual_precision(runtime: TrainingRuntime, o: TrainingOptions) -> tuple[str, str]:
     """The precision that a runtime takes if nobody says one, and why."""
     if runtime.plain_base and (o.method == "qlora" or (o.base_weights or "16 bit") != "16 bit"):
-        return runtime.plain_base, f"{runtime.name} quantises no base under mixed precision"
+        return runtime.plain_base, Message("{runtime} quantises no base under mixed precision", runtime=runtime.name)
     mixed = runtime.default_precision == "bf16-mixed"
-    return runtime.default_precision, "16-bit arithmetic, fp32 master weights" if mixed else f"{runtime.name}'s own"
+    return runtime.default_precision, "16-bit arithmetic, fp32 master weights" if mixed else Message(
+        "{runtime}'s own", runtime=runtime.name
+    )
 
 
 WHOLE_BASE = (
@@ -109,13 +125,23 @@ def check_base(runtime: TrainingRuntime, recipe: Recipe, base: str, tensor: int)
     """A quantised base is cut by no tensor ranks; and some runtimes quantise one only where nothing is cast."""
     if base and tensor > 1:
         raise InvalidPlan(
-            f"tensor_parallel_size must be 1 with a base in {base}: its packed matrices are sharded over "
-            f"data-parallel ranks, not cut by tensor parallelism. Got {tensor}. ({WHOLE_BASE}.)"
+            Message(
+                "tensor_parallel_size must be 1 with a base in {base}: its packed matrices are sharded over "
+                "data-parallel ranks, not cut by tensor parallelism. Got {tensor}. ({whole_base}.)",
+                base=base,
+                tensor=tensor,
+                whole_base=WHOLE_BASE,
+            )
         )
     if runtime.plain_base and base and recipe.master_bytes:
         raise InvalidPlan(
-            f"{runtime.name} quantises no base under mixed precision: precision must be "
-            f"{runtime.plain_base}, fp16 or fp32. Got {recipe.name}."
+            Message(
+                "{runtime} quantises no base under mixed precision: precision must be {plain_base}, fp16 or "
+                "fp32. Got {recipe}.",
+                runtime=runtime.name,
+                plain_base=runtime.plain_base,
+                recipe=recipe.name,
+            )
         )
 
 
@@ -124,7 +150,15 @@ def _refuse(method: str, given: dict[str, Any]) -> None:
         if value is not None:
             owner = "freeze" if name == "trainable_layers" else "lora, dora or qlora"
             raise NotApplicable(
-                f"{name} belongs to method {owner}. Got {value} with method {method}.", name, ("method",)
+                Message(
+                    "{name} belongs to method {owner}. Got {value} with method {method}.",
+                    name=name,
+                    owner=owner,
+                    value=value,
+                    method=method,
+                ),
+                name,
+                ("method",),
             )
 
 
@@ -132,8 +166,12 @@ def _layers(model: Model, o: TrainingOptions, q: Question) -> int:
     count: int = q.take("trainable_layers", o.trainable_layers, 2, "default", "the last two, as LLaMA-Factory has it")
     if count > model.num_layers:
         raise InvalidPlan(
-            f"trainable_layers must be from 1 to the {counted(model.num_layers, 'layers')} of {model.name}. "
-            f"Got {count}."
+            Message(
+                "trainable_layers must be from 1 to the {num_layers} of {model}. Got {count}.",
+                num_layers=counted(model.num_layers, "layers"),
+                model=model.name,
+                count=count,
+            )
         )
     return count
 
@@ -147,7 +185,9 @@ def _base(method: str, bare: float, o: TrainingOptions, q: Question) -> str:
         return ""
     found = precision(given).name
     if found not in BASES:
-        raise InvalidPlan(f"base_weights must be one of {', '.join(BASES)}. Got {given}.")
+        raise InvalidPlan(
+            Message("base_weights must be one of {bases}. Got {given}.", bases=listed(BASES), given=given)
+        )
     return found
 
 
@@ -168,6 +208,11 @@ def _targets(model: Model, targets: str) -> str:
             raise unknown("target of LoRA", name, [*linear, ALL_LINEAR])
     if not wanted:
         raise InvalidPlan(
-            f"lora_targets must name linear layers of {model.name}: {', '.join(linear)}, or {ALL_LINEAR}. Got nothing."
+            Message(
+                "lora_targets must name linear layers of {model}: {linear}, or {all_linear}. Got nothing.",
+                model=model.name,
+                linear=listed(linear),
+                all_linear=ALL_LINEAR,
+            )
         )
     return ",".join(wanted)

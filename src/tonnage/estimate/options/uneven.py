@@ -9,6 +9,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.plan.checks import expert_counts
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
+from tonnage.kernel.message import Message
 from tonnage.runtimes import TrainingRuntime
 
 SLOWEST = 1000  # times
@@ -34,8 +35,11 @@ def _imbalance(model: Model, runtime: TrainingRuntime, ranks: int, o: TrainingOp
         if said not in (None, 1):
             raise NotApplicable(
                 (
-                    "expert_imbalance needs experts that several ranks of megatron share, without "
-                    f"expert_capacity_factor: it must be 1. Got {said:g}."
+                    Message(
+                        "expert_imbalance needs experts that several ranks of megatron share, without "
+                        "expert_capacity_factor: it must be 1. Got {said:g}.",
+                        said=said,
+                    )
                 ),
                 "expert_imbalance",
                 tuple(name for name, is_lacking in lacks.items() if is_lacking)[:1],
@@ -43,7 +47,11 @@ def _imbalance(model: Model, runtime: TrainingRuntime, ranks: int, o: TrainingOp
         return {}
     if said is not None and not 1 <= said <= ranks:
         raise InvalidPlan(
-            f"expert_imbalance must be from 1 (balanced) to the {ranks} ranks that share the experts. Got {said:g}."
+            Message(
+                "expert_imbalance must be from 1 (balanced) to the {ranks} ranks that share the experts. Got {said:g}.",
+                ranks=ranks,
+                said=said,
+            )
         )
     why = "assumed: every rank's experts are sent equally many tokens"
     return {"expert_imbalance": q.take("expert_imbalance", said, 1, "default", why)}
@@ -54,17 +62,28 @@ def _stragglers(o: TrainingOptions, q: Question) -> dict[str, float]:
     if slow is None:
         if share is not None:
             raise NotApplicable(
-                f"straggler_share belongs to straggler_slowdown, which is not said. Got {share:g}.",
+                Message(
+                    "straggler_share belongs to straggler_slowdown, which is not said. Got {share:g}.", share=share
+                ),
                 "straggler_share",
                 ("straggler_slowdown",),
             )
         return {}
     if not 1 <= slow <= SLOWEST:
         raise InvalidPlan(
-            f"straggler_slowdown must be from 1 to {SLOWEST:,}: how many times longer a slow node takes. Got {slow:g}."
+            Message(
+                "straggler_slowdown must be from 1 to {slowest:,}: how many times longer a slow node takes. "
+                "Got {slow:g}.",
+                slowest=SLOWEST,
+                slow=slow,
+            )
         )
     if share is not None and not 0 <= share <= 1:
-        raise InvalidPlan(f"straggler_share must be from 0 to 1: the share of nodes that are slow. Got {share:g}.")
+        raise InvalidPlan(
+            Message(
+                "straggler_share must be from 0 to 1: the share of nodes that are slow. Got {share:g}.", share=share
+            )
+        )
     why = "a slow node is there in any case"
     return {
         "straggler_slowdown": q.take("straggler_slowdown", slow),
@@ -78,5 +97,9 @@ def _reached(o: TrainingOptions, q: Question) -> dict[str, float]:
     if said is None:
         return {}
     if not 0 < said <= 1:
-        raise InvalidPlan(f"product_share must be more than 0 and at most 1: a share of the 16-bit peak. Got {said:g}.")
+        raise InvalidPlan(
+            Message(
+                "product_share must be more than 0 and at most 1: a share of the 16-bit peak. Got {said:g}.", said=said
+            )
+        )
     return {"product_share": q.put("product_share", said, "given")}

@@ -2,6 +2,7 @@
 
 from tonnage.architectures import Model
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
+from tonnage.kernel.message import Message
 from tonnage.ops import Embedding, MoE
 
 LARGEST = 2**40  # sizes stay exact in arrays of float64
@@ -12,14 +13,22 @@ POSITION_TABLES = frozenset({"wpe", "embed_positions", "position_embeddings"})
 def check_size(name: str, value: int | None) -> None:
     """A size that was given must be from 1 to LARGEST."""
     if value is not None and not 1 <= value <= LARGEST:
-        raise InvalidPlan(f"{name} must be from 1 to {LARGEST:,}. Got {value:,}.")
+        raise InvalidPlan(
+            Message("{name} must be from 1 to {most:,}. Got {value:,}.", name=name, most=LARGEST, value=value)
+        )
 
 
 def check_has_experts(model: Model, e: int | None, q: int | None) -> None:
     """Sizes of expert parallelism above 1 are of models with experts, whatever the runtime and the accelerators."""
     for name, size in (("expert_parallel_size", e), ("expert_tensor_parallel_size", q)):
         if (size or 1) > 1 and not expert_counts(model):
-            raise NotApplicable(f"{model.name} has no experts, so {name} must be 1. Got {size}.", name, ("model",))
+            raise NotApplicable(
+                Message(
+                    "{model} has no experts, so {name} must be 1. Got {size}.", model=model.name, name=name, size=size
+                ),
+                name,
+                ("model",),
+            )
 
 
 def expert_counts(model: Model) -> set[int]:
@@ -34,7 +43,13 @@ def check_positions(model: Model, length: int, name: str) -> None:
     for op in model.decoder.before:
         if isinstance(op, Embedding) and op.name.rpartition(".")[2] in POSITION_TABLES:
             raise InvalidPlan(
-                f"{name} may be at most {model.context} for {model.name}: its learned table {op.name} has no "
-                "more positions. "
-                f"Got {length}."
+                Message(
+                    "{name} may be at most {context} for {model}: its learned table {op} has no more "
+                    "positions. Got {length}.",
+                    name=name,
+                    context=model.context,
+                    model=model.name,
+                    op=op.name,
+                    length=length,
+                )
             )

@@ -4,7 +4,8 @@ interleaved or in a V.
 In the middle of GPipe's there is no period that could be left out, so that a step of a few micro-batches stands for one
 of many: its bubble is a larger part of it. What others wait for is the same for any number of micro-batches from a few
 times the stages on, and `estimate.plan.schedule` takes it from here, with numbers or with arrays of plans. The orders
-are PyTorch's (torch/distributed/pipelining/schedules.py), and tests/test_pipeline_orders.py holds them to it.
+are PyTorch's (torch/distributed/pipelining/schedules.py), and tests/estimate/plan/test_pipeline_orders.py holds them
+to it.
 """
 
 from collections.abc import Iterator, Sequence

@@ -2,7 +2,7 @@
 first rank has both ends.
 
 They are PyTorch's (torch/distributed/pipelining/schedules.py: ScheduleZBVZeroBubble, ScheduleDualPipeV), and
-tests/test_pipeline_orders.py holds them to it.
+tests/estimate/plan/test_pipeline_orders.py holds them to it.
 """
 
 from collections import defaultdict, deque

@@ -1,7 +1,7 @@
 """Schedules of a pipeline: which there are, what they ask of a plan, what they keep and what they wait for.
 
-Closed forms are in formulas/pipeline.py. tests/test_schedules.py runs the orders that PyTorch makes, and 1F1B's, with
-times of their own.
+Closed forms are in formulas/pipeline.py. tests/estimate/plan/test_schedules.py runs the orders that PyTorch
+makes, and 1F1B's, with times of their own.
 """
 
 from collections.abc import Sequence

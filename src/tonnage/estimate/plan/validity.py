@@ -16,6 +16,7 @@ from tonnage.estimate.plan.rule import Facts, Rule, Sizes, mask
 from tonnage.estimate.plan.schedule import schedule_with_chunks
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.formula import Number, is_any, maximum
+from tonnage.kernel.message import Message
 from tonnage.kernel.units import counted
 from tonnage.ops import Attention, LatentAttention
 
@@ -52,7 +53,13 @@ def _does_not_divide_cluster(facts: Facts, sizes: Sizes) -> InvalidPlan:
     nearest = near_sizes(asked, divisors(world), with_data) or near_sizes(asked, divisors(world), holds)
     names, values = " x ".join(asked), " x ".join(map(str, asked.values()))
     return InvalidPlan(
-        f"{names} must divide the cluster's {counted(world, 'accelerators')}. Got {values}. Nearest: {nearest}."
+        Message(
+            "{names} must divide the cluster's {world}. Got {values}. Nearest: {nearest}.",
+            names=names,
+            world=counted(world, "accelerators"),
+            values=values,
+            nearest=nearest,
+        )
     )
 
 
@@ -63,9 +70,16 @@ def _uses_cluster(facts: Facts, sizes: Sizes) -> Number:
 def _does_not_use_cluster(facts: Facts, sizes: Sizes) -> InvalidPlan:
     world, used = sizes["accelerators"], _replica(sizes)
     return InvalidPlan(
-        f"data_parallel_size must be {world // used} to use the cluster's "
-        f"{counted(world, 'accelerators')}, as tensor_parallel_size x "
-        f"pipeline_parallel_size x context_parallel_size is {used}. Got {sizes['data_parallel_size']}."
+        Message(
+            (
+                "data_parallel_size must be {world} to use the cluster's {world2}, as tensor_parallel_size x "
+                "pipeline_parallel_size x context_parallel_size is {used}. Got {data_parallel_size}."
+            ),
+            world=world // used,
+            world2=counted(world, "accelerators"),
+            used=used,
+            data_parallel_size=sizes["data_parallel_size"],
+        )
     )
 
 
@@ -126,17 +140,33 @@ def _does_not_share_heads(facts: Facts, sizes: Sizes) -> InvalidPlan:
     nearest = near(t, [n for n in among if shares_heads(model, n)])
     if query % t:
         return InvalidPlan(
-            f"tensor_parallel_size must divide num_attention_heads of {model.name} ({query}). Got {t}. "
-            f"Nearest: {nearest}."
+            Message(
+                (
+                    "tensor_parallel_size must divide num_attention_heads of {model} ({query}). Got {t}. "
+                    "Nearest: {nearest}."
+                ),
+                model=model.name,
+                query=query,
+                t=t,
+                nearest=nearest,
+            )
         )
     return InvalidPlan(
-        f"tensor_parallel_size must divide num_key_value_heads of {model.name} ({heads}) or be a multiple of "
-        f"it. Got {t}. Nearest: {nearest}."
+        Message(
+            (
+                "tensor_parallel_size must divide num_key_value_heads of {model} ({heads}) or be a multiple of "
+                "it. Got {t}. Nearest: {nearest}."
+            ),
+            model=model.name,
+            heads=heads,
+            t=t,
+            nearest=nearest,
+        )
     )
 
 
 HEADS = Rule(
-    lambda facts: f"tensor_parallel_size divides the heads of {facts.model.name}",
+    lambda facts: Message("tensor_parallel_size divides the heads of {model}", model=facts.model.name),
     lambda facts, sizes: shares_heads(facts.model, sizes["tensor_parallel_size"]),
     _does_not_share_heads,
 )
@@ -146,8 +176,13 @@ def _too_few_layers(facts: Facts, sizes: Sizes) -> InvalidPlan:
     p, layers = sizes["pipeline_parallel_size"], facts.model.num_layers
     room = divisors(_room(sizes, "tensor_parallel_size", "context_parallel_size"))
     return InvalidPlan(
-        f"pipeline_parallel_size must be from 1 to the {counted(layers, 'layers')} of {facts.model.name}. Got {p}. "
-        f"Nearest: {near(p, [n for n in room if n <= layers])}."
+        Message(
+            "pipeline_parallel_size must be from 1 to the {layers} of {model}. Got {p}. Nearest: {near}.",
+            layers=counted(layers, "layers"),
+            model=facts.model.name,
+            p=p,
+            near=near(p, [n for n in room if n <= layers]),
+        )
     )
 
 
@@ -177,8 +212,18 @@ def _does_not_deal_chunks(facts: Facts, sizes: Sizes) -> InvalidPlan:
 
     nearest = near_sizes({"v": v, "p": p}, sorted({*divisors(layers), *room, v}), holds)
     return InvalidPlan(
-        f"virtual_pipeline_size x pipeline_parallel_size must divide the {counted(layers, 'layers')} of "
-        f"{facts.model.name}, with more than one pipeline stage. Got {v} x {p}. Nearest: {nearest}.{hint}"
+        Message(
+            (
+                "virtual_pipeline_size x pipeline_parallel_size must divide the {layers} of {model}, with more "
+                "than one pipeline stage. Got {v} x {p}. Nearest: {nearest}.{hint}"
+            ),
+            layers=counted(layers, "layers"),
+            model=facts.model.name,
+            v=v,
+            p=p,
+            nearest=nearest,
+            hint=hint,
+        )
     )
 
 
@@ -216,21 +261,38 @@ def _does_not_deal_experts(facts: Facts, sizes: Sizes) -> InvalidPlan:
         if count % e:
             nearest = near(e, [n for n in divisors(count) if _are_dealt(counts, n, 1, ranks)])
             return InvalidPlan(
-                f"expert_parallel_size must divide num_experts of {facts.model.name} ({count}). Got {e}. "
-                f"Nearest: {nearest}."
+                Message(
+                    "expert_parallel_size must divide num_experts of {model} ({count}). Got {e}. Nearest: {nearest}.",
+                    model=facts.model.name,
+                    count=count,
+                    e=e,
+                    nearest=nearest,
+                )
             )
     if q == 1:
         nearest = near(e, [n for n in divisors(ranks) if _are_dealt(counts, n, 1, ranks)])
         return InvalidPlan(
-            f"expert_parallel_size must divide the {counted(ranks, 'ranks')} of a pipeline stage. Got {e}. "
-            f"Nearest: {nearest}."
+            Message(
+                "expert_parallel_size must divide the {ranks} of a pipeline stage. Got {e}. Nearest: {nearest}.",
+                ranks=counted(ranks, "ranks"),
+                e=e,
+                nearest=nearest,
+            )
         )
     nearest = near_sizes(
         {"e": e, "q": q}, divisors(ranks), lambda some: bool(_are_dealt(counts, some["e"], some["q"], ranks))
     )
     return InvalidPlan(
-        f"expert_parallel_size x expert_tensor_parallel_size must divide the {counted(ranks, 'ranks')} "
-        f"of a pipeline stage. Got {e} x {q}. Nearest: {nearest}."
+        Message(
+            (
+                "expert_parallel_size x expert_tensor_parallel_size must divide the {ranks} of a pipeline stage. "
+                "Got {e} x {q}. Nearest: {nearest}."
+            ),
+            ranks=counted(ranks, "ranks"),
+            e=e,
+            q=q,
+            nearest=nearest,
+        )
     )
 
 
@@ -249,8 +311,16 @@ def _context_does_not_divide(facts: Facts, sizes: Sizes) -> InvalidPlan:
     length, context = sizes["sequence_length"], sizes["context_parallel_size"]
     fits = [n for n in divisors(context * sizes["data_parallel_size"]) if length % n == 0]
     return InvalidPlan(
-        f"context_parallel_size must divide sequence_length ({length}). Got {context}. Nearest: "
-        f"{near(context, fits)}; or a sequence_length of {near_multiples(length, context)}."
+        Message(
+            (
+                "context_parallel_size must divide sequence_length ({length}). Got {context}. Nearest: {near}; "
+                "or a sequence_length of {near_multiples}."
+            ),
+            length=length,
+            context=context,
+            near=near(context, fits),
+            near_multiples=near_multiples(length, context),
+        )
     )
 
 
@@ -287,14 +357,23 @@ def _cuts_loss(facts: Facts, sizes: Sizes) -> Number:
 def _does_not_cut_loss(facts: Facts, sizes: Sizes) -> InvalidPlan:
     length, chunks = sizes["sequence_length"], facts.runtime.loss_chunks
     return InvalidPlan(
-        f"sequence_length: a chunked loss cuts the sequence of a rank into {chunks} equal "
-        f"parts. Got {length}. "
-        f"Nearest: {near_multiples(length, chunks * sizes['context_parallel_size'])}."
+        Message(
+            (
+                "sequence_length: a chunked loss cuts the sequence of a rank into {chunks} equal parts. Got "
+                "{length}. Nearest: {near_multiples}."
+            ),
+            chunks=chunks,
+            length=length,
+            near_multiples=near_multiples(length, chunks * sizes["context_parallel_size"]),
+        )
     )
 
 
 LOSS_CHUNKS = Rule(
-    lambda facts: f"a chunked loss cuts the sequence of a rank into {facts.runtime.loss_chunks} equal parts",
+    lambda facts: Message(
+        "a chunked loss cuts the sequence of a rank into {loss_chunks} equal parts",
+        loss_chunks=facts.runtime.loss_chunks,
+    ),
     _cuts_loss,
     _does_not_cut_loss,
     lambda facts, sizes: (
@@ -312,8 +391,15 @@ def _divides_batch(facts: Facts, sizes: Sizes) -> Number:
 def _does_not_divide_batch(facts: Facts, sizes: Sizes) -> InvalidPlan:
     each, batch = sizes["micro_batch_size"] * sizes["data_parallel_size"], sizes["global_batch_size"]
     return InvalidPlan(
-        f"global_batch_size must be a multiple of micro_batch_size x data_parallel_size = {each}. Got "
-        f"{batch}. Nearest: {near_multiples(batch, each)}."
+        Message(
+            (
+                "global_batch_size must be a multiple of micro_batch_size x data_parallel_size = {each}. Got "
+                "{batch}. Nearest: {near_multiples}."
+            ),
+            each=each,
+            batch=batch,
+            near_multiples=near_multiples(batch, each),
+        )
     )
 
 
@@ -324,11 +410,15 @@ BATCH = Rule(
     lambda facts, sizes: "global_batch_size" in sizes,
 )
 MICROBATCHES = Rule(
-    lambda facts: f"num_microbatches is {facts.said('num_microbatches'):,}, as given",
+    lambda facts: Message("num_microbatches is {said:,}, as given", said=facts.said("num_microbatches")),
     lambda facts, sizes: sizes["num_microbatches"] == facts.said("num_microbatches"),
     lambda facts, sizes: InvalidPlan(
-        f"num_microbatches must be {sizes['num_microbatches']} for global_batch_size {sizes['global_batch_size']}. Got "
-        f"{facts.said('num_microbatches')}."
+        Message(
+            "num_microbatches must be {num_microbatches} for global_batch_size {global_batch_size}. Got {said}.",
+            num_microbatches=sizes["num_microbatches"],
+            global_batch_size=sizes["global_batch_size"],
+            said=facts.said("num_microbatches"),
+        )
     ),
     lambda facts, sizes: facts.said("num_microbatches") is not None and "global_batch_size" in sizes,
 )
@@ -340,9 +430,12 @@ REPLICAS = Rule(
     lambda facts: "replicate_size divides data_parallel_size",
     lambda facts, sizes: sizes["data_parallel_size"] % facts.said("replicate_size") == 0,
     lambda facts, sizes: InvalidPlan(
-        f"replicate_size must divide data_parallel_size {sizes['data_parallel_size']}. Got "
-        f"{facts.said('replicate_size')}. Nearest: "
-        f"{near_divisors(sizes['data_parallel_size'], facts.said('replicate_size'))}."
+        Message(
+            "replicate_size must divide data_parallel_size {data_parallel_size}. Got {said}. Nearest: {near_divisors}.",
+            data_parallel_size=sizes["data_parallel_size"],
+            said=facts.said("replicate_size"),
+            near_divisors=near_divisors(sizes["data_parallel_size"], facts.said("replicate_size")),
+        )
     ),
     lambda facts, sizes: facts.runtime.replicates and bool(facts.said("replicate_size")),
 )
@@ -371,8 +464,15 @@ def _schedule_rule(chunks: int) -> Rule:
         rule, p, m = asked(facts), sizes["pipeline_parallel_size"], sizes["num_microbatches"]
         nearest = near(m, [n for n in range(max(m - p, 1), m + 2 * p + 1) if rule.holds(n, p)])
         return InvalidPlan(
-            f"{rule.sentence} with pipeline_schedule {name(facts)} of {facts.runtime.name}. Got {m} on {p} stages. "
-            f"Nearest: {nearest}."
+            Message(
+                "{sentence} with pipeline_schedule {name} of {runtime}. Got {m} on {p} stages. Nearest: {nearest}.",
+                sentence=rule.sentence,
+                name=name(facts),
+                runtime=facts.runtime.name,
+                m=m,
+                p=p,
+                nearest=nearest,
+            )
         )
 
     def applies(facts: Facts, sizes: Sizes) -> bool:

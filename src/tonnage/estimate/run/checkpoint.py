@@ -8,6 +8,7 @@ from tonnage.estimate.step.communication import copies
 from tonnage.estimate.step.optimizer import optimizer_states
 from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.numerics.precisions import TRAINING_RECIPES, Recipe
 from tonnage.runtimes import training_runtime
@@ -59,7 +60,7 @@ def saved_bytes(model: Model, plan: TrainingPlan) -> Term:
     if not twice or plan.method != "full" or recipe.update_bytes == recipe.compute_bytes:
         return needed
     second = copies("weights as the model has them", recipe.compute_bytes, parameters, recipe.source)
-    return Term.sum(f"as {plan.runtime} saves it", *needed.children, second)
+    return Term.sum(Message("as {runtime} saves it", runtime=plan.runtime), *needed.children, second)
 
 
 def checkpoint_formats(model: Model, plan: TrainingPlan, saved: Term) -> tuple[Term, ...]:
@@ -68,7 +69,10 @@ def checkpoint_formats(model: Model, plan: TrainingPlan, saved: Term) -> tuple[T
     """
     parameters, recipe = _saved(model, plan)
     widths = dict.fromkeys((recipe.update_bytes, recipe.compute_bytes))
-    alone = [copies(f"weights alone in {8 * width:.0f} bit", width, parameters, recipe.source) for width in widths]
+    alone = [
+        copies(Message("weights alone in {width:.0f} bit", width=8 * width), width, parameters, recipe.source)
+        for width in widths
+    ]
     return (*([saved] if saved.name != NEEDED else []), *alone)
 
 

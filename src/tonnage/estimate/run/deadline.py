@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from tonnage.estimate.plan.nearest import divisors
 from tonnage.estimate.plan.schedule import schedule_takes_microbatches
 from tonnage.estimate.run.larger_machines import Machines
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import counted, human
 from tonnage.spec import Cluster, TrainingPlan
@@ -37,20 +38,25 @@ def smallest_for_deadline(
         if fastest is None or seconds < fastest[0]:
             fastest = (seconds, chosen)
     if fastest is None:
-        return (
-            f"no number of accelerators holds this plan: tensor x pipeline x context = {_model_ranks(plan)} "
-            "ranks a replica, "
-            f"{counted(plan.global_batch_size // plan.micro_batch_size, 'micro-batches')} to share out, "
-            f"whole nodes of {Machines(cluster).node_size}."
+        return Message(
+            "no number of accelerators holds this plan: tensor x pipeline x context = {model_ranks} ranks a "
+            "replica, {global_batch_size} to share out, whole nodes of {node_size}.",
+            model_ranks=_model_ranks(plan),
+            global_batch_size=counted(plan.global_batch_size // plan.micro_batch_size, "micro-batches"),
+            node_size=Machines(cluster).node_size,
         )
     seconds, best = fastest
-    return (
-        f"no number of accelerators makes the deadline of {said or human(deadline, 'seconds')}. The fastest "
-        "that global_batch_size "
-        f"{best.global_batch_size:,} and micro_batch_size {best.micro_batch_size} allow is "
-        f"data_parallel_size {best.data_parallel_size:,} "
-        f"({counted(best.world_size, 'accelerators')}), which takes {human(seconds, 'seconds')}: fewer "
-        "tokens or a larger global batch go faster."
+    return Message(
+        "no number of accelerators makes the deadline of {said}. The fastest that global_batch_size "
+        "{global_batch_size:,} and micro_batch_size {micro_batch_size} allow is data_parallel_size "
+        "{data_parallel_size:,} ({world_size}), which takes {seconds}: fewer tokens or a larger global batch "
+        "go faster.",
+        said=said or human(deadline, "seconds"),
+        global_batch_size=best.global_batch_size,
+        micro_batch_size=best.micro_batch_size,
+        data_parallel_size=best.data_parallel_size,
+        world_size=counted(best.world_size, "accelerators"),
+        seconds=human(seconds, "seconds"),
     )
 
 

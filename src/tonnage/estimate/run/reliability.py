@@ -9,6 +9,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.options.run_options import RunOptions, duration
 from tonnage.formulas import failures as f
 from tonnage.formulas.run import accelerators_of_plan
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import DAY, HOUR, human
 from tonnage.spec import TrainingPlan
@@ -123,9 +124,14 @@ def note(made: Reliability, options: RunOptions, question: Question) -> None:
         duration("accelerator_mtbf", o.accelerator_mtbf),
         DEFAULT.accelerator_mtbf,
         "measurements",
-        f"{human(DEFAULT.accelerator_mtbf, 'seconds')}: {DEFAULT.failures:g} interruptions of "
-        f"{DEFAULT.accelerators:,} accelerators in "
-        f"{human(DEFAULT.seconds, 'seconds')}; {DEFAULT.source}",
+        Message(
+            "{accelerator_mtbf}: {failures:g} interruptions of {accelerators:,} accelerators in {seconds}; {source}",
+            accelerator_mtbf=human(DEFAULT.accelerator_mtbf, "seconds"),
+            failures=DEFAULT.failures,
+            accelerators=DEFAULT.accelerators,
+            seconds=human(DEFAULT.seconds, "seconds"),
+            source=DEFAULT.source,
+        ),
     )
     q.take(
         "checkpoint_seconds",
@@ -139,8 +145,17 @@ def note(made: Reliability, options: RunOptions, question: Question) -> None:
         duration("restart_seconds", o.restart_seconds),
         made.restart.value,
         "default",
-        f"{human(DETECTION, 'seconds')} ({DETECTION_SOURCE}), and reading the checkpoint"
-        f"{'' if o.storage_read_bandwidth is not None else ' as fast as it was written'}",
+        Message(
+            "{detection} ({detection_source}), and reading the checkpoint",
+            detection=human(DETECTION, "seconds"),
+            detection_source=DETECTION_SOURCE,
+        )
+        if o.storage_read_bandwidth is not None
+        else Message(
+            "{detection} ({detection_source}), and reading the checkpoint as fast as it was written",
+            detection=human(DETECTION, "seconds"),
+            detection_source=DETECTION_SOURCE,
+        ),
     )
     q.take(
         "checkpoint_interval",
@@ -151,17 +166,26 @@ def note(made: Reliability, options: RunOptions, question: Question) -> None:
     )
     if made.goodput.value < FAR * made.goodput_by_daly.value:
         q.warn(
-            f"a checkpoint_interval of {human(made.interval.value, 'seconds')} leaves a goodput of "
-            f"{made.goodput.value:.0%}: Daly's optimum, "
-            f"{human(made.interval_by_daly.value, 'seconds')}, would leave {made.goodput_by_daly.value:.0%}."
+            Message(
+                "a checkpoint_interval of {interval} leaves a goodput of {goodput:.0%}: Daly's optimum, "
+                "{interval_by_daly}, would leave {goodput_by_daly:.0%}.",
+                interval=human(made.interval.value, "seconds"),
+                goodput=made.goodput.value,
+                interval_by_daly=human(made.interval_by_daly.value, "seconds"),
+                goodput_by_daly=made.goodput_by_daly.value,
+            )
         )
     elif made.goodput.value < 0.5:
         q.warn(
-            f"goodput {made.goodput.value:.0%}: these accelerators fail every "
-            f"{human(made.between_failures.value, 'seconds')} "
-            f"({made.between_failures.value / HOUR:.2g} h), and saving takes "
-            f"{human(made.checkpoint.value, 'seconds')}, a restart "
-            f"{human(made.restart.value, 'seconds')}."
+            Message(
+                "goodput {goodput:.0%}: these accelerators fail every {between_failures} "
+                "({between_failures2:.2g} h), and saving takes {checkpoint}, a restart {restart}.",
+                goodput=made.goodput.value,
+                between_failures=human(made.between_failures.value, "seconds"),
+                between_failures2=made.between_failures.value / HOUR,
+                checkpoint=human(made.checkpoint.value, "seconds"),
+                restart=human(made.restart.value, "seconds"),
+            )
         )
 
 

@@ -14,6 +14,7 @@ from tonnage.estimate.run.reliability import Reliability, accelerators, note, re
 from tonnage.formulas import failures as f
 from tonnage.formulas import run as g
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import human
 from tonnage.spec import Cluster, TrainingPlan
@@ -124,16 +125,24 @@ def _progress(made: Reliability, plan: TrainingPlan) -> None:
         return
     if made.goodput_by_daly.value >= LEAST_GOODPUT:
         raise InvalidInput(
-            f"checkpoint_interval must leave time to train. Got {human(made.interval.value, 'seconds')}, "
-            f"which leaves a goodput of {goodput:.2g}: "
-            f"Daly's optimum is {human(made.interval_by_daly.value, 'seconds')}."
+            Message(
+                "checkpoint_interval must leave time to train. Got {interval}, which leaves a goodput of "
+                "{goodput:.2g}: Daly's optimum is {interval_by_daly}.",
+                interval=human(made.interval.value, "seconds"),
+                goodput=goodput,
+                interval_by_daly=human(made.interval_by_daly.value, "seconds"),
+            )
         )
     raise InvalidInput(
-        f"accelerator_mtbf, checkpoint_seconds and restart_seconds leave a goodput of {goodput:.2g}: "
-        f"{plan.world_size:,} accelerators "
-        f"fail every {human(made.between_failures.value, 'seconds')}, sooner than they save their work. Give "
-        "faster storage_bandwidth, a shorter "
-        "checkpoint_seconds or restart_seconds, or fewer accelerators."
+        Message(
+            "accelerator_mtbf, checkpoint_seconds and restart_seconds leave a goodput of {goodput:.2g}: "
+            "{world_size:,} accelerators fail every {between_failures}, sooner than they save their work. "
+            "Give faster storage_bandwidth, a shorter checkpoint_seconds or restart_seconds, or fewer "
+            "accelerators.",
+            goodput=goodput,
+            world_size=plan.world_size,
+            between_failures=human(made.between_failures.value, "seconds"),
+        )
     )
 
 
@@ -142,9 +151,12 @@ def _note_last(made: Reliability, productive: Term, seconds: Term, question: Que
     write = made.checkpoint.value
     if productive.value < made.interval.value and write > MUCH * seconds.value:
         question.warn(
-            f"the run takes {human(seconds.value, 'seconds')}, and the checkpoint after it "
-            f"{human(write, 'seconds')} more, which are in neither "
-            "its time nor its cost."
+            Message(
+                "the run takes {seconds}, and the checkpoint after it {write} more, which are in neither its "
+                "time nor its cost.",
+                seconds=human(seconds.value, "seconds"),
+                write=human(write, "seconds"),
+            )
         )
 
 
@@ -173,8 +185,13 @@ def _bought(
         cost = f", {human(one * want.price, 'USD')}" if want.budget is not None and want.price is not None else ""
         name = "budget" if want.budget is not None else "budget_accelerator_hours"
         raise InvalidInput(
-            f"{name} must buy at least one step, which takes {one:.3g} accelerator-hours{cost}. Got "
-            f"{want.budget or want.hours:g}."
+            Message(
+                "{name} must buy at least one step, which takes {one:.3g} accelerator-hours{cost}. Got {budget:g}.",
+                name=name,
+                one=one,
+                cost=cost,
+                budget=want.budget or want.hours,
+            )
         )
     return hours, steps, Term.product("tokens that the budget buys", "tokens", steps, _per_step(plan))
 
@@ -259,8 +276,12 @@ def _epochs(want: Wanted, tokens: Term, question: Question) -> Term | None:
     epochs = Term.of("epochs", g.epochs_of_tokens, D=tokens.value, D_set=want.dataset_tokens)
     if epochs.value > EPOCHS:
         question.warn(
-            f"the data set is seen {epochs.value:.3g} times: beyond {EPOCHS} epochs the same data teach less "
-            "and less (Muennighoff2023)."
+            Message(
+                "the data set is seen {epochs:.3g} times: beyond {epochs2} epochs the same data teach less "
+                "and less (Muennighoff2023).",
+                epochs=epochs.value,
+                epochs2=EPOCHS,
+            )
         )
     return epochs
 
@@ -277,14 +298,20 @@ def _note(want: Wanted, tokens: Term, seconds: Term, used: Term, hours: Term | N
         question.put("deadline_seconds", want.deadline, "given")
         if seconds.value > want.deadline:
             question.warn(
-                f"this cluster needs {human(seconds.value, 'seconds')}, and the deadline is in "
-                f"{human(want.deadline, 'seconds')}."
+                Message(
+                    "this cluster needs {seconds}, and the deadline is in {deadline}.",
+                    seconds=human(seconds.value, "seconds"),
+                    deadline=human(want.deadline, "seconds"),
+                )
             )
     if want.budget is not None:
         question.put("budget", want.budget, "given")
         question.put("price_per_accelerator_hour", want.price, "given")
     if hours is not None and not _within(used, hours):
         question.warn(
-            f"the run takes {human(used.value, 'accelerator-hours')}, and the budget buys "
-            f"{human(hours.value, 'accelerator-hours')}."
+            Message(
+                "the run takes {used}, and the budget buys {hours}.",
+                used=human(used.value, "accelerator-hours"),
+                hours=human(hours.value, "accelerator-hours"),
+            )
         )

@@ -8,6 +8,7 @@ from tonnage.formulas import rules as r
 from tonnage.formulas import scaling as f
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 
 
@@ -153,4 +154,6 @@ def _check(name: str, value: Number, most: float) -> None:
     if getattr(value, "ndim", 0):
         return
     if not 1 <= value <= most:  # NaN is neither
-        raise InvalidInput(f"{name} must be from 1 to {most:.0e}. Got {shown(value)}.")
+        raise InvalidInput(
+            Message("{name} must be from 1 to {most:.0e}. Got {value}.", name=name, most=most, value=shown(value))
+        )

@@ -13,6 +13,7 @@ from tonnage.estimate.step.rank import Stage, layer_count
 from tonnage.formulas import memory as f
 from tonnage.formulas import serving as g
 from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.ops import StateCache, TokenCache
 from tonnage.runtimes import Paging
@@ -38,7 +39,7 @@ class Kind(Struct, frozen=True, eq=False):
     def name(self) -> str:
         if self.is_state:
             return "recurrent states"
-        return "full attention" if self.window is None else f"window of {self.window} tokens"
+        return "full attention" if self.window is None else Message("window of {window} tokens", window=self.window)
 
 
 def kinds(stage: Stage, windows: bool = True) -> tuple[Kind, ...]:

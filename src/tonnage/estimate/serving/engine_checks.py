@@ -5,6 +5,7 @@ from tonnage.estimate.plan.nearest import divisors, near
 from tonnage.estimate.plan.validity import shares_heads
 from tonnage.estimate.serving.weights.storage import is_gguf_type, storage
 from tonnage.kernel.errors import InvalidPlan, NotApplicable, TonnageError
+from tonnage.kernel.message import Message, listed
 from tonnage.numerics.precisions import PRECISIONS
 from tonnage.ops import Attention, LatentAttention
 from tonnage.runtimes import ServingRuntime, serving_runtime, serving_runtimes
@@ -35,9 +36,16 @@ def check_heads(model: Model, t: int, ranks: int, engine: ServingRuntime) -> Non
         if count % t:
             nearest = near(t, [n for n in divisors(ranks) if shares_heads(model, n)])
             raise InvalidPlan(
-                f"tensor_parallel_size must divide num_attention_heads of {model.name} ({count}) under "
-                f"{engine.name}. Got {t}. "
-                f"Nearest: {nearest}. ({rule}.)"
+                Message(
+                    "tensor_parallel_size must divide num_attention_heads of {model} ({count}) under "
+                    "{engine}. Got {t}. Nearest: {nearest}. ({rule}.)",
+                    model=model.name,
+                    count=count,
+                    engine=engine.name,
+                    t=t,
+                    nearest=nearest,
+                    rule=rule,
+                )
             )
 
 
@@ -80,14 +88,27 @@ def _check_machine(found: str, engine: ServingRuntime, accelerator: Accelerator)
     nearest = [name for name in others if loads(serving_runtime(name), found)] or others
     if engine.vendors:
         raise InvalidPlan(
-            f"engine: {engine.version} runs on accelerators of {', '.join(engine.vendors)}. Got "
-            f"{accelerator.name} of {accelerator.vendor}. "
-            f"Nearest: {', '.join(nearest)}."
+            Message(
+                "engine: {version} runs on accelerators of {vendors}. Got {accelerator} of {vendor}. "
+                "Nearest: {nearest}.",
+                version=engine.version,
+                vendors=listed(engine.vendors),
+                accelerator=accelerator.name,
+                vendor=accelerator.vendor,
+                nearest=listed(nearest),
+            )
         )
     raise InvalidPlan(
-        f"engine: {engine.version} has no backend for a {accelerator.kind} of {accelerator.vendor} "
-        f"({engine.backends_source}). "
-        f"Got {accelerator.name}. Nearest: {', '.join(nearest)}."
+        Message(
+            "engine: {version} has no backend for a {kind} of {vendor} ({backends_source}). Got "
+            "{accelerator}. Nearest: {nearest}.",
+            version=engine.version,
+            kind=accelerator.kind,
+            vendor=accelerator.vendor,
+            backends_source=engine.backends_source,
+            accelerator=accelerator.name,
+            nearest=listed(nearest),
+        )
     )
 
 
@@ -99,28 +120,53 @@ def check_format(model: Model, weights: str | None, engine: ServingRuntime, acce
         others = [name for name in serving_runtimes() if name != engine.name and loads(serving_runtime(name), found)]
         known = ", ".join(engine.formats or ())
         raise InvalidPlan(
-            f"weights: {engine.version} loads {known} ({engine.formats_source}). Got {storage(model, weights).name}. "
-            f"Engines that load it: {', '.join(others) or 'none'}."
+            Message(
+                "weights: {version} loads {known} ({formats_source}). Got {name}. Engines that load it: {others}.",
+                version=engine.version,
+                known=known,
+                formats_source=engine.formats_source,
+                name=storage(model, weights).name,
+                others=", ".join(others) or "none",
+            )
         )
     if engine.no_metal and accelerator.kind == "apple" and found.startswith(engine.no_metal):
         raise InvalidPlan(
-            f"weights: {engine.version} has no Metal kernels for {found} ({engine.no_metal_source}). Got "
-            f"{accelerator.name}. Nearest: q4_k_m or q8_0 under llama.cpp."
+            Message(
+                "weights: {version} has no Metal kernels for {found} ({no_metal_source}). Got {accelerator}. "
+                "Nearest: q4_k_m or q8_0 under llama.cpp.",
+                version=engine.version,
+                found=found,
+                no_metal_source=engine.no_metal_source,
+                accelerator=accelerator.name,
+            )
         )
     old = next((names for prefix, names in engine.too_old.items() if found.startswith(prefix)), ())
     if accelerator.generation in old:
         raise InvalidPlan(
-            f"weights: {engine.version} has no kernels of {found} for {accelerator.generation} "
-            f"({engine.too_old_source}). Got {accelerator.name}. "
-            "Nearest: gptq, or q8_0 or q4_k_m under llama.cpp."
+            Message(
+                "weights: {version} has no kernels of {found} for {generation} ({too_old_source}). Got "
+                "{accelerator}. Nearest: gptq, or q8_0 or q4_k_m under llama.cpp.",
+                version=engine.version,
+                found=found,
+                generation=accelerator.generation,
+                too_old_source=engine.too_old_source,
+                accelerator=accelerator.name,
+            )
         )
     need = next((peak for prefix, peak in engine.peaks.items() if found.startswith(prefix)), None)
     if need and accelerator.dense_flops and need not in accelerator.dense_flops:
         other = "fp8" if need == "fp4" and "fp8" in accelerator.dense_flops else "awq"
         raise InvalidPlan(
-            f"weights: {engine.version} needs an accelerator with {need} arithmetic for {found} "
-            f"({engine.formats_source}), and "
-            f"{accelerator.name} has none. Nearest: {other}, or another engine."
+            Message(
+                "weights: {version} needs an accelerator with {need} arithmetic for {found} "
+                "({formats_source}), and {accelerator} has none. Nearest: {other}, or another engine.",
+                version=engine.version,
+                need=need,
+                found=found,
+                formats_source=engine.formats_source,
+                accelerator=accelerator.name,
+                other=other,
+            )
         )
 
 
@@ -145,7 +191,12 @@ def check_settings(engine: ServingRuntime, said: dict[str, object]) -> None:
     for name in SETTINGS:
         if said.get(name) and name not in engine.settings:
             engines = [each for each in serving_runtimes() if name in serving_runtime(each).settings]
-            text = f"{name} is a setting of {', '.join(engines)}. Got engine {engine.name}."
+            text = Message(
+                "{name} is a setting of {engines}. Got engine {engine}.",
+                name=name,
+                engines=listed(engines),
+                engine=engine.name,
+            )
             if name == "lora_adapters":  # what users ask for, and no setting that another engine can do without
                 raise InvalidPlan(text)
             raise NotApplicable(text, name, ("engine",))

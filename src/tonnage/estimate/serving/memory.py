@@ -22,6 +22,7 @@ from tonnage.formulas import engines as e
 from tonnage.formulas import memory as f
 from tonnage.formulas import serving as g
 from tonnage.kernel.formula import Number, ceil_div, maximum, minimum
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.numerics.precisions import precision
 from tonnage.ops import StateCache, TokenCache
@@ -202,7 +203,7 @@ class _Replica:
                 if times:
                     shown.setdefault(times, []).append(self._stored("", Group(cut, heads, number), size))
             for times, one in shown.items():
-                name = f"{block.name}s" if times == count else f"experts of {block.name}s"
+                name = f"{block.name}s" if times == count else Message("experts of {block}s", block=block.name)
                 parts.append(Term.product(name, "bytes", layer_count(times), Term.sum("one layer", *one, unit="bytes")))
         return parts
 

@@ -36,6 +36,7 @@ from tonnage.estimate.serving.static_share import static_share
 from tonnage.estimate.serving.token_batch import batch_limits
 from tonnage.estimate.serving.weights.blocks import check_blocks, fits_blocks
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, NotApplicable, UnknownName, shown
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import counted, human
 from tonnage.numerics.precisions import ALIASES
@@ -144,7 +145,11 @@ def _on_host(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
     if o.expert_layers_on_host is not None:
         if not expert_counts(model):
             raise NotApplicable(
-                f"expert_layers_on_host: {model.name} has no experts. Got {o.expert_layers_on_host}.",
+                Message(
+                    "expert_layers_on_host: {model} has no experts. Got {expert_layers_on_host}.",
+                    model=model.name,
+                    expert_layers_on_host=o.expert_layers_on_host,
+                ),
                 "expert_layers_on_host",
                 ("model",),
             )
@@ -158,7 +163,9 @@ def _beside(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
     """Drafts and adapters."""
     said: dict[str, Any] = {}
     if o.acceptance is not None and not 0 <= o.acceptance < 1:
-        raise InvalidPlan(f"acceptance must be at least 0 and less than 1. Got {o.acceptance:g}.")
+        raise InvalidPlan(
+            Message("acceptance must be at least 0 and less than 1. Got {acceptance:g}.", acceptance=o.acceptance)
+        )
     if o.draft_tokens is not None or o.draft_model:
         said["draft_tokens"] = q.take("draft_tokens", o.draft_tokens, 1, "default", "one token ahead")
         said["acceptance"], said["draft_model"] = o.acceptance or 0, o.draft_model or ""
@@ -169,12 +176,18 @@ def _beside(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
             )
         if not o.draft_model and not any(branch.kind == "draft" for branch in model.branches):
             q.warn(
-                f"{model.name} has no layers of multi-token prediction and no --draft-model is named: drafts "
-                "are taken to need no memory, as n-grams do."
+                Message(
+                    "{model} has no layers of multi-token prediction and no --draft-model is named: drafts "
+                    "are taken to need no memory, as n-grams do.",
+                    model=model.name,
+                )
             )
     elif o.acceptance is not None:
         raise NotApplicable(
-            f"acceptance is of guessed tokens: add draft_tokens or draft_model. Got {o.acceptance:g} alone.",
+            Message(
+                "acceptance is of guessed tokens: add draft_tokens or draft_model. Got {acceptance:g} alone.",
+                acceptance=o.acceptance,
+            ),
             "acceptance",
             ("draft_tokens", "draft_model"),
         )
@@ -187,7 +200,7 @@ def _beside(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
         said["lora_rank"] = q.take("lora_rank", o.lora_rank, RANK, "default", "vLLM's max_lora_rank")
     elif o.lora_rank is not None:
         raise NotApplicable(
-            f"lora_rank is that of lora_adapters, which are not said. Got {o.lora_rank}.",
+            Message("lora_rank is that of lora_adapters, which are not said. Got {lora_rank}.", lora_rank=o.lora_rank),
             "lora_rank",
             ("lora_adapters",),
         )
@@ -205,17 +218,29 @@ def _concurrency(replicas: int, o: ServingOptions, q: Question) -> int:
 def _put_limits(engine: ServingRuntime, plan: ServingPlan, cluster: Cluster, q: Question) -> None:
     limits = batch_limits(engine, plan, cluster.accelerator)
     own = engine.queues or engine.limits[0].tokens
-    why = f"{engine.name}'s default on {cluster.accelerator.name}" if own else "the prompts of all requests"
+    why = (
+        Message("{engine}'s default on {accelerator}", engine=engine.name, accelerator=cluster.accelerator.name)
+        if own
+        else "the prompts of all requests"
+    )
     q.take("max_num_batched_tokens", plan.max_num_batched_tokens, limits.tokens, "runtime", why)
     q.take("max_num_seqs", plan.max_num_seqs, limits.requests, "runtime", why)
     if engine.queues and plan.max_num_seqs and limits.tokens < plan.max_num_seqs:
         raise InvalidPlan(
-            f"max_num_batched_tokens must be at least max_num_seqs ({plan.max_num_seqs}). Got {limits.tokens}."
+            Message(
+                "max_num_batched_tokens must be at least max_num_seqs ({max_num_seqs}). Got {tokens}.",
+                max_num_seqs=plan.max_num_seqs,
+                tokens=limits.tokens,
+            )
         )
     if engine.queues and plan.concurrency > limits.requests * plan.attention_data_parallel_size:
         q.warn(
-            f"{engine.name} runs at most {limits.requests} requests of a replica at once and lets others "
-            "wait: --max-num-seqs raises it."
+            Message(
+                "{engine} runs at most {requests} requests of a replica at once and lets others wait: "
+                "--max-num-seqs raises it.",
+                engine=engine.name,
+                requests=limits.requests,
+            )
         )
 
 
@@ -229,8 +254,11 @@ def _engine(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> S
         q.warn(reason)
     if engine.share_of != "nothing" and not _is_home(cluster.accelerator):
         q.warn(
-            f"{engine.name}'s rules are those of data-centre accelerators; on {cluster.accelerator.name} "
-            "they may not hold."
+            Message(
+                "{engine}'s rules are those of data-centre accelerators; on {accelerator} they may not hold.",
+                engine=engine.name,
+                accelerator=cluster.accelerator.name,
+            )
         )
     q.put("engine_version", engine.version, "given" if o.engine_version else "runtime", engine.source)
     if o.engine_version:
@@ -243,10 +271,19 @@ def _engine(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> S
         if share is not None or o.enforce_eager is not None:
             what = "gpu_memory_utilization" if share is not None else "enforce_eager"
             having = ", ".join(name for name in serving_runtimes() if serving_runtime(name).share_of != "nothing")
-            raise NotApplicable(f"{what} is a setting of {having}. Got engine {engine.name}.", what, ("engine",))
+            raise NotApplicable(
+                Message(
+                    "{name} is a setting of {engines}. Got engine {engine}.",
+                    name=what,
+                    engines=having,
+                    engine=engine.name,
+                ),
+                what,
+                ("engine",),
+            )
         return engine
     if share is not None and not 0 < share <= 1:
-        raise InvalidPlan(f"gpu_memory_utilization must be above 0 and at most 1. Got {share:g}.")
+        raise InvalidPlan(Message("gpu_memory_utilization must be above 0 and at most 1. Got {share:g}.", share=share))
     if engine.memory_share is not None:
         q.take(engine.setting, share, engine.memory_share, "runtime", engine.source)
     return engine
@@ -260,7 +297,7 @@ def _usual(model: Model, cluster: Cluster, o: ServingOptions, reason: str) -> tu
         return USUAL_AT_HOME, "model", "GGUF files are llama.cpp's"
     if reason:
         return USUAL_OF_OTHERS, "model", reason
-    why = f"usual on {cluster.accelerator.vendor}"
+    why = Message("usual on {vendor}", vendor=cluster.accelerator.vendor)
     own = USUAL_BY_VENDOR.get(cluster.accelerator.vendor)
     if own and loads(serving_runtime(own), stored_format(model, o.weights)):
         return own, "cluster", why
@@ -294,16 +331,25 @@ def _cannot_run(engine: ServingRuntime, model: Model, version: str) -> str:
     """
     last = engine.dropped.get(model.architecture)
     if last == "":
-        return f"{engine.version} runs no {model.architecture}."
+        return Message("{version} runs no {architecture}.", version=engine.version, architecture=model.architecture)
     if last and (number_of(last) or ()) < (number_of(version) or number_of(engine.version) or ()):
-        return f"{engine.version} no longer runs {model.architecture}; the last version that did is {last}."
+        return Message(
+            "{version} no longer runs {architecture}; the last version that did is {last}.",
+            version=engine.version,
+            architecture=model.architecture,
+            last=last,
+        )
     kinds = {branch.kind for branch in model.branches}
     if (
         engine.encoder_decoders is not None
         and {"encoder", "decoder"} <= kinds
         and model.family not in engine.encoder_decoders
     ):
-        return f"{engine.version} runs no model of an encoder and a decoder such as {model.family}."
+        return Message(
+            "{version} runs no model of an encoder and a decoder such as {family}.",
+            version=engine.version,
+            family=model.family,
+        )
     return ""
 
 
@@ -314,18 +360,31 @@ def _context(model: Model, cluster: Cluster, o: ServingOptions, q: Question, eng
         step = next(tokens for least, tokens in engine.context_steps if total >= least)
         default, why = (
             min(step, model.context or step),
-            f"{engine.version} on {human(total, 'bytes')}, at most the model's",
+            Message("{version} on {total}, at most the model's", version=engine.version, total=human(total, "bytes")),
         )
     if o.context is None and default is None:
-        raise MissingDatum(f"{model.name} names no context. Say one: --context 8k.")
+        raise MissingDatum(Message("{model} names no context. Say one: --context 8k.", model=model.name))
     context = q.take("context", o.context, default, "runtime" if engine.context_steps else "model", why)
     if model.context and context > model.context:
         rule = (
-            f" {engine.longer}, refuses it unless {engine.longer_variable}; the longest valid one is {model.context}."
+            Message(
+                " {longer}, refuses it unless {longer_variable}; the longest valid one is {context}.",
+                longer=engine.longer,
+                longer_variable=engine.longer_variable,
+                context=model.context,
+            )
             if engine.longer
             else ""
         )
-        q.warn(f"context {context} is beyond the {model.context} tokens that {model.name} was made for.{rule}")
+        q.warn(
+            Message(
+                "context {context} is beyond the {context2} tokens that {model} was made for.{rule}",
+                context=context,
+                context2=model.context,
+                model=model.name,
+                rule=rule,
+            )
+        )
     return int(context)
 
 
@@ -342,7 +401,7 @@ def _sizes(
         o.pipeline_parallel_size,
         max(spread, 1),
         "runtime" if spread > 1 else "default",
-        f"{engine.name} shares layers among accelerators" if spread > 1 else "",
+        Message("{engine} shares layers among accelerators", engine=engine.name) if spread > 1 else "",
     )
     default = (
         1
@@ -390,7 +449,13 @@ def _does_not_divide(model: Model, world: int, o: ServingOptions, sizes: dict[st
 
     nearest = near_sizes(asked, divisors(world), holds)
     names, values = " x ".join(asked), " x ".join(map(str, asked.values()))
-    return f"{names} must divide the cluster's {counted(world, 'accelerators')}. Got {values}. Nearest: {nearest}."
+    return Message(
+        "{names} must divide the cluster's {world}. Got {values}. Nearest: {nearest}.",
+        names=names,
+        world=counted(world, "accelerators"),
+        values=values,
+        nearest=nearest,
+    )
 
 
 def _largest_tensor(model: Model, cluster: Cluster, pipeline: int, loads_on: Callable[[int], bool]) -> int:
@@ -414,7 +479,9 @@ def _kv_cache(model: Model, o: ServingOptions, q: Question, engine: ServingRunti
                 "kv_cache",
                 own,
                 "given" if o.kv_cache else "runtime" if engine.own_kv_cache else "model",
-                f"{engine.name}'s default" if engine.own_kv_cache else "as wide as the activations",
+                Message("{engine}'s default", engine=engine.name)
+                if engine.own_kv_cache
+                else "as wide as the activations",
             )
         )
     choices = {own: own, **engine.kv_cache}
@@ -424,9 +491,20 @@ def _kv_cache(model: Model, o: ServingOptions, q: Question, engine: ServingRunti
     )
     if found is None:
         listed = ", ".join(["auto", *choices])
-        raise InvalidInput(f"kv_cache: {engine.name} can hold keys and values in {listed}. Got {shown(o.kv_cache)}.")
+        raise InvalidInput(
+            Message(
+                "kv_cache: {engine} can hold keys and values in {listed}. Got {kv_cache}.",
+                engine=engine.name,
+                listed=listed,
+                kv_cache=shown(o.kv_cache),
+            )
+        )
     if found.startswith("kv-"):
-        q.warn(f"kv_cache {asked}: the last 128 tokens of a request stay in 16 bits, which is not counted.")
+        q.warn(
+            Message(
+                "kv_cache {asked}: the last 128 tokens of a request stay in 16 bits, which is not counted.", asked=asked
+            )
+        )
     return str(q.put("kv_cache", found, "given", "" if found == own else engine.kv_cache_source))
 
 

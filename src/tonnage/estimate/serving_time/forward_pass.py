@@ -16,6 +16,7 @@ from tonnage.formulas.pools import unlike_round_seconds, unlike_step_seconds
 from tonnage.formulas.time import compute_seconds, memory_seconds
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.formula import Number, maximum, minimum
+from tonnage.kernel.message import Message
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import Cluster, ServingPlan
 
@@ -66,7 +67,9 @@ class PassTime:
         self.chip = cluster.accelerator
         if self.chip.memory.bytes_per_second is None:
             raise MissingDatum(
-                f"no source gives the memory bandwidth of {self.chip.name}: the time of a pass needs it."
+                Message(
+                    "no source gives the memory bandwidth of {chip}: the time of a pass needs it.", chip=self.chip.name
+                )
             )
         self.bandwidth = self.chip.memory.bytes_per_second
         self.shares, _ = training_rates().of(self.chip.generation)

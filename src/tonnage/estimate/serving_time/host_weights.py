@@ -6,6 +6,7 @@ from tonnage.estimate.serving_time.work import Work
 from tonnage.formulas.time import memory_seconds
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.formula import Number, maximum, minimum
+from tonnage.kernel.message import Message
 from tonnage.spec import Cluster, ServingPlan
 
 
@@ -59,6 +60,9 @@ class HostWeights:
     def _link_rate(self) -> float:
         if self.link is None:
             raise MissingDatum(
-                f"no source gives the host link of {self.name}: weights in host memory cross it in every pass."
+                Message(
+                    "no source gives the host link of {name}: weights in host memory cross it in every pass.",
+                    name=self.name,
+                )
             )
         return self.link.bytes_per_second

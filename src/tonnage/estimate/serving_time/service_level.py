@@ -16,6 +16,7 @@ from tonnage.estimate.serving_time.speed import Replica, Speed
 from tonnage.estimate.serving_time.times import ServingTimes, times
 from tonnage.formulas import service as h
 from tonnage.formulas import serving as g
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import human
 from tonnage.spec import Load, ServingPlan
@@ -158,7 +159,10 @@ def _term(plan: ServingPlan, asked: Asked, largest: float, is_open: bool) -> Ter
         **limits,
     )
     return Term.product(
-        f"{what} within the limits", unit, Term.of("replicas", g.replicas, n_copies=plan.data_parallel_size), each
+        Message("{what} within the limits", what=what),
+        unit,
+        Term.of("replicas", g.replicas, n_copies=plan.data_parallel_size),
+        each,
     )
 
 
@@ -203,15 +207,31 @@ def _tell(
     limit = getattr(asked, bound)
     now = getattr(found, bound)
     is_now = "grows without end" if now == float("inf") else f"is {human(now, 'seconds')}"
-    said = f"--{bound} {human(limit, 'seconds')} is not met: the {NAMES[bound]} ({asked.percentile}) {is_now}. "
+    said = Message(
+        "--{bound} {limit} is not met: the {names} ({percentile}) {is_now}. ",
+        bound=bound,
+        limit=human(limit, "seconds"),
+        names=NAMES[bound],
+        percentile=asked.percentile,
+        is_now=is_now,
+    )
     if largest:
-        what = f"{largest:.3g} requests a second" if is_open else f"{largest:,.0f} users"
-        question.warn(f"{said}{what} are served within the limits.")
+        what = (
+            Message("{largest:.3g} requests a second", largest=largest)
+            if is_open
+            else Message("{largest:,.0f} users", largest=largest)
+        )
+        question.warn(Message("{said}{what} are served within the limits.", said=said, what=what))
         return
     least = at(1) if not is_open else at(asked.wanted * STEP)
     past = least.over(asked) or bound
     question.warn(
-        f"{said}With one request at a time it is {human(getattr(least, past), 'seconds')} for the "
-        f"{NAMES[past]}, so that no number of users is served "
-        "within the limits: more tensor ranks, narrower weights or a faster accelerator are needed."
+        Message(
+            "{said}With one request at a time it is {value} for the {names}, so that no number of users is "
+            "served within the limits: more tensor ranks, narrower weights or a faster accelerator are "
+            "needed.",
+            said=said,
+            value=human(getattr(least, past), "seconds"),
+            names=NAMES[past],
+        )
     )

@@ -23,6 +23,7 @@ from tonnage.formulas import service as h
 from tonnage.formulas import serving as g
 from tonnage.formulas.time import memory_seconds
 from tonnage.kernel.errors import MissingDatum
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.spec import Cluster, Load, ServingPlan
 
@@ -91,7 +92,7 @@ def replica_of(
 ) -> Replica:
     """MissingDatum where the times of this plan, or of this machine, are not known."""
     if not any(branch.kind == "decoder" for branch in model.branches):
-        raise MissingDatum(f"{model.name} makes no tokens: there are no times of an answer.")
+        raise MissingDatum(Message("{model} makes no tokens: there are no times of an answer.", model=model.name))
     pool = pool_tokens(model, plan, cluster, made, usable, load)
     return Replica(
         clock=clock(model, replace(plan, concurrency=1), cluster),
@@ -139,34 +140,50 @@ def _notes(
     chip = cluster.accelerator.name
     if not clock.knows_prompts:
         question.warn(
-            f"no source gives a bf16, fp16 or fp32 peak of {chip}: how long prompts take is not known, so "
-            "there is no time to the first token and no rate of requests."
+            Message(
+                "no source gives a bf16, fp16 or fp32 peak of {chip}: how long prompts take is not known, so "
+                "there is no time to the first token and no rate of requests.",
+                chip=chip,
+            )
         )
         return
     if not _checks(clock).is_measured:
         question.warn(
-            f"nobody published runs on {chip} that rates were fitted to: the times take the shares of peaks "
-            "that other accelerators reach."
+            Message(
+                "nobody published runs on {chip} that rates were fitted to: the times take the shares of "
+                "peaks that other accelerators reach.",
+                chip=chip,
+            )
         )
     if plan.enforce_eager and _checks(clock).engine.replays:
         question.warn(
-            f"nobody published rows of {plan.engine} without captured graphs that rates were fitted to: the "
-            "host is taken to ask for a kernel as fast as in "
-            "training, and small models and few users are slower than the times here."
+            Message(
+                "nobody published rows of {engine} without captured graphs that rates were fitted to: the "
+                "host is taken to ask for a kernel as fast as in training, and small models and few users "
+                "are slower than the times here.",
+                engine=plan.engine,
+            )
         )
     rate = asked.load.requests_per_second
     if rate is not None and rate >= found.largest_rate:
         most = found.largest_rate * asked.busy
         question.warn(
-            f"request_rate {rate * asked.busy:g} is more than the {most:.3g} requests a second that are "
-            "answered at most: the queue grows without end, "
-            "and there is no mean time to the first token."
+            Message(
+                "request_rate {rate:g} is more than the {most:.3g} requests a second that are answered at "
+                "most: the queue grows without end, and there is no mean time to the first token.",
+                rate=rate * asked.busy,
+                most=most,
+            )
         )
     users = asked.load.concurrency
     if users is not None and users > found.steady.places:
         question.warn(
-            f"of {users:g} users of a replica {found.steady.places:.0f} run at once, as far as cache and "
-            "engine let them; others wait."
+            Message(
+                "of {users:g} users of a replica {places:.0f} run at once, as far as cache and engine let "
+                "them; others wait.",
+                users=users,
+                places=found.steady.places,
+            )
         )
 
 
@@ -250,7 +267,7 @@ class _Steady:
 
     def __init__(self, load: Load, plan: ServingPlan):
         loop = "an open" if load.requests_per_second is not None else "a closed"
-        self.procedure = f"steady state of {loop} loop (estimate.load.steady)"
+        self.procedure = Message("steady state of {loop} loop (estimate.load.steady)", loop=loop)
         said = (
             "input_tokens",
             "output_tokens",

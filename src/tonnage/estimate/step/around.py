@@ -1,8 +1,7 @@
 """Before the first step and after the last: what loading and saving hold on the accelerator."""
 
 from collections.abc import Iterator
-
-from msgspec import Struct
+from typing import NamedTuple
 
 from tonnage.estimate.step.communication import copies
 from tonnage.estimate.step.pieces import largest_weight, largest_weights
@@ -11,18 +10,27 @@ from tonnage.kernel.formula import Number
 from tonnage.kernel.term import Term
 
 
-class Around(Struct, frozen=True, eq=False):
-    """A phase outside of the steps; weights are there in any. `tensors`: all its bytes."""
+class Phase(NamedTuple):
+    """What a phase of the step, or one outside of the steps, holds beside what stays for the whole step. `reserve`: of
+    the allocator, where it is known; `optimizer`: states, where they are others than in a step.
+    """
 
     name: str
     gradients: Term
-    optimizer: Term
-    temporary: Term
+    activations: list[Term]
+    temporary: list[Term]
     buffers: Term
-    tensors: Number
+    reserve: list[Term] | None
+    optimizer: Term | None = None
+
+    @property
+    def bytes(self) -> Number:
+        """All of it, but for optimizer states."""
+        parts = (*self.activations, *self.temporary, self.buffers, *(self.reserve or ()))
+        return sum((term.value for term in parts), self.gradients.value)
 
 
-def around(rank: StageView) -> Iterator[Around]:
+def around(rank: StageView) -> Iterator[Phase]:
     """Loading a base that is quantised on the way, and saving weights that are gathered first.
 
     transformers loads parameter by parameter (core_model_loading.py), and bitsandbytes quantises each on the
@@ -43,6 +51,6 @@ def around(rank: StageView) -> Iterator[Around]:
         yield _phase(rank, "save", rank.everything, rank.optimizer, buffers, one)
 
 
-def _phase(rank: StageView, name: str, gradients: Term, optimizer: Term, buffers: Term, one: Term) -> Around:
-    tensors = rank.weights.value + gradients.value + optimizer.value + one.value + buffers.value + rank.lasting.value
-    return Around(name, gradients, optimizer, Term.sum("temporary", one), buffers, tensors)
+def _phase(rank: StageView, name: str, gradients: Term, optimizer: Term, buffers: Term, one: Term) -> Phase:
+    reserve = rank.step.framework.reserve(rank, None, gradients.value)
+    return Phase(name, gradients, [], [one], buffers, reserve, optimizer)

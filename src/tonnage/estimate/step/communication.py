@@ -10,6 +10,7 @@ from functools import lru_cache
 from tonnage.architectures import Block
 from tonnage.estimate.step.rank import Shares, Stage, op_parameters
 from tonnage.formulas import memory as f
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.numerics.precisions import Recipe
 from tonnage.ops import Op
@@ -62,7 +63,7 @@ class Communication:
             return []
         ahead = [self.layer] * (self.runtime.gathers - 1)
         return [
-            copies(f"gathered: {unit.name}", self.recipe.compute_bytes, unit)
+            copies(Message("gathered: {unit}", unit=unit.name), self.recipe.compute_bytes, unit)
             for unit in (in_use, *ahead)
             if unit.children
         ]

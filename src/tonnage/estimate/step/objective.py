@@ -15,6 +15,7 @@ from tonnage.estimate.step.communication import copies
 from tonnage.formulas import memory as f
 from tonnage.kernel.errors import InvalidPlan, NotApplicable, TonnageError
 from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.term import Term
 from tonnage.ops import Head
@@ -59,40 +60,58 @@ def objective_of(
     if name != "sft" and not runtime.takes_objectives:
         able = [each for each in training_runtimes() if training_runtime(each).takes_objectives]
         raise InvalidPlan(
-            f"runtime {runtime.name} trains one model on its own: objective must be sft. Got {name}. Those "
-            f"that do more: {', '.join(able)}."
+            Message(
+                "runtime {runtime} trains one model on its own: objective must be sft. Got {name}. Those "
+                "that do more: {able}.",
+                runtime=runtime.name,
+                name=name,
+                able=listed(able),
+            )
         )
     if o.teacher is not None and "teacher" not in chosen.beside:
         raise NotApplicable(
-            f"teacher belongs to objective distillation. Got {o.teacher} with objective {name}.",
+            Message(
+                "teacher belongs to objective distillation. Got {teacher} with objective {name}.",
+                teacher=o.teacher,
+                name=name,
+            ),
             "teacher",
             ("objective",),
         )
     if o.engine_memory_share is not None and name not in ("grpo", "ppo"):
         raise NotApplicable(
-            f"engine_memory_share belongs to objectives that generate: grpo, ppo. Got it with {name}.",
+            Message(
+                "engine_memory_share belongs to objectives that generate: grpo, ppo. Got it with {name}.", name=name
+            ),
             "engine_memory_share",
             ("objective",),
         )
     if name != "sft" and (lacks := _cannot_speak(model)):
         raise InvalidPlan(
-            f"objective {name} trains a language model, which gives each next token a probability. Got "
-            f"{model.name}, {lacks}."
+            Message(
+                "objective {name} trains a language model, which gives each next token a probability. Got "
+                "{model}, {lacks}.",
+                name=name,
+                model=model.name,
+                lacks=lacks,
+            )
         )
     made: dict[str, Any] = {"objective": name}
-    listed = []
+    beside_models = []
     for each in chosen.beside:
         if each == "reference model" and method in ("lora", "dora"):
             continue
         if each == "teacher":
             teacher = _teacher(model, o, q)
             made["teacher_hidden_size"] = teacher.hidden_size
-        listed.append((each, (teacher if each == "teacher" else model).num_parameters()))
-    if listed:
-        made["models_beside"] = tuple(listed)
+        beside_models.append((each, (teacher if each == "teacher" else model).num_parameters()))
+    if beside_models:
+        made["models_beside"] = tuple(beside_models)
         q.put(
             "models_beside",
-            ", ".join(f"{each} of {count:,} parameters" for each, count in listed),
+            ", ".join(
+                Message("{each} of {count:,} parameters", each=each, count=count) for each, count in beside_models
+            ),
             "default",
             "as the objective needs them",
         )
@@ -127,7 +146,10 @@ def objective_of(
         )
         if not 0 <= share < 1:
             raise InvalidPlan(
-                f"engine_memory_share is a part of the accelerator's memory, from 0 to below 1. Got {share}."
+                Message(
+                    "engine_memory_share is a part of the accelerator's memory, from 0 to below 1. Got {share}.",
+                    share=share,
+                )
             )
         made["engine_memory_share"] = share
     return made
@@ -152,17 +174,30 @@ def _teacher(student: Model, o: TrainingOptions, q: Question) -> Model:
     try:
         found = read(o.teacher)
     except TonnageError as error:
-        raise InvalidPlan(f"teacher: {error}") from None
+        raise InvalidPlan(Message("teacher: {error}", error=error)) from None
     if lacks := _cannot_speak(found):
         raise InvalidPlan(
-            f"a teacher gives each next token of its student a probability. Got {found.name}, {lacks}, with "
-            f"a vocabulary of {found.vocab_size:,} beside the {student.vocab_size:,} of {student.name}."
+            Message(
+                "a teacher gives each next token of its student a probability. Got {found}, {lacks}, with a "
+                "vocabulary of {vocab_size:,} beside the {vocab_size2:,} of {student}.",
+                found=found.name,
+                lacks=lacks,
+                vocab_size=found.vocab_size,
+                vocab_size2=student.vocab_size,
+                student=student.name,
+            )
         )
     if found.vocab_size != student.vocab_size:
         raise InvalidPlan(
-            "objective distillation compares probabilities of one vocabulary (TRL, "
-            f"trl/trainer/distillation_trainer.py): teacher {found.name} has {found.vocab_size:,} tokens, "
-            f"{student.name} has {student.vocab_size:,}."
+            Message(
+                "objective distillation compares probabilities of one vocabulary (TRL, "
+                "trl/trainer/distillation_trainer.py): teacher {found} has {vocab_size:,} tokens, {student} "
+                "has {vocab_size2:,}.",
+                found=found.name,
+                vocab_size=found.vocab_size,
+                student=student.name,
+                vocab_size2=student.vocab_size,
+            )
         )
     q.put("teacher", found.name, "given", found.source)
     return found

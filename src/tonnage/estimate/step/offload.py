@@ -9,6 +9,7 @@ from tonnage.estimate.step.points import Point
 from tonnage.estimate.step.views import StageView
 from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.runtimes import training_runtime
 from tonnage.spec import TrainingPlan
@@ -37,13 +38,13 @@ def staying(term: Term, share: Number) -> Term:
     if not hasattr(share, "ndim") and share in (0, 1):
         return Term.sum(term.name, unit="bytes") if share else term
     stays = Term.of("share that stays", f.share_that_stays, phi=share)
-    return Term.sum(term.name, Term.product(f"{term.name} that stay", "bytes", stays, term))
+    return Term.sum(term.name, Term.product(Message("{term} that stay", term=term.name), "bytes", stays, term))
 
 
 def leaving(term: Term, share: Number) -> Term:
     """The part of a state that is offloaded."""
     leaves = Term.of("share that leaves", f.share_that_leaves, phi=share)
-    return Term.product(f"offloaded {term.name}", "bytes", leaves, term)
+    return Term.product(Message("offloaded {term}", term=term.name), "bytes", leaves, term)
 
 
 class KeptTensors:

@@ -5,6 +5,7 @@ from tonnage.estimate.plan.nearest import divisors, near, near_sizes
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step.rank import split_layers
 from tonnage.kernel.errors import InvalidPlan, NotApplicable, shown
+from tonnage.kernel.message import Message
 from tonnage.runtimes import TrainingRuntime, runtimes_with
 from tonnage.runtimes.parts.megatron.pipeline import Chunk, even_layout, parsed_layout
 from tonnage.spec import TrainingPlan
@@ -34,14 +35,20 @@ def said_chunks(model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o
     name, value = next(((name, value) for name, value in said.items() if name not in runtime.options), ("", None))
     if name:
         raise NotApplicable(
-            f"runtime {runtime.name} has no {name}: leave it out. {runtimes_with(name)} has it. Got {shown(value)}.",
+            Message(
+                "runtime {runtime} has no {name}: leave it out. {runtimes_with} has it. Got {value}.",
+                runtime=runtime.name,
+                name=name,
+                runtimes_with=runtimes_with(name),
+                value=shown(value),
+            ),
             name,
             ("runtime",),
         )
     if said and p == 1:
         name = next(iter(said))
         raise NotApplicable(
-            f"{name} is of a pipeline: pipeline_parallel_size must be above 1. Got 1.",
+            Message("{name} is of a pipeline: pipeline_parallel_size must be above 1. Got 1.", name=name),
             name,
             ("pipeline_parallel_size",),
         )
@@ -114,24 +121,50 @@ def _of_layout(model: Model, p: int, v: int, o: TrainingOptions) -> tuple[int, .
             "pipeline_layout says all: leave out first_stage_layers, last_stage_layers and account_for_*."
         )
     if len(text) > LONGEST or any(int(number) > MOST for number in _numbers(text)):
-        raise InvalidPlan(f"pipeline_layout has at most {LONGEST:,} characters and {MOST:,} chunks. Got {shown(text)}.")
+        raise InvalidPlan(
+            Message(
+                "pipeline_layout has at most {longest:,} characters and {most:,} chunks. Got {text}.",
+                longest=LONGEST,
+                most=MOST,
+                text=shown(text),
+            )
+        )
     rows = parsed_layout(text, p)
     made = _in_order(rows)
     if len(rows[0]) != v:
         raise InvalidPlan(
-            f"virtual_pipeline_size must be {len(rows[0])} for the {len(made)} stages of pipeline_layout "
-            f"over {p} ranks. Got {v}."
+            Message(
+                "virtual_pipeline_size must be {count} for the {count2} stages of pipeline_layout over {p} "
+                "ranks. Got {v}.",
+                count=len(rows[0]),
+                count2=len(made),
+                p=p,
+                v=v,
+            )
         )
     if sum(made) != model.num_layers:
         raise InvalidPlan(
-            f"pipeline_layout must have the {model.num_layers} layers of {model.name}, a t for each. Got {sum(made)}."
+            Message(
+                "pipeline_layout must have the {num_layers} layers of {model}, a t for each. Got {made}.",
+                num_layers=model.num_layers,
+                model=model.name,
+                made=sum(made),
+            )
         )
     drafts = sum(chunk.draft_layers for row in rows for chunk in row)
     if drafts != (o.mtp_layers or 0):
-        raise InvalidPlan(f"pipeline_layout must have an m for each of mtp_layers, {o.mtp_layers or 0}. Got {drafts}.")
+        raise InvalidPlan(
+            Message(
+                "pipeline_layout must have an m for each of mtp_layers, {mtp_layers}. Got {drafts}.",
+                mtp_layers=o.mtp_layers or 0,
+                drafts=drafts,
+            )
+        )
     if not rows[0][0].embedding or not rows[-1][-1].loss:
         raise InvalidPlan(
-            f"pipeline_layout must begin with the embedding E and end with the loss L. Got {shown(text)}."
+            Message(
+                "pipeline_layout must begin with the embedding E and end with the loss L. Got {text}.", text=shown(text)
+            )
         )
     return made
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Block
 from tonnage.estimate.step.rank import Stage
+from tonnage.kernel.message import Message
 from tonnage.runtimes.parts.base import Moment
 from tonnage.tape import Account, Extent, Key, Layer, without
 
@@ -138,7 +139,11 @@ def _name(order: tuple[Block, ...], position: int) -> str:
         return "first layer of backward"
     if not position:
         return "last layer of backward"
-    return f"backward of the {'last' if order.index(order[position]) != position else 'first'} {order[position].name}"
+    return (
+        Message("backward of the last {order}", order=order[position].name)
+        if order.index(order[position]) != position
+        else Message("backward of the first {order}", order=order[position].name)
+    )
 
 
 def _ends(order: tuple[Block, ...]) -> set[int]:

@@ -7,6 +7,7 @@ from tonnage.estimate.step.objective import sequences
 from tonnage.estimate.step.rank import Group, Shares, share
 from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.spec import TrainingPlan
 from tonnage.tape import Account, Extent, Kept
@@ -111,7 +112,7 @@ class Sizes:
         alone = not hasattr(self.t, "ndim") and self.t == 1
         what = UNITS.get(extent.unit, "")
         if alone and extent.unit in ("token", "pair") and extent.split in ("tensor", "gathered"):
-            return what + "beside the residual stream", Extent(extent.unit, "gathered")
+            return Message("{what}beside the residual stream", what=what), Extent(extent.unit, "gathered")
         if alone and extent.split == "tensor":
-            return f"{what}of matrices", extent
+            return Message("{what}of matrices", what=what), extent
         return what + NAMES[extent.split], extent

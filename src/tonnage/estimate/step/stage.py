@@ -1,14 +1,17 @@
-"""One pipeline stage of a step: what each of its moments holds, as a number and as a tree.
+"""One pipeline stage of a step: what each of its moments holds, as a tree and, for searching, as a number.
 
-The numbers are for searching: they add up the same Terms without making a tree for every moment.
+Both come from the same Terms. The number makes them once for each place of the step, where they are the same, and adds
+the most that operations hold at its moments.
 """
 
 from collections.abc import Mapping
 from functools import cached_property, reduce
 
+from msgspec.structs import replace
+
 from tonnage.architectures import Block
 from tonnage.estimate.plan.schedule import in_flight
-from tonnage.estimate.step.around import Around, around
+from tonnage.estimate.step.around import Phase, around
 from tonnage.estimate.step.communication import copies, width_of
 from tonnage.estimate.step.offload import KeptTensors
 from tonnage.estimate.step.optimizer import foreach_copies
@@ -20,6 +23,7 @@ from tonnage.estimate.step.views import WalkedStep
 from tonnage.estimate.step.waiting import waiting
 from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number, maximum
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.tape import TOKEN
 
@@ -62,27 +66,26 @@ class StageMemory(States):
     # ---- numbers ----
 
     def needed(self) -> Number:
-        """Bytes of the fullest moment."""
-        step = self.everything.value + self.step_copies.value + self.step_buffers.value
-        step = step + sum(term.value for term in self._left_over)
-        pools = self.step.framework.reserve(self, None, self.everything.value)
-        if pools is not None:
-            step = step + sum(term.value for term in pools)
+        """Bytes of the fullest moment: the most that operations hold at each place of the step, and all that is there
+        with them.
+        """
+        step = self._optimizer_step.bytes
         for alike in by_place(self.points):
-            step = maximum(step, self._base(alike[0]) + self._most(alike))
+            step = maximum(step, self._rest(alike[0]) + self._most(alike))
         largest = step + self.weights.value + self.optimizer.value + self.lasting.value
-        for each in self._around:
-            largest = maximum(largest, each.tensors)
-        reserve: list[Term] | None = [] if pools is not None else None  # else each moment has its own
+        for phase in self._around:
+            own = phase.optimizer.value if phase.optimizer is not None else 0
+            largest = maximum(largest, phase.bytes + self.weights.value + own + self.lasting.value)
+        # None: a part of all tensors
+        reserve: list[Term] | None = [] if self._optimizer_step.reserve is not None else None
         return largest + training_overhead(largest, self.plan, self.step.cluster, self._workspaces, reserve).value
 
-    @cached_property
-    def _totals(self) -> list[Number]:
-        return [self._total(point) for point in self.points]
-
-    def _total(self, point: Point) -> Number:
-        """Tensors of a moment, but for weights and optimizer."""
-        return self._base(point) + self._here(point)
+    def _rest(self, point: Point) -> Number:
+        """Bytes of a place but for weights, optimizer states and what operations hold."""
+        found = self._bases.get(point.place)
+        if found is None:
+            found = self._bases[point.place] = self._held_at(replace(point, bytes={})).bytes
+        return found
 
     def _most(self, alike: tuple[Point, ...]) -> Number:
         """The most that operations hold among the moments of one place."""
@@ -109,22 +112,6 @@ class StageMemory(States):
             width = width + self._fresh * self.gradient_width * (1 + self.step.framework.reserve_share(self, point))
         return total + self.sizes.made(point.bytes) * width if hasattr(width, "ndim") or width else total
 
-    def _base(self, point: Point) -> Number:
-        """What the moments of one place have in common."""
-        found = self._bases.get(point.place)
-        if found is None:
-            gradients = self._gradients_total(point)
-            beside = (
-                *self._waiting(point),
-                *self._outside_at(point),
-                *self.tensors.passing(point),
-                *waiting(self, point),
-            )
-            found = gradients + self.kept_total(point) + sum(term.value for term in beside)
-            found = found + self.step.framework.beside(self, point, gradients)
-            self._bases[point.place] = found
-        return found
-
     @cached_property
     def _adds_made(self) -> bool:
         """Gradients of the unit at work are on the account of all gradients."""
@@ -147,54 +134,12 @@ class StageMemory(States):
     def _left_over(self) -> list[Term]:
         return self.step.framework.left_over(self)
 
-    def kept_total(self, point: Point) -> Number:
-        """What layers keep at a moment, but for the one at work."""
-        if point.everything:
-            return self._all_kept
-        if point.is_last:
-            return self._below_kept(point)
-        return (self._later_kept if point.is_later else self._others_kept) + self._below_kept(point)
-
-    @cached_property
-    def _all_kept(self) -> Number:
-        alone = sum(count * self.kept[block].value for block, count in self.counts.items() if block not in self._spread)
-        return alone + sum(
-            count * self.in_flight.value * self.kept[block].value for block, count in self._spread.items()
-        )
-
     @cached_property
     def _spread(self) -> dict[Block, int]:
         """The layers of every chunk of an interleaved schedule; others are in the last chunk, of which one
         micro-batch is in flight.
         """
         return {block: count for block, count in self.counts.items() if not self.step.framework.ends_pipeline(block)}
-
-    @cached_property
-    def _others_kept(self) -> Number:
-        if self.plan.pipeline_parallel_size == 1:
-            return 0
-        waiting = f.microbatches_waiting.evaluate(self.in_flight.value)
-        return sum(count * waiting * self.kept[block].value for block, count in self._spread.items())
-
-    @cached_property
-    def _later_kept(self) -> Number:
-        waiting = f.microbatches_waiting.evaluate(self.in_flight_later.value)
-        return sum(count * waiting * self.kept[block].value for block, count in self._spread.items())
-
-    def _below_kept(self, point: Point) -> Number:
-        return sum(count * self.kept[block].value for block, count in point.kept.items())
-
-    def _gradients_total(self, point: Point) -> Number:
-        """Gradients of a place: those of the unit at work come with its moments."""
-        own = self.step.framework.gradients(self, point)
-        if own is not None:
-            return own.value
-        everything = self.everything.value
-        if self.runtime.gradients_persist or point.table_made or self._gradients_leave:
-            return everything
-        made = sum((count * self._per_block[block].value for block, count in point.made.items()), 0)
-        made = made + (self.after.value if point.head_made else 0)
-        return (1 - self._fresh) * everything + self._fresh * made * self.gradient_width
 
     @cached_property
     def _per_block(self) -> Mapping[Block, Term]:
@@ -209,36 +154,70 @@ class StageMemory(States):
         chosen = list(self.points)
         if self.step.scalar:
             best: dict[str, tuple[Number, Point]] = {}
-            for point, size in zip(self.points, self._totals, strict=True):
+            for point in self.points:
+                size = self._rest(point) + self._here(point)
                 if point.phase not in best or size > best[point.phase][0]:
                     best[point.phase] = size, point
             chosen = [point for _, point in best.values()]
-        made = (self._phase(point) for point in chosen)
-        return (*made, self._optimizer_step(), *map(self._before_or_after, self._around))
+        return tuple(map(self._term, (*map(self._phase, chosen), self._optimizer_step, *self._around)))
 
     @cached_property
-    def _around(self) -> tuple[Around, ...]:
+    def _around(self) -> tuple[Phase, ...]:
         return tuple(around(self))
 
-    def _before_or_after(self, made: Around) -> Term:
-        activations = Term.sum("activations", unit="bytes")
-        reserve = self.step.framework.reserve(self, None, made.gradients.value)
-        return self._sum(made.name, made.gradients, activations, made.temporary, made.buffers, reserve, made.optimizer)
+    def _phase(self, point: Point) -> Phase:
+        """All that a moment holds."""
+        held = self._held_at(point)
+        live = self.sizes.account(point.live, "activation")
+        name = (
+            "logits and loss"
+            if point.phase == "loss"
+            else Message("the layer at work, in {operation}", operation=point.operation)
+        )
+        at_work = [Term.sum(name, *live, unit="bytes")] if live else []
+        temporary = self.sizes.account(point.live, "temporary")
+        return held._replace(activations=[*held.activations, *at_work], temporary=[*temporary, *held.temporary])
 
-    def _phase(self, point: Point) -> Term:
-        activations = Term.sum("activations", *self._activations(point), unit="bytes")
-        temporary = Term.sum("temporary", *self._temporary(point), unit="bytes")
-        passing = self.step.framework.passing(self, point)
-        buffers = Term.sum("communication buffers", *self.buffers_at(point).children, *passing, unit="bytes")
+    def _held_at(self, point: Point) -> Phase:
+        """What a moment holds but for the tensors of the operations at work."""
+        framework = self.step.framework
         gradients = self._gradients(point)
-        reserve = self.step.framework.reserve(self, point, gradients.value)
-        return self._sum(point.phase, gradients, activations, temporary, buffers, reserve)
+        buffers, passing = self.buffers_at(point), framework.passing(self, point)
+        if passing:
+            buffers = Term.sum(buffers.name, *buffers.children, *passing, unit="bytes")
+        return Phase(
+            point.phase,
+            gradients,
+            [self.kept_at(point), *self.tensors.passing(point), *waiting(self, point), *self._outside_at(point)],
+            [*self._waiting(point), *framework.temporary(self, point)],
+            buffers,
+            framework.reserve(self, point, gradients.value),
+        )
 
-    def _optimizer_step(self) -> Term:
-        activations = Term.sum("activations", *self._left_over[:1], unit="bytes")
-        copied = Term.sum("temporary", *self.step_copies.children, *self._left_over[1:], unit="bytes")
-        reserve = self.step.framework.reserve(self, None, self.everything.value)
-        return self._sum("optimizer step", self.everything, activations, copied, self.step_buffers, reserve)
+    @cached_property
+    def _optimizer_step(self) -> Phase:
+        return Phase(
+            "optimizer step",
+            self.everything,
+            self._left_over[:1],
+            [*self.step_copies.children, *self._left_over[1:]],
+            self.step_buffers,
+            self.step.framework.reserve(self, None, self.everything.value),
+        )
+
+    def _term(self, phase: Phase) -> Term:
+        """Its tree, with what stays for the whole step."""
+        parts = (
+            self.weights,
+            phase.gradients,
+            phase.optimizer or self.optimizer,
+            Term.sum("activations", *phase.activations, unit="bytes"),
+            Term.sum("temporary", *phase.temporary, *self.lasting.children, unit="bytes"),
+            phase.buffers,
+        )
+        tensors = sum(part.value for part in parts)
+        overhead = training_overhead(tensors, self.plan, self.step.cluster, self._workspaces, phase.reserve)
+        return Term.sum(phase.name, *parts, overhead)
 
     @cached_property
     def step_buffers(self) -> Term:
@@ -248,23 +227,6 @@ class StageMemory(States):
     def buffers_at(self, point: Point) -> Term:
         """Buffers of communication at a moment."""
         return self.step.framework.buffers(self, point) or self._buffers(point.moment)
-
-    def _sum(
-        self,
-        name: str,
-        gradients: Term,
-        activations: Term,
-        temporary: Term,
-        buffers: Term,
-        reserve: list[Term] | None,
-        optimizer: Term | None = None,
-    ) -> Term:
-        temporary = Term.sum("temporary", *temporary.children, *self.lasting.children, unit="bytes")
-        parts = (self.weights, gradients, optimizer or self.optimizer, activations, temporary, buffers)
-        tensors = sum(part.value for part in parts)
-        return Term.sum(
-            name, *parts, training_overhead(tensors, self.plan, self.step.cluster, self._workspaces, reserve)
-        )
 
     @cached_property
     def lasting(self) -> Term:
@@ -289,13 +251,13 @@ class StageMemory(States):
     def _workspaces(self) -> list[Term]:
         return [*self.step.framework.workspaces(self), *(self._states_of_optimizer if self._is_paged else [])]
 
-    def _activations(self, point: Point) -> list[Term]:
-        parts = [self._layers if point.everything else Term.sum("layers", *self._held(point), unit="bytes")]
-        parts += [*self.tensors.passing(point), *waiting(self, point)]
-        live = self.sizes.account(point.live, "activation")
-        name = "logits and loss" if point.phase == "loss" else f"the layer at work, in {point.operation}"
-        parts += self._outside_at(point)
-        return [*parts, Term.sum(name, *live, unit="bytes")] if live else parts
+    def kept_at(self, point: Point) -> Term:
+        """What layers keep for backward at a moment, but for the one at work."""
+        if point.everything:
+            return self._layers
+        if point.place not in self._kept_at:
+            self._kept_at[point.place] = Term.sum("layers", *self._held(point), unit="bytes")
+        return self._kept_at[point.place]
 
     @cached_property
     def _layers(self) -> Term:
@@ -322,18 +284,15 @@ class StageMemory(States):
             others = Term.of("other micro-batches in flight", f.microbatches_waiting, x=1 if point.is_last else flight)
             parts += [
                 Term.product(
-                    f"{block.name}s of other micro-batches", "bytes", layer_count(count), others, self.kept[block]
+                    Message("{block}s of other micro-batches", block=block.name),
+                    "bytes",
+                    layer_count(count),
+                    others,
+                    self.kept[block],
                 )
                 for block, count in self._spread.items()
             ]
         return parts
-
-    def _temporary(self, point: Point) -> list[Term]:
-        return [
-            *self.sizes.account(point.live, "temporary"),
-            *self._waiting(point),
-            *self.step.framework.temporary(self, point),
-        ]
 
     def _waiting(self, point: Point) -> list[Term]:
         """Gradients of tables: of a tied head until the embedding's comes, and of the embedding itself."""
@@ -379,13 +338,17 @@ class StageMemory(States):
         if self.runtime.gradients_persist or point.table_made or self._gradients_leave:
             return self.everything
         count = self.plan.num_microbatches
-        carried = Term.of("gradients of earlier micro-batches", f.gradients_carried, m=count)
-        whole = Term.product("gradients of earlier micro-batches", "bytes", carried, self.everything)
-        fresh = Term.of("none of earlier micro-batches", f.gradients_fresh, m=count)
-        made = Term.product("gradients made so far", "bytes", fresh, self._made(point))
-        if self.step.scalar:
-            return Term.sum("gradients", whole if count > 1 else made)
-        return Term.sum("gradients", whole, made)
+        parts = []
+        if not self.step.scalar or count > 1:
+            parts.append(Term.product("gradients of earlier micro-batches", "bytes", self._carried, self.everything))
+        if not self.step.scalar or count == 1:
+            fresh = Term.of("none of earlier micro-batches", f.gradients_fresh, m=count)
+            parts.append(Term.product("gradients made so far", "bytes", fresh, self._made(point)))
+        return Term.sum("gradients", *parts)
+
+    @cached_property
+    def _carried(self) -> Term:
+        return Term.of("gradients of earlier micro-batches", f.gradients_carried, m=self.plan.num_microbatches)
 
     def _made(self, point: Point) -> Term:
         parts = [
@@ -395,7 +358,14 @@ class StageMemory(States):
         parts += [self.after] if point.head_made else []
         if not self.gradients_sharded:
             here = self.sizes.made(point.bytes)
-            parts.append(Term.of(f"of the unit at work, by {point.operation}", f.whole_parameters, N=here, z=1))
+            parts.append(
+                Term.of(
+                    Message("of the unit at work, by {operation}", operation=point.operation),
+                    f.whole_parameters,
+                    N=here,
+                    z=1,
+                )
+            )
         made = Term.sum("parameters", *parts, unit="parameters")
         return Term.sum(
             "gradients",

@@ -17,6 +17,7 @@ from tonnage.estimate.step.points import running
 from tonnage.estimate.step.rank import Shares, Stage, layer_count, op_parameters, rank_parameters
 from tonnage.estimate.step.views import WalkedStep
 from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.numerics.optimizers import optimizer
 from tonnage.ops import Embedding
@@ -37,6 +38,7 @@ class States:
         self.communication = Communication(self.runtime, step.recipe, self.plan, stage, step.held, step.whole)
         self._made_buffers: dict[Moment, Term] = {}
         self._bases: dict[int, Number] = {}
+        self._kept_at: dict[int, Term] = {}
         self._sizes_here: dict[tuple[int, bool], Number] = {}
         self._mosts: dict[tuple[int, ...], Number] = {}
 
@@ -188,4 +190,8 @@ class States:
     def _states_of_optimizer(self) -> list[Term]:
         """What the optimizer keeps; in managed memory, which is none of PyTorch's, where it is paged."""
         made = optimizer_states(self.plan.optimizer, self.step.updates, self.step.model, self.updated)
-        return [term.named(f"{term.name}, in managed memory") for term in made] if self._is_paged else made
+        return (
+            [term.named(Message("{term}, in managed memory", term=term.name)) for term in made]
+            if self._is_paged
+            else made
+        )

@@ -10,6 +10,7 @@ from tonnage.estimate.plan.schedule import waiting_for_weights
 from tonnage.estimate.step.points import Point
 from tonnage.estimate.step.rank import layer_count
 from tonnage.estimate.step.views import StageView, WalkedStep
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.ops import Norm
 from tonnage.tape import Extent, Work
@@ -22,7 +23,7 @@ def waiting(rank: StageView, point: Point) -> list[Term]:
         return []
     return [
         Term.product(
-            f"gradients inside {block.name}s that wait for those of weights",
+            Message("gradients inside {block}s that wait for those of weights", block=block.name),
             "bytes",
             layer_count(number),
             count,

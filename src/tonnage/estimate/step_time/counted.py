@@ -9,6 +9,7 @@ from tonnage.estimate.step_time.conventions import CONVENTIONS, Convention, flop
 from tonnage.formulas.flops import counted_flops
 from tonnage.formulas.time import flops_utilization
 from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.spec import TrainingPlan
 
@@ -70,10 +71,16 @@ class Conventions(Sequence[CountedDocument[Term]]):
         """A step under one convention."""
         plan, made = self.plan, CONVENTIONS[name]
         each = flops_per_token(self.model, plan.sequence_length, name)
-        flops = Term.of(f"FLOPs as {name} counts", counted_flops, source=made.source, y=each, T=plan.tokens_per_step)
+        flops = Term.of(
+            Message("FLOPs as {name} counts", name=name),
+            counted_flops,
+            source=made.source,
+            y=each,
+            T=plan.tokens_per_step,
+        )
         word = "HFU" if made.recomputes else "MFU"
         share = Term.of(
-            f"{word} as {name} counts",
+            Message("{word} as {name} counts", word=word, name=name),
             flops_utilization,
             C=flops.value,
             tau=self.seconds,

@@ -9,6 +9,7 @@ from tonnage.estimate.memory import Step
 from tonnage.formulas.flops import causal_attention_flops, full_attention_flops, windowed_attention_flops
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.formula import Number, maximum, minimum
+from tonnage.kernel.message import Message
 from tonnage.tape import Work
 
 NARROW = ("fp8", "fp4")
@@ -31,7 +32,9 @@ class KernelTime:
         self.shares, self.is_measured = rates.of(self.chip.generation)
         if self.chip.memory.bytes_per_second is None:
             raise MissingDatum(
-                f"no source gives the memory bandwidth of {self.chip.name}: the time of a step needs it."
+                Message(
+                    "no source gives the memory bandwidth of {chip}: the time of a step needs it.", chip=self.chip.name
+                )
             )
         self.bandwidth = self.chip.memory.bytes_per_second * rates.memory
         self.wide = _wide_peak(step)

@@ -22,6 +22,7 @@ from tonnage.estimate.step_time.traffic import traffic
 from tonnage.formulas import time as f
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.runtimes import training_runtime
 from tonnage.spec import Cluster, TrainingPlan
@@ -61,7 +62,8 @@ class Timing:
         if plan.pipeline_parallel_size > 1:
             parts.append(walk.waiting)
         parts += [
-            self._sent(f"{name}, once a step", seconds, size) for name, (seconds, size) in walk.data_parallel.items()
+            self._sent(Message("{name}, once a step", name=name), seconds, size)
+            for name, (seconds, size) in walk.data_parallel.items()
         ]
         if walk.moves_beside:
             parts.append(self._sent(MOVING, *walk.moving))
@@ -78,7 +80,7 @@ class Timing:
         factors = []
         if walk.framework != 1:
             what = "of its published runs over those of Megatron"
-            factors.append(self._fitted(f"runtime {plan.runtime}", walk.framework, "", what))
+            factors.append(self._fitted(Message("runtime {runtime}", runtime=plan.runtime), walk.framework, "", what))
         if hasattr(plan.straggler_slowdown, "ndim") or plan.straggler_slowdown != 1:
             factors.append(walk.stragglers)
         made = Term.product("time of a step", "seconds", *factors, step) if factors else step.named("time of a step")
@@ -107,7 +109,7 @@ class Timing:
         if passes.waits[when]:
             parts.append(self._waiting(passes.waits[when]))
         parts += [
-            self._sent(f"{group}, not hidden", spent.seconds, spent.bytes)
+            self._sent(Message("{group}, not hidden", group=group), spent.seconds, spent.bytes)
             for (at, group), spent in passes.sent.items()
             if at == when and spent.bytes
         ]
@@ -212,13 +214,13 @@ class Timing:
         for (_, kind), spent in passes.kernels.items():
             found[RESOURCES[kind]] += count * spent.seconds
         for (_, group), spent in passes.sent.items():
-            found[f"links, {group}"] += count * spent.seconds
+            found[Message("links, {group}", group=group)] += count * spent.seconds
         found["the host"] += count * sum(passes.waits.values())
         found["links between stages"] += count * walk.between[0]
         found["links, to the host"] += walk.moving[0]
         found["memory bandwidth"] += walk.optimizer
         for name, (seconds, _) in walk.data_parallel.items():
-            found[f"links, {name}"] += seconds
+            found[Message("links, {group}", group=name)] += seconds
         found["pipeline bubble"] += walk.bubble
         found["fixed costs of a step"] += walk.rates.step
         made = {name: walk.framework * seconds for name, seconds in found.items() if seconds}
@@ -272,7 +274,10 @@ class Timing:
             schedule=schedule_of(plan).name,
             between=float(walk.between[0]) * factor,
             after=tuple(
-                (f"{name}, once a step" if name in walk.data_parallel else name, float(seconds) * factor)
+                (
+                    Message("{name}, once a step", name=name) if name in walk.data_parallel else name,
+                    float(seconds) * factor,
+                )
                 for name, seconds in after.items()
             ),
             work=tuple(self._work(after, factor)),
@@ -320,10 +325,16 @@ def seconds_of(model: Model, plan: TrainingPlan, cluster: Cluster) -> float | No
 def _check(plan: TrainingPlan) -> None:
     if plan.objective != "sft":
         raise MissingDatum(
-            f"the time of objective {plan.objective} is not estimated: other models and generation take part in it."
+            Message(
+                "the time of objective {objective} is not estimated: other models and generation take part in it.",
+                objective=plan.objective,
+            )
         )
     if not training_runtime(plan.runtime).is_timed:
         raise MissingDatum(
-            f"the time of runtime {plan.runtime} is not estimated: nobody published how fast its kernels are."
+            Message(
+                "the time of runtime {runtime} is not estimated: nobody published how fast its kernels are.",
+                runtime=plan.runtime,
+            )
         )
     check_update(plan)

@@ -9,6 +9,7 @@ from tonnage.estimate.hardware.network import Network
 from tonnage.estimate.step_time.step import WHEN, Passes, StepTime
 from tonnage.formulas import communication as f
 from tonnage.kernel.formula import Number, is_any
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 
 PASS_NAMES = {"forward": "forward", "again": "recomputed", "backward": "backward"}
@@ -35,7 +36,10 @@ def traffic(step_time: StepTime) -> Term:
     groups: dict[str, list[Sent]] = {}
     for each in sendings(step_time):
         groups.setdefault(each.group, []).append(each)
-    parts = [Term.sum(f"{name} over {sent[0].link}", *(each.term for each in sent)) for name, sent in groups.items()]
+    parts = [
+        Term.sum(Message("{name} over {link}", name=name, link=sent[0].link), *(each.term for each in sent))
+        for name, sent in groups.items()
+    ]
     return Term.sum("sent in a step", *parts, unit="bytes")
 
 

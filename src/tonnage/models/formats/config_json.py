@@ -3,6 +3,7 @@
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.user_files import json_text
 
 LARGEST = 10_000_000  # bytes
@@ -14,8 +15,14 @@ _MAY_BE_INFINITE = frozenset({"time_step_limit"})
 def parse(data: bytes, where: str) -> dict[str, Any]:
     """The fields; InvalidInput says what is wrong and in which field."""
     if len(data) > LARGEST:
-        raise InvalidInput(f"{where} is larger than {LARGEST // 10**6} MB, so it is no config.json.")
+        raise InvalidInput(
+            Message(
+                "{where} is larger than {largest} MB, so it is no config.json.", where=where, largest=LARGEST // 10**6
+            )
+        )
     fields = json_text.parse(data, where, may_be_infinite=_MAY_BE_INFINITE)
     if not isinstance(fields, dict):
-        raise InvalidInput(f"{where} must hold a JSON object. Got {type(fields).__name__}.")
+        raise InvalidInput(
+            Message("{where} must hold a JSON object. Got {fields}.", where=where, fields=type(fields).__name__)
+        )
     return fields

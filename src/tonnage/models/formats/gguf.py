@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.models.formats.ggml_types import TYPES
 from tonnage.models.tensors import Tensor
 
@@ -89,7 +90,11 @@ class _Cursor:
 
     def cut_off(self) -> InvalidInput:
         return InvalidInput(
-            f"{self.where} is no whole GGUF file: its header runs past byte {self.position + self.left:,}."
+            Message(
+                "{where} is no whole GGUF file: its header runs past byte {position:,}.",
+                where=self.where,
+                position=self.position + self.left,
+            )
         )
 
     def _fill(self, count: int) -> None:
@@ -130,27 +135,34 @@ def read_header(read: Read, size: int | None, where: str, file: int = 0) -> Head
     tensor_count, key_count = cursor.count(), cursor.count()
     if key_count > min(MOST_KEYS, cursor.left // 12) or tensor_count > min(MOST_TENSORS, cursor.left // 16):
         raise InvalidInput(
-            f"{where}: {key_count:,} keys and {tensor_count:,} tensors do not fit its header: it is cut off "
-            "or no GGUF file."
+            Message(
+                "{where}: {key_count:,} keys and {tensor_count:,} tensors do not fit its header: it is cut "
+                "off or no GGUF file.",
+                where=where,
+                key_count=key_count,
+                tensor_count=tensor_count,
+            )
         )
     metadata = _metadata(cursor, key_count)
     found = [_tensor_info(cursor) for _ in range(tensor_count)]
     _check_data(found, cursor, metadata)
     tensors = [Tensor(name, TYPES[number][0], shape, taken, file) for name, shape, number, taken, _ in found]
     if len({tensor.name for tensor in tensors}) != len(tensors):
-        raise InvalidInput(f"{where}: two tensors have the same name.")
+        raise InvalidInput(Message("{where}: two tensors have the same name.", where=where))
     return Header(version, metadata, tensors, cursor.order == ">")
 
 
 def _version(cursor: _Cursor) -> int:
     if (cursor.size is not None and cursor.size < 24) or cursor.take(4) != MAGIC:
-        raise InvalidInput(f"{cursor.where} is no GGUF file: it does not begin with GGUF.")
+        raise InvalidInput(Message("{where} is no GGUF file: it does not begin with GGUF.", where=cursor.where))
     version = cursor.number("I")
     if version & 0xFFFF == 0:  # written in the other byte order
         cursor.order = ">"
         version = int.from_bytes(version.to_bytes(4, "little"), "big")
     if version not in (1, 2, 3):
-        raise InvalidInput(f"{cursor.where}: GGUF versions 1 to 3 can be read. Got {version}.")
+        raise InvalidInput(
+            Message("{where}: GGUF versions 1 to 3 can be read. Got {version}.", where=cursor.where, version=version)
+        )
     cursor.count_format = "I" if version == 1 else "Q"
     return version
 
@@ -158,7 +170,9 @@ def _version(cursor: _Cursor) -> int:
 def _text(cursor: _Cursor, longest: int, what: str) -> str:
     length = cursor.count()
     if length > longest:
-        raise InvalidInput(f"{cursor.where}: {what} of {length:,} bytes is too long.")
+        raise InvalidInput(
+            Message("{where}: {what} of {length:,} bytes is too long.", where=cursor.where, what=what, length=length)
+        )
     return cursor.take(length).decode("utf-8", "replace")
 
 
@@ -167,7 +181,7 @@ def _metadata(cursor: _Cursor, count: int) -> dict[str, Any]:
     for _ in range(count):
         key = _text(cursor, LONGEST_NAME, "a key")
         if key in made:
-            raise InvalidInput(f"{cursor.where} holds {shown(key)} twice.")
+            raise InvalidInput(Message("{where} holds {key} twice.", where=cursor.where, key=shown(key)))
         made[key] = _value(cursor, cursor.number("I"), key, 0)
     return made
 
@@ -181,7 +195,9 @@ def _value(cursor: _Cursor, kind: int, key: str, depth: int) -> Any:
         return _string(cursor)
     if kind == _ARRAY and depth < _DEEPEST:
         return _array(cursor, key, depth)
-    raise InvalidInput(f"{cursor.where}: {shown(key)} is of type {kind}, or nested too deep.")
+    raise InvalidInput(
+        Message("{where}: {key} is of type {kind}, or nested too deep.", where=cursor.where, key=shown(key), kind=kind)
+    )
 
 
 def _string(cursor: _Cursor) -> Any:
@@ -200,7 +216,12 @@ def _array(cursor: _Cursor, key: str, depth: int) -> Any:
     width = struct.calcsize(f"={form}") if form else 4
     if count > MOST_ITEMS or count * width > cursor.left:
         raise InvalidInput(
-            f"{cursor.where}: {shown(key)} claims {count:,} items, more than the file holds or a header may."
+            Message(
+                "{where}: {key} claims {count:,} items, more than the file holds or a header may.",
+                where=cursor.where,
+                key=shown(key),
+                count=count,
+            )
         )
     if form and count <= KEPT_ITEMS and cursor.kept + count <= MOST_KEPT:
         cursor.kept += count
@@ -210,10 +231,18 @@ def _array(cursor: _Cursor, key: str, depth: int) -> Any:
     elif kind == _STRING:
         cursor.strings += count
         if cursor.strings > MOST_STRINGS:
-            raise InvalidInput(f"{cursor.where}: its arrays hold more than {MOST_STRINGS:,} texts.")
+            raise InvalidInput(
+                Message(
+                    "{where}: its arrays hold more than {most_strings:,} texts.",
+                    where=cursor.where,
+                    most_strings=MOST_STRINGS,
+                )
+            )
         cursor.skip_strings(count)
     elif cursor.nested + count > MOST_NESTED:
-        raise InvalidInput(f"{cursor.where}: {shown(key)} claims {count:,} arrays.")
+        raise InvalidInput(
+            Message("{where}: {key} claims {count:,} arrays.", where=cursor.where, key=shown(key), count=count)
+        )
     else:
         cursor.nested += count
         return [_value(cursor, kind, key, depth + 1) for _ in range(count)]
@@ -225,17 +254,37 @@ def _tensor_info(cursor: _Cursor) -> tuple[str, tuple[int, ...], int, int, int]:
     name = _text(cursor, 4096, "a tensor's name")
     dimensions = cursor.number("I")
     if dimensions > 8:
-        raise InvalidInput(f"{cursor.where}: tensor {shown(name)} has {dimensions} dimensions.")
+        raise InvalidInput(
+            Message(
+                "{where}: tensor {name} has {dimensions} dimensions.",
+                where=cursor.where,
+                name=shown(name),
+                dimensions=dimensions,
+            )
+        )
     shape = tuple(cursor.count() for _ in range(dimensions))
     number, offset = cursor.number("I"), cursor.number("Q")
     if number not in TYPES:
         raise InvalidInput(
-            f"{cursor.where}: tensor {shown(name)} is of ggml type {number}, which is none that tonnage knows."
+            Message(
+                "{where}: tensor {name} is of ggml type {number}, which is none that tonnage knows.",
+                where=cursor.where,
+                name=shown(name),
+                number=number,
+            )
         )
     kind, block, block_bytes = TYPES[number]
     elements = prod(shape)
     if elements > LARGEST_FILE or (shape and shape[0] % block):
-        raise InvalidInput(f"{cursor.where}: tensor {shown(name)}: {kind} cannot have the shape {list(shape)}.")
+        raise InvalidInput(
+            Message(
+                "{where}: tensor {name}: {kind} cannot have the shape {shape}.",
+                where=cursor.where,
+                name=shown(name),
+                kind=kind,
+                shape=list(shape),
+            )
+        )
     return name, shape[::-1], number, elements // block * block_bytes, offset
 
 
@@ -246,15 +295,38 @@ def _check_data(
     where = cursor.where
     alignment = metadata.get("general.alignment", 32)
     if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1) or alignment > 2**20:
-        raise InvalidInput(f"{where}: general.alignment must be a power of two. Got {shown(alignment)}.")
+        raise InvalidInput(
+            Message(
+                "{where}: general.alignment must be a power of two. Got {alignment}.",
+                where=where,
+                alignment=shown(alignment),
+            )
+        )
     start = -(-cursor.position // alignment) * alignment
     at = 0
     for offset, taken, name in sorted((offset, taken, name) for name, _, _, taken, offset in found):
         if offset < at or offset % alignment:
             raise InvalidInput(
-                f"{where}: tensor {shown(name)} overlaps another or is not aligned to {alignment} bytes."
+                Message(
+                    "{where}: tensor {name} overlaps another or is not aligned to {alignment} bytes.",
+                    where=where,
+                    name=shown(name),
+                    alignment=alignment,
+                )
             )
         at = offset + taken
         if start + at > (LARGEST_FILE if cursor.size is None else cursor.size):
-            known = "no file is as large" if cursor.size is None else f"the file has {cursor.size:,}: it is cut off"
-            raise InvalidInput(f"{where}: tensor {shown(name)} ends at byte {start + at:,}, and {known}.")
+            known = (
+                "no file is as large"
+                if cursor.size is None
+                else Message("the file has {size:,}: it is cut off", size=cursor.size)
+            )
+            raise InvalidInput(
+                Message(
+                    "{where}: tensor {name} ends at byte {start:,}, and {known}.",
+                    where=where,
+                    name=shown(name),
+                    start=start + at,
+                    known=known,
+                )
+            )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.models.formats.ggml_types import FILE_TYPES
 from tonnage.models.formats.gguf import Counted
 from tonnage.models.tensors import Tensor
@@ -70,7 +71,13 @@ class _Gguf:
     def _architecture(self) -> str:
         name = self.metadata.get("general.architecture")
         if not isinstance(name, str) or not name:
-            raise InvalidInput(f"{self.where}: general.architecture must name what the model is. Got {shown(name)}.")
+            raise InvalidInput(
+                Message(
+                    "{where}: general.architecture must name what the model is. Got {name}.",
+                    where=self.where,
+                    name=shown(name),
+                )
+            )
         return name
 
     def raw(self, key: str) -> Any:
@@ -98,7 +105,14 @@ class _Gguf:
     def need(self, key: str) -> int:
         value = self.number(key)
         if not value:
-            raise InvalidInput(f"{self.where}: {self.architecture}.{key} is missing, and decides the model's size.")
+            raise InvalidInput(
+                Message(
+                    "{where}: {architecture}.{key} is missing, and decides the model's size.",
+                    where=self.where,
+                    architecture=self.architecture,
+                    key=key,
+                )
+            )
         return value
 
     def items(self, key: str, length: int) -> list[int]:
@@ -106,12 +120,29 @@ class _Gguf:
         value = self.value(key)
         found = value if isinstance(value, list) else [value or 0] * length
         if len(found) != length:
-            raise InvalidInput(f"{self.where}: {self.architecture}.{key} must have {length} items. Got {len(found)}.")
+            raise InvalidInput(
+                Message(
+                    "{where}: {architecture}.{key} must have {length} items. Got {count}.",
+                    where=self.where,
+                    architecture=self.architecture,
+                    key=key,
+                    length=length,
+                    count=len(found),
+                )
+            )
         return [self._whole(key, item) for item in found]
 
     def _whole(self, key: str, value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < LARGEST:
-            raise InvalidInput(f"{self.where}: {self.architecture}.{key} must be a whole number. Got {shown(value)}.")
+            raise InvalidInput(
+                Message(
+                    "{where}: {architecture}.{key} must be a whole number. Got {value}.",
+                    where=self.where,
+                    architecture=self.architecture,
+                    key=key,
+                    value=shown(value),
+                )
+            )
         return value
 
     def has(self, name: str) -> bool:

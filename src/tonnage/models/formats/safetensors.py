@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message, listed
 from tonnage.models.names import plain_path
 from tonnage.models.tensors import Tensor
 from tonnage.user_files import json_text
@@ -49,7 +50,7 @@ def read_header(read: Read, size: int | None, where: str, file: int = 0) -> list
     if 8 + length > len(first):
         first += read(len(first), 8 + length - len(first))
     if len(first) < 8 + length:
-        raise InvalidInput(f"{where} ends inside its header.")
+        raise InvalidInput(Message("{where} ends inside its header.", where=where))
     return parse(first[8 : 8 + length], None if size is None else size - 8 - length, where, file)
 
 
@@ -57,16 +58,29 @@ def header_length(first: bytes, size: int | None, where: str) -> int:
     """The length that the first 8 bytes state, checked."""
     if len(first) < 8:
         raise InvalidInput(
-            f"{where} is no safetensors file: it has {len(first)} bytes, and the header's length takes 8."
+            Message(
+                "{where} is no safetensors file: it has {count} bytes, and the header's length takes 8.",
+                where=where,
+                count=len(first),
+            )
         )
     length = int.from_bytes(first[:8], "little")
     if length > LARGEST_HEADER:
         raise InvalidInput(
-            f"{where} is no safetensors file: its header would take {length:,} bytes, and 100 MB is the limit."
+            Message(
+                "{where} is no safetensors file: its header would take {length:,} bytes, and 100 MB is the limit.",
+                where=where,
+                length=length,
+            )
         )
     if length < 2 or (size is not None and 8 + length > size):
         raise InvalidInput(
-            f"{where} is no safetensors file: a header of {length:,} bytes does not fit a file of {size} bytes."
+            Message(
+                "{where} is no safetensors file: a header of {length:,} bytes does not fit a file of {size} bytes.",
+                where=where,
+                length=length,
+                size=size,
+            )
         )
     return length
 
@@ -74,14 +88,25 @@ def header_length(first: bytes, size: int | None, where: str) -> int:
 def parse(header: bytes, data_bytes: int | None, where: str, file: int = 0) -> list[Tensor]:
     """The tensors of a header; `data_bytes` is what follows it in the file."""
     if not header.startswith(b"{"):
-        raise InvalidInput(f"{where}: the header does not begin with an object.")
+        raise InvalidInput(Message("{where}: the header does not begin with an object.", where=where))
     if header.count(b"{") > MOST_TENSORS or header.count(b",") > MOST_COMMAS:
-        raise InvalidInput(f"{where}: the header lists more than {MOST_TENSORS:,} tensors.")
+        raise InvalidInput(
+            Message(
+                "{where}: the header lists more than {most_tensors:,} tensors.", where=where, most_tensors=MOST_TENSORS
+            )
+        )
     entries = _entries(header, where)
     tensors, spans = [], []
     for name, entry in entries.items():
         if len(name) > LONGEST_NAME:
-            raise InvalidInput(f"{where}: a tensor's name has at most {LONGEST_NAME:,} characters. Got {shown(name)}.")
+            raise InvalidInput(
+                Message(
+                    "{where}: a tensor's name has at most {longest_name:,} characters. Got {name}.",
+                    where=where,
+                    longest_name=LONGEST_NAME,
+                    name=shown(name),
+                )
+            )
         tensor, begin = _tensor(name, entry, where, file)
         tensors.append(tensor)
         spans.append((begin, begin + tensor.bytes, name))
@@ -96,9 +121,11 @@ def _entries(header: bytes, where: str) -> dict[str, _Entry]:
         except msgspec.ValidationError:  # metadata may hold keys of an entry's names
             entries = {name: _entry(name, raw, where) for name, raw in _RAW.decode(header).items()}
     except RecursionError:
-        raise InvalidInput(f"{where}: the header is nested too deep.") from None
+        raise InvalidInput(Message("{where}: the header is nested too deep.", where=where)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{where}: the header is not JSON of safetensors' form: {error}.") from None
+        raise InvalidInput(
+            Message("{where}: the header is not JSON of safetensors' form: {error}.", where=where, error=error)
+        ) from None
     entries.pop("__metadata__", None)
     # The fast decoder keeps the last of two equal keys. One of them shows as one data_offsets too many, or is escaped.
     if header.count(b'"data_offsets"') != len(entries) or b"\\u" in header:
@@ -112,42 +139,67 @@ def _entry(name: str, raw: msgspec.Raw, where: str) -> _Entry:
             return _Entry()
         return _ENTRY.decode(raw)
     except msgspec.ValidationError as error:
-        raise InvalidInput(f"{where}: tensor {shown(name)}: {error}.") from None
+        raise InvalidInput(
+            Message("{where}: tensor {name}: {error}.", where=where, name=shown(name), error=error)
+        ) from None
 
 
 def _refuse_duplicates(header: bytes, where: str) -> None:
     def once(pairs: list[tuple[str, Any]]) -> None:
         if len({key for key, _ in pairs}) != len(pairs):
-            raise InvalidInput(f"{where}: the header holds a key twice.")
+            raise InvalidInput(Message("{where}: the header holds a key twice.", where=where))
 
     if len(header) > SLOW_LIMIT:
-        raise InvalidInput(f"{where}: the header of {len(header):,} bytes holds a key twice, or escapes in its names.")
+        raise InvalidInput(
+            Message(
+                "{where}: the header of {count:,} bytes holds a key twice, or escapes in its names.",
+                where=where,
+                count=len(header),
+            )
+        )
     try:
         json.loads(header, object_pairs_hook=once)
     except (RecursionError, UnicodeDecodeError):
-        raise InvalidInput(f"{where}: the header is nested too deep or no UTF-8.") from None
+        raise InvalidInput(Message("{where}: the header is nested too deep or no UTF-8.", where=where)) from None
 
 
 def _tensor(name: str, entry: _Entry, where: str, file: int) -> tuple[Tensor, int]:
     bits = BITS.get(entry.dtype)
     if bits is None:
         raise InvalidInput(
-            f"{where}: tensor {shown(name)} is of type {shown(entry.dtype)}. Known types: {', '.join(BITS)}."
+            Message(
+                "{where}: tensor {name} is of type {dtype}. Known types: {bits}.",
+                where=where,
+                name=shown(name),
+                dtype=shown(entry.dtype),
+                bits=listed(BITS),
+            )
         )
     if entry.data_offsets is None:
-        raise InvalidInput(f"{where}: tensor {shown(name)} lacks data_offsets.")
+        raise InvalidInput(Message("{where}: tensor {name} lacks data_offsets.", where=where, name=shown(name)))
     elements = 1
     for size in entry.shape:
         if size < 0:
-            raise InvalidInput(f"{where}: tensor {shown(name)} has a size below 0 in its shape.")
+            raise InvalidInput(
+                Message("{where}: tensor {name} has a size below 0 in its shape.", where=where, name=shown(name))
+            )
         elements *= size
         if elements > LARGEST_FILE:
-            raise InvalidInput(f"{where}: tensor {shown(name)} has a shape that no file can hold.")
+            raise InvalidInput(
+                Message("{where}: tensor {name} has a shape that no file can hold.", where=where, name=shown(name))
+            )
     begin, end = entry.data_offsets
     if begin < 0 or (end - begin) * 8 != elements * bits:
         raise InvalidInput(
-            f"{where}: tensor {shown(name)}: {entry.dtype} of shape {list(entry.shape)[:8]} does not take "
-            f"the {end - begin} bytes that data_offsets give it."
+            Message(
+                "{where}: tensor {name}: {dtype} of shape {shape} does not take the {end} bytes that "
+                "data_offsets give it.",
+                where=where,
+                name=shown(name),
+                dtype=entry.dtype,
+                shape=list(entry.shape)[:8],
+                end=end - begin,
+            )
         )
     return Tensor(name, entry.dtype, entry.shape, end - begin, file), begin
 
@@ -158,11 +210,28 @@ def _check_spans(spans: list[tuple[int, int, str]], data_bytes: int | None, wher
     for begin, end, name in spans:
         if begin != at:
             word = "overlaps the one before it" if begin < at else "leaves a hole before it"
-            raise InvalidInput(f"{where}: tensor {shown(name)} {word} (byte {begin}, expected {at}).")
+            raise InvalidInput(
+                Message(
+                    "{where}: tensor {name} {word} (byte {begin}, expected {at}).",
+                    where=where,
+                    name=shown(name),
+                    word=word,
+                    begin=begin,
+                    at=at,
+                )
+            )
         at = end
     if data_bytes is not None and at != data_bytes:
         word = "the file is cut off" if at > data_bytes else "the file holds more than that"
-        raise InvalidInput(f"{where}: the header places {at:,} bytes of tensors, and {data_bytes:,} follow it: {word}.")
+        raise InvalidInput(
+            Message(
+                "{where}: the header places {at:,} bytes of tensors, and {data_bytes:,} follow it: {word}.",
+                where=where,
+                at=at,
+                data_bytes=data_bytes,
+                word=word,
+            )
+        )
 
 
 def parse_index(data: bytes, where: str) -> dict[str, str]:
@@ -170,7 +239,7 @@ def parse_index(data: bytes, where: str) -> dict[str, str]:
     index = json_text.parse(data, where)
     shards = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(shards, dict) or not shards or not all(isinstance(file, str) for file in shards.values()):
-        raise InvalidInput(f"{where}: weight_map must name a file for each tensor.")
+        raise InvalidInput(Message("{where}: weight_map must name a file for each tensor.", where=where))
     for file in dict.fromkeys(shards.values()):
-        plain_path(file, f"{where}: a shard's name")
+        plain_path(file, Message("{where}: a shard's name", where=where))
     return shards

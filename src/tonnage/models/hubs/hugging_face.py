@@ -20,6 +20,7 @@ from tonnage.kernel.errors import (
     Unreachable,
     shown,
 )
+from tonnage.kernel.message import Message
 from tonnage.models import names
 from tonnage.models.contents import Contents
 from tonnage.models.formats import safetensors
@@ -97,7 +98,9 @@ class Repository:
     def _part(self, url: str, span: tuple[int, int], name: str) -> web.Answer:
         answer = _get(url, span[1], span)
         if answer.status == 416:
-            raise InvalidInput(f"{self.label}: {name} has no byte {span[0]}.")
+            raise InvalidInput(
+                Message("{label}: {name} has no byte {span}.", label=self.label, name=name, span=span[0])
+            )
         _refuse(answer, self.name, name)
         return answer
 
@@ -107,7 +110,11 @@ class Repository:
     def _may_ask(self, name: str) -> None:
         if self.offline:
             raise Unreachable(
-                f"{self.label}: {name} is not in the cache of huggingface_hub, and offline mode forbids to ask."
+                Message(
+                    "{label}: {name} is not in the cache of huggingface_hub, and offline mode forbids to ask.",
+                    label=self.label,
+                    name=name,
+                )
             )
 
 
@@ -117,8 +124,13 @@ def contents(reference: Reference, offline: bool | None) -> Contents:
         found = _cached(reference)
         if found is None:
             raise Unreachable(
-                f"{reference.text} is not in the cache of huggingface_hub, and offline mode forbids to ask "
-                f"{_host()}.{_catalogued(reference.repository)}"
+                Message(
+                    "{reference} is not in the cache of huggingface_hub, and offline mode forbids to ask "
+                    "{host}.{catalogued}",
+                    reference=reference.text,
+                    host=_host(),
+                    catalogued=_catalogued(reference.repository),
+                )
             )
         return found
     try:
@@ -127,7 +139,9 @@ def contents(reference: Reference, offline: bool | None) -> Contents:
         found = _cached(reference)
         if found is None:
             raise Unreachable(f"{error}{_catalogued(reference.repository)}") from None
-        found.notes.append(f"Read from the cache, because {str(error)[0].lower()}{str(error)[1:]}")
+        found.notes.append(
+            Message("Read from the cache, because {error}{error2}", error=str(error)[0].lower(), error2=str(error)[1:])
+        )
         return found
     return read(repository, reference.file)
 
@@ -163,9 +177,11 @@ def _resolve(reference: Reference) -> Repository:
     try:
         info = msgspec.json.decode(answer.body, type=_Info)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Unreachable(f"{_host()} does not answer as a Hugging Face Hub does; HF_ENDPOINT may be wrong.") from None
+        raise Unreachable(
+            Message("{host} does not answer as a Hugging Face Hub does; HF_ENDPOINT may be wrong.", host=_host())
+        ) from None
     if not COMMIT.fullmatch(info.sha):
-        raise Unreachable(f"{_host()} names no commit for {reference.text}.")
+        raise Unreachable(Message("{host} names no commit for {reference}.", host=_host(), reference=reference.text))
     files = [sibling.rfilename for sibling in info.siblings if names.is_plain_path(sibling.rfilename)]
     Cache(reference.repository, info.sha).list(files, revision)
     return Repository(reference, info.sha, files, offline=False)
@@ -184,7 +200,9 @@ def _probe(reference: Reference, revision: str) -> Repository:
             found.append(name)
     if answer is not None and not COMMIT.fullmatch(commit):
         _refuse(answer, reference.repository, None, revision)
-        raise Unreachable(f"{_host()} does not answer as a Hugging Face Hub does; HF_ENDPOINT may be wrong.")
+        raise Unreachable(
+            Message("{host} does not answer as a Hugging Face Hub does; HF_ENDPOINT may be wrong.", host=_host())
+        )
     made = Repository(reference, commit, found, offline=False)
     if _PROBED[1] in found:
         index = made.small(_PROBED[1], LARGEST_LISTING)
@@ -208,7 +226,7 @@ def _credentials() -> dict[str, str]:
     except TonnageError:
         raise
     except Exception as error:  # noqa: BLE001 - the exchange of a short-lived token fails in the ways of its service
-        raise InvalidInput(f"huggingface_hub cannot give a token: {type(error).__name__}.") from None
+        raise InvalidInput(Message("huggingface_hub cannot give a token: {type}.", type=type(error).__name__)) from None
     if token:
         if not (token.isascii() and token.isprintable()) or " " in token:
             raise InvalidInput("the token in HF_TOKEN holds characters that no token has.")
@@ -225,22 +243,38 @@ def _refuse(answer: web.Answer, repository: str, file: str | None, revision: str
     has_token = "Authorization" in _credentials()
     if answer.status == 401 and has_token and (not code or "credentials" in said.lower()):
         raise InvalidInput(
-            f"{_host()} refuses the token in HF_TOKEN (or the one that `hf auth login` saved): it is wrong or expired."
+            Message(
+                "{host} refuses the token in HF_TOKEN (or the one that `hf auth login` saved): it is wrong or expired.",
+                host=_host(),
+            )
         )
     if code == "GatedRepo" or (answer.status == 403 and code != "RepoNotFound"):
         raise AccessDenied(_gated(repository, has_token))
     if code == "RevisionNotFound":
-        raise InvalidInput(f"{repository} has no revision {shown(revision)} on {_host()}.")
+        raise InvalidInput(
+            Message(
+                "{repository} has no revision {revision} on {host}.",
+                repository=repository,
+                revision=shown(revision),
+                host=_host(),
+            )
+        )
     if code == "EntryNotFound" or (answer.status == 404 and file and code != "RepoNotFound"):
-        raise MissingDatum(f"{repository} has no file {file} on {_host()}.")
+        raise MissingDatum(
+            Message("{repository} has no file {file} on {host}.", repository=repository, file=file, host=_host())
+        )
     if answer.status in (401, 404):
         raise UnknownName(_absent(repository, has_token))
     if answer.status == 429:
         wait = answer.headers.get("retry-after", "")
         raise Unreachable(
-            f"{_host()} asks for fewer requests; try again {f'in {wait} seconds' if wait.isdecimal() else 'later'}."
+            Message("{host} asks for fewer requests; try again in {wait} seconds.", host=_host(), wait=wait)
+            if wait.isdecimal()
+            else Message("{host} asks for fewer requests; try again later.", host=_host())
         )
-    raise Unreachable(f"{_host()} answers {answer.status} for {repository}.")
+    raise Unreachable(
+        Message("{host} answers {status} for {repository}.", host=_host(), status=answer.status, repository=repository)
+    )
 
 
 def _gated(repository: str, has_token: bool) -> str:
@@ -249,16 +283,24 @@ def _gated(repository: str, has_token: bool) -> str:
         if has_token
         else "accept its terms there, and set HF_TOKEN"
     )
-    return f"{repository} is gated: open https://huggingface.co/{repository}, {how}.{_catalogued(repository)}"
+    return Message(
+        "{repository} is gated: open https://huggingface.co/{repository}, {how}.{catalogued}",
+        repository=repository,
+        how=how,
+        catalogued=_catalogued(repository),
+    )
 
 
 def _absent(repository: str, has_token: bool) -> str:
     private = (
         "or it is private and your token may not read it" if has_token else "or it is private, and HF_TOKEN is not set"
     )
-    return (
-        f"there is no model {shown(repository)} on {_host()}, "
-        f"{private}.{_catalogued(repository) or _nearest(repository)}"
+    return Message(
+        "there is no model {repository} on {host}, {private}.{catalogued}",
+        repository=shown(repository),
+        host=_host(),
+        private=private,
+        catalogued=_catalogued(repository) or _nearest(repository),
     )
 
 
@@ -267,7 +309,7 @@ def _catalogued(repository: str) -> str:
     from tonnage.catalogue.models import find, model_file
 
     found = model_file(repository).name if find(repository) else None
-    return f" The catalogue describes it without any network: {found!r}." if found else ""
+    return Message(" The catalogue describes it without any network: {found!r}.", found=found) if found else ""
 
 
 def _nearest(repository: str) -> str:
@@ -276,7 +318,7 @@ def _nearest(repository: str) -> str:
     known = [*model_names(), *aliases("models")]
     near = difflib.get_close_matches(repository.lower(), known, n=1, cutoff=0.5)
     near = near or difflib.get_close_matches(repository.lower().rpartition("/")[2], known, n=1, cutoff=0.5)
-    return f" The nearest in the catalogue is {near[0]!r}." if near else ""
+    return Message(" The nearest in the catalogue is {near!r}.", near=near[0]) if near else ""
 
 
 def _host() -> str:

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from tonnage.kernel.errors import AccessDenied, InvalidInput, MissingDatum, UnknownName, Unreachable, shown
+from tonnage.kernel.message import Message
 from tonnage.models import names
 from tonnage.models.contents import Contents
 from tonnage.models.hubs import web
@@ -79,13 +80,17 @@ def contents(reference: Reference, offline: bool | None) -> Contents:
         except Unreachable as error:
             reason = str(error)
     else:
-        reason = f"Offline mode forbids to ask {_host()}."
+        reason = Message("Offline mode forbids to ask {host}.", host=_host())
     folder = _cached(reference)
     if folder is None:
-        raise Unreachable(f"{reason} {reference.text} is not in ModelScope's cache either.")
+        raise Unreachable(
+            Message(
+                "{reason} {reference} is not in ModelScope's cache either.", reason=reason, reference=reference.text
+            )
+        )
     found = read(Folder(folder), reference.file)
     found.name = reference.repository
-    found.notes.append(f"Read from ModelScope's cache. {reason}")
+    found.notes.append(Message("Read from ModelScope's cache. {reason}", reason=reason))
     return found
 
 
@@ -96,7 +101,9 @@ def _resolve(reference: Reference) -> Repository:
     try:
         listing = msgspec.json.decode(answer.body, type=_Listing)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Unreachable(f"{_host()} does not answer as ModelScope does; MODELSCOPE_ENDPOINT may be wrong.") from None
+        raise Unreachable(
+            Message("{host} does not answer as ModelScope does; MODELSCOPE_ENDPOINT may be wrong.", host=_host())
+        ) from None
     if listing.Code != 200 or listing.Data is None:
         raise UnknownName(_absent(reference.repository, revision, listing.Message))
     files = [entry.Path for entry in listing.Data.Files if entry.Type != "tree" and names.is_plain_path(entry.Path)]
@@ -136,22 +143,46 @@ def _refuse(answer: web.Answer, repository: str, revision: str, file: str | None
     if answer.status in (200, 206):
         return
     if answer.status == 401:
-        raise InvalidInput(f"{_host()} refuses the token in MODELSCOPE_API_TOKEN, or wants one for {repository}.")
+        raise InvalidInput(
+            Message(
+                "{host} refuses the token in MODELSCOPE_API_TOKEN, or wants one for {repository}.",
+                host=_host(),
+                repository=repository,
+            )
+        )
     if answer.status == 403:
         raise AccessDenied(
-            f"{repository} on {_host()} may not be read: open its page there, and set MODELSCOPE_API_TOKEN."
+            Message(
+                "{repository} on {host} may not be read: open its page there, and set MODELSCOPE_API_TOKEN.",
+                repository=repository,
+                host=_host(),
+            )
         )
     if answer.status == 404 and file:
-        raise MissingDatum(f"{repository} has no file {file} at revision {shown(revision)} on {_host()}.")
+        raise MissingDatum(
+            Message(
+                "{repository} has no file {file} at revision {revision} on {host}.",
+                repository=repository,
+                file=file,
+                revision=shown(revision),
+                host=_host(),
+            )
+        )
     if answer.status == 404:
         raise UnknownName(_absent(repository, revision, ""))
-    raise Unreachable(f"{_host()} answers {answer.status} for {repository}.")
+    raise Unreachable(
+        Message("{host} answers {status} for {repository}.", host=_host(), status=answer.status, repository=repository)
+    )
 
 
 def _absent(repository: str, revision: str, said: str) -> str:
     said = f" ({said[:200]})" if said else ""
-    return (
-        f"there is no model {shown(repository)} with a revision {shown(revision)} on {_host()}, or it is private{said}."
+    return Message(
+        "there is no model {repository} with a revision {revision} on {host}, or it is private{said}.",
+        repository=shown(repository),
+        revision=shown(revision),
+        host=_host(),
+        said=said,
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from tonnage.kernel.errors import Unreachable
+from tonnage.kernel.message import Message
 from tonnage.models.hubs.web import Answer
 
 FIRST_READ = 65_536
@@ -35,4 +36,11 @@ class RemoteFile:
 
     def _expect(self, came: int, asked: int) -> None:
         if came < asked:
-            raise Unreachable(f"{self._name}: {came:,} bytes came where {asked:,} were asked for.")
+            raise Unreachable(
+                Message(
+                    "{name}: {came:,} bytes came where {asked:,} were asked for.",
+                    name=self._name,
+                    came=came,
+                    asked=asked,
+                )
+            )

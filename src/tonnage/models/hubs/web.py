@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidInput, TonnageError, Unreachable, shown
+from tonnage.kernel.message import Message
 
 MOST_REDIRECTS = 5
 WORKERS = 8
@@ -64,7 +65,9 @@ def within(call: Callable[[], Any], seconds: float, host: str) -> Any:
     try:
         result, error = results.get(timeout=seconds)
     except Empty:
-        raise Unreachable(f"{host} did not answer within {seconds:.0f} seconds.") from None
+        raise Unreachable(
+            Message("{host} did not answer within {seconds:.0f} seconds.", host=host, seconds=seconds)
+        ) from None
     if error is not None:
         raise error
     return result
@@ -117,7 +120,11 @@ def _follow(
         if answer.status not in (301, 302, 303, 307, 308) or not location:
             return answer
         url = next_url(url, location, endpoint, origin(url) in trusted)
-    raise Unreachable(f"{_host(endpoint)} redirects more than {MOST_REDIRECTS} times.")
+    raise Unreachable(
+        Message(
+            "{host} redirects more than {most_redirects} times.", host=_host(endpoint), most_redirects=MOST_REDIRECTS
+        )
+    )
 
 
 def next_url(url: str, location: str, endpoint: str, trusted: bool) -> str:
@@ -129,13 +136,21 @@ def next_url(url: str, location: str, endpoint: str, trusted: bool) -> str:
         following = ""
     target = origin(following)
     if target is None:
-        raise Unreachable(f"{_host(url)} redirects to what is no web address.")
+        raise Unreachable(Message("{host} redirects to what is no web address.", host=_host(url)))
     if target == origin(url):
         return following
     if not trusted or (url.startswith("https:") and target[0] != "https"):
-        raise Unreachable(f"{_host(url)} redirects to {target[1]}, which is not followed.")
+        raise Unreachable(
+            Message("{host} redirects to {target}, which is not followed.", host=_host(url), target=target[1])
+        )
     if _is_inside(target[1]) and not _is_inside((urlsplit(endpoint).hostname or "").lower()):
-        raise Unreachable(f"{_host(url)} redirects into this network ({target[1]}), which is not followed.")
+        raise Unreachable(
+            Message(
+                "{host} redirects into this network ({target}), which is not followed.",
+                host=_host(url),
+                target=target[1],
+            )
+        )
     return following
 
 
@@ -159,7 +174,7 @@ def _request(url: str, headers: dict[str, str], largest: int, span: tuple[int, i
     headers["Accept-Encoding"] = "identity"
     answer = _stream(url, headers, largest, span, deadline)
     if answer.headers.get("content-encoding", "identity") != "identity":
-        raise Unreachable(f"{_host(url)} answers compressed although it was asked not to.")
+        raise Unreachable(Message("{host} answers compressed although it was asked not to.", host=_host(url)))
     if span is not None and answer.status in (200, 206):
         answer.body = _part(answer, span)
     return answer
@@ -181,18 +196,20 @@ def _stream(
             body = _body(response.iter_raw(), limit, url, deadline, cut=span is not None or response.status_code != 200)
             return Answer(response.status_code, found, body, url)
     except OfflineModeIsEnabled:
-        raise Unreachable(f"offline mode (HF_HUB_OFFLINE) forbids to ask {_host(url)}.") from None
+        raise Unreachable(Message("offline mode (HF_HUB_OFFLINE) forbids to ask {host}.", host=_host(url))) from None
     except (client_error, OSError) as error:
         if again and type(error).__name__ in (
             "RemoteProtocolError",
             "ReadError",
         ):  # a kept connection that the server closed
             return _stream(url, headers, largest, span, deadline, again=False)
-        raise Unreachable(f"cannot reach {_host(url)}: {_reason(error)}.") from None
+        raise Unreachable(Message("cannot reach {host}: {reason}.", host=_host(url), reason=_reason(error))) from None
     except TonnageError:
         raise
     except (ValueError, RuntimeError) as error:  # a URL or an answer that the client library refuses
-        raise Unreachable(f"{_host(url)} cannot be asked: {_reason(error)}.") from None
+        raise Unreachable(
+            Message("{host} cannot be asked: {reason}.", host=_host(url), reason=_reason(error))
+        ) from None
 
 
 def _limit(status: int, largest: int, span: tuple[int, int] | None) -> int:
@@ -209,9 +226,16 @@ def _body(pieces: Iterable[bytes], limit: int, url: str, deadline: float, cut: b
         if len(body) >= limit and cut:
             break
         if len(body) > limit:
-            raise InvalidInput(f"{_host(url)} sends more than {limit:,} bytes for {urlsplit(url).path}.")
+            raise InvalidInput(
+                Message(
+                    "{host} sends more than {limit:,} bytes for {path}.",
+                    host=_host(url),
+                    limit=limit,
+                    path=urlsplit(url).path,
+                )
+            )
         if monotonic() > deadline:
-            raise Unreachable(f"{_host(url)} was too slow with {urlsplit(url).path}.")
+            raise Unreachable(Message("{host} was too slow with {path}.", host=_host(url), path=urlsplit(url).path))
     return bytes(body[:limit])
 
 
@@ -222,7 +246,14 @@ def _part(answer: Answer, span: tuple[int, int]) -> bytes:
     given = answer.headers.get("content-range", "")
     if not given.replace(" ", "").lower().startswith(f"bytes{span[0]}-"):
         path = urlsplit(answer.url).path
-        raise Unreachable(f"{_host(answer.url)} sent another part of {path} than was asked for ({shown(given)}).")
+        raise Unreachable(
+            Message(
+                "{host} sent another part of {path} than was asked for ({given}).",
+                host=_host(answer.url),
+                path=path,
+                given=shown(given),
+            )
+        )
     return answer.body
 
 

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from tonnage.kernel.errors import MissingDatum, shown
+from tonnage.kernel.message import Message
 from tonnage.numerics.precisions import Precision, precision
 from tonnage.numerics.quantization import _schemes as schemes
 from tonnage.numerics.quantization._modules import Module, Modules
@@ -91,7 +92,9 @@ def layout(config: Mapping[str, Any], scale_bits: int = 32) -> Layout:
     found = _read(config, scale_bits)
     searches = sum(rule.modules.searches for rule in found.rules)
     if searches > MOST_SEARCHES:
-        raise MissingDatum(f"quantization_config: {searches} patterns are too many to try on every module.")
+        raise MissingDatum(
+            Message("quantization_config: {searches} patterns are too many to try on every module.", searches=searches)
+        )
     return found
 
 
@@ -114,8 +117,14 @@ def _read(config: Mapping[str, Any], scale_bits: int) -> Layout:
         return _READERS[method](config, scale_bits)
     if not method and "group_size" in config and "bits" in config:
         return _mlx(config)
-    what = f"quant_method {shown(config.get('quant_method'))}" + (
-        f" with quant_algo {shown(algorithm)}" if algorithm else ""
+    what = (
+        Message(
+            "quant_method {quant_method} with quant_algo {algorithm}",
+            quant_method=shown(config.get("quant_method")),
+            algorithm=shown(algorithm),
+        )
+        if algorithm
+        else Message("quant_method {quant_method}", quant_method=shown(config.get("quant_method")))
     )
     raise schemes.missing(what)
 

@@ -4,6 +4,7 @@ import re
 import warnings
 
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 
 LONGEST = 10_000  # characters
 MOST_OPEN = 4  # in a row, of what almost any character may be: .* and \w+, but not \d+ and a*
@@ -20,15 +21,25 @@ _REPEAT = re.compile(r"[*+]|\{\d*(?:,\d*)?\}")
 def expression(text: str) -> re.Pattern[str]:
     """The expression; InvalidInput if it is none, or if what it repeats can itself match in several ways: (a+)+."""
     if len(text) > LONGEST:
-        raise InvalidInput(f"quantization_config: a pattern of {len(text)} characters is too long: {shown(text)}.")
+        raise InvalidInput(
+            Message(
+                "quantization_config: a pattern of {count} characters is too long: {text}.",
+                count=len(text),
+                text=shown(text),
+            )
+        )
     if _takes_for_ever(text):
-        raise InvalidInput(f"quantization_config: a pattern repeats too much to be tried: {shown(text)}.")
+        raise InvalidInput(
+            Message("quantization_config: a pattern repeats too much to be tried: {text}.", text=shown(text))
+        )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
-        raise InvalidInput(f"quantization_config: {shown(text)} is no regular expression: {error}.") from None
+        raise InvalidInput(
+            Message("quantization_config: {text} is no regular expression: {error}.", text=shown(text), error=error)
+        ) from None
 
 
 def _takes_for_ever(text: str) -> bool:

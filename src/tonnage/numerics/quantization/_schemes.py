@@ -11,6 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
+from tonnage.kernel.message import Message
 from tonnage.numerics.precisions import Precision, Scale, grouped, precision
 
 SCALAR = 4  # bytes of one fp32 scale of a tensor
@@ -20,7 +21,9 @@ PACKED = (2, 3, 4, 8)  # bits that GPTQ, AWQ and auto-round pack
 
 
 def missing(what: str) -> MissingDatum:
-    return MissingDatum(f"quantization_config: {what} does not say one precision for the matrices that it stores.")
+    return MissingDatum(
+        Message("quantization_config: {what} does not say one precision for the matrices that it stores.", what=what)
+    )
 
 
 def whole(config: Mapping[str, Any], *names: str, default: Any = None) -> Any:
@@ -28,7 +31,9 @@ def whole(config: Mapping[str, Any], *names: str, default: Any = None) -> Any:
     name = next((name for name in names if config.get(name) is not None), names[0])
     value = config.get(name, default)
     if value is not None and type(value) is not int:
-        raise InvalidInput(f"quantization_config: {name} must be a whole number. Got {shown(value)}.")
+        raise InvalidInput(
+            Message("quantization_config: {name} must be a whole number. Got {value}.", name=name, value=shown(value))
+        )
     return default if value is None else value
 
 
@@ -37,7 +42,14 @@ def bit_width(config: Mapping[str, Any], *names: str, choices: Collection[int], 
     bits = whole(config, *names, default=default)
     if bits not in choices:
         listed = ", ".join(map(str, choices))
-        raise InvalidInput(f"quantization_config: {names[0]} must be one of {listed}. Got {shown(bits)}.")
+        raise InvalidInput(
+            Message(
+                "quantization_config: {names} must be one of {listed}. Got {bits}.",
+                names=names[0],
+                listed=listed,
+                bits=shown(bits),
+            )
+        )
     return int(bits)
 
 
@@ -46,7 +58,12 @@ def group_columns(config: Mapping[str, Any], *names: str, default: int | None = 
     size = whole(config, *names, default=default)
     if size is not None and not (size == -1 or 1 <= size <= WIDEST):
         raise InvalidInput(
-            f"quantization_config: {names[0]} must be -1 (whole rows) or from 1 to {WIDEST}. Got {shown(size)}."
+            Message(
+                "quantization_config: {names} must be -1 (whole rows) or from 1 to {widest}. Got {size}.",
+                names=names[0],
+                widest=WIDEST,
+                size=shown(size),
+            )
         )
     return max(size or 0, 0)
 
@@ -57,7 +74,14 @@ def two_sizes(value: Any, name: str) -> tuple[int, int]:
     sizes = [int(part) if isinstance(part, str) and _SIZE.fullmatch(part) else part for part in parts]
     if len(sizes) == 2 and all(type(size) is int and 1 <= size <= WIDEST for size in sizes):
         return sizes[0], sizes[1]
-    raise InvalidInput(f"quantization_config: {name} must hold two sizes from 1 to {WIDEST}. Got {shown(value)}.")
+    raise InvalidInput(
+        Message(
+            "quantization_config: {name} must hold two sizes from 1 to {widest}. Got {value}.",
+            name=name,
+            widest=WIDEST,
+            value=shown(value),
+        )
+    )
 
 
 _SIZE = re.compile(r"[0-9]{1,8}")
@@ -75,7 +99,9 @@ def bitsandbytes(config: Mapping[str, Any]) -> Precision:
         return replace(precision("int8"), tensor_bytes=1)
     kind = config.get("bnb_4bit_quant_type", "fp4")
     if kind not in ("nf4", "fp4"):
-        raise InvalidInput(f"quantization_config: bnb_4bit_quant_type must be nf4 or fp4. Got {shown(kind)}.")
+        raise InvalidInput(
+            Message("quantization_config: bnb_4bit_quant_type must be nf4 or fp4. Got {kind}.", kind=shown(kind))
+        )
     return precision(f"{kind}-double" if config.get("bnb_4bit_use_double_quant") else kind)
 
 
@@ -85,7 +111,7 @@ def block_fp8(config: Mapping[str, Any], scale_bits: int = 32) -> Precision:
         scalars = 2 if config.get("activation_scheme") == "static" else 1
         return replace(precision("fp8-e4m3"), tensor_bytes=scalars * SCALAR)
     rows, columns = two_sizes(config["weight_block_size"], "weight_block_size")
-    scale = Scale(f"{scale_bits}-bit scale", scale_bits, rows, columns)
+    scale = Scale(Message("{scale_bits}-bit scale", scale_bits=scale_bits), scale_bits, rows, columns)
     return replace(precision("fp8-block"), block=columns, scales=(scale,))
 
 
@@ -100,7 +126,7 @@ def mlx(config: Mapping[str, Any]) -> Precision:
     if mode in ("mxfp4", "mxfp8", "nvfp4"):
         return replace(precision(mode), tensor_bytes=0)
     if mode != "affine":
-        raise missing(f"MLX's mode {shown(mode)}")
+        raise missing(Message("MLX's mode {mode}", mode=shown(mode)))
     bits = bit_width(config, "bits", choices=(2, 3, 4, 5, 6, 8), default=4)
     group = group_columns(config, "group_size", default=64)
     if not group:
@@ -151,20 +177,20 @@ def compressed_tensors(group: Mapping[str, Any], form: str) -> Precision:
     """
     weights = group.get("weights")
     if not isinstance(weights, Mapping):
-        raise missing(f"a group with weights {shown(weights)}")
+        raise missing(Message("a group with weights {weights}", weights=shown(weights)))
     bits, columns = bit_width(weights, "num_bits", choices=range(1, 9)), group_columns(weights, "group_size")
     static = _static(group.get("input_activations"))
     if weights.get("type") == "float":
         return _floats(weights, bits, columns, static)
     if weights.get("type") == "int":
         return _integers(weights, bits, columns, _packed(form, bits), static)
-    raise missing(f"type {shown(weights.get('type'))} of {bits} bits")
+    raise missing(Message("type {type} of {bits} bits", type=shown(weights.get("type")), bits=bits))
 
 
 def _packed(form: str, bits: int) -> bool:
     """Whether integers are packed, or a byte each. A group that does not say is packed where that saves something."""
     if "24" in form:
-        raise missing(f"the sparse format {shown(form)}")
+        raise missing(Message("the sparse format {form}", form=shown(form)))
     return "pack" in form or (bits < 8 and form not in ("int-quantized", "naive-quantized"))
 
 
@@ -178,7 +204,7 @@ def _floats(weights: Mapping[str, Any], bits: int, columns: int, static: bool) -
     if bits == 4 and columns == 16:
         return replace(precision("nvfp4"), tensor_bytes=(1 + static) * SCALAR)
     if bits != 8:
-        raise missing(f"floats of {bits} bits in groups of {columns}")
+        raise missing(Message("floats of {bits} bits in groups of {columns}", bits=bits, columns=columns))
     strategy, short = weights.get("strategy"), 2 * static
     if strategy == "channel":
         return replace(precision("fp8-channel"), scales=(Scale("16-bit scale", 16),), tensor_bytes=short)
@@ -215,7 +241,7 @@ def quark(scheme: Mapping[str, Any]) -> Precision:
     if isinstance(weight, list):  # two-level schemes
         weight = weight[-1] if weight else None
     if not isinstance(weight, Mapping):
-        raise missing(f"quark's weight {shown(weight)}")
+        raise missing(Message("quark's weight {weight}", weight=shown(weight)))
     kind, how = weight.get("dtype"), weight.get("qscheme")
     if kind == "fp4" and how == "per_group" and whole(weight, "group_size") == 32:
         return precision("mxfp4")
@@ -223,4 +249,4 @@ def quark(scheme: Mapping[str, Any]) -> Precision:
         return precision("fp8-e4m3" if how == "per_tensor" else "fp8-channel")
     if kind == "int8" and how == "per_channel":
         return precision("int8")
-    raise missing(f"quark's dtype {shown(kind)} with qscheme {shown(how)}")
+    raise missing(Message("quark's dtype {kind} with qscheme {how}", kind=shown(kind), how=shown(how)))

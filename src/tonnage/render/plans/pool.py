@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.quantities import counted, human
 from tonnage.render.prompts import with_prompts
 from tonnage.render.text import table_lines
@@ -19,12 +19,12 @@ def pool_lines(document: Rows) -> list[str]:
         if document[key]:
             lines += [*table(document[key]), ""]
     lines += [*_figures(document), *_why(document)]
-    lines += [say("note: {what}", what=sentence(each)) for each in document["warnings"]]
+    lines += [say("note: {what}", what=worded(each)) for each in document["warnings"]]
     return [*lines, _effort(document["search"])]
 
 
 def _verdict(verdict: Rows) -> str:
-    return sentence(verdict["text"])
+    return worded(verdict["text"])
 
 
 def _asked(document: Rows) -> Iterator[str]:
@@ -174,7 +174,7 @@ def _jobs(rows: list[Rows]) -> list[str]:
         ],
         header,
     ) + [
-        f"{row['job']}{say(': ')}{sentence(row['why'])}"
+        f"{row['job']}{say(': ')}{worded(row['why'])}"
         for row in {row["job"]: row for row in rows if row["why"]}.values()
     ]
 
@@ -226,9 +226,9 @@ def _figures(document: Rows) -> Iterator[str]:
 
 def _why(document: Rows) -> Iterator[str]:
     if document["binding"]:
-        yield say("what binds: {binding}", binding=sentence(document["binding"]))
+        yield say("what binds: {binding}", binding=worded(document["binding"]))
     if document["nearest_miss"]:
-        yield say("nearest miss: {nearest_miss}", nearest_miss=sentence(document["nearest_miss"]))
+        yield say("nearest miss: {nearest_miss}", nearest_miss=worded(document["nearest_miss"]))
 
 
 def _effort(search: Rows) -> str:

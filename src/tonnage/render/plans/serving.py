@@ -5,7 +5,7 @@ the limits removed.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.quantities import counted, human
 from tonnage.render.frontier import MOST, thinned
 from tonnage.render.prompts import with_prompts
@@ -55,7 +55,7 @@ def plan_lines(document: Mapping[str, Any], best: Any, *, formulas: bool = False
         ]
     lines += _front(document)
     lines += ["", *_counts(document)]
-    lines += [sentence(each["text"]) for each in document["nearest"]]
+    lines += [worded(each["text"]) for each in document["nearest"]]
     if best is not None:
         lines += [
             "",
@@ -63,7 +63,7 @@ def plan_lines(document: Mapping[str, Any], best: Any, *, formulas: bool = False
             f"  {document['command']}",
             *_opened(best, formulas),
         ]
-    return [*lines, *(say("note: {what}", what=sentence(each)) for each in _notes(document, best))]
+    return [*lines, *(say("note: {what}", what=worded(each)) for each in _notes(document, best))]
 
 
 def verdict_line(document: Mapping[str, Any]) -> str:
@@ -91,7 +91,7 @@ def verdict_line(document: Mapping[str, Any]) -> str:
         weights=best["weights"],
         load=load,
         many=many,
-        means=sentence(document["means"]),
+        means=worded(document["means"]),
     )
     return Toned(first, "good")
 
@@ -177,7 +177,7 @@ def _reasons(plans: Sequence[Mapping[str, Any]]) -> Iterator[str]:
                 "{place} before {place2}: {beats_next}",
                 place=place,
                 place2=place + 1,
-                beats_next=sentence(plan["beats_next"]),
+                beats_next=worded(plan["beats_next"]),
             )
 
 
@@ -216,7 +216,7 @@ def _counts(document: Mapping[str, Any]) -> Iterator[str]:
     yield say("searched: all {looked}{exact}", looked=looked, exact=exact)
     for each in document["removed"]:
         if each["constraint"] != BOUND:
-            constraint = sentence(each["constraint"])
+            constraint = worded(each["constraint"])
             yield "  " + say("{plans} do not hold: {constraint}", plans=f"{each['plans']:>12,}", constraint=constraint)
     yield "  " + say("{plans} hold all that is asked", plans=f"{document['kept']:>12,}")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tonnage.kernel.term import Term
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.quantities import counted, human
 from tonnage.render.text import inputs_lines, table_lines, tree_lines
 
@@ -44,14 +44,14 @@ def plan_lines(document: Mapping[str, Any], memory: Term | None) -> list[str]:
     if plans:
         lines += [*_table(plans), ""]
         lines += [
-            say("{at} before {at2}: {beats}", at=at, at2=at + 1, beats=sentence(plan["beats"]))
+            say("{at} before {at2}: {beats}", at=at, at2=at + 1, beats=worded(plan["beats"]))
             for at, plan in enumerate(plans[:-1], 1)
         ]
-        lines += ["", say("plan 1: {what}", what=sentence(plans[0]["text"]))]
+        lines += ["", say("plan 1: {what}", what=worded(plans[0]["text"]))]
         if plans[0]["launch"]:
             lines += [f"  {plans[0]['options'].get('runtime', '')}: {' '.join(plans[0]['launch'])}"]
         if plans[0]["launch_lacks"]:
-            lacks = say(", ").join(map(sentence, plans[0]["launch_lacks"]))
+            lacks = say(", ").join(map(worded, plans[0]["launch_lacks"]))
             said = (
                 say("not said by these settings: {lacks}", lacks=lacks)
                 if plans[0]["launch"]
@@ -66,12 +66,12 @@ def plan_lines(document: Mapping[str, Any], memory: Term | None) -> list[str]:
             *_front(document["front"]),
         ]
     if document["nearest"]:
-        lines += [say("nearest:"), *_table([document["nearest"]]), sentence(document["nearest"]["text"])]
+        lines += [say("nearest:"), *_table([document["nearest"]]), worded(document["nearest"]["text"])]
     return [
         *lines,
         "",
         *_counts(document),
-        *(say("note: {what}", what=sentence(warning)) for warning in document["warnings"]),
+        *(say("note: {what}", what=worded(warning)) for warning in document["warnings"]),
     ]
 
 
@@ -110,12 +110,12 @@ def _why(document: Mapping[str, Any], model: str) -> str:
     binds, near, question = document["binds"], document["nearest"], document["question"]
     if near is None:
         if document["status"] == 4:
-            return say("not enough is known of any plan of {model}: {binds}", model=model, binds=sentence(binds))
+            return say("not enough is known of any plan of {model}: {binds}", model=model, binds=worded(binds))
         return say(
             "none of {considered} plans of {model} is valid: of none that is left it holds that {binds}",
             considered=f"{document['considered']:,}",
             model=model,
-            binds=sentence(binds),
+            binds=worded(binds),
         )
     on = near["on"]
     if binds == "memory":
@@ -266,7 +266,7 @@ def _counts(document: Mapping[str, Any]) -> Iterator[str]:
             yield "  " + say(
                 "{plans} ruled out, as it must hold: {constraint}",
                 plans=f"{each['plans']:>12,}",
-                constraint=sentence(each["constraint"]),
+                constraint=worded(each["constraint"]),
             )
     if document["beaten"]:
         yield "  " + say(
@@ -280,6 +280,6 @@ def _counts(document: Mapping[str, Any]) -> Iterator[str]:
         yield "    " + say(
             "refused by the runtime, among these: {plans} ({reason})",
             plans=f"{each['plans']:,}",
-            reason=sentence(each["constraint"]),
+            reason=worded(each["constraint"]),
         )
     yield "  " + say("{estimated} fit and were estimated in full", estimated=f"{document['estimated']:>12,}")

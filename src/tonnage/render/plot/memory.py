@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tonnage.kernel.term import Term
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.quantities import human
 from tonnage.render.plot.panel import COLOURS, GIB, LIMIT, Panel, colour, lines, told
 
@@ -36,13 +36,13 @@ def memory_by_rank(answer: Any) -> Panel:
 
 def memory_by_phase(answer: Any) -> Panel:
     """The phases of a step on the fullest rank."""
-    names = [sentence(phase.name) for phase in answer.phases]
+    names = [worded(phase.name) for phase in answer.phases]
     peak = max(answer.phases, key=lambda phase: phase.value)
     title = say("Memory of the fullest rank, phase by phase")
     says = say(
         "{title} of a step: most in {phase}, {needed} of {usable} usable.",
         title=title,
-        phase=sentence(peak.name),
+        phase=worded(peak.name),
         needed=human(peak.value, "bytes"),
         usable=human(answer.usable_bytes, "bytes"),
     )
@@ -92,7 +92,7 @@ def _panel(
                 "font": {"color": LIMIT},
             },
         ),
-        header=(first, *map(sentence, kinds), say("together")),
+        header=(first, *map(worded, kinds), say("together")),
         rows=tuple(
             (where, *(human(_of(term, kind), "bytes") for kind in kinds), human(term.value, "bytes"))
             for where, term in zip(names, terms, strict=True)
@@ -116,13 +116,13 @@ def _stacked(names: list[str], terms: Sequence[Term]) -> list[dict[str, Any]]:
     return [
         {
             "type": "bar",
-            "name": sentence(kind),
+            "name": worded(kind),
             "x": names,
             "y": [_of(term, kind) / GIB for term in terms],
             "marker": {"color": colour(kind)},
             "width": min(WIDEST, 0.18 * len(names)) if len(names) < NARROW else WIDEST,
             "customdata": [
-                told(f"{where}{say(', ')}{sentence(kind)}", _of(term, kind), "bytes")
+                told(f"{where}{say(', ')}{worded(kind)}", _of(term, kind), "bytes")
                 for where, term in zip(names, terms, strict=True)
             ],
             "hovertemplate": "%{customdata}<extra></extra>",

@@ -5,7 +5,7 @@ from typing import Any
 from tonnage.documents.run import OwnershipDocument
 from tonnage.estimate.money.ownership import months_and_lines, when_it_pays
 from tonnage.kernel.term import Term
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.quantities import human
 from tonnage.render.plot.panel import Panel
 
@@ -55,7 +55,7 @@ def buy_or_rent(own: OwnershipDocument[Term]) -> Panel:
                 "of rent: {when}."
             ),
             **{name: human(getattr(own, name).value, "USD") for name in ("purchase", "own_month", "rent_month")},
-            when=sentence(when),
+            when=worded(when),
         ),
         traces=tuple(traces),
         x={"title": {"text": say("months")}, "rangemode": "tozero"},
@@ -63,7 +63,7 @@ def buy_or_rent(own: OwnershipDocument[Term]) -> Panel:
         notes=notes,
         header=(say("figure"), "USD"),
         rows=tuple(
-            (sentence(getattr(own, name).name), human(getattr(own, name).value, "USD"))
+            (worded(getattr(own, name).name), human(getattr(own, name).value, "USD"))
             for name in ("purchase", "own_month", "rent_month", "own_hour")
         ),
     )

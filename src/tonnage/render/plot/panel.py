@@ -38,7 +38,7 @@ DARK = "#1f2328"
 
 
 class Panel(Struct, frozen=True, kw_only=True):
-    """`says`: the picture in a sentence, for those who do not see it; `tiles`: names with figures, instead of a
+    """`says`: the picture in a word, for those who do not see it; `tiles`: names with figures, instead of a
     drawing.
 
     `traces`, `x`, `y`, `shapes`, `notes` and `bars` are plotly's; a trace or a shape without an axis of its own is on

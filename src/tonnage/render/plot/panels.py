@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from tonnage.estimate.plan.pipeline_boxes import DRAWN, pipeline_boxes
 from tonnage.kernel.term import Term
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.quantities import human
 from tonnage.render.plot.memory import memory_by_phase, memory_by_rank
 from tonnage.render.plot.money import buy_or_rent
@@ -77,5 +77,5 @@ def _in_numbers(answer: Any) -> Panel:
 
 
 def _tile(term: Term) -> tuple[str, str]:
-    name, figure = sentence(term.name), human(term.value, term.unit)
+    name, figure = worded(term.name), human(term.value, term.unit)
     return name, figure.removesuffix(f" {term.name}").removesuffix(f" {name}")

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tonnage.estimate.plan.pipeline_boxes import SENDING, Box, PipelineBoxes, StepSeconds
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.quantities import counted, human
 from tonnage.render.plot.panel import DARK, IDLE, INK, Panel, colour, scale, shade, together
 
@@ -86,12 +86,12 @@ def work_of_step(pieces: StepSeconds, seconds: float) -> Panel:
             {
                 "type": "bar",
                 "orientation": "h",
-                "name": sentence(when),
-                "y": list(map(sentence, of)),
+                "name": worded(when),
+                "y": list(map(worded, of)),
                 "x": [value * factor for value in of.values()],
                 "marker": {"color": colour(when)},
                 "customdata": [
-                    f"<b>{sentence(kind)}</b>{say(', ')}{sentence(when)}<br>{human(value, 'seconds')}"
+                    f"<b>{worded(kind)}</b>{say(', ')}{worded(when)}<br>{human(value, 'seconds')}"
                     for kind, value in of.items()
                 ],
                 "hovertemplate": "%{customdata}<extra></extra>",
@@ -100,7 +100,7 @@ def work_of_step(pieces: StepSeconds, seconds: float) -> Panel:
     ends = {
         "type": "scatter",
         "mode": "text",
-        "y": list(map(sentence, kinds)),
+        "y": list(map(worded, kinds)),
         "x": [value * factor for value in kinds.values()],
         "showlegend": False,
         "hoverinfo": "skip",
@@ -116,17 +116,17 @@ def work_of_step(pieces: StepSeconds, seconds: float) -> Panel:
         says=say(
             "Seconds of a step by kind of work: {all_of} together, most of it {longest}.",
             all_of=human(seconds, "seconds"),
-            longest=sentence(longest),
+            longest=worded(longest),
         ),
         x={
             "title": {"text": say("{unit} of a step on the slowest stage", unit=unit)},
             "range": [0, 1.18 * factor * max(kinds.values(), default=1)],
         },
         y={"type": "category", "automargin": True, "showgrid": False},
-        header=(say("work"), *map(sentence, passes), say("together")),
+        header=(say("work"), *map(worded, passes), say("together")),
         rows=tuple(
             (
-                sentence(kind),
+                worded(kind),
                 *(
                     human(sum(w.seconds for w in pieces.work if (w.when, w.kind) == (when, kind)), "seconds")
                     for when in passes
@@ -221,7 +221,7 @@ def _bars(
     made: dict[str, Any] = {
         "type": "bar",
         "orientation": "h",
-        "name": sentence(kind),
+        "name": worded(kind),
         "y": [names[box.stage] for box in boxes],
         "width": 0.8,
         "base": [_at(box.start, drawn) * factor for box in boxes],
@@ -249,7 +249,7 @@ def _pale(box: Box, pieces: StepSeconds) -> float:
 
 
 def _hover(box: Box, where: str, pieces: StepSeconds) -> str:
-    which = [f"<b>{sentence(box.kind)}</b>", where]
+    which = [f"<b>{worded(box.kind)}</b>", where]
     if box.microbatch >= 0:
         which.append(say("micro-batch {number}", number=box.microbatch + 1))
     if box.chunk >= 0 and pieces.chunks > 1:

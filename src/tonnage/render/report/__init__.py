@@ -9,6 +9,7 @@ from typing import Any
 
 from tonnage.documents.document import check_readable
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message, joined
 from tonnage.kernel.reach import is_folder
 from tonnage.render.report.blocks import Report
 
@@ -97,22 +98,36 @@ def write_report(
     file = Path(path)
     if file.suffix.lower() not in ENDINGS[form]:
         raise InvalidInput(
-            f"a report in {'HTML' if form == 'html' else 'Markdown'} is a file that ends in "
-            f"{' or '.join(ENDINGS[form])}. Got {shown(os.fspath(path), LONGEST)}."
+            Message(
+                "a report in HTML is a file that ends in {endings}. Got {path}.",
+                endings=joined(" or ", ENDINGS[form]),
+                path=shown(os.fspath(path), LONGEST),
+            )
+            if form == "html"
+            else Message(
+                "a report in Markdown is a file that ends in {endings}. Got {path}.",
+                endings=joined(" or ", ENDINGS[form]),
+                path=shown(os.fspath(path), LONGEST),
+            )
         )
     made = (html_of if form == "html" else markdown_of)(document, command=command, date=date)
     try:
         if not is_folder(file.parent):
             raise InvalidInput(
-                f"{shown(os.fspath(path), LONGEST)} cannot be written: "
-                f"{shown(os.fspath(file.parent), LONGEST)} is no folder."
+                Message(
+                    "{path} cannot be written: {folder} is no folder.",
+                    path=shown(os.fspath(path), LONGEST),
+                    folder=shown(os.fspath(file.parent), LONGEST),
+                )
             )
         file.write_bytes(made.encode("utf-8", "replace"))
     except (OSError, ValueError) as error:  # ValueError: a path with a null byte
         if isinstance(error, InvalidInput):
             raise
         why = getattr(error, "strerror", None) or error
-        raise InvalidInput(f"{shown(os.fspath(path), LONGEST)} cannot be written: {why}.") from None
+        raise InvalidInput(
+            Message("{path} cannot be written: {why}.", path=shown(os.fspath(path), LONGEST), why=why)
+        ) from None
 
 
 def _today() -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.quantities import human
 from tonnage.render.prompts import with_prompts
 from tonnage.render.report.bars import fullest_bar, memory_bars, memory_table, time_bars, tree_table
@@ -153,12 +153,12 @@ def facts(document: Document) -> Iterator[Fact]:
         yield say("tokens a second"), figure(run["tokens_per_second"], "run/tokens_per_second"), shares
     for name in ("seconds", "accelerator_hours"):
         if term := document.get("run", {}).get(name):
-            yield sentence(term["name"]), figure(term, f"run/{name}"), ""
+            yield worded(term["name"]), figure(term, f"run/{name}"), ""
     if "serving" in document:
         yield from served_facts(document["serving"], question)
     for name in BILL:
         if term := document.get(name):
-            yield sentence(term["name"]), figure(term, name), ""
+            yield worded(term["name"]), figure(term, name), ""
 
 
 def moves(document: Document) -> Block:
@@ -190,7 +190,7 @@ def _moved(move: Document) -> tuple[Cell, ...]:
         then.append(say("{usd} a million tokens", usd=human(move["usd_per_million_tokens"], "USD")))
     if move.get("serves") is not None:
         then.append(say("in time") if move["serves"] else say("not in time"))
-    return move["text"], human(move["needed_bytes"], "bytes"), ", ".join(then), sentence(move["changes"])
+    return move["text"], human(move["needed_bytes"], "bytes"), ", ".join(then), worded(move["changes"])
 
 
 def price_rows(document: Document) -> Iterator[tuple[str, str]]:
@@ -239,26 +239,26 @@ def details(document: Document) -> Iterator[Section]:
 
 def _phases(document: Document) -> Iterable[tuple[Cell, ...]]:
     for at, phase in enumerate(document["phases"]):
-        yield sentence(phase["name"]), figure(phase, f"phases/{at}"), sentence(phase["basis"])
+        yield worded(phase["name"]), figure(phase, f"phases/{at}"), worded(phase["basis"])
 
 
 def _run(document: Document) -> Iterator[Fact]:
     run = document["run"]
-    yield say("bound by"), sentence(str(run["bound_by"])), ""
+    yield say("bound by"), worded(str(run["bound_by"])), ""
     for name in RUN:
         if isinstance(term := run.get(name), Mapping):
-            yield sentence(term["name"]), figure(term, f"run/{name}"), ""
+            yield worded(term["name"]), figure(term, f"run/{name}"), ""
     for name in ("flops", "traffic", "checkpoint"):
         if term := document.get(name):
-            yield sentence(term["name"]), figure(term, name), ""
+            yield worded(term["name"]), figure(term, name), ""
     if host := document.get("host"):
         of = quantity(host["capacity_bytes"], "bytes")
-        yield sentence(host["memory"]["name"]), figure(host["memory"], "host/memory"), say("of {size}", size=of)
+        yield worded(host["memory"]["name"]), figure(host["memory"], "host/memory"), say("of {size}", size=of)
 
 
 def _titled(term: Any, question: Document) -> Any:
     """A time to the first token under a name that says the length of the prompts; None where there is none."""
-    return term and {**term, "name": with_prompts(sentence(term["name"]), question)}
+    return term and {**term, "name": with_prompts(worded(term["name"]), question)}
 
 
 def _speed(document: Document, serving: Document) -> Iterator[Block]:
@@ -268,7 +268,7 @@ def _speed(document: Document, serving: Document) -> Iterator[Block]:
     }
     yield Facts(
         tuple(
-            (sentence(term["name"]), figure(term, f"serving/{name}"), "")
+            (worded(term["name"]), figure(term, f"serving/{name}"), "")
             for name, term in serving.items()
             if isinstance(term, Mapping) and "combine" in term
         )
@@ -281,21 +281,21 @@ def _speed(document: Document, serving: Document) -> Iterator[Block]:
 
 
 def _money(document: Document) -> Iterator[Section]:
-    rows = [(sentence(document[name]["name"]), figure(document[name], name), "") for name in BILL if document.get(name)]
+    rows = [(worded(document[name]["name"]), figure(document[name], name), "") for name in BILL if document.get(name)]
     own = document.get("ownership")
     blocks: list[Block] = [Facts(tuple(rows))] if rows else []
     if own:
         names = ("purchase", "own_month", "rent_month", "own_hour")
         blocks.append(
-            Facts(tuple((sentence(own[name]["name"]), figure(own[name], f"ownership/{name}"), "") for name in names))
+            Facts(tuple((worded(own[name]["name"]), figure(own[name], f"ownership/{name}"), "") for name in names))
         )
         places = tuple(
             (
-                sentence(each["where"]),
+                worded(each["where"]),
                 each["what"],
                 figure(each.get("cost")),
                 quantity(each.get("seconds"), "seconds"),
-                sentence(each["note"]),
+                worded(each["note"]),
             )
             for each in own["places"]
         )

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.quantities import human
 from tonnage.render.report.blocks import Bar, Bars, Figure, Part, Table
 from tonnage.render.report.common import figure
@@ -54,17 +54,17 @@ def fullest_bar(document: Document) -> Bars:
 
 def term_bars(term: Document, name: str, usable: float | None = None) -> Bars:
     """One bar of a TERM whose children add up."""
-    says = say("{name}: {value}", name=sentence(name), value=human(term["value"], term["unit"]))
-    return Bars((Bar(sentence(name), figure(term), term["value"], _parts(term)),), term["unit"], says, usable)
+    says = say("{name}: {value}", name=worded(name), value=human(term["value"], term["unit"]))
+    return Bars((Bar(worded(name), figure(term), term["value"], _parts(term)),), term["unit"], says, usable)
 
 
 def time_bars(term: Document, path: str) -> Bars:
     """What the time of a step, or of a token, goes to."""
     parts = [child for child in term["children"] if child["value"] > 0]
     made = tuple(
-        Part(sentence(child["name"]), TIMES[min(at, len(TIMES) - 1)], child["value"]) for at, child in enumerate(parts)
+        Part(worded(child["name"]), TIMES[min(at, len(TIMES) - 1)], child["value"]) for at, child in enumerate(parts)
     )
-    says = say("{name}: {value}", name=sentence(term["name"]), value=human(term["value"], term["unit"]))
+    says = say("{name}: {value}", name=worded(term["name"]), value=human(term["value"], term["unit"]))
     return Bars((Bar("", figure(term, path), term["value"], made),), "seconds", says)
 
 
@@ -79,9 +79,9 @@ def memory_table(document: Document) -> Table:
         cells = [_of(ranks[group[0]], name, f"ranks/{group[0]}") for group in groups]
         mine = next((child for child in fullest["children"] if child["name"] == name), None)
         share = f"{100 * mine['value'] / fullest['value']:.1f} %" if mine and fullest["value"] else ""
-        rows.append((sentence(name), *cells, share, sentence(mine["basis"]) if mine else ""))
+        rows.append((worded(name), *cells, share, worded(mine["basis"]) if mine else ""))
     totals = [figure(ranks[group[0]], f"ranks/{group[0]}") for group in groups]
-    rows.append((say("needed"), *totals, "100 %", sentence(fullest["basis"])))
+    rows.append((say("needed"), *totals, "100 %", worded(fullest["basis"])))
     header = (say("component"), *(stages(group, len(ranks)) for group in groups), say("share"), say("basis"))
     return Table(header, tuple(rows), strong=(len(rows) - 1,))
 
@@ -94,10 +94,10 @@ def tree_table(term: Document, path: str, depth: int = 2) -> Table:
     def put(node: Document, where: str, level: int) -> None:
         rows.append(
             (
-                sentence(node["name"]),
+                worded(node["name"]),
                 figure(node, where),
-                sentence(TOGETHER.get(node["combine"], "")),
-                sentence(node["basis"]),
+                worded(TOGETHER.get(node["combine"], "")),
+                worded(node["basis"]),
             )
         )
         deep.append(level)
@@ -156,7 +156,7 @@ def _of(rank: Document, name: str, path: str) -> Figure:
 def _parts(term: Document) -> tuple[Part, ...]:
     children = term["children"] if term["combine"] == "sum" else (term,)
     return tuple(
-        Part(sentence(child["name"]), KINDS.get(child["name"], "overhead"), child["value"])
+        Part(worded(child["name"]), KINDS.get(child["name"], "overhead"), child["value"])
         for child in children
         if child["value"] > 0
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.quantities import counted, human
 from tonnage.render.inputs import unit_of
 from tonnage.render.report.blocks import Block, Bullets, Facts, Figure, Paragraph, Section, Table
@@ -63,7 +63,7 @@ def assumed(question: Document) -> Block:
 def inputs(question: Document) -> Section:
     """All inputs with where they come from."""
     rows = [
-        (name, entered(name, entry["value"]), sentence(str(entry["from"])), sentence(str(entry.get("why", ""))))
+        (name, entered(name, entry["value"]), worded(str(entry["from"])), worded(str(entry.get("why", ""))))
         for name, entry in question.items()
     ]
     return Section(say("Inputs"), (Table((say("input"), say("value"), say("from"), say("why")), tuple(rows)),))
@@ -78,18 +78,18 @@ def entered(name: str, value: Any) -> str:
         return say("yes") if value else say("no")
     if isinstance(value, int | float):
         return human(value, unit) if unit else f"{value:,}" if isinstance(value, int) else f"{value:,.10g}"
-    return sentence(str(value)) if " " in str(value) else str(value)  # a word alone is the name of a choice
+    return worded(str(value)) if " " in str(value) else str(value)  # a word alone is the name of a choice
 
 
 def origin(entry: Document) -> str:
     why = str(entry.get("why", ""))
-    where = sentence(str(entry["from"]))
-    return say("{where}: {why}", where=where, why=sentence(why)) if why else where
+    where = worded(str(entry["from"]))
+    return say("{where}: {why}", where=where, why=worded(why)) if why else where
 
 
 def notes(warnings: Iterable[str]) -> Block:
     """Of the first page: the first notes, shortened."""
-    said = [sentence(each) for each in dict.fromkeys(warnings)]
+    said = [worded(each) for each in dict.fromkeys(warnings)]
     if not said:
         return Paragraph(say("None were found."))
     more = len(said) - MOST_NOTES
@@ -98,7 +98,7 @@ def notes(warnings: Iterable[str]) -> Block:
 
 
 def all_notes(warnings: Iterable[str]) -> Section:
-    said = tuple(sentence(each) for each in dict.fromkeys(warnings))
+    said = tuple(worded(each) for each in dict.fromkeys(warnings))
     return Section(say("Notes"), (Bullets(said),) if said else (Paragraph(say("There are none.")),))
 
 
@@ -108,7 +108,7 @@ def price(question: Document) -> tuple[tuple[str, str], ...]:
     if entry is None:
         given = question.get("price_per_accelerator_hour")
         return ((say("given"), human(given["value"], "USD")),) if given else ()
-    return ((sentence(str(entry["value"])), sentence(str(entry.get("why", "")))),)
+    return ((worded(str(entry["value"])), worded(str(entry.get("why", "")))),)
 
 
 def prices(rows: Iterable[tuple[str, str]]) -> Block:

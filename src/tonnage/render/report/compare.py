@@ -5,7 +5,7 @@ each.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.quantities import human
 from tonnage.render.report.blocks import Block, Brief, Bullets, Cell, Facts, Paragraph, Report, Section, Table
 from tonnage.render.report.common import (
@@ -152,7 +152,7 @@ def _ordered(document: Document, numbers: Sequence[int]) -> list[int]:
 
 
 def _title(document: Document) -> str:
-    said = ", ".join(f"{sentence(verdict)}: {number:,}" for verdict, number in document["counts"].items())
+    said = ", ".join(f"{worded(verdict)}: {number:,}" for verdict, number in document["counts"].items())
     found = [(words, document["cells"][order[0]]) for words, order in _orders(document) if order]
     if not found:
         return say("none fits: {counts}", counts=said)
@@ -172,7 +172,7 @@ def _with_key(document: Document, cell: Document) -> str:
         where
         if cell.get(key) is None
         else (
-            f"{where}{say('; ' if not document['workloads'] else ', ')}{sentence(_header(key))} "
+            f"{where}{say('; ' if not document['workloads'] else ', ')}{worded(_header(key))} "
             f"{_value(document, key, cell)}"
         )
     )
@@ -210,7 +210,7 @@ def _recommended(document: Document) -> Block:
         if any(cell.get(name) is not None for cell in cells)
     ]
     names = list(dict.fromkeys(shown))
-    header = (say("workload"), say("machine"), *(sentence(_header(name)) for name in names))
+    header = (say("workload"), say("machine"), *(worded(_header(name)) for name in names))
     rows = tuple(
         (
             words,
@@ -231,7 +231,7 @@ def _facts(document: Document, cell: Document) -> Iterator[tuple[str, Cell, str]
     yield say("machine"), str(cell["on"]), say(", ").join(each for each in (used, paid) if each)
     for name in FIGURES[1:]:
         if cell.get(name) is not None:
-            yield sentence(_header(name)), _value(document, name, cell), ""
+            yield worded(_header(name)), _value(document, name, cell), ""
 
 
 def _runners_up(document: Document) -> Block:
@@ -247,12 +247,12 @@ def _runners_up(document: Document) -> Block:
             return Paragraph(line)
         lost = say(
             "Its {figure} is {value}, and that of the first {best}.",
-            figure=sentence(_header(key)),
+            figure=worded(_header(key)),
             value=_value(document, key, second),
             best=_value(document, key, first),
         )
         return Bullets((line, lost))
-    header = (say("workload"), say("the next one"), sentence(_header(key)), say("of the first"))
+    header = (say("workload"), say("the next one"), worded(_header(key)), say("of the first"))
     return Table(
         header,
         tuple(
@@ -309,7 +309,7 @@ def _prices(document: Document) -> Iterator[tuple[str, str]]:
                     paid=cell["accelerators_paid"],
                     used=cell["accelerators"],
                 )
-            price = f"{cell['on']}{say(': ')}{sentence(str(cell['price']))}"
+            price = f"{cell['on']}{say(': ')}{worded(str(cell['price']))}"
             yield price, f"{words}; {source} ({date})" if source else words
 
 
@@ -341,7 +341,7 @@ def _cells(document: Document) -> Iterator[Block]:
     names = list(dict.fromkeys(("model", "on", *also, *prompts, "verdict", *shown)))
     best = {order[0] for _, order in _orders(document) if order}
     rows = tuple(tuple(_value(document, name, cell) for name in names) for cell in cells)
-    yield Table(tuple(sentence(_header(name)) for name in names), rows, strong=tuple(sorted(best)))
+    yield Table(tuple(worded(_header(name)) for name in names), rows, strong=tuple(sorted(best)))
     if any(cell["verdict"] == "does not fit" for cell in cells):
         yield Paragraph(say("What does not fit has no speed and no price: {dash}.", dash=NONE), "note")
     if any(map(part_paid, cells)):
@@ -351,7 +351,7 @@ def _cells(document: Document) -> Iterator[Block]:
 def _reasons(cells: Iterable[Document]) -> Iterator[Section]:
     found = tuple(
         dict.fromkeys(
-            say("{where}: {why}", where=cell["on"], why=sentence(cell["reason"])) for cell in cells if cell["reason"]
+            say("{where}: {why}", where=cell["on"], why=worded(cell["reason"])) for cell in cells if cell["reason"]
         )
     )
     if found:
@@ -365,7 +365,7 @@ def _header(name: str) -> str:
 def _value(document: Document, name: str, cell: Document) -> str:
     value = cell.get(name)
     if name == "verdict":
-        return sentence(str(value))
+        return worded(str(value))
     if name == "accelerators":
         paid = cell["accelerators_paid"]
         return say("{used} ({paid} paid)", used=f"{value:,}", paid=f"{paid:,}") if part_paid(cell) else f"{value:,}"

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.quantities import human
 from tonnage.render.both_limits import both_limits
 from tonnage.render.maximum import BINDS, amount_text, speed_text, verdict_line
@@ -48,7 +48,7 @@ def _facts(document: Document) -> Iterator[tuple[str, Cell, str]]:
     unit, value = document["unit"], document["value"]
     yield say("machine"), str(document["question"]["on"]["value"]), ""
     yield document["what"], amount_text(value, unit) if value is not None else say("none fits"), document["text"]
-    yield say("bound by"), sentence(BINDS[document["limit"]["by"]]), sentence(document["limit"]["text"])
+    yield say("bound by"), worded(BINDS[document["limit"]["by"]]), worded(document["limit"]["text"])
     for key, name in (("at", say("memory there")), ("beyond", say("memory just beyond"))):
         tried = document[key]
         if tried and tried["needed_bytes"] is not None:
@@ -78,7 +78,7 @@ def _moves(document: Document, most: int) -> Block:
             move["text"],
             amount_text(move["value"], document["unit"]),
             human(move["needed_bytes"], "bytes"),
-            sentence(move["changes"]),
+            worded(move["changes"]),
         )
         for move in document["advice"][:most]
     )

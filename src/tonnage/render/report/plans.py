@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.quantities import human
 from tonnage.render.plans.serving import header_of, plan_cells, spread_text, stored_text, verdict_line
 from tonnage.render.plans.training import NAMES, SIZES
@@ -28,7 +28,7 @@ def training_plans_report(document: Document, **about: str) -> Report:
     asked = say(
         "Which machine and which plan train {model} best ({goal})?",
         model=question["model"]["value"],
-        goal=sentence(document["goal"]),
+        goal=worded(document["goal"]),
     )
     warnings = [*document["warnings"], *(best["warnings"] if best else ())]
     brief = Brief(
@@ -65,12 +65,12 @@ def serving_plans_report(document: Document, **about: str) -> Report:
     asked = say(
         "Which machines serve {model} best, and how is it spread over them ({goal})?",
         model=question["model"]["value"],
-        goal=sentence(document["means"]),
+        goal=worded(document["means"]),
     )
     warnings = [*document["warnings"], *(best["warnings"] if best else ())]
     words = f"{plans[0]['engine']}, {stored_text(plans[0])}, {spread_text(plans[0])}" if plans else ""
     nearest = (
-        Bullets(tuple(sentence(each["text"]) for each in document["nearest"]))
+        Bullets(tuple(worded(each["text"]) for each in document["nearest"]))
         if document["nearest"]
         else Paragraph(say("Nothing came near."))
     )
@@ -109,7 +109,7 @@ def _prices(document: Document) -> Block:
         return prices(price_rows(best))
     if isinstance(near, Mapping) and near["price"]:
         each = say("{usd} an hour of an accelerator", usd=quantity(near["usd_per_accelerator_hour"], "USD"))
-        return prices(((sentence(near["price"]), each),))
+        return prices(((worded(near["price"]), each),))
     given = tuple(price(document["question"]))
     return prices(given) if given else Paragraph(say("No plan holds, so no price was taken."))
 
@@ -162,19 +162,19 @@ def _serving_line(plan: Document, question: Document) -> str:
 def _runner_up(plans: list[Document], words: Any, key: str) -> Block:
     if len(plans) < 2:
         return Paragraph(say("No other plan that was shown holds."))
-    return Bullets((words(plans[1]), say("The first is before it: {why}.", why=sentence(plans[0][key] or ""))))
+    return Bullets((words(plans[1]), say("The first is before it: {why}.", why=worded(plans[0][key] or ""))))
 
 
 def _nearest(document: Document) -> Block:
     near = document["nearest"]
     if near is None:
-        return Paragraph(say("Nothing came near: {why}.", why=sentence(document["binds"])))
-    return Bullets((_training_line(near), sentence(near["text"])))
+        return Paragraph(say("Nothing came near: {why}.", why=worded(document["binds"])))
+    return Bullets((_training_line(near), worded(near["text"])))
 
 
 def _settings(plan: Document) -> Iterator[Section]:
     """The launch of the best plan and what it leaves unsaid; where there is none, of what nothing is written down."""
-    names = ", ".join(map(sentence, plan["launch_lacks"]))
+    names = ", ".join(map(worded, plan["launch_lacks"]))
     if plan["launch"]:
         lacks = [Paragraph(say("Not said by these settings: {names}.", names=names), "note")] if names else []
         yield Section(say("Settings of the runtime"), (Code(" ".join(plan["launch"])), *lacks))
@@ -212,7 +212,7 @@ def _training_details(document: Document, best: Document | None, warnings: list[
             _or(plan["run_seconds"], "seconds"),
             _or(plan["cost"], "USD"),
             _or(plan["usd_per_million_tokens"], "USD"),
-            sentence(plan["beats"]),
+            worded(plan["beats"]),
         )
         for at, plan in enumerate(plans, 1)
     )
@@ -242,11 +242,11 @@ def _training_details(document: Document, best: Document | None, warnings: list[
 
 def _serving_details(document: Document, best: Document | None, warnings: list[str]) -> Iterator[Section]:
     plans = document["plans"]
-    header = tuple(sentence(name) for name in header_of(document))
+    header = tuple(worded(name) for name in header_of(document))
     if plans:
         rows: tuple[tuple[Cell, ...], ...] = tuple(plan_cells(plan, str(at)) for at, plan in enumerate(plans, 1))
         why = tuple(
-            say("{first} before {second}: {why}", first=at, second=at + 1, why=sentence(plan["beats_next"]))
+            say("{first} before {second}: {why}", first=at, second=at + 1, why=worded(plan["beats_next"]))
             for at, plan in enumerate(plans, 1)
             if plan["beats_next"]
         )
@@ -271,7 +271,7 @@ def _serving_details(document: Document, best: Document | None, warnings: list[s
 
 
 def _searched(line: str, removed: list[Document]) -> Section:
-    rows = tuple((f"{each['plans']:,}", sentence(each["constraint"])) for each in removed if each["plans"])
+    rows = tuple((f"{each['plans']:,}", worded(each["constraint"])) for each in removed if each["plans"])
     table = (Table((say("plans"), say("do not hold that")), rows),) if rows else ()
     return Section(say("What was searched"), (Paragraph(line), *table))
 

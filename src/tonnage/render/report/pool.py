@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.quantities import human
 from tonnage.render.plans.pool import NAMES
 from tonnage.render.report.blocks import (
@@ -35,12 +35,12 @@ def pool_report(document: Document, **about: str) -> Report:
         count=f"{document['pool']['accelerators']:,}",
         types=len(document["pool"]["types"]),
     )
-    line = sentence(verdict["text"])
+    line = worded(verdict["text"])
     why = tuple(
         text
         for text in (
-            _why(say("What binds: {what}.", what=sentence(document["binding"])), document["binding"]),
-            _why(say("Nearest miss: {what}.", what=sentence(document["nearest_miss"])), document["nearest_miss"]),
+            _why(say("What binds: {what}.", what=worded(document["binding"])), document["binding"]),
+            _why(say("Nearest miss: {what}.", what=worded(document["nearest_miss"])), document["nearest_miss"]),
         )
         if text
     )
@@ -87,14 +87,14 @@ def _figures(document: Document) -> Iterator[tuple[str, Cell, str]]:
         value = document["figures"].get(name)
         if value is not None:
             yield (
-                sentence(label),
+                worded(label),
                 human(value, unit) if unit else f"{value:,.4g}" if value < 1000 else f"{value:,.0f}",
                 "",
             )
     yield say("cost of an hour"), quantity(document["usd_per_hour"], "USD"), ""
     search = document["search"]
     if search["value"] is not None:
-        yield sentence(search["objective"]), f"{search['value']:,.6g} {sentence(search['unit'])}", ""
+        yield worded(search["objective"]), f"{search['value']:,.6g} {worded(search['unit'])}", ""
 
 
 def _details(document: Document) -> Iterator[Section]:
@@ -143,7 +143,7 @@ def _table(rows: list[Document]) -> Table:
     """The columns that have something in any row, by their names in the document."""
     names = [name for name in rows[0] if any(row[name] not in (None, "", 0, [], False) for row in rows)]
     return Table(
-        tuple(sentence(_header(name)) for name in names),
+        tuple(worded(_header(name)) for name in names),
         tuple(tuple(_cell(name, row[name]) for name in names) for row in rows),
     )
 
@@ -166,9 +166,5 @@ def _cell(name: str, value: Any) -> str:
     if name.startswith("usd_"):
         return human(value, "USD")
     return (
-        f"{value:,.4g}"
-        if isinstance(value, float)
-        else f"{value:,}"
-        if isinstance(value, int)
-        else sentence(str(value))
+        f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else worded(str(value))
     )

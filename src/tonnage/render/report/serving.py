@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.quantities import counted, human
 from tonnage.render.both_limits import both_limits
 from tonnage.render.prompts import with_prompts
@@ -21,7 +21,7 @@ def served_facts(serving: Document, question: Document) -> Iterator[tuple[str, C
         if name in serving:
             term = serving[name]
             band = serving.get(name.replace("_seconds", "_band")) if name.endswith("_seconds") else None
-            label = sentence(term["name"]) if term else say("time to the first token")
+            label = worded(term["name"]) if term else say("time to the first token")
             label = with_prompts(label, question) if name == TTFT else label
             note = between(band, "seconds")
             if name == "concurrency":
@@ -57,7 +57,7 @@ def load_table(document: Document) -> Table:
     for name, alone, loaded in TIMES:
         if serving.get(alone) or serving.get(loaded):
             cells = [figure(serving[each], f"serving/{each}") if serving.get(each) else "" for each in (alone, loaded)]
-            label = with_prompts(sentence(name), document["question"]) if loaded == TTFT else sentence(name)
+            label = with_prompts(worded(name), document["question"]) if loaded == TTFT else worded(name)
             rows.append((label, *cells))
     return Table(("", say("one user alone"), say("under this load")), tuple(rows))
 
@@ -66,7 +66,7 @@ def percentiles(simulated: Document, question: Document) -> Table:
     """Times of all simulated requests."""
     rows: list[tuple[Cell, ...]] = [
         (
-            with_prompts(sentence(name), question) if key == "ttft" else sentence(name),
+            with_prompts(worded(name), question) if key == "ttft" else worded(name),
             *(figure(simulated[key][way], f"serving/simulated/{key}/{way}") for way in WAYS),
         )
         for key, name in NAMES.items()

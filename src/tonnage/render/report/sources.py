@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from tonnage.kernel.formula import FORMULAS
-from tonnage.language import say, sentence
+from tonnage.language import say, worded
 from tonnage.language.quantities import human
 from tonnage.render.text import SUM, TOGETHER
 
@@ -42,12 +42,12 @@ def nodes(term: Document, path: str, depth: int = 0) -> Iterator[Node]:
     yield Node(
         path=path,
         depth=depth,
-        name=sentence(term["name"]),
+        name=worded(term["name"]),
         value=value,
         exact="" if exact == value else exact,
-        basis=sentence(term["basis"]),
+        basis=worded(term["basis"]),
         codes=codes(term),
-        source=sentence(term["source"]),
+        source=worded(term["source"]),
     )
     for at, child in enumerate(term["children"] if term["value"] else ()):
         yield from nodes(child, f"{path}/{at}", depth + 1)
@@ -57,7 +57,7 @@ def _exact(number: str, unit: str) -> str:
     """All digits, with the unit in words."""
     form = f"{{n}} {unit}"
     said = say(form, n=number) if unit else number
-    return said if said != form.format(n=number) else f"{number} {sentence(unit)}".rstrip()
+    return said if said != form.format(n=number) else f"{number} {worded(unit)}".rstrip()
 
 
 def codes(term: Document) -> tuple[str, ...]:
@@ -69,10 +69,10 @@ def codes(term: Document) -> tuple[str, ...]:
         return tuple(filter(None, (f"{term['formula']} = {term['text']}", f"= {worked}" if worked else "", put_in)))
     if term.get("method"):
         parameters = ", ".join(
-            f"{name} = {sentence(str(value))}" for name, value in term["method"].get("parameters", {}).items()
+            f"{name} = {worded(str(value))}" for name, value in term["method"].get("parameters", {}).items()
         )
-        return tuple(filter(None, (say("by {procedure}", procedure=sentence(term["method"]["procedure"])), parameters)))
-    return (sentence(TOGETHER.get(term["combine"], SUM)),)
+        return tuple(filter(None, (say("by {procedure}", procedure=worded(term["method"]["procedure"])), parameters)))
+    return (worded(TOGETHER.get(term["combine"], SUM)),)
 
 
 def citations(terms: Iterable[Document]) -> dict[str, str]:

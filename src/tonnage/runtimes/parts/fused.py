@@ -19,7 +19,7 @@ class Fused(Code):
     """
 
     def rms_norm(self, x: Tensor, weight: Tensor | None, groups: float = 1) -> Tensor:
-        made, root = self.like(x), self.new(groups, 4, x.extent)
+        normed, root = self.like(x), self.new(groups, 4, x.extent)
         shape = shape_of(weight) if weight is not None and weight.slot is not None else None
         fresh = self.style.norm == "gemma"  # in_place is False there: the stream is read again
 
@@ -27,8 +27,8 @@ class Fused(Code):
             g = first_gradient(gradients)
             return [self.like(g) if fresh else g.alias(), self.new(*shape) if shape else None]
 
-        self.note("rms_norm", [made], [x, weight], [x, root], derivative)
-        return made
+        self.note("rms_norm", [normed], [x, weight], [x, root], derivative)
+        return normed
 
     def turned_heads(self, x: Tensor) -> Tensor:
         return x
@@ -36,16 +36,18 @@ class Fused(Code):
     def rotary(self, x: Tensor, of: float, *_: Any) -> Tensor:
         if not self.style.rotary:
             return x
-        made = x.alias()
-        self.note("rotary", [made], [x], [], lambda g: [first_gradient(g).alias()])
-        return made
+        rotated = x.alias()
+        self.note("rotary", [rotated], [x], [], lambda g: [first_gradient(g).alias()])
+        return rotated
 
     def gate(self, gate: Tensor, up: Tensor) -> Tensor:
         """act(gate) * up: their gradients are written over them."""
-        made = self.like(up)
-        kept = [(each.storage, *shape_of(each)) for each in (gate, up)]
-        self.note("gate", [made], [gate, up], [gate, up], lambda _: [Tensor(*each, None, True) for each in kept])
-        return made
+        product = self.like(up)
+        shapes = [(factor.storage, *shape_of(factor)) for factor in (gate, up)]
+        self.note(
+            "gate", [product], [gate, up], [gate, up], lambda _: [Tensor(*factor, None, True) for factor in shapes]
+        )
+        return product
 
 
 class Liger(Fused):
@@ -58,13 +60,13 @@ class Liger(Fused):
         inner = op.intermediate_size
         if gate == up:
             one, other = self.parts(self.linear(up, x, op.held(up), 2 * inner, TENSOR), [inner, inner])
-            made = self.gate(one, other)
+            product = self.gate(one, other)
             del one, other
         else:
-            made = self.gate(
+            product = self.gate(
                 self.linear(gate, x, op.held(gate), inner, TENSOR), self.linear(up, x, op.held(up), inner, TENSOR)
             )
-        return self.dropped(self.linear(down, made, op.held(down), op.hidden_size))
+        return self.dropped(self.linear(down, product, op.held(down), op.hidden_size))
 
 
 GATED = ("silu", "swish", "gelu_pytorch_tanh", "gelu", "gelu_tanh")
@@ -107,33 +109,33 @@ class Unsloth(Fused):
             x = self.to(x, self.types.compute)
             low = self._lora(x.elements, out, adapters)
             shape = shape_of(x)
-            made = self._multiplied(weights, out, x, extent, adapters)
+            product = self._multiplied(weights, out, x, extent, adapters)
 
             def derivative(_: Gradients) -> Gradients:
                 trained = [self.new(*shape_of(each)) for each in low]
                 return [self._again(weights, shape, adapters), *trained]
 
-            self.note("lora", [made], [x, *low], [x], derivative)
-            return made
+            self.note("lora", [product], [x, *low], [x], derivative)
+            return product
 
     def _lora(self, columns: float, rows: float, adapters: Adapters) -> list[Tensor]:
-        return [self.parameter(each * adapters.rank, adapters.width, "replicated") for each in (columns, rows)]
+        return [self.parameter(elements * adapters.rank, adapters.width, "replicated") for elements in (columns, rows)]
 
     def _multiplied(self, weights: Sequence[Held], out: float, x: Tensor, extent: Extent, adapters: Adapters) -> Tensor:
         """matmul_lora: a product, and the adapter's, which is added in place; a quantised weight is whole for the
         first.
         """
         whole = self._whole(weights, adapters)
-        made = self.new(out, x.width, extent)
+        product = self.new(out, x.width, extent)
         self.mark()
         del whole
-        beside = self.like(made)
+        beside = self.like(product)
         self.mark()
         del beside
-        return made
+        return product
 
     def _again(self, weights: Sequence[Held], shape: tuple[float, float, Extent], adapters: Adapters) -> Tensor:
-        """The same for a gradient."""
+        """Multiply a gradient by the weights, which are made whole again."""
         whole = self._whole(weights, adapters)
         made = self.new(*shape)
         self.mark()
@@ -144,8 +146,8 @@ class Unsloth(Fused):
         return made
 
     def _whole(self, weights: Sequence[Held], adapters: Adapters) -> list[Tensor]:
-        held = [self.weight(*each[:3]) for each in weights] if adapters.base else []
-        return [self.new(each.elements, adapters.base, each.extent) for each in held]
+        held = [self.weight(*weight[:3]) for weight in weights] if adapters.base else []
+        return [self.new(weight.elements, adapters.base, weight.extent) for weight in held]
 
     def _mlp(self, op: MLP, x: Tensor, adapters: Adapters) -> Tensor:
         """LoRA_MLP: keeps its input, gates and ups; backward writes over all three."""
@@ -192,14 +194,14 @@ class Unsloth(Fused):
             kind, self.kind = self.kind, "activation"
             again = self.new(*shape)
             slot = again.slot = Slot()
-            made = run(again)
+            output = run(again)
             del again
             self.mark()
-            end = made.slot
-            del made
-            found = self.backward([(end, first_gradient(gradients).alias())]) if end is not None else {}
+            end = output.slot
+            del output
+            gradients_in = self.backward([(end, first_gradient(gradients).alias())]) if end is not None else {}
             self.nodes, self.kind = outer, kind
-            return [found.get(slot)]
+            return [gradients_in.get(slot)]
 
         self.note("checkpoint", [out], [x], [], derivative)
         return out

@@ -29,22 +29,22 @@ class LitGPT(Code):
         q, k, v = (f"{op.name}.{name}" for name in op.names[:3])
         names = [f"{op.name}.{op.fused}"] if op.fused else [q, k, v]
         sizes = (op.query_width, op.key_width, op.value_width)
-        held = [each for name in names for each in op.held(name)]
+        held = [tensor for name in names for tensor in op.held(name)]
         taken = [
             size if self._adapts(name) or (op.fused and self._adapts(op.names[0])) else 0
             for name, size in zip(op.names, sizes, strict=False)
         ]
-        made = self._joint(x, held, sizes, taken)
+        product = self._joint(x, held, sizes, taken)
         with self.inside(op.name):
-            queries, keys, values = self.parts(made, sizes)
-            del made
-            queries, keys = (self._placed(each, op.head_dim) for each in (queries, keys))
+            queries, keys, values = self.parts(product, sizes)
+            del product
+            queries, keys = (self._placed(tensor, op.head_dim) for tensor in (queries, keys))
             if op.kv_heads != op.heads:
                 keys, values = self.copy(keys, op.query_width), self.copy(values, op.out_width)
-            made = self.attention(queries, keys, values, op.heads, op.out_width, "flash")
+            product = self.attention(queries, keys, values, op.heads, op.out_width, "flash")
             del queries, keys, values
         out = f"{op.name}.{op.names[3]}"
-        return self.linear(out, made, op.held(out), op.hidden_size)
+        return self.linear(out, product, op.held(out), op.hidden_size)
 
     def _adapts(self, name: str) -> bool:
         return self.adapters is not None and (
@@ -113,7 +113,7 @@ class LitGPT(Code):
     def _spread(self, x: Tensor, whole: float) -> Tensor:
         """index_copy into zeros, whose derivative keeps what is copied (torch, derivatives.yaml)."""
         zeros = self.new(whole, x.width, x.extent)
-        made = self.like(zeros)
+        spread = self.like(zeros)
         del zeros
         shape = shape_of(x)
 
@@ -121,8 +121,8 @@ class LitGPT(Code):
             first_gradient(gradients)
             return [self.new(*shape)]
 
-        self.note("index_copy", [made], [x], [x], derivative)
-        return made
+        self.note("index_copy", [spread], [x], [x], derivative)
+        return spread
 
 
 CODE = "litgpt"

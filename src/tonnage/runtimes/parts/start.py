@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from tonnage.architectures import Model
+from tonnage.kernel.message import Message
 from tonnage.kernel.units import GIB
 from tonnage.spec import Cluster, ServingPlan
 
@@ -30,12 +31,29 @@ class Spread(Struct, frozen=True, kw_only=True):
     @property
     def each(self) -> str:
         """What to do with the command of one server."""
-        many = f"The plan is {self.servers} such servers, each on accelerators of its own." if self.servers > 1 else ""
+        many = (
+            Message("The plan is {servers} such servers, each on accelerators of its own.", servers=self.servers)
+            if self.servers > 1
+            else ""
+        )
         if self.nodes == 1:
             return many
         return (
-            f"Run it on each of the {self.nodes} nodes{' of a server' if many else ''}, with {RANK} from 0 to "
-            f"{self.nodes - 1}. {many}"
+            Message(
+                "Run it on each of the {nodes} nodes of a server, with {rank} from 0 to {nodes2}. {many}",
+                nodes=self.nodes,
+                rank=RANK,
+                nodes2=self.nodes - 1,
+                many=many,
+            )
+            if many
+            else Message(
+                "Run it on each of the {nodes} nodes, with {rank} from 0 to {nodes2}. {many}",
+                nodes=self.nodes,
+                rank=RANK,
+                nodes2=self.nodes - 1,
+                many=many,
+            )
         ).strip()
 
 
@@ -68,10 +86,16 @@ class Start(Struct, frozen=True, kw_only=True):
         found, engine = self.spread, self.plan.engine
         if found.nodes > 1:
             self.notes.append(
-                f"The plan takes {found.nodes} nodes; the command is one node's, and {engine} has no options for more."
+                Message(
+                    "The plan takes {nodes} nodes; the command is one node's, and {engine} has no options for more.",
+                    nodes=found.nodes,
+                    engine=engine,
+                )
             )
         if found.servers > 1:
-            self.notes.append(f"The plan is {found.servers} such servers, each on accelerators of its own.")
+            self.notes.append(
+                Message("The plan is {servers} such servers, each on accelerators of its own.", servers=found.servers)
+            )
 
 
 def sizes(tensor: str, pipeline: str, plan: ServingPlan) -> Words:

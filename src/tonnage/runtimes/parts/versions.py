@@ -3,6 +3,7 @@
 import re
 
 from tonnage.kernel.errors import UnknownName, shown
+from tonnage.kernel.message import Message, listed
 from tonnage.runtimes.parts.serving import ServingRuntime
 
 
@@ -18,14 +19,26 @@ def at_version(newest: ServingRuntime, asked: str) -> ServingRuntime:
     wanted = number_of(asked)
     known = known_versions(newest)
     if wanted is None:
-        such = f"such as {known[0]}" if known else "such as 1.0"
-        raise UnknownName(f"version of {newest.name}: a number is needed, {such}. Got {shown(asked)}.")
+        such = Message("such as {known}", known=known[0]) if known else "such as 1.0"
+        raise UnknownName(
+            Message(
+                "version of {newest}: a number is needed, {such}. Got {asked}.",
+                newest=newest.name,
+                such=such,
+                asked=shown(asked),
+            )
+        )
     if not newest.older:
         return newest
     is_build = len(wanted) == 1
     if is_build != (len(number_of(newest.version) or ()) == 1):
         raise UnknownName(
-            f"version of {newest.name}: the rules known are those of {', '.join(known)}. Got {shown(asked)}."
+            Message(
+                "version of {newest}: the rules known are those of {known}. Got {asked}.",
+                newest=newest.name,
+                known=listed(known),
+                asked=shown(asked),
+            )
         )
     fitting = [
         each
@@ -34,8 +47,20 @@ def at_version(newest: ServingRuntime, asked: str) -> ServingRuntime:
     ]
     if not fitting:
         raise UnknownName(
-            f"version of {newest.name}: the rules known are those of {', '.join(known)}; nothing is known of "
-            f"{'others' if is_build else 'older ones'}. Got {shown(asked)}."
+            Message(
+                "version of {newest}: the rules known are those of {known}; nothing is known of others. Got {asked}.",
+                newest=newest.name,
+                known=listed(known),
+                asked=shown(asked),
+            )
+            if is_build
+            else Message(
+                "version of {newest}: the rules known are those of {known}; nothing is known of older ones. "
+                "Got {asked}.",
+                newest=newest.name,
+                known=listed(known),
+                asked=shown(asked),
+            )
         )
     return max(fitting, key=lambda each: number_of(each.version) or ())
 

@@ -16,6 +16,7 @@ from tonnage.documents.compare import (
 )
 from tonnage.documents.document import builtins
 from tonnage.documents.question import Entry
+from tonnage.kernel.message import Message
 from tonnage.search.compare.axes import COLUMNS, WORKLOAD, Axis
 from tonnage.search.compare.columns import Column, better
 
@@ -50,7 +51,13 @@ class Comparison(Struct, frozen=True, kw_only=True, eq=False):
 
     def __repr__(self) -> str:
         verdicts = ", ".join(f"{verdict}: {number:,}" for verdict, number in self.counts.items())
-        return f"<{type(self).__name__} {self.verb}, {len(self.cells):,} cells, {verdicts}>"
+        return Message(
+            "<{type} {verb}, {count:,} cells, {verdicts}>",
+            type=type(self).__name__,
+            verb=self.verb,
+            count=len(self.cells),
+            verdicts=verdicts,
+        )
 
     @property
     def rows(self) -> list[dict[str, Any]]:

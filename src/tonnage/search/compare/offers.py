@@ -12,6 +12,7 @@ from tonnage.catalogue.prices import Price
 from tonnage.estimate.money.money import best_of, usd_per_accelerator
 from tonnage.formulas.cost import machines_billed
 from tonnage.kernel.errors import MissingDatum, TonnageError
+from tonnage.kernel.message import Message
 from tonnage.search.compare.axes import Axis
 from tonnage.spec import Cluster
 
@@ -63,16 +64,20 @@ class Providers:
         if not self.names:
             return ""
         if len(self.names) == 1:
-            return (
-                f"prices are of one provider that has every machine here: {self.names[0]}. Single machines may "
-                "cost less elsewhere: `serve`, `train` and `plan` take the cheapest offer. --provider says "
-                "another."
+            return Message(
+                "prices are of one provider that has every machine here: {names}. Single machines may cost "
+                "less elsewhere: `serve`, `train` and `plan` take the cheapest offer. --provider says "
+                "another.",
+                names=self.names[0],
             )
         found: dict[str, dict[str, None]] = {}
         for (accelerator, *_), provider in self.chosen.items():
             found.setdefault(provider, {})[accelerator] = None
         each = "; ".join(f"{provider} ({', '.join(names)})" for provider, names in found.items())
-        return f"prices are of several providers, of each accelerator one: {each}. --provider compares one alone."
+        return Message(
+            "prices are of several providers, of each accelerator one: {each}. --provider compares one alone.",
+            each=each,
+        )
 
 
 class _Paid(Struct, frozen=True):

@@ -21,6 +21,7 @@ from tonnage.estimate.run.larger_machines import Machines
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.weights.storage import stored_bytes
 from tonnage.kernel.errors import InvalidInput, TonnageError
+from tonnage.kernel.message import Message
 from tonnage.question.subjects.maximum import what_of
 from tonnage.search.maximum.case import Case
 from tonnage.search.maximum.serving import ServingCase
@@ -48,9 +49,16 @@ class ServedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
     def cases(self, model: Model) -> Iterator[tuple[Case, int]]:
         context = self.options.context or CONTEXT
         if model.context and context > model.context:
-            raise InvalidInput(f"{model.name} was made for {model.context:,} tokens. Got context {context:,}.")
+            raise InvalidInput(
+                Message(
+                    "{model} was made for {context:,} tokens. Got context {context2:,}.",
+                    model=model.name,
+                    context=model.context,
+                    context2=context,
+                )
+            )
         if not any(branch.kind == "decoder" for branch in model.branches):
-            raise InvalidInput(f"{model.name} makes no tokens.")
+            raise InvalidInput(Message("{model} makes no tokens.", model=model.name))
         said = self.options.weights
         for weights in (said,) if said else _widest_first(model):
             options = serving_without_companions(
@@ -102,7 +110,14 @@ class TrainedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
     def cases(self, model: Model) -> Iterator[tuple[Case, int]]:
         length = self.options.sequence_length or DEFAULT_SEQUENCE_LENGTH
         if model.context and length > model.context:
-            raise InvalidInput(f"{model.name} was made for {model.context:,} tokens. Got sequence_length {length:,}.")
+            raise InvalidInput(
+                Message(
+                    "{model} was made for {context:,} tokens. Got sequence_length {length:,}.",
+                    model=model.name,
+                    context=model.context,
+                    length=length,
+                )
+            )
         options = training_without_companions(model, self.cluster, replace(self.options, sequence_length=length))
         options = replace(options, sequence_length=None)
         yield (

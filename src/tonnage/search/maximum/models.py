@@ -10,6 +10,7 @@ from tonnage.architectures import Model
 from tonnage.documents.advice import Changes
 from tonnage.documents.max import RaiseDocument
 from tonnage.kernel.errors import TonnageError
+from tonnage.kernel.message import Message
 from tonnage.kernel.units import counted, human
 from tonnage.question.subjects.maximum import What
 from tonnage.search.maximum.answer import Maximum, flags
@@ -170,9 +171,10 @@ def model_maximum(what: What, models: Models, question: Question, *, advise: boo
     if shown is None:  # every model fits, or the catalogue is empty
         raise ValueError("no model of the catalogue was estimated")
     at, beyond = (tried.sized if tried else None for tried in (ranked.largest, ranked.beyond))
-    skipped = (
-        f"{counted(ranked.refused, 'larger models')} of the catalogue are left out: no estimate takes them with "
-        "these options, or they were made for fewer tokens."
+    skipped = Message(
+        "{refused} of the catalogue are left out: no estimate takes them with these options, or they were "
+        "made for fewer tokens.",
+        refused=counted(ranked.refused, "larger models"),
     )
     chosen = question.chosen(shown.case)
     assumed = {**question.assumed, **dict.fromkeys(chosen, WIDEST if ranked.largest else NARROWEST)}
@@ -215,7 +217,10 @@ def _limit(ranked: Ranked) -> Limit:
         return Limit(by="model", text="it is the largest of the catalogue that can be estimated so")
     name, found = ranked.beyond.name, ranked.beyond.outcome
     if found.refused is not None:
-        return Limit(by=found.refused.by, text=f"of {name}, the next larger, {found.refused.text}")
+        return Limit(
+            by=found.refused.by,
+            text=Message("of {name}, the next larger, {refused}", name=name, refused=found.refused.text),
+        )
     which = "the next larger" if ranked.largest else "the smallest that can be estimated"
     high = (
         ", at most {} in the error band,".format(human(found.high, "bytes")) if found.high > (found.needed or 0) else ""
@@ -223,7 +228,13 @@ def _limit(ranked: Ranked) -> Limit:
     where = f" ({at})" if (at := ranked.beyond.case.where(found.value)) else ""
     return Limit(
         by="memory",
-        text=f"{name}, {which}, needs {human(found.needed or 0, 'bytes')}{high} of the "
-        f"{human(found.usable, 'bytes')} that are "
-        f"usable{where}",
+        text=Message(
+            "{name}, {which}, needs {needed}{high} of the {usable} that are usable{where}",
+            name=name,
+            which=which,
+            needed=human(found.needed or 0, "bytes"),
+            high=high,
+            usable=human(found.usable, "bytes"),
+            where=where,
+        ),
     )

@@ -11,6 +11,7 @@ from tonnage.estimate.serving_time.service_level import bound_by
 from tonnage.estimate.serving_time.speed import replica_of
 from tonnage.estimate.serving_time.times import times
 from tonnage.kernel.errors import MissingDatum
+from tonnage.kernel.message import Message
 from tonnage.kernel.units import counted
 from tonnage.runtimes import serving_runtime
 from tonnage.search.maximum.outcome import Limit
@@ -27,7 +28,12 @@ def too_many(plan: ServingPlan, made: ServingMemory) -> Limit | None:
     if plan.concurrency <= most:
         return None
     each = " on each replica" if plan.data_parallel_size > 1 else ""
-    text = f"{plan.engine} runs {counted(most, 'requests')} at once{each} (max_num_seqs); others wait"
+    text = Message(
+        "{engine} runs {most} at once{each} (max_num_seqs); others wait",
+        engine=plan.engine,
+        most=counted(most, "requests"),
+        each=each,
+    )
     return Limit(by="engine", text=text)
 
 
@@ -52,19 +58,32 @@ def too_slow(
     replica = replica_of(model, plan, cluster, made, usable, wanted.load)
     if not replica.clock.knows_prompts:
         raise MissingDatum(
-            f"how long prompts take on {cluster.accelerator.name} is not known, so that no limit on it can be kept."
+            Message(
+                "how long prompts take on {accelerator} is not known, so that no limit on it can be kept.",
+                accelerator=cluster.accelerator.name,
+            )
         )
     if wanted.limited:
         late = bound_by(replica, wanted)
         return (
-            Limit(by="service level", text=f"{WAITS[late]} would be past --{late} {getattr(load, late)}")
+            Limit(
+                by="service level",
+                text=Message(
+                    "{waits} would be past --{late} {value}", waits=WAITS[late], late=late, value=getattr(load, late)
+                ),
+            )
             if late
             else None
         )
     first = times(replica.clock, replica.policy, wanted.load).ttft_seconds
     grows = first is None or first == float("inf")
     return (
-        Limit(by="service level", text=f"at --request-rate {load.request_rate:g} the queue grows without end")
+        Limit(
+            by="service level",
+            text=Message(
+                "at --request-rate {request_rate:g} the queue grows without end", request_rate=load.request_rate
+            ),
+        )
         if grows
         else None
     )

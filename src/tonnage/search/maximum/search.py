@@ -8,6 +8,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from tonnage.estimate.serving.largest import largest
+from tonnage.kernel.message import Message
 from tonnage.kernel.units import counted, human
 from tonnage.search.maximum.case import Case
 from tonnage.search.maximum.outcome import Limit, Outcome
@@ -71,7 +72,10 @@ def search(case: Case, *, quick: bool = False) -> Found:
 
 def _limit(case: Case, at: Outcome, beyond: Outcome | None) -> Limit:
     if beyond is None:
-        return Limit(by="nothing", text=f"larger than {at.value:,} was not tried: what is needed does not grow with it")
+        return Limit(
+            by="nothing",
+            text=Message("larger than {at:,} was not tried: what is needed does not grow with it", at=at.value),
+        )
     if beyond.refused is not None:
         return beyond.refused
     return Limit(by="memory", text=_short(case, beyond))
@@ -82,13 +86,22 @@ def _short(case: Case, found: Outcome) -> str:
     over, usable = human(found.high - found.usable, "bytes"), human(found.usable, "bytes")
     unit = case.what.unit
     need = (
-        f"rank {found.value:,} needs"
+        Message("rank {found:,} needs", found=found.value)
         if unit == "rank"
-        else f"{counted(found.value, unit)} {'needs' if found.value == 1 else 'need'}"
+        else Message("{found} needs", found=counted(found.value, unit))
+        if found.value == 1
+        else Message("{found} need", found=counted(found.value, unit))
     )
     band = ", with the high end of the error band," if found.high > (found.needed or 0) else ""
     where = f" ({at})" if (at := case.where(found.value)) else ""
-    return f"{need} {over} more{band} than the {usable} that are usable{where}"
+    return Message(
+        "{need} {over} more{band} than the {usable} that are usable{where}",
+        need=need,
+        over=over,
+        band=band,
+        usable=usable,
+        where=where,
+    )
 
 
 def _by_memory(case: Case, limit: Limit) -> int | None:

@@ -22,6 +22,7 @@ from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.plans import serving_plan
 from tonnage.estimate.serving.token_batch import batch_limits
 from tonnage.kernel.errors import InvalidInput, TonnageError
+from tonnage.kernel.message import Message
 from tonnage.question.subjects.maximum import What
 from tonnage.runtimes import USUAL_AT_HOME, serving_runtime
 from tonnage.search.maximum.outcome import Limit, Outcome, refusal
@@ -65,13 +66,19 @@ class ServingCase:
     def _check(self, load: LoadOptions) -> None:
         if self.what.option == "expert_layers_on_host" and not expert_counts(self.model):
             raise InvalidInput(
-                f"max expert-layers is of models with experts, and {self.model.name} has none: max layers is of any."
+                Message(
+                    "max expert-layers is of models with experts, and {model} has none: max layers is of any.",
+                    model=self.model.name,
+                )
             )
         for name in ("request_rate", "trace") if self.what.option == "concurrency" else ():
             if getattr(load, name) is not None:
                 raise InvalidInput(
-                    f"max users is of users who wait for their answers, and {name} has requests that come by "
-                    f"themselves: leave out {name}."
+                    Message(
+                        "max users is of users who wait for their answers, and {name} has requests that come "
+                        "by themselves: leave out {name}.",
+                        name=name,
+                    )
                 )
 
     def _with_answers(self, load: LoadOptions) -> LoadOptions:
@@ -105,16 +112,22 @@ class ServingCase:
     @cached_property
     def cap(self) -> tuple[int, Limit] | None:
         option, model = self.what.option, self.model
-        made = Limit(by="model", text=f"{model.name} was made for {model.context or 0:,} tokens")
+        made = Limit(
+            by="model",
+            text=Message("{model} was made for {context:,} tokens", model=model.name, context=model.context or 0),
+        )
         if option == "context":
             return (model.context, made) if model.context else None
         if option == "input_tokens":
             return self._longest_prompt(made)
         if option == "layers_on_accelerator":
-            return self.values[-1], Limit(by="model", text=f"these are all layers of {model.name}, with its head")
+            return self.values[-1], Limit(
+                by="model", text=Message("these are all layers of {model}, with its head", model=model.name)
+            )
         if option == "expert_layers_on_host":
             return self.values[-1], Limit(
-                by="model", text=f"the experts of all layers of {model.name} are on the accelerator"
+                by="model",
+                text=Message("the experts of all layers of {model} are on the accelerator", model=model.name),
             )
         return None
 
@@ -126,9 +139,13 @@ class ServingCase:
             return None
         if room <= answer:
             raise InvalidInput(
-                f"output_tokens must leave some of the context of {room:,} tokens to the prompt. Got {answer:,}."
+                Message(
+                    "output_tokens must leave some of the context of {room:,} tokens to the prompt. Got {answer:,}.",
+                    room=room,
+                    answer=answer,
+                )
             )
-        text = f"the context is {room:,} tokens, of which the answer takes {answer:,}"
+        text = Message("the context is {room:,} tokens, of which the answer takes {answer:,}", room=room, answer=answer)
         return room - answer, Limit(by="options", text=text) if given else made
 
     def said(self, value: int) -> dict[str, Any]:
@@ -198,7 +215,9 @@ class ServingCase:
     def where(self, value: int) -> str:
         made = serving_memory(self.model, self.plan(value), self.cluster.accelerator)
         stages = len(made.ranks)
-        return f"on pipeline stage {made.fullest.rank} of {stages}" if stages > 1 else ""
+        return (
+            Message("on pipeline stage {rank} of {stages}", rank=made.fullest.rank, stages=stages) if stages > 1 else ""
+        )
 
     def answer(self, value: int) -> answers.Answer:
         options, load = self._at(value)

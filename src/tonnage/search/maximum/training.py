@@ -21,6 +21,7 @@ from tonnage.estimate.options.run_options import RunOptions
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan.validity import sequence_parts
 from tonnage.kernel.errors import InvalidInput, TonnageError
+from tonnage.kernel.message import Message, joined
 from tonnage.kernel.units import counted
 from tonnage.question.subjects.maximum import What
 from tonnage.runtimes import USUAL_ON_SEVERAL, training_runtime
@@ -60,7 +61,12 @@ class TrainingCase:
             return options
         if options.method is not None and options.method not in methods:
             raise InvalidInput(
-                f"max {self.what.name} is of method {' or '.join(methods)}. Got method {options.method}."
+                Message(
+                    "max {what} is of method {methods}. Got method {method}.",
+                    what=self.what.name,
+                    methods=joined(" or ", methods),
+                    method=options.method,
+                )
             )
         return replace(options, method=options.method or methods[0])
 
@@ -101,9 +107,13 @@ class TrainingCase:
         plan = self.plan(None if self.options.num_microbatches else 1)
         if self.options.num_microbatches:
             raise InvalidInput(
-                f"global_batch_size {total:,} and num_microbatches {self.options.num_microbatches:,} leave "
-                f"one micro-batch, {plan.micro_batch_size:,}: "
-                "leave one of them out."
+                Message(
+                    "global_batch_size {total:,} and num_microbatches {num_microbatches:,} leave one "
+                    "micro-batch, {micro_batch_size:,}: leave one of them out.",
+                    total=total,
+                    num_microbatches=self.options.num_microbatches,
+                    micro_batch_size=plan.micro_batch_size,
+                )
             )
         each = total // plan.data_parallel_size
         return [size for size in range(1, min(each, MOST) + 1) if each % size == 0]
@@ -112,19 +122,30 @@ class TrainingCase:
     def cap(self) -> tuple[int, Limit] | None:
         if self.what.option == "sequence_length":
             made = self.model.context
-            text = f"{self.model.name} was made for {made or 0:,} tokens" if made else ""
+            text = (
+                Message("{model} was made for {context:,} tokens", model=self.model.name, context=made or 0)
+                if made
+                else ""
+            )
             return (made, Limit(by="model", text=text)) if made else None
         if self.what.option == "trainable_layers":
             count = self.model.num_layers
-            return count, Limit(by="model", text=f"these are all {counted(count, 'layers')} of {self.model.name}")
+            return count, Limit(
+                by="model",
+                text=Message("these are all {count} of {model}", count=counted(count, "layers"), model=self.model.name),
+            )
         if self.what.option == "lora_rank":
             side, name = narrowest(self.model, self.plan(1))
-            text = f"{side:,} is the narrower side of {name}, and an update of that matrix has no higher rank"
+            text = Message(
+                "{side:,} is the narrower side of {name}, and an update of that matrix has no higher rank",
+                side=side,
+                name=name,
+            )
             return (side, Limit(by="model", text=text)) if name else None
         total = self.options.global_batch_size
         if total is None:
             return None
-        text = f"the global batch of {counted(total, 'sequences')} gives a replica no more"
+        text = Message("the global batch of {total} gives a replica no more", total=counted(total, "sequences"))
         return self.values[-1], Limit(by="options", text=text)
 
     def said(self, value: int) -> dict[str, Any]:
@@ -162,8 +183,8 @@ class TrainingCase:
         plan = self.plan(value)
         fullest = training_memory(self.model, plan, self.cluster).fullest
         stages = plan.pipeline_parallel_size
-        rank = f", on pipeline stage {fullest.rank} of {stages}" if stages > 1 else ""
-        return f"at the peak: {fullest.peak.name}{rank}"
+        rank = Message(", on pipeline stage {rank} of {stages}", rank=fullest.rank, stages=stages) if stages > 1 else ""
+        return Message("at the peak: {peak}{rank}", peak=fullest.peak.name, rank=rank)
 
     def answer(self, value: int) -> answers.Answer:
         options = replace(self.options, **self.said(value))

@@ -10,6 +10,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.load.options import USUAL, USUAL_SOURCE, LoadOptions, lengths
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import MissingDatum
+from tonnage.kernel.message import Message
 from tonnage.search.pool.serving import check_load
 
 NAMES = ("context", "input_tokens", "output_tokens")
@@ -23,7 +24,11 @@ def usual(
     if model.family == "tensors":
         raise needs_family(model, "a placement")
     if not any(branch.kind == "decoder" for branch in model.branches):
-        raise MissingDatum(f"{model.name} makes no tokens: there are no times of an answer, and no placement of it.")
+        raise MissingDatum(
+            Message(
+                "{model} makes no tokens: there are no times of an answer, and no placement of it.", model=model.name
+            )
+        )
     question = Question()
     nothing = all(each is None for each in (load.input_tokens, load.output_tokens, options.context))
     if nothing and (model.context or 2 * USUAL) >= 2 * USUAL:

@@ -14,6 +14,7 @@ from tonnage.estimate.answer.form import Answer
 from tonnage.estimate.load.options import LoadOptions
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidPlan, MissingDatum
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.units import human
 from tonnage.search.pool._offload import served_from_host
 from tonnage.search.pool.parts import Kind, Pool
@@ -66,7 +67,13 @@ class Level(Struct, frozen=True, kw_only=True):
     def said(self, load: str = "") -> str:
         """In words; `load`: with which it is so."""
         now = "without end" if self.now == inf else human(self.now, "seconds")
-        return f"{self.name} is {now}{load}, and {human(self.limit, 'seconds')} is asked for"
+        return Message(
+            "{name} is {now}{load}, and {limit} is asked for",
+            name=self.name,
+            now=now,
+            load=load,
+            limit=human(self.limit, "seconds"),
+        )
 
     @property
     def nearness(self) -> float:
@@ -159,7 +166,11 @@ def _candidate(
         return Refusal(kind=kind, width=width, why=str(error))
     if not answer.fits:
         over = answer.needed_bytes - answer.usable_bytes
-        why = f"short by {human(over, 'bytes')} an accelerator ({human(answer.needed_bytes, 'bytes')} needed)"
+        why: str = Message(
+            "short by {over} an accelerator ({needed_bytes} needed)",
+            over=human(over, "bytes"),
+            needed_bytes=human(answer.needed_bytes, "bytes"),
+        )
         return Refusal(kind=kind, width=width, why=why, over=over)
     level = missed_level(answer)
     if level is not None:
@@ -281,5 +292,13 @@ def merged(refused: list[Refusal]) -> list[str]:
         elif best.level is None and best.over is None:
             found.append(f"{', '.join(map(str, widths))}x{name}: {best.why}")
         else:
-            found.append(f"{', '.join(map(str, widths))}x{name}: nearest is {best.on}: {best.why}")
+            found.append(
+                Message(
+                    "{widths}x{name}: nearest is {on}: {why}",
+                    widths=listed(map(str, widths)),
+                    name=name,
+                    on=best.on,
+                    why=best.why,
+                )
+            )
     return found

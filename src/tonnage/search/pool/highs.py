@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
+from tonnage.kernel.message import Message
 from tonnage.kernel.units import human
 from tonnage.search.progress import advance
 
@@ -98,10 +99,14 @@ class Effort:
     def __init__(self, limit_seconds: float = USUAL, gap: float = 0.0):
         if not 0 < limit_seconds <= LONGEST:
             raise InvalidInput(
-                f"time_limit must be above 0 and at most {LONGEST:,.0f} seconds. Got {shown(limit_seconds)}."
+                Message(
+                    "time_limit must be above 0 and at most {longest:,.0f} seconds. Got {limit_seconds}.",
+                    longest=LONGEST,
+                    limit_seconds=shown(limit_seconds),
+                )
             )
         if not 0 <= gap < 1:
-            raise InvalidInput(f"gap must be at least 0 and less than 1. Got {shown(gap)}.")
+            raise InvalidInput(Message("gap must be at least 0 and less than 1. Got {gap}.", gap=shown(gap)))
         self.limit, self.gap = limit_seconds, gap
         self.programs, self.nodes, self.cuts = 0, 0, 0
         self.started = time.perf_counter()
@@ -116,13 +121,20 @@ class Effort:
             ""
             if bound is None
             else (
-                f" What is proven so far: no placement is below {human(bound, 'seconds')} "
-                f"({what.removeprefix('seconds of ')})."
+                Message(
+                    " What is proven so far: no placement is below {bound} ({what}).",
+                    bound=human(bound, "seconds"),
+                    what=what.removeprefix("seconds of "),
+                )
             )
         )
         return MissingDatum(
-            f"nothing was found within time_limit, {self.limit:g} seconds: it may fit or not.{known} Give a "
-            "longer --time-limit."
+            Message(
+                "nothing was found within time_limit, {limit:g} seconds: it may fit or not.{known} Give a "
+                "longer --time-limit.",
+                limit=self.limit,
+                known=known,
+            )
         )
 
     @property

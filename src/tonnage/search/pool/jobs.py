@@ -22,6 +22,7 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.run.checkpoint import checkpoint_bytes
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError, shown
+from tonnage.kernel.message import Message, joined
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import human, parse_bytes, parse_count, parse_length
 from tonnage.models import read
@@ -155,9 +156,11 @@ def _served(
         if helped is not None:
             answer, said, host = helped
             note = (
-                f"{human(host, 'bytes')} of weights on the host"
+                Message("{host} of weights on the host", host=human(host, "bytes"))
                 if said.weights_on_host
-                else f"{said.layers_on_accelerator} layers on the GPU"
+                else Message(
+                    "{layers_on_accelerator} layers on the GPU", layers_on_accelerator=said.layers_on_accelerator
+                )
             )
     if miss := _unserved(answer, what, width):
         refused.append(miss)
@@ -172,15 +175,30 @@ def _served(
                 (
                     needed - taken,
                     (
-                        f"{what}: needs {human(needed, 'bytes')}, and gpu_memory_utilization {share:g} is "
-                        f"{human(taken, 'bytes')}"
+                        Message(
+                            "{what}: needs {needed}, and gpu_memory_utilization {share:g} is {taken}",
+                            what=what,
+                            needed=human(needed, "bytes"),
+                            share=share,
+                            taken=human(taken, "bytes"),
+                        )
                     ),
                 )
             )
             return None
         needed = taken
     if needed > kind.free:
-        refused.append((needed - kind.free, f"{what}: takes {human(needed, 'bytes')} of {human(kind.free, 'bytes')}"))
+        refused.append(
+            (
+                needed - kind.free,
+                Message(
+                    "{what}: takes {needed} of {free}",
+                    what=what,
+                    needed=human(needed, "bytes"),
+                    free=human(kind.free, "bytes"),
+                ),
+            )
+        )
         return None
     weights = next((part.value for part in answer.memory.children if part.name == "weights"), 0.0)
     rate = answer.serving.tokens_per_second
@@ -220,8 +238,11 @@ def _trained(
     said, run = options
     if run.stray:
         raise InvalidInput(
-            f"options.{run.stray} is of a whole run, which needs a length: give tokens, epochs with "
-            "dataset_tokens, or max_steps."
+            Message(
+                "options.{stray} is of a whole run, which needs a length: give tokens, epochs with "
+                "dataset_tokens, or max_steps.",
+                stray=run.stray,
+            )
         )
     plan = training_plan(model, cluster, said, Question())
     needed = float(training_memory(model, plan, cluster).needed)
@@ -256,9 +277,12 @@ def _trained(
 
 
 def _lacks(what: str, needed: float, free: float) -> str:
-    return (
-        f"{what}: needs {human(needed, 'bytes')} of {human(free, 'bytes')} on each, short by "
-        f"{human(needed - free, 'bytes')}"
+    return Message(
+        "{what}: needs {needed} of {free} on each, short by {needed2}",
+        what=what,
+        needed=human(needed, "bytes"),
+        free=human(free, "bytes"),
+        needed2=human(needed - free, "bytes"),
     )
 
 
@@ -267,7 +291,12 @@ def _host_lacks(answer: Answer, kind: Kind, note: str) -> str:
     room = kind.node.host_memory_bytes
     if not note or answer.host is None or room is None or answer.host.memory.value <= room:
         return ""
-    return f"{note} needs {human(answer.host.memory.value, 'bytes')} of host memory, a node has {human(room, 'bytes')}"
+    return Message(
+        "{note} needs {memory} of host memory, a node has {room}",
+        note=note,
+        memory=human(answer.host.memory.value, "bytes"),
+        room=human(room, "bytes"),
+    )
 
 
 def _late(answer: Answer, run: RunOptions) -> str:
@@ -275,7 +304,9 @@ def _late(answer: Answer, run: RunOptions) -> str:
     limit, lasts = deadline_seconds(run.deadline, today()), answer.run.seconds if answer.run else None
     if limit is None or not lasts or lasts.value <= limit:
         return ""
-    return f"takes {human(lasts.value, 'seconds')}, and the deadline is {human(limit, 'seconds')}"
+    return Message(
+        "takes {lasts}, and the deadline is {limit}", lasts=human(lasts.value, "seconds"), limit=human(limit, "seconds")
+    )
 
 
 # ---- options as people write them ----
@@ -289,7 +320,7 @@ def _options(job: Job) -> tuple[Any, Any]:
     names = [name for form in forms for name in form.__struct_fields__ if name not in OF_PLACES]
     for name in job.options:
         if name.replace("-", "_") not in names:
-            raise InvalidInput(f"options.{name}: {unknown('option', name, names)}")
+            raise InvalidInput(Message("options.{name}: {unknown}", name=name, unknown=unknown("option", name, names)))
     said = {name.replace("-", "_"): value for name, value in job.options.items()}
     first, second = (_form(form, said) for form in forms)
     return first, second
@@ -309,17 +340,24 @@ def _value(form: type[Struct], name: str, value: Any) -> Any:
             try:
                 return float(value)
             except ValueError:
-                raise InvalidInput(f"{where} must be a number. Got {shown(value)}.") from None
+                raise InvalidInput(
+                    Message("{what} must be a number. Got {text}.", what=where, text=shown(value))
+                ) from None
         if bool in getattr(takes, "__args__", (takes,)):
-            raise InvalidInput(f"{where} must be true or false. Got {shown(value)}.")
+            raise InvalidInput(Message("{where} must be true or false. Got {value}.", where=where, value=shown(value)))
         return parse_length(value, where) if name in LENGTHS else parse_count(value, where)
     allowed = getattr(takes, "__args__", (takes,))
     if isinstance(value, bool) and bool not in allowed:
-        raise InvalidInput(f"{where} takes no true or false. Got {shown(value)}.")
+        raise InvalidInput(Message("{where} takes no true or false. Got {value}.", where=where, value=shown(value)))
     if isinstance(value, int) and not isinstance(value, bool) and int not in allowed and float in allowed:
         return float(value)
     if not isinstance(value, tuple(each for each in allowed if isinstance(each, type))):
         raise InvalidInput(
-            f"{where} takes {' or '.join(WORDS[each] for each in allowed if each in WORDS)}. Got {shown(value)}."
+            Message(
+                "{where} takes {allowed}. Got {value}.",
+                where=where,
+                allowed=joined(" or ", (WORDS[each] for each in allowed if each in WORDS)),
+                value=shown(value),
+            )
         )
     return value

@@ -14,6 +14,7 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.formulas.pools import unlike_round_seconds, unlike_step_seconds
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, TonnageError
+from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import counted, human
 from tonnage.runtimes import serving_runtime
@@ -46,8 +47,11 @@ def serve_pipeline(
         raise unknown("objective", objective, OBJECTIVES)
     if load.request_rate is not None:
         raise InvalidInput(
-            "request_rate: a pipeline over unlike accelerators is placed for users: give concurrency. Got "
-            f"{load.request_rate:g}."
+            Message(
+                "request_rate: a pipeline over unlike accelerators is placed for users: give concurrency. "
+                "Got {request_rate:g}.",
+                request_rate=load.request_rate,
+            )
         )
     options, load, lengths = usual(model, options, load)
     stages = _stages(stages, options.pipeline_parallel_size)
@@ -85,13 +89,22 @@ def serve_pipeline(
         "slowest_stage_seconds": max(row.seconds for row in rows),
     }
     usd, words = hourly(counts)
-    alone = f"{human(found.value, 'seconds')} a token to one user alone, " if objective == "latency" else ""
+    alone = (
+        Message("{found} a token to one user alone, ", found=human(found.value, "seconds"))
+        if objective == "latency"
+        else ""
+    )
     missed = _unmet(figures, found.shape.limits)
     text = _verdict(
         pool,
         model,
         rows,
-        f"{alone}{_rate(made.output_tokens_per_second)} tokens/s to {counted(found.shape.wanted, 'users')}",
+        Message(
+            "{alone}{rate} tokens/s to {wanted}",
+            alone=alone,
+            rate=_rate(made.output_tokens_per_second),
+            wanted=counted(found.shape.wanted, "users"),
+        ),
         shown,
     )
     return document(
@@ -99,7 +112,7 @@ def serve_pipeline(
         shown,
         "pipeline",
         placed=not missed,
-        text=f"the service level is not met: {missed}; {text}" if missed else text,
+        text=Message("the service level is not met: {missed}; {text}", missed=missed, text=text) if missed else text,
         question=_with_settings(question, found.shape.question),
         stages=rows,
         figures=figures,
@@ -163,7 +176,11 @@ def train_pipeline(
     }
     usd, words = hourly(counts)
     text = _verdict(
-        pool, model, rows, f"{_rate(found.shape.tokens / step)} tokens/s, {human(step, 'seconds')} a step", shown
+        pool,
+        model,
+        rows,
+        Message("{rate} tokens/s, {step} a step", rate=_rate(found.shape.tokens / step), step=human(step, "seconds")),
+        shown,
     )
     return document(
         pool,
@@ -208,7 +225,13 @@ def _shapes(sizes: list[Any], make: Callable[[Any], Any]) -> tuple[list[Any], li
 def _stages(said: int | None, also: int | None) -> int | None:
     """--stages, or --pipeline-parallel-size, which is the same here."""
     if said is not None and also is not None and said != also:
-        raise InvalidInput(f"stages and pipeline_parallel_size are the same here: give one. Got {said} and {also}.")
+        raise InvalidInput(
+            Message(
+                "stages and pipeline_parallel_size are the same here: give one. Got {said} and {also}.",
+                said=said,
+                also=also,
+            )
+        )
     return also if said is None else said
 
 
@@ -218,8 +241,14 @@ def _unmet(figures: dict[str, float | None], limits: dict[str, float]) -> str:
         now = figures[f"{name}_seconds"]
         if now is None or now > limit:
             return (
-                f"{name} is {'without end' if now is None else human(now, 'seconds')}, and "
-                f"{human(limit, 'seconds')} is asked for"
+                Message("{name} is without end, and {limit} is asked for", name=name, limit=human(limit, "seconds"))
+                if now is None
+                else Message(
+                    "{name} is {now}, and {limit} is asked for",
+                    name=name,
+                    now=human(now, "seconds"),
+                    limit=human(limit, "seconds"),
+                )
             )
     return ""
 
@@ -265,7 +294,7 @@ def _verdict(pool: Pool, model: Model, rows: list[StageRow], speed: str, shown: 
     used = sum(counts.values())
     on = of_types(counts)
     if used < pool.size and len(counts) == 1:
-        on += f" of the pool's {counted(pool.size, 'accelerators')}"
+        on += Message(" of the pool's {size}", size=counted(pool.size, "accelerators"))
     elif used < pool.size:
         on = on.replace(" ", f" of {pool.size} ", 1)
     hold = "holds" if used == 1 else "hold"
@@ -276,13 +305,20 @@ def _binding(found: Found, rows: list[StageRow]) -> str:
     """What keeps it from being faster: the slowest stage, and whether memory keeps layers away from faster ones."""
     slowest = max(rows, key=lambda row: row.seconds)
     full = [row for row in rows if row.needed_bytes + _layer_bytes(row) > row.usable_bytes]
-    said = (
-        f"stage {slowest.stage} ({slowest.accelerator}, {counted(slowest.layers, 'layers')}) is the slowest: "
-        f"{human(slowest.seconds, 'seconds')}"
+    said = Message(
+        "stage {stage} ({accelerator}, {layers}) is the slowest: {seconds}",
+        stage=slowest.stage,
+        accelerator=slowest.accelerator,
+        layers=counted(slowest.layers, "layers"),
+        seconds=human(slowest.seconds, "seconds"),
     )
     if full:
         names = ", ".join(dict.fromkeys(row.accelerator for row in full))
-        said += f"; memory binds on {counted(len(full), 'stages')} ({names}), without room for another layer"
+        said += Message(
+            "; memory binds on {count} ({names}), without room for another layer",
+            count=counted(len(full), "stages"),
+            names=names,
+        )
     return said
 
 
@@ -305,7 +341,7 @@ def _widths(found: Found, options: ServingOptions) -> list[str]:
 
 
 def _notes(found: Found) -> list[str]:
-    left_out = [f"not used: {each}" for each in found.shape.why]
+    left_out = [Message("not used: {each}", each=each) for each in found.shape.why]
     return [*left_out, *found.shape.unlinked, *found.shape.question.warnings]
 
 
@@ -345,8 +381,12 @@ def _nothing(
         hint = "recompute, fewer sequences in a micro-batch, or --offload need less"
     else:
         hint = "narrower --weights, a shorter --context, fewer users, or --offload need less"
-    text = (
-        f"does not fit: {counted(pool.size, 'accelerators')} of {pool.inventory.pool} do not hold {model.name}: {miss}"
+    text = Message(
+        "does not fit: {size} of {pool} do not hold {model}: {miss}",
+        size=counted(pool.size, "accelerators"),
+        pool=pool.inventory.pool,
+        model=model.name,
+        miss=miss,
     )
     return document(
         pool,
@@ -367,13 +407,21 @@ def _missed(pool: Pool, model: Model, shapes: list[Any], stages: int | None) -> 
     if not shapes:
         largest = max(pool.kinds, key=lambda kind: kind.each)
         return (
-            f"no node has room for such a stage: the largest has {largest.each} free {largest.name}",
+            Message(
+                "no node has room for such a stage: the largest has {each} free {largest}",
+                each=largest.each,
+                largest=largest.name,
+            ),
             "a narrower stage is needed",
         )
     if stages is not None and stages > max(rooms):
         return (
-            f"stages: the pool makes at most {max(rooms)} of these widths, and {stages} are asked for",
-            f"short by {stages - max(rooms)} stages",
+            Message(
+                "stages: the pool makes at most {rooms} of these widths, and {stages} are asked for",
+                rooms=max(rooms),
+                stages=stages,
+            ),
+            Message("short by {stages} stages", stages=stages - max(rooms)),
         )
     best: tuple[int, float, Any, int] = (0, inf, None, 0)
     for shape, room in zip(shapes, rooms, strict=True):
@@ -386,21 +434,41 @@ def _missed(pool: Pool, model: Model, shapes: list[Any], stages: int | None) -> 
     held, short, shape, number = best
     if shape is None or held == 0:
         over, needed, name = min(_one_layer(shape, number) for shape in shapes for number in range(len(shape.kinds)))
-        binding = f"no node is large enough for a stage of one layer: it needs {human(needed, 'bytes')} on each {name}"
-        return binding, f"short by {human(over, 'bytes')} an accelerator"
+        binding = Message(
+            "no node is large enough for a stage of one layer: it needs {needed} on each {name}",
+            needed=human(needed, "bytes"),
+            name=name,
+        )
+        return binding, Message("short by {over} an accelerator", over=human(over, "bytes"))
     kinds, others = _looked_at(pool, shape, number)
     free = sum(kind.size * kind.free for kind in kinds)
     of = "the whole pool" if free == pool.free_bytes else ", ".join(dict.fromkeys(kind.name for kind in kinds))
-    whole = f"the memory of {of if stages is None else f'{stages} stages'}: {human(free, 'bytes')}"
+    whole = (
+        Message("the memory of {of}: {free}", of=of, free=human(free, "bytes"))
+        if stages is None
+        else Message("the memory of {stages} stages: {free}", stages=stages, free=human(free, "bytes"))
+    )
     if held >= model.num_layers:
         return (
-            f"{whole} hold the layers one by one, but not in any order of stages{others}",
+            Message(
+                "{whole} hold the layers one by one, but not in any order of stages{others}", whole=whole, others=others
+            ),
             "less than a layer is missing",
         )
     left = model.num_layers - held
     return (
-        f"{whole} hold {held} of {counted(model.num_layers, 'layers')}{others}",
-        f"short by {human(short * shape.width, 'bytes')} for the other {counted(left, 'layers')}",
+        Message(
+            "{whole} hold {held} of {num_layers}{others}",
+            whole=whole,
+            held=held,
+            num_layers=counted(model.num_layers, "layers"),
+            others=others,
+        ),
+        Message(
+            "short by {short} for the other {left}",
+            short=human(short * shape.width, "bytes"),
+            left=counted(left, "layers"),
+        ),
     )
 
 
@@ -414,13 +482,14 @@ def _looked_at(pool: Pool, shape: Any, stages: int) -> tuple[list[Kind], str]:
         }
         kinds = [max(kinds, key=lambda kind: of[id(kind)])]
     words = []
+    why: str
     for kind in pool.kinds:
         if any(kind is each for each in kinds):
             continue
         if kind.each < shape.width:
-            why = f"has {kind.each} in a node, and a stage takes {shape.width}"
+            why = Message("has {each} in a node, and a stage takes {width}", each=kind.each, width=shape.width)
         elif kind.node.outside is None:
-            why = f"has no known link between nodes: say `outside` of {kind.group}"
+            why = Message("has no known link between nodes: say `outside` of {group}", group=kind.group)
         elif stages == 1:
             why = "holds no more of them in one stage"
         else:

@@ -7,6 +7,7 @@ from msgspec import Struct
 from tonnage.documents.pool import JobRow, MoveRow
 from tonnage.formulas.time import transfer_seconds
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.units import counted, human
 from tonnage.search.pool.highs import Effort, Solved
 from tonnage.search.pool.inventory import node_names
@@ -121,8 +122,11 @@ def _answer(
     if any(kind.price is None for kind in pool.kinds):
         names = ", ".join(dict.fromkeys(kind.name for kind in pool.kinds if kind.price is None))
         warnings.append(
-            f"no price of {names} is known: of equal placements the one with fewest accelerators is taken, "
-            "not the cheapest."
+            Message(
+                "no price of {names} is known: of equal placements the one with fewest accelerators is "
+                "taken, not the cheapest.",
+                names=names,
+            )
         )
     if any(row.shares and row.usd_per_hour for row in rows):
         warnings.append(
@@ -222,11 +226,15 @@ def _outside(pool: Pool, node: str) -> Link | None:
 
 def _stranded(pool: Pool, each: Ways, packing: Packing, number: int) -> list[str]:
     """Nodes on which a job is said to run, and on which by the estimate it cannot."""
-    found = []
+    found: list[str] = []
     for node in dict.fromkeys(each.job.runs_on):
         if node not in pool.left and (number, node) not in packing.kept:
             found.append(
-                f"{each.job.name} is said to run on {node}, where by the estimate it does not fit: it is placed anew."
+                Message(
+                    "{job} is said to run on {node}, where by the estimate it does not fit: it is placed anew.",
+                    job=each.job.name,
+                    node=node,
+                )
             )
     return found
 
@@ -234,7 +242,11 @@ def _stranded(pool: Pool, each: Ways, packing: Packing, number: int) -> list[str
 def _why_not(each: Ways, packing: Packing) -> str:
     job = each.job
     if not each.ways:
-        return "no node holds it: " + (each.refused[0] if each.refused else "no node has so many accelerators")
+        return (
+            Message("no node holds it: {refused}", refused=each.refused[0])
+            if each.refused
+            else "no node holds it: no node has so many accelerators"
+        )
     able = ", ".join(dict.fromkeys(f"{way.size}x{way.kind.name}" for way in each.ways))
     many = f"{counted(job.replicas, 'replicas')} of " if job.replicas > 1 else ""
     alone = {
@@ -242,8 +254,13 @@ def _why_not(each: Ways, packing: Packing) -> str:
         for way in each.ways
     }
     if sum(alone.values()) < job.replicas:
-        return f"it needs {many}{able}, and the whole pool has room for {sum(alone.values())}"
-    return f"it needs {many}{able}, and jobs of as high a priority have them"
+        return Message(
+            "it needs {many}{able}, and the whole pool has room for {alone}",
+            many=many,
+            able=able,
+            alone=sum(alone.values()),
+        )
+    return Message("it needs {many}{able}, and jobs of as high a priority have them", many=many, able=able)
 
 
 def _miss(packing: Packing, unplaced: list[str]) -> str:
@@ -257,15 +274,36 @@ def _text(
     pool: Pool, total: int, used: int, moves: list[MoveRow], unplaced: list[str], proven: str, *, elastic: bool
 ) -> str:
     on = (
-        f"{used} of {counted(pool.size, 'accelerators')} of {len(pool.types)} types"
+        Message(
+            "{used} of {size} of {count} types",
+            used=used,
+            size=counted(pool.size, "accelerators"),
+            count=len(pool.types),
+        )
         if len(pool.types) > 1
         else f"{used} of {pool.describe()}"
     )
-    said = f"{'all ' if total > 1 else ''}{counted(total, 'jobs')} placed on {on}"
+    said = (
+        Message("all {total} placed on {on}", total=counted(total, "jobs"), on=on)
+        if total > 1
+        else Message("{total} placed on {on}", total=counted(total, "jobs"), on=on)
+    )
     if unplaced:
-        said = f"{total - len(unplaced)} of {counted(total, 'jobs')} placed on {on}: {', '.join(unplaced)} not"
+        said = Message(
+            "{total} of {total2} placed on {on}: {unplaced} not",
+            total=total - len(unplaced),
+            total2=counted(total, "jobs"),
+            on=on,
+            unplaced=listed(unplaced),
+        )
     if not elastic and not moves:
         return f"{said}, {proven}"
-    moved = f"{counted(len(moves), 'replicas')} {'moves' if len(moves) == 1 else 'move'}" if moves else "nothing moves"
+    moved = (
+        Message("{count} moves", count=counted(len(moves), "replicas"))
+        if len(moves) == 1
+        else Message("{count} move", count=counted(len(moves), "replicas"))
+        if moves
+        else "nothing moves"
+    )
     size = f" ({human(sum(each.copied_bytes for each in moves), 'bytes')})" if moves else ""
     return f"{said}, {moved}{size}, {proven}"

@@ -13,6 +13,7 @@ from tonnage.catalogue import accelerator as accelerator_named
 from tonnage.catalogue.nodes import node as node_named
 from tonnage.estimate.money.money import best_price, usd_per_accelerator
 from tonnage.kernel.errors import InvalidInput, MissingDatum
+from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import human
 from tonnage.search.pool.inventory import Inventory, NodeForm, bytes_of, node_names, rate_of
@@ -89,7 +90,7 @@ class Pool:
                 continue
             amounts = _left_free(form, name, free)
             for number, (size, count) in enumerate(sorted(amounts.items(), reverse=True)):
-                part = name if number == 0 else f"{name} ({human(size, 'bytes')} free)"
+                part = name if number == 0 else Message("{name} ({size} free)", name=name, size=human(size, "bytes"))
                 found.append(
                     Kind(
                         group=form.name,
@@ -155,8 +156,15 @@ def _left_free(form: NodeForm, name: str, free: int) -> Counter[int]:
             able = [index for index in able if state[index] == free]
         if len(able) < held.accelerators:
             raise InvalidInput(
-                f"{name}: held: {held.job or 'others'} hold {held.accelerators} accelerators of "
-                f"{human(taken, 'bytes')} each, and only {len(able)} have so much free."
+                Message(
+                    "{name}: held: {job} hold {accelerators} accelerators of {taken} each, and only {count} "
+                    "have so much free.",
+                    name=name,
+                    job=held.job or "others",
+                    accelerators=held.accelerators,
+                    taken=human(taken, "bytes"),
+                    count=len(able),
+                )
             )
         for index in able[: held.accelerators]:
             state[index] -= taken
@@ -205,11 +213,17 @@ def _leaving(inventory: Inventory, names: Iterable[str], joined: frozenset[str])
             found.add(name)
         elif name in away:
             raise InvalidInput(
-                f"leave: {name} is spare and not in the pool, so it cannot leave it: leave it out, or add "
-                f"--join {away[name]}."
+                Message(
+                    "leave: {name} is spare and not in the pool, so it cannot leave it: leave it out, or add "
+                    "--join {away}.",
+                    name=name,
+                    away=away[name],
+                )
             )
         else:
-            raise InvalidInput(f"leave: {unknown('node', name, dict.fromkeys([*known, *groups]))}")
+            raise InvalidInput(
+                Message("leave: {unknown}", unknown=unknown("node", name, dict.fromkeys([*known, *groups])))
+            )
     return frozenset(found)
 
 
@@ -222,5 +236,5 @@ def _joined(inventory: Inventory, names: Iterable[str]) -> frozenset[str]:
                 if known
                 else "the inventory has no spare groups: list what may join under spare."
             )
-            raise InvalidInput(f"join: {hint}")
+            raise InvalidInput(Message("join: {hint}", hint=hint))
     return frozenset(names)

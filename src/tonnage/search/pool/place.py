@@ -10,6 +10,7 @@ from tonnage.estimate.load.options import LoadOptions
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 from tonnage.search.pool.highs import Effort
 from tonnage.search.pool.inventory import Inventory, inventory_of, read_inventory
@@ -49,7 +50,14 @@ def place(
     if leave or join:
         raise InvalidInput("leave and join say what becomes of the jobs of an inventory: leave out MODEL. Got both.")
     if stages is not None and not 1 <= stages <= model.num_layers:
-        raise InvalidInput(f"stages must be from 1 to the {model.num_layers} layers of {model.name}. Got {stages}.")
+        raise InvalidInput(
+            Message(
+                "stages must be from 1 to the {num_layers} layers of {model}. Got {stages}.",
+                num_layers=model.num_layers,
+                model=model.name,
+                stages=stages,
+            )
+        )
     if isinstance(options, TrainingOptions):
         if split == "replicas" or objective != "throughput":
             raise InvalidInput(
@@ -80,4 +88,4 @@ def _only_jobs(split: str, objective: str, *, offload: bool, stages: int | None)
     for name, is_said in said.items():
         if is_said:
             where = ": write it to the job" if name == "offload" else ""
-            raise InvalidInput(f"{name} is of one model, and none is named{where}.")
+            raise InvalidInput(Message("{name} is of one model, and none is named{where}.", name=name, where=where))

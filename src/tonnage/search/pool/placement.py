@@ -19,6 +19,7 @@ from tonnage.documents.pool import (
     StageRow,
 )
 from tonnage.documents.question import Entry
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.units import counted
 from tonnage.search.pool.highs import Effort
 from tonnage.search.pool.parts import Kind, Pool
@@ -91,7 +92,7 @@ def proof(search: SearchShown) -> str:
     return (
         "proven optimal (gap 0 %)"
         if search.gap == 0
-        else f"within {100 * search.gap:.2g} % of the best that there can be"
+        else Message("within {gap:.2g} % of the best that there can be", gap=100 * search.gap)
     )
 
 
@@ -181,8 +182,11 @@ def hourly(counts: Iterable[tuple[Kind, int]]) -> tuple[float | None, list[str]]
     if missing:
         return None, [
             (
-                f"no price of {', '.join(dict.fromkeys(missing))} is known: what it costs an hour is not known. "
-                "Say `price` in the inventory."
+                Message(
+                    "no price of {fromkeys} is known: what it costs an hour is not known. Say `price` in the "
+                    "inventory.",
+                    fromkeys=listed(dict.fromkeys(missing)),
+                )
             )
         ]
     return total, []
@@ -197,7 +201,7 @@ def of_types(counts: dict[str, int]) -> str:
     """How many accelerators of which types: "40 accelerators of 3 types"."""
     total = sum(counts.values())
     if len(counts) == 1:
-        return counted(total, next(iter(counts)) + " accelerators").replace(
-            f"{next(iter(counts))} accelerators", f"{next(iter(counts))}"
+        return counted(total, Message("{counts} accelerators", counts=next(iter(counts)))).replace(
+            Message("{counts} accelerators", counts=next(iter(counts))), f"{next(iter(counts))}"
         )
-    return f"{counted(total, 'accelerators')} of {len(counts)} types"
+    return Message("{total} of {count} types", total=counted(total, "accelerators"), count=len(counts))

@@ -15,6 +15,7 @@ from tonnage.estimate.load.options import LoadOptions
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.plans import serving_plan
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.kernel.units import counted, human
 from tonnage.search.pool._usual import NAMES, usual
 from tonnage.search.pool.candidates import MARGIN, Candidate, Demand, Refusal, candidates, holds_one, merged, nearest
@@ -35,8 +36,11 @@ def replicas(
     """The cheapest replicas that hold a demand, or without one the most that the pool answers."""
     if load.request_rate is not None and options.concurrency is not None:
         raise InvalidInput(
-            f"concurrency and request_rate are two demands: give one. Got {options.concurrency} and "
-            f"{load.request_rate:g}."
+            Message(
+                "concurrency and request_rate are two demands: give one. Got {concurrency} and {request_rate:g}.",
+                concurrency=options.concurrency,
+                request_rate=load.request_rate,
+            )
         )
     options, load, lengths = usual(model, options, load)
     demand = Demand(
@@ -170,7 +174,7 @@ def _shown(
     usd, words = hourly((each.kind, each.width * count) for each, count in used)
     priced = all(one.kind.price is not None for one in found)
     goal, unit = (
-        (f"{demand.unit} of the pool", demand.unit)
+        (Message("{unit} of the pool", unit=demand.unit), demand.unit)
         if demand.amount is None
         else ("cost of an hour", "USD")
         if priced
@@ -179,15 +183,35 @@ def _shown(
     shown = searched(effort, goal, unit, len(found), *proven)
     accelerators = sum(each.width * count for each, count in used)
     types = len({each.kind.name for each, _ in used})
-    price = f", {human(usd, 'USD')} an hour" if usd is not None else ""
+    price = Message(", {usd} an hour", usd=human(usd, "USD")) if usd is not None else ""
     text = (
-        f"{counted(sum(counts), 'replicas')} of {model.name} on {accelerators} of {counted(pool.size, 'accelerators')}"
-        f"{f' of {types} types' if types > 1 else ''}: {_answers(capacity, demand)}{price}, {proof(shown)}"
+        Message(
+            "{counts} of {model} on {accelerators} of {size} of {types} types: {answers}{price}, {proof}",
+            counts=counted(sum(counts), "replicas"),
+            model=model.name,
+            accelerators=accelerators,
+            size=counted(pool.size, "accelerators"),
+            types=types,
+            answers=_answers(capacity, demand),
+            price=price,
+            proof=proof(shown),
+        )
+        if types > 1
+        else Message(
+            "{counts} of {model} on {accelerators} of {size}: {answers}{price}, {proof}",
+            counts=counted(sum(counts), "replicas"),
+            model=model.name,
+            accelerators=accelerators,
+            size=counted(pool.size, "accelerators"),
+            answers=_answers(capacity, demand),
+            price=price,
+            proof=proof(shown),
+        )
     )
     binding = (
         "the pool: every node that holds a replica is full"
         if demand.amount is None
-        else f"the demand: {_said(demand.amount, demand)}"
+        else Message("the demand: {said}", said=_said(demand.amount, demand))
     )
     return document(
         pool,
@@ -200,7 +224,7 @@ def _shown(
         usd=usd,
         binding=binding,
         figures={"requests_per_second" if demand.is_open else "users": capacity, "accelerators": float(accelerators)},
-        warnings=[*words, *(f"not used: {each}" for each in merged(refused)), *_notes(model, used)],
+        warnings=[*words, *(Message("not used: {each}", each=each) for each in merged(refused)), *_notes(model, used)],
     )
 
 
@@ -218,7 +242,7 @@ def _answers(capacity: float, demand: Demand) -> str:
     """What is asked for, and how much more there is room for; without a demand what is answered at most."""
     if demand.amount is None or plain(capacity) == plain(demand.amount):
         return _said(capacity, demand)
-    return f"{_said(demand.amount, demand)} (room for {plain(capacity)})"
+    return Message("{said} (room for {capacity})", said=_said(demand.amount, demand), capacity=plain(capacity))
 
 
 def _said(value: float, demand: Demand) -> str:
@@ -265,12 +289,15 @@ def _short(
     """More is asked than the pool answers: the most that it does."""
     assert demand.amount is not None
     counts, proven = choose_counts(found, Demand(is_open=demand.is_open, amount=None), effort)
-    shown = searched(effort, f"{demand.unit} of the pool", demand.unit, len(found), *proven)
+    shown = searched(effort, Message("{unit} of the pool", unit=demand.unit), demand.unit, len(found), *proven)
     used = [(each, count) for each, count in zip(found, counts or [], strict=True) if count]
     capacity = sum(each.capacity * count for each, count in used)
-    text = (
-        f"the demand is not met: the pool answers {plain(capacity)} of {_said(demand.amount, demand)} with "
-        f"{model.name}, {proof(shown)}"
+    text = Message(
+        "the demand is not met: the pool answers {capacity} of {said} with {model}, {proof}",
+        capacity=plain(capacity),
+        said=_said(demand.amount, demand),
+        model=model.name,
+        proof=proof(shown),
     )
     best = max(found, key=lambda each: each.capacity / each.width)
     more = -(-(demand.amount - capacity) // best.capacity) * best.width
@@ -283,8 +310,13 @@ def _short(
         question=question,
         replicas=_rows(pool, used),
         figures={"requests_per_second" if demand.is_open else "users": capacity},
-        binding=f"the accelerators of the pool: {pool.describe()}",
-        nearest_miss=f"short by {_said(demand.amount - capacity, demand)}: {more:,.0f} more {best.kind.name} would do",
+        binding=Message("the accelerators of the pool: {describe}", describe=pool.describe()),
+        nearest_miss=Message(
+            "short by {said}: {more:,.0f} more {kind} would do",
+            said=_said(demand.amount - capacity, demand),
+            more=more,
+            kind=best.kind.name,
+        ),
         warnings=merged(refused),
     )
 
@@ -292,17 +324,25 @@ def _short(
 def _none(
     pool: Pool, model: Model, effort: Effort, question: dict[str, Entry], refused: list[Refusal], demand: Demand
 ) -> Placement:
-    shown = searched(effort, f"{demand.unit} of the pool", demand.unit, 0, None, None)
+    shown = searched(effort, Message("{unit} of the pool", unit=demand.unit), demand.unit, 0, None, None)
     best = nearest(refused)
     why = str(best) if best else "no node has so many accelerators"
     if best is not None and best.level is not None:
         why = best.why
-        binding = f"the service level: {why} (the least there is, on {best.on})"
-        text = f"the service level is not met on any node of {pool.inventory.pool}: on {best.on} {why}"
+        binding = Message("the service level: {why} (the least there is, on {on})", why=why, on=best.on)
+        text = Message(
+            "the service level is not met on any node of {pool}: on {on} {why}",
+            pool=pool.inventory.pool,
+            on=best.on,
+            why=why,
+        )
         why, hint = f"on {best.on} {why}", ["narrower --weights may be faster."]
     else:
-        binding = f"no node holds a replica of {model.name}"
-        text, hint = f"does not fit: {binding}", ["--split pipeline puts the layers of one replica on several nodes."]
+        binding = Message("no node holds a replica of {model}", model=model.name)
+        text, hint = (
+            Message("does not fit: {binding}", binding=binding),
+            ["--split pipeline puts the layers of one replica on several nodes."],
+        )
     return document(
         pool,
         shown,

@@ -25,6 +25,7 @@ from tonnage.formulas.pools import unlike_round_seconds
 from tonnage.formulas.time import memory_seconds
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError
 from tonnage.kernel.formula import Number, maximum
+from tonnage.kernel.message import Message
 from tonnage.runtimes import serving_runtime
 from tonnage.search.pool.parts import Kind, Pool
 from tonnage.search.pool.pipelines.costs import Costs, Run
@@ -44,14 +45,26 @@ def check_load(load: LoadOptions) -> None:
     for name in OF_ONE_PLAN:
         if getattr(load, name) is not None:
             raise InvalidInput(
-                f"{name} is of one plan, which `tonnage serve` answers: leave it out. Got {getattr(load, name)}."
+                Message(
+                    "{name} is of one plan, which `tonnage serve` answers: leave it out. Got {value}.",
+                    name=name,
+                    value=getattr(load, name),
+                )
             )
     if load.percentile not in (None, "mean"):
-        raise InvalidInput(f"percentile must be mean: others are simulated, by `tonnage serve`. Got {load.percentile}.")
+        raise InvalidInput(
+            Message(
+                "percentile must be mean: others are simulated, by `tonnage serve`. Got {percentile}.",
+                percentile=load.percentile,
+            )
+        )
     if load.price_per_accelerator_hour is not None:
         raise InvalidInput(
-            "price_per_accelerator_hour is said of each node, in the inventory: price. Got "
-            f"{load.price_per_accelerator_hour:g}."
+            Message(
+                "price_per_accelerator_hour is said of each node, in the inventory: price. Got "
+                "{price_per_accelerator_hour:g}.",
+                price_per_accelerator_hour=load.price_per_accelerator_hour,
+            )
         )
 
 
@@ -122,11 +135,17 @@ class Width:
             wanted = asked(plan, self.options, load, said, question)
             if plan.draft_tokens:
                 raise InvalidInput(
-                    f"draft_tokens: drafts in a pipeline of unlike stages are not estimated. Got {plan.draft_tokens}."
+                    Message(
+                        "draft_tokens: drafts in a pipeline of unlike stages are not estimated. Got {draft_tokens}.",
+                        draft_tokens=plan.draft_tokens,
+                    )
                 )
             if not pass_time(self.model, replace(plan, concurrency=1), cluster).knows_prompts:
                 raise MissingDatum(
-                    f"no source gives a 16-bit peak of {kind.name}: how long prompts take on it is not known."
+                    Message(
+                        "no source gives a 16-bit peak of {kind}: how long prompts take on it is not known.",
+                        kind=kind.name,
+                    )
                 )
         except (InvalidPlan, MissingDatum) as error:
             self.why.append(error)
@@ -144,14 +163,25 @@ class Width:
             engine, (first, _) = self.plans[number].engine, sizes.most_common(1)[0]
             if engine != first:
                 self.why.append(
-                    InvalidPlan(f"{self.kinds[number].name} would run {engine}, and the others {first}: say --engine.")
+                    InvalidPlan(
+                        Message(
+                            "{kinds} would run {engine}, and the others {first}: say --engine.",
+                            kinds=self.kinds[number].name,
+                            engine=engine,
+                            first=first,
+                        )
+                    )
                 )
                 del self.kinds[number], self.plans[number]
 
     @property
     def unlinked(self) -> list[str]:
         """Kinds that are in no pipeline of several stages: nobody says what leads out of their nodes."""
-        return [f"not used in several stages: {no_link(kind)}" for kind in self.kinds if kind.node.outside is None]
+        return [
+            Message("not used in several stages: {no_link}", no_link=no_link(kind))
+            for kind in self.kinds
+            if kind.node.outside is None
+        ]
 
     @property
     def users(self) -> float:
@@ -401,9 +431,11 @@ def outward(kind: Kind) -> Network:
 
 def no_link(kind: Kind) -> str:
     """What the inventory must say of a kind."""
-    return (
-        f"no source gives the link between nodes of {kind.name}: say `outside` of {kind.group} in the inventory, "
-        "such as outside: 25GB/s."
+    return Message(
+        "no source gives the link between nodes of {kind}: say `outside` of {group} in the inventory, such "
+        "as outside: 25GB/s.",
+        kind=kind.name,
+        group=kind.group,
     )
 
 

@@ -16,6 +16,7 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step.stage import StageMemory
 from tonnage.estimate.step_time.step import StepTime
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError
+from tonnage.kernel.message import Message
 from tonnage.search.pool.parts import Kind, Pool
 from tonnage.search.pool.pipelines.costs import Costs, Run
 from tonnage.search.pool.probe import Slopes, dealt_out, slopes, stages_to_probe
@@ -33,7 +34,13 @@ class Group:
         self.model, self.pool, self.tensor, self.width = model, pool, tensor, tensor * data
         for name in OF_THE_SEARCH:
             if getattr(options, name) is not None:
-                raise InvalidInput(f"{name} is what is searched on a pool: leave it out. Got {getattr(options, name)}.")
+                raise InvalidInput(
+                    Message(
+                        "{name} is what is searched on a pool: leave it out. Got {value}.",
+                        name=name,
+                        value=getattr(options, name),
+                    )
+                )
         batch, micro = options.global_batch_size or SEQUENCES, options.micro_batch_size or 1
         self.microbatches = batch // (micro * data)
         self.options = replace(
@@ -52,8 +59,12 @@ class Group:
         if batch % (micro * data):
             self.why.append(
                 InvalidPlan(
-                    "global_batch_size must be a multiple of micro_batch_size x data_parallel_size = "
-                    f"{micro * data}. Got {batch}."
+                    Message(
+                        "global_batch_size must be a multiple of micro_batch_size x data_parallel_size = "
+                        "{micro}. Got {batch}.",
+                        micro=micro * data,
+                        batch=batch,
+                    )
                 )
             )
             return
@@ -71,7 +82,10 @@ class Group:
                 continue
             if plan.virtual_pipeline_size > 1:
                 raise InvalidInput(
-                    f"virtual_pipeline_size must be 1 on unlike accelerators. Got {plan.virtual_pipeline_size}."
+                    Message(
+                        "virtual_pipeline_size must be 1 on unlike accelerators. Got {virtual_pipeline_size}.",
+                        virtual_pipeline_size=plan.virtual_pipeline_size,
+                    )
                 )
             self.kinds.append(kind)
             self.plans.append(plan)

@@ -14,6 +14,7 @@ from tonnage.estimate.options.run_options import duration
 from tonnage.estimate.plan.checks import check_size
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.units import counted
 from tonnage.search.serving.answer import ServingPlans, nearest_of
 from tonnage.search.serving.limits import ALLOWED, FORMAT, KNOWN, MEMORY, WEIGHTS
@@ -59,7 +60,7 @@ def plan_serving(
     on = ", ".join(machine.name for machine in found)
     question.put(
         "on",
-        on if machines is not None else f"all {len(found)} accelerators of the catalogue",
+        on if machines is not None else Message("all {count} accelerators of the catalogue", count=len(found)),
         "given" if machines is not None else "default",
     )
     options, load = _lengths(model, options, load, question)
@@ -78,8 +79,11 @@ def plan_serving(
     )
     if space.searches_users and "disaggregation" in wanted.vary:
         raise InvalidInput(
-            "disaggregation is searched for a load that is given: add users or a request_rate. Got --goal "
-            f"{objective} alone."
+            Message(
+                "disaggregation is searched for a load that is given: add users or a request_rate. Got "
+                "--goal {objective} alone.",
+                objective=objective,
+            )
         )
     _say(space, wanted, question)
     search = Search(space, objective, prunes=prunes).run()
@@ -98,24 +102,42 @@ def _check(options: ServingOptions, load: LoadOptions) -> None:
     check_size("concurrency", options.concurrency)
     if load.request_rate is not None and options.concurrency is not None:
         raise InvalidInput(
-            "concurrency is of users who wait for their answers, request_rate of requests that come by "
-            f"themselves: give one. Got {options.concurrency} and {load.request_rate:g}."
+            Message(
+                "concurrency is of users who wait for their answers, request_rate of requests that come by "
+                "themselves: give one. Got {concurrency} and {request_rate:g}.",
+                concurrency=options.concurrency,
+                request_rate=load.request_rate,
+            )
         )
     for name in SIMULATED:
         if getattr(load, name):
             raise InvalidInput(
-                f"a search knows means: leave out {name}, and give it to `tonnage serve` for the plan that "
-                f"is found. Got {shown(getattr(load, name))}."
+                Message(
+                    "a search knows means: leave out {name}, and give it to `tonnage serve` for the plan "
+                    "that is found. Got {value}.",
+                    name=name,
+                    value=shown(getattr(load, name)),
+                )
             )
     if load.percentile not in (None, "mean"):
         raise InvalidInput(
-            "a search keeps the means of --ttft and --tpot; `tonnage serve --percentile` simulates the plan "
-            f"that is found. Got {shown(load.percentile)}."
+            Message(
+                "a search keeps the means of --ttft and --tpot; `tonnage serve --percentile` simulates the "
+                "plan that is found. Got {percentile}.",
+                percentile=shown(load.percentile),
+            )
         )
     if load.prefill_replicas is not None:
-        raise InvalidInput(f"prefill_replicas are searched with --vary disaggregation. Got {load.prefill_replicas}.")
+        raise InvalidInput(
+            Message(
+                "prefill_replicas are searched with --vary disaggregation. Got {prefill_replicas}.",
+                prefill_replicas=load.prefill_replicas,
+            )
+        )
     if load.request_rate is not None and not 1e-9 <= load.request_rate <= 1e9:
-        raise InvalidInput(f"request_rate must be from 1e-09 to 1e+09. Got {load.request_rate:g}.")
+        raise InvalidInput(
+            Message("request_rate must be from 1e-09 to 1e+09. Got {request_rate:g}.", request_rate=load.request_rate)
+        )
 
 
 def _lengths(
@@ -154,7 +176,11 @@ def _objective(
     if not priced and (wanted.objective in OF_MONEY or wanted.budget is not None):
         names = ", ".join(machine.name for machine in machines[:8])
         raise MissingDatum(
-            f"no price of {names} is known: give --price-per-accelerator-hour, or --goal accelerators without a budget."
+            Message(
+                "no price of {names} is known: give --price-per-accelerator-hour, or --goal accelerators "
+                "without a budget.",
+                names=names,
+            )
         )
     is_given = all(machine.fixed is not None for machine in machines)
     free = options.concurrency is None and load.request_rate is None
@@ -179,7 +205,7 @@ def _users(options: ServingOptions, load: LoadOptions, objective: str, question:
     if options.concurrency is None and objective in OF_USERS:
         question.put(
             "concurrency",
-            f"from 1 to {USERS[-1]:,} a replica ({FEW[-1]} of engines without a queue)",
+            Message("from 1 to {users:,} a replica ({few} of engines without a queue)", users=USERS[-1], few=FEW[-1]),
             "default",
             "searched",
         )
@@ -228,22 +254,34 @@ def _check_known(search: Search) -> None:
 
 
 def _warnings(search: Search) -> list[str]:
-    made = []
+    made: list[str] = []
     if search.unpriced:
         some = ", ".join(sorted(search.unpriced)[:6])
-        more = f" and {len(search.unpriced) - 6} more" if len(search.unpriced) > 6 else ""
+        more = Message(" and {count} more", count=len(search.unpriced) - 6) if len(search.unpriced) > 6 else ""
         made.append(
-            f"no price of {counted(len(search.unpriced), 'accelerators')} is known, which are not compared: "
-            f"{some}{more}. --goal accelerators "
-            "compares them."
+            Message(
+                "no price of {count} is known, which are not compared: {some}{more}. --goal accelerators "
+                "compares them.",
+                count=counted(len(search.unpriced), "accelerators"),
+                some=some,
+                more=more,
+            )
         )
     unknown = sorted(name for name in search.unknown if name not in search.answered)
     if unknown:
         made.append(
-            "not enough is known of "
-            f"{', '.join(unknown[:6])}{f' and {len(unknown) - 6} more' if len(unknown) > 6 else ''} to time "
-            "a plan: "
-            f"{search.unknown[unknown[0]]}"
+            Message(
+                "not enough is known of {unknown} and {count} more to time a plan: {unknown2}",
+                unknown=listed(unknown[:6]),
+                count=len(unknown) - 6,
+                unknown2=search.unknown[unknown[0]],
+            )
+            if len(unknown) > 6
+            else Message(
+                "not enough is known of {unknown} to time a plan: {unknown2}",
+                unknown=listed(unknown[:6]),
+                unknown2=search.unknown[unknown[0]],
+            )
         )
     if (
         not search.board.plans
@@ -254,17 +292,23 @@ def _warnings(search: Search) -> list[str]:
     best = search.board.plans[0] if search.board.plans else None
     if best is not None and best.changes_weights:
         made.append(
-            f"{best.config.stored} weights change the numerics: measure what the model answers with them "
-            "before you rent. --weights holds a precision."
+            Message(
+                "{stored} weights change the numerics: measure what the model answers with them before you "
+                "rent. --weights holds a precision.",
+                stored=best.config.stored,
+            )
         )
     if best is not None and best.has_uneven_users:
         made.append(
-            "times of a plan, and what limits them, are of its fullest replica: of plan 1 of "
-            f"{counted(best.fullest, 'users')}. The estimate of plan 1 by itself has the {best.each:.4g} "
-            "users that a replica has in the mean."
+            Message(
+                "times of a plan, and what limits them, are of its fullest replica: of plan 1 of {fullest}. "
+                "The estimate of plan 1 by itself has the {each:.4g} users that a replica has in the mean.",
+                fullest=counted(best.fullest, "users"),
+                each=best.each,
+            )
         )
     if best is not None and search.space.searches_users and best.each == USERS[-1]:
-        made.append(f"more than {USERS[-1]:,} users of a replica were not tried.")
+        made.append(Message("more than {users:,} users of a replica were not tried.", users=USERS[-1]))
     return made
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from tonnage.kernel.errors import TonnageError
+from tonnage.kernel.message import Message
 from tonnage.kernel.units import human
 from tonnage.search.removed import Tally
 from tonnage.search.serving.rows import Rows
@@ -28,11 +29,11 @@ def rule(error: TonnageError) -> str:
 
 
 def level(name: str, limit: float) -> str:
-    return f"{NAMES[name]} at most {human(limit, 'seconds')}"
+    return Message("{names} at most {limit}", names=NAMES[name], limit=human(limit, "seconds"))
 
 
 def budget(limit: float) -> str:
-    return f"at most {human(limit, 'USD')} an hour"
+    return Message("at most {limit} an hour", limit=human(limit, "USD"))
 
 
 def holding(rows: Rows, space: Space, tally: Tally) -> Any:

@@ -8,6 +8,7 @@ from math import ceil, floor, log10
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tonnage.kernel.message import Message
 from tonnage.kernel.units import counted, human
 from tonnage.search.serving.best import NEAR, Plan
 from tonnage.search.serving.limits import NAMES
@@ -80,16 +81,23 @@ def _together(space: Space) -> Iterator[Nearest]:
 
 
 def _said_of_both(plan: Plan) -> str:
-    return (
+    return Message(
         "--ttft and --tpot bind together: with only one of them left out no plan holds. Nearest to both is "
-        f"{_at(plan)}: "
-        f"--ttft {_rounded_up(plan.ttft)} --tpot {_rounded_up(plan.tpot)} finds it."
+        "{at}: --ttft {rounded_up} --tpot {rounded_up2} finds it.",
+        at=_at(plan),
+        rounded_up=_rounded_up(plan.ttft),
+        rounded_up2=_rounded_up(plan.tpot),
     )
 
 
 def _least(name: str, plan: Plan) -> str:
     least = human(getattr(plan, name), "seconds")
-    return f"with both --ttft and --tpot left out the least {NAMES[name]} is {least}, of {_at(plan)}."
+    return Message(
+        "with both --ttft and --tpot left out the least {names} is {least}, of {at}.",
+        names=NAMES[name],
+        least=least,
+        at=_at(plan),
+    )
 
 
 def _rounded_up(seconds: float) -> str:
@@ -124,11 +132,15 @@ def _said_of_rate(space: Space, rate: Plan) -> str:
     number = _accelerators(space, rate)
     most = floor(rate.requests * 1000) / 1000 if rate.requests >= 0.001 else rate.requests
     ranks = rate.config.sizes.ranks
-    return (
-        f"--request-rate {space.load.request_rate:,.10g} is what binds: at most {most:,.7g} requests a "
-        f"second are answered, by {_at(rate)}, "
-        f"{rate.each:,.4g} of each replica. {counted(number, 'accelerators')} would do: "
-        f"{counted(number // ranks, 'such replicas')}."
+    return Message(
+        "--request-rate {request_rate:,.10g} is what binds: at most {most:,.7g} requests a second are "
+        "answered, by {at}, {each:,.4g} of each replica. {number} would do: {ranks}.",
+        request_rate=space.load.request_rate,
+        most=most,
+        at=_at(rate),
+        each=rate.each,
+        number=counted(number, "accelerators"),
+        ranks=counted(number // ranks, "such replicas"),
     )
 
 
@@ -142,26 +154,36 @@ def _said(name: str, space: Space, plan: Plan) -> str:
     at = _at(plan)
     if name in NAMES:
         least = human(getattr(plan, name), "seconds")
-        return (
-            f"--{name} {human(getattr(space, name), 'seconds')} is what binds: the least {NAMES[name]} is "
-            f"{least}, of {at}."
+        return Message(
+            "--{name} {value} is what binds: the least {names} is {least}, of {at}.",
+            name=name,
+            value=human(getattr(space, name), "seconds"),
+            names=NAMES[name],
+            least=least,
+            at=at,
         )
     if name == "budget":
-        return (
-            f"--budget is what binds: the cheapest plan that holds costs {human(plan.layout.usd, 'USD')} an hour, {at}."
+        return Message(
+            "--budget is what binds: the cheapest plan that holds costs {usd} an hour, {at}.",
+            usd=human(plan.layout.usd, "USD"),
+            at=at,
         )
     if name == "max_accelerators":
-        return (
-            f"more accelerators are needed: {counted(plan.accelerators, 'accelerators')} hold it, {at}. "
-            f"--max-accelerators {plan.accelerators} finds it."
+        return Message(
+            "more accelerators are needed: {accelerators} hold it, {at}. --max-accelerators {accelerators2} finds it.",
+            accelerators=counted(plan.accelerators, "accelerators"),
+            at=at,
+            accelerators2=plan.accelerators,
         )
     if name == "on":
-        return f"the machine is what binds: {at} holds it."
-    return f"--{name} is what binds: {at} holds it."
+        return Message("the machine is what binds: {at} holds it.", at=at)
+    return Message("--{name} is what binds: {at} holds it.", name=name, at=at)
 
 
 def _at(plan: Plan) -> str:
-    return f"{plan.config.kind.machine.on(plan.layout.cluster)} with {plan.config.stored} weights"
+    return Message(
+        "{on} with {stored} weights", on=plan.config.kind.machine.on(plan.layout.cluster), stored=plan.config.stored
+    )
 
 
 def missed(miss: Miss | None) -> str:
@@ -170,7 +192,23 @@ def missed(miss: Miss | None) -> str:
         return ""
     kind = miss.config.kind
     need = (
-        f"{miss.what} need{'s' if miss.what == 'everything' else ''} {human(miss.needed_bytes, 'bytes')} of "
-        f"{human(miss.usable_bytes, 'bytes')}"
+        Message(
+            "{what} needs {needed_bytes} of {usable_bytes}",
+            what=miss.what,
+            needed_bytes=human(miss.needed_bytes, "bytes"),
+            usable_bytes=human(miss.usable_bytes, "bytes"),
+        )
+        if miss.what == "everything"
+        else Message(
+            "{what} need {needed_bytes} of {usable_bytes}",
+            what=miss.what,
+            needed_bytes=human(miss.needed_bytes, "bytes"),
+            usable_bytes=human(miss.usable_bytes, "bytes"),
+        )
     )
-    return f"nearest to fitting: {need} on {kind.machine.on(miss.cluster)}, {miss.config.stored} weights."
+    return Message(
+        "nearest to fitting: {need} on {on}, {stored} weights.",
+        need=need,
+        on=kind.machine.on(miss.cluster),
+        stored=miss.config.stored,
+    )

@@ -1,5 +1,6 @@
 """Why one plan stands before the next, from their figures."""
 
+from tonnage.kernel.message import Message
 from tonnage.kernel.units import counted
 from tonnage.search.serving.best import SIMPLER, Plan, significant
 
@@ -20,14 +21,14 @@ def beats(plan: Plan, other: Plan, objective: str) -> str:
     """The first reason decides; others follow where they are worth a word."""
     reasons = [_decided(plan, other, objective)]
     if objective not in ("cost", "token-cost") and _times(plan.usd, other.usd) > MUCH:
-        reasons.append(f"{_times(plan.usd, other.usd):.3g} times cheaper")
+        reasons.append(Message("{times:.3g} times cheaper", times=_times(plan.usd, other.usd)))
     fewer = other.accelerators - plan.accelerators
     if objective != "accelerators" and fewer > 0:
-        reasons.append(f"{counted(fewer, 'fewer accelerators')}")
+        reasons.append(counted(fewer, "fewer accelerators"))
     for name, words in (("tpot", "each token"), ("ttft", "the first token")):
         factor = _times(getattr(plan, name), getattr(other, name))
         if objective != name and factor > MUCH and not (name == "tpot" and SOONER in reasons[0]):
-            reasons.append(f"{words} {factor:.3g} times as soon")
+            reasons.append(Message("{words} {factor:.3g} times as soon", words=words, factor=factor))
     if other.changes_weights and not plan.changes_weights and not any(SIMPLER[0] in each for each in reasons):
         reasons.append(SIMPLER[0])
     return "; ".join(reasons)
@@ -38,14 +39,18 @@ def _decided(plan: Plan, other: Plan, objective: str) -> str:
         pairs = zip(plan.simplicity, other.simplicity, SIMPLER, strict=True)
         words = next((words for mine, its, words in pairs if mine < its), "first by name")
         factor = _times(plan.tpot, other.tpot)
-        return f"{EQUAL[objective]}, and {words}{f', {factor:.3g} times' if words == SOONER and factor > MUCH else ''}"
+        return (
+            Message("{equal}, and {words}, {factor:.3g} times", equal=EQUAL[objective], words=words, factor=factor)
+            if words == SOONER and factor > MUCH
+            else Message("{equal}, and {words}", equal=EQUAL[objective], words=words)
+        )
     if objective == "accelerators":
         return counted(other.accelerators - plan.accelerators, "fewer accelerators")
     factor = plan.value / other.value if objective == "goodput" else other.value / plan.value
     words = {"cost": "cheaper", "token-cost": "cheaper a token", "goodput": "as many requests a second"}.get(
         objective, "as soon"
     )
-    return f"{factor:.3g} times {words}"
+    return Message("{factor:.3g} times {words}", factor=factor, words=words)
 
 
 def _times(mine: float | None, its: float | None) -> float:

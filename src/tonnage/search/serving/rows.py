@@ -21,6 +21,7 @@ from tonnage.estimate.serving_time.speed import Replica, clock, replica_of
 from tonnage.estimate.serving_time.times import ServingTimes, times
 from tonnage.formulas import service as h
 from tonnage.kernel.errors import MissingDatum
+from tonnage.kernel.message import Message
 from tonnage.runtimes import serving_runtime
 from tonnage.search.serving.machines import wires
 from tonnage.search.serving.space import Batch, Kind, Sizes, Space
@@ -269,9 +270,9 @@ class _Block:
                 self.unknown = str(error)
                 continue
             if not replica.clock.knows_prompts:
-                self.unknown = (
-                    f"no source gives a bf16, fp16 or fp32 peak of {self.chip.name}: how long prompts take is "
-                    "not known."
+                self.unknown = Message(
+                    "no source gives a bf16, fp16 or fp32 peak of {chip}: how long prompts take is not known.",
+                    chip=self.chip.name,
                 )
                 continue
             self.replica = replica

@@ -11,6 +11,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from tonnage.kernel.errors import TonnageError
+from tonnage.kernel.message import Message
 from tonnage.search.sweep import on_ray
 from tonnage.search.sweep.work import Job, Lost, Report
 
@@ -60,8 +61,8 @@ def _next(pipe: Connection, process: Any) -> Any:
     except (EOFError, OSError):
         process.join()
         code = process.exitcode or 0
-        how = f"by signal {-code}" if code < 0 else f"with status {code}"
-        raise Lost(f"Ray is lost on this node: the process that joined it ended {how}.") from None
+        how = Message("by signal {code}", code=-code) if code < 0 else Message("with status {code}", code=code)
+        raise Lost(Message("Ray is lost on this node: the process that joined it ended {how}.", how=how)) from None
     return None if said == ENDS else said
 
 
@@ -90,7 +91,7 @@ def _serve(pipe: Connection, job: Job, address: str | None, workers: int | None,
     except Exception as error:  # noqa: BLE001 (Ray has many of its own)
         text = " ".join(str(error).split())[:300]
         with suppress(OSError):
-            pipe.send(Lost(f"Ray is lost: {type(error).__name__}: {text}"))
+            pipe.send(Lost(Message("Ray is lost: {type}: {text}", type=type(error).__name__, text=text)))
 
 
 def _end(*_: object) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tonnage.kernel.errors import MissingDatum
+from tonnage.kernel.message import Message
 from tonnage.search.sweep.spec import Spec
 from tonnage.search.sweep.tasks import Tasks
 
@@ -181,7 +182,9 @@ def write_whole(path: Path, data: Any) -> None:
         beside.replace(path)
     except OSError as error:
         beside.unlink(missing_ok=True)
-        raise Unwritable(error.errno, f"cannot write {path}: {error.strerror or error}") from None
+        raise Unwritable(
+            error.errno, Message("cannot write {path}: {strerror}", path=path, strerror=error.strerror or error)
+        ) from None
 
 
 # ---- what is there ----

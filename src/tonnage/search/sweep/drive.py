@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from tonnage.kernel.message import Message
 from tonnage.search.sweep import dataset
 from tonnage.search.sweep.manifest import estimator, locked, open_directory
 from tonnage.search.sweep.progress import Progress
@@ -155,7 +156,13 @@ def _make(run: Run, there: bytearray, directory: Path, counts: _Counts, shown: C
                 counts.add(report)
                 shown(report.number)
         except Lost as error:
-            raise Lost(f"{error} What is in {directory} is whole: run again with --resume.") from None
+            raise Lost(
+                Message(
+                    "{error} What is in {directory} is whole: run again with --resume.",
+                    error=error,
+                    directory=directory,
+                )
+            ) from None
 
 
 def _numbers(there: bytearray, wanted: int) -> Iterator[int]:
@@ -170,8 +177,12 @@ def _summarised(directory: Path, spec: Spec, tasks: Tasks) -> Summary:
         raise dataset.Unwritable(
             None,
             (
-                f"cannot write the best rows to {directory}: {error.strerror or error}. All parts are there: "
-                "make room and run again with --resume"
+                Message(
+                    "cannot write the best rows to {directory}: {strerror}. All parts are there: make room "
+                    "and run again with --resume",
+                    directory=directory,
+                    strerror=error.strerror or error,
+                )
             ),
         ) from None
 
@@ -196,5 +207,10 @@ def _check(report: Report, directory: Path) -> None:
     """A disk that takes no more ends the sweep: every other chunk would end the same."""
     if report.unwritable:
         raise dataset.Unwritable(
-            None, f"{report.unwritable}. What is in {directory} is whole: make room and run again with --resume"
+            None,
+            Message(
+                "{unwritable}. What is in {directory} is whole: make room and run again with --resume",
+                unwritable=report.unwritable,
+                directory=directory,
+            ),
         )

@@ -12,6 +12,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from tonnage.kernel.message import Message
 from tonnage.search.sweep.work import Job, Lost, Report, attempt
 
 TRIES = 3  # workers that may die of one chunk
@@ -38,11 +39,20 @@ def reports(job: Job, numbers: Iterable[int], workers: int, do: Work = attempt) 
                     ended = worker.ended()
                     pool[pool.index(worker)] = worker = _Worker(job, do)
                     if fell >= NONE_LIVES:
-                        raise Lost(f"no worker stays alive: {fell} died one after the other, the last {ended}.")
+                        raise Lost(
+                            Message(
+                                "no worker stays alive: {fell} died one after the other, the last {ended}.",
+                                fell=fell,
+                                ended=ended,
+                            )
+                        )
                     if died[number] < TRIES:
                         again.append(number)
                     else:
-                        yield Report(number=number, failed=f"{TRIES} workers died of it, the last {ended}")
+                        yield Report(
+                            number=number,
+                            failed=Message("{tries} workers died of it, the last {ended}", tries=TRIES, ended=ended),
+                        )
                 else:
                     fell = 0
                     yield report
@@ -83,7 +93,7 @@ class _Worker:
     def ended(self) -> str:
         self.process.join()
         code = self.process.exitcode or 0
-        return f"by signal {-code}" if code < 0 else f"with status {code}"
+        return Message("by signal {code}", code=-code) if code < 0 else Message("with status {code}", code=code)
 
     def end(self) -> None:
         self.pipe.close()

@@ -11,10 +11,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 import tonnage
+from tonnage.kernel.encoding import builtins
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.kernel.reach import why
 from tonnage.search.sweep import dataset
 from tonnage.search.sweep.spec import Spec
@@ -54,7 +54,7 @@ def manifest(spec: Spec, tasks: Tasks) -> dict[str, Any]:
         "plans": tasks.plans,
         "chunks": tasks.count,
         "versions": versions,
-        "spec": msgspec.to_builtins(spec),
+        "spec": builtins(spec),
     }
 
 
@@ -67,19 +67,29 @@ def open_directory(directory: Path, spec: Spec, tasks: Tasks, *, resume: bool) -
     try:
         there = path.exists()
     except (OSError, ValueError) as error:  # a name too long for a folder; a null byte
-        raise InvalidInput(f"--out {shown(str(directory), 300)} cannot be made: {why(error)}.") from None
+        raise InvalidInput(
+            Message("--out {directory} cannot be made: {why}.", directory=shown(str(directory), 300), why=why(error))
+        ) from None
     if there:
         _check(path, now)
         if not resume:
             raise InvalidInput(
-                f"{directory} holds this sweep already, as far as it came: add --resume to go on with it. {AGAIN}"
+                Message(
+                    "{directory} holds this sweep already, as far as it came: add --resume to go on with it. {again}",
+                    directory=directory,
+                    again=AGAIN,
+                )
             )
     elif directory.is_dir() and any(entry.name != LOCK for entry in directory.iterdir()):
-        raise InvalidInput(f"{directory} is not empty and holds no sweep. {AGAIN}")
+        raise InvalidInput(
+            Message("{directory} is not empty and holds no sweep. {again}", directory=directory, again=AGAIN)
+        )
     try:
         (directory / dataset.FOLDER).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InvalidInput(f"--out {shown(str(directory), 300)} cannot be made: {why(error)}.") from None
+        raise InvalidInput(
+            Message("--out {directory} cannot be made: {why}.", directory=shown(str(directory), 300), why=why(error))
+        ) from None
     if not there:
         dataset.write_whole(path, json.dumps(now, indent=1, ensure_ascii=False).encode())
 
@@ -89,17 +99,29 @@ def _check(path: Path, now: dict[str, Any]) -> None:
         was = json_text.parse(read_bytes(path, LARGEST), str(path), sections=MOST_SECTIONS)
         same = {name: was[name] == now[name] for name in ("sweep", "estimator")}
     except (ValueError, KeyError, TypeError) as error:
-        raise InvalidInput(f"{path} cannot be read: {error}. {AGAIN}") from None
+        raise InvalidInput(
+            Message("{path} cannot be read: {error}. {again}", path=path, error=error, again=AGAIN)
+        ) from None
     if not same["sweep"]:
         raise InvalidInput(
-            f"{path.parent} holds another sweep ({was['plans']:,} plans; this one has "
-            f"{now['plans']:,}{_first(was, now)}). {AGAIN}"
+            Message(
+                "{parent} holds another sweep ({plans:,} plans; this one has {plans2:,}{first}). {again}",
+                parent=path.parent,
+                plans=was["plans"],
+                plans2=now["plans"],
+                first=_first(was, now),
+                again=AGAIN,
+            )
         )
     if not same["estimator"]:
         raise InvalidInput(
-            f"{path.parent} was begun with another tonnage ({was['versions']['tonnage']}, or its code or "
-            "catalogue have changed): "
-            f"its rows and new ones would not be alike. {AGAIN}"
+            Message(
+                "{parent} was begun with another tonnage ({tonnage}, or its code or catalogue have changed): "
+                "its rows and new ones would not be alike. {again}",
+                parent=path.parent,
+                tonnage=was["versions"]["tonnage"],
+                again=AGAIN,
+            )
         )
 
 
@@ -107,7 +129,7 @@ def _first(was: dict[str, Any], now: dict[str, Any]) -> str:
     """The first field that differs, in words."""
     for name, value in now["spec"].items():
         if json.loads(json.dumps(value)) != was["spec"].get(name):
-            return f"; {name} differs"
+            return Message("; {name} differs", name=name)
     return ""
 
 
@@ -122,10 +144,18 @@ def locked(directory: Path) -> Iterator[None]:
     try:
         opened = (directory / LOCK).open("a")
     except OSError as error:
-        raise InvalidInput(f"--out {directory} cannot be written to: {error.strerror or error}.") from None
+        raise InvalidInput(
+            Message(
+                "--out {directory} cannot be written to: {strerror}.",
+                directory=directory,
+                strerror=error.strerror or error,
+            )
+        ) from None
     with opened as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise InvalidInput(f"another process is at work on {directory}: wait for it, or end it.") from None
+            raise InvalidInput(
+                Message("another process is at work on {directory}: wait for it, or end it.", directory=directory)
+            ) from None
         yield

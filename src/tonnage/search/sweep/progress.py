@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Self, TextIO
 
+from tonnage.kernel.message import Message
+
 EVERY = 10.0  # seconds between lines
 
 
@@ -59,7 +61,7 @@ class Progress:
         left = self.plans - self.lay - self.made
         if not self.made:
             return "no chunk is back yet"
-        ends = f", {_duration(left / self.rate)} left" if left else ""
+        ends = Message(", {duration} left", duration=_duration(left / self.rate)) if left else ""
         return f"{self.rate:,.0f} {self.what}/s{ends}"
 
     def _line(self) -> None:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from tonnage.search.sweep.spec import Spec
 
-MOST_BLOCKS = 64  # of a chunk: each is walked by itself, and takes a time of its own
+MAX_BLOCKS = 64  # of a chunk: each is walked by itself, and takes a time of its own
 
 
 class Part(Struct, frozen=True):
@@ -39,7 +39,7 @@ class Tasks:
         self.blocks = prod(self.outer)
         self.plans = self.block * self.blocks
         self.pieces = -(-self.block // spec.chunk_plans)  # of a block
-        self.together = 1 if self.pieces > 1 else min(spec.chunk_plans // self.block, MOST_BLOCKS)
+        self.together = 1 if self.pieces > 1 else min(spec.chunk_plans // self.block, MAX_BLOCKS)
         if spec.kind == "serve":  # a question is no array: as many as were asked for
             self.together = spec.chunk_plans
         self.count = self.blocks * self.pieces if self.pieces > 1 else -(-self.blocks // self.together)

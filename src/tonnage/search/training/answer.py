@@ -5,6 +5,7 @@ from typing import Any
 from tonnage.architectures import Model
 from tonnage.documents.document import builtins
 from tonnage.documents.plan import PlansDocument
+from tonnage.kernel.message import Message
 from tonnage.search.training.document import document_of
 from tonnage.search.training.options import Asked
 from tonnage.search.training.plan import Planned, Plans, plan_training
@@ -29,7 +30,7 @@ class TrainingPlans:
         return builtins(self.document)
 
     def __repr__(self) -> str:
-        best = self.plans[0].machine.name if self.plans else f"nothing: {self.found.why}"
+        best = self.plans[0].machine.name if self.plans else Message("nothing: {why}", why=self.found.why)
         return f"<TrainingPlans of {self.found.model.name}: {best}>"
 
 

@@ -11,6 +11,7 @@ from tonnage.estimate.options.plans import RECOMPUTE
 from tonnage.estimate.plan.checks import expert_counts
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidPlan, MissingDatum
+from tonnage.kernel.message import Message, listed
 from tonnage.ops import LatentAttention
 from tonnage.runtimes import USUAL_ALONE, USUAL_ON_SEVERAL, training_runtime
 from tonnage.spec import Cluster
@@ -56,7 +57,9 @@ def _check_zero(runtimes: Sequence[str], stages: Sequence[int]) -> None:
     for stage in stages:
         if stage not in known:
             which = "; ".join(f"{name}: {', '.join(map(str, training_runtime(name).zero_stages))}" for name in runtimes)
-            raise InvalidPlan(f"zero_stage must be one that a runtime has ({which}). Got {stage}.")
+            raise InvalidPlan(
+                Message("zero_stage must be one that a runtime has ({which}). Got {stage}.", which=which, stage=stage)
+            )
 
 
 def _check_offload(options: TrainingOptions, vary: Mapping[str, Sequence[Any]]) -> None:
@@ -66,10 +69,12 @@ def _check_offload(options: TrainingOptions, vary: Mapping[str, Sequence[Any]]) 
     places = set(_tried("offload_optimizer", options, vary, ("none",)))
     if "none" not in places and options.host_update_bandwidth is None and "host_update_bandwidth" not in vary:
         raise MissingDatum(
-            "plans with offload_optimizer cannot be timed without host_update_bandwidth, the bytes a second "
-            "that a node's processors read and "
-            "write while they update: published runs got 2GB/s to 54GB/s. Got offload_optimizer "
-            f"{', '.join(sorted(map(str, places)))} alone."
+            Message(
+                "plans with offload_optimizer cannot be timed without host_update_bandwidth, the bytes a "
+                "second that a node's processors read and write while they update: published runs got 2GB/s "
+                "to 54GB/s. Got offload_optimizer {places} alone.",
+                places=listed(sorted(map(str, places))),
+            )
         )
 
 

@@ -7,6 +7,7 @@ from tonnage.documents.plan import FrontDocument, PlansDocument, RemovedDocument
 from tonnage.documents.question import Entry
 from tonnage.estimate.advice.moves import flags_of
 from tonnage.estimate.inputs import Question
+from tonnage.kernel.message import Message, listed
 from tonnage.search.training.launch.settings import launch_lacks, launch_settings
 from tonnage.search.training.options import Asked
 from tonnage.search.training.plan import Planned, Plans
@@ -53,8 +54,12 @@ def _row(model: Model, one: Planned, beats: str) -> TrainingPlanDocument:
         accelerators=one.machine.size,
         options=one.options,
         text=(
-            f"tonnage train {answer.question['model'].value} --on {one.machine.name} "
-            f"{flags_of(_asked(one.options) | one.of_run)}"
+            Message(
+                "tonnage train {model} --on {machine} {flags_of}",
+                model=answer.question["model"].value,
+                machine=one.machine.name,
+                flags_of=flags_of(_asked(one.options) | one.of_run),
+            )
         ).strip(),
         needed_bytes=answer.needed_bytes,
         usable_bytes=answer.usable_bytes,
@@ -99,9 +104,9 @@ def _beats(one: Planned, other: Planned, found: Plans) -> str:
     better = [each for each in reasons[1:] if each]
     if better and found.objective == "fewest":
         return better[-1] if len(better) == 1 else better[0]
-    near = f"as good within {100 * SAME:g} %"
+    near = Message("as good within {same:g} %", same=100 * SAME)
     if one.order[1:3] < other.order[1:3]:
-        return f"{near}, and simpler: {_simpler(one, other)}"
+        return Message("{near}, and simpler: {simpler}", near=near, simpler=_simpler(one, other))
     return f"{near}: {_simpler(one, other)}"
 
 
@@ -109,17 +114,17 @@ def _cheaper(one: Planned, other: Planned) -> str:
     mine, theirs = one.usd_per_token, other.usd_per_token
     if mine is None or theirs is None or theirs < mine * (1 + SAME):
         return ""
-    return f"{100 * (1 - mine / theirs):.1f} % cheaper"
+    return Message("{mine:.1f} % cheaper", mine=100 * (1 - mine / theirs))
 
 
 def _faster(one: Planned, other: Planned) -> str:
     ratio = other.seconds_per_token / one.seconds_per_token
-    return f"{100 * (ratio - 1):.1f} % faster" if ratio > 1 + SAME else ""
+    return Message("{ratio:.1f} % faster", ratio=100 * (ratio - 1)) if ratio > 1 + SAME else ""
 
 
 def _fewer(one: Planned, other: Planned) -> str:
     less = other.machine.size - one.machine.size
-    return f"{less:,} fewer accelerators" if less > 0 else ""
+    return Message("{less:,} fewer accelerators", less=less) if less > 0 else ""
 
 
 def _simpler(one: Planned, other: Planned) -> str:
@@ -130,18 +135,27 @@ def _simpler(one: Planned, other: Planned) -> str:
 
 
 def _warnings(found: Plans) -> list[str]:
-    made = []
+    made: list[str] = []
     if found.unpriced:
         made.append(
-            "no price is known of "
-            f"{', '.join(found.unpriced[:8])}{' and more' if len(found.unpriced) > 8 else ''}: they are not "
-            "among the cheapest."
+            Message(
+                "no price is known of {unpriced} and more: they are not among the cheapest.",
+                unpriced=listed(found.unpriced[:8]),
+            )
+            if len(found.unpriced) > 8
+            else Message(
+                "no price is known of {unpriced}: they are not among the cheapest.", unpriced=listed(found.unpriced[:8])
+            )
         )
     if found.compares and found.searched.refused:
         names = ", ".join(list(found.searched.refused)[:6])
         more = len(found.searched.refused) - 6
         name, why = next(iter(found.searched.refused.items()))
-        made.append(f"not looked at: {names}{f' and {more} more' if more > 0 else ''}. {name}: {why}")
+        made.append(
+            Message("not looked at: {names} and {more} more. {name}: {why}", names=names, more=more, name=name, why=why)
+            if more > 0
+            else Message("not looked at: {names}. {name}: {why}", names=names, name=name, why=why)
+        )
     if found.plans:
         made += [note for note in found.plans[0].answer.warnings if note not in made]
     return made

@@ -21,6 +21,7 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.formulas.cost import rent_usd
 from tonnage.formulas.run import accelerator_hours
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message, joined
 from tonnage.search.pareto import front
 from tonnage.search.training.best import Candidate
 from tonnage.search.training.fleet import Entry, Searched, Searcher
@@ -110,7 +111,10 @@ def plan_training(model: Model, asked: Asked) -> Plans:
     compares = sum(len(fleet.machines) for fleet in found) > 1
     if asked.search.pareto and not compares:
         raise InvalidInput(
-            f"pareto is a front of machines: name several, or one without a number. Got {asked.on[0]!r} alone."
+            Message(
+                "pareto is a front of machines: name several, or one without a number. Got {on!r} alone.",
+                on=asked.on[0],
+            )
         )
     goal = _goal(model, found, asked, compares)
     Space(model, found[0].machines, asked.options, asked.vary).check_companions()
@@ -150,16 +154,22 @@ def _goal(model: Model, found: Sequence[Fleet], asked: Asked, compares: bool) ->
     name = objective_named(said) if said else "cheapest" if compares else "fastest"
     if run.stray:
         raise InvalidInput(
-            f"{run.stray} is of a whole run, which needs a length: give tokens, epochs with dataset_tokens, "
-            "or max_steps."
+            Message(
+                "{stray} is of a whole run, which needs a length: give tokens, epochs with dataset_tokens, "
+                "or max_steps.",
+                stray=run.stray,
+            )
         )
     if not run.asked:
         return Goal(objective=name)
     if all(getattr(run, length) is None for length in LENGTHS):
         limit = next(limit for limit in LIMITS if getattr(run, limit) is not None)
         raise InvalidInput(
-            f"{limit} is a limit of a run of a length: give tokens, epochs or max_steps too. What a budget "
-            "buys on one machine, `tonnage train` says."
+            Message(
+                "{limit} is a limit of a run of a length: give tokens, epochs or max_steps too. What a "
+                "budget buys on one machine, `tonnage train` says.",
+                limit=limit,
+            )
         )
     want = wanted(run, run.price_per_accelerator_hour or 1.0, today())
     tokens = want.tokens if want.epochs is None else want.epochs * (want.dataset_tokens or 0)
@@ -277,16 +287,16 @@ class _Finish:
             return self._first(best[DEADLINE]), PRICE
         missed = [name for name, (limit, figure) in of.items() if figure(best[name]) > limit]
         if missed:
-            return self._first(best[missed[0]]), missed[0] if len(
-                missed
-            ) == 1 else f"{' and '.join(missed)}, each by itself"
+            return self._first(best[missed[0]]), missed[0] if len(missed) == 1 else Message(
+                "{missed}, each by itself", missed=joined(" and ", missed)
+            )
         if not goal.is_limited:
             return self._first(best[DEADLINE]), PRICE  # the cheapest was asked for
         asked = [name for name, (limit, _) in of.items() if np.isfinite(limit)]
         timely = [entry for entry in made.entries if entry.run_seconds_per_token <= goal.slowest]
-        return self._first(min(timely, key=of[asked[-1]][1])), f"{' and '.join(asked)} together" if len(
-            asked
-        ) > 1 else asked[0]
+        return self._first(min(timely, key=of[asked[-1]][1])), Message(
+            "{asked} together", asked=joined(" and ", asked)
+        ) if len(asked) > 1 else asked[0]
 
     def _first(self, entry: Entry) -> Planned:
         return self.answer(entry, entry.plans[0])

@@ -10,7 +10,7 @@ _ADVICE = (
 
 
 def format_size(size: int) -> str:
-    """As c10's format_size prints it."""
+    """A number of bytes in the words of c10's format_size."""
     if size <= KIB:
         return f"{size} bytes"
     for unit, name in ((KIB, "KiB"), (MIB, "MiB")):

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tonnage.kernel.message import Message
 from tonnage.kernel.units import MIB
 from tonnage.trace.allocator import _expandable as expandable
 from tonnage.trace.allocator import _release as release
@@ -20,7 +21,7 @@ class OutOfMemory(Exception):
     """The driver has no memory for a segment: `tried` bytes of it, for a request of `requested` bytes."""
 
     def __init__(self, tried: int, requested: int, stream: int):
-        super().__init__(f"tried to allocate {tried} bytes")
+        super().__init__(Message("tried to allocate {tried} bytes", tried=tried))
         self.tried, self.requested, self.stream = tried, requested, stream
 
 

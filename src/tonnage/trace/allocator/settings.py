@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import MIB
 
@@ -81,7 +82,9 @@ def parse_settings(text: str) -> Settings:
             made["roundup_power2_divisions"] = _divisions(value)
         elif name == "backend":
             if value != "native":
-                raise InvalidInput(f"backend: only PyTorch's native allocator is modelled. Got {value!r}.")
+                raise InvalidInput(
+                    Message("backend: only PyTorch's native allocator is modelled. Got {value!r}.", value=value)
+                )
         else:
             raise unknown("option of PYTORCH_CUDA_ALLOC_CONF", name, _OPTIONS)
     return Settings(**made, ignored=tuple(ignored))  # type: ignore[arg-type]
@@ -93,7 +96,10 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
         found = re.match(r"(\w+):(\[[^\]]*\]|[^,\[\]]+)(?:,|$)", rest)
         if not found:
             raise InvalidInput(
-                f"PYTORCH_CUDA_ALLOC_CONF is a list of option:value, separated by commas. Got {rest[:80]!r}."
+                Message(
+                    "PYTORCH_CUDA_ALLOC_CONF is a list of option:value, separated by commas. Got {rest!r}.",
+                    rest=rest[:80],
+                )
             )
         yield found[1], found[2]
         rest = rest[found.end() :]
@@ -101,14 +107,21 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 
 def _whole(name: str, value: str) -> int:
     if not value.isdecimal() or len(value) > 12:
-        raise InvalidInput(f"{name} must be a whole number. Got {value[:40]!r}.")
+        raise InvalidInput(Message("{name} must be a whole number. Got {value!r}.", name=name, value=value[:40]))
     return int(value)
 
 
 def _mebibytes(name: str, value: str, more_than: int) -> int:
     size = _whole(name, value)
     if size <= more_than:
-        raise InvalidInput(f"{name} too small, must be more than {more_than}. Got {size}.")
+        raise InvalidInput(
+            Message(
+                "{name} too small, must be more than {more_than}. Got {size}.",
+                name=name,
+                more_than=more_than,
+                size=size,
+            )
+        )
     return size * MIB
 
 
@@ -118,13 +131,13 @@ def _share(name: str, value: str, closed: bool = False) -> float:
     except ValueError:
         share = -1.0
     if not (0 < share < 1 or (closed and share in (0, 1))):
-        raise InvalidInput(f"{name} must be between 0 and 1. Got {value[:40]!r}.")
+        raise InvalidInput(Message("{name} must be between 0 and 1. Got {value!r}.", name=name, value=value[:40]))
     return share
 
 
 def _flag(name: str, value: str) -> bool:
     if value not in ("True", "False"):
-        raise InvalidInput(f"{name} must be True or False. Got {value[:40]!r}.")
+        raise InvalidInput(Message("{name} must be True or False. Got {value!r}.", name=name, value=value[:40]))
     return value == "True"
 
 
@@ -151,5 +164,5 @@ def _divisions(value: str) -> tuple[int, ...]:
 def _power(text: str, what: str, zero: bool = False) -> int:
     number = _whole(what, text)
     if number & (number - 1) or (number == 0 and not zero):
-        raise InvalidInput(f"{what} must be a power of two. Got {number}.")
+        raise InvalidInput(Message("{what} must be a power of two. Got {number}.", what=what, number=number))
     return number

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
+from tonnage.kernel.message import Message
 from tonnage.trace.events import Events
 from tonnage.trace.fold._errors import DoesNotFold
 
@@ -99,7 +100,10 @@ class _Stage:
             for length in reversed(self._lengths(place)):
                 after = [each + more * length for more, each in enumerate(place)]
                 ways.append((after, [*before, *self._loop(start[2], place[2], length)]))
-        raise DoesNotFold(self.stage, f"after {furthest} of its events, what more layers add does not repeat.")
+        raise DoesNotFold(
+            self.stage,
+            Message("after {furthest} of its events, what more layers add does not repeat.", furthest=furthest),
+        )
 
     def _loop(self, start: int, place: int, length: int) -> Iterator[Piece]:
         """What is between two places of the third trace: events, and repetitions up to the second place."""

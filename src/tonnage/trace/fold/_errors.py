@@ -1,11 +1,12 @@
 """Why a program is traced whole."""
 
 from tonnage.kernel.errors import TonnageError
+from tonnage.kernel.message import Message
 
 
 class DoesNotFold(TonnageError):
     """The traces do not repeat as layers do; `stage` says from where on."""
 
     def __init__(self, stage: str, reason: str):
-        super().__init__(f"stage {stage!r}: {reason}")
+        super().__init__(Message("stage {stage!r}: {reason}", stage=stage, reason=reason))
         self.stage = stage

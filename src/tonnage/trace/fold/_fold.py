@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.trace.events import Events, Mark, check
 from tonnage.trace.fold._align import Piece, pieces
 from tonnage.trace.fold._errors import DoesNotFold
@@ -71,7 +72,16 @@ def _continued(counts: Sequence[Mapping[Key, int]], more: int) -> dict[Key, int]
     for key in counts[-1]:
         first, second, third = (each.get(key, 0) for each in counts)
         if third - second != second - first:
-            raise DoesNotFold("counts", f"{key} is counted {first}, {second} and {third} times in three traces.")
+            raise DoesNotFold(
+                "counts",
+                Message(
+                    "{key} is counted {first}, {second} and {third} times in three traces.",
+                    key=key,
+                    first=first,
+                    second=second,
+                    third=third,
+                ),
+            )
         made[key] = first + more * (second - first)
     return made
 
@@ -79,10 +89,19 @@ def _continued(counts: Sequence[Mapping[Key, int]], more: int) -> dict[Key, int]
 def _more(layers: Sequence[int], num_layers: int) -> int:
     """How many periods there are more than in the first trace."""
     if len(layers) != 3 or not 0 < layers[0] < layers[1] or layers[2] - layers[1] != layers[1] - layers[0]:
-        raise InvalidInput(f"layers: folding needs three traces, each with a period more. Got {tuple(layers)}.")
+        raise InvalidInput(
+            Message("layers: folding needs three traces, each with a period more. Got {layers}.", layers=tuple(layers))
+        )
     period = layers[1] - layers[0]
     if num_layers < layers[0] or (num_layers - layers[0]) % period:
-        raise InvalidInput(f"num_layers must be {layers[0]} and a multiple of {period}. Got {num_layers}.")
+        raise InvalidInput(
+            Message(
+                "num_layers must be {layers} and a multiple of {period}. Got {num_layers}.",
+                layers=layers[0],
+                period=period,
+                num_layers=num_layers,
+            )
+        )
     return (num_layers - layers[0]) // period
 
 
@@ -128,8 +147,12 @@ def _learned(part: Piece, points: Sequence[Point], step: int) -> Loop:
     found = once(points, step) if part.count is None else looped(points, part.count, step)
     if found is None:
         shown = points[-1].made
-        what = "a free" if shown is None else f"an allocation by {shown.operation or 'no operation'}"
-        raise DoesNotFold(part.stage, f"{what} follows no rule from layer to layer.")
+        what = (
+            "a free"
+            if shown is None
+            else Message("an allocation by {operation}", operation=shown.operation or "no operation")
+        )
+        raise DoesNotFold(part.stage, Message("{what} follows no rule from layer to layer.", what=what))
     return found
 
 

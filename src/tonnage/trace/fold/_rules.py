@@ -91,14 +91,14 @@ def looped(points: Sequence[Point], count: int, step: int) -> Loop | None:
     for head, tail in _EDGES:
         if head + tail > count:
             continue
-        found = _with_edges(points, count, head, tail, step)
-        if found is not None:
-            return found
+        rules = _with_edges(points, count, head, tail, step)
+        if rules is not None:
+            return rules
     return None
 
 
 def _with_edges(points: Sequence[Point], count: int, head: int, tail: int, step: int) -> Loop | None:
-    between = [each for each in points if head <= each.i < count + each.more - tail]
+    between = [point for point in points if head <= point.i < count + point.more - tail]
     middle = _rule(between, _moving(step), _moving(1))
     if middle is None:
         return None
@@ -130,18 +130,18 @@ def _rule(points: Sequence[Point], modules: Slopes, repetitions: Slopes) -> Rule
 
 def _freed(points: Sequence[Point], slopes: Slopes) -> Freed | None:
     piece, place, _ = points[0].freed
-    if any(each.freed[:2] != (piece, place) for each in points):
+    if any(point.freed[:2] != (piece, place) for point in points):
         return None
-    repetition = _line(points, lambda each: each.freed[2], slopes)
+    repetition = _line(points, lambda point: point.freed[2], slopes)
     return None if repetition is None else Freed(piece, place, repetition)
 
 
 def _made(points: Sequence[Point], like: Allocation, slopes: Slopes) -> Made | None:
-    size = _line(points, lambda each: _allocation(each).bytes, _growth(points))
+    size = _line(points, lambda point: _allocation(point).bytes, _growth(points))
     texts = NUMBERS.split(like.module)
     numbers = [_line(points, partial(_number, index), slopes) for index in range(len(texts) - 1)]
-    found = tuple(each for each in numbers if each is not None)
-    return None if size is None or len(found) < len(numbers) else Made(like, size, tuple(texts), found)
+    lines = tuple(line for line in numbers if line is not None)
+    return None if size is None or len(lines) < len(numbers) else Made(like, size, tuple(texts), lines)
 
 
 def _number(index: int, point: Point) -> int:
@@ -151,7 +151,7 @@ def _number(index: int, point: Point) -> int:
 
 def _growth(points: Iterable[Point]) -> Slopes:
     """Bytes may grow with the number of layers: a stack of one figure for each parameter. Three traces must show it."""
-    sizes = {each.more: _allocation(each).bytes for each in points}
+    sizes = {point.more: _allocation(point).bytes for point in points}
     return ((0, sizes[1] - sizes[0]),) if len(sizes) == 3 else ((0, 0),)
 
 
@@ -161,10 +161,10 @@ def _allocation(point: Point) -> Allocation:
 
 
 def _line(points: Sequence[Point], value: Callable[[Point], int], slopes: Slopes) -> Line | None:
-    values = [value(each) for each in points]
+    values = [value(point) for point in points]
     for along, total in slopes:
         base = values[0] - along * points[0].i - total * points[0].more
         line = Line(base, along, total)
-        if all(line.at(each.i, each.more) == number for each, number in zip(points, values, strict=True)):
+        if all(line.at(point.i, point.more) == number for point, number in zip(points, values, strict=True)):
             return line
     return None

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from tonnage.kernel.encoding import builtins
 from tonnage.trace.allocator import Settings
 from tonnage.trace.events import Events
 from tonnage.trace.replay import Stage
@@ -70,9 +71,7 @@ class Foreign(Struct, frozen=True, kw_only=True):
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it, without the events and the segments one by one."""
-        made: dict[str, Any] = msgspec.to_builtins(
-            msgspec.structs.replace(self, events=None, segments=(), settings=None)
-        )
+        made: dict[str, Any] = builtins(msgspec.structs.replace(self, events=None, segments=(), settings=None))
         del made["events"], made["settings"]
         made["segments"] = {
             "count": len(self.segments),

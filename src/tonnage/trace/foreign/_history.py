@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.trace.events import LARGEST, Allocation, Category, Events
 from tonnage.trace.foreign._foreign import NOT_TOLD
 from tonnage.trace.replay import Stage
@@ -16,7 +17,14 @@ BEFORE = "before the history"  # the phase of what was there when recording bega
 def checked(size: object, where: str, what: str = "an allocation") -> int:
     """A number of bytes that can be one. Raises InvalidInput."""
     if not isinstance(size, int) or not 0 <= size < LARGEST:
-        raise InvalidInput(f"{where}: {what} has an impossible number of bytes: {str(size)[:40]}.")
+        raise InvalidInput(
+            Message(
+                "{where}: {what} has an impossible number of bytes: {size}.",
+                where=where,
+                what=what,
+                size=str(size)[:40],
+            )
+        )
     return size
 
 
@@ -130,8 +138,12 @@ def notes_of(history: History, count: int, size: int) -> Iterable[str]:
     """What has to be said of a history that is not whole."""
     if count:
         yield (
-            f"the history began late: {count:,} allocations of {size:,} bytes were there before, and their "
-            "makers are not told"
+            Message(
+                "the history began late: {count:,} allocations of {size:,} bytes were there before, and "
+                "their makers are not told",
+                count=count,
+                size=size,
+            )
         )
     if history.lost:
-        yield f"{history.lost:,} frees were not recorded: their addresses were given out again"
+        yield Message("{lost:,} frees were not recorded: their addresses were given out again", lost=history.lost)

@@ -8,6 +8,7 @@ leaves are gradients, what the optimizer leaves is its state: the recorder sorts
 
 from itertools import pairwise
 
+from tonnage.kernel.message import Message
 from tonnage.trace.events import Category, Mark
 from tonnage.trace.foreign._history import BEFORE, MOST_MARKS, History
 from tonnage.trace.program import STAGES
@@ -47,7 +48,7 @@ def _mark(history: History, runs: list[tuple[str | None, int]], ended: bool) -> 
     step = 1
 
     def mark(name: str, position: int) -> None:
-        marks.append(Mark(position, name if step == 1 else f"{name} (step {step})"))
+        marks.append(Mark(position, name if step == 1 else Message("{name} (step {step})", name=name, step=step)))
 
     stretches = [*runs, (None, len(history.events.order))] if ended else runs
     for (before, _), (phase, position) in pairwise(stretches):

@@ -9,6 +9,7 @@ from struct import Struct as Packed
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.trace.foreign.machine import Machine
 
 LONGEST_INTEGER = 255  # bytes
@@ -87,7 +88,13 @@ def _global(machine: Machine, at: int) -> int:
 
 def _refuse(what: str) -> Rare:
     def run(machine: Machine, _: int) -> int:
-        raise InvalidInput(f"{machine.where} wants to {what}: a memory snapshot is plain data. Nothing of it was run.")
+        raise InvalidInput(
+            Message(
+                "{where} wants to {what}: a memory snapshot is plain data. Nothing of it was run.",
+                where=machine.where,
+                what=what,
+            )
+        )
 
     return run
 

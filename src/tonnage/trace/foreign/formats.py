@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.trace.foreign import files, nsight, profiler, snapshot, tensorflow, timeline, xla
 from tonnage.trace.foreign._foreign import Foreign
 from tonnage.trace.foreign.unpickle import loads
@@ -29,7 +30,7 @@ def read(path: Path, device: int | None = None) -> Foreign:
         return nsight.from_database(path, device)
     data = files.content(path)
     if data.startswith(nsight.MAGIC):
-        raise InvalidInput(f"{where} is a packed SQLite database: unpack it first.")
+        raise InvalidInput(Message("{where} is a packed SQLite database: unpack it first.", where=where))
     if data.startswith(_PICKLES):
         return snapshot.from_data(loads(data, where), where, device)
     start = data[:64].lstrip(b"\xef\xbb\xbf \t\r\n")
@@ -37,7 +38,7 @@ def read(path: Path, device: int | None = None) -> Foreign:
         return from_json(data, where, device)
     if start.startswith(xla.HEADS):
         return xla.from_text(data, where)
-    raise InvalidInput(f"{where} is none of the files that are known: {KNOWN}.")
+    raise InvalidInput(Message("{where} is none of the files that are known: {known}.", where=where, known=KNOWN))
 
 
 def from_json(data: bytes, where: str, device: int | None) -> Foreign:
@@ -53,8 +54,14 @@ def from_json(data: bytes, where: str, device: int | None) -> Foreign:
     if tensorflow.KEY in outer:
         return tensorflow.from_data(_decode(data, where, Any), where, device)
     raise InvalidInput(
-        f"{where} is JSON without {profiler.KEY}, device_traces or {tensorflow.KEY}. Known are {KNOWN}; it "
-        f"has {', '.join(map(repr, list(outer)[:8]))[:200]}."
+        Message(
+            "{where} is JSON without {key}, device_traces or {key2}. Known are {known}; it has {outer}.",
+            where=where,
+            key=profiler.KEY,
+            key2=tensorflow.KEY,
+            known=KNOWN,
+            outer=", ".join(map(repr, list(outer)[:8]))[:200],
+        )
     )
 
 
@@ -72,8 +79,10 @@ def _from_list(outer: list[msgspec.Raw], data: bytes, where: str, device: int | 
 
 def _decode(data: bytes, where: str, kind: Any) -> Any:
     if data.count(b",") + data.count(b"[") + data.count(b"{") > MOST_PARTS:
-        raise InvalidInput(f"{where} holds more than {MOST_PARTS:,} values: record less.")
+        raise InvalidInput(
+            Message("{where} holds more than {most_parts:,} values: record less.", where=where, most_parts=MOST_PARTS)
+        )
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{where} is no JSON: {error}.") from None
+        raise InvalidInput(Message("{where} is no JSON: {error}.", where=where, error=error)) from None

@@ -5,6 +5,7 @@ makes.
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 
 MOST_CONTAINERS = 10_000_000
 EMPTY = {
@@ -68,7 +69,9 @@ class Machine:
         keys = items[::2]
         if set(map(type, keys)) - {str}:
             odd = next(key for key in keys if type(key) is not str)
-            raise InvalidInput(f"{self.where}: keys must be texts. Got {type(odd).__name__}.")
+            raise InvalidInput(
+                Message("{where}: keys must be texts. Got {type}.", where=self.where, type=type(odd).__name__)
+            )
         target.update(zip(keys, items[1::2], strict=True))
 
     def fill_list(self, items: list[Any]) -> None:
@@ -89,13 +92,19 @@ class Machine:
     def push_container(self, value: Any) -> None:
         self.containers += 1
         if self.containers > MOST_CONTAINERS:
-            raise InvalidInput(f"{self.where}: more than {MOST_CONTAINERS:,} containers; record fewer entries.")
+            raise InvalidInput(
+                Message(
+                    "{where}: more than {most_containers:,} containers; record fewer entries.",
+                    where=self.where,
+                    most_containers=MOST_CONTAINERS,
+                )
+            )
         self.stack.append(value)
 
     def push_tuple(self, items: list[Any]) -> None:
         for item in items:
             if type(item) is tuple and any(type(inner) is tuple for inner in item):
-                raise InvalidInput(f"{self.where}: tuples inside tuples inside tuples.")
+                raise InvalidInput(Message("{where}: tuples inside tuples inside tuples.", where=self.where))
         self.push_container(tuple(items))
 
     def last(self, count: int) -> list[Any]:
@@ -111,9 +120,12 @@ class Machine:
             raise TypeError
         if (module, name) not in EMPTY:
             raise InvalidInput(
-                f"{self.where} wants to run {_printable(f'{module}.{name}')}: it carries code, and a memory "
-                "snapshot is "
-                "plain data. Nothing of it was run."
+                Message(
+                    "{where} wants to run {printable}: it carries code, and a memory snapshot is plain data. "
+                    "Nothing of it was run.",
+                    where=self.where,
+                    printable=_printable(f"{module}.{name}"),
+                )
             )
         self.stack.append(_Named(EMPTY[module, name]))
 
@@ -122,7 +134,10 @@ class Machine:
         named, given = self.last(2)
         if type(named) is not _Named or given != ():
             raise InvalidInput(
-                f"{self.where} wants to call something: a memory snapshot is plain data. Nothing of it was run."
+                Message(
+                    "{where} wants to call something: a memory snapshot is plain data. Nothing of it was run.",
+                    where=self.where,
+                )
             )
         self.push_container(named.make())
 

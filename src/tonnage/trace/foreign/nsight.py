@@ -18,6 +18,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message, listed
 from tonnage.trace.events import Allocation
 from tonnage.trace.foreign._foreign import NOT_TOLD, Device, Foreign
 from tonnage.trace.foreign._history import History, checked, notes_of, walk
@@ -80,7 +81,9 @@ def from_database(path: Path, device: int | None = None) -> Foreign:
     try:
         database = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1", uri=True)
     except sqlite3.Error as error:
-        raise InvalidInput(f"{where} cannot be opened as an SQLite database: {error}.") from None
+        raise InvalidInput(
+            Message("{where} cannot be opened as an SQLite database: {error}.", where=where, error=error)
+        ) from None
     try:
         database.row_factory = sqlite3.Row
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
@@ -89,7 +92,9 @@ def from_database(path: Path, device: int | None = None) -> Foreign:
         database.execute("PRAGMA trusted_schema = OFF")
         return _read(database, texts, where, device)
     except (sqlite3.Error, OverflowError, MemoryError) as error:
-        raise InvalidInput(f"{where} is no whole SQLite database of Nsight Systems: {error}.") from None
+        raise InvalidInput(
+            Message("{where} is no whole SQLite database of Nsight Systems: {error}.", where=where, error=error)
+        ) from None
     finally:
         database.close()
 
@@ -106,7 +111,9 @@ class _Texts:
     def take(self, text: str) -> str:
         self.left -= len(text)
         if self.left < 0:
-            raise InvalidInput(f"{self.where}: its tables hold more text than the file has bytes: it is broken.")
+            raise InvalidInput(
+                Message("{where}: its tables hold more text than the file has bytes: it is broken.", where=self.where)
+            )
         return text
 
 
@@ -114,22 +121,46 @@ def _read(database: sqlite3.Connection, texts: _Texts, where: str, wanted: int |
     tables = _tables(database, where)
     table = next((name for name in (USAGE, MEMORY2, MEMORY) if name in tables), None)
     if table is None:
-        raise InvalidInput(f"{where} has no table {USAGE}: memory was not recorded. {_ADVICE}")
+        raise InvalidInput(
+            Message(
+                "{where} has no table {usage}: memory was not recorded. {advice}",
+                where=where,
+                usage=USAGE,
+                advice=_ADVICE,
+            )
+        )
     known = NSIGHT_KINDS if table == USAGE else CUPTI_KINDS
     kinds = dict(enumerate(known)) | _texts_by_number(database, tables, "ENUM_CUDA_MEM_KIND", "label", texts)
     kinds = {number: word.lower() for number, word in kinds.items()}
     strings = _texts_by_number(database, tables, "StringIds", "value", texts)
     rows = _operations(database, table, texts, strings, kinds)
     if not rows:
-        raise InvalidInput(f"{where}: table {table} is empty: no memory was recorded. {_ADVICE}")
+        raise InvalidInput(
+            Message(
+                "{where}: table {table} is empty: no memory was recorded. {advice}",
+                where=where,
+                table=table,
+                advice=_ADVICE,
+            )
+        )
     actions = Counter(row.device for row in rows if row.on_device)
     if not actions:
         raise InvalidInput(
-            f"{where}: table {table} has no device memory, only {', '.join(sorted({row.kind for row in rows}))}."
+            Message(
+                "{where}: table {table} has no device memory, only {rows}.",
+                where=where,
+                table=table,
+                rows=listed(sorted({row.kind for row in rows})),
+            )
         )
     if wanted is not None and wanted not in actions:
         raise InvalidInput(
-            f"{where} tells nothing of device {wanted}. It knows {', '.join(map(str, sorted(actions)))}."
+            Message(
+                "{where} tells nothing of device {wanted}. It knows {actions}.",
+                where=where,
+                wanted=wanted,
+                actions=listed(map(str, sorted(actions))),
+            )
         )
     chosen = actions.most_common(1)[0][0] if wanted is None else wanted
     devices = tuple(
@@ -196,7 +227,9 @@ def _notes(rows: list[_Row], others: Counter[str], pooled: bool) -> Iterator[str
             "maps page by page, are not in it"
         )
     for kind, size in others.items():
-        yield f"{size:,} bytes of {kind} memory were asked for besides; they are not counted"
+        yield Message(
+            "{size:,} bytes of {kind} memory were asked for besides; they are not counted", size=size, kind=kind
+        )
     if len({row.time for row in rows}) == 1 and len(rows) > 1:
         yield "all rows have the same time: their order may not be the program's"
     if not any(not row.allocates for row in rows):
@@ -210,7 +243,13 @@ def _tables(database: sqlite3.Connection, where: str) -> set[str]:
     )
     names = {str(name) for (name,) in rows}
     if len(names) > MOST_TABLES:
-        raise InvalidInput(f"{where} has more than {MOST_TABLES:,} tables, so it is no export of Nsight Systems.")
+        raise InvalidInput(
+            Message(
+                "{where} has more than {most_tables:,} tables, so it is no export of Nsight Systems.",
+                where=where,
+                most_tables=MOST_TABLES,
+            )
+        )
     return names
 
 
@@ -220,7 +259,12 @@ def _columns(database: sqlite3.Connection, table: str, where: str) -> set[str]:
     computed = [row["name"] for row in columns if row["hidden"]]
     if computed:
         raise InvalidInput(
-            f"{where}: table {table} computes its column {shown(computed[0])}; an export stores its columns."
+            Message(
+                "{where}: table {table} computes its column {computed}; an export stores its columns.",
+                where=where,
+                table=table,
+                computed=shown(computed[0]),
+            )
         )
     return {row["name"] for row in columns}
 
@@ -249,13 +293,24 @@ def _operations(
     time = "timestamp" if "timestamp" in columns else "start"
     missing = sorted({time, "bytes", "address"} - columns)
     if missing:
-        raise InvalidInput(f"{where}: table {table} has no column {', '.join(missing)}.")
+        raise InvalidInput(
+            Message(
+                "{where}: table {table} has no column {missing}.", where=where, table=table, missing=listed(missing)
+            )
+        )
     asked = ", ".join(_name(name) if name == "name" else _whole(name) for name in (time, *_COLUMNS) if name in columns)
     made: list[_Row] = []
     # Neither COUNT nor ORDER BY: of a broken file, SQLite would count or sort without end.
     for count, row in enumerate(database.execute(f"SELECT {asked} FROM {table} LIMIT {MOST_ROWS + 1}")):
         if count == MOST_ROWS:
-            raise InvalidInput(f"{where}: table {table} has more than {MOST_ROWS:,} rows: record less.")
+            raise InvalidInput(
+                Message(
+                    "{where}: table {table} has more than {most_rows:,} rows: record less.",
+                    where=where,
+                    table=table,
+                    most_rows=MOST_ROWS,
+                )
+            )
         if table == MEMORY:
             made += _from_to(row, texts, kinds)
             continue

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message, listed
 from tonnage.trace.events import Allocation
 from tonnage.trace.foreign._foreign import Device, Foreign
 from tonnage.trace.foreign._history import History, checked, notes_of, walk
@@ -67,7 +68,7 @@ class _Args(
 
     @property
     def where(self) -> str:
-        name = _TYPES.get(self.kind, f"device type {self.kind}")
+        name = _TYPES.get(self.kind, Message("device type {kind}", kind=self.kind))
         return name if self.device < 0 or self.kind == 0 else f"{name}:{self.device}"
 
 
@@ -81,10 +82,15 @@ def from_json(data: bytes, where: str, device: int | None = None) -> Foreign:
         )
         memory = [(event, msgspec.json.decode(event.args, type=_Args)) for event in events if event.name == "[memory]"]
     except (msgspec.DecodeError, RecursionError) as error:
-        raise InvalidInput(f"{where} is no trace of PyTorch's profiler: {error}.") from None
+        raise InvalidInput(
+            Message("{where} is no trace of PyTorch's profiler: {error}.", where=where, error=error)
+        ) from None
     if not memory:
         raise InvalidInput(
-            f"{where} is a trace without memory: record it with torch.profiler.profile(profile_memory=True)."
+            Message(
+                "{where} is a trace without memory: record it with torch.profiler.profile(profile_memory=True).",
+                where=where,
+            )
         )
     memory.sort(key=lambda each: each[0].ts)
     devices = _devices(memory)
@@ -106,7 +112,14 @@ def _choose(devices: dict[str, Device], wanted: int | None, where: str) -> str:
     if wanted is not None:
         found = [name for name in accelerators if name.endswith(f":{wanted}")]
         if not found:
-            raise InvalidInput(f"{where} tells nothing of device {wanted}. It knows {', '.join(devices)}.")
+            raise InvalidInput(
+                Message(
+                    "{where} tells nothing of device {wanted}. It knows {actions}.",
+                    where=where,
+                    wanted=wanted,
+                    actions=listed(devices),
+                )
+            )
         return found[0]
     return max(accelerators or devices, key=lambda name: devices[name].actions)
 

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidInput, TonnageError
+from tonnage.kernel.message import Message, listed
 from tonnage.trace.allocator import Allocator, Settings, parse_settings
 from tonnage.trace.events import Allocation, Category, Mark
 from tonnage.trace.foreign._foreign import Device, Foreign, Segment
@@ -81,11 +82,13 @@ def from_data(data: Any, where: str, device: int | None = None) -> Foreign:
     if isinstance(data, list):  # torch.cuda.memory_snapshot(): segments alone
         data = {"segments": data}
     if not isinstance(data, Mapping) or not KEYS & set(data):
-        raise InvalidInput(f"{where} holds no memory snapshot: it has neither segments nor device_traces.")
+        raise InvalidInput(
+            Message("{where} holds no memory snapshot: it has neither segments nor device_traces.", where=where)
+        )
     try:
         snapshot = msgspec.convert(data, _Snapshot)
     except msgspec.ValidationError as error:
-        raise InvalidInput(f"{where} is no memory snapshot: {error}.") from None
+        raise InvalidInput(Message("{where} is no memory snapshot: {error}.", where=where, error=error)) from None
     devices = _devices(snapshot, where)
     chosen = _choose(devices, device, where)
     return _Reader(snapshot, chosen, where).read(tuple(devices.values()), devices[chosen].name)
@@ -107,7 +110,14 @@ def _choose(devices: dict[int, Device], wanted: int | None, where: str) -> int:
     if wanted is None:
         return max(devices, key=lambda number: (devices[number].actions, devices[number].bytes, -number))
     if wanted not in devices:
-        raise InvalidInput(f"{where} tells nothing of device {wanted}. It knows {', '.join(map(str, devices))}.")
+        raise InvalidInput(
+            Message(
+                "{where} tells nothing of device {wanted}. It knows {actions}.",
+                where=where,
+                wanted=wanted,
+                actions=listed(map(str, devices)),
+            )
+        )
     return wanted
 
 
@@ -149,9 +159,11 @@ class _Reader:
             )
         if allocated_end > end and self.segments:
             self.notes.append(
-                f"blocks that were not split hold {allocated_end - end:,} bytes more at the end than was "
-                "asked for; at the peak "
-                "this is not told"
+                Message(
+                    "blocks that were not split hold {allocated_end:,} bytes more at the end than was asked "
+                    "for; at the peak this is not told",
+                    allocated_end=allocated_end - end,
+                )
             )
         return Foreign(
             format=FORMAT,
@@ -189,8 +201,13 @@ class _Reader:
                 steps.append((len(history.events) + 1, grown))  # done for the allocation that follows
             elif entry.action == "oom":
                 self.notes.append(
-                    f"after {len(history.events):,} events memory ran out: {size:,} bytes were wanted, the device had "
-                    f"{checked(entry.device_free, self.where, 'what was free'):,} free"
+                    Message(
+                        "after {count:,} events memory ran out: {size:,} bytes were wanted, the device had "
+                        "{checked:,} free",
+                        count=len(history.events),
+                        size=size,
+                        checked=checked(entry.device_free, self.where, "what was free"),
+                    )
                 )
         # history tells changes; what is held now tells how much there was before the first of them
         now = sum(segment.total_size for segment in self.segments)

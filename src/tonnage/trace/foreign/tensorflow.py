@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message, listed
 from tonnage.trace.events import Allocation, Events
 from tonnage.trace.foreign._foreign import NOT_TOLD, Device, Foreign
 from tonnage.trace.foreign._history import checked
@@ -78,13 +79,22 @@ def from_data(data: Any, where: str, device: int | None = None) -> Foreign:
     try:  # 64-bit numbers are texts in JSON of proto3
         profile = msgspec.convert(data, _Profile, strict=False)
     except msgspec.ValidationError as error:
-        raise InvalidInput(f"{where} is no memory profile of TensorFlow: {error}.") from None
+        raise InvalidInput(
+            Message("{where} is no memory profile of TensorFlow: {error}.", where=where, error=error)
+        ) from None
     allocators = profile.memory_profile_per_allocator
     if not allocators:
-        raise InvalidInput(f"{where}: {KEY} is empty: no allocator was profiled.")
+        raise InvalidInput(Message("{where}: {key} is empty: no allocator was profiled.", where=where, key=KEY))
     names = sorted(allocators)
     if device is not None and not 0 <= device < len(names):
-        raise InvalidInput(f"{where} tells nothing of allocator {device}. It knows {', '.join(names)}.")
+        raise InvalidInput(
+            Message(
+                "{where} tells nothing of allocator {device}. It knows {names}.",
+                where=where,
+                device=device,
+                names=listed(names),
+            )
+        )
     chosen = (
         max(names, key=lambda name: (_on_accelerator(name), _peak(allocators[name])))
         if device is None
@@ -117,13 +127,18 @@ def _read(allocator: _Allocator, name: str, devices: tuple[Device, ...], where: 
     notes = ["regions are TensorFlow's words; it does not tell parameters from optimizer states"]
     lifetime = allocator.profile_summary.peak_bytes_usage_lifetime
     if lifetime > peak:
-        notes.append(f"before or after what was profiled the allocator held more: {lifetime:,} bytes")
+        notes.append(
+            Message("before or after what was profiled the allocator held more: {lifetime:,} bytes", lifetime=lifetime)
+        )
     if allocator.profile_summary.memory_capacity:
         notes.append(
-            f"the allocator may hold {allocator.profile_summary.memory_capacity:,} bytes; how many it held is not told"
+            Message(
+                "the allocator may hold {memory_capacity:,} bytes; how many it held is not told",
+                memory_capacity=allocator.profile_summary.memory_capacity,
+            )
         )
     if stats.fragmentation:
-        notes.append(f"fragmentation at the peak: {stats.fragmentation:.1%}")
+        notes.append(Message("fragmentation at the peak: {fragmentation:.1%}", fragmentation=stats.fragmentation))
     return Foreign(
         format=FORMAT,
         source=where,
@@ -150,7 +165,13 @@ def _active(allocator: _Allocator, where: str) -> tuple[Events, Counter[str]]:
             continue
         count += active.num_occurrences
         if active.num_occurrences < 0 or count > MOST_OCCURRENCES:
-            raise InvalidInput(f"{where}: more than {MOST_OCCURRENCES:,} allocations at the peak, or fewer than none.")
+            raise InvalidInput(
+                Message(
+                    "{where}: more than {most_occurrences:,} allocations at the peak, or fewer than none.",
+                    where=where,
+                    most_occurrences=MOST_OCCURRENCES,
+                )
+            )
         size = checked(found.allocation_bytes or found.requested_bytes, where)
         for _ in range(active.num_occurrences):
             events.allocate(Allocation(size, 0, found.tf_op_name[:200], "", found.region_type[:40]))

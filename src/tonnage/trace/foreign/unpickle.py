@@ -13,6 +13,7 @@ from struct import error as cut_off
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.trace.foreign._opcodes import RARE, four, signed, two
 from tonnage.trace.foreign.machine import Machine
 
@@ -27,11 +28,21 @@ def loads(data: bytes, where: str) -> Any:
     except InvalidInput:
         raise
     except (IndexError, cut_off):
-        raise InvalidInput(f"{where} is no whole pickle: it ends in the middle, or takes what it never made.") from None
+        raise InvalidInput(
+            Message("{where} is no whole pickle: it ends in the middle, or takes what it never made.", where=where)
+        ) from None
     except KeyError as error:
-        raise InvalidInput(f"{where} is no pickle of plain data: it asks for {error}, which it never stored.") from None
+        raise InvalidInput(
+            Message(
+                "{where} is no pickle of plain data: it asks for {error}, which it never stored.",
+                where=where,
+                error=error,
+            )
+        ) from None
     except (ValueError, TypeError, AttributeError, OverflowError):  # a text that is none, a list that is none
-        raise InvalidInput(f"{where} is no pickle of plain data: its parts do not fit each other.") from None
+        raise InvalidInput(
+            Message("{where} is no pickle of plain data: its parts do not fit each other.", where=where)
+        ) from None
 
 
 class Reader(Machine):
@@ -61,7 +72,13 @@ class Reader(Machine):
             elif op == 0x28:  # MARK
                 marks.append(len(stack))
                 if len(marks) > MOST_MARKS:
-                    raise InvalidInput(f"{self.where}: more than {MOST_MARKS} containers inside each other.")
+                    raise InvalidInput(
+                        Message(
+                            "{where}: more than {most_marks} containers inside each other.",
+                            where=self.where,
+                            most_marks=MOST_MARKS,
+                        )
+                    )
             elif op == 0x7D:  # EMPTY_DICT
                 self.push_container({})
             elif op == 0x75:  # SETITEMS
@@ -81,6 +98,11 @@ class Reader(Machine):
                 rare = RARE.get(op)
                 if rare is None:
                     raise InvalidInput(
-                        f"{self.where} is no pickle of plain data: byte {at - 1:,} holds opcode {op:#04x}."
+                        Message(
+                            "{where} is no pickle of plain data: byte {at:,} holds opcode {op:#04x}.",
+                            where=self.where,
+                            at=at - 1,
+                            op=op,
+                        )
                     )
                 at = rare(self, at)

@@ -16,6 +16,7 @@ import re
 from collections import Counter
 
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.kernel.units import human
 from tonnage.trace.events import Allocation, Events
 from tonnage.trace.foreign._foreign import NOT_TOLD, Foreign
@@ -48,12 +49,21 @@ def from_text(data: bytes, where: str) -> Foreign:
             found.setdefault(int(number), (checked(size, where), rest))
             rounded = rounded or (unit or "B") != "B"
             if len(found) > MOST_ALLOCATIONS:
-                raise InvalidInput(f"{where}: more than {MOST_ALLOCATIONS:,} allocations.")
+                raise InvalidInput(
+                    Message(
+                        "{where}: more than {most_allocations:,} allocations.",
+                        where=where,
+                        most_allocations=MOST_ALLOCATIONS,
+                    )
+                )
     if found:
         return _result(found, sum(totals.values()) if totals else None, rounded, where)
     if not totals:
         raise InvalidInput(
-            f"{where} lists no allocations: an XLA dump has lines such as 'allocation 0: size 32768, parameter 0'."
+            Message(
+                "{where} lists no allocations: an XLA dump has lines such as 'allocation 0: size 32768, parameter 0'.",
+                where=where,
+            )
         )
     return _totals_alone(totals, where)
 
@@ -62,7 +72,9 @@ def _totals_alone(totals: dict[int, int], where: str) -> Foreign:
     peak = sum(size for space, size in totals.items() if space != HOST)
     notes = ["the report tells totals alone; *-buffer-assignment.txt beside it lists what they are for"]
     if totals.get(HOST):
-        notes.append(f"{human(totals[HOST], 'bytes')} lie in the host's memory and are not counted")
+        notes.append(
+            Message("{totals} lie in the host's memory and are not counted", totals=human(totals[HOST], "bytes"))
+        )
     return Foreign(
         format=FORMAT, source=where, device="", allocated_peak=peak, by_category={NOT_TOLD: peak}, notes=tuple(notes)
     )
@@ -74,7 +86,9 @@ def _result(found: dict[int, tuple[int, str]], total: int | None, rounded: bool,
         if (color := _COLOR.search(rest)) and int(color[1]) == HOST:
             host += size
             continue
-        events.allocate(Allocation(size, 0, f"allocation {number}", rest.strip(" ,:")[:200], kind_of(rest)))
+        events.allocate(
+            Allocation(size, 0, Message("allocation {number}", number=number), rest.strip(" ,:")[:200], kind_of(rest))
+        )
         kinds[kind_of(rest)] += size
     listed = sum(kinds.values())
     peak = listed if total is None else total - host
@@ -85,10 +99,15 @@ def _result(found: dict[int, tuple[int, str]], total: int | None, rounded: bool,
         notes.append("sizes of a report are printed with one digit: categories are near, the total is exact")
     elif peak != listed:
         raise InvalidInput(
-            f"{where}: its allocations sum to {listed + host:,} bytes, and it says {total:,}: it is not whole."
+            Message(
+                "{where}: its allocations sum to {listed:,} bytes, and it says {total:,}: it is not whole.",
+                where=where,
+                listed=listed + host,
+                total=total,
+            )
         )
     if host:
-        notes.append(f"{human(host, 'bytes')} lie in the host's memory and are not counted")
+        notes.append(Message("{totals} lie in the host's memory and are not counted", totals=human(host, "bytes")))
     return Foreign(
         format=FORMAT,
         source=where,

@@ -17,6 +17,7 @@ from torch._subclasses.fake_tensor import (
 
 import tonnage
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
+from tonnage.kernel.message import Message
 from tonnage.trace.record.fake.modules import ModulePath
 
 _LIBRARIES = (str(Path(torch.__file__).parent), str(Path(tonnage.__file__).parent), sysconfig.get_paths()["stdlib"])
@@ -74,15 +75,41 @@ def explain(error: BaseException, modules: ModulePath, target: str) -> TonnageEr
     first = (str(error).strip().splitlines() or [""])[0].partition(". You may")[0][:300]
     if isinstance(error, MemoryError) or any(words in str(error) for words in _NO_MEMORY):
         return MissingDatum(
-            f"{target}{where}: this machine's memory is not enough. {first} "
-            "Traced tensors take none: the program makes real ones, with device='cpu' or from NumPy."
+            Message(
+                "{target}{where}: this machine's memory is not enough. {first} Traced tensors take none: the "
+                "program makes real ones, with device='cpu' or from NumPy.",
+                target=target,
+                where=where,
+                first=first,
+            )
         )
     if isinstance(error, DataDependentOutputException | DynamicOutputShapeException) or _depends(error):
-        return InvalidInput(f"{target}{where}: what comes next depends on data, which a trace does not have ({first}).")
+        return InvalidInput(
+            Message(
+                "{target}{where}: what comes next depends on data, which a trace does not have ({first}).",
+                target=target,
+                where=where,
+                first=first,
+            )
+        )
     if isinstance(error, UnsupportedOperatorException) or any(words in str(error) for words in _NO_KERNEL):
-        return MissingDatum(f"{target}{where}: an operation that cannot run without data: {first}")
+        return MissingDatum(
+            Message(
+                "{target}{where}: an operation that cannot run without data: {first}",
+                target=target,
+                where=where,
+                first=first,
+            )
+        )
     if isinstance(error, SystemExit):
-        return InvalidInput(f"{target}{where}: the program ended itself with status {error.code}.")
+        return InvalidInput(
+            Message(
+                "{target}{where}: the program ended itself with status {code}.",
+                target=target,
+                where=where,
+                code=error.code,
+            )
+        )
     return InvalidInput(
         f"{target}{where}: {type(error).__name__}: {first}" if first else f"{target}{where}: {type(error).__name__}."
     )
@@ -96,4 +123,4 @@ def _depends(error: BaseException) -> bool:
 def _place(trace: TracebackType | None, modules: ModulePath) -> str:
     frames = list(traceback.walk_tb(trace))
     module, line = module_of(iter(frames), modules), line_of(iter(frames))
-    return (f", in module {module}" if module else "") + (f", at {line}" if line else "")
+    return (Message(", in module {module}", module=module) if module else "") + (f", at {line}" if line else "")

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from tonnage.kernel.message import Message
 from tonnage.trace.fold import DoesNotFold, fold_recordings, short_layers
 from tonnage.trace.profiles import Profile
 from tonnage.trace.program import Program
@@ -34,7 +35,10 @@ def record_folded(
     try:
         return folding.fold()
     except _Whole as reason:
-        return _noted(folding.trace(num_layers), f"Traced with all {num_layers} layers: {reason}")
+        return _noted(
+            folding.trace(num_layers),
+            Message("Traced with all {num_layers} layers: {reason}", num_layers=num_layers, reason=reason),
+        )
 
 
 class _Whole(Exception):
@@ -78,7 +82,15 @@ class _Folding:
                 layers = (layers[1], layers[2], longer)
                 traces = [*traces[1:], self._short(longer)]
             else:
-                return _noted(made, f"Folded from traces with {layers[0]}, {layers[1]} and {layers[2]} layers.")
+                return _noted(
+                    made,
+                    Message(
+                        "Folded from traces with {layers}, {layers2} and {layers3} layers.",
+                        layers=layers[0],
+                        layers2=layers[1],
+                        layers3=layers[2],
+                    ),
+                )
 
     def trace(self, num_layers: int) -> Recording:
         """The whole trace with so many layers. Raises _Whole if these are not of the kinds that they should be."""
@@ -89,8 +101,17 @@ class _Folding:
                 and self.kinds is not None
                 and not begins_with(self.kinds, kinds(program.model, num_layers))
             ):
-                raise _Whole(f"with {num_layers} of them the program has other kinds of layers.")
-            train(recorder, program, self.steps, lambda stage: self.progress(f"{num_layers} layers, {stage}"))
+                raise _Whole(
+                    Message("with {num_layers} of them the program has other kinds of layers.", num_layers=num_layers)
+                )
+            train(
+                recorder,
+                program,
+                self.steps,
+                lambda stage: self.progress(
+                    Message("{num_layers} layers, {stage}", num_layers=num_layers, stage=stage)
+                ),
+            )
         return recorder.recording(self.name)
 
     def _short(self, num_layers: int) -> Recording:
@@ -100,7 +121,14 @@ class _Folding:
         except _Whole:
             raise
         except Exception as error:
-            raise _Whole(f"with {num_layers} of them the program fails: {type(error).__name__}: {error}") from error
+            raise _Whole(
+                Message(
+                    "with {num_layers} of them the program fails: {type}: {error}",
+                    num_layers=num_layers,
+                    type=type(error).__name__,
+                    error=error,
+                )
+            ) from error
 
     def _kinds(self) -> list[Kind] | None:
         with recording(self.front_end, self.profile) as recorder, recorder.pause():

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from tonnage.kernel.errors import InvalidInput, MissingDatum
+from tonnage.kernel.message import Message
 from tonnage.trace.program import Program
 
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
@@ -47,7 +48,11 @@ def build(
         return model
     except ValueError as error:
         raise MissingDatum(
-            f"transformers {transformers.__version__} builds no model of it: {str(error)[:200]}"
+            Message(
+                "transformers {version} builds no model of it: {error}",
+                version=transformers.__version__,
+                error=str(error)[:200],
+            )
         ) from None
     finally:
         torch.set_default_dtype(before)
@@ -70,7 +75,9 @@ def configuration(config: Mapping[str, Any], num_layers: int | None = None) -> A
     try:
         return transformers.AutoConfig.for_model(kind, **fields)
     except ValueError:
-        raise MissingDatum(f"transformers {transformers.__version__} has no model_type {kind!r}.") from None
+        raise MissingDatum(
+            Message("transformers {version} has no model_type {kind!r}.", version=transformers.__version__, kind=kind)
+        ) from None
 
 
 def with_layers(fields: Mapping[str, Any], count: int) -> dict[str, Any]:
@@ -104,7 +111,9 @@ def training_program(
 ) -> Program:
     """A training step on tokens with labels, as a trainer runs it: the output is gone before backward."""
     if recompute not in ("none", "full"):
-        raise InvalidInput(f"recompute: what transformers traces is none or full. Got {recompute!r}.")
+        raise InvalidInput(
+            Message("recompute: what transformers traces is none or full. Got {recompute!r}.", recompute=recompute)
+        )
     model.train()
     model.config.use_cache = False
     if recompute == "full":

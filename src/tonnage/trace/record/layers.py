@@ -16,14 +16,16 @@ def kinds(model: nn.Module, num_layers: int) -> list[Kind] | None:
     lists = list(_lists(model, num_layers))
     if not lists:
         return None
-    found: list[set[Hashable]] = [set() for _ in range(num_layers)]
+    facts_of_layers: list[set[Hashable]] = [set() for _ in range(num_layers)]
     for name, values in _listed(model, num_layers):
-        for facts, value in zip(found, values, strict=True):
+        for facts, value in zip(facts_of_layers, values, strict=True):
             facts.add((name, repr(value)))
     for path, layers in lists:
-        for facts, described in zip(found, _without_numbers([_described(each) for each in layers]), strict=True):
+        for facts, described in zip(
+            facts_of_layers, _without_numbers([_described(each) for each in layers]), strict=True
+        ):
             facts.update((path, *fact) for fact in described.items())
-    return [frozenset(facts) for facts in found]
+    return [frozenset(facts) for facts in facts_of_layers]
 
 
 def begins_with(whole: Sequence[Kind], short: Sequence[Kind] | None) -> bool:
@@ -38,7 +40,7 @@ def _lists(model: nn.Module, num_layers: int) -> Iterator[tuple[str, list[nn.Mod
     outer: list[str] = []
     for path, module in model.named_modules():
         listed = isinstance(module, nn.ModuleList | nn.Sequential) and len(module) == num_layers
-        if listed and not path.startswith(tuple(f"{each}." if each else "" for each in outer)):
+        if listed and not path.startswith(tuple(f"{prefix}." if prefix else "" for prefix in outer)):
             outer.append(path)
             yield path, list(module.children())
 
@@ -47,28 +49,30 @@ def _listed(model: nn.Module, num_layers: int) -> Iterator[tuple[tuple[str, ...]
     """The lists of a model's config, and of those inside it, with an entry for each layer."""
     config = getattr(model, "config", None)
     inner = (
-        [(name, each) for name, each in vars(config).items() if hasattr(each, "to_dict")] if config is not None else []
+        [(name, section) for name, section in vars(config).items() if hasattr(section, "to_dict")]
+        if config is not None
+        else []
     )
-    for holder, each in [("", config), *inner]:
-        for name, value in vars(each).items() if hasattr(each, "to_dict") else ():
+    for holder, section in [("", config), *inner]:
+        for name, value in vars(section).items() if hasattr(section, "to_dict") else ():
             if isinstance(value, list | tuple) and len(value) == num_layers:
                 yield (holder, name), value
 
 
 def _described(layer: nn.Module) -> dict[tuple[str, str], Hashable]:
     """Modules by their place in the layer, plain attributes, shapes of parameters and buffers."""
-    found: dict[tuple[str, str], Hashable] = {}
+    facts: dict[tuple[str, str], Hashable] = {}
     for path, module in layer.named_modules():
-        found[path, ""] = type(module).__qualname__
+        facts[path, ""] = type(module).__qualname__
         for name, value in vars(module).items():
             if isinstance(value, _SCALARS):
-                found[path, name] = value
-            elif isinstance(value, list | tuple) and all(isinstance(each, _SCALARS) for each in value):
-                found[path, name] = tuple(value)
+                facts[path, name] = value
+            elif isinstance(value, list | tuple) and all(isinstance(item, _SCALARS) for item in value):
+                facts[path, name] = tuple(value)
         for name, tensor in (*module._parameters.items(), *module._buffers.items()):
             if tensor is not None:
-                found[path, name] = (tuple(tensor.shape), tensor.dtype, tensor.requires_grad)
-    return found
+                facts[path, name] = (tuple(tensor.shape), tensor.dtype, tensor.requires_grad)
+    return facts
 
 
 def _without_numbers(layers: list[dict[tuple[str, str], Hashable]]) -> list[dict[tuple[str, str], Hashable]]:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.kernel.errors import InvalidInput, TonnageError
+from tonnage.kernel.message import Message
 from tonnage.trace.profiles import Profile
 from tonnage.trace.program import Program
 from tonnage.trace.record import huggingface, optimizers
@@ -65,12 +66,22 @@ def _notes(options: TraceOptions) -> tuple[str, ...]:
 
 
 def _named(model: Model, options: TraceOptions) -> str:
-    layers = f", {options.num_layers} layers" if options.num_layers else ""
-    adapters = f", LoRA of rank {options.lora_rank}" if options.lora_rank else ""
-    doing = "generating" if options.mode == "generate" else f"{options.optimizer}, recompute {options.recompute}"
-    return (
-        f"{model.name}{layers}{adapters}, {options.micro_batch_size} x {options.sequence_length} tokens, "
-        f"{options.precision}, {doing}"
+    layers = Message(", {num_layers} layers", num_layers=options.num_layers) if options.num_layers else ""
+    adapters = Message(", LoRA of rank {lora_rank}", lora_rank=options.lora_rank) if options.lora_rank else ""
+    doing = (
+        "generating"
+        if options.mode == "generate"
+        else Message("{optimizer}, recompute {recompute}", optimizer=options.optimizer, recompute=options.recompute)
+    )
+    return Message(
+        "{model}{layers}{adapters}, {micro_batch_size} x {sequence_length} tokens, {precision}, {doing}",
+        model=model.name,
+        layers=layers,
+        adapters=adapters,
+        micro_batch_size=options.micro_batch_size,
+        sequence_length=options.sequence_length,
+        precision=options.precision,
+        doing=doing,
     )
 
 
@@ -137,7 +148,11 @@ def _distributed(
     from tonnage.trace.record.distributed import distributed
 
     if front_end == "meta":
-        raise InvalidInput(f"front_end: runtime {options.runtime} needs fake CUDA tensors. Take --front-end cuda.")
+        raise InvalidInput(
+            Message(
+                "front_end: runtime {runtime} needs fake CUDA tensors. Take --front-end cuda.", runtime=options.runtime
+            )
+        )
     factory = optimizers.factory(options.optimizer, options.optimizer_implementation)  # type: ignore[arg-type]
     try:
         made = distributed(model.config, distributed_plan(options), profile, factory, progress)

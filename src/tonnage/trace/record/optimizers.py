@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from tonnage.kernel.errors import InvalidInput, MissingDatum
+from tonnage.kernel.message import Message, listed
 from tonnage.numerics.optimizers import optimizer as known
 from tonnage.trace.record.fake import bitsandbytes as bnb
 
@@ -52,12 +53,31 @@ def factory(name: str, implementation: Implementation = "default", model: nn.Mod
     """
     asked = known(name).name
     if implementation not in _FLAGS:
-        raise InvalidInput(f"implementation must be one of {', '.join(_FLAGS)}. Got {implementation!r}.")
+        raise InvalidInput(
+            Message(
+                "implementation must be one of {flags}. Got {implementation!r}.",
+                flags=listed(_FLAGS),
+                implementation=implementation,
+            )
+        )
     if asked not in names():
-        raise MissingDatum(f"the optimizer {asked!r} cannot be traced yet. These can: {', '.join(sorted(names()))}.")
+        raise MissingDatum(
+            Message(
+                "the optimizer {asked!r} cannot be traced yet. These can: {names}.",
+                asked=asked,
+                names=listed(sorted(names())),
+            )
+        )
     if implementation != "default" and (asked not in _TORCH or (implementation == "fused" and asked not in _FUSED)):
         able = [each for each in _TORCH if implementation != "fused" or each in _FUSED]
-        raise InvalidInput(f"implementation {implementation!r} is of {', '.join(able)}. Got {asked!r}.")
+        raise InvalidInput(
+            Message(
+                "implementation {implementation!r} is of {able}. Got {asked!r}.",
+                implementation=implementation,
+                able=listed(able),
+                asked=asked,
+            )
+        )
     if asked in _TORCH:
         kind, options = _TORCH[asked]
         return partial(getattr(torch.optim, kind), lr=1e-4, **options, **_FLAGS[implementation])
@@ -90,7 +110,7 @@ def _adafactor(parameters: Iterable[Any], beta1: float | None) -> Any:
 
 def _muon(parameters: Iterable[Any], tables: frozenset[int]) -> Any:
     if not hasattr(torch.optim, "Muon"):
-        raise MissingDatum(f"PyTorch {torch.__version__} has no Muon; 2.9 and later have.")
+        raise MissingDatum(Message("PyTorch {version} has no Muon; 2.9 and later have.", version=torch.__version__))
     every = list(parameters)
     matrices = [each for each in every if each.dim() == 2 and id(each) not in tables]
     rest = [each for each in every if each.dim() != 2 or id(each) in tables]

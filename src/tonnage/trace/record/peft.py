@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.registry import unknown
 from tonnage.numerics.precisions import precision
 from tonnage.trace.record.fake.bitsandbytes import Linear4bit, Linear8bit
@@ -39,7 +40,9 @@ def quantised(
     """
     base_name = precision(base).name
     if base_name not in BASES:
-        raise InvalidInput(f"a base that bitsandbytes loads is one of {', '.join(BASES)}. Got {base!r}.")
+        raise InvalidInput(
+            Message("a base that bitsandbytes loads is one of {bases}. Got {base!r}.", bases=listed(BASES), base=base)
+        )
     with recorder.pause():  # a loader puts no unquantised weight but one at a time on the device
         model = build()
     device = torch.device(recorder.device_type)
@@ -97,7 +100,13 @@ def with_lora(
     import peft
 
     if rank < 1 or not 0 <= dropout < 1:
-        raise InvalidInput(f"LoRA has a rank of at least 1 and a dropout from 0 to below 1. Got {rank} and {dropout}.")
+        raise InvalidInput(
+            Message(
+                "LoRA has a rank of at least 1 and a dropout from 0 to below 1. Got {rank} and {dropout}.",
+                rank=rank,
+                dropout=dropout,
+            )
+        )
     linear = {name.rpartition(".")[2] for name, each in model.named_modules() if isinstance(each, nn.Linear)}
     wanted = targets if isinstance(targets, str) else list(targets)
     for name in wanted if isinstance(wanted, list) else []:

@@ -16,6 +16,7 @@ from torch.distributed.tensor.parallel import (
 )
 
 from tonnage.kernel.errors import InvalidPlan, MissingDatum
+from tonnage.kernel.message import Message, joined
 
 # transformers' words for styles that DTensor has too; experts and split inputs have none.
 _COLUMNS, _GATHERED, _ROWS = ("colwise",), ("colwise_gather_output", "colwise_rep"), ("rowwise",)
@@ -49,14 +50,20 @@ def check(config: Any, width: int) -> None:
     for name in ("num_attention_heads", "num_key_value_heads", "intermediate_size", "vocab_size"):
         count = getattr(config, name, None)
         if isinstance(count, int) and count % width:
-            raise InvalidPlan(f"tensor_parallel_size must divide {name} {count}. Got {width}.")
+            raise InvalidPlan(
+                Message(
+                    "tensor_parallel_size must divide {name} {count}. Got {width}.", name=name, count=count, width=width
+                )
+            )
 
 
 def _kinds(model: Any) -> dict[str, str]:
     """transformers' plan, by name of module with its pattern's stars filled in."""
     patterns = dict(getattr(model, "_tp_plan", None) or {})
     if not patterns:
-        raise MissingDatum(f"transformers has no plan of tensor parallelism for {type(model).__name__}.")
+        raise MissingDatum(
+            Message("transformers has no plan of tensor parallelism for {type}.", type=type(model).__name__)
+        )
     compiled = [(re.compile(re.escape(each).replace(r"\*", r"\d+") + "$"), kind) for each, kind in patterns.items()]
     found = {}
     for name, _ in model.named_modules():
@@ -75,7 +82,14 @@ def _style(kind: str, name: str, model: Any) -> ParallelStyle:
         return RowwiseParallel()
     if kind in _REPLICATED:
         return Replicated()
-    raise MissingDatum(f"{type(model).__name__} splits {name} as {kind!r}, for which DTensor has no style.")
+    raise MissingDatum(
+        Message(
+            "{type} splits {name} as {kind!r}, for which DTensor has no style.",
+            type=type(model).__name__,
+            name=name,
+            kind=kind,
+        )
+    )
 
 
 def _around(model: Any, sequence_parallel: bool) -> dict[str, ParallelStyle]:
@@ -91,8 +105,12 @@ def _around(model: Any, sequence_parallel: bool) -> dict[str, ParallelStyle]:
     for name in norms:
         if not _inside_attention(name) and name.rsplit(".", 1)[-1] not in _NORMS:
             raise MissingDatum(
-                f"the plan of sequence parallelism is for layers with {' and '.join(_NORMS[:2])}. "
-                f"{type(model).__name__} has {name}."
+                Message(
+                    "the plan of sequence parallelism is for layers with {norms}. {type} has {name}.",
+                    norms=joined(" and ", _NORMS[:2]),
+                    type=type(model).__name__,
+                    name=name,
+                )
             )
         plan[name] = Replicated() if _inside_attention(name) else SequenceParallel()
     for name, module in model.named_modules():

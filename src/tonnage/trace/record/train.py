@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.trace.program import STAGES, Program, arguments
 from tonnage.trace.record.fake.bitsandbytes import scales_of
 
@@ -34,21 +35,21 @@ def train(recorder: "Recorder", program: Program, steps: int = 2, progress: Prog
     output: Any = None
     loss: Any = None
     for step in range(steps):
-        suffix = "" if step == 0 else f" (step {step + 1})"
+        suffix = "" if step == 0 else Message(" (step {step})", step=step + 1)
         for _ in range(program.num_microbatches):
             output, loss = None, None
-            progress(f"step {step + 1}: forward")
+            progress(Message("step {step}: forward", step=step + 1))
             output, loss = _forward(recorder, program, suffix)
             if not program.keeps_output:
                 output = None
             recorder.sort_live("forward", "activation")
             recorder.phase = "backward"
-            progress(f"step {step + 1}: backward")
+            progress(Message("step {step}: backward", step=step + 1))
             loss.backward()
             recorder.sort_named(((n, p.grad) for n, p in model.named_parameters() if p.grad is not None), "gradient")
             recorder.mark(STAGES[2] + suffix, "optimizer step")
         if optimizer is not None:
-            progress(f"step {step + 1}: optimizer")
+            progress(Message("step {step}: optimizer", step=step + 1))
             _step(program, model, optimizer)
             recorder.sort_named(_states(model, optimizer), "optimizer")
             recorder.mark(STAGES[3] + suffix, "forward")
@@ -61,12 +62,17 @@ def _check(program: Program, model: Any, optimizer: Any) -> None:
     """What would run, and mean something else. Raises InvalidInput."""
     count = program.num_microbatches
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise InvalidInput(f"num_microbatches must be a whole number of at least 1. Got {count!r}.")
+        raise InvalidInput(
+            Message("num_microbatches must be a whole number of at least 1. Got {count!r}.", count=count)
+        )
     if optimizer is None:
         return
     if not hasattr(optimizer, "param_groups"):
         raise InvalidInput(
-            f"optimizer must be a function of the parameters, or a torch optimizer. Got {str(optimizer)[:80]!r}."
+            Message(
+                "optimizer must be a function of the parameters, or a torch optimizer. Got {optimizer!r}.",
+                optimizer=str(optimizer)[:80],
+            )
         )
     own = {id(parameter) for parameter in model.parameters()}
     if not any(id(parameter) in own for group in optimizer.param_groups for parameter in group["params"]):
@@ -92,7 +98,13 @@ def _forward(recorder: "Recorder", program: Program, suffix: str) -> tuple[Any, 
     if not isinstance(loss, torch.Tensor) or loss.numel() != 1 or not loss.requires_grad:
         shape = tuple(loss.shape) if isinstance(loss, torch.Tensor) else type(loss).__name__
         free = " that no parameter has a part in" if isinstance(loss, torch.Tensor) and loss.numel() == 1 else ""
-        raise InvalidInput(f"loss must be a tensor of one number that depends on the parameters. Got {shape}{free}.")
+        raise InvalidInput(
+            Message(
+                "loss must be a tensor of one number that depends on the parameters. Got {shape}{free}.",
+                shape=shape,
+                free=free,
+            )
+        )
     recorder.mark(STAGES[1] + suffix, "forward")
     return output, loss
 

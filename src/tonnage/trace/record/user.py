@@ -15,6 +15,7 @@ from msgspec import Struct
 from torch import nn
 
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.reach import is_file, is_folder
 from tonnage.kernel.registry import unknown
 from tonnage.trace.profiles import Profile
@@ -57,7 +58,7 @@ def record_file(
     asked = target_of(target, arguments or {})
     chosen = profile_of(profile) if isinstance(profile, str) else profile
     if steps < 1:
-        raise InvalidInput(f"steps must be at least 1. Got {steps}.")
+        raise InvalidInput(Message("steps must be at least 1. Got {steps}.", steps=steps))
 
     def run(which: FrontEnd) -> Recording:
         return _record(asked, which, chosen, steps, progress)
@@ -66,7 +67,11 @@ def record_file(
         try:
             return run(front_end)
         except NeedsCuda as need:
-            raise InvalidInput(f"{target}: {need}, which the front end 'meta' cannot follow; 'cuda' can.") from None
+            raise InvalidInput(
+                Message(
+                    "{target}: {need}, which the front end 'meta' cannot follow; 'cuda' can.", target=target, need=need
+                )
+            ) from None
     return _tried(run, target, _places(asked))
 
 
@@ -79,7 +84,14 @@ def _tried(run: Callable[[FrontEnd], Recording], target: str, places: bool) -> R
     first: TonnageError | None = None
     for which in order:
         if which == "cuda" and (reason := guard.works()):
-            raise first or MissingDatum(f"{target}: {why}, and the front end 'cuda' cannot run. {reason}") from None
+            raise first or MissingDatum(
+                Message(
+                    "{target}: {why}, and the front end 'cuda' cannot run. {reason}",
+                    target=target,
+                    why=why,
+                    reason=reason,
+                )
+            ) from None
         try:
             made = run(which)
         except NeedsCuda as need:
@@ -90,9 +102,11 @@ def _tried(run: Callable[[FrontEnd], Recording], target: str, places: bool) -> R
             continue
         if why:
             kind = "fake CUDA tensors" if which == "cuda" else "meta tensors, with everything on the device"
-            made.notes = (f"traced on {kind}: {why.rstrip('.')}.", *made.notes)
+            made.notes = (Message("traced on {kind}: {why}.", kind=kind, why=why.rstrip(".")), *made.notes)
         return made
-    raise first or InvalidInput(f"{target}: {why}, and could not be followed.") from None
+    raise first or InvalidInput(
+        Message("{target}: {why}, and could not be followed.", target=target, why=why)
+    ) from None
 
 
 def _places(target: Target) -> bool:
@@ -103,11 +117,15 @@ def _places(target: Target) -> bool:
 def target_of(text: str, arguments: Mapping[str, Any]) -> Target:
     file, colon, name = text.rpartition(":")
     if not colon or not file or not name.isidentifier():
-        raise InvalidInput(f"a program to trace is written FILE.py:callable. Got {text[:200]!r}.")
+        raise InvalidInput(Message("a program to trace is written FILE.py:callable. Got {text!r}.", text=text[:200]))
     path = Path(file).expanduser()
     if path.suffix != ".py" or not is_file(path):
         near = ", ".join(sorted(each.name for each in path.parent.glob("*.py"))[:5]) if is_folder(path.parent) else ""
-        raise InvalidInput(f"{file}: no such Python file.{f' There are: {near}.' if near else ''}")
+        raise InvalidInput(
+            Message("{file}: no such Python file. There are: {near}.", file=file, near=near)
+            if near
+            else Message("{path}: no such Python file.", path=file)
+        )
     return Target(text, path.resolve(), name, arguments)
 
 
@@ -124,7 +142,7 @@ def _record(target: Target, front_end: FrontEnd, profile: Profile, steps: int, p
             except BaseException as error:  # noqa: BLE001 - a user's program may raise anything
                 raise explain(error, recorder.modules, target.text) from None
         if all(each.overlay for each in recorder.events.allocations):
-            raise InvalidInput(f"{target.text}: the program put nothing on the GPU.")
+            raise InvalidInput(Message("{target}: the program put nothing on the GPU.", target=target.text))
         return recorder.recording(target.text, tuple(notes))
 
 
@@ -147,25 +165,39 @@ def takes_mark(function: Callable[..., Any], target: Target) -> bool:
     named = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in takes.values())
     for name in target.arguments:
         if name not in takes and not named:
-            raise unknown(f"argument of {target.text}", name, takes)
+            raise unknown(Message("argument of {target}", target=target.text), name, takes)
     if "mark" in takes:
         return True
     missing = [
         n for n, p in takes.items() if p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
     ]
     if left := [name for name in missing if name not in target.arguments]:
-        raise InvalidInput(f"{target.text} needs {', '.join(left)}: give them a default, or pass them as arguments.")
+        raise InvalidInput(
+            Message(
+                "{target} needs {left}: give them a default, or pass them as arguments.",
+                target=target.text,
+                left=listed(left),
+            )
+        )
     return False
 
 
 def check_program(program: Program, text: str, recorder: Recorder) -> Program:
     """A program that can be trained, on the recording's device. Raises InvalidInput."""
     if not isinstance(program.model, nn.Module):
-        raise InvalidInput(f"{text}: model must be a torch.nn.Module. Got {type(program.model).__name__}.")
+        raise InvalidInput(
+            Message(
+                "{text}: model must be a torch.nn.Module. Got {type}.", text=text, type=type(program.model).__name__
+            )
+        )
     if not any(each.requires_grad for each in program.model.parameters()):
-        raise InvalidInput(f"{text}: model has no parameters that require gradients, so there is nothing to train.")
+        raise InvalidInput(
+            Message("{text}: model has no parameters that require gradients, so there is nothing to train.", text=text)
+        )
     if program.autocast not in (None, "bf16", "fp16"):
-        raise InvalidInput(f"{text}: autocast is 'bf16' or 'fp16'. Got {program.autocast!r}.")
+        raise InvalidInput(
+            Message("{text}: autocast is 'bf16' or 'fp16'. Got {autocast!r}.", text=text, autocast=program.autocast)
+        )
     if program.autocast is not None and recorder.device_type == "meta":
         raise NeedsCuda("it uses torch.autocast")
     if any(each.device.type != recorder.device_type for each in program.model.parameters()):
@@ -190,7 +222,9 @@ def parse_program(target: Target) -> ast.Module:
         raise
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = f":{error.lineno}" if isinstance(error, SyntaxError) else ""
-        raise InvalidInput(f"{target.file}{line}: no Python: {str(error)[:200]}.") from None
+        raise InvalidInput(
+            Message("{file}{line}: no Python: {error}.", file=target.file, line=line, error=str(error)[:200])
+        ) from None
     for node in ast.walk(tree):
         names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -214,7 +248,7 @@ def find_function(module: ModuleType, target: Target) -> Callable[..., Any]:
     if callable(found):
         return found
     own = [name for name, each in vars(module).items() if callable(each) and not name.startswith("_")]
-    raise unknown(f"callable in {target.file}", target.name, own)
+    raise unknown(Message("callable in {file}", file=target.file), target.name, own)
 
 
 @contextmanager

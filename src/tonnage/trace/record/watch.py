@@ -13,6 +13,7 @@ from torch.nn.modules import module as hooks
 from torch.optim import optimizer as optimizers
 
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.trace.record.explain import here, is_library, line_of, module_of
 from tonnage.trace.record.fake.patch import patch
 from tonnage.trace.record.fake.recorder import Recorder
@@ -85,9 +86,20 @@ def _decision(recorder: Recorder, operation: str) -> None:
         return
     module, line = module_of(iter(frames), recorder.modules), line_of(iter(frames))
     raise InvalidInput(
-        f"{f'module {module}, ' if module else ''}{line}: a tensor's value ({operation or 'unknown'}) "
-        "decides what runs next, "
-        "and a trace has no data. Decide by shapes or by options, or leave the check out for the trace."
+        Message(
+            "module {module}, {line}: a tensor's value ({operation}) decides what runs next, and a trace has "
+            "no data. Decide by shapes or by options, or leave the check out for the trace.",
+            module=module,
+            line=line,
+            operation=operation or "unknown",
+        )
+        if module
+        else Message(
+            "{line}: a tensor's value ({operation}) decides what runs next, and a trace has no data. Decide "
+            "by shapes or by options, or leave the check out for the trace.",
+            line=line,
+            operation=operation or "unknown",
+        )
     )
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from tonnage.kernel.encoding import encode
+from tonnage.kernel.message import Message
 from tonnage.web.jobs.board import QUEUED, Board
 from tonnage.web.jobs.limits import JobLimits
 from tonnage.web.jobs.processes import end_process
@@ -80,7 +82,7 @@ class Keeper:
             hubs=self.reach.hubs,
             machine=self.reach.machine,
         )
-        watch = asyncio.get_running_loop().create_task(self._watch(job.id, process, msgspec.json.encode(task) + b"\n"))
+        watch = asyncio.get_running_loop().create_task(self._watch(job.id, process, encode(task) + b"\n"))
         self._watched.add(watch)
         watch.add_done_callback(self._watched.discard)
         return True
@@ -99,7 +101,10 @@ class Keeper:
             self.board.fail(
                 job,
                 "TooLong",
-                f"the search takes longer than a job may, {self.limits.seconds:g} seconds: ask for less.",
+                Message(
+                    "the search takes longer than a job may, {seconds:g} seconds: ask for less.",
+                    seconds=self.limits.seconds,
+                ),
             )
         finally:
             if process.returncode is None:

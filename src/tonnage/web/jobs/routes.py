@@ -11,7 +11,9 @@ from litestar.datastructures import State
 from litestar.params import FromPath
 from litestar.response import Stream
 
+from tonnage.kernel.encoding import encode
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.kernel.reach import limited
 from tonnage.kernel.registry import unknown
 from tonnage.web.answer import Refusal
@@ -36,7 +38,7 @@ async def start(request: Asking, state: State) -> Response[bytes]:
     with limited(state.settings.reach):
         check(verb, question)
     try:
-        job = state.jobs.board.add(verb, msgspec.json.encode(question), state.jobs.limits)
+        job = state.jobs.board.add(verb, encode(question), state.jobs.limits)
     except FullError:
         words = f"{state.jobs.limits.waiting} jobs wait already: ask again when some have ended."
         raise Refusal(429, "Busy", words, {"Retry-After": "10"}) from None
@@ -104,7 +106,7 @@ def _new_events(board: Board, job: Job, after: int) -> Iterator[tuple[int, bytes
 
 def _event(number: int, name: str, data: msgspec.Struct) -> bytes:
     """JSON has no newline of its own: one line of data."""
-    return b"id: %d\nevent: %s\ndata: %s\n\n" % (number, name.encode(), msgspec.json.encode(data))
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (number, name.encode(), encode(data))
 
 
 def _asked(body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -113,10 +115,15 @@ def _asked(body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         if name not in ("verb", "question"):
             raise unknown("field of a job", name, ("verb", "question"))
     if "question" in body and not isinstance(question, dict):
-        raise InvalidInput(f"question must be an object of names and values. Got {shown(question)}.")
+        raise InvalidInput(
+            Message("question must be an object of names and values. Got {question}.", question=shown(question))
+        )
     if question is None or not isinstance(verb, str):
         raise InvalidInput(
-            f'a job is {{"verb": "plan", "question": {{...}}}}. Got {", ".join(sorted(body)) or "nothing"}.'
+            Message(
+                'a job is {{"verb": "plan", "question": {{...}}}}. Got {body}.',
+                body=", ".join(sorted(body)) or "nothing",
+            )
         )
     if verb not in SEARCHES:
         raise unknown("verb of a job", verb, SEARCHES)
@@ -144,7 +151,7 @@ def _job(board: Board, job: str, code: int = 200, headers: dict[str, str] | None
         error=_reason(found) if found.over and found.state != DONE else None,
     )
     return Response(
-        msgspec.json.encode(document),
+        encode(document),
         status_code=code,
         media_type=JSON,
         headers={"Cache-Control": "no-store"} | (headers or {}),

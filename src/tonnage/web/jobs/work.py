@@ -17,6 +17,7 @@ import msgspec
 from tonnage.ask import ask, line
 from tonnage.documents.document import encode
 from tonnage.kernel.errors import TonnageError
+from tonnage.kernel.message import Message
 from tonnage.kernel.reach import Reach
 from tonnage.search.progress import followed
 from tonnage.web.jobs.board import Board
@@ -77,10 +78,18 @@ def work(board: Board, job: str, task: Task) -> None:
     except Exception as error:  # noqa: BLE001 - whoever waits for the job is told, and its server's owner sees where it was
         if is_out_of_memory(error):
             given = f"{task.memory_bytes / 2**30:.3g}"
-            board.fail(job, "TooLarge", f"the search needs more memory than a job is given, {given} GiB: ask for less.")
+            board.fail(
+                job,
+                "TooLarge",
+                Message("the search needs more memory than a job is given, {given} GiB: ask for less.", given=given),
+            )
             return
         traceback.print_exc()
-        board.fail(job, "Broken", f"the search broke off ({type(error).__name__}): this is a defect of tonnage.")
+        board.fail(
+            job,
+            "Broken",
+            Message("the search broke off ({type}): this is a defect of tonnage.", type=type(error).__name__),
+        )
     else:
         tell.over()
         board.answer(job, asked.status, line(asked.words), document)

@@ -13,6 +13,7 @@ from queue import Empty, LifoQueue
 from threading import Event
 from typing import Any
 
+from tonnage.kernel.message import Message
 from tonnage.kernel.reach import Reach
 from tonnage.web.answer import Answer, Refusal
 from tonnage.web.process.worker import work
@@ -107,8 +108,11 @@ class Pool:
             422,
             "TooLong",
             (
-                f"the answer takes more than the {self._seconds:g} seconds that this server gives one: ask for "
-                "less, or ask for it as a job (POST /v1/jobs)."
+                Message(
+                    "the answer takes more than the {seconds:g} seconds that this server gives one: ask for "
+                    "less, or ask for it as a job (POST /v1/jobs).",
+                    seconds=self._seconds,
+                )
             ),
         )
 

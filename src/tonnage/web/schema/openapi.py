@@ -6,6 +6,7 @@ import msgspec
 from litestar import MediaType, Response, get
 
 from tonnage.documents import schema as d
+from tonnage.kernel.encoding import encode
 from tonnage.kernel.version import __version__
 from tonnage.web.listings import MODEL, PRICES
 from tonnage.web.schema import documents as w
@@ -133,7 +134,7 @@ def _metrics() -> Schema:
 
 @cache
 def _encoded() -> bytes:
-    return msgspec.json.encode(document())
+    return encode(document())
 
 
 @get("/schema/openapi.json", sync_to_thread=True)

@@ -2,11 +2,11 @@
 
 from functools import cache
 
-import msgspec
 from litestar import MediaType, Response, get
 from litestar.exceptions import NotFoundException
 from litestar.params import FromPath
 
+from tonnage.kernel.encoding import encode
 from tonnage.kernel.errors import UnknownName
 from tonnage.kernel.registry import unknown
 from tonnage.question.option import names_in
@@ -39,7 +39,7 @@ def table(verb: str) -> list[OptionRow]:
 
 @cache
 def _encoded(verb: str) -> bytes:
-    return msgspec.json.encode(table(verb))
+    return encode(table(verb))
 
 
 @get("/v1/options/{verb:str}", sync_to_thread=False)

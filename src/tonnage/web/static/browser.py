@@ -12,6 +12,7 @@ from urllib.parse import unquote
 import msgspec
 
 from tonnage.kernel.errors import TonnageError
+from tonnage.kernel.message import Message
 from tonnage.kernel.reach import Reach
 from tonnage.web.answer import Refusal, answered, error_body
 
@@ -46,7 +47,10 @@ class Absent:
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name in ABSENT:
             raise NotInBrowser(
-                f"this needs `tonnage web` or the command line: {name} is not part of a page without a server."
+                Message(
+                    "this needs `tonnage web` or the command line: {name} is not part of a page without a server.",
+                    name=name,
+                )
             )
         return None
 

@@ -15,6 +15,7 @@ from tempfile import TemporaryFile
 import tonnage
 from tonnage.cli.common.print import Unwritable
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.kernel.reach import why
 from tonnage.web.app import create_app
 from tonnage.web.settings import Settings
@@ -74,14 +75,16 @@ def check(folder: Path) -> None:
         there = folder.exists()
         if there and not (folder.is_dir() and ((folder / MARK).is_file() or not any(folder.iterdir()))):
             raise InvalidInput(
-                "--static writes into a new folder, an empty one, or one that it wrote before. Got "
-                f"{shown(str(folder))}."
+                Message(
+                    "--static writes into a new folder, an empty one, or one that it wrote before. Got {folder}.",
+                    folder=shown(str(folder)),
+                )
             )
     except OSError as error:
         raise _unwritable(folder, why(error)) from None
     above = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
     if not above.is_dir():
-        raise _unwritable(folder, f"{shown(str(above))} is no folder")
+        raise _unwritable(folder, Message("{parent} is no folder", parent=shown(str(above))))
     try:
         TemporaryFile(dir=above).close()
     except OSError as error:
@@ -105,7 +108,9 @@ def write(folder: Path, parts: Parts) -> list[str]:
             path.write_bytes(content)
     except OSError as error:
         if error.errno == ENOSPC:
-            raise Unwritable(f"--static {shown(str(folder), 300)} cannot be written: {why(error)}.") from None
+            raise Unwritable(
+                Message("--static {folder} cannot be written: {why}.", folder=shown(str(folder), 300), why=why(error))
+            ) from None
         raise _unwritable(folder, why(error)) from None
     size = sum(map(len, made.values()))
     return [

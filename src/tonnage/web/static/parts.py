@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidInput, MissingDatum, Unreachable, shown
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.reach import is_file, is_folder
 from tonnage.user_files import read_bytes, too_large
 
@@ -50,12 +51,18 @@ PIP = (
 CORE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 WASM = "_wasm32.whl"
 NEEDED = ("msgspec",)
-HOW = (
-    f"a page without a server needs Pyodide (npm: {PYODIDE}) and msgspec built for it (PyPI: {MSGSPEC}, the "
-    f"wheel that ends in {WASM}). "
-    "Give them, --pyodide FOLDER_OR_TGZ --wheel FILE, or --fetch: npm and pip get them."
+HOW = Message(
+    "a page without a server needs Pyodide (npm: {pyodide}) and msgspec built for it (PyPI: {msgspec}, the "
+    "wheel that ends in {wasm}). Give them, --pyodide FOLDER_OR_TGZ --wheel FILE, or --fetch: npm and pip "
+    "get them.",
+    pyodide=PYODIDE,
+    msgspec=MSGSPEC,
+    wasm=WASM,
 )
-GIVEN = {"--pyodide": "the npm package pyodide, a folder or a .tgz", "--wheel": f"a file whose name ends in {WASM}"}
+GIVEN = {
+    "--pyodide": "the npm package pyodide, a folder or a .tgz",
+    "--wheel": Message("a file whose name ends in {wasm}", wasm=WASM),
+}
 
 
 class Parts(Struct, frozen=True):
@@ -69,7 +76,14 @@ def parts(pyodide: Path | None, wheels: Sequence[Path], *, fetch: bool) -> Parts
     """What was given, and what was not, fetched where that is asked for."""
     for option, path in (("--pyodide", pyodide), *(("--wheel", each) for each in wheels)):
         if path is not None and not (is_file(path) or (option == "--pyodide" and is_folder(path))):
-            raise InvalidInput(f"{option} is {GIVEN[option]}. There is none called {shown(str(path), 300)}.")
+            raise InvalidInput(
+                Message(
+                    "{option} is {given}. There is none called {path}.",
+                    option=option,
+                    given=GIVEN[option],
+                    path=shown(str(path), 300),
+                )
+            )
     lacking = {_package(path.name) for path in wheels}.isdisjoint(NEEDED)
     if not fetch and (pyodide is None or lacking):
         raise InvalidInput(HOW)
@@ -85,19 +99,28 @@ def _fetched(command: Sequence[str], name: str, folder: Path) -> Path:
     """The file that a client of a registry brings: the one that was looked at, or none."""
     program = shutil.which(command[0])
     if program is None:
-        raise MissingDatum(f"{command[0]} is not installed, which fetches {name}. Or give the file: {HOW}")
+        raise MissingDatum(
+            Message(
+                "{command} is not installed, which fetches {name}. Or give the file: {how}",
+                command=command[0],
+                name=name,
+                how=HOW,
+            )
+        )
     try:
         done = subprocess.run(
             [program, *command[1:]], cwd=folder, capture_output=True, text=True, check=False, timeout=600
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unreachable(f"{name} could not be fetched: {error}.") from None
+        raise Unreachable(Message("{name} could not be fetched: {error}.", name=name, error=error)) from None
     path = folder / name
     if done.returncode or not path.is_file():
         said = (done.stderr or done.stdout).strip().splitlines() or ["no reason was said"]
-        raise Unreachable(f"{name} could not be fetched: {shown(said[-1], 300)}.")
+        raise Unreachable(Message("{name} could not be fetched: {error}.", name=name, error=shown(said[-1], 300)))
     if sha256(path.read_bytes()).hexdigest() != FETCHED[name]:
-        raise InvalidInput(f"{name} is not the file that this version of tonnage knows: it was not taken.")
+        raise InvalidInput(
+            Message("{name} is not the file that this version of tonnage knows: it was not taken.", name=name)
+        )
     return path
 
 
@@ -112,12 +135,18 @@ def _core(where: Path | None) -> dict[str, bytes]:
             else {name: read_bytes(where / name, LARGEST) for name in CORE if (where / name).is_file()}
         )
     except (OSError, tarfile.TarError, EOFError) as error:
-        raise InvalidInput(f"--pyodide {shown(str(where))} cannot be read: {error}.") from None
+        raise InvalidInput(
+            Message("--pyodide {where} cannot be read: {error}.", where=shown(str(where)), error=error)
+        ) from None
     missing = [name for name in CORE if name not in found]
     if missing:
         raise InvalidInput(
-            f"--pyodide is the npm package, a folder or a .tgz, with {', '.join(CORE)}. {shown(str(where))} "
-            f"lacks {', '.join(missing)}."
+            Message(
+                "--pyodide is the npm package, a folder or a .tgz, with {core}. {where} lacks {missing}.",
+                core=listed(CORE),
+                where=shown(str(where)),
+                missing=listed(missing),
+            )
         )
     return found
 
@@ -141,7 +170,10 @@ def _wheel(path: Path) -> bytes:
     content = read_bytes(path, LARGEST)
     if not path.name.endswith((WASM, "-none-any.whl")) or not zipfile.is_zipfile(io.BytesIO(content)):
         raise InvalidInput(
-            f"--wheel is a package built for browsers, whose name ends in {WASM} or -none-any.whl. Got "
-            f"{shown(path.name)}."
+            Message(
+                "--wheel is a package built for browsers, whose name ends in {wasm} or -none-any.whl. Got {path}.",
+                wasm=WASM,
+                path=shown(path.name),
+            )
         )
     return content

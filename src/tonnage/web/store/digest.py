@@ -4,6 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from tonnage.kernel.message import Message
 from tonnage.kernel.version import __version__
 
 SAVED_VERBS = ("train", "serve", "plan", "max", "compare")
@@ -84,4 +85,8 @@ def _maximum(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _comparison(document: dict[str, Any]) -> dict[str, Any]:
-    return {"answer": f"{document['counts'].get('fits', 0):,} of {len(document['cells']):,} fit"}
+    return {
+        "answer": Message(
+            "{fits:,} of {count:,} fit", fits=document["counts"].get("fits", 0), count=len(document["cells"])
+        )
+    }

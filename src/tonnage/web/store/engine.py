@@ -11,6 +11,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
 
 from tonnage.kernel.errors import InvalidInput, MissingDatum
+from tonnage.kernel.message import Message
 from tonnage.web.sqlite import close_to_others, make_private, write_ahead
 from tonnage.web.store.backup import back_up
 from tonnage.web.store.conflict import StoreError
@@ -31,7 +32,9 @@ def store_url(given: str) -> URL:
     try:
         url = make_url(given)
     except ArgumentError:
-        raise InvalidInput(f"store is the URL of a data base: {FILE} or {SERVER}.") from None
+        raise InvalidInput(
+            Message("store is the URL of a data base: {file} or {server}.", file=FILE, server=SERVER)
+        ) from None
     if url.drivername in SERVED:
         try:
             import psycopg  # noqa: F401
@@ -41,7 +44,14 @@ def store_url(given: str) -> URL:
             ) from None
         return url.set(drivername="postgresql+psycopg")
     if url.drivername not in ("sqlite", "sqlite+pysqlite"):
-        raise InvalidInput(f"store is SQLite or PostgreSQL: {FILE} or {SERVER}. Got {url.drivername}.")
+        raise InvalidInput(
+            Message(
+                "store is SQLite or PostgreSQL: {file} or {server}. Got {drivername}.",
+                file=FILE,
+                server=SERVER,
+                drivername=url.drivername,
+            )
+        )
     if url.database in (None, "", ":memory:"):
         raise InvalidInput("store: plans are saved in a file, which all workers read: sqlite:///plans.db.")
     return url
@@ -110,10 +120,14 @@ def _said() -> Iterator[None]:
     except IntegrityError:  # says something of what was written, not of the data base
         raise
     except OSError as error:
-        raise StoreError(f"the file of saved plans cannot be opened: {error.strerror}.") from error
+        raise StoreError(
+            Message("the file of saved plans cannot be opened: {strerror}.", strerror=error.strerror)
+        ) from error
     except SQLAlchemyError as error:
         origin = getattr(error, "orig", None) or error
-        raise StoreError(f"the data base of saved plans does not answer ({type(origin).__name__}).") from error
+        raise StoreError(
+            Message("the data base of saved plans does not answer ({type}).", type=type(origin).__name__)
+        ) from error
 
 
 def _engine(url: URL) -> Engine:

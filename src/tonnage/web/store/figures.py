@@ -21,7 +21,7 @@ from tonnage.web.store.opened import Opened
 if TYPE_CHECKING:  # SQLAlchemy is read when something is saved
     from tonnage.web.store.saved import Store
 
-MOST_WAITING = 1000  # versions; of others the figures are computed when somebody reads them
+MAX_WAITING = 1000  # versions; of others the figures are computed when somebody reads them
 AGAIN = 0.25  # seconds until a busy server is asked again
 BUSY = 503
 _log = logging.getLogger("tonnage.web")
@@ -42,7 +42,7 @@ class Figures:
 
     def compute(self, name: str, version: int) -> None:
         """Soon, where it does not wait already."""
-        if len(self._waiting) < MOST_WAITING:
+        if len(self._waiting) < MAX_WAITING:
             self._waiting.setdefault((name, version))
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._work())

@@ -4,6 +4,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from tonnage.kernel.message import Message, listed
 from tonnage.web.store.conflict import StoreError
 from tonnage.web.store.tables import SCHEMA, VERSION
 
@@ -29,7 +30,9 @@ def check_file(path: Path, *, thoroughly: bool = False) -> None:
         if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CORRUPT:
             found = str(error)
         else:
-            raise StoreError(f"the data base of saved plans does not answer ({type(error).__name__}).") from error
+            raise StoreError(
+                Message("the data base of saved plans does not answer ({type}).", type=type(error).__name__)
+            ) from error
     if found != "ok":
         raise StoreError("the data base of saved plans is damaged: restore a backup of it, or use another data base.")
 
@@ -38,8 +41,12 @@ def check_version(version: object) -> None:
     """StoreError where tables are of a version that this tonnage does not know."""
     if not isinstance(version, int) or not 1 <= version <= VERSION:
         raise StoreError(
-            f"the data base of saved plans has tables of version {version}, and this tonnage knows version "
-            f"{VERSION} and older: use the tonnage that made them, or another data base."
+            Message(
+                "the data base of saved plans has tables of version {version}, and this tonnage knows "
+                "version {version2} and older: use the tonnage that made them, or another data base.",
+                version=version,
+                version2=VERSION,
+            )
         )
 
 
@@ -51,12 +58,19 @@ def _check_tables(base: sqlite3.Connection) -> None:
     if SCHEMA.name not in names:
         more = ", ..." if len(names) > NAMED else ""
         raise StoreError(
-            f"the data base is of another program, with tables {', '.join(names[:NAMED])}{more}: use another file."
+            Message(
+                "the data base is of another program, with tables {names}{more}: use another file.",
+                names=listed(names[:NAMED]),
+                more=more,
+            )
         )
     columns = [row[1] for row in base.execute(f"PRAGMA table_info({SCHEMA.name})")]
     if columns != ["version"]:
         raise StoreError(
-            f"the data base is of another program, whose table {SCHEMA.name} has other columns: use another file."
+            Message(
+                "the data base is of another program, whose table {schema} has other columns: use another file.",
+                schema=SCHEMA.name,
+            )
         )
     for (version,) in base.execute(f"SELECT version FROM {SCHEMA.name} LIMIT 1"):
         check_version(version)

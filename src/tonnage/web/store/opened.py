@@ -6,6 +6,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 
 if TYPE_CHECKING:  # SQLAlchemy is read when something is saved
     from tonnage.web.store.saved import Store
@@ -51,7 +52,7 @@ class Opened:
                 check_file(path, thoroughly=True)
                 if not path.exists():
                     if not (self._is_default or path.parent.is_dir()):
-                        raise StoreError(f"there is no folder {path.parent}.")
+                        raise StoreError(Message("there is no folder {parent}.", parent=path.parent))
                     return None
             base = Base(url)
         except StoreError as error:

@@ -12,7 +12,9 @@ from litestar import Request, Response, delete, get, post
 from litestar.datastructures import State
 from litestar.params import FromPath
 
+from tonnage.kernel.encoding import encode
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.kernel.registry import nearest, unknown
 from tonnage.web.answer import Refusal
 from tonnage.web.jobs.board import DONE, Board
@@ -115,7 +117,9 @@ async def remove(name: FromPath[str], request: Asking, state: State) -> Response
     expected = _expected(request, None)
     with_history = request.query_params.get("history", "false")
     if with_history not in ("true", "false"):
-        raise InvalidInput(f"history must be true or false. Got {shown(with_history)}.")
+        raise InvalidInput(
+            Message("history must be true or false. Got {with_history}.", with_history=shown(with_history))
+        )
     store = await asyncio.to_thread(state.store.for_reading)
     gone = (
         await asyncio.to_thread(lambda: store.delete(name, expected, history=with_history == "true"))
@@ -136,7 +140,7 @@ async def _answered(request: Asking, asked: AskedSave, state: State) -> tuple[st
         return _of_job(state.jobs.board, asked.job)
     if asked.verb is None or asked.question is None:
         raise InvalidInput("what is saved is a verb with its question, or a job that has answered one: give them.")
-    question = msgspec.json.encode(asked.question).decode()
+    question = encode(asked.question).decode()
     return asked.verb, question, await _digest(request, asked.verb, asked.question, state)
 
 
@@ -157,7 +161,7 @@ def _of_job(board: Board, job: str) -> tuple[str, str, Digest]:
     found = board.job(job)
     if found is None or found.state != DONE:
         state = "there is no such job" if found is None else f"it is {found.state}"
-        raise InvalidInput(f"job must be one that is done: {state}. Got {shown(job)}.")
+        raise InvalidInput(Message("job must be one that is done: {state}. Got {job}.", state=state, job=shown(job)))
     made = digest(found.verb, msgspec.json.decode(board.document(job)), found.status or 0, found.command or "")
     return found.verb, board.question(job).decode(), made
 
@@ -175,9 +179,13 @@ def _asked(body: bytes) -> AskedSave:
     for name, (form, takes) in FIELDS.items():
         value = given.get(name)
         if (value is not None or name == "name") and (not isinstance(value, form) or isinstance(value, bool)):
-            raise InvalidInput(f"{name} must be {takes}. Got {shown(value)}.")
+            raise InvalidInput(Message("{what} must be {span}. Got {text}.", what=name, span=takes, text=shown(value)))
     if not 0 <= (given.get("version") or 0) < 2**31:
-        raise InvalidInput(f"version must be {FIELDS['version'][1]}. Got {given['version']}.")
+        raise InvalidInput(
+            Message(
+                "version must be {version}. Got {version2}.", version=FIELDS["version"][1], version2=given["version"]
+            )
+        )
     return msgspec.convert(given, AskedSave)
 
 
@@ -190,9 +198,15 @@ def _expected(request: Asking, said: int | None) -> int | None:
         return ANY if said is None else said
     found = _TAG.match(given.strip())
     if found is None:
-        raise InvalidInput(f'If-Match must be the ETag of a version, such as "3", or *. Got {shown(given)}.')
+        raise InvalidInput(
+            Message('If-Match must be the ETag of a version, such as "3", or *. Got {given}.', given=shown(given))
+        )
     if said is not None and said != int(found[1]):
-        raise InvalidInput(f"version and If-Match are the same here: give one. Got {said} and {found[1]}.")
+        raise InvalidInput(
+            Message(
+                "version and If-Match are the same here: give one. Got {said} and {found}.", said=said, found=found[1]
+            )
+        )
     return int(found[1])
 
 
@@ -202,7 +216,9 @@ def _number(request: Asking, name: str, default: Any, most: int) -> Any:
     if said is None:
         return default
     if not (said.isascii() and said.isdecimal() and len(said) < 11 and 1 <= int(said) <= most):
-        raise InvalidInput(f"{name} must be from 1 to {most:,}. Got {shown(said)}.")
+        raise InvalidInput(
+            Message("{what} must be from 1 to {most:,}. Got {text}.", what=name, most=most, text=shown(said))
+        )
     return int(said)
 
 
@@ -212,7 +228,7 @@ def _tag(plan: SavedPlan) -> str:
 
 def _responded(document: msgspec.Struct, code: int = 200, headers: Mapping[str, str] | None = None) -> Response[bytes]:
     said = {"Cache-Control": "no-store"} | dict(headers or {})
-    return Response(msgspec.json.encode(document), status_code=code, media_type=JSON, headers=said)
+    return Response(encode(document), status_code=code, media_type=JSON, headers=said)
 
 
 def _page(state: State, found: list[SavedSummary], limit: int) -> Response[bytes]:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, and_, func, select
 from sqlalchemy.exc import IntegrityError
 
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.web.store.conflict import ConflictError
 from tonnage.web.store.digest import Digest
 from tonnage.web.store.documents import SavedPlan, SavedSummary
@@ -53,7 +54,7 @@ class Store:
                 connection.execute(QUESTIONS.insert().values(version=made.inserted_primary_key[0], question=question))
         except IntegrityError:  # another has saved the same new name at the same moment
             raise ConflictError(
-                1, f"{shown(name)} was saved by somebody else just now: read it, and save again."
+                1, Message("{name} was saved by somebody else just now: read it, and save again.", name=shown(name))
             ) from None
         return SavedPlan(name=name, version=version, deleted=False, question=Raw(question.encode()), **values)
 
@@ -123,9 +124,13 @@ class Store:
         held = int(connection.execute(select(func.coalesce(func.sum(PLANS.c.bytes), 0))).scalar_one())
         if held + size > self.most_bytes:
             raise InvalidInput(
-                f"saved plans take {held / 1e6:,.2f} of {self.most_bytes / 1e6:,.2f} MB, and this one needs "
-                f"{size / 1e6:,.2f}: delete some, with their history, or have the server started with a "
-                "larger --store-limit."
+                Message(
+                    "saved plans take {held:,.2f} of {most_bytes:,.2f} MB, and this one needs {size:,.2f}: "
+                    "delete some, with their history, or have the server started with a larger --store-limit.",
+                    held=held / 1e6,
+                    most_bytes=self.most_bytes / 1e6,
+                    size=size / 1e6,
+                )
             )
 
     def _summaries(self, where: Any, limit: int, order: Any) -> list[SavedSummary]:
@@ -183,7 +188,11 @@ def _check_expected(row: Row[Any] | None, name: str, expected: int | None) -> No
         if version:
             return
         raise ConflictError(
-            0, f"{shown(name)} is not saved, and If-Match: * is of one that is: leave it out to save a new name."
+            0,
+            Message(
+                "{name} is not saved, and If-Match: * is of one that is: leave it out to save a new name.",
+                name=shown(name),
+            ),
         )
     if (
         expected == version
@@ -194,19 +203,37 @@ def _check_expected(row: Row[Any] | None, name: str, expected: int | None) -> No
     if expected is None:
         raise ConflictError(
             version,
-            f"{shown(name)} is saved already: give version {version} to save a new one over it, or another name.",
+            Message(
+                "{name} is saved already: give version {version} to save a new one over it, or another name.",
+                name=shown(name),
+                version=version,
+            ),
         )
     raise _changed(name, version, expected)
 
 
 def _changed(name: str, version: int, expected: int, *, deletes: bool = False) -> ConflictError:
     """What was to be done is done once more by who has read the version that is there now."""
-    now = f"is at version {version} now" if version else "is not saved"
+    now = Message("is at version {version} now", version=version) if version else "is not saved"
     if deletes:
         return ConflictError(
-            version, f"{shown(name)} {now}, and version {expected} was given: read it, and delete again."
+            version,
+            Message(
+                "{name} {now}, and version {expected} was given: read it, and delete again.",
+                name=shown(name),
+                now=now,
+                expected=expected,
+            ),
         )
-    return ConflictError(version, f"{shown(name)} {now}, and version {expected} was given: read it, and save again.")
+    return ConflictError(
+        version,
+        Message(
+            "{name} {now}, and version {expected} was given: read it, and save again.",
+            name=shown(name),
+            now=now,
+            expected=expected,
+        ),
+    )
 
 
 def _next_version(connection: Connection, row: Row[Any] | None, name: str, size: int) -> tuple[int, int]:
@@ -219,7 +246,12 @@ def _next_version(connection: Connection, row: Row[Any] | None, name: str, size:
         )
         return row.id, row.version + 1
     if connection.execute(select(func.count()).select_from(PLANS)).scalar_one() >= MOST_NAMES:
-        raise InvalidInput(f"{MOST_NAMES:,} names are saved, which is the most: delete some, with their history.")
+        raise InvalidInput(
+            Message(
+                "{most_names:,} names are saved, which is the most: delete some, with their history.",
+                most_names=MOST_NAMES,
+            )
+        )
     made = connection.execute(PLANS.insert().values(name=name, version=1, deleted=False, bytes=size))
     assert made.inserted_primary_key is not None
     return made.inserted_primary_key[0], 1

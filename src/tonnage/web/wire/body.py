@@ -12,6 +12,7 @@ from litestar.exceptions import InternalServerException
 from litestar.exceptions.http_exceptions import RequestEntityTooLarge
 
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.web.answer import Refusal, refusal
 from tonnage.web.settings import Limits
 
@@ -29,8 +30,10 @@ async def read(request: Request[Any, Any, Any], limits: Limits) -> bytes:
             415,
             "NotJSON",
             (
-                "a question is sent as Content-Type: application/json, in UTF-8. Got "
-                f"{shown(kind + (parameters and ';' + parameters))}."
+                Message(
+                    "a question is sent as Content-Type: application/json, in UTF-8. Got {kind}.",
+                    kind=shown(kind + (parameters and ";" + parameters)),
+                )
             ),
         )
     body = bytearray()
@@ -46,14 +49,19 @@ async def read(request: Request[Any, Any, Any], limits: Limits) -> bytes:
         raise Refusal(
             408,
             "TooSlow",
-            f"the question did not come within {limits.body_seconds:g} seconds.",
+            Message("the question did not come within {body_seconds:g} seconds.", body_seconds=limits.body_seconds),
             {"Connection": "close"},
         ) from None
     return bytes(body)
 
 
 def _too_large(limits: Limits) -> Refusal:
-    return Refusal(413, "TooLarge", f"a question has at most {limits.body_bytes:,} bytes.", {"Connection": "close"})
+    return Refusal(
+        413,
+        "TooLarge",
+        Message("a question has at most {body_bytes:,} bytes.", body_bytes=limits.body_bytes),
+        {"Connection": "close"},
+    )
 
 
 def question_of(body: bytes) -> dict[str, Any]:
@@ -66,7 +74,7 @@ def question_of(body: bytes) -> dict[str, Any]:
         _check_strictly(body)
         found = json.loads(body, object_pairs_hook=_object)
     except RecursionError:
-        raise _wrong(f"it is nested more than {DEEPEST} deep") from None
+        raise _wrong(Message("it is nested more than {deepest} deep", deepest=DEEPEST)) from None
     except (
         msgspec.MsgspecError,
         ValueError,
@@ -75,7 +83,7 @@ def question_of(body: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise _wrong("it is no object")
     if _deeper(found, DEEPEST):
-        raise _wrong(f"it is nested more than {DEEPEST} deep")
+        raise _wrong(Message("it is nested more than {deepest} deep", deepest=DEEPEST))
     return found
 
 
@@ -88,7 +96,11 @@ def _check_strictly(body: bytes) -> None:
     except msgspec.MsgspecError as error:
         if "out of range" in str(error):
             for path, number in _large(json.loads(body, parse_int=Number, parse_float=Number)):
-                raise refusal(InvalidInput(f"{path} is a number out of range. Got {shown(str(number))}.")) from None
+                raise refusal(
+                    InvalidInput(
+                        Message("{flag} is a number out of range. Got {value}.", flag=path, value=shown(str(number)))
+                    )
+                ) from None
         raise
 
 
@@ -118,7 +130,9 @@ def _large(value: Any) -> Iterator[tuple[str, Number]]:
 
 
 def _wrong(why: str) -> Refusal:
-    return Refusal(400, "NotJSON", f"a question is one JSON object of names and values, in UTF-8: {why}.")
+    return Refusal(
+        400, "NotJSON", Message("a question is one JSON object of names and values, in UTF-8: {why}.", why=why)
+    )
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -126,7 +140,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(made) != len(pairs):
         seen: set[str] = set()
         twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise ValueError(f"it holds {shown(twice)} twice in one object")
+        raise ValueError(Message("it holds {twice} twice in one object", twice=shown(twice)))
     return made
 
 

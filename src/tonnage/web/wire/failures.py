@@ -7,6 +7,7 @@ from litestar import MediaType, Request, Response
 from litestar.exceptions import HTTPException
 
 from tonnage.kernel.errors import TonnageError, shown
+from tonnage.kernel.message import Message, joined
 from tonnage.kernel.registry import nearest
 from tonnage.web.answer import Refusal, error_body, refusal
 from tonnage.web.store.routes import HANDLERS as STORE
@@ -37,7 +38,12 @@ def http(request: Asking, error: HTTPException) -> Response[bytes]:
     if code == 404:
         said = nowhere(request)
     if code == 405:
-        said = f"{shown(request.scope['path'])} takes {' and '.join(taken)}. Got {asked_method(request)}."
+        said = Message(
+            "{where} takes {allowed}. Got {value}.",
+            where=shown(request.scope["path"]),
+            allowed=joined(" and ", taken),
+            value=asked_method(request),
+        )
         headers = {"Allow": allow(taken)}
     body = error_body(KINDS.get(code, "NotUnderstood" if code < 500 else "Internal"), said)
     return Response(body, status_code=code, media_type=MediaType.JSON, headers=headers)
@@ -47,8 +53,8 @@ def nowhere(request: Asking) -> str:
     """Of a path that is none."""
     path = request.scope["path"]
     near = nearest(path, (each for each in methods_of(request) if "{" not in each))[:1]
-    hint = f"Did you mean {near[0]}?" if near else "/schema/openapi.json lists every path."
-    return f"nothing is at {shown(path)}. {hint}"
+    hint = Message("Did you mean {near}?", near=near[0]) if near else "/schema/openapi.json lists every path."
+    return Message("nothing is at {path}. {hint}", path=shown(path), hint=hint)
 
 
 def failed(_: Asking, error: Exception) -> Response[bytes]:

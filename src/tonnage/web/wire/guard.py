@@ -11,8 +11,10 @@ from time import perf_counter
 from typing import Any
 from urllib.parse import urlsplit
 
-from litestar.types import ASGIApp, Message, Receive, Scope, Send
+from litestar.types import ASGIApp, Receive, Scope, Send
+from litestar.types import Message as Event
 
+from tonnage.kernel.message import Message
 from tonnage.web.answer import error_body
 from tonnage.web.metrics import Metrics
 from tonnage.web.settings import Settings
@@ -50,7 +52,7 @@ class Guard:
         # follows.
         asked: Any = {**scope, "method": "GET", AS_HEAD: True} if is_head else scope
 
-        async def sent(message: Message) -> None:
+        async def sent(message: Event) -> None:
             nonlocal code
             if message["type"] == "http.response.start":
                 code = message["status"]
@@ -74,7 +76,9 @@ class Guard:
         headers = _headers(scope)
         host = headers.get("host", "")
         if not self._is_ours(host):
-            return f"this server is not called {host[:80]!r}: ask it by its address, or start it with --names."
+            return Message(
+                "this server is not called {host!r}: ask it by its address, or start it with --names.", host=host[:80]
+            )
         origin = headers.get("origin")
         if origin is not None and (urlsplit(origin).netloc.lower() if "://" in origin else "") != host.lower():
             return "a page of another site may not ask this server."

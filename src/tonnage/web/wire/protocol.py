@@ -15,6 +15,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from tonnage.kernel.message import Message
 from tonnage.web.answer import error_body
 from tonnage.web.settings import Limits
 from tonnage.web.wire.guard import HEADERS
@@ -206,11 +207,15 @@ class Protocol(HttpToolsProtocol):
 
     def _refusal(self) -> bytes:
         """Of a request that is too long, or is no HTTP."""
+        why: str
         if self._header_bytes > MOST_HEADER_BYTES or self._came > MOST_HEADER_BYTES:
             code, kind, why = (
                 431,
                 "TooLarge",
-                f"the path and the headers of a request have at most {MOST_HEADER_BYTES:,} bytes.",
+                Message(
+                    "the path and the headers of a request have at most {most_header_bytes:,} bytes.",
+                    most_header_bytes=MOST_HEADER_BYTES,
+                ),
             )
         else:
             code, kind, why = 400, "NotUnderstood", "this is no request of HTTP/1.1."

@@ -7,6 +7,7 @@ from typing import Any
 from litestar import Request
 
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.registry import nearest
 
 ANY = None  # of a route whose query is its reader's: an address of the page
@@ -22,14 +23,18 @@ def check_query(request: Request[Any, Any, Any]) -> None:
         if name not in allowed:
             raise _no_parameter(name, allowed)
         if name in seen:
-            raise InvalidInput(f"{name} is given twice.")
+            raise InvalidInput(Message("{name} is given twice.", name=name))
         seen.add(name)
 
 
 def _no_parameter(name: str, allowed: tuple[str, ...]) -> InvalidInput:
     near = nearest(name, allowed)
     if near:
-        return InvalidInput(f"{shown(name)} is no parameter here. Did you mean {near[0]!r}?")
+        return InvalidInput(
+            Message("{name} is no parameter here. Did you mean {near!r}?", name=shown(name), near=near[0])
+        )
     if allowed:
-        return InvalidInput(f"{shown(name)} is no parameter here: {', '.join(allowed)}.")
-    return InvalidInput(f"{shown(name)} is no parameter here.")
+        return InvalidInput(
+            Message("{name} is no parameter here: {allowed}.", name=shown(name), allowed=listed(allowed))
+        )
+    return InvalidInput(Message("{name} is no parameter here.", name=shown(name)))

@@ -12,6 +12,7 @@ from tonnage.architectures import Model
 from tonnage.estimate.plan.nearest import near
 from tonnage.estimate.serving.weights.storage import block_sizes
 from tonnage.kernel.errors import InvalidPlan, TonnageError
+from tonnage.kernel.message import Message
 from tonnage.ops import MLP, Attention, MoE, Op
 from tonnage.runtimes import ServingRuntime
 
@@ -30,11 +31,22 @@ def check_blocks(
     whole = t * groups
     nearest = str(near(t, fitting or [1]))
     if what == "expert" and _misfit(model, weights, t, whole, groups) is None:
-        nearest += f", or expert_parallel_size {whole}"
+        nearest += Message(", or expert_parallel_size {whole}", whole=whole)
     raise InvalidPlan(
-        f"tensor_parallel_size: {engine.version} cuts the {width:,} columns of an {what} of {model.name} "
-        f"into {part:g} a rank, "
-        f"which is no multiple of its blocks of {block}. Got {t}. Nearest: {nearest}. ({engine.blocks_rule}.)"
+        Message(
+            "tensor_parallel_size: {version} cuts the {width:,} columns of an {what} of {model} into "
+            "{part:g} a rank, which is no multiple of its blocks of {block}. Got {t}. Nearest: {nearest}. "
+            "({blocks_rule}.)",
+            version=engine.version,
+            width=width,
+            what=what,
+            model=model.name,
+            part=part,
+            block=block,
+            t=t,
+            nearest=nearest,
+            blocks_rule=engine.blocks_rule,
+        )
     )
 
 

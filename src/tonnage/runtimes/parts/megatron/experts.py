@@ -81,13 +81,13 @@ def _routed(code: MegatronCode, op: MoE, x: Tensor) -> Tensor:
     sigmoid = (s.score or ("sigmoid" if op.correction_bias else "softmax")) == "sigmoid"
     with code.inside("router"):
         scores = code.new(experts if sigmoid or s.router_pre_softmax else k, 4)  # in fp32
-        kept = [scores, code.new(k, INDEX)]
+        saved = [scores, code.new(k, INDEX)]
         if s.router_groups:
-            kept.append(code.new(experts, 1, name="mask of groups"))
+            saved.append(code.new(experts, 1, name="mask of groups"))
         if s.capacity:
-            kept.append(code.new(experts, 1, name="map of tokens that are not dropped"))
+            saved.append(code.new(experts, 1, name="map of tokens that are not dropped"))
         if s.aux_loss:
-            kept.append(
+            saved.append(
                 code.new(experts, x.width if sigmoid and not s.router_fp32 else 4, name="scores of the auxiliary loss")
             )
         probs = code.new(experts, 4 if s.router_fp32 else x.width)  # the dispatcher names them until its next forward
@@ -95,12 +95,15 @@ def _routed(code: MegatronCode, op: MoE, x: Tensor) -> Tensor:
 
         def derivative(_: Gradients) -> Gradients:
             beside = [code.new(experts, 4), code.new(experts, 4)]
-            made = [code.new(elements, width, extent), *(code.new(each.elements, 2, each.extent) for each in weights)]
+            gradients_out = [
+                code.new(elements, width, extent),
+                *(code.new(each.elements, 2, each.extent) for each in weights),
+            ]
             code.mark()
             del beside
-            return made
+            return gradients_out
 
-        code.note("mm", [probs], [x, *weights], [x, *kept, probs], derivative)
+        code.note("mm", [probs], [x, *weights], [x, *saved, probs], derivative)
         return probs
 
 
@@ -110,7 +113,7 @@ def _permuted(code: MegatronCode, x: Tensor, probs: Tensor) -> tuple[Tensor, Ten
         row = CUT_ROW if code.setting.expert_tensor_parallel else ROW
         permuted, chosen = code.new(x.elements, x.width, row), code.new(1, x.width, row)
         places = code.new(2 * probs.elements + 1, 4) if code.setting.permute_fusion else code.new(1, INDEX, row)
-        shapes = [(each.elements, each.width, each.extent) for each in (x, probs)]
+        shapes = [(tensor.elements, tensor.width, tensor.extent) for tensor in (x, probs)]
         code.note("permute", [permuted, chosen], [x, probs], [places], lambda _: [code.new(*shape) for shape in shapes])
         return permuted, chosen
 
@@ -155,9 +158,9 @@ def _sorted(code: MegatronCode, x: Tensor) -> Tensor:
 
 
 def _given(gradients: Gradients) -> Tensor:
-    found = gradients[0]
-    assert found is not None
-    return found
+    gradient = gradients[0]
+    assert gradient is not None
+    return gradient
 
 
 def _view(gradients: Gradients) -> Tensor:
@@ -179,16 +182,16 @@ def _computed(code: MegatronCode, op: MoE, dispatched: Tensor, chosen: Tensor) -
             del both
             expert_output = acts.drop(_second(code, acts.outputs, op.held(down), width))
         else:
-            made = [code.gated(both, op.intermediate_size, chosen)]
+            products = [code.gated(both, op.intermediate_size, chosen)]
             del both
-            expert_output = _second(code, made, op.held(down), width)
+            expert_output = _second(code, products, op.held(down), width)
         if op.bias:
             expert_output = _biased(code, expert_output, chosen)
     return _gathered(code, _sorted(code, expert_output), back=True)
 
 
-def _second(code: MegatronCode, made: list[Tensor], held: Sequence[Held], width: float) -> Tensor:
-    return code.grouped("linear_fc2", made.pop(), held, width, ROW)
+def _second(code: MegatronCode, products: list[Tensor], held: Sequence[Held], width: float) -> Tensor:
+    return code.grouped("linear_fc2", products.pop(), held, width, ROW)
 
 
 def _biased(code: MegatronCode, x: Tensor, chosen: Tensor) -> Tensor:
@@ -246,14 +249,14 @@ def _shared_forward(code: MegatronCode, op: MoE, x: Tensor) -> Tensor:
         names=op.shared_names,
         bias=op.shared_bias,
     )
-    gate, up, down = (f"{name}.{each}" for each in op.shared_names)
+    gate, up, down = (f"{name}.{part}" for part in op.shared_names)
     held = [*shared.held(gate), *shared.held(up)] if gated else shared.held(up)
     with code.inside("shared_experts"):
         into = _overlapped(code, x)
-        made = code.gated(
+        product = code.gated(
             code.linear("linear_fc1", into, held, op.shared_size * (2 if gated else 1), TENSOR), op.shared_size
         )
-        out = code.linear("linear_fc2", made, shared.held(down), op.hidden_size)
+        out = code.linear("linear_fc2", product, shared.held(down), op.hidden_size)
         if not op.shared_gate:
             return out
         gated_by = code.linear(

@@ -70,10 +70,10 @@ def attention(code: MegatronCode, op: Attention, x: Tensor) -> Tensor:
         if op.qk_norm or code.style.rotary:
             q, k, v = code.rotary(q, op.head_dim), code.rotary(k, op.head_dim), code.copy(v)
         code.worked.causal = op.causal
-        made = code.attend(q, k, v, op.heads, op.out_width)
+        heads_output = code.attend(q, k, v, op.heads, op.out_width)
         code.worked.causal = True
         del q, k, v
-        return _projected(code, op, f"{op.name}.{op.names[3]}", made) if op.out else made
+        return _projected(code, op, f"{op.name}.{op.names[3]}", heads_output) if op.out else heads_output
 
 
 def _projected(code: MegatronCode, op: Attention | LatentAttention, name: str, x: Tensor) -> Tensor:
@@ -94,13 +94,13 @@ def latent_attention(code: MegatronCode, op: LatentAttention, x: Tensor) -> Tens
         if code.setting.recomputes("mla_up_proj"):
             ups = code.discarding(lambda *inputs: _up(code, op, *inputs), queries, latent, key)
             q, k, v = ups.outputs
-            made = ups.drop(code.attend(q, k, v, op.heads, op.heads * op.v_head_dim))
+            heads_output = ups.drop(code.attend(q, k, v, op.heads, op.heads * op.v_head_dim))
         else:
             q, k, v = _up(code, op, queries, latent, key)
             del queries, latent, key
-            made = code.attend(q, k, v, op.heads, op.heads * op.v_head_dim)
+            heads_output = code.attend(q, k, v, op.heads, op.heads * op.v_head_dim)
             del q, k, v
-        return _projected(code, op, f"{op.name}.o_proj", made)
+        return _projected(code, op, f"{op.name}.o_proj", heads_output)
 
 
 def _up(code: MegatronCode, op: LatentAttention, queries: Tensor, latent: Tensor, key: Tensor) -> list[Tensor]:
@@ -132,7 +132,7 @@ def _latent_rotary(code: MegatronCode, op: LatentAttention, q: Tensor, both: Ten
         values = code.new(op.heads * op.v_head_dim, both.width, TENSOR)
         tables = [] if fused else [code.new(rope, both.width, GATHERED) for _ in range(4)]
         turned = q.alias() if fused else code.like(q)
-        shapes = [(each.elements, each.width, each.extent) for each in (q, both, key)]
+        shapes = [(tensor.elements, tensor.width, tensor.extent) for tensor in (q, both, key)]
 
         def of_queries(gradients: Gradients) -> Gradients:
             g = gradients[0]
@@ -151,6 +151,6 @@ def feed_forward(code: MegatronCode, op: MLP, x: Tensor) -> Tensor:
     inner = op.intermediate_size
     with code.inside(op.name):
         both = code.linear("linear_fc1", x, held, 2 * inner if op.gated else inner, TENSOR)
-        made = code.gated(both, inner)
+        product = code.gated(both, inner)
         del both
-        return code.linear("linear_fc2", made, op.held(down), op.hidden_size)
+        return code.linear("linear_fc2", product, op.held(down), op.hidden_size)

@@ -19,16 +19,16 @@ def offloadable(block: Block, modules: tuple[str, ...]) -> Tensors:
 
     The last group of each module on a rank stays, and one group is on its way in either direction.
     """
-    found: list[tuple[float, Extent]] = []
+    tensors: list[tuple[float, Extent]] = []
     for op in block.ops:
         if isinstance(op, Attention | LatentAttention):
-            found += _of_attention(op, modules)
+            tensors += _of_attention(op, modules)
         if isinstance(op, MoE):
             width = op.latent_size or op.hidden_size
-            found += [(op.hidden_size, TOKEN)] if "mlp_norm" in modules else []
-            found += [(width, ROW)] if "expert_fc1" in modules else []
-            found += [(op.intermediate_size * (2 if op.gated else 1), CUT_ROW)] if "moe_act" in modules else []
-    return tuple(found)
+            tensors += [(op.hidden_size, TOKEN)] if "mlp_norm" in modules else []
+            tensors += [(width, ROW)] if "expert_fc1" in modules else []
+            tensors += [(op.intermediate_size * (2 if op.gated else 1), CUT_ROW)] if "moe_act" in modules else []
+    return tuple(tensors)
 
 
 def _of_attention(op: Attention | LatentAttention, modules: tuple[str, ...]) -> list[tuple[float, Extent]]:
@@ -39,10 +39,10 @@ def _of_attention(op: Attention | LatentAttention, modules: tuple[str, ...]) -> 
         keys = op.heads * (op.qk_nope_head_dim + op.qk_rope_head_dim)
         out = op.heads * op.v_head_dim
         inner = (keys, keys, out)
-    found: list[tuple[float, Extent]] = [
+    tensors: list[tuple[float, Extent]] = [
         (op.hidden_size, TOKEN) for name in ("attn_norm", "qkv_linear") if name in modules
     ]
     if "core_attn" in modules:
-        found += [(size, TENSOR) for size in inner]
-        found += [(out, TENSOR)] if "attn_proj" in modules else []
-    return found
+        tensors += [(size, TENSOR) for size in inner]
+        tensors += [(out, TENSOR)] if "attn_proj" in modules else []
+    return tensors

@@ -10,6 +10,7 @@ import re
 from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidPlan
+from tonnage.kernel.message import Message
 from tonnage.spec import TrainingPlan
 
 
@@ -94,14 +95,20 @@ def even_layout(
     counted = layers + with_embedding + with_loss
     left, others = counted - (first or 0) - (last or 0), stages - (first is not None) - (last is not None)
     if others and left % others:
-        raise InvalidPlan(f"{left} layers cannot be split evenly over {others} pipeline stages.")
+        raise InvalidPlan(
+            Message("{left} layers cannot be split evenly over {others} pipeline stages.", left=left, others=others)
+        )
     each = left // others if others else 0
     ranks = [each] * stages
     ranks[0] = first if first is not None else each
     ranks[-1] = last if last is not None else ranks[-1]
     if any(count % virtual for count in ranks):
         raise InvalidPlan(
-            f"layers of a pipeline stage must be a multiple of virtual_pipeline_size {virtual}. Got {ranks}."
+            Message(
+                "layers of a pipeline stage must be a multiple of virtual_pipeline_size {virtual}. Got {ranks}.",
+                virtual=virtual,
+                ranks=ranks,
+            )
         )
     rows: list[list[Chunk]] = [[] for _ in range(stages)]
     start = 0
@@ -119,7 +126,13 @@ def parsed_layout(text: str, stages: int) -> tuple[tuple[Chunk, ...], ...]:
     """
     parts = _expanded(text).split("|")
     if len(parts) % stages or not set("".join(parts)) <= set("EtmL"):
-        raise InvalidPlan(f"pipeline layout {text!r} must have a multiple of {stages} stages, of E, t, m and L.")
+        raise InvalidPlan(
+            Message(
+                "pipeline layout {text!r} must have a multiple of {stages} stages, of E, t, m and L.",
+                text=text,
+                stages=stages,
+            )
+        )
     rows: list[list[Chunk]] = [[] for _ in range(stages)]
     start = 0
     for index, part in enumerate(parts):

@@ -11,7 +11,7 @@ from tonnage.search.pool.highs import Effort, Program
 from tonnage.search.pool.pipelines.costs import SLACK, Run
 from tonnage.search.pool.pipelines.stages import Stages
 
-MOST_ORDERED = 4  # kinds whose orders are all tried
+MAX_ORDERED = 4  # kinds whose orders are all tried
 
 
 def counted(pipe: Stages, limit: float, effort: Effort) -> tuple[list[Run], float] | None:
@@ -63,7 +63,7 @@ def orders_of(kinds: Sequence[int]) -> Iterator[list[int]]:
     """
     chosen = dict.fromkeys(kinds)
     first, *middle = kinds
-    for order in permutations(chosen) if len(chosen) <= MOST_ORDERED else [tuple(chosen)]:
+    for order in permutations(chosen) if len(chosen) <= MAX_ORDERED else [tuple(chosen)]:
         yield [kind for kind in order for each in kinds if each == kind]
         yield [first, *(kind for kind in order for each in middle[:-1] if each == kind), *middle[-1:]]
 

@@ -18,7 +18,7 @@ from tonnage.search.pool.pipelines.programs import counted, cut, orders_of
 from tonnage.search.pool.pipelines.reachable import Furthest, Path, least_path, num_states, reaches_end
 from tonnage.search.pool.pipelines.stages import Stages
 
-MOST_STATES = 20_000  # counts of stages that are walked through; more are left to a program
+MAX_STATES = 20_000  # counts of stages that are walked through; more are left to a program
 
 
 class Pipe(Stages):
@@ -175,7 +175,7 @@ class Pipe(Stages):
         """
         if self.alike:
             return counted(self, limit, effort)
-        if num_states([c.most for c in self.costs], self.stages) > MOST_STATES:
+        if num_states([c.most for c in self.costs], self.stages) > MAX_STATES:
             return cut(self, limit, effort)
         return self.walked(limit)
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from tonnage.architectures import Model
 from tonnage.estimate.answer.launch_model import place
 from tonnage.estimate.frameworks.base import framework_of
+from tonnage.kernel.message import Message, joined
 from tonnage.runtimes import HUB, training_runtime
 from tonnage.search.training.launch.trl import trains, trl_command
 from tonnage.spec import TrainingPlan
@@ -47,12 +48,12 @@ def launch_lacks(model: Model, plan: TrainingPlan) -> list[str]:
     runtime = training_runtime(plan.runtime)
     if trains(plan):
         chunks = ["loss full (TRL takes it in parts, with less memory)"] if plan.loss == "full" else []
-        unnamed = [f"the path of the checkpoint where {HUB} stands"] if place(model) == HUB else []
+        unnamed = [Message("the path of the checkpoint where {hub} stands", hub=HUB)] if place(model) == HUB else []
         return [*unnamed, *chunks, *_lacking(plan, runtime.trl_words, ("method", "objective", "base_weights", "loss"))]
     if not runtime.launch_program:
-        return [f"how {plan.runtime} is started"]
+        return [Message("how {runtime} is started", runtime=plan.runtime)]
     if other := _unwritten(plan):
-        return [f"how {plan.runtime} is started for {' and '.join(other)}"]
+        return [Message("how {runtime} is started for {other}", runtime=plan.runtime, other=joined(" and ", other))]
     return [*_lacking(plan, runtime.launch_words), *framework_of(runtime).launch_lacks(model, plan)]
 
 

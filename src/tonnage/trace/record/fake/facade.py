@@ -91,7 +91,7 @@ _CURRENT = [_DEFAULT]
 
 
 def reset() -> None:
-    """As at a program's start."""
+    """Put the state of the stand-in GPU back to that of a new program."""
     streams.reset()
     _CURRENT[:] = [_DEFAULT]
     _DEVICE[:] = [0]

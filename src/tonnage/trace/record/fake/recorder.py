@@ -97,15 +97,15 @@ class Recorder(TorchDispatchMode):
         for name, tensor in tensors:
             number = self.number_of(_plain(tensor))
             if number is not None and self.events.allocations[number].category == "temporary":
-                made = self.events.allocations[number]
-                made.category, made.module = category, name or made.module
+                allocation = self.events.allocations[number]
+                allocation.category, allocation.module = category, name or allocation.module
 
     def sort_live(self, phase: str, category: Category) -> None:
         """Says what is for what of `phase` is still alive, unless it was said before."""
         for _, number in self._live.values():
-            made = self.events.allocations[number]
-            if made.phase == phase and made.category == "temporary":
-                made.category = category
+            allocation = self.events.allocations[number]
+            if allocation.phase == phase and allocation.category == "temporary":
+                allocation.category = category
 
     def recording(self, program: str = "", notes: tuple[str, ...] = ()) -> Recording:
         """All that was recorded, without torch."""
@@ -155,14 +155,14 @@ class Recorder(TorchDispatchMode):
         return result
 
     def _effects(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any], result: Any) -> list[Any]:
-        found: list[Any] = []
+        tensors: list[Any] = []
         if not any(tensor.device.type == self.device_type for tensor in _tensors(result)):
-            return found  # it ran on the CPU
+            return tensors  # it ran on the CPU
         for overlay in self._overlays.get(name, ()):
             effect = overlay.effect(Call(args, keywords, result, self.profile))
             if effect is not None:
-                found.append((overlay, effect))
-        return found
+                tensors.append((overlay, effect))
+        return tensors
 
     def track(self, tensor: torch.Tensor, operation: str, bytes_held: int | None = None) -> None:
         """Note a tensor's storage as allocated by this operation, or resized where it is known."""
@@ -196,8 +196,8 @@ class Recorder(TorchDispatchMode):
     def _allocate(self, size: int, operation: str, overlay: bool = False) -> int:
         recomputed = self.modules.current and not overlay and _in_backward()
         category: Category = "activation" if recomputed else "temporary"
-        made = Allocation(size, current_stream(), operation, self.modules.current, self.phase, category, overlay)
-        number = self.events.allocate(made)
+        allocation = Allocation(size, current_stream(), operation, self.modules.current, self.phase, category, overlay)
+        number = self.events.allocate(allocation)
         self._sizes[number] = size
         return number
 
@@ -215,9 +215,9 @@ class Recorder(TorchDispatchMode):
         reference, number = self._live[key]
         category = self.events.allocations[number].category
         self._free(number)
-        made = self._allocate(size, operation)
-        self.events.allocations[made].category = category
-        self._live[key] = (reference, made)
+        allocation = self._allocate(size, operation)
+        self.events.allocations[allocation].category = category
+        self._live[key] = (reference, allocation)
 
     def _take_and_give(self, overlay: Any, sizes: tuple[int, ...]) -> None:
         taken = [self._allocate(size, overlay.name, overlay=True) for size in sizes if size > 0]
@@ -285,11 +285,11 @@ def _tensors(result: Any) -> Iterator[torch.Tensor]:
     if isinstance(result, torch.Tensor):
         yield result
     elif isinstance(result, tuple | list):
-        for each in result:
-            yield from _tensors(each)
+        for item in result:
+            yield from _tensors(item)
 
 
 def _plain(tensor: Any) -> torch.Tensor:
     """The local tensor of a DTensor, or the tensor itself."""
-    found: torch.Tensor = getattr(tensor, "_local_tensor", tensor)
-    return found
+    local: torch.Tensor = getattr(tensor, "_local_tensor", tensor)
+    return local

@@ -58,7 +58,7 @@ class Reducer:
         self.iterations = self.next_bucket = 0
         self.buckets: list[Bucket] = []
         self._make_buckets(bucket_indices)
-        self._handles = [self._watch(index, each) for index, each in enumerate(self.parameters)]
+        self._handles = [self._watch(index, parameter) for index, parameter in enumerate(self.parameters)]
         self.used = self._used_map() if find_unused_parameters else None
 
     def _watch(self, index: int, parameter: Tensor) -> Any:
@@ -103,15 +103,15 @@ class Reducer:
         device = self.parameters[0].device
         # The assignment is broadcast from rank 0: numbers of parameters and the number of buckets, then the buckets'
         # sizes.
-        told = [
+        broadcasts = [
             torch.empty(len(self.order) + 1, dtype=torch.int32, device=device),
             torch.empty(len(assignment), dtype=torch.int32, device=device),
         ]
-        for each in told:
-            dist.broadcast(each, 0, group=self.group)
+        for sizes in broadcasts:
+            dist.broadcast(sizes, 0, group=self.group)
         self.rebuilt = True
         self.order.clear()
-        del told, each
+        del broadcasts, sizes
         self._make_buckets(assignment)
         return True
 
@@ -126,7 +126,7 @@ class Reducer:
         self.left = list(self.triggered)
         if self.find_unused and not self.static:
             seen = set(leaves(outputs))
-            self.unused = [index for index, each in enumerate(self.parameters) if id(each) not in seen]
+            self.unused = [index for index, parameter in enumerate(self.parameters) if id(parameter) not in seen]
 
     def _autograd_hook(self, index: int) -> None:
         if not self.expecting:
@@ -136,8 +136,8 @@ class Reducer:
             return
         if self.find_unused and not self.static:
             unused, self.unused = self.unused, []
-            for each in unused:
-                self._mark_ready(each)
+            for unused_index in unused:
+                self._mark_ready(unused_index)
         if self.static:
             self.left[index] -= 1
             if self.left[index] > 0:
@@ -233,7 +233,7 @@ class Reducer:
 
     def _set_mixed_precision_param_dtype(self, dtype: torch.dtype) -> None:
         self.bucket_dtype = dtype
-        self._make_buckets([each.indices for each in self.buckets])
+        self._make_buckets([bucket.indices for bucket in self.buckets])
 
     def _remove_autograd_hooks(self) -> None:
         for handle in self._handles:
@@ -297,7 +297,7 @@ def _verify(group: Any, parameters: Sequence[Tensor], logger: Any = None) -> Non
     """Each rank's count of parameters, and shapes and strides as rank 0 has them."""
     device = parameters[0].device
     counts = [torch.empty(1, dtype=torch.int64, device=device) for _ in range(group.size() + 1)]
-    shapes = torch.empty(2 * sum(each.dim() for each in parameters), dtype=torch.int64, device=device)
+    shapes = torch.empty(2 * sum(parameter.dim() for parameter in parameters), dtype=torch.int64, device=device)
     dist.broadcast(shapes, 0, group=group)
     del counts
 
@@ -310,6 +310,6 @@ def _nothing(*_: Any, **__: Any) -> None: ...
 
 
 def _value(future: Any) -> Tensor:
-    found = future.wait() if hasattr(future, "wait") else future
-    result: Tensor = found[0] if isinstance(found, list | tuple) else found
+    value = future.wait() if hasattr(future, "wait") else future
+    result: Tensor = value[0] if isinstance(value, list | tuple) else value
     return result

@@ -1,0 +1,220 @@
+"""The whole answer of `serve`: the question as understood, the verdict, the breakdown, the next move."""
+
+from collections.abc import Callable
+from math import ceil
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tonnage.architectures import Model
+from tonnage.estimate.advice.moves import Found
+from tonnage.estimate.advice.serving import Unfit, serving_advice
+from tonnage.estimate.advice.serving_speed import Case, speed_moves
+from tonnage.estimate.answer.asked import about, put_band, usable_bytes, warn_of_towers
+from tonnage.estimate.answer.form import Answer
+from tonnage.estimate.answer.served import Served, served
+from tonnage.estimate.answer.serving_notes import warn_of_blocks, warn_of_emulation, warn_of_gguf, warn_of_host
+from tonnage.estimate.answer.unserved import unserved
+from tonnage.estimate.bands import serving_band
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.load.options import Asked, LoadOptions, asked, lengths
+from tonnage.estimate.money.bill import BillOptions, Rent, rent_of_moves
+from tonnage.estimate.options.run_options import rate
+from tonnage.estimate.serving.memory import ServingMemory, serving_memory
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.estimate.serving.plans import serving_figures, serving_plan, serving_slopes
+from tonnage.estimate.serving.weights.storage import storage
+from tonnage.estimate.serving_time.load_time import load_figures
+from tonnage.estimate.serving_time.speed import Speed
+from tonnage.formulas.serving import weights_share_bytes
+from tonnage.kernel.errors import InvalidPlan
+from tonnage.kernel.message import Message
+from tonnage.kernel.term import Term
+from tonnage.spec import Cluster, ServingPlan
+
+NO_SERVING, NO_LOAD, NO_BILL = ServingOptions(), LoadOptions(), BillOptions()
+
+
+def serve(
+    model: Model,
+    cluster: Cluster,
+    options: ServingOptions = NO_SERVING,
+    load: LoadOptions = NO_LOAD,
+    money: BillOptions = NO_BILL,
+    *,
+    reserve_bytes: int = 0,
+    advise: bool = True,
+) -> Answer:
+    """Does this model serve these requests, how many would fit, how fast is each answered, and at what price?
+
+    `advise`: with the next best moves, each of which is estimated again.
+    """
+    if model.family == "tensors":
+        return _weights_alone(model, cluster, options, reserve_bytes)
+    question = about(model, cluster, advise)
+    options = replace(options, reserve_bytes=reserve_bytes)
+    said = lengths(model, options, load)
+    plan = serving_plan(
+        model, cluster, options if said.context is None else replace(options, context=said.context), question
+    )
+    if said.context is not None:
+        question.put("context", said.context, "default", said.why)
+    wanted = asked(plan, options, load, said, question)
+    usable = usable_bytes(cluster, reserve_bytes, question)
+    made = serving_memory(model, plan, cluster.accelerator)
+    _note_weights(model, plan, made, question)
+    warn_of_blocks(plan.engine, made, question)
+    warn_of_towers(model, question)
+    warn_of_gguf(model, plan, made, question)
+    warn_of_emulation(plan, cluster, made, question)
+    warn_of_host(cluster, made, question)
+    band = _band_of_served(plan, cluster, made, question)
+    high = band[1] if band else ceil(made.memory.value)
+    stages, advice = len(made.ranks), Found(moves=[])
+    found = served(model, plan, cluster, made, usable, wanted, load, money, question)
+    if advise:
+        advice = _Asking(model, cluster, options, load, plan, made, usable, wanted, money).moves(found, high, question)
+    return Answer(
+        verb="serve",
+        question=question.entries,
+        needed_bytes=ceil(made.memory.value),
+        usable_bytes=usable,
+        memory=made.memory.named("memory of one rank"),
+        ranks=tuple(
+            rank.memory.named(Message("pipeline stage {rank} of {stages}", rank=rank.rank, stages=stages))
+            for rank in made.ranks
+        ),
+        slopes=serving_slopes(made),
+        bill=found.bill,
+        serving=replace(
+            found.figures,
+            **serving_figures(model, made, plan, cluster, usable),
+            **load_figures(made, plan, cluster, rate("storage_read_bandwidth", options.storage_read_bandwidth)),
+        ),
+        advice=tuple(advice.moves),
+        nearest_miss=advice.nearest,
+        warnings=tuple(question.warnings),
+        band=band,
+    )
+
+
+class _Asking(Struct, frozen=True):
+    """What suggestions change, and are compared with."""
+
+    model: Model
+    cluster: Cluster
+    options: ServingOptions
+    load: LoadOptions
+    plan: ServingPlan
+    made: ServingMemory
+    usable: int
+    wanted: Asked
+    money: BillOptions
+
+    def moves(self, found: Served, high: int, question: Question) -> Found:
+        """What makes it fit, where the high end of its memory does not; else what makes it better."""
+        if high > self.usable:
+            return serving_advice(self._unfit(found, high))
+        if found.speed is None:
+            return Found(moves=[])
+        return Found(moves=speed_moves(self._case(found, found.speed, question)))
+
+    @property
+    def _rent(self) -> Callable[[Cluster], Rent | None]:
+        return rent_of_moves(self.cluster, self.money, self.load.price_per_accelerator_hour)
+
+    def _unfit(self, found: Served, high: int) -> Unfit:
+        return Unfit(
+            model=self.model,
+            cluster=self.cluster,
+            options=self.options,
+            plan=self.plan,
+            needed=ceil(self.made.memory.value),
+            high=high,
+            usable=self.usable,
+            load=self.load,
+            wanted=self.wanted,
+            least_context=(self.load.input_tokens or 0) + (self.load.output_tokens or 0),
+            rent=self._rent,
+            now=found.speed.all_tokens_per_second if found.speed else None,
+        )
+
+    def _case(self, found: Served, speed: Speed, question: Question) -> Case:
+        needed = found.figures.accelerators_needed
+        return Case(
+            model=self.model,
+            cluster=self.cluster,
+            options=self.options,
+            load=self.load,
+            plan=self.plan,
+            made=self.made,
+            usable=self.usable,
+            wanted=self.wanted,
+            speed=speed,
+            an_hour=found.bill.cost.value if found.bill and found.bill.cost else None,
+            rent=self._rent,
+            is_late=bool(unserved(found.figures, question.entries)),
+            accelerators_needed=int(needed.value) if needed else 0,
+        )
+
+
+def _note_weights(model: Model, plan: ServingPlan, made: ServingMemory, question: Question) -> None:
+    """The precision of the weights as they are stored, and who chose it."""
+    stored = storage(model, plan.weights)
+    if plan.weights:
+        held = (
+            ""
+            if made.stored.name == stored.name
+            else Message("{engine} holds them in {stored}", engine=plan.engine, stored=made.stored.name)
+        )
+        question.put("weights", stored.name, "given", held)
+    else:
+        question.put("weights", stored.name, stored.origin, stored.source)
+
+
+def _band_of_served(
+    plan: ServingPlan, cluster: Cluster, made: ServingMemory, question: Question
+) -> tuple[int, int] | None:
+    """The error band in bytes, which the question names; None where no measurements are of this engine and hardware
+    family.
+    """
+    band = put_band(serving_band(plan.engine, cluster.accelerator), question)
+    return band.around(made.memory.value) if band else None
+
+
+def _weights_alone(model: Model, cluster: Cluster, options: ServingOptions, reserve_bytes: int) -> Answer:
+    """A model that is known by its tensors alone: exact weights, and no way to tell its cache."""
+    question = about(model, cluster)
+    tensor = question.take(
+        "tensor_parallel_size", options.tensor_parallel_size, cluster.size, "cluster", "all accelerators"
+    )
+    if not 1 <= tensor <= cluster.size:
+        raise InvalidPlan(
+            Message(
+                (
+                    "tensor_parallel_size must be from 1 to the cluster's {size} accelerators. Got {tensor}. "
+                    "Nearest: {tensor2}."
+                ),
+                size=cluster.size,
+                tensor=tensor,
+                tensor2=min(max(tensor, 1), cluster.size),
+            )
+        )
+    size = model.tensors.total_bytes if model.tensors else 0
+    source = "the headers of the model's files"
+    memory = Term.sum("weights alone", Term.of("weights", weights_share_bytes, source=source, M=size, t=tensor))
+    unknown = Message(
+        "{architecture} is no known architecture: its cache and its activations are not in this figure.",
+        architecture=model.architecture or model.name,
+    )
+    question.warn(unknown)
+    return Answer(
+        verb="serve",
+        question=question.entries,
+        needed_bytes=ceil(memory.value),
+        usable_bytes=usable_bytes(cluster, reserve_bytes, question),
+        memory=memory,
+        ranks=(memory,),
+        warnings=tuple(question.warnings),
+        unknown=unknown,
+    )

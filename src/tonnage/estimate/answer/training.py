@@ -1,0 +1,202 @@
+"""The whole answer of `train`: the question as understood, the verdict, the breakdown, the next move."""
+
+from math import ceil
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from tonnage.architectures import Model, needs_family
+from tonnage.documents.advice import Advice, NearestMiss
+from tonnage.documents.answer import Slopes
+from tonnage.documents.run import RunDocument
+from tonnage.estimate.answer.asked import about, put_band, usable_bytes, warn_of_towers
+from tonnage.estimate.answer.form import Answer
+from tonnage.estimate.answer.notes import warn_of_training, warn_where_nothing_fits
+from tonnage.estimate.answer.timed import timed, today
+from tonnage.estimate.bands import training_band
+from tonnage.estimate.host.memory import HostMemory, host_memory
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.memory import TrainingMemory, training_memory
+from tonnage.estimate.money.bill import Bill, BillOptions, bill, rent_of_moves
+from tonnage.estimate.options.plans import training_plan
+from tonnage.estimate.options.run_options import RunOptions
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.run.checkpoint import checkpoint_bytes, saved_bytes
+from tonnage.estimate.run.disks import disks
+from tonnage.estimate.step.method import model_flops
+from tonnage.kernel.errors import NotApplicable
+from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message
+from tonnage.kernel.term import Term
+from tonnage.kernel.units import human
+from tonnage.spec import Cluster, TrainingPlan
+
+NO_OPTIONS, NO_RUN, NO_BILL = TrainingOptions(), RunOptions(), BillOptions()
+
+
+def train(
+    model: Model,
+    cluster: Cluster,
+    options: TrainingOptions = NO_OPTIONS,
+    run: RunOptions = NO_RUN,
+    money: BillOptions = NO_BILL,
+    *,
+    reserve_bytes: int = 0,
+    advise: bool = True,
+) -> Answer:
+    """Does this training run fit, where does its memory go, and how long does it take?
+
+    `advise`: with the next best moves and the slopes, for which other plans are estimated too.
+    """
+    if model.family == "tensors":
+        raise needs_family(model, "the memory of training")
+    _check_run(run)
+    question = about(model, cluster, advise)
+    plan = training_plan(model, cluster, options, question)
+    usable = usable_bytes(cluster, reserve_bytes, question)
+    made = training_memory(model, plan, cluster)
+    fullest = made.fullest
+    warn_of_towers(model, question)
+    warn_of_training(model, plan, made, question)
+    host = host_memory(model, plan, cluster, made)
+    _warn_of_host(host, cluster, question)
+    band = put_band(training_band(plan, cluster), question)
+    moves, nearest = _moves(model, cluster, options, plan, made, usable, run, money) if advise else ((), None)
+    low = band.around(made.memory.value)[0] if band else made.memory.value
+    if advise and low > usable and not moves:
+        warn_where_nothing_fits(model, plan, cluster, usable, question)
+    flops, saved = model_flops(model, plan, made.step), saved_bytes(model, plan)
+    timing, figures = timed(model, plan, cluster, made, flops, saved, run, money, usable, question)
+    step = timing.term if timing else None
+    billed = _bill(model, plan, cluster, options, figures, step, run, money, question)
+    room = disks(model, plan, cluster, saved, run, money, question, figures)
+    return Answer(
+        verb="train",
+        question=question.entries,
+        needed_bytes=ceil(made.memory.value),
+        usable_bytes=usable,
+        memory=fullest.peak.named(
+            Message("memory at the peak: {peak}{where}", peak=fullest.peak.name, where=_where(fullest.rank, plan))
+        ),
+        ranks=tuple(_stage_term(made, rank, plan) for rank in range(len(made.ranks))),
+        phases=fullest.phases,
+        slopes=_training_slopes(model, plan, cluster, made) if advise else None,
+        flops=flops,
+        run=figures,
+        bill=billed,
+        disks=room,
+        step_time=step,
+        pieces=timing.pieces if timing else None,
+        traffic=timing.traffic if timing and cluster.size > 1 else None,
+        checkpoint=checkpoint_bytes(model, plan),
+        host=host,
+        advice=moves,
+        nearest_miss=nearest,
+        warnings=tuple(question.warnings),
+        band=band.around(made.memory.value) if band else None,
+    )
+
+
+def _moves(
+    model: Model,
+    cluster: Cluster,
+    options: TrainingOptions,
+    plan: TrainingPlan,
+    made: TrainingMemory,
+    usable: int,
+    run: RunOptions,
+    money: BillOptions,
+) -> tuple[tuple[Advice, ...], NearestMiss | None]:
+    """What makes it fit or better, and the nearest miss where nothing makes it fit."""
+    from tonnage.estimate.advice.training import training_advice  # an answer without suggestions needs none of it
+
+    rent = rent_of_moves(cluster, money, run.price_per_accelerator_hour)
+    advice = training_advice(model, cluster, options, plan, made, usable, rent)
+    return tuple(advice.moves), advice.nearest
+
+
+def _bill(
+    model: Model,
+    plan: TrainingPlan,
+    cluster: Cluster,
+    options: TrainingOptions,
+    figures: RunDocument[Term] | None,
+    step: Term | None,
+    run: RunOptions,
+    money: BillOptions,
+    question: Question,
+) -> Bill | None:
+    """Of the run, or of one step where nobody says how long the run is; None where no time is known."""
+    lasts = (figures.seconds if figures else UNSET) or step
+    if lasts is None:
+        return None
+    tokens = figures.tokens.value if figures and figures.tokens else plan.global_batch_size * plan.sequence_length
+    return bill(
+        cluster,
+        lasts,
+        "the run" if figures and figures.seconds else "a step",
+        money,
+        question,
+        price=run.price_per_accelerator_hour,
+        today=today(),
+        edge_time=lambda device: _edge_seconds(model, device, options, tokens),
+    )
+
+
+def _edge_seconds(model: Model, device: str, options: TrainingOptions, tokens: Number) -> tuple[float | None, str]:
+    from tonnage.estimate.advice.edge import edge_seconds
+
+    return edge_seconds(model, device, options, tokens)
+
+
+def _check_run(run: RunOptions) -> None:
+    """What is said of a whole run needs its length."""
+    if run.stray:
+        raise NotApplicable(
+            (
+                Message(
+                    (
+                        "{stray} is of a whole run, which needs a length: give tokens, epochs with dataset_tokens, "
+                        "max_steps, or a budget."
+                    ),
+                    stray=run.stray,
+                )
+            ),
+            run.stray,
+            ("tokens", "epochs", "max_steps", "budget", "budget_accelerator_hours"),
+        )
+
+
+def _warn_of_host(host: HostMemory, cluster: Cluster, question: Question) -> None:
+    """Host memory decides nothing, but a run ends without it all the same."""
+    if host.capacity is None or host.memory.value <= host.capacity or cluster.node is None:
+        return
+    phase = max(host.memory.children, key=lambda each: each.value)
+    question.warn(
+        Message(
+            "host memory does not suffice {phase}: a node needs {memory}, and {node} has {capacity}.",
+            phase=phase.name,
+            memory=human(host.memory.value, "bytes"),
+            node=cluster.node.name,
+            capacity=human(host.capacity, "bytes"),
+        )
+    )
+
+
+def _where(rank: int, plan: TrainingPlan) -> str:
+    """The pipeline stage that decides: of several alike the first."""
+    stages = plan.pipeline_parallel_size
+    return Message(", on pipeline stage {rank} of {stages}", rank=rank, stages=stages) if stages > 1 else ""
+
+
+def _stage_term(made: TrainingMemory, rank: int, plan: TrainingPlan) -> Term:
+    return made.ranks[rank].peak.named(
+        Message("pipeline stage {rank} of {stages}", rank=rank, stages=plan.pipeline_parallel_size)
+    )
+
+
+def _training_slopes(model: Model, plan: TrainingPlan, cluster: Cluster, made: TrainingMemory) -> Slopes:
+    """Documents C5 and C6: what one more sequence in the micro-batch, and one more token in each, add."""
+    wider = training_memory(model, replace(plan, micro_batch_size=plan.micro_batch_size + 1), cluster)
+    longer = training_memory(model, replace(plan, sequence_length=plan.sequence_length + 1), cluster)
+    return Slopes(bytes_per_sequence=wider.needed - made.needed, bytes_per_token=longer.needed - made.needed)

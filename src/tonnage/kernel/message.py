@@ -1,0 +1,113 @@
+"""A text for people as data: a template in English with named values. It is its English text, and carries what it was
+made of, so that a face can put it into another language.
+
+    >>> needs = Message("needs {size} of {usable}", size="8 GiB", usable="6 GiB")
+    >>> needs, needs.template
+    ('needs 8 GiB of 6 GiB', 'needs {size} of {usable}')
+
+A value may be a Message itself. What is put together of several texts (`+`, `joined`, `listed`) is a Series of them.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+AND, OR = "and", "or"  # the word before the last item of a list
+
+
+class Message(str):
+    """The English text of a template and its values."""
+
+    __slots__ = ("template", "values")
+    template: str
+    values: Mapping[str, Any]
+
+    def __new__(cls, template: str, /, **values: Any) -> Self:
+        made = str.__new__(cls, template.format(**values))
+        made.template, made.values = template, values
+        return made
+
+    def __str__(self) -> str:
+        """Itself: the text of an error, `str(error)`, keeps its data."""
+        return self
+
+    def __add__(self, other: str) -> "Message":
+        return Series("", (self, other)) if isinstance(other, str) else NotImplemented
+
+    def __radd__(self, other: str) -> "Message":
+        return Series("", (other, self)) if isinstance(other, str) else NotImplemented
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _message, (self.template, dict(self.values))
+
+    def __copy__(self) -> "Message":
+        return self
+
+    def __deepcopy__(self, _memo: object) -> "Message":
+        return self
+
+
+class Series(Message):
+    """Texts one behind the other, with a separator between them; the last one behind a word, if there is one.
+
+    >>> Series(", ", ["a", "b", "c"], OR)
+    'a, b or c'
+    """
+
+    __slots__ = ("items", "last", "separator")
+    separator: str
+    items: tuple[str, ...]
+    last: str
+
+    def __new__(cls, separator: str, items: Iterable[str], last: str = "") -> Self:
+        kept = tuple(items)
+        whole = separator.join(kept)
+        if last and len(kept) > 1:
+            whole = f"{separator.join(kept[:-1])} {last} {kept[-1]}"
+        made = str.__new__(cls, whole)
+        made.template, made.values = whole, {}
+        made.separator, made.items, made.last = separator, kept, last
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Series, (self.separator, self.items, self.last)
+
+
+class Quantity(Message):
+    """A number of things. Its template has their plural, also of one.
+
+    >>> Quantity("1", "requests", "1 request").template
+    '{n} requests'
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, number: str, things: str, text: str) -> Self:
+        made = str.__new__(cls, text)
+        made.template, made.values = f"{{n}} {things}", {"n": number}
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Quantity, (self.values["n"], self.template.removeprefix("{n} "), plain(self))
+
+
+def joined(separator: str, texts: Iterable[str]) -> Series:
+    """Texts with a separator between them, each with its data: "; " between clauses, " " between sentences."""
+    return Series(separator, texts)
+
+
+def listed(names: Iterable[object], last: str = "") -> Series:
+    """Names with commas, and before the last one AND or OR.
+
+    >>> listed(["a", "b"], AND)
+    'a and b'
+    """
+    return Series(", ", (name if isinstance(name, str) else str(name) for name in names), last)
+
+
+def plain(text: str) -> str:
+    """The English text alone."""
+    return str.__str__(text)
+
+
+def _message(template: str, values: Mapping[str, Any]) -> Message:
+    return Message(template, **values)

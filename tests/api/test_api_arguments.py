@@ -1,0 +1,134 @@
+"""Arguments of the public functions: whatever their names and values, an error is one of ours and names the
+argument.
+"""
+
+import inspect
+import itertools
+from pathlib import Path
+
+import pytest
+
+import tonnage
+from every_row import every_row
+from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName
+
+POOL = str(Path(__file__).parents[2] / "docs" / "examples" / "pool.yaml")
+GIVEN = {
+    "train": {"model": "gpt2", "on": "h100"},
+    "serve": {"model": "gpt2", "on": "h100"},
+    "frontier": {"model": "gpt2", "on": "h100", "points": 2},
+    "maximum": {"what": "context", "model": "gpt2", "on": "h100"},
+    "compare": {"models": "gpt2", "on": "h100"},
+    "plan_training": {"model": "gpt2", "on": "1xh100"},
+    "plan_serving": {"model": "gpt2", "on": "1xh100"},
+    "place": {"inventory": POOL, "model": "gpt2", "split": "replicas"},
+    "for_my_machine": {"on": "h100"},
+    "read": {"text": "gpt2"},
+    "cluster": {"text": "h100"},
+    "accelerator": {"name": "h100"},
+}
+WITH_OPTIONS = [name for name in GIVEN if name not in ("read", "cluster", "accelerator")]
+# Names that a function on the way of an answer has for something else, and names that nobody knows.
+NAMES = (
+    "verb",
+    "alone",
+    "options",
+    "command",
+    "frontier",
+    "serve",
+    "train",
+    "self",
+    "form",
+    "inventory",
+    "nonsense",
+    "json",
+    "read",
+    "of_model",
+    "what",
+)
+WRONG = (5, -1, True, float("nan"), "x", "", b"x", None, object(), [], [1], (None,), {}, {"a": 1})
+
+
+def parameters(name):
+    every = inspect.signature(getattr(tonnage, name)).parameters.values()
+    return [each.name for each in every if each.kind is not each.VAR_KEYWORD]
+
+
+def test_every_public_function_is_asked_here():
+    assert set(GIVEN) == {name for name in tonnage.__all__ if inspect.isfunction(getattr(tonnage, name))}
+
+
+@every_row(("name", "argument"), list(itertools.product(WITH_OPTIONS, NAMES)), at_least=135)
+def test_an_argument_that_there_is_not_is_named_with_the_nearest(name, argument):
+    if argument in parameters(name):
+        return
+    with pytest.raises(UnknownName, match=f"no option is called '{argument}'"):
+        getattr(tonnage, name)(**GIVEN[name], **{argument: "x"})
+
+
+@pytest.mark.parametrize(("name", "argument"), [(name, each) for name in GIVEN for each in parameters(name)])
+def test_an_argument_of_any_value_gives_an_answer_or_one_of_our_errors(name, argument, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    few = {"max_accelerators": 1} if (name, argument) == ("plan_training", "on") else {}  # without a machine: any
+    for value in WRONG[3:4] + WRONG[6:7] if name == "for_my_machine" else WRONG:  # an answer asks the whole catalogue
+        try:
+            getattr(tonnage, name)(**{**GIVEN[name], **few, argument: value})
+        except TonnageError as error:
+            assert str(error)
+
+
+@every_row("name", WITH_OPTIONS)
+@every_row("reserve", ["x", [], [0, "x"], object()], ids=("text", "no numbers", "a text among numbers", "object"))
+def test_a_reserve_that_is_no_number_is_named(name, reserve):
+    with pytest.raises((InvalidInput, UnknownName), match="reserve_bytes"):
+        getattr(tonnage, name)(**GIVEN[name], reserve_bytes=reserve)
+
+
+def test_values_of_a_variation_are_of_the_type_of_their_option():
+    with pytest.raises(
+        InvalidInput, match=r"micro_batch_size takes a whole number, or None for its default. Got 'a' \(str\)"
+    ):
+        tonnage.plan_training("gpt2", "1xh100", vary={"micro_batch_size": ["a"]})
+    with pytest.raises(InvalidInput, match=r"vary takes a mapping of names to lists of values. Got 5 \(int\)"):
+        tonnage.plan_training("gpt2", "1xh100", vary=5)
+
+
+def test_a_reserve_of_several_values_is_an_axis_with_its_command():
+    made = tonnage.compare("gpt2", "h100", reserve_bytes=[0, 2.0**30])
+    assert len(made.rows) == 2 and "--reserve 0,1073741824" in made.command
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tonnage.train("llama-3.1-8b", on="h100", model="x"),
+        lambda: tonnage.read(verb=1),
+        tonnage.train,
+        lambda: tonnage.serve("llama-3.1-8b", "h100", 3),
+        lambda: tonnage.plan_training("x", model="y"),
+        tonnage.place,
+        lambda: tonnage.maximum("users", "llama-3.1-8b", on="h100", what="x"),
+        tonnage.compare,
+        tonnage.plan_serving,
+        tonnage.frontier,
+        lambda: tonnage.for_my_machine(verb=1),
+    ],
+)
+def test_arguments_that_a_function_cannot_take_are_bad_input_and_no_type_error(call):
+    with pytest.raises(tonnage.TonnageError):
+        call()
+
+
+def test_short_names_of_the_command_line_are_names_of_options_in_python_too():
+    short = tonnage.serve("llama-3.1-8b", on="2xh100", users=12, tp=2, ctx=4096)
+    long = tonnage.serve("llama-3.1-8b", on="2xh100", concurrency=12, tensor_parallel_size=2, context=4096)
+    assert short.to_dict() == long.to_dict() and short.command == long.command
+    assert (
+        tonnage.compare("llama-3.1-8b", "h100", users=4).rows
+        == tonnage.compare("llama-3.1-8b", "h100", concurrency=4).rows
+    )
+
+
+def test_an_option_under_two_of_its_names_is_refused():
+    with pytest.raises(InvalidInput, match="concurrency is given twice"):
+        tonnage.serve("llama-3.1-8b", on="h100", users=12, concurrency=3)
