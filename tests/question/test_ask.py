@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from tonnage.ask import ANSWERED, ask, line, words_of
 from tonnage.cli import VERBS
 from tonnage.kernel.encoding import encode
 from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName, Unreachable
 from tonnage.kernel.reach import Reach
+from tonnage.verbs.ask import ANSWERED, ask, line, words_of
 
 NOTHING = Reach(files=None, hubs=False, machine=False)
 CONFIG = {

@@ -12,8 +12,8 @@ from select import select
 
 import pytest
 
-from tonnage.ask import ask, line
 from tonnage.documents.document import builtins
+from tonnage.verbs.ask import ask, line
 from tonnage.web.jobs.folder import PREFIX
 from tonnage.web.jobs.limits import JobLimits
 from web.servers import Reached, workers

@@ -9,7 +9,7 @@ import pytest
 from litestar.testing import TestClient
 from msgspec.structs import replace
 
-from tonnage.ask import ask
+from tonnage.verbs.ask import ask
 from tonnage.web.app import create_app
 from tonnage.web.settings import Settings
 from tonnage.web.store.digest import unanswered
