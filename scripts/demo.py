@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import tonnage
+from tonnage.documents.advice import Advice
+from tonnage.documents.document import builtins
 from tonnage.render.advice import advice_line
 from tonnage.render.prompts import with_prompts
 from tonnage.render.text import named, tree_lines, verdict_line
@@ -36,16 +38,16 @@ def head(answer: Any, *figures: str) -> Iterator[str]:
         yield named(figure) if name != "ttft_seconds" else with_prompts(named(figure), document["question"])
 
 
-def mended(answer: Any, move: dict[str, Any]) -> Any:
+def mended(answer: Any, move: Advice) -> Any:
     """The answer to the same question with the changes of a suggestion."""
-    return tonnage.train(**TOO_LARGE, **move["change"])
+    return tonnage.train(**TOO_LARGE, **move.change)
 
 
 def lines() -> Iterator[str]:
     yield from ("A training run that fits:", "", *head(tonnage.train(**FITS), "step_time", "cost"), "")
     too_large = tonnage.train(**TOO_LARGE)
     first = too_large.advice[0]
-    yield from ("One that does not, and the first suggestion:", "", *head(too_large), advice_line(first), "")
+    yield from ("One that does not, and the first suggestion:", "", *head(too_large), advice_line(builtins(first)), "")
     yield from (*head(mended(too_large, first), "step_time"), "")
     served = tonnage.serve(**SERVED)
     yield from ("A model served:", "", *head(served, "ttft_seconds", "tpot_seconds"), "")

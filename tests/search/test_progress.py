@@ -42,10 +42,8 @@ def test_a_count_with_an_end_reaches_it():
 def test_plans_that_were_counted_are_those_that_the_answer_says_were_considered():
     told, document = steps_of(*QUESTIONS[0][:2])
     last = {what: done for what, done, _ in told}
-    assert last["plans"] == document["considered"]
-    assert (
-        document["estimated"] <= last["estimated"] <= document["considered"]
-    )  # of those that are estimated some do not fit
+    assert last["plans"] == document.considered
+    assert document.estimated <= last["estimated"] <= document.considered  # of those that are estimated some do not fit
 
 
 def test_the_innermost_follower_hears_it_and_the_outer_one_goes_on_after():
