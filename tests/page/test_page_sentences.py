@@ -9,6 +9,7 @@ from page_visits import QUESTIONS, asked
 from errors_in_chinese import ENDS, ERRORS
 from tonnage import cli
 from tonnage.kernel.errors import TonnageError
+from tonnage.kernel.message import plain
 from tonnage.language import page_catalogue, speaking, worded
 
 ASKED = [
@@ -80,7 +81,7 @@ def test_the_page_translates_a_sentence_as_python_does(visiting):
     texts = said()
     assert len(texts) > 200
     with speaking("zh"):
-        python = {text: worded(text) for text in texts}
+        python = {text: worded(plain(text)) for text in texts}  # as finished sentences, which is all that the page has
     code = """async ([words, texts]) => {
         const { translator } = await import("/js/sentences.js"), said = translator(words);
         return Object.fromEntries(texts.map(text => [text, said(text)])); }"""
