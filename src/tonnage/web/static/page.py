@@ -64,6 +64,8 @@ OF_WEB = frozenset(
         "timeline",
         "jobs/__init__",
         "jobs/limits",
+        "schema/__init__",
+        "schema/documents",
     )
 )
 SUFFIXES = frozenset({".py", ".toml", ".yaml", ".yml", ".json", ".csv", ".txt", ".md"})
