@@ -1,6 +1,6 @@
 """Why one plan stands before the next, from their figures."""
 
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, joined
 from tonnage.kernel.units import counted
 from tonnage.search.serving.best import SIMPLER, Plan, significant
 
@@ -31,7 +31,7 @@ def beats(plan: Plan, other: Plan, objective: str) -> str:
             reasons.append(Message("{words} {factor:.3g} times as soon", words=words, factor=factor))
     if other.changes_weights and not plan.changes_weights and not any(SIMPLER[0] in each for each in reasons):
         reasons.append(SIMPLER[0])
-    return "; ".join(reasons)
+    return joined("; ", reasons)
 
 
 def _decided(plan: Plan, other: Plan, objective: str) -> str:
