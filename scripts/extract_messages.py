@@ -81,6 +81,7 @@ UNIT = re.compile(r"[a-z][a-z -]+")  # of an option, that is a word
 # Texts of the command line.
 HELP = (
     "cli/",
+    "verbs/",
     "spelling/",
     "question/forms.py",
     "question/given.py",

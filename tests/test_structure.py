@@ -40,8 +40,8 @@ LAYERS = (
     ("rules", "validation"),
     ("render",),
     ("api",),
+    ("verbs",),
     ("cli",),
-    ("ask",),
     ("web", "mcp_server", "__main__"),
 )
 SPLIT = ("kernel", "numerics")  # rooms whose modules are on several levels

@@ -11,12 +11,12 @@ import msgspec
 import pytest
 
 from questions_of_faces import PASTED, QUESTIONS, name_of
-from tonnage.ask import ask, line, words_of
 from tonnage.cli import main
 from tonnage.kernel.encoding import encode
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.reach import Reach
 from tonnage.mcp_server.tools import BY_NAME
+from tonnage.verbs.ask import ask, line, words_of
 
 WITHIN = Reach(files=None, hubs=False, machine=False)
 LISTED = {"models": "model", "accelerators": "name", "prices": "name"}  # GET /v1/VERB/NAME

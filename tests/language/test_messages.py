@@ -9,11 +9,11 @@ import pytest
 import extract_messages
 import write_locale
 from every_row import every_row
-from tonnage.ask import ask
 from tonnage.kernel.encoding import builtins
 from tonnage.kernel.errors import TonnageError
 from tonnage.kernel.reach import Reach
 from tonnage.language import speaking, worded
+from tonnage.verbs.ask import ask
 
 HAN = re.compile("[\u4e00-\u9fff]")
 PROSE = re.compile(r"(?<![\w/.`'\"<-])[a-z]{2,} [a-z]{2,} [a-z]{2,}(?![\w/>-])")

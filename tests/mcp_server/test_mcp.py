@@ -15,12 +15,12 @@ import anyio
 import pytest
 
 import tonnage
-from tonnage.ask import ask
 from tonnage.cli import main
 from tonnage.cli.mcp import skill
 from tonnage.kernel.reach import Reach
 from tonnage.mcp_server.shorter import LONGEST, shorter
 from tonnage.mcp_server.tools import BY_NAME, CHOICES, TOOLS, description, fields, input_schema, listed
+from tonnage.verbs.ask import ask
 
 pytest.importorskip("mcp.server.mcpserver", reason="needs tonnage[mcp]")
 from mcp import StdioServerParameters, types
@@ -67,7 +67,7 @@ def _with_client(act, *options, transport=None, language="en"):
 
 
 def _printed(verb, question, capsys):
-    from tonnage.ask import words_of
+    from tonnage.verbs.ask import words_of
 
     main([*words_of(verb, question), "--json"])
     return json.loads(capsys.readouterr().out)
@@ -144,7 +144,7 @@ def test_every_tool_takes_detail_and_says_so(tool, detail):
 
 @pytest.mark.parametrize("verb", ["train", "serve", "plan", "max"])
 def test_the_text_begins_with_the_line_that_the_verb_prints_first(told, verb, capsys):
-    from tonnage.ask import words_of
+    from tonnage.verbs.ask import words_of
 
     main([*words_of(verb, QUESTIONS[verb])])
     first, *rest = told[1][verb][0].content[0].text.splitlines()
@@ -360,4 +360,4 @@ def test_tools_say_no_more_than_the_protocol_takes():
 
 
 def test_the_reach_of_a_question_is_that_of_the_server():
-    assert ask("train", QUESTIONS["train"], NO_FILES.within).document["verdict"]
+    assert ask("train", QUESTIONS["train"], NO_FILES.within).document.verdict

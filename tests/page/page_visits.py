@@ -4,8 +4,8 @@ import json
 from typing import Any
 from urllib.parse import quote
 
-from tonnage.ask import ask
 from tonnage.kernel.encoding import encode
+from tonnage.verbs.ask import ask
 
 PATIENCE = 30_000  # ms that a test waits for what the page shows
 # What a screen reader is told, all of it: what is said next takes the place of what was said before.

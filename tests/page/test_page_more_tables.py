@@ -249,8 +249,8 @@ def test_the_pipeline_is_drawn_in_the_order_of_its_schedule(visiting):
     [("1f1b", 1), ("gpipe", 1), ("interleaved-1f1b", 2), ("interleaved-zero-bubble", 2), ("zbv", 2), ("dualpipev", 2)],
 )
 def test_every_schedule_is_drawn_in_pythons_order(visiting, schedule, chunks):
-    from tonnage.ask import training
     from tonnage.estimate.plan.pipeline_orders import played
+    from tonnage.verbs import training
 
     question = {
         "model": "llama-3.1-70b",
@@ -325,8 +325,8 @@ def test_print_is_light_without_controls_and_all_that_is_folded_is_open(visiting
 def test_the_timeline_of_the_api_is_the_steps_own_boxes(server):
     import urllib.request
 
-    from tonnage.ask import training
     from tonnage.estimate.plan.pipeline_boxes import pipeline_boxes
+    from tonnage.verbs import training
 
     request = urllib.request.Request(
         f"{server}v1/timeline", json.dumps(PLAN).encode(), {"Content-Type": "application/json"}

@@ -21,7 +21,7 @@ QUESTIONS = """
 import contextlib, io, json
 
 import tonnage
-from tonnage.ask import ask
+from tonnage.verbs.ask import ask
 from tonnage.cli import main
 from tonnage.web.schema import options_table
 

@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from tonnage.ask import ANSWERED, ask, line, words_of
 from tonnage.cli import VERBS
 from tonnage.kernel.encoding import encode
 from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName, Unreachable
 from tonnage.kernel.reach import Reach
+from tonnage.verbs.ask import ANSWERED, ask, line, words_of
 
 NOTHING = Reach(files=None, hubs=False, machine=False)
 CONFIG = {
@@ -95,10 +95,10 @@ def test_the_document_is_that_of_the_command_line_and_so_is_the_status():
 
 def test_the_content_of_a_config_is_a_model():
     asked = ask("train", {"model": CONFIG | {"_name_or_path": "me/small"}, "on": "h100"}, NOTHING)
-    assert asked.document["question"]["model"]["value"] == "small"
+    assert asked.document.question["model"].value == "small"
     assert asked.words[1] == "config.json"
     named = ask("compare", {"model": CONFIG, "on": "h100,a100", "context": 2048}, NOTHING)
-    assert len(named.document["cells"]) == 2
+    assert len(named.document.cells) == 2
 
 
 def test_the_line_of_contents_asks_the_same_of_files_that_hold_them(tmp_path, monkeypatch):
@@ -110,7 +110,7 @@ def test_the_line_of_contents_asks_the_same_of_files_that_hold_them(tmp_path, mo
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     (tmp_path / "inventory.json").write_text(json.dumps(POOL))
     question = {"model": "./config.json", "inventory": "./inventory.json", "context": 2048}
-    assert ask("plan", question, Reach(files=tmp_path)).document["stages"] == asked.document["stages"]
+    assert ask("plan", question, Reach(files=tmp_path)).document.stages == asked.document.stages
 
 
 def test_the_content_of_an_inventory_is_a_pool():

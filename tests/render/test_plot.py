@@ -119,16 +119,16 @@ def test_bars_of_work_add_up_to_the_step():
 def test_the_lines_of_buying_and_renting_cross_at_the_month_of_break_even():
     own = piped().bill.ownership
     months, bought, rented, (month, paid) = months_and_lines(
-        *(own[name] for name in ("purchase", "own_month", "rent_month", "break_even"))
+        *(getattr(own, name) for name in ("purchase", "own_month", "rent_month", "break_even"))
     )
-    assert own["break_even_month"] - 1 < month <= own["break_even_month"] and month < months[-1]
-    assert paid == pytest.approx(own["purchase"].value + month * own["own_month"].value)
+    assert own.break_even_month - 1 < month <= own.break_even_month and month < months[-1]
+    assert paid == pytest.approx(own.purchase.value + month * own.own_month.value)
     assert bought[0] > rented[0] == 0 and bought[-1] < rented[-1]
 
 
 def test_buying_that_never_pays_has_no_crossing():
     own = piped().bill.ownership
-    *_, crossing = months_and_lines(own["purchase"], own["rent_month"], own["own_month"], None)
+    *_, crossing = months_and_lines(own.purchase, own.rent_month, own.own_month, None)
     assert crossing is None
 
 

@@ -14,7 +14,6 @@ from jinja2 import nodes
 from report_answers import ASKED, Page, answer
 
 import tonnage
-from tonnage.ask import ask
 from tonnage.cli import main
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.units import human
@@ -22,6 +21,7 @@ from tonnage.language import speaking
 from tonnage.language.catalogues import texts
 from tonnage.render.report import html_of, markdown_of, report_of
 from tonnage.render.report.page import anchor, environment
+from tonnage.verbs.ask import ask
 
 TRAIN = ["train", "llama-3.1-8b", "--on", "8xH100-SXM-80GB"]
 KINDS = pytest.mark.parametrize("kind", ASKED)

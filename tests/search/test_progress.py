@@ -2,8 +2,8 @@
 
 import pytest
 
-from tonnage.ask import ask
 from tonnage.search.progress import advance, expect, followed
+from tonnage.verbs.ask import ask
 
 QUESTIONS = (
     ("plan", {"train": True, "model": "llama-3.1-8b", "on": "8xh100"}, {"machines", "plans", "estimated"}),

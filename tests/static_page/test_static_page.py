@@ -19,9 +19,9 @@ from tonnage.kernel.encoding import encode
 
 pytest.importorskip("litestar", reason="needs tonnage[web]")
 
-from tonnage.ask import ask
 from tonnage.cli.common.print import Unwritable
 from tonnage.kernel.errors import InvalidInput, MissingDatum, Unreachable
+from tonnage.verbs.ask import ask
 from tonnage.web.static import page as static_page
 from tonnage.web.static import parts as static_parts
 from tonnage.web.static.browser import WITHIN

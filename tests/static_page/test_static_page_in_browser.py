@@ -21,8 +21,8 @@ from tonnage.kernel.encoding import encode
 
 pytest.importorskip("litestar", reason="needs tonnage[web]")
 
-from tonnage.ask import ask
 from tonnage.cli import main
+from tonnage.verbs.ask import ask
 from tonnage.web.static.browser import WITHIN
 from tonnage.web.static.parts import PACKED, WHEEL
 

@@ -12,7 +12,8 @@ from select import select
 
 import pytest
 
-from tonnage.ask import ask, line
+from tonnage.documents.document import builtins
+from tonnage.verbs.ask import ask, line
 from tonnage.web.jobs.folder import PREFIX
 from tonnage.web.jobs.limits import JobLimits
 from web.servers import Reached, workers
@@ -70,7 +71,7 @@ def test_a_job_gives_the_document_that_the_question_gives(both):
     *progress, last = second.events(started["id"])
     direct = ask(SHORT["verb"], SHORT["question"])
     assert last[1] == "result"
-    assert last[2] == {"status": direct.status, "command": line(direct.words), "document": direct.document}
+    assert last[2] == {"status": direct.status, "command": line(direct.words), "document": builtins(direct.document)}
     assert progress and {name for _, name, _ in progress} == {"progress"}
     assert progress[-1][2] == {"what": "cells", "done": 4, "of": 4}
     status, shown = first.ask("GET", f"/v1/jobs/{started['id']}")

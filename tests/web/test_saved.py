@@ -9,7 +9,7 @@ import pytest
 from litestar.testing import TestClient
 from msgspec.structs import replace
 
-from tonnage.ask import ask
+from tonnage.verbs.ask import ask
 from tonnage.web.app import create_app
 from tonnage.web.settings import Settings
 from tonnage.web.store.digest import unanswered
@@ -40,10 +40,10 @@ def test_a_plan_is_saved_with_what_its_answer_is(saving):
     document = ask("train", QUESTION).document
     assert plan["question"] == QUESTION
     assert (plan["needed_bytes"], plan["usable_bytes"]) == (
-        document["verdict"]["needed_bytes"],
-        document["verdict"]["usable_bytes"],
+        document.verdict.needed_bytes,
+        document.verdict.usable_bytes,
     )
-    assert (plan["usd"], plan["usd_of"]) == (document["cost"]["value"], "cost of a step")
+    assert (plan["usd"], plan["usd_of"]) == (document.cost.value, "cost of a step")
     assert (plan["status"], plan["answer"]) == (0, "fits")
     assert plan["command"] == "tonnage train llama-3.1-8b --on 8xH100-SXM-80GB"
     found = saving.get("/v1/saved/first")
@@ -200,7 +200,7 @@ def test_a_plan_is_saved_while_the_server_is_busy_and_its_figures_follow(busy):
     release()
     plan = figures(client, "now")
     assert (plan["version"], plan["answer"], plan["question"]) == (1, "fits", QUESTION)
-    assert plan["needed_bytes"] == ask("train", QUESTION).document["verdict"]["needed_bytes"]
+    assert plan["needed_bytes"] == ask("train", QUESTION).document.verdict.needed_bytes
 
 
 @pytest.mark.parametrize("verb", ["plan", "max", "compare", "serve"])

@@ -3,20 +3,15 @@
 import argparse
 from typing import Any
 
-from msgspec import structs
-
-from tonnage import catalogue
-from tonnage.catalogue.accelerators import accelerator_aliases
-from tonnage.catalogue.nodes import find as find_node
 from tonnage.cli.common.parser import add_form, add_output
 from tonnage.cli.common.print import print_json, print_lines
-from tonnage.documents.catalogue import AcceleratorDocument, AcceleratorsDocument, NodeDocument
 from tonnage.kernel.units import human
 from tonnage.language import say, worded
 from tonnage.language.columns import left
 from tonnage.question.given import Given
 from tonnage.question.verbs import form_of
 from tonnage.spec import Accelerator, Link, Node
+from tonnage.verbs.accelerators import describe, listed, named
 
 HELP = "the catalogue of accelerators and nodes; one in detail, each figure with its source and date"
 
@@ -29,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: Given) -> int:
     if arguments.name is None:
         return _list(arguments.json)
-    thing = _thing(arguments.name)
+    thing = named(arguments.name)
     if arguments.json:
         print_json(describe(thing))
     else:
@@ -37,25 +32,11 @@ def run(arguments: Given) -> int:
     return 0
 
 
-def describe(thing: Accelerator | Node) -> AcceleratorDocument | NodeDocument:
-    """The document about one of them; an accelerator says its own kind: gpu, tpu, ..."""
-    if isinstance(thing, Node):
-        return NodeDocument(kind="node", **structs.asdict(thing))
-    return AcceleratorDocument(**structs.asdict(thing))
-
-
-def _thing(name: str) -> Accelerator | Node:
-    if name == "local":
-        return catalogue.cluster("local").accelerator
-    machine = catalogue.cluster(name)  # also reads a user's TOML
-    return machine.node if machine.node is not None and find_node(name) else machine.accelerator
-
-
 def _list(as_json: bool) -> int:
-    chips = [catalogue.accelerator(name) for name in catalogue.accelerator_names()]
-    machines = [catalogue.node(name) for name in catalogue.node_names()]
+    document = listed()
+    chips, machines = document.accelerators, document.nodes
     if as_json:
-        print_json(AcceleratorsDocument(accelerators=chips, nodes=machines, aliases=accelerator_aliases()))
+        print_json(document)
         return 0
     from tonnage.render.text import table_lines
 

@@ -2,23 +2,21 @@
 
 import argparse
 from collections.abc import Sequence
-from datetime import date
 from importlib import import_module
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
-from tonnage.catalogue.offers import bought, in_usd, offers
-from tonnage.catalogue.prices import DOLLARS, STALE_DAYS, Price, Purchase, age_days, is_stale, origin
+from tonnage.catalogue.offers import offers
+from tonnage.catalogue.prices import Price
 from tonnage.cli.common.parser import add_form, add_output
 from tonnage.cli.common.print import print_json, print_lines
 from tonnage.documents.document import builtins
-from tonnage.documents.prices import PriceKind, PriceRow, PricesDocument, PurchaseRow
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import Message
 from tonnage.language import say, say_as, worded
 from tonnage.question.given import Given, values
 from tonnage.question.subjects.prices import PRICES
-from tonnage.question.texts import word
 from tonnage.question.verbs import form_of
+from tonnage.verbs.prices import document_of, name_of
 
 HELP = (
     "what machines cost, rented by the hour or bought (with --api: tokens of hosted models), each price with its "
@@ -41,52 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: Given) -> int:
-    given = values(arguments, PRICES)
-    today, rates = given.get("as_of", date.today()), given.get("exchange_rate", {})  # noqa: DTZ011 - prices have a day, no zone
-    name = word(arguments.name, "ACCELERATOR") if arguments.name is not None else ""
-    found = offers(
-        name,
-        provider=given.get("provider", ""),
-        kind=given.get("kind", ""),
-        region=given.get("region", ""),
-        currency=given.get("currency", ""),
-        term_months=given.get("term"),
-    )
-    sold = () if {"provider", "kind", "region", "term", "currency"} & set(given) else bought(name)
-    rows = sorted((_row(price, rates, today) for price in found), key=_order)
-    machines = [_sold(row, today) for row in sold]
-    document = PricesDocument(
-        as_of=today.isoformat(),
-        stale_after_days=STALE_DAYS,
-        rates=rates,
-        prices=rows,
-        purchases=machines,
-        warnings=[*_warnings(rows, machines, rates), *_later([*rows, *machines], today)],
-    )
+    document = document_of(arguments)
     if arguments.json:
         print_json(document)
     else:
-        print_lines(_lines(builtins(document), name, given))
+        print_lines(_lines(builtins(document), name_of(arguments), values(arguments, PRICES)))
     return 0
-
-
-def _later(listed: Sequence[PriceRow | PurchaseRow], today: date) -> list[str]:
-    """Prices are kept as of one day each: what they were before it, nobody here knows."""
-    later = sorted(row.as_of for row in listed if row.as_of > today.isoformat())
-    if not later:
-        return []
-    are = "price is" if len(later) == 1 else "prices are"
-    return [
-        (
-            Message(
-                "{count} {are} of days after {today}, the first of {later}: they do not say what was paid on that day.",
-                count=len(later),
-                are=are,
-                today=today.isoformat(),
-                later=later[0],
-            )
-        )
-    ]
 
 
 def _none(name: str, given: dict[str, Any]) -> str:
@@ -113,103 +71,6 @@ _KEYS = {"provider": "provider", "kind": "kind", "region": "region", "term": "te
 def _values(known: Sequence[Price], key: str) -> list[str]:
     found = {getattr(price, key) for price in known}
     return [str(value) for value in sorted(found - {None})] + (["none"] if None in found else [])
-
-
-def _row(price: Price, rates: dict[str, float], today: date) -> PriceRow:
-    known = price.currency == DOLLARS or price.currency in rates
-    return PriceRow(
-        provider=price.provider,
-        instance=price.instance,
-        accelerator=price.accelerator,
-        accelerators=price.accelerators,
-        sizes=list(price.sizes),
-        sizes_source=price.sizes_source,
-        region=price.region,
-        kind=cast("PriceKind", price.kind),
-        term_months=price.term_months,
-        currency=price.currency,
-        price_per_hour=price.price_per_hour,
-        usd_per_accelerator_hour=in_usd(price, rates) / price.accelerators if known else None,
-        source=price.source,
-        as_of=price.as_of,
-        age_days=age_days(price, today),
-        stale=is_stale(price, today),
-        own=origin(price) == "own",
-        origin=origin(price),
-        note=price.note,
-    )
-
-
-def _sold(row: Purchase, today: date) -> PurchaseRow:
-    return PurchaseRow(
-        name=row.name,
-        accelerator=row.accelerator,
-        accelerators=row.accelerators,
-        usd=row.usd,
-        power_watts=row.power_watts,
-        source=row.source,
-        as_of=row.as_of,
-        age_days=age_days(row, today),
-        stale=is_stale(row, today),
-        note=row.note,
-    )
-
-
-def _order(row: PriceRow) -> tuple[Any, ...]:
-    """By accelerator, the user's own and the cheapest first; prices that are not in dollars last."""
-    dollars = row.usd_per_accelerator_hour
-    return (row.accelerator, not row.own, dollars is None, dollars or row.price_per_hour / row.accelerators)
-
-
-def _warnings(rows: list[PriceRow], sold: list[PurchaseRow], rates: dict[str, float]) -> list[str]:
-    made: list[str] = []
-    if stale := sum(row.stale for row in rows):
-        oldest = max(row.age_days for row in rows)
-        made.append(
-            Message(
-                "{stale} of {count} prices by the hour is older than {stale_days} days, the oldest {oldest} "
-                "days: it may have moved.",
-                stale=stale,
-                count=len(rows),
-                stale_days=STALE_DAYS,
-                oldest=oldest,
-            )
-            if stale == 1
-            else Message(
-                "{stale} of {count} prices by the hour are older than {stale_days} days, the oldest {oldest} "
-                "days: it may have moved.",
-                stale=stale,
-                count=len(rows),
-                stale_days=STALE_DAYS,
-                oldest=oldest,
-            )
-        )
-    if stale := sum(row.stale for row in sold):
-        made.append(
-            Message(
-                "{stale} of {count} prices to buy is older than {stale_days} days.",
-                stale=stale,
-                count=len(sold),
-                stale_days=STALE_DAYS,
-            )
-            if stale == 1
-            else Message(
-                "{stale} of {count} prices to buy are older than {stale_days} days.",
-                stale=stale,
-                count=len(sold),
-                stale_days=STALE_DAYS,
-            )
-        )
-    if foreign := sorted({row.currency for row in rows if row.usd_per_accelerator_hour is None}):
-        made.append(
-            Message(
-                "prices in {foreign} are not compared with the others: give --exchange-rate {foreign2}=UNITS "
-                "that one US dollar buys.",
-                foreign=listed(foreign),
-                foreign2=foreign[0],
-            )
-        )
-    return made
 
 
 def _lines(document: dict[str, Any], name: str, given: dict[str, Any]) -> list[str]:

@@ -2,34 +2,22 @@
 
 import argparse
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from tonnage.cli.common.parser import add_form, add_output
 from tonnage.cli.common.print import print_json, print_lines
-from tonnage.documents.validation import RulesDocument
-from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
-from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import GB, MIB
 from tonnage.language import say, worded
 from tonnage.language.columns import left
 from tonnage.language.quantities import counted, human
-from tonnage.question.given import Given, values
-from tonnage.question.subjects.rules import NUMBERS
+from tonnage.question.given import Given
 from tonnage.question.verbs import form_of
+from tonnage.verbs.rules import Case, asked, chosen, document, is_part, names_of, worked
 
 HELP = "the rules of thumb, each worked, with its source, its erratum and the exact figure beside it"
 
 
 OWN = "the document's own"
-# Words of the documents and of the people who look for them.
-SAME_WORDS = {
-    "keys and values": "kv cache",
-    "accelerator": "gpu",
-    "quantis": "quantiz",
-    "16 bit": "fp16 bf16",
-    "compute": "flops",
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,140 +26,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: Given) -> int:
-    names = [each.strip() for said in arguments.names for each in said.strip(", ").split(",")]
-    chosen = _chosen(names)
-    if arguments.like is not None:
-        chosen = _alike(chosen, arguments.like)
-    show(
-        chosen,
-        arguments.model,
-        values(arguments, NUMBERS),
-        as_json=arguments.json,
-        formulas=arguments.formulas,
-        in_detail=bool(names) and arguments.like is None and not any(_is_part(name) for name in names),
-    )
+    names = names_of(arguments)
+    cases = asked(arguments)
+    if arguments.json:
+        print_json(document(cases))
+    elif names and arguments.like is None and not any(is_part(name) for name in names):
+        _print_details(cases, formulas=arguments.formulas)
+    else:
+        print_lines(_overview(cases, arguments.model is not None))
     return 0
 
 
-def show_rule(name: str, *, as_json: bool, formulas: bool) -> None:
-    """Print one rule in detail, on its document's own example."""
-    show(_chosen([name]), None, {}, as_json=as_json, formulas=formulas, in_detail=True)
+def print_rule(name: str, *, formulas: bool) -> None:
+    """One rule in detail, on its document's own example."""
+    _print_details(worked(chosen([name]), None, {}), formulas=formulas)
 
 
-def show(
-    chosen: list[Any],
-    about: str | Mapping[str, Any] | None,
-    given: Mapping[str, Any],
-    *,
-    as_json: bool,
-    formulas: bool,
-    in_detail: bool,
-) -> None:
-    """Print rules, each worked on what it is asked of."""
-    cases = _cases(chosen, about, dict(given))
-    if as_json:
-        print_json(RulesDocument(rules=[case.rule.document(case.model, case.given) for case in cases]))
-    elif in_detail:
-        details = [_detail(case, formulas) for case in cases]
-        print_lines([line for detail in details for line in (*detail, "")][:-1])
-    else:
-        print_lines(_overview(cases, about is not None))
-
-
-class Case(NamedTuple):
-    """A rule and what it is worked on."""
-
-    rule: Any
-    model: Any
-    given: Mapping[str, Any]
-
-
-def _cases(chosen: list[Any], about: str | Mapping[str, Any] | None, given: dict[str, Any]) -> list[Case]:
-    """Layers that are given are those of the model that was named, or of the model of a rule's own example. `about`
-    may be the content of a config.json.
-    """
-    from tonnage.models import read
-
-    layers = given.pop("num_hidden_layers", None)
-    changes = {} if layers is None else {"num_hidden_layers": layers}
-    if about is not None:
-        model = read(about, overrides=changes)
-        return [Case(rule, model, given) for rule in chosen]
-    models: dict[str, Any] = {}
-    for name in {rule.example.name_of_model for rule in chosen} if changes else ():
-        models[name] = read(name, overrides=changes)
-    return [Case(rule, models.get(rule.example.name_of_model), given) for rule in chosen]
-
-
-def is_rule(name: str) -> bool:
-    """Whether a rule is called so, in whatever case."""
-    from tonnage import rules
-
-    rules.load()
-    return _name(name) in rules.RULES
-
-
-def _chosen(names: list[str]) -> list[Any]:
-    """The rules of these names and parts, each once, in the order in which they were asked for; all without names."""
-    from tonnage import rules
-
-    rules.load()
-    found: dict[str, Any] = {} if names else dict(rules.RULES)
-    for name in names:
-        if _is_part(name):
-            found |= {key: rule for key, rule in rules.RULES.items() if key.startswith(name.upper())}
-        elif len(name) == 1:
-            raise unknown("part of the rules", name, rules.DOCUMENTS.upper())
-        else:
-            if _name(name) not in rules.RULES:
-                raise unknown("rule", name, rules.RULES)
-            found[_name(name)] = rules.RULES[_name(name)]
-    return list(found.values())
-
-
-def _is_part(name: str) -> bool:
-    from tonnage import rules
-
-    return len(name) == 1 and name.lower() in rules.DOCUMENTS
-
-
-def _name(given: str) -> str:
-    """ "a6" and "b1B" are A6 and B1b."""
-    return given[:1].upper() + given[1:].lower()
-
-
-def _alike(chosen: list[Any], words: str) -> list[Any]:
-    """The rules whose texts have all of these words, else any of them."""
-    wanted = words.lower().replace("-", " ").split()
-    if not wanted:
-        raise InvalidInput(Message("--like needs words to look for. Got {words}.", words=shown(words)))
-    texts = {rule.name: _text(rule) for rule in chosen}
-    for needed in (all, any):
-        found = [rule for rule in chosen if needed(word in texts[rule.name] for word in wanted)]
-        if found:
-            return found
-    raise InvalidInput(Message("no rule speaks of {words}. `tonnage rules` lists them all.", words=shown(words)))
-
-
-def _text(rule: Any) -> str:
-    """All that a rule says, with the words that people use for the same things."""
-    worked = rule.worked()
-    formula = worked.value.formula
-    parts = (
-        rule.name,
-        rule.title,
-        rule.printed,
-        rule.erratum or "",
-        rule.note,
-        worked.value.name,
-        *worked.values,
-        formula.name,
-        formula.summary,
-        formula.assumes,
-        formula.source,
-    )
-    text = " ".join(parts).lower().replace("-", " ")
-    return " ".join([text, *(same for word, same in SAME_WORDS.items() if word in text)])
+def _print_details(cases: list[Case], *, formulas: bool) -> None:
+    details = [_detail(case, formulas) for case in cases]
+    print_lines([line for detail in details for line in (*detail, "")][:-1])
 
 
 def _overview(cases: list[Case], named: bool) -> list[str]:

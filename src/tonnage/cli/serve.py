@@ -1,16 +1,14 @@
 """tonnage serve: memory of a serving replica, how fast it answers, and at what price."""
 
 import argparse
-
-from msgspec.structs import replace
+from typing import Any
 
 from tonnage.cli.common.parser import add_form, add_output
-from tonnage.question.given import Given, values
-from tonnage.question.looked_up import model_and_machine
-from tonnage.question.option import options_of
-from tonnage.question.subjects.advice import ADVICE
-from tonnage.question.subjects.frontier import FRONTIER
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
+from tonnage.question.given import Given
 from tonnage.question.verbs import form_of
+from tonnage.verbs.serve import answer
 
 HELP = "does this model serve these requests, how many would fit, how fast is each answered, and at what price?"
 
@@ -23,28 +21,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: Given) -> int:
-    from tonnage.cli.common.print import plotted, print_answer, ready_to_plot
+    from tonnage.cli.common.print import plotted, print_answer, print_json, print_lines, ready_to_plot
     from tonnage.cli.common.report import prints_report, reported
-    from tonnage.cli.forms import serve_many as many
-    from tonnage.estimate.answer.serving import serve
-    from tonnage.question.subjects.load import LoadOptions
-    from tonnage.question.subjects.money import SERVED, BillOptions
-    from tonnage.question.subjects.serving import ServingOptions
+    from tonnage.estimate.answer.form import Answer
+    from tonnage.estimate.answer.my_machine import Machine
 
-    options = ServingOptions(**values(arguments, options_of(ServingOptions)))
-    load = LoadOptions(**values(arguments, options_of(LoadOptions)))
-    money = BillOptions(**values(arguments, SERVED))
-    asked = values(arguments, FRONTIER)
-    many.check(asked, arguments)
-    if asked.get("for_my_machine"):
-        ready_to_plot(arguments.plot)
-        return many.my_machine(arguments, options, load, asked)
-    model, machine, reserve = model_and_machine(arguments)
-    ready_to_plot(arguments.plot)
-    if asked.get("frontier"):
-        return many.frontier(arguments, model, machine, replace(options, reserve_bytes=reserve), load, money, asked)
-    advise = values(arguments, (ADVICE,)).get("advice", True)
-    answer = serve(model, machine, options, load, money, reserve_bytes=reserve, advise=advise)
-    if not prints_report(arguments, answer):
-        print_answer(answer, as_json=arguments.json, formulas=arguments.formulas)
-    return reported(arguments, answer, plotted(answer, arguments.plot))
+    _check_output(arguments)
+    found: Any = answer(arguments)
+    ready_to_plot(arguments.plot)  # after what is wrong with the question
+    if isinstance(found, Answer):
+        if not prints_report(arguments, found):
+            print_answer(found, as_json=arguments.json, formulas=arguments.formulas)
+    elif isinstance(found, Machine):
+        if arguments.json:
+            print_json(found.document)
+        else:
+            from tonnage.render.machine import machine_lines
+
+            print_lines(machine_lines(found.to_dict(), found.widest))
+        return found.status
+    elif not prints_report(arguments, found):
+        if arguments.json:
+            print_json(found.document)
+        else:
+            from tonnage.render.frontier import frontier_lines
+
+            print_lines(frontier_lines(found.to_dict()))
+    return reported(arguments, found, plotted(found, arguments.plot))
+
+
+def _check_output(arguments: Given) -> None:
+    """What an answer about many models is not shown as."""
+    if not arguments.for_my_machine:
+        return
+    if arguments.plot is not None:
+        raise InvalidInput("--for-my-machine has no pictures: leave out --plot.")
+    for name in ("html", "markdown"):
+        if getattr(arguments, name) is not None:
+            raise InvalidInput(Message("--for-my-machine has no report: leave out --{name}.", name=name))

@@ -85,7 +85,7 @@ class Wording:
 
     def _list(self, series: Series, *, named: bool) -> str:
         items = [item if named and not isinstance(item, Message) else self.text(item) for item in series.items]
-        separator = "、" if series.separator == NAMES else series.separator
+        separator = "、" if series.separator == NAMES else SEPARATORS.get(series.separator, series.separator)
         if not series.last or len(items) < 2:
             return separator.join(items)
         return separator.join(items[:-1]) + BEFORE_LAST[series.last] + items[-1]

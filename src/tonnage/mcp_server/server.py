@@ -9,7 +9,6 @@ from mcp import types
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
-from tonnage.ask import ask, line
 from tonnage.documents.document import SCHEMA, ErrorDocument, builtins, encode
 from tonnage.kernel.errors import InvalidInput, TonnageError, shown
 from tonnage.kernel.reach import Reach
@@ -18,6 +17,7 @@ from tonnage.language import speaking
 from tonnage.mcp_server.shorter import SAYS, shorter
 from tonnage.mcp_server.tools import BY_NAME, FULL, SUMMARY, listed
 from tonnage.render.headline import headline
+from tonnage.verbs.ask import ask, line
 
 HOST = "127.0.0.1"
 PATH = "/mcp"

@@ -51,7 +51,7 @@ def refusal(error: TonnageError) -> Refusal:
 
 def answered(verb: str, question: Mapping[str, Any], within: Reach) -> Answer | Refusal:
     """The answer, or why there is none. Every failure is a Refusal: a worker process lives on."""
-    from tonnage.ask import line
+    from tonnage.verbs.ask import line
 
     try:
         asked = _asked(verb, question, within)
@@ -77,7 +77,7 @@ def answered(verb: str, question: Mapping[str, Any], within: Reach) -> Answer | 
 
 
 def _asked(verb: str, question: Mapping[str, Any], within: Reach) -> Any:
-    from tonnage.ask import ask
+    from tonnage.verbs.ask import ask
     from tonnage.web.launch import LAUNCH, launched
     from tonnage.web.timeline import TIMELINE, drawn
 

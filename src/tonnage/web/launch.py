@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from msgspec import UNSET
 
-from tonnage.ask import Asked, ask
 from tonnage.documents.answer import AnswerDocument
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message, listed
@@ -18,6 +17,7 @@ from tonnage.question.looked_up import model_and_machine
 from tonnage.question.option import options_of
 from tonnage.question.read import in_fields, read
 from tonnage.question.verbs import form_of
+from tonnage.verbs.ask import Asked, ask
 from tonnage.web.schema.documents import LaunchDocument
 
 LAUNCH = "launch"

@@ -111,7 +111,7 @@ def metrics(request: Asking) -> Response[str]:
 
 @cache
 def _formulas() -> bytes:
-    from tonnage.cli.explain import explain, formula_names
+    from tonnage.verbs.explain import explain, formula_names
 
     made = [explain(name) for name in formula_names()]
     return encode(FormulasDocument(formulas=[each for each in made if isinstance(each, FormulaDocument)]))
@@ -119,8 +119,8 @@ def _formulas() -> bytes:
 
 @cache
 def _glossary() -> bytes:
-    from tonnage.cli.explain import explain, letter_of, load_formulas
     from tonnage.kernel.glossary import SYMBOLS, WORDS
+    from tonnage.verbs.explain import explain, letter_of, load_formulas
 
     load_formulas()
     words = [explain(name) for name in WORDS]

@@ -5,11 +5,11 @@ asked for by the same question.
 from collections.abc import Mapping
 from typing import Any
 
-from tonnage.ask import Asked, training
 from tonnage.documents.timeline import TimelineBox, TimelineDocument
 from tonnage.estimate.plan.pipeline_orders import played
 from tonnage.kernel import reach
 from tonnage.kernel.errors import MissingDatum
+from tonnage.verbs.ask import Asked, training
 
 TIMELINE = "timeline"
 

@@ -15,8 +15,8 @@ def warned(answer, words):
 def test_one_user_alone_waits_as_long_in_the_simulation_as_in_the_steady_state():
     answer = tonnage.serve("llama-3.1-8b", on=ON, context=8192, concurrency=1, simulate=True)
     steady, simulated = answer.serving.ttft_seconds.value, answer.serving.simulated.ttft
-    assert simulated["mean"].value == pytest.approx(steady, rel=1e-4)
-    assert simulated["p99"].value == pytest.approx(steady, rel=1e-4)
+    assert simulated.mean.value == pytest.approx(steady, rel=1e-4)
+    assert simulated.p99.value == pytest.approx(steady, rel=1e-4)
     parts = [each.name for each in answer.serving.ttft_seconds.children]
     assert "into the engine and back" in parts and "waiting, and what shares its passes" not in parts
 

@@ -2,9 +2,8 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, TextIO
 
 import msgspec
@@ -18,26 +17,8 @@ class Unwritable(Exception):
     """stdout does not take what is written: the disk is full, or the device is gone."""
 
 
-_TAKEN: ContextVar[list[Any] | None] = ContextVar("taken", default=None)
-
-
-@contextmanager
-def taken() -> Iterator[list[Any]]:
-    """Documents that would be printed go into the list instead: for faces that speak JSON and are no command line."""
-    found: list[Any] = []
-    before = _TAKEN.set(found)
-    try:
-        yield found
-    finally:
-        _TAKEN.reset(before)
-
-
 def print_json(document: Any) -> None:
     """One document, indented, with a newline at its end."""
-    found = _TAKEN.get()
-    if found is not None:
-        found.append(document)
-        return
     try:
         encoded = encode(document)
     except UnicodeEncodeError:  # a word of the command line that is no UTF-8: its bytes are shown as ?

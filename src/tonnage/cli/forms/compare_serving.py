@@ -5,8 +5,9 @@ import argparse
 from tonnage.cli.forms import compare
 from tonnage.question.given import Given
 from tonnage.question.verbs import form_of
+from tonnage.verbs.compare import compared
 
-OPTIONS = compare.compared(form_of("compare", "serve"))
+OPTIONS = compared(form_of("compare", "serve"))
 HELP = f"""which machine, precision and context for a served model, at what price? (`tonnage compare --train --help`: for training)
 
 {compare.lists(OPTIONS, "enforce-eager")}"""
@@ -17,4 +18,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: Given) -> int:
-    return compare.run(arguments, "serve", OPTIONS)
+    return compare.run(arguments, "serve")

@@ -5,8 +5,9 @@ import argparse
 from tonnage.cli.forms import compare
 from tonnage.question.given import Given
 from tonnage.question.verbs import form_of
+from tonnage.verbs.compare import compared
 
-OPTIONS = compare.compared(form_of("compare", "train"))
+OPTIONS = compared(form_of("compare", "train"))
 HELP = f"""which machine, precision and sequence length for a training run, at what price?
 
 {compare.lists(OPTIONS, "compile")}"""
@@ -17,4 +18,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: Given) -> int:
-    return compare.run(arguments, "train", OPTIONS)
+    return compare.run(arguments, "train")

@@ -5,11 +5,9 @@ import argparse
 from tonnage.cli import max as asked
 from tonnage.cli.common.parser import add_form, add_output
 from tonnage.cli.forms.max_print import print_maximum
-from tonnage.question.given import Given, required, values
-from tonnage.question.looked_up import no_model, read_model
-from tonnage.question.option import options_of
-from tonnage.question.subjects.machine import MACHINE, ON
+from tonnage.question.given import Given
 from tonnage.question.verbs import form_of
+from tonnage.verbs.max_train import answer
 
 HELP = asked.HELP
 
@@ -20,19 +18,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: Given) -> int:
-    from tonnage.catalogue import cluster
-    from tonnage.question.subjects.maximum import what_of
-    from tonnage.question.subjects.money import MONEY, BillOptions
-    from tonnage.question.subjects.run import RunOptions
-    from tonnage.question.subjects.training import TrainingOptions
-    from tonnage.search.maximum.ask import training_maximum
-
-    what = what_of(arguments.what, "train")
-    options = TrainingOptions(**values(arguments, options_of(TrainingOptions)))
-    run = RunOptions(**values(arguments, options_of(RunOptions)))
-    money = BillOptions(**values(arguments, MONEY))
-    common = values(arguments, MACHINE)
-    machine = cluster(required(common, ON))
-    model = None if no_model(arguments) else read_model(arguments)
-    found = training_maximum(what, model, machine, options, run, money, reserve_bytes=common.get("reserve", 0))
-    return print_maximum(arguments, found)
+    return print_maximum(arguments, answer(arguments))

@@ -1,18 +1,13 @@
 """tonnage plan --inventory: a model, replicas of it, or jobs placed on a pool of unlike machines."""
 
 import argparse
-from collections.abc import Mapping
 from typing import Any
 
 from tonnage.cli.common.parser import add_form
 from tonnage.cli.common.report import add_reports
-from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
-from tonnage.question.given import Given, required, values
-from tonnage.question.looked_up import no_model, read_model
-from tonnage.question.subjects.model import DIMENSIONS, MODEL, READING
-from tonnage.question.subjects.pool import POOL
+from tonnage.question.given import Given
 from tonnage.question.verbs import form_of
+from tonnage.verbs.plan_inventory import answer
 
 HELP = (
     "what goes where on a pool of unlike machines: the layers or replicas of a model, or the jobs of the "
@@ -30,24 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: Given) -> int:
     from tonnage.cli.common.print import print_json, print_lines
     from tonnage.cli.common.report import prints_report, reported
-    from tonnage.search.pool.place import place
 
-    whole = isinstance(arguments.inventory, Mapping)  # of a question that is no command line
-    own = values(arguments, POOL[1:] if whole else POOL)
-    inventory = arguments.inventory if whole else required(own, POOL[0])
-    kinds = [name for name in ("serve", "train") if own.pop(name, False)]
-    if len(kinds) > 1:
-        raise InvalidInput("--train and --serve are two questions: give one. Got both.")
-    names: dict[str, Any] = {
-        name: tuple(part.strip() for part in own.pop(name).split(",") if part.strip())
-        for name in ("leave", "join")
-        if name in own
-    }
-    own.pop("inventory", None)
-    if "goal" in own:
-        own["objective"] = own.pop("goal")
-    model, options, load = _asked(arguments, kinds[0] if kinds else "serve")
-    found = place(inventory, model, options, load, **own, **names)
+    found: Any = answer(arguments)
     if prints_report(arguments, found):
         pass
     elif arguments.json:
@@ -57,45 +36,3 @@ def run(arguments: Given) -> int:
 
         print_lines(pool_lines(found.to_dict()))
     return reported(arguments, found, found.status)
-
-
-def _asked(arguments: Given, kind: str) -> tuple[Any, Any, Any]:
-    """The model and its options; nothing of it where no model is named, and then no option may be."""
-    from tonnage.question.subjects.load import LoadOptions
-    from tonnage.question.subjects.serving import ServingOptions
-    from tonnage.question.subjects.training import TrainingOptions
-
-    beside = {*POOL, *DIMENSIONS, *READING, MODEL}
-    given = values(arguments, [each for each in form_of("plan", "inventory").options.values() if each not in beside])
-    forms = (TrainingOptions,) if kind == "train" else (ServingOptions, LoadOptions)
-    for name, value in given.items():
-        if not any(name in form.__struct_fields__ for form in forms):
-            other = "--serve" if kind == "train" else "--train"
-            raise InvalidInput(
-                Message(
-                    "--{name} is of {other}, and this is --{kind}. Got {value}.",
-                    name=name.replace("_", "-"),
-                    other=other,
-                    kind=kind,
-                    value=value,
-                )
-            )
-    if no_model(arguments):
-        if given:
-            name = next(iter(given)).replace("_", "-")
-            raise InvalidInput(
-                Message(
-                    "--{name} is of one MODEL, and none is named: options of the inventory's jobs are written there.",
-                    name=name,
-                )
-            )
-        return None, None, None
-    model = read_model(arguments)
-    if kind == "train":
-        return model, TrainingOptions(**given), None
-    own = {name: value for name, value in given.items() if name in ServingOptions.__struct_fields__}
-    return (
-        model,
-        ServingOptions(**own),
-        LoadOptions(**{name: value for name, value in given.items() if name not in own}),
-    )

@@ -14,12 +14,12 @@ from threading import Thread
 
 import msgspec
 
-from tonnage.ask import ask, line
 from tonnage.documents.document import encode
 from tonnage.kernel.errors import TonnageError
 from tonnage.kernel.message import Message
 from tonnage.kernel.reach import Reach
 from tonnage.search.progress import followed
+from tonnage.verbs.ask import ask, line
 from tonnage.web.jobs.board import Board
 from tonnage.web.jobs.limits import MOST_PROGRESS
 from tonnage.web.process.memory import is_out_of_memory

@@ -10,7 +10,12 @@ from litestar import Litestar
 from tonnage.web.store.figures import Figures
 from tonnage.web.store.opened import Opened
 
-MODULES = ("tonnage.web.store.saved", "tonnage.cli.train", "tonnage.cli.serve", "tonnage.cli.plan")  # that a save needs
+MODULES = (
+    "tonnage.web.store.saved",
+    "tonnage.verbs.train",
+    "tonnage.verbs.serve",
+    "tonnage.verbs.plan_train",
+)  # that a save needs
 
 
 @asynccontextmanager

@@ -10,7 +10,6 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from tonnage.cli.common.print import taken
 from tonnage.kernel import reach
 from tonnage.question.command_line import command, line
 from tonnage.question.read import Read, in_fields, read
@@ -19,17 +18,6 @@ from tonnage.question.verbs import FORMS, form_of, kind_of
 __all__ = ["ANSWERED", "Asked", "ask", "line", "training", "words_of"]
 
 ANSWERED = tuple(FORMS)
-# Verb and form -> the module that answers, where that is not the verb's own.
-MODULES = {
-    ("plan", "train"): "forms.plan_training",
-    ("plan", "serve"): "forms.plan_serving",
-    ("plan", "inventory"): "forms.plan_pool",
-    ("max", "serve"): "forms.max_serving",
-    ("max", "train"): "forms.max_training",
-    ("prices", "api"): "forms.prices_api",
-    ("compare", "serve"): "forms.compare_serving",
-    ("compare", "train"): "forms.compare_training",
-}
 
 
 class Asked(NamedTuple):
@@ -44,11 +32,11 @@ class Asked(NamedTuple):
 
 def ask(verb: str, question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -> Asked:  # noqa: B008 - a Reach cannot change
     """Answer a question. Raises TonnageError as the command line does; `within` says what may be read for it."""
-    with reach.limited(within), taken() as documents:
+    with reach.limited(within):
         asked = read(verb, question)
         with in_fields(asked):
-            status = int(_module(asked).run(asked.given))
-    return Asked(documents[-1], status, command(asked.form, question))
+            found = _module(asked).answer(asked.given)
+            return Asked(found.document, int(found.status), command(asked.form, question))
 
 
 def training(question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -> tuple[Any, tuple[str, ...]]:  # noqa: B008
@@ -68,5 +56,6 @@ def words_of(verb: str, question: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _module(asked: Read) -> ModuleType:
-    verb = asked.form.verb
-    return import_module(f"tonnage.cli.{MODULES.get((verb, asked.kind), verb)}")
+    """The module that answers a form of a verb: its `answer(given)` has a document and a status."""
+    name = f"{asked.form.verb}_{asked.kind}" if asked.kind else asked.form.verb
+    return import_module(f"tonnage.verbs.{name}")

@@ -1,0 +1,73 @@
+"""`plan --train`: the best plans of a training run."""
+
+from typing import Any
+
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
+from tonnage.question.given import Given, values
+from tonnage.question.looked_up import read_model
+from tonnage.question.option import options_of
+from tonnage.question.subjects.machine import RESERVE, TO_TRAIN_ON
+from tonnage.question.subjects.money import MONEY
+from tonnage.question.subjects.plan_training import SearchOptions
+from tonnage.question.subjects.run import RunOptions
+from tonnage.question.subjects.training import TrainingOptions
+from tonnage.verbs.answered import Found
+
+
+def varied(pairs: list[str]) -> dict[str, tuple[Any, ...]]:
+    """Of --vary: the values, read as the option of `train` reads them."""
+    known = {option.name: option for option in options_of(TrainingOptions)}
+    found: dict[str, tuple[Any, ...]] = {}
+    for pair in pairs:
+        name, equals, values = pair.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or not values.strip():
+            raise InvalidInput(
+                Message(
+                    "--vary is written OPTION=VALUE,VALUE, such as precision=bf16-mixed,fp8-te. Got {pair!r}.",
+                    pair=pair[:80],
+                )
+            )
+        if name not in known:
+            from tonnage.kernel.registry import unknown
+
+            raise unknown("option to vary", name, known)
+        if name in found:
+            raise InvalidInput(Message("--vary {name} is given twice: write all its values in one.", name=name))
+        read = known[name].read
+        texts = [text.strip() for text in values.split(",") if text.strip()]
+        found[name] = tuple(_switch(text, name) if read is None else read(text, f"--vary {name}") for text in texts)
+    return found
+
+
+def _switch(text: str, name: str) -> bool:
+    if text not in ("on", "off"):
+        raise InvalidInput(Message("--vary {name} takes on and off. Got {text!r}.", name=name, text=text))
+    return text == "on"
+
+
+def machines_named(text: str | None) -> tuple[str, ...]:
+    """The names in a comma-separated list; none where the option is not given."""
+    if text is None:
+        return ()
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names:
+        raise InvalidInput(Message("--on names machines, such as h100,8xa100. Got {text!r}.", text=text))
+    return names
+
+
+def answer(arguments: Given) -> Found:
+    """The plans, of which documents and texts are made."""
+    from tonnage.api.planning import plan_training
+
+    common = values(arguments, (TO_TRAIN_ON, RESERVE))
+    declared = [each for form in (SearchOptions, TrainingOptions, RunOptions) for each in options_of(form)]
+    given = values(arguments, (*declared, *MONEY))
+    return plan_training(
+        read_model(arguments),
+        on=machines_named(common.get("on")),
+        vary=varied(arguments.vary),
+        reserve_bytes=common.get("reserve", 0),
+        **given,
+    )

@@ -1,0 +1,139 @@
+"""`prices --api`: what a million tokens of hosted models cost."""
+
+from datetime import date
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
+from tonnage.catalogue import toml_files
+from tonnage.catalogue.api_prices import api_prices, of_model
+from tonnage.catalogue.models import find
+from tonnage.catalogue.prices import STALE_DAYS
+from tonnage.documents.prices import ApiPricesDocument, HostedRequest
+from tonnage.documents.serving import HostedOffer
+from tonnage.documents.term import with_figures
+from tonnage.estimate.money.hosted import million_tokens, offer, request_price
+from tonnage.formulas import service as h
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
+from tonnage.kernel.registry import unknown
+from tonnage.kernel.term import Term
+from tonnage.question.given import Given, values
+from tonnage.question.subjects.prices import API_PRICES
+from tonnage.question.texts import word
+from tonnage.verbs.answered import Answered
+
+
+def answer(arguments: Given) -> Answered:
+    """The prices that are asked for, and what the requests cost there."""
+    given = values(arguments, API_PRICES)
+    today = given.get("as_of", date.today())  # noqa: DTZ011 - prices have a day, no zone
+    name = word(arguments.model, "MODEL") if arguments.model is not None else ""
+    if name and find(name) is None:
+        raise toml_files.missing("models", "model", name)
+    request = _request(given)
+    found = [
+        price for price in (of_model(name) if name else api_prices()) if _is_of(price.provider, given.get("provider"))
+    ]
+    if (
+        given.get("provider")
+        and not found
+        and not [price for price in api_prices() if _is_of(price.provider, given["provider"])]
+    ):
+        raise unknown(
+            "provider of hosted models", given["provider"], sorted({price.provider for price in api_prices()})
+        )
+    rows = sorted(
+        ((price.model, request_price(price, *_lengths(request)), price) for price in found),
+        key=lambda row: (row[0], row[1].value),
+    )
+    prices = [_row(offer(price, today), one, request) for _, one, price in rows]
+    document = ApiPricesDocument(
+        as_of=today.isoformat(),
+        stale_after_days=STALE_DAYS,
+        model=name or None,
+        request=request,
+        prices=[with_figures(row, lambda term: term.document) for row in prices],
+        warnings=_warnings(prices),
+    )
+    return Answered(document)
+
+
+def _lengths(request: HostedRequest | None) -> tuple[int, int, int]:
+    """Tokens of a prompt, of an answer, and of the prompt that are cached."""
+    return (1, 1, 0) if request is None else (request.input_tokens, request.output_tokens, request.cached_tokens)
+
+
+def _row(price: HostedOffer[Term], one: Term, request: HostedRequest | None) -> HostedOffer[Term]:
+    """A provider's prices with what such requests cost; without any no request has a price."""
+    if request is None:
+        return price
+    a_day: Term | UnsetType = UNSET
+    if request.requests_per_day:
+        a_day = Term.of(
+            "such requests of a day",
+            h.requests_usd,
+            source=one.source,
+            USD_req=one.value,
+            n_req=request.requests_per_day,
+        )
+    million = million_tokens(one, request.input_tokens, request.output_tokens)
+    return replace(price, request=one, cost_per_million_tokens=million, usd_per_day=a_day)
+
+
+def _is_of(provider: str, asked: str | None) -> bool:
+    return asked is None or toml_files.key(provider) == toml_files.key(asked)
+
+
+def _request(given: dict[str, Any]) -> HostedRequest | None:
+    """The requests that were said; None where none were."""
+    names = ("input_tokens", "output_tokens", "cached_tokens", "requests_per_day")
+    said = {name: given[name] for name in names if name in given}
+    if not said:
+        return None
+    missing = [name for name in names[:2] if name not in said]
+    if missing:
+        raise InvalidInput(
+            Message(
+                "what a request costs needs --input-tokens and --output-tokens: --{missing} is missing.",
+                missing=missing[0].replace("_", "-"),
+            )
+        )
+    if said.get("cached_tokens", 0) > said["input_tokens"]:
+        raise InvalidInput(
+            Message(
+                "--cached-tokens must be at most the {input_tokens:,} of --input-tokens. Got {cached_tokens:,}.",
+                input_tokens=said["input_tokens"],
+                cached_tokens=said["cached_tokens"],
+            )
+        )
+    for each in ("input_tokens", "output_tokens", "requests_per_day"):
+        if said.get(each) == 0:
+            raise InvalidInput(Message("--{each} must be at least 1. Got 0.", each=each.replace("_", "-")))
+    return HostedRequest(**{"cached_tokens": 0, "requests_per_day": None, **said})
+
+
+def _warnings(rows: list[HostedOffer[Term]]) -> list[str]:
+    stale = sum(row.stale for row in rows)
+    return (
+        [
+            (
+                Message(
+                    "{stale} of {count} prices is older than {stale_days} days: they may have moved.",
+                    stale=stale,
+                    count=len(rows),
+                    stale_days=STALE_DAYS,
+                )
+                if stale == 1
+                else Message(
+                    "{stale} of {count} prices are older than {stale_days} days: they may have moved.",
+                    stale=stale,
+                    count=len(rows),
+                    stale_days=STALE_DAYS,
+                )
+            )
+        ]
+        if stale
+        else []
+    )

@@ -1,0 +1,22 @@
+"""`train`: one training run."""
+
+from tonnage.estimate.answer.form import Answer
+from tonnage.question.given import Given, values
+from tonnage.question.looked_up import model_and_machine
+from tonnage.question.option import options_of
+from tonnage.question.subjects.advice import ADVICE
+
+
+def answer(arguments: Given) -> Answer:
+    """The answer itself, of which documents and pictures are made."""
+    from tonnage.estimate.answer.training import train
+    from tonnage.question.subjects.money import BillOptions
+    from tonnage.question.subjects.run import RunOptions
+    from tonnage.question.subjects.training import TrainingOptions
+
+    options = TrainingOptions(**values(arguments, options_of(TrainingOptions)))
+    run = RunOptions(**values(arguments, options_of(RunOptions)))
+    money = BillOptions(**values(arguments, options_of(BillOptions)))
+    model, machine, reserve = model_and_machine(arguments)
+    advise = values(arguments, (ADVICE,)).get("advice", True)
+    return train(model, machine, options, run, money, reserve_bytes=reserve, advise=advise)
