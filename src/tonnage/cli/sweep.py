@@ -80,7 +80,7 @@ def run(arguments: Given) -> int:
             done = sweep(spec, out, workers=workers, ray=arguments.ray, resume=bool(given.get("resume")))
     except KeyboardInterrupt:
         again = "--resume" if arguments.ray is None else f"--resume --ray {arguments.ray}".rstrip()
-        on = Message("tonnage sweep {spec} --out {out} {again}", spec=arguments.spec, out=out, again=again)
+        on = f"tonnage sweep {arguments.spec} --out {out} {again}"
         print(say("interrupted: what is done is in {out}. To go on: {on}", out=out, on=on), file=sys.stderr)
         return INTERRUPTED
     except FullDisk as error:

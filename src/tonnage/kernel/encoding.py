@@ -21,11 +21,11 @@ def encode(document: Any, word: Callable[[str], str] = plain) -> bytes:
 
 def builtins(document: Any) -> Any:
     """A document as dictionaries and lists, as a reader of its JSON gets it; its Messages keep their data."""
-    return _lists(msgspec.to_builtins(document, builtin_types=(Message, Quantity, Series), str_keys=True))
+    return _lists(msgspec.to_builtins(document, builtin_types=(Message, Quantity, Series)))
 
 
 def _lists(value: Any) -> Any:
-    """JSON has no tuples."""
+    """JSON has no tuples, and texts as keys alone."""
     if isinstance(value, dict):
-        return {name: _lists(item) for name, item in value.items()}
+        return {name if isinstance(name, str) else str(name): _lists(item) for name, item in value.items()}
     return [_lists(item) for item in value] if isinstance(value, list | tuple) else value

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Any, Literal
 
-from msgspec import UNSET, Struct, UnsetType, to_builtins
+from msgspec import UNSET, Struct, UnsetType
 
 from tonnage.kernel import frames
+from tonnage.kernel.encoding import builtins
 from tonnage.kernel.formula import BASES, SCALARS, Basis, Formula, Number, maximum, text_of
 
 Combine = Literal["leaf", "sum", "max", "product", "ratio", "method"]
@@ -201,7 +202,7 @@ class Term(Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """The TERM of a document as a dictionary."""
-        found: dict[str, Any] = to_builtins(self.document)
+        found: dict[str, Any] = builtins(self.document)
         return found
 
     def to_rows(self) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 from msgspec.structs import asdict
 
 from tonnage.documents.document import builtins
@@ -68,14 +68,14 @@ class TraceAnswer(Struct, frozen=True, kw_only=True):
                 peak_allocated_bytes=run.peak_allocated_bytes,
                 peak_reserved_bytes=run.peak_reserved_bytes,
                 retries=run.retries,
-                failure=None if run.failure is None else to_builtins(run.failure),
+                failure=None if run.failure is None else builtins(run.failure),
             ),
             stages=[StageDocument(**asdict(stage)) for stage in run.stages],
             memory=self.memory.document,
-            modules=[to_builtins(share) for share in self.modules],
-            timeline=to_builtins(self.line),
-            overlays=[to_builtins(each) for each in recording.overlays],
-            answers=[to_builtins(each) for each in recording.answers],
+            modules=[builtins(share) for share in self.modules],
+            timeline=builtins(self.line),
+            overlays=[builtins(each) for each in recording.overlays],
+            answers=[builtins(each) for each in recording.answers],
             attention=dict(recording.attention),
             unmodelled=dict(recording.unmodelled),
             warnings=list(recording.notes),
@@ -119,7 +119,7 @@ def answer(
         "torch": Entry(recording.torch, "runtime", "what recorded it"),
         "events": Entry(len(events), "runtime"),
         "operations": Entry(recording.operations, "runtime"),
-        "allocator": Entry(to_builtins(settings), "given" if settings != Settings() else "default"),
+        "allocator": Entry(builtins(settings), "given" if settings != Settings() else "default"),
     }
     return TraceAnswer(
         recording=recording,
