@@ -145,6 +145,7 @@ NOBODY = (
     "accelerator are needed."
 )
 PUT_TOGETHER = (
+    "{block}s",
     "{0}: {1} Nearest: {2}.",
     "{0} x {1} or {2} x {3}",
     "{0} x {1} x {2} or {3} x {4} x {5}",

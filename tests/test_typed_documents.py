@@ -10,7 +10,7 @@ import pytest
 
 import tonnage
 from tonnage.documents.answer import AnswerDocument
-from tonnage.documents.document import READABLE, SCHEMA, Document, builtins
+from tonnage.documents.document import READABLE, SCHEMA, Document, builtins, encode
 from tonnage.documents.question import Entry
 from tonnage.estimate.answer.frontier import Frontier
 from tonnage.estimate.answer.my_machine import Machine
@@ -80,7 +80,7 @@ def test_an_answer_its_document_and_its_dictionary_say_the_same():
     assert isinstance(document.serving.ttft_seconds, TermDocument)
     assert document.serving.ttft_seconds.value == answer.serving.ttft_seconds.value
     whole, short = answer.to_dict(), answer.summary()
-    assert whole == builtins(document) == json.loads(msgspec.json.encode(document))
+    assert whole == builtins(document) == json.loads(encode(document))
     assert whole["schema"] == short["schema"] == SCHEMA and next(iter(whole)) == "schema"
     assert set(whole) - set(short) == {"memory", "ranks"}
     assert short["serving"]["ttft_seconds"] == {

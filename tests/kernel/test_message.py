@@ -9,6 +9,7 @@ import pytest
 from tonnage.kernel.encoding import builtins, encode
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import AND, OR, Message, Quantity, joined, listed, plain
+from tonnage.kernel.term import Term
 from tonnage.kernel.units import counted, human
 from tonnage.language import speaking, worded
 
@@ -75,6 +76,12 @@ def test_a_document_is_encoded_in_english_and_keeps_its_data_until_then():
         "texts": {plain(NEEDS): [plain(NEEDS), "2 users", "a, b"]},
     }
     assert _data(builtins(document)["text"]) == _data(NEEDS)
+
+
+def test_a_breakdown_whose_names_are_messages_becomes_dictionaries():
+    tree = Term.sum(NEEDS, unit="bytes")
+    assert tree.to_dict()["name"] == plain(NEEDS)
+    assert _data(tree.to_dict()["name"]) == _data(NEEDS)
 
 
 def test_a_face_encodes_a_document_in_its_language():

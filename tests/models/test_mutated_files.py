@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from models.files import LLAMA, folder, framed, llama, safetensors, write_gguf
 from tonnage.catalogue import cluster, model_file, model_names
-from tonnage.cli.models import describe
+from tonnage.documents.document import builtins
 from tonnage.estimate.answer import answers
 from tonnage.kernel.errors import TonnageError
 from tonnage.models import read
 from tonnage.models.contents import Contents
 from tonnage.models.reconcile import assemble
+from tonnage.verbs.models import describe
 
 MACHINE = cluster("8xh100")
 CONFIGS = [model_file(name).config for name in model_names()]
@@ -131,7 +132,7 @@ def test_a_config_of_any_family_with_changed_fields_is_answered_or_a_clear_error
     else:
         assert type(model.num_parameters()) is int and model.num_parameters() > 0
         assert 0 <= model.num_active_parameters() <= model.num_parameters()
-        json.dumps({key: value for key, value in document.items() if key != "warnings"}, allow_nan=False)
+        json.dumps(builtins(document), allow_nan=False)
         for question in (answers.train, answers.serve):  # what computes reads fields that no family does
             try:
                 question(model, MACHINE, advise=False)

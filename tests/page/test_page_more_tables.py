@@ -250,7 +250,7 @@ def test_the_pipeline_is_drawn_in_the_order_of_its_schedule(visiting):
 )
 def test_every_schedule_is_drawn_in_pythons_order(visiting, schedule, chunks):
     from tonnage.estimate.plan.pipeline_orders import played
-    from tonnage.verbs import training
+    from tonnage.verbs.ask import training
 
     question = {
         "model": "llama-3.1-70b",
@@ -326,7 +326,7 @@ def test_the_timeline_of_the_api_is_the_steps_own_boxes(server):
     import urllib.request
 
     from tonnage.estimate.plan.pipeline_boxes import pipeline_boxes
-    from tonnage.verbs import training
+    from tonnage.verbs.ask import training
 
     request = urllib.request.Request(
         f"{server}v1/timeline", json.dumps(PLAN).encode(), {"Content-Type": "application/json"}

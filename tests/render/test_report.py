@@ -8,13 +8,13 @@ import re
 import shlex
 from pathlib import Path
 
-import msgspec
 import pytest
 from jinja2 import nodes
 from report_answers import ASKED, Page, answer
 
 import tonnage
 from tonnage.cli import main
+from tonnage.kernel.encoding import encode
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.units import human
 from tonnage.language import speaking
@@ -484,7 +484,7 @@ def test_a_chinese_report_says_so_and_has_the_same_figures(kind):
 )
 def test_a_report_of_plans_says_why_it_has_no_settings_of_the_runtime(language, said):
     found = json.loads(
-        msgspec.json.encode(
+        encode(
             ask(
                 "plan",
                 {"model": "llama-3.1-8b", "train": True, "on": "8xH100-SXM-80GB", "runtime": "nanotron", "top": 1},

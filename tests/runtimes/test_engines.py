@@ -107,9 +107,7 @@ def test_several_accelerators_share_layers_and_the_head_counts_as_one():
     found = made("llama-3.1-70b", weights="Q4_K_M", pipeline_parallel_size=4, context=8192)
     assert [rank.per_token.value / (2 * 8 * 128 * 2) for rank in found.ranks] == [21, 20, 20, 19]
     assert (
-        answered("llama-3.1-70b", "4xrtx-4090", weights="q4_k_m", context=8192).question["pipeline_parallel_size"][
-            "value"
-        ]
+        answered("llama-3.1-70b", "4xrtx-4090", weights="q4_k_m", context=8192).question["pipeline_parallel_size"].value
         == 4
     )
 
@@ -459,10 +457,10 @@ def test_weights_are_loaded_at_the_speed_of_the_drives_or_of_the_link():
 
 def test_a_card_that_is_too_small_is_told_how_many_layers_it_holds():
     answer = answered("llama-3.1-70b", RTX, weights="Q4_K_M", context=8192)
-    best = next(move for move in answer.advice if "layers_on_accelerator" in move["change"])
-    layers = best["change"]["layers_on_accelerator"]
+    best = next(move for move in answer.advice if "layers_on_accelerator" in move.change)
+    layers = best.change["layers_on_accelerator"]
     assert (
-        best["fits"]
+        best.fits
         and answered("llama-3.1-70b", RTX, weights="Q4_K_M", context=8192, layers_on_accelerator=layers).fits
     )
     assert not answered("llama-3.1-70b", RTX, weights="Q4_K_M", context=8192, layers_on_accelerator=layers + 1).fits

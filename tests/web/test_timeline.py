@@ -2,10 +2,10 @@
 
 import json
 
-import msgspec
 import pytest
 
 from schema_forms import validate
+from tonnage.documents.document import encode
 from tonnage.kernel.errors import InvalidPlan, MissingDatum
 from tonnage.web.timeline import drawn
 
@@ -20,7 +20,7 @@ LARGE = {
 
 def timeline(**more):
     asked = drawn(LARGE | more)
-    document = json.loads(msgspec.json.encode(asked.document))
+    document = json.loads(encode(asked.document))
     validate(document, "TimelineDocument")
     return document, asked
 

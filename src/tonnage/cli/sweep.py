@@ -80,7 +80,7 @@ def run(arguments: Given) -> int:
             done = sweep(spec, out, workers=workers, ray=arguments.ray, resume=bool(given.get("resume")))
     except KeyboardInterrupt:
         again = "--resume" if arguments.ray is None else f"--resume --ray {arguments.ray}".rstrip()
-        on = f"tonnage sweep {arguments.spec} --out {out} {again}"
+        on = f"tonnage sweep {arguments.spec} --out {out} {again}"  # a command, the same in every language
         print(say("interrupted: what is done is in {out}. To go on: {on}", out=out, on=on), file=sys.stderr)
         return INTERRUPTED
     except FullDisk as error:

@@ -25,7 +25,7 @@ def builtins(document: Any) -> Any:
 
 
 def _lists(value: Any) -> Any:
-    """JSON has no tuples, and texts as keys alone."""
+    """JSON has no tuples, and texts alone as keys."""
     if isinstance(value, dict):
         return {name if isinstance(name, str) else str(name): _lists(item) for name, item in value.items()}
     return [_lists(item) for item in value] if isinstance(value, list | tuple) else value

@@ -57,7 +57,7 @@ def unknown(kind: str, name: str, known: Iterable[str], aliases: Iterable[str] =
     if near:
         hint: str = Message("Did you mean {near}?", near=listed(map(repr, near)))
     elif len(names) <= 40:
-        hint = f"Known: {', '.join(map(_as_typed, sorted(names)))}."
+        hint = Message("Known: {names}.", names=listed(map(_as_typed, sorted(names))))
     else:
         own = len(names) - len(others)
         hint = (

@@ -132,7 +132,9 @@ def _catalogued(text: str) -> Contents | None:
     notes = [form.note] if form.note else []
     return Contents(
         name=form.name,
-        source=f"catalogue entry {found.stem}" + (f", variant {form.name}" if "variant" in form.sources else ""),
+        source=Message("catalogue entry {name}, variant {variant}", name=found.stem, variant=form.name)
+        if "variant" in form.sources
+        else Message("catalogue entry {name}", name=found.stem),
         where=str(found.name),
         fields=dict(form.config),
         notes=notes,

@@ -245,7 +245,7 @@ def _unknown_field(form: Form, name: str) -> UnknownName:
     if near:
         hint: str = Message("Did you mean {near}?", near=joined(" or ", map(repr, near)))
     elif len(known) <= FEW:
-        hint = f"Known: {', '.join(sorted(known))}."
+        hint = Message("Known: {names}.", names=listed(sorted(known)))
     else:
         hint = Message("`tonnage {verb} --help` lists them, with dashes.", verb=form.verb)
     return UnknownName(

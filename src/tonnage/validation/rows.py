@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.reach import is_folder
 from tonnage.kernel.registry import nearest
 from tonnage.kernel.units import LARGEST
@@ -248,7 +248,11 @@ def _check_fields(item: Mapping[str, Any], form: type[msgspec.Struct], where: st
     for name in item:
         if name not in known:
             near = nearest(str(name), known)
-            hint = Message("Did you mean {near!r}?", near=near[0]) if near else f"Known: {', '.join(known)}."
+            hint = (
+                Message("Did you mean {near!r}?", near=near[0])
+                if near
+                else Message("Known: {names}.", names=listed(known))
+            )
             raise InvalidInput(
                 Message("{where}: {name} is no field of a row. {hint}", where=where, name=shown(str(name)), hint=hint)
             )

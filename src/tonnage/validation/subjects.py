@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from tonnage.architectures import Model, build
 from tonnage.catalogue import accelerator, node
 from tonnage.catalogue.clusters import cluster as cluster_named
+from tonnage.kernel.encoding import builtins
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message, listed
 from tonnage.kernel.registry import nearest
@@ -150,7 +151,7 @@ def _changed(said: Any, where: str, form: Any, named: Any) -> Any:
         )
     _check_keys(where, said, ("like", *form.__struct_fields__))
     fields = {name: value for name, value in said.items() if name != "like"}
-    base = msgspec.to_builtins(named(str(said["like"]))) if "like" in said else {}
+    base = builtins(named(str(said["like"]))) if "like" in said else {}
     try:
         return msgspec.convert({**base, **fields}, form)
     except (msgspec.ValidationError, OverflowError) as error:
@@ -161,7 +162,11 @@ def _check_keys(where: str, said: Mapping[str, Any], known: tuple[str, ...]) -> 
     for name in said:
         if name not in known:
             near = nearest(str(name), known)
-            hint = Message("Did you mean {near!r}?", near=near[0]) if near else f"Known: {', '.join(known)}."
+            hint = (
+                Message("Did you mean {near!r}?", near=near[0])
+                if near
+                else Message("Known: {names}.", names=listed(known))
+            )
             raise InvalidInput(Message("{where} has no {name}. {hint}", where=where, name=shown(str(name)), hint=hint))
 
 

@@ -87,7 +87,7 @@ def _reader(arguments: Given) -> Any:
 
 def shown_columns(arguments: Given) -> list[str]:
     """The columns that --show names."""
-    return [each.strip() for each in values(arguments, TABLE).get("show", "").split(",") if each.strip()]
+    return [each.strip() for each in values(arguments, TABLE[1:]).get("show", "").split(",") if each.strip()]
 
 
 def answer(arguments: Given, verb: str) -> Found:
@@ -110,6 +110,6 @@ def answer(arguments: Given, verb: str) -> Found:
         every,
         _reader(arguments),
         of_model={each.name for each in changes},
-        sort=values(arguments, TABLE).get("sort", ""),
+        sort=values(arguments, TABLE[1:]).get("sort", ""),
         show=shown_columns(arguments),
     )

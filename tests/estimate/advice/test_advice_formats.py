@@ -56,7 +56,7 @@ def test_every_format_is_loaded_by_its_engine_and_saves_bytes():
 )
 def test_no_answer_suggests_other_weights_of_a_four_bit_checkpoint(model, on, more):
     answer = tonnage.serve(model, on=on, **more)
-    assert not [move["text"] for move in answer.advice if "weights" in move["change"]]
+    assert not [move.text for move in answer.advice if "weights" in move.change]
 
 
 def test_neither_plans_nor_the_frontier_have_them():
@@ -72,7 +72,7 @@ def test_a_quantised_base_is_cut_by_no_tensor_ranks_and_nothing_suggests_it():
         tonnage.train("llama-3.1-70b", on="4xA100-SXM-80GB", method="qlora", tensor_parallel_size=4)
     for on in ("2xRTX-4090", "4xA100-SXM-80GB"):
         answer = tonnage.train("llama-3.1-70b", on=on, method="qlora")
-        assert answer.advice and not any(move["change"].get("tensor_parallel_size", 1) > 1 for move in answer.advice)
+        assert answer.advice and not any(move.change.get("tensor_parallel_size", 1) > 1 for move in answer.advice)
     plans = tonnage.plan_training(
         "llama-3.1-70b", on="4xA100-SXM-80GB", runtime="fsdp2", method="qlora", sequence_length=2048, top=20
     )

@@ -168,7 +168,7 @@ def test_one_micro_batch_of_the_last_chunk_is_in_flight_however_many_chunks_ther
         for count in (0, 1)
     )
     own = {block.name: told.kept[block].value for block in told.counts}
-    assert told._all_kept - plain._all_kept == own[prediction.NAME] + own["norm"]
+    assert told._layers.value - plain._layers.value == own[prediction.NAME] + own["norm"]
 
 
 def test_plans_in_arrays_are_those_of_one():

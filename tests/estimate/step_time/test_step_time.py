@@ -228,19 +228,19 @@ def test_the_answer_has_the_time_the_shares_of_the_peak_and_what_binds_it():
 
 def test_tokens_make_a_run_and_a_budget_buys_tokens():
     run = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", tokens="10B").run
-    hours = run["accelerator_hours"].value
-    assert hours == pytest.approx(8 * run["seconds"].value / 3600)
+    hours = run.accelerator_hours.value
+    assert hours == pytest.approx(8 * run.seconds.value / 3600)
     bought = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", budget=2 * hours, price_per_accelerator_hour=2).run
-    assert bought["tokens_for_budget"].value == pytest.approx(10e9, rel=0.001)
+    assert bought.tokens_for_budget.value == pytest.approx(10e9, rel=0.001)
 
 
 def test_a_deadline_says_how_many_accelerators_make_it():
     options = {"tokens": "100B", "global_batch_size": 1024}
     slow = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", **options).run.seconds.value
     asked = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", deadline=f"{slow / 86400 / 3:.2f}d", **options).run
-    assert asked["deadline_met"] is False
-    assert 24 <= asked["accelerators_for_deadline"].value <= 40
-    assert asked["accelerators_for_deadline"].value % 8 == 0
+    assert asked.deadline_met is False
+    assert 24 <= asked.accelerators_for_deadline.value <= 40
+    assert asked.accelerators_for_deadline.value % 8 == 0
 
 
 @pytest.mark.parametrize(
@@ -262,11 +262,11 @@ def test_what_nobody_knows_of_time_is_said_and_the_memory_is_answered_all_the_sa
 
 def test_moves_say_how_long_a_step_takes_then():
     made = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", sequence_length=16384)
-    again = next(move for move in made.advice if move["change"] == {"recompute": "full"})
-    assert again["step_seconds"] == pytest.approx(
+    again = next(move for move in made.advice if move.change == {"recompute": "full"})
+    assert again.step_seconds == pytest.approx(
         tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", sequence_length=16384, recompute="full").step_time.value
     )
-    assert again["step_seconds"] > made.step_time.value
+    assert again.step_seconds > made.step_time.value
 
 
 def test_offloaded_activations_take_the_host_link_and_hide_beside_the_passes():
@@ -435,7 +435,7 @@ def test_an_optimizer_takes_the_time_of_its_own_states():
 def test_a_deadline_is_met_only_by_plans_that_fit():
     options = {"recompute": "full", "global_batch_size": 64, "tokens": "1B", "deadline": "300d"}
     asked = tonnage.train("llama-3.1-70b", "4x8xH100-SXM-80GB", **options).run
-    assert asked["accelerators_for_deadline"].value >= 16
+    assert asked.accelerators_for_deadline.value >= 16
 
 
 def test_memory_that_is_reserved_is_left_free_in_what_makes_a_deadline():
@@ -451,7 +451,7 @@ def test_a_deadline_fills_the_node_that_a_part_of_is_asked_about():
     whole = tonnage.train("llama-3.1-8b", "8xH100-SXM-80GB", **options).run.seconds.value
     deadline = f"{whole * 1.001 / 86400:.4f}d"
     part = tonnage.train("llama-3.1-8b", "4xH100-SXM-80GB", deadline=deadline, **options).run
-    assert part["accelerators_for_deadline"].value == 8
+    assert part.accelerators_for_deadline.value == 8
 
 
 def test_a_budget_buys_at_the_price_of_the_bill():

@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
 def run(arguments: Given, verb: str) -> int:
     from tonnage.cli.common.print import in_error, print_json, print_lines, write
 
-    table, show = values(arguments, TABLE), shown_columns(arguments)
+    table, show = values(arguments, TABLE[1:]), shown_columns(arguments)
     if arguments.markdown == STDOUT and (arguments.json or arguments.csv):
         raise InvalidInput(
             "--markdown prints, as --json and --csv do: give it a file that ends in .md, or leave one of them out."

@@ -23,7 +23,9 @@ def about(model: Model, cluster: Cluster, advise: bool = True) -> Question:
         "parameters",
         model.num_parameters(),
         "model",
-        Message("family {family}, {architecture}", family=model.family, architecture=model.architecture).rstrip(", "),
+        Message("family {family}, {architecture}", family=model.family, architecture=model.architecture)
+        if model.architecture
+        else Message("family {family}", family=model.family),
     )
     question.put("on", cluster.name, "given")
     question.put("accelerators", cluster.size, "cluster")
@@ -43,7 +45,7 @@ def usable_bytes(cluster: Cluster, reserve_bytes: int, question: Question) -> in
     if memory.system_bytes:
         what, key = Message("{what}, less what the system keeps", what=what), "system_gib"
     fact = chip.fact(f"memory.{key}")
-    why = f"{what}; {fact.source}" if fact else what
+    why = joined("; ", (what, fact.source)) if fact else what
     question.put("usable_memory", memory.usable_from, "catalogue", why)
     question.put("reserve_bytes", reserve_bytes, "given" if reserve_bytes else "default")
     if memory.usable_from == "driver":

@@ -12,6 +12,7 @@ from tonnage.estimate.step.communication import copies
 from tonnage.estimate.step.pieces import largest_weights
 from tonnage.formulas import host as h
 from tonnage.formulas import memory as f
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.runtimes import TrainingRuntime, training_runtime
 from tonnage.spec import Cluster, TrainingPlan
@@ -145,7 +146,7 @@ class _Rank:
         counts, leaves = self.stage.counts, self.stage.tensors.leaves
         layers = [
             Term.product(
-                f"{block.name}s",
+                Message("{block}s", block=block.name),
                 "bytes",
                 Term.of("layers on this rank", f.layers_on_rank, l=count),
                 self.stage.in_flight,

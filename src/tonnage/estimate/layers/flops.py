@@ -3,6 +3,7 @@
 from tonnage.architectures import Block, Model
 from tonnage.formulas import flops as f
 from tonnage.kernel.formula import Number, minimum
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.ops import Core, Op
 
@@ -85,7 +86,7 @@ def _layers(block: Block, count: int, tokens: Number, length: Number) -> Term:
     terms = [term for op in block.ops for term in _op(op, count, tokens, length)]
     products = [term for term in terms if term.formula is f.matrix_flops]
     others = [term for term in terms if term.formula is not f.matrix_flops]
-    return Term.sum(f"{block.name}s", Term.sum("matrix products", *products, unit="FLOP"), *others)
+    return Term.sum(Message("{block}s", block=block.name), Term.sum("matrix products", *products, unit="FLOP"), *others)
 
 
 def _op(op: Op, count: int, tokens: Number, length: Number) -> list[Term]:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from tonnage.architectures import Branch, Model
 from tonnage.formulas.memory import layers_on_rank
 from tonnage.formulas.parameters import tensor_parameters
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.ops import Op, Weight
 
@@ -59,7 +60,11 @@ def _branch(branch: Branch, pick: Pick) -> Term:
     for block, count in zip(branch.blocks, branch.counts(), strict=True):
         one = Term.sum("one layer", *(term for op in block.ops for term in _op(op, pick)), unit="parameters")
         if count and one.value:
-            parts.append(Term.product(f"{block.name}s", "parameters", Term.of("layers", layers_on_rank, l=count), one))
+            parts.append(
+                Term.product(
+                    Message("{block}s", block=block.name), "parameters", Term.of("layers", layers_on_rank, l=count), one
+                )
+            )
     parts += [term for op in branch.after for term in _op(op, pick)]
     return Term.sum(branch.name, *parts, unit="parameters")
 

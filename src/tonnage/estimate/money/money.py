@@ -10,7 +10,7 @@ from tonnage.formulas import cost as c
 from tonnage.formulas import energy as e
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 from tonnage.kernel.formula import Basis, Number, is_any
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, joined
 from tonnage.kernel.term import Term
 from tonnage.spec import Cluster
 
@@ -64,26 +64,40 @@ class Choice(Struct, frozen=True, kw_only=True):
     def why(self) -> str:
         """Which of how many prices this is, in words."""
         one = self.price
-        offered = "index" if one.index else "offer"
-        which = (
-            Message("the cheapest of {among} {kind} {offered}s known", among=self.among, kind=one.kind, offered=offered)
-            if self.among > 1
-            else Message("the only {kind} {offered} known", kind=one.kind, offered=offered)
-        )
         if one.index:
-            which += ": what others paid, and nobody's offer"
-        elif self.whole:
-            which += f" of machines with as many accelerators as {'are used' if self.part else 'a node'}"
-        elif one.accelerators == 1:
-            which += " priced by the accelerator: none of machines as large as a node could be compared"
+            which = (
+                Message("the cheapest of {among} {kind} indexs known", among=self.among, kind=one.kind)
+                if self.among > 1
+                else Message("the only {kind} index known", kind=one.kind)
+            )
         else:
-            which += " of smaller machines: none of those as large as a node could be compared"
+            which = (
+                Message("the cheapest of {among} {kind} offers known", among=self.among, kind=one.kind)
+                if self.among > 1
+                else Message("the only {kind} offer known", kind=one.kind)
+            )
+        if one.index:
+            which = Message("{which}: what others paid, and nobody's offer", which=which)
+        elif self.whole:
+            which = (
+                Message("{which} of machines with as many accelerators as are used", which=which)
+                if self.part
+                else Message("{which} of machines with as many accelerators as a node", which=which)
+            )
+        elif one.accelerators == 1:
+            which = Message(
+                "{which} priced by the accelerator: none of machines as large as a node could be compared", which=which
+            )
+        else:
+            which = Message(
+                "{which} of smaller machines: none of those as large as a node could be compared", which=which
+            )
         each = Message(
             "{price_per_hour:.4g} {currency} an accelerator and hour",
             price_per_hour=one.price_per_hour / one.accelerators,
             currency=one.currency,
         )
-        return f"{which}, {each}; {one.source} ({one.as_of})"
+        return joined("; ", (joined(", ", (which, each)), f"{one.source} ({one.as_of})"))
 
 
 def best_price(

@@ -217,7 +217,11 @@ def _layers(name: str, stage: Stage, one_cache: Callable[[Cache], Term | None]) 
     for block, count in stage.layers:
         one = [term for op in block.ops for cache in op.caches() if (term := one_cache(cache)) is not None]
         if one:
-            parts.append(Term.product(f"{block.name}s", "bytes", layer_count(count), Term.sum("one layer", *one)))
+            parts.append(
+                Term.product(
+                    Message("{block}s", block=block.name), "bytes", layer_count(count), Term.sum("one layer", *one)
+                )
+            )
     return Term.sum(name, *parts, unit="bytes")
 
 

@@ -203,7 +203,11 @@ class _Replica:
                 if times:
                     shown.setdefault(times, []).append(self._stored("", Group(cut, heads, number), size))
             for times, one in shown.items():
-                name = f"{block.name}s" if times == count else Message("experts of {block}s", block=block.name)
+                name = (
+                    Message("{block}s", block=block.name)
+                    if times == count
+                    else Message("experts of {block}s", block=block.name)
+                )
                 parts.append(Term.product(name, "bytes", layer_count(times), Term.sum("one layer", *one, unit="bytes")))
         return parts
 

@@ -7,6 +7,7 @@ from tonnage.estimate.serving.token_batch import Limits
 from tonnage.estimate.step.rank import Stage, layer_count
 from tonnage.formulas import engines as e
 from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.ops import MLP, Attention, Head, LatentAttention, MoE
 from tonnage.runtimes import Cells
@@ -82,7 +83,7 @@ def adapters(plan: ServingPlan, stage: Stage, t: Number, width: float) -> Term:
     """
     parts = [
         Term.product(
-            f"{block.name}s",
+            Message("{block}s", block=block.name),
             "bytes",
             layer_count(count),
             Term.of(

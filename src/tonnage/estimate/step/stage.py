@@ -263,7 +263,7 @@ class StageMemory(States):
     def _layers(self) -> Term:
         parts = [
             Term.product(
-                f"{block.name}s",
+                Message("{block}s", block=block.name),
                 "bytes",
                 layer_count(count),
                 *((self.in_flight,) if block in self._spread else ()),
@@ -276,7 +276,7 @@ class StageMemory(States):
     def _held(self, point: Point) -> list[Term]:
         """The layers below the one at work, and those of the micro-batches that wait for their backward."""
         parts = [
-            Term.product(f"{block.name}s", "bytes", layer_count(count), self.kept[block])
+            Term.product(Message("{block}s", block=block.name), "bytes", layer_count(count), self.kept[block])
             for block, count in point.kept.items()
         ]
         if self.plan.pipeline_parallel_size > 1:

@@ -9,7 +9,7 @@ from tonnage.estimate.step_time.conventions import CONVENTIONS, Convention, flop
 from tonnage.formulas.flops import counted_flops
 from tonnage.formulas.time import flops_utilization
 from tonnage.kernel.formula import Number
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, joined
 from tonnage.kernel.term import Term
 from tonnage.spec import TrainingPlan
 
@@ -45,7 +45,7 @@ LEAVES_OUT: Mapping[str, str] = {
     "inside; it counts scores that are masked",
     "narayanan hardware": "as narayanan; it counts a second forward pass whether it is run or not",
 }
-ADAPTERS = "; it counts gradients of weights that do not train"
+ADAPTERS = "it counts gradients of weights that do not train"
 
 
 class Conventions(Sequence[CountedDocument[Term]]):
@@ -90,7 +90,7 @@ class Conventions(Sequence[CountedDocument[Term]]):
         return CountedDocument(
             name=made.name,
             text=made.text,
-            leaves_out=LEAVES_OUT[name] + ("" if plan.method == "full" else ADAPTERS),
+            leaves_out=LEAVES_OUT[name] if plan.method == "full" else joined("; ", (LEAVES_OUT[name], ADAPTERS)),
             recomputes=made.recomputes,
             source=made.source,
             flops=flops,

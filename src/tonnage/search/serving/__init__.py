@@ -14,7 +14,7 @@ from tonnage.estimate.options.run_options import duration
 from tonnage.estimate.plan.checks import check_size
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.units import counted
 from tonnage.search.serving.answer import ServingPlans, nearest_of
 from tonnage.search.serving.limits import ALLOWED, FORMAT, KNOWN, MEMORY, WEIGHTS
@@ -192,7 +192,7 @@ def _objective(
         )
     else:
         usual, why = ("cost", "prices are known") if priced else ("accelerators", "no price is known")
-    name = str(question.take("goal", wanted.objective, usual, "default", f"{OBJECTIVES[usual]}: {why}"))
+    name = str(question.take("goal", wanted.objective, usual, "default", joined(": ", (OBJECTIVES[usual], why))))
     if len(machines) > 1 and wanted.objective is None and is_given:
         name = str(question.put("goal", "cost" if priced and not free else usual, "default", "machines are compared"))
     return name

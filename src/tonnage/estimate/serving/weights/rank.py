@@ -11,6 +11,7 @@ from tonnage.estimate.step.rank import Group, Shares, Stage, layer_count, share
 from tonnage.formulas import memory as f
 from tonnage.formulas import serving as g
 from tonnage.kernel.formula import is_any
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.numerics.precisions import PRECISIONS
 from tonnage.ops import Embedding, TokenCache, Weight
@@ -28,7 +29,7 @@ def beside_weights(model: Model, engine: ServingRuntime, stage: Stage, stored: S
         for block, count in stage.layers + stage.towers:
             one = _slack(block.weights(), stored, stored.blocks.get(block, (OUTSIDE,))[0], engine, shares)
             if is_any(one.value > 0):
-                parts.append(Term.product(f"{block.name}s", "bytes", layer_count(count), one))
+                parts.append(Term.product(Message("{block}s", block=block.name), "bytes", layer_count(count), one))
         rounded = [part for part in parts if is_any(part.value > 0)]
         if rounded:
             made.append(Term.sum("rounded up by the allocator", *rounded, unit="bytes"))
@@ -94,7 +95,7 @@ def _absorbed(stage: Stage, stored: Storage, engine: ServingRuntime, shares: Sha
             if named and weight.linear and stored.bytes_of(weight, place) < 2 * weight.num_parameters:
                 held = share(Group(weight.split, weight.heads, weight.num_parameters), shares).value
                 one = Term.of(weight.name, g.batch_bytes, x=1, w=2, T=held)
-                made.append(Term.product(f"{block.name}s", "bytes", layer_count(count), one))
+                made.append(Term.product(Message("{block}s", block=block.name), "bytes", layer_count(count), one))
     return made
 
 
