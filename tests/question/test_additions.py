@@ -21,6 +21,7 @@ QUESTIONS = """
 import contextlib, io, json
 
 import tonnage
+from tonnage.documents.document import builtins
 from tonnage.verbs.ask import ask
 from tonnage.cli import main
 from tonnage.web.schema import options_table
@@ -38,7 +39,7 @@ def plan(document):
 
 
 def document(verb, question):
-    return ask(verb, question).document
+    return builtins(ask(verb, question).document)
 
 
 def part(document, *names):

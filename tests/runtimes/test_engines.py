@@ -460,8 +460,7 @@ def test_a_card_that_is_too_small_is_told_how_many_layers_it_holds():
     best = next(move for move in answer.advice if "layers_on_accelerator" in move.change)
     layers = best.change["layers_on_accelerator"]
     assert (
-        best.fits
-        and answered("llama-3.1-70b", RTX, weights="Q4_K_M", context=8192, layers_on_accelerator=layers).fits
+        best.fits and answered("llama-3.1-70b", RTX, weights="Q4_K_M", context=8192, layers_on_accelerator=layers).fits
     )
     assert not answered("llama-3.1-70b", RTX, weights="Q4_K_M", context=8192, layers_on_accelerator=layers + 1).fits
 

@@ -92,12 +92,8 @@ def test_percentiles_of_users_that_replicas_do_not_share_evenly_are_simulated():
 def test_prompts_within_a_service_level():
     found = tonnage.maximum("input", "llama-3.1-8b", on="h100", output_tokens=500, ttft="1s", advise=False)
     for value, met in ((found.value, True), (found.value + 1, False)):
-        assert (
-            tonnage.serve("llama-3.1-8b", on="h100", input_tokens=value, output_tokens=500, ttft="1s").serving[
-                "service_level"
-            ]["met"]
-            is met
-        )
+        answer = tonnage.serve("llama-3.1-8b", on="h100", input_tokens=value, output_tokens=500, ttft="1s")
+        assert answer.serving.service_level.met is met
 
 
 def test_what_an_engine_runs_at_once_is_not_memory():

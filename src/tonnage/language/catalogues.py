@@ -53,7 +53,12 @@ def templates(language: str) -> Templates:
 
 @cache
 def _numbered(language: str) -> Mapping[str, str]:
-    found = {text: into for text, into in _merged(language, ("help", "messages")).items() if _PLACE.search(text)}
+    """What is nothing but places in the other language, as a plural is, would fit any sentence: it is left out."""
+    found = {
+        text: into
+        for text, into in _merged(language, ("help", "messages")).items()
+        if _PLACE.search(text) and _PLACE.sub("", into)
+    }
     return found | {text: into for text, into in texts(language).items() if "{0}" in text}
 
 
