@@ -8,7 +8,9 @@ import pytest
 import tonnage
 from errors_in_chinese import ENDS, ERRORS
 from tonnage.cli import main
+from tonnage.kernel import message
 from tonnage.kernel.errors import UnknownName
+from tonnage.kernel.units import counted
 from tonnage.language import speaking, worded
 from tonnage.language.spacing import filled, joined
 
@@ -87,7 +89,9 @@ def test_values_keep_their_forms():
     assert filled("用{tokens:,}个{{x}}{name!r}", {"tokens": 4096, "name": "a"}) == "用 4,096 个{x}'a'"
 
 
-def test_a_template_of_few_words_does_not_take_the_parts_of_a_list_apart():
+def test_the_clauses_of_a_reason_are_worded_one_by_one():
     with speaking("zh"):
-        assert worded("2 times cheaper; 1 fewer accelerator") == "便宜到 2 分之一；少用 1 张加速卡"
+        cheaper = message.Message("{times:.3g} times cheaper", times=2)
+        why = message.joined("; ", [cheaper, counted(1, "fewer accelerators")])
+        assert worded(why) == "便宜到 2 分之一；少用 1 张加速卡"
         assert worded("as cheap, and uses fewer accelerators") == "同样便宜、使用的加速卡更少"

@@ -64,12 +64,18 @@ class Choice(Struct, frozen=True, kw_only=True):
     def why(self) -> str:
         """Which of how many prices this is, in words."""
         one = self.price
-        offered = "index" if one.index else "offer"
-        which = (
-            Message("the cheapest of {among} {kind} {offered}s known", among=self.among, kind=one.kind, offered=offered)
-            if self.among > 1
-            else Message("the only {kind} {offered} known", kind=one.kind, offered=offered)
-        )
+        if one.index:
+            which = (
+                Message("the cheapest of {among} {kind} indexs known", among=self.among, kind=one.kind)
+                if self.among > 1
+                else Message("the only {kind} index known", kind=one.kind)
+            )
+        else:
+            which = (
+                Message("the cheapest of {among} {kind} offers known", among=self.among, kind=one.kind)
+                if self.among > 1
+                else Message("the only {kind} offer known", kind=one.kind)
+            )
         if one.index:
             which = Message("{which}: what others paid, and nobody's offer", which=which)
         elif self.whole:
