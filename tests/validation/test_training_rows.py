@@ -478,7 +478,7 @@ def test_the_band_of_a_row_is_in_its_unit_and_counts_what_lies_inside(monkeypatc
     value = compare(row(config))[0]["predicted"]
     document = validate([row(config, value=1.5 * value), row({**config, "gpus": 16}, value=90 * value)])
     first, second = document["rows"]
-    assert first["band"] == (value * 0.5, value * 2)
+    assert first["band"] == [value * 0.5, value * 2]
     assert second["band"][1] < 90 * value
     assert document["summary"][0]["inside_band"] == 0.5
 

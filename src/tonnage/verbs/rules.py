@@ -128,7 +128,7 @@ def asked(arguments: Given) -> list[Case]:
 
 def names_of(arguments: Given) -> list[str]:
     """The names of rules and parts, which commas may part."""
-    return [each for said in arguments.names for each in said.strip(", ").split(",")]
+    return [each.strip() for said in arguments.names for each in said.strip(", ").split(",")]
 
 
 def document(cases: Iterable[Case]) -> RulesDocument:
