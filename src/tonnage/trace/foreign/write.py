@@ -5,6 +5,7 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+from tonnage.kernel.message import Message, plain
 from tonnage.kernel.units import MIB
 from tonnage.trace.allocator import Settings, snapshot
 from tonnage.trace.allocator.settings import LARGE_BUFFER, NO_LIMIT
@@ -16,7 +17,16 @@ PROTOCOL = 4  # what the viewer's own reader of pickles knows
 
 def write_snapshot(replay: Replay, events: Events, path: Path) -> None:
     """Writes what `replay(events, record=True)` recorded."""
-    path.write_bytes(pickle.dumps(as_snapshot(replay, events), protocol=PROTOCOL))
+    path.write_bytes(pickle.dumps(_plain_data(as_snapshot(replay, events)), protocol=PROTOCOL))
+
+
+def _plain_data(value: Any) -> Any:
+    """Texts of other types as `str`: a snapshot is read without this package."""
+    if isinstance(value, dict):
+        return {_plain_data(key): _plain_data(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain_data(item) for item in value]
+    return plain(value) if isinstance(value, Message) else value
 
 
 def as_snapshot(replay: Replay, events: Events) -> dict[str, Any]:
