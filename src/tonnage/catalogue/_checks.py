@@ -59,7 +59,8 @@ def date(text: str, where: str) -> None:
 def sourced(facts: Iterable[str], sources: Mapping[str, Source], where: str) -> None:
     """Every fact has a source, its own or that of the table it stands in; every source has a text and a date."""
     for path, fact in sources.items():
-        date(fact.as_of, Message("{where}: sources.{path}.as_of", where=where, path=path))
+        if not _DATE.fullmatch(fact.as_of):
+            date(fact.as_of, Message("{where}: sources.{path}.as_of", where=where, path=path))
         if not fact.source.strip():
             raise InvalidInput(Message("{where}: sources.{path}.source is empty.", where=where, path=path))
     for fact_path in facts:

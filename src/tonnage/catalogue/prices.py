@@ -5,9 +5,9 @@ ones.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +24,9 @@ STALE_DAYS = 90  # prices move by tens of percent in a year
 DOLLARS = "USD"
 Origin = Literal["own", "refreshed", "shipped"]
 _CURRENCY = re.compile(r"[A-Z]{3}")
+RowName = Callable[
+    [], Message
+]  # how errors call a row: put into words only for an error, as lists have hundreds of rows
 
 
 class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -203,14 +206,17 @@ def load(path: Path) -> PriceFile:
     form = toml_files.read(path, PriceFile)
     rented = [
         _priced(
-            price, Message("{path}: price {number} ({instance})", path=path, number=number, instance=price.instance)
+            price,
+            partial(Message, "{path}: price {number} ({instance})", path=path, number=number, instance=price.instance),
         )
         for number, price in enumerate(form.price, 1)
     ]
     for number, purchase in enumerate(form.purchase, 1):
         _check_purchase(
             purchase,
-            Message("{path}: purchase {number} ({purchase})", path=path, number=number, purchase=purchase.name),
+            partial(
+                Message, "{path}: purchase {number} ({purchase})", path=path, number=number, purchase=purchase.name
+            ),
         )
     return PriceFile(price=rented, purchase=form.purchase)
 
@@ -240,15 +246,15 @@ def _newest(found: Iterable[Price]) -> dict[tuple[str, str, str], str]:
     return made
 
 
-def _priced(price: Price, where: str) -> Price:
+def _priced(price: Price, where: RowName) -> Price:
     """The checked row, with its price in its currency and, where that is the dollar, in dollars."""
     if price.kind not in KINDS:
-        _checks.one_of(price.kind, KINDS, Message("{where}: kind", where=where))
+        _checks.one_of(price.kind, KINDS, Message("{where}: kind", where=where()))
     if not _CURRENCY.fullmatch(price.currency):
         raise InvalidInput(
             Message(
                 "{where}: currency must be three capital letters such as USD or CNY. Got {currency}.",
-                where=where,
+                where=where(),
                 currency=shown(price.currency),
             )
         )
@@ -260,20 +266,20 @@ def _priced(price: Price, where: str) -> Price:
             raise InvalidInput(
                 Message(
                     "{where}: a price in {currency} is written as price_per_hour, not usd_per_hour.",
-                    where=where,
+                    where=where(),
                     currency=price.currency,
                 )
             )
-        _checks.within(price.price_per_hour, "usd", f"{where}: price_per_hour")
+        _checks.within(price.price_per_hour, "usd", f"{where()}: price_per_hour")
         return price
     dollars = price.price_per_hour if price.usd_per_hour is None else price.usd_per_hour
     if not 0 < dollars <= _checks.LIMITS["usd"]:
-        _checks.within(dollars, "usd", f"{where}: usd_per_hour")
+        _checks.within(dollars, "usd", f"{where()}: usd_per_hour")
     if price.price_per_hour not in (0.0, dollars):
         raise InvalidInput(
             Message(
                 "{where}: usd_per_hour {dollars:g} and price_per_hour {price_per_hour:g} differ: write one.",
-                where=where,
+                where=where(),
                 dollars=dollars,
                 price_per_hour=price.price_per_hour,
             )
@@ -281,38 +287,39 @@ def _priced(price: Price, where: str) -> Price:
     return replace(price, usd_per_hour=dollars, price_per_hour=dollars)
 
 
-def _check_term(price: Price, where: str) -> None:
+def _check_term(price: Price, where: RowName) -> None:
     if price.kind != "reserved" and price.term_months is not None:
         raise InvalidInput(
             Message(
-                "{where}: term_months belongs to kind reserved. Got kind {kind}.", where=where, kind=shown(price.kind)
+                "{where}: term_months belongs to kind reserved. Got kind {kind}.", where=where(), kind=shown(price.kind)
             )
         )
     if price.kind == "reserved" and price.term_months is None and not price.note.strip():
         raise InvalidInput(
             Message(
-                "{where}: a reserved price needs term_months, or a note that says why the term is unknown.", where=where
+                "{where}: a reserved price needs term_months, or a note that says why the term is unknown.",
+                where=where(),
             )
         )
     if price.term_months is not None and not 1 <= price.term_months <= LONGEST_TERM:
         raise InvalidInput(
             Message(
                 "{where}: term_months must be from 1 to {longest_term}. Got {term_months}.",
-                where=where,
+                where=where(),
                 longest_term=LONGEST_TERM,
                 term_months=shown(price.term_months),
             )
         )
 
 
-def _check_sizes(price: Price, where: str) -> None:
+def _check_sizes(price: Price, where: RowName) -> None:
     if not price.sizes:
         return
     if price.accelerators != 1:
         raise InvalidInput(
             Message(
                 "{where}: sizes belong to a price of 1 accelerator. Got accelerators {accelerators}.",
-                where=where,
+                where=where(),
                 accelerators=price.accelerators,
             )
         )
@@ -320,30 +327,30 @@ def _check_sizes(price: Price, where: str) -> None:
         raise InvalidInput(
             Message(
                 "{where}: sizes must be whole numbers from 1, the smallest first. Got {sizes}.",
-                where=where,
+                where=where(),
                 sizes=list(price.sizes),
             )
         )
     if not price.sizes_source.strip():
-        raise InvalidInput(Message("{where}: sizes need sizes_source: where they are listed.", where=where))
+        raise InvalidInput(Message("{where}: sizes need sizes_source: where they are listed.", where=where()))
 
 
-def _check_purchase(purchase: Purchase, where: str) -> None:
-    _checks.within(purchase.usd, "usd", f"{where}: usd")
-    _checks.within(purchase.power_watts, "watts", f"{where}: power_watts")
+def _check_purchase(purchase: Purchase, where: RowName) -> None:
+    _checks.within(purchase.usd, "usd", f"{where()}: usd")
+    _checks.within(purchase.power_watts, "watts", f"{where()}: power_watts")
     _check_row(purchase, where)
 
 
-def _check_row(row: Price | Purchase, where: str) -> None:
+def _check_row(row: Price | Purchase, where: RowName) -> None:
     if row.accelerators < 1:
         raise InvalidInput(
             Message(
                 "{where}: accelerators must be at least 1. Got {accelerators}.",
-                where=where,
+                where=where(),
                 accelerators=shown(row.accelerators),
             )
         )
     if not row.source.strip():
-        raise InvalidInput(Message("{where}: source is empty.", where=where))
+        raise InvalidInput(Message("{where}: source is empty.", where=where()))
     if not _checks.is_calendar_day(row.as_of):
-        _checks.calendar_day(row.as_of, f"{where}: as_of")
+        _checks.calendar_day(row.as_of, f"{where()}: as_of")
