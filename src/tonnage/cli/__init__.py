@@ -68,22 +68,22 @@ NEVER_FITS = frozenset({"sweep"})  # its rows have verdicts; it is done, or a pa
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit status."""
-    given = sys.argv[1:] if arguments is None else arguments
+    words = sys.argv[1:] if arguments is None else arguments
     forgive_encodings()
     try:
-        language, given = spoken(given)
+        language, words = spoken(words)
         with speaking(language):
-            return _answered(given)
+            return _answered(words)
     except TonnageError as error:  # of the language itself
-        with speaking(otherwise(given)):
-            return _report(error, given)
+        with speaking(otherwise(words)):
+            return _report(error, words)
 
 
-def _answered(given: list[str]) -> int:
+def _answered(words: list[str]) -> int:
     try:
-        return _run(given)
+        return _run(words)
     except TonnageError as error:
-        return _report(error, given)
+        return _report(error, words)
     except Unwritable as error:
         print(in_error(error), file=sys.stderr)
         return CANNOT_WRITE
@@ -92,25 +92,25 @@ def _answered(given: list[str]) -> int:
         return INTERRUPTED
 
 
-def _run(given: list[str]) -> int:
-    if not given or given[0] in ("-h", "--help", "help"):
+def _run(words: list[str]) -> int:
+    if not words or words[0] in ("-h", "--help", "help"):
         write(
             say(FIRST_WORDS).format(
                 verbs="\n".join(f"  {verb:<14} {say(about)}" for verb, about in VERBS.items()), statuses=statuses()
             )
         )
         return 0
-    if given[0] in ("-V", "--version"):
+    if words[0] in ("-V", "--version"):
         from tonnage.kernel.version import __version__
 
         write(f"tonnage {__version__}\n")
         return 0
-    if given[0] == "--print-completion":
+    if words[0] == "--print-completion":
         from tonnage.cli.common.completion import script
 
-        write(script(given[1] if len(given) > 1 else "", VERBS) + "\n")
+        write(script(words[1] if len(words) > 1 else "", VERBS) + "\n")
         return 0
-    return _run_verb(given[0], given[1:])
+    return _run_verb(words[0], words[1:])
 
 
 def _run_verb(verb: str, rest: list[str]) -> int:
@@ -157,12 +157,12 @@ def statuses(verb: str = "") -> str:
     )
 
 
-def _report(error: TonnageError, given: list[str]) -> int:
+def _report(error: TonnageError, words: list[str]) -> int:
     """The message without a traceback; with --json a document too, so that stdout always holds one."""
-    status = 64 if given[0] in NO_VERDICT else error.exit_status
-    message, shown = _messages(error, given)
+    status = 64 if words[0] in NO_VERDICT else error.exit_status
+    message, shown = _messages(error, words)
     print(f"{say('error: ')}{shown}", file=sys.stderr)
-    if "--json" in given:
+    if "--json" in words:
         from tonnage.cli.common.print import print_json
         from tonnage.documents.document import ErrorDocument
 
@@ -174,13 +174,13 @@ def _report(error: TonnageError, given: list[str]) -> int:
     return status
 
 
-def _messages(error: TonnageError, given: list[str]) -> tuple[str, str]:
+def _messages(error: TonnageError, words: list[str]) -> tuple[str, str]:
     """What is wrong, in English and in the current language, with options as they are typed."""
-    if given and given[0] in VERBS:
+    if words and words[0] in VERBS:
         from tonnage.cli.common.named import on_command_line
 
         try:
-            return on_command_line(error, face(given[0], given[1:])[1], given[1:])
+            return on_command_line(error, face(words[0], words[1:])[1], words[1:])
         except TonnageError:  # there is no such form of the verb: that is the error
             pass
     return str(error), worded(str(error))

@@ -24,11 +24,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: Given) -> int:
     if arguments.name is None:
         return _list(arguments.json)
-    thing = named(arguments.name)
+    entry = named(arguments.name)
     if arguments.json:
-        print_json(describe(thing))
+        print_json(describe(entry))
     else:
-        print_lines(_node_lines(thing) if isinstance(thing, Node) else _accelerator_lines(thing))
+        print_lines(_node_lines(entry) if isinstance(entry, Node) else _accelerator_lines(entry))
     return 0
 
 

@@ -24,9 +24,9 @@ def mode(words: Sequence[str]) -> ModuleType | None:
     """
     from tonnage.question.subjects.maximum import is_what, what_of
 
-    said = [word for word in words if not word.startswith("-")]
+    names = [word for word in words if not word.startswith("-")]
     verbs = [verb for verb in MODES if f"--{verb}" in words]
-    name = next((word for word in said if is_what(word)), said[0] if said else None)
+    name = next((word for word in names if is_what(word)), names[0] if names else None)
     if name is None or (not is_what(name) and {"-h", "--help"} & {*words}):
         return None
     return import_module(f"tonnage.cli.{MODES[what_of(name, verbs[-1] if verbs else None).verb]}")  # type: ignore[arg-type]

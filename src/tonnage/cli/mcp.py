@@ -59,12 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: Given) -> int:
-    given = values(arguments, OPTIONS)
-    if given.get("skill"):
+    options = values(arguments, OPTIONS)
+    if options.get("skill"):
         write(skill())
         return 0
-    within = _reach(given, offline=bool(arguments.offline))
-    where = given.get("http")
+    within = _reach(options, offline=bool(arguments.offline))
+    where = options.get("http")
     if arguments.json:
         from tonnage.documents.document import ToolsDocument
 
@@ -72,7 +72,7 @@ def run(arguments: Given) -> int:
         return 0
     check_extra()
     serving = import_module(f"{SERVER}.server")
-    settings = serving.Settings(within, bool(given.get("text")))
+    settings = serving.Settings(within, bool(options.get("text")))
     if where is None:
         serving.serve_stdio(settings)
     else:
@@ -91,15 +91,15 @@ def check_extra() -> None:
         raise InvalidInput(NEEDS)
 
 
-def _reach(given: dict[str, Any], *, offline: bool) -> Any:
+def _reach(options: dict[str, Any], *, offline: bool) -> Any:
     from tonnage.kernel.reach import EVERYWHERE, Reach, is_folder
 
-    folder = given.get("models")
-    if folder is not None and given.get("files"):
+    folder = options.get("models")
+    if folder is not None and options.get("files"):
         raise InvalidInput("--models is one folder, --files are all: give one. Got both.")
     if folder is not None and not is_folder(Path(folder)):
         raise InvalidInput(
             Message("--models is a folder, and there is none called so. Got {folder}.", folder=shown(folder))
         )
-    files = EVERYWHERE if given.get("files") else None if folder is None else Path(folder)
+    files = EVERYWHERE if options.get("files") else None if folder is None else Path(folder)
     return Reach(files=files, hubs=not offline)

@@ -91,17 +91,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: Given) -> int:
     from tonnage.measure.answer import Options, measure_file, measure_model
 
-    given, options = values(arguments, MODEL), values(arguments, RUN)
+    model_options, options = values(arguments, MODEL), values(arguments, RUN)
     out = options.pop("out", None)
-    chosen = given.pop("optimizer_implementation", "default")
+    chosen = model_options.pop("optimizer_implementation", "default")
     if chosen != "default":
-        given["implementation"] = chosen
+        model_options["implementation"] = chosen
     _check_out(out, options.get("device", "cuda"))
     overrides = values(arguments, DIMENSIONS)
     text, bar = arguments.model or "", Bar()
     if ".py:" in text or text.endswith(".py"):
-        if given or overrides:
-            name = next(iter({**given, **overrides})).replace("_", "-")
+        if model_options or overrides:
+            name = next(iter({**model_options, **overrides})).replace("_", "-")
             raise InvalidInput(
                 Message(
                     "--{name} is of a MODEL; a program in a file sets it itself. Pass it on with --argument "
@@ -113,7 +113,7 @@ def run(arguments: Given) -> int:
     else:
         if arguments.argument:
             raise InvalidInput("--argument is of a program FILE.py:callable; a MODEL has options of its own.")
-        answer = measure_model(read_model(arguments), overrides, Options(**options, model=given), bar)
+        answer = measure_model(read_model(arguments), overrides, Options(**options, model=model_options), bar)
     bar.over()
     _print(answer, as_json=arguments.json)
     if out is not None:
@@ -151,21 +151,21 @@ def _lines(answer: Any) -> list[str]:
     from tonnage.kernel.units import human
     from tonnage.render.text import table_lines
 
-    found, row = answer.measurement, answer.row
+    measurement, row = answer.measurement, answer.row
     place = (
         row["config"]["gpu"]
         if answer.on_gpu
         else say("this host, which stands for no GPU: resident memory of the process")
     )
-    if found.failure is None:
+    if measurement.failure is None:
         first = say(
             "{model} on {place}: {peak_reserved} reserved at most",
             model=row["model"]["name"],
             place=place,
-            peak_reserved=human(found.peak_reserved, "bytes"),
+            peak_reserved=human(measurement.peak_reserved, "bytes"),
         )
         first += (
-            say(", {peak_allocated} allocated", peak_allocated=human(found.peak_allocated, "bytes"))
+            say(", {peak_allocated} allocated", peak_allocated=human(measurement.peak_allocated, "bytes"))
             if answer.on_gpu
             else ""
         )
@@ -173,30 +173,30 @@ def _lines(answer: Any) -> list[str]:
         first = say("out of memory: {model} on {place}", model=row["model"]["name"], place=place)
     stages = [
         (
-            say(each.name),
+            say(stage.name),
             *(
                 human(size, "bytes")
-                for size in (each.allocated, each.reserved, each.peak_allocated, each.peak_reserved)
+                for size in (stage.allocated, stage.reserved, stage.peak_allocated, stage.peak_reserved)
             ),
         )
-        for each in found.stages
+        for stage in measurement.stages
     ]
     lines = [first, "", *table_lines(stages, ("stage", "allocated", "reserved", "peak allocated", "peak reserved"))]
-    lines += ["", *(f"  {left(say(name), 28)} {human(size, 'bytes')}" for name, size in found.held.items())]
+    lines += ["", *(f"  {left(say(name), 28)} {human(size, 'bytes')}" for name, size in measurement.held.items())]
     for name, size in (
-        (say("process, as the driver says"), found.process_bytes),
-        (say("device in use"), found.device_bytes),
+        (say("process, as the driver says"), measurement.process_bytes),
+        (say("device in use"), measurement.device_bytes),
     ):
         lines += [f"  {left(say(name), 28)} {human(size, 'bytes')}"] if size is not None else []
-    if found.step_time is not None:
+    if measurement.step_time is not None:
         lines.append(
             f"  {left(say('step time'), 28)} "
             + say(
                 "{step_time} (median of {step_seconds_count})",
-                step_time=human(found.step_time, "s"),
-                step_seconds_count=len(found.step_seconds),
+                step_time=human(measurement.step_time, "s"),
+                step_seconds_count=len(measurement.step_seconds),
             )
         )
-    if found.failure is not None:
-        lines += ["", worded(found.failure)]
+    if measurement.failure is not None:
+        lines += ["", worded(measurement.failure)]
     return [*lines, "", say("row {id}", id=row["id"])]

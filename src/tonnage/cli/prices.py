@@ -47,15 +47,15 @@ def run(arguments: Given) -> int:
     return 0
 
 
-def _none(name: str, given: dict[str, Any]) -> str:
+def _none(name: str, options: dict[str, Any]) -> str:
     """Why nothing is listed: nothing is known, or nothing that is as the options ask."""
     of = f" of {name}" if name else ""
-    asked = [option for option in PRICES if option.name in given and option.name in _KEYS]
+    filters = [option for option in PRICES if option.name in options and option.name in _KEYS]
     known = offers(name)
-    if not known or not asked:
+    if not known or not filters:
         return Message("no price{of} is known. Yours go in <config directory>/prices/.", of=of)
-    have = "; ".join(f"{option.name}: {', '.join(_values(known, _KEYS[option.name]))}" for option in asked)
-    flags = ", ".join(f"{option.flag} {given[option.name]}" for option in asked)
+    have = "; ".join(f"{option.name}: {', '.join(_values(known, _KEYS[option.name]))}" for option in filters)
+    flags = ", ".join(f"{option.flag} {options[option.name]}" for option in filters)
     return Message(
         "none of the {count} prices by the hour{of} has {flags}. They have {have}.",
         count=len(known),
@@ -69,11 +69,11 @@ _KEYS = {"provider": "provider", "kind": "kind", "region": "region", "term": "te
 
 
 def _values(known: Sequence[Price], key: str) -> list[str]:
-    found = {getattr(price, key) for price in known}
-    return [str(value) for value in sorted(found - {None})] + (["none"] if None in found else [])
+    values = {getattr(price, key) for price in known}
+    return [str(value) for value in sorted(values - {None})] + (["none"] if None in values else [])
 
 
-def _lines(document: dict[str, Any], name: str, given: dict[str, Any]) -> list[str]:
+def _lines(document: dict[str, Any], name: str, options: dict[str, Any]) -> list[str]:
     from tonnage.render.text import table_lines
 
     rows, sold = document["prices"], document["purchases"]
@@ -88,7 +88,7 @@ def _lines(document: dict[str, Any], name: str, given: dict[str, Any]) -> list[s
         if name
         else say("{rows_count} prices by the hour, {sold_count} to buy", rows_count=len(rows), sold_count=len(sold))
     )
-    lines = [counts if rows or sold else worded(_none(name, given))]
+    lines = [counts if rows or sold else worded(_none(name, options))]
     if rows:
         header = (
             "accelerator",
@@ -141,7 +141,7 @@ def _of_one(rows: list[dict[str, Any]], sold: list[dict[str, Any]]) -> list[str]
 def _cells(row: dict[str, Any], today: str) -> tuple[Any, ...]:
     dollars = row["usd_per_accelerator_hour"]
     foreign = f"{row['price_per_hour'] / row['accelerators']:.3f} {row['currency']}"
-    each = foreign if dollars is None else f"{dollars:.3f} USD"
+    price_each = foreign if dollars is None else f"{dollars:.3f} USD"
     kind = (
         say("{kind}, {term_months} months", kind=say_as("price", row["kind"]), term_months=row["term_months"])
         if row["term_months"]
@@ -149,7 +149,7 @@ def _cells(row: dict[str, Any], today: str) -> tuple[Any, ...]:
     )
     return (
         row["accelerator"],
-        each,
+        price_each,
         row["provider"],
         row["instance"],
         _size(row),

@@ -53,8 +53,8 @@ def _overview(cases: list[Case], named: bool) -> list[str]:
 
     rows, header = [], ["rule", "what", say("rule says"), "", say("document prints")]
     model = cases[0].model if named else None
-    for rule, on, given in cases:
-        value = rule.worked(on, given).value
+    for rule, on, options in cases:
+        value = rule.worked(on, options).value
         erratum = say("erratum") if rule.erratum else ""
         row = [
             rule.name,
@@ -64,7 +64,7 @@ def _overview(cases: list[Case], named: bool) -> list[str]:
             _shortened(worded(rule.printed)),
         ]
         if model:
-            row.insert(3, say("document") if "value" in rule.of_document(on, given) else say("model"))
+            row.insert(3, say("document") if "value" in rule.of_document(on, options) else say("model"))
         rows.append(row)
     if model:
         header[3:] = [say("numbers of"), "", say("document prints, of its own example")]
@@ -77,8 +77,8 @@ def _overview(cases: list[Case], named: bool) -> list[str]:
     return [f"{count}{say(', ')}{about}", "", *table_lines(rows, header)]
 
 
-def _with(given: Mapping[str, Any], layered: bool) -> str:
-    words = [*(["num_hidden_layers"] if layered else []), *given]
+def _with(options: Mapping[str, Any], layered: bool) -> str:
+    words = [*(["num_hidden_layers"] if layered else []), *options]
     return say(", with {names} as given", names=", ".join(words)) if words else ""
 
 
@@ -89,11 +89,11 @@ def _shortened(text: str) -> str:
 def _detail(case: Case, formulas: bool) -> list[str]:
     from tonnage.render.text import tree_lines
 
-    rule, model, given = case
-    worked = rule.worked(model, given)
+    rule, model, options = case
+    worked = rule.worked(model, options)
     value, exact = worked.value, worked.exact()
-    own = rule.of_document(model, given)
-    other = bool(model or given)
+    own = rule.of_document(model, options)
+    other = bool(model or options)
     lines = [f"{rule.name} {worded(rule.title)}{say(': ')}{_said(value.value, value.unit)}", ""]
     lines += [
         f"  {left(say('formula'), 9)} {value.text}",

@@ -27,27 +27,27 @@ def run(arguments: Given) -> int:
     from tonnage.estimate.answer.my_machine import Machine
 
     _check_output(arguments)
-    found: Any = answer(arguments)
+    result: Any = answer(arguments)
     ready_to_plot(arguments.plot)  # after what is wrong with the question
-    if isinstance(found, Answer):
-        if not prints_report(arguments, found):
-            print_answer(found, as_json=arguments.json, formulas=arguments.formulas)
-    elif isinstance(found, Machine):
+    if isinstance(result, Answer):
+        if not prints_report(arguments, result):
+            print_answer(result, as_json=arguments.json, formulas=arguments.formulas)
+    elif isinstance(result, Machine):
         if arguments.json:
-            print_json(found.document)
+            print_json(result.document)
         else:
             from tonnage.render.machine import machine_lines
 
-            print_lines(machine_lines(found.to_dict(), found.widest))
-        return found.status
-    elif not prints_report(arguments, found):
+            print_lines(machine_lines(result.to_dict(), result.widest))
+        return result.status
+    elif not prints_report(arguments, result):
         if arguments.json:
-            print_json(found.document)
+            print_json(result.document)
         else:
             from tonnage.render.frontier import frontier_lines
 
-            print_lines(frontier_lines(found.to_dict()))
-    return reported(arguments, found, plotted(found, arguments.plot))
+            print_lines(frontier_lines(result.to_dict()))
+    return reported(arguments, result, plotted(result, arguments.plot))
 
 
 def _check_output(arguments: Given) -> None:

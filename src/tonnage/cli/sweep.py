@@ -61,12 +61,12 @@ def run(arguments: Given) -> int:
     from tonnage.cli import INTERRUPTED
     from tonnage.cli.common.print import Unwritable, print_json, print_lines
 
-    given = values(arguments, OPTIONS)
+    options = values(arguments, OPTIONS)
     if arguments.spec is None:
         raise InvalidInput(
             "SPEC is needed: a YAML file that says what is swept, as in `tonnage sweep SPEC.yaml --out DIR`."
         )
-    out, workers = Path(required(given, OPTIONS[0])), given.get("workers")
+    out, workers = Path(required(options, OPTIONS[0])), options.get("workers")
     if workers is not None and not 1 <= workers <= 10_000:
         raise InvalidInput(Message("--workers must be from 1 to 10,000. Got {workers:,}.", workers=workers))
 
@@ -77,7 +77,7 @@ def run(arguments: Given) -> int:
     spec = read(Path(arguments.spec))
     try:
         with _end_politely():
-            done = sweep(spec, out, workers=workers, ray=arguments.ray, resume=bool(given.get("resume")))
+            done = sweep(spec, out, workers=workers, ray=arguments.ray, resume=bool(options.get("resume")))
     except KeyboardInterrupt:
         again = "--resume" if arguments.ray is None else f"--resume --ray {arguments.ray}".rstrip()
         on = f"tonnage sweep {arguments.spec} --out {out} {again}"  # a command, the same in every language
@@ -115,7 +115,7 @@ def _document(spec: Any, out: str, workers: int | None, ray: str | None, done: A
     from tonnage.search.sweep.drive import processors
     from tonnage.search.sweep.tasks import Tasks
 
-    tasks, found = Tasks(spec), done.summary
+    tasks, summary = Tasks(spec), done.summary
     where = (
         Message("Ray at {ray}", ray=ray)
         if ray
@@ -131,9 +131,9 @@ def _document(spec: Any, out: str, workers: int | None, ray: str | None, done: A
             "{name} does not apply to {plans:,} of the {valid:,} that are valid: they were estimated without it.",
             name=name,
             plans=plans,
-            valid=found.valid,
+            valid=summary.valid,
         )
-        for name, plans in sorted(found.without.items())
+        for name, plans in sorted(summary.without.items())
     ]
     return SweepDocument(
         kind=spec.kind,
@@ -144,20 +144,20 @@ def _document(spec: Any, out: str, workers: int | None, ray: str | None, done: A
         chunks_before=done.lay,
         chunks_made=done.made,
         failed=[FailedRow(chunk=number, why=why) for number, why in sorted(done.failed.items())],
-        considered=found.considered,
-        valid=found.valid,
-        fitting=found.fitting,
-        rows=found.rows,
-        bytes=found.size,
+        considered=summary.considered,
+        valid=summary.valid,
+        fitting=summary.fitting,
+        rows=summary.rows,
+        bytes=summary.size,
         left_out=[
             LeftOutRow(constraint=name, plans=plans)
-            for name, plans in sorted(found.removed.items(), key=lambda each: -each[1])
+            for name, plans in sorted(summary.removed.items(), key=lambda reason_count: -reason_count[1])
             if plans
         ],
         seconds=done.seconds,
         plans_per_second=done.plans_made / done.seconds,
         workers=where,
-        best_rows=found.best_rows,
-        best=found.best,
+        best_rows=summary.best_rows,
+        best=summary.best,
         warnings=warnings,
     )

@@ -136,16 +136,16 @@ def run(arguments: Given) -> int:
     from tonnage.trace.allocator import parse_settings
     from tonnage.trace.answer import answer
 
-    how, asked, out = (values(arguments, table) for table in (HOW, MODEL, OUT))
+    how, model_options, out = (values(arguments, table) for table in (HOW, MODEL, OUT))
     settings = parse_settings(how.get("allocator", ""))
     capacity, total = _capacity(how)
-    recording, model, options = _recorded(arguments, how, asked)
+    recording, model, options = _recorded(arguments, how, model_options)
     outside = how.get("outside", CONTEXT if "on" in how else 0)
-    made = answer(recording, settings, capacity=capacity, total=total, outside=outside)
-    document = made.document
+    traced = answer(recording, settings, capacity=capacity, total=total, outside=outside)
+    document = traced.document
     if "against" in out:
-        document.against = _against(out["against"], made, model, options)
-    _write(out, made, document.timeline)
+        document.against = _against(out["against"], traced, model, options)
+    _write(out, traced, document.timeline)
     if arguments.json:
         from tonnage.cli.common.print import print_json
 
@@ -155,8 +155,8 @@ def run(arguments: Given) -> int:
         from tonnage.documents.document import builtins
         from tonnage.render.trace import trace_lines
 
-        print_lines(trace_lines(builtins(document), made.memory))
-    return made.status
+        print_lines(trace_lines(builtins(document), traced.memory))
+    return traced.status
 
 
 def _capacity(how: dict[str, Any]) -> tuple[int | None, int | None]:
@@ -170,37 +170,37 @@ def _capacity(how: dict[str, Any]) -> tuple[int | None, int | None]:
     return how.get("capacity"), None
 
 
-def _recorded(arguments: Given, how: dict[str, Any], asked: dict[str, Any]) -> tuple[Any, Any, Any]:
+def _recorded(arguments: Given, how: dict[str, Any], model_options: dict[str, Any]) -> tuple[Any, Any, Any]:
     """The recording, and the model and options that it was made from, if it was."""
     target = arguments.target
     if target.lower() == "e5":
-        _refuse({**asked, **_recording_fixes(how, but="profile")}, arguments, "E5 is recorded")
+        _refuse({**model_options, **_recording_fixes(how, but="profile")}, arguments, "E5 is recorded")
         return _shipped(how), None, None
     if _is_recording(target):
         from tonnage.trace.recording import load
 
-        _refuse({**asked, **_recording_fixes(how)}, arguments, "a recording")
+        _refuse({**model_options, **_recording_fixes(how)}, arguments, "a recording")
         return load(Path(target)), None, None
     profile = how.get("profile", "h100")
     front_end = _front_end(how)
     steps = how.get("steps", 2)
     _check_target(arguments)
     _need_torch()
-    bar = Bar(steps * (2 * asked.get("num_microbatches", 1) + 1))
+    bar = Bar(steps * (2 * model_options.get("num_microbatches", 1) + 1))
     try:
-        return _traced(arguments, asked, profile, front_end, steps, bar)
+        return _traced(arguments, model_options, profile, front_end, steps, bar)
     finally:
         bar.over()
 
 
 def _traced(
-    arguments: Given, asked: dict[str, Any], profile: str, front_end: Any, steps: int, bar: Bar
+    arguments: Given, model_options: dict[str, Any], profile: str, front_end: Any, steps: int, bar: Bar
 ) -> tuple[Any, Any, Any]:
     target = arguments.target
     if ".py:" in target:
         from tonnage.trace.record.user import record_file
 
-        _refuse(asked, None, "a program in a file sets it itself: pass it on with --argument NAME=VALUE. It")
+        _refuse(model_options, None, "a program in a file sets it itself: pass it on with --argument NAME=VALUE. It")
         return record_file(target, front_end, profile, steps, named_values(arguments.argument), bar), None, None
     if arguments.argument:
         raise InvalidInput("--argument is of a program FILE.py:callable; a model has options of its own.")
@@ -209,7 +209,7 @@ def _traced(
     from tonnage.trace.request import TraceOptions, checked
 
     model = read(target, revision=arguments.revision, offline=arguments.offline)
-    options = checked(model, TraceOptions(**asked, steps=steps))
+    options = checked(model, TraceOptions(**model_options, steps=steps))
     from tonnage.trace.record.model import record_model
 
     return record_model(model, options, profile_of(profile), front_end, bar), model, options
@@ -250,9 +250,9 @@ def _recording_fixes(how: dict[str, Any], but: str = "") -> dict[str, Any]:
     return {name: how[name] for name in ("profile", "front_end", "steps") if name in how and name != but}
 
 
-def _refuse(said: dict[str, Any], arguments: Given | None, what: str) -> None:
+def _refuse(options: dict[str, Any], arguments: Given | None, what: str) -> None:
     """Options that would change nothing are an error."""
-    names = [*said, *(["argument"] if arguments is not None and arguments.argument else [])]
+    names = [*options, *(["argument"] if arguments is not None and arguments.argument else [])]
     if names:
         raise InvalidInput(Message("--{names}: {what} does not take it.", names=names[0].replace("_", "-"), what=what))
 
@@ -291,34 +291,34 @@ def _need_torch() -> None:
         ) from None
 
 
-def _against(what: str, made: Any, model: Any, options: Any) -> dict[str, Any]:
+def _against(what: str, traced: Any, model: Any, options: Any) -> dict[str, Any]:
     if what != "analytic":
         from tonnage.trace.beside import beside
         from tonnage.trace.foreign import read as read_foreign
 
-        return beside(made.recording, made.replayed, read_foreign(Path(what))).to_dict()
+        return beside(traced.recording, traced.replayed, read_foreign(Path(what))).to_dict()
     if model is None or options is None:
         raise InvalidInput("--against analytic: a program or a recording has no analytic estimate; a model has.")
     from tonnage.trace.against import analytic_phases, compare
 
-    return compare(made, analytic_phases(model, options)).to_dict()
+    return compare(traced, analytic_phases(model, options)).to_dict()
 
 
-def _write(out: dict[str, Any], made: Any, timeline: dict[str, Any]) -> None:
+def _write(out: dict[str, Any], traced: Any, timeline: dict[str, Any]) -> None:
     try:
         if "save" in out:
-            made.recording.save(Path(out["save"]))
+            traced.recording.save(Path(out["save"]))
         if "snapshot" in out:
             from tonnage.trace.foreign.write import write_snapshot
             from tonnage.trace.replay import replay
 
-            events = made.recording.events
-            write_snapshot(replay(events, made.settings, record=True), events, Path(out["snapshot"]))
+            events = traced.recording.events
+            write_snapshot(replay(events, traced.settings, record=True), events, Path(out["snapshot"]))
         if "plot" in out:
             from tonnage.render.timeline import timeline_svg
 
-            marks = [{"name": mark.name, "position": mark.position} for mark in made.recording.events.marks]
-            svg = timeline_svg(made.recording.program, timeline, marks, made.capacity_bytes)
+            marks = [{"name": mark.name, "position": mark.position} for mark in traced.recording.events.marks]
+            svg = timeline_svg(traced.recording.program, timeline, marks, traced.capacity_bytes)
             Path(out["plot"]).write_text(svg, encoding="utf-8")
     except OSError as error:
         where = error.filename or ", ".join(out[name] for name in ("save", "snapshot", "plot") if name in out)

@@ -23,8 +23,8 @@ def run(arguments: Given) -> int:
     from tonnage.cli.common.print import plotted, print_answer, ready_to_plot
     from tonnage.cli.common.report import prints_report, reported
 
-    made = answer(arguments)
+    result = answer(arguments)
     ready_to_plot(arguments.plot)  # after what is wrong with the question
-    if not prints_report(arguments, made):
-        print_answer(made, as_json=arguments.json, formulas=arguments.formulas)
-    return reported(arguments, made, plotted(made, arguments.plot))
+    if not prints_report(arguments, result):
+        print_answer(result, as_json=arguments.json, formulas=arguments.formulas)
+    return reported(arguments, result, plotted(result, arguments.plot))

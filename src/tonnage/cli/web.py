@@ -85,35 +85,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: Given) -> int:
     if static.is_asked(arguments):
         return static.write(arguments)
-    made = settings(arguments)
+    server_settings = settings(arguments)
     serving = import_module(f"{SERVER}.process.run")
     if arguments.json:
         serving.check_extra()
         print_json(import_module(f"{SERVER}.schema.openapi").document())
         return 0
-    return int(serving.serve(made, browse=bool(arguments.open)))
+    return int(serving.serve(server_settings, browse=bool(arguments.open)))
 
 
 def settings(arguments: Given) -> Any:
     """The settings that the arguments say."""
     from msgspec.structs import replace
 
-    given = values(arguments, OPTIONS)
-    given.pop("open", None)
-    if not 1 <= given.get("workers", 1) <= MOST_WORKERS:
+    options = values(arguments, OPTIONS)
+    options.pop("open", None)
+    if not 1 <= options.get("workers", 1) <= MOST_WORKERS:
         raise InvalidInput(
             Message(
                 "--workers must be from 1 to {most_workers}. Got {workers}.",
                 most_workers=MOST_WORKERS,
-                workers=given["workers"],
+                workers=options["workers"],
             )
         )
-    if given.get("offline") and given.get("hub"):
+    if options.get("offline") and options.get("hub"):
         raise InvalidInput("--offline asks no network, and --hub does: give one. Got both.")
-    if "models" in given and not is_folder(Path(given["models"])):
-        raise InvalidInput(Message("--models must be a folder. Got {models}.", models=shown(given["models"])))
-    if "names" in given:
-        given["names"] = tuple(name.strip() for name in given["names"].split(",") if name.strip())
-    kept = given.pop("kept", None)
-    made = import_module(f"{SERVER}.settings").Settings(**given)
-    return made if kept is None else replace(made, limits=replace(made.limits, kept_bytes=kept))
+    if "models" in options and not is_folder(Path(options["models"])):
+        raise InvalidInput(Message("--models must be a folder. Got {models}.", models=shown(options["models"])))
+    if "names" in options:
+        options["names"] = tuple(name.strip() for name in options["names"].split(",") if name.strip())
+    cache_size = options.pop("kept", None)
+    server_settings = import_module(f"{SERVER}.settings").Settings(**options)
+    return (
+        server_settings
+        if cache_size is None
+        else replace(server_settings, limits=replace(server_settings.limits, kept_bytes=cache_size))
+    )

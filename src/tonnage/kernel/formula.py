@@ -146,8 +146,8 @@ def formula(
         symbols = code.co_varnames[: code.co_argcount]
         if strangers := [symbol for symbol in symbols if symbol not in SYMBOLS]:
             raise TypeError(f"formula {function.__name__!r} uses {strangers}, which glossary.py does not declare")
-        made = Formula(function.__name__, unit, source, assumes, basis, symbols, function, difference)
-        return FORMULAS.add(function.__name__, made)
+        declared = Formula(function.__name__, unit, source, assumes, basis, symbols, function, difference)
+        return FORMULAS.add(function.__name__, declared)
 
     return declare
 
@@ -185,7 +185,7 @@ def _expressions(filename: str) -> dict[tuple[str, int], tuple[str, bool, bool]]
     from pathlib import Path
 
     tree = ast.parse(Path(filename).read_text(encoding="utf-8"))
-    found = {}
+    expressions = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             body = node.body[1:] if ast.get_docstring(node) is not None else node.body
@@ -194,5 +194,5 @@ def _expressions(filename: str) -> dict[tuple[str, int], tuple[str, bool, bool]]
             branches = any(isinstance(part, ast.IfExp | ast.Compare | ast.BoolOp) for part in ast.walk(node))
             first = min([decorator.lineno for decorator in node.decorator_list], default=node.lineno)
             text = ast.unparse(value) if value is not None else ""
-            found[node.name, first] = (text, len(body) == 1 and value is not None, branches)
-    return found
+            expressions[node.name, first] = (text, len(body) == 1 and value is not None, branches)
+    return expressions

@@ -47,13 +47,13 @@ def kinds_of(rows: Sequence[Row]) -> dict[str, Kind]:
 
 def flat(row: Row) -> dict[str, Any]:
     """A row of a document with each value in a cell: what it nests stands beside it, lists are texts."""
-    found: dict[str, Any] = {}
+    cells: dict[str, Any] = {}
     for name, value in row.items():
         if isinstance(value, Mapping):
-            found |= flat(value)
+            cells |= flat(value)
         else:
-            found[name] = ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
-    return found
+            cells[name] = ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+    return cells
 
 
 def _kind(values: Sequence[Any]) -> Kind:

@@ -126,9 +126,9 @@ def is_folder(path: Path) -> bool:
     return _is(path.is_dir)
 
 
-def _is(asked: Callable[[], bool]) -> bool:
+def _is(predicate: Callable[[], bool]) -> bool:
     try:
-        return asked()
+        return predicate()
     except (OSError, ValueError):  # ValueError: a null byte
         return False
 

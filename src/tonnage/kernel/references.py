@@ -34,13 +34,13 @@ def references() -> Registry[Reference]:
     """All of the bibliography, by key."""
     import tomllib
 
-    found: Registry[Reference] = Registry("reference")
+    registry: Registry[Reference] = Registry("reference")
     for key, fields in tomllib.loads(FILE.read_text(encoding="utf-8")).items():
         try:
-            found.add(key, convert(fields, Reference))
+            registry.add(key, convert(fields, Reference))
         except ValidationError as error:
             raise InvalidInput(f"{FILE.name}: {key}: {error}") from None
-    return found
+    return registry
 
 
 def reference(key: str) -> Reference:
@@ -54,8 +54,8 @@ def cited(source: str) -> tuple[str, ...]:
     >>> cited("Korthikanti2022, eq. 2; Megatron-LM, arguments.py")
     ('Korthikanti2022', 'Megatron-LM')
     """
-    found = (_key(part.strip()) for part in source.split(";"))
-    return tuple(key for key in found if key)
+    keys = (_key(part.strip()) for part in source.split(";"))
+    return tuple(key for key in keys if key)
 
 
 def _key(part: str) -> str:

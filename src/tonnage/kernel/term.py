@@ -202,8 +202,8 @@ class Term(Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """The TERM of a document as a dictionary."""
-        found: dict[str, Any] = builtins(self.document)
-        return found
+        document: dict[str, Any] = builtins(self.document)
+        return document
 
     def to_rows(self) -> list[dict[str, Any]]:
         """The figures as flat rows, parents first: path, name, value, unit, basis, formula, text, source."""
@@ -231,8 +231,8 @@ class Term(Struct, frozen=True):
 
 def rows_of(document: Mapping[str, Any], path: str) -> Iterator[dict[str, Any]]:
     """A TERM of a document as flat rows; the path of a child is that of its parent and its name."""
-    kept = ("name", "value", "unit", "basis", "formula", "text", "source")
-    yield {"path": path, **{name: document[name] for name in kept}}
+    columns = ("name", "value", "unit", "basis", "formula", "text", "source")
+    yield {"path": path, **{name: document[name] for name in columns}}
     for child in document["children"]:
         yield from rows_of(child, f"{path}/{child['name']}")
 
@@ -253,13 +253,13 @@ def _weakest(children: tuple[Term, ...]) -> Basis:
 
 
 def _one_unit(name: str, children: tuple[Term, ...], unit: str) -> str:
-    found = unit or (children[0].unit if children else "")
+    first = unit or (children[0].unit if children else "")
     for child in children:
-        if child.unit != found:
+        if child.unit != first:
             break
     else:
-        if found:
-            return found
+        if first:
+            return first
     units = {child.unit for child in children} | ({unit} if unit else set())
     raise TypeError(f"{name!r} combines different units: {sorted(units)}")
 

@@ -104,8 +104,8 @@ class _Form(NamedTuple):
     chinese: bool = False
 
     def scale(self, suffix: str) -> int | Decimal | None:
-        found = self.units.get(suffix.lower())
-        return _chinese(suffix) if found is None and self.chinese else found
+        factor = self.units.get(suffix.lower())
+        return _chinese(suffix) if factor is None and self.chinese else factor
 
 
 _COUNTS = _Form("7B, 1.5T, 15e12 or 70亿", _DECIMAL, chinese=True)

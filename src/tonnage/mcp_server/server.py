@@ -74,7 +74,7 @@ def server(settings: Settings) -> Server[Any]:
 def tools(within: Reach) -> list[types.Tool]:
     """The tools, as the protocol has them."""
     reads = READS.model_copy(update={"open_world_hint": within.hubs})
-    return [types.Tool(**each, output_schema=OUTPUT_SCHEMA, annotations=reads) for each in listed()]
+    return [types.Tool(**tool, output_schema=OUTPUT_SCHEMA, annotations=reads) for tool in listed()]
 
 
 def answer(name: str, arguments: Mapping[str, Any], settings: Settings) -> types.CallToolResult:
@@ -106,11 +106,11 @@ def _answer(name: str, arguments: Mapping[str, Any], settings: Settings) -> type
     if detail not in (SUMMARY, FULL):
         raise InvalidInput(f"detail is {SUMMARY} or {FULL}. Got {shown(detail)}.")
     detail = detail if tool.short else FULL
-    asked = ask(tool.verb, question, settings.within)
-    whole = builtins(asked.document)
+    answer = ask(tool.verb, question, settings.within)
+    whole = builtins(answer.document)
     document = whole if detail == FULL else shorter(whole)
-    said = [headline(whole), f"command: {line(asked.words)}", *([] if detail == FULL else [SAYS])]
-    return _result("\n".join(said), document, settings.text)
+    lines = [headline(whole), f"command: {line(answer.words)}", *([] if detail == FULL else [SAYS])]
+    return _result("\n".join(lines), document, settings.text)
 
 
 def _refused(kind: str, message: str) -> types.CallToolResult:
@@ -118,8 +118,8 @@ def _refused(kind: str, message: str) -> types.CallToolResult:
     return _result(f"error: {message}", document, in_text=False, is_error=True)
 
 
-def _result(said: str, document: Any, in_text: bool, *, is_error: bool = False) -> types.CallToolResult:
-    texts = [said, *([encode(document).decode()] if in_text else [])]
+def _result(text: str, document: Any, in_text: bool, *, is_error: bool = False) -> types.CallToolResult:
+    texts = [text, *([encode(document).decode()] if in_text else [])]
     content = [types.TextContent(type="text", text=each) for each in texts]
     return types.CallToolResult(content=list(content), structured_content=document, is_error=is_error)
 
@@ -128,9 +128,9 @@ def serve_stdio(settings: Settings) -> None:
     """Until stdin ends."""
 
     async def run() -> None:
-        made = server(settings)
+        mcp_server = server(settings)
         async with stdio_server() as (read, write):
-            await made.run(read, write, made.create_initialization_options())
+            await mcp_server.run(read, write, mcp_server.create_initialization_options())
 
     anyio.run(run)
 

@@ -30,12 +30,12 @@ def shorter(document: Any, levels: int = OTHERS) -> Any:
     """
     if isinstance(document, Mapping):
         return {
-            name: shorter(each, _levels(name, levels))
-            for name, each in document.items()
+            name: shorter(item, _levels(name, levels))
+            for name, item in document.items()
             if _kept(name, document, levels)
         }
     if isinstance(document, Sequence) and not isinstance(document, str):
-        return [shorter(each, levels) for each in document[:LONGEST]]
+        return [shorter(item, levels) for item in document[:LONGEST]]
     return document
 
 

@@ -136,35 +136,41 @@ def description(tool: Tool) -> str:
     others = [BY_NAME[name] for name in tool.forms if name in SEVERAL and name != tool.verb]
     for other in others:
         own -= {*fields(other)}
-    taken = [f"the other fields of {' and of '.join(other.verb for other in others)}"] if others else []
-    taken += [f"these options of `tonnage {tool.verb}`: {', '.join(sorted(own))}"] if own else []
+    others_fields = [f"the other fields of {' and of '.join(other.verb for other in others)}"] if others else []
+    others_fields += [f"these options of `tonnage {tool.verb}`: {', '.join(sorted(own))}"] if own else []
     meant = "" if others else " (explain says what each means)"
-    return f"{tool.about} Takes also {'; and '.join(taken)}{meant}." if taken else tool.about
+    return f"{tool.about} Takes also {'; and '.join(others_fields)}{meant}." if others_fields else tool.about
 
 
 def input_schema(tool: Tool) -> dict[str, Any]:
     """The JSON Schema of the fields."""
     known = fields(tool)
-    found = {name: _schema(name, known[name], tool) for name in tool.spelled}
-    found |= {name: {"type": "boolean", "description": about} for name, about in CHOICES.get(tool.verb, {}).items()}
-    found["detail"] = DETAIL if tool.short else WHOLE
+    properties = {name: _schema(name, known[name], tool) for name in tool.spelled}
+    properties |= {
+        name: {"type": "boolean", "description": about} for name, about in CHOICES.get(tool.verb, {}).items()
+    }
+    properties["detail"] = DETAIL if tool.short else WHOLE
     rest = {"type": ["string", "number", "boolean", "array", "object"]} if tool.short else False
-    return {"type": "object", "properties": found, "required": list(tool.needed), "additionalProperties": rest}
+    return {"type": "object", "properties": properties, "required": list(tool.needed), "additionalProperties": rest}
 
 
 def fields(tool: Tool) -> dict[str, dict[str, Option]]:
     """Every field that the verb takes -> what it is in each form of the verb."""
-    found: dict[str, dict[str, Option]] = {}
+    by_name: dict[str, dict[str, Option]] = {}
     for whose, kind in tool.forms.items():
         for name, field in form_of(tool.verb, kind).of_face("json").items():
-            found.setdefault(name, {})[whose] = field
-    return found
+            by_name.setdefault(name, {})[whose] = field
+    return by_name
 
 
 def _schema(name: str, forms: Mapping[str, Option], tool: Tool) -> dict[str, Any]:
     helps = {form: field.about for form, field in forms.items()}
-    alike = len({*helps.values()}) == 1
-    about = next(iter(helps.values())) if alike else "; ".join(f"{form}: {said}" for form, said in helps.items())
+    same_help = len({*helps.values()}) == 1
+    about = (
+        next(iter(helps.values()))
+        if same_help
+        else "; ".join(f"{form}: {help_text}" for form, help_text in helps.items())
+    )
     kinds = ["string", "number"]
     if all(field.kind == "switch" for field in forms.values()):
         kinds = ["boolean"]
@@ -181,4 +187,4 @@ def _schema(name: str, forms: Mapping[str, Option], tool: Tool) -> dict[str, Any
 
 def listed() -> list[dict[str, Any]]:
     """The tools, as an assistant is told of them."""
-    return [{"name": each.verb, "description": description(each), "input_schema": input_schema(each)} for each in TOOLS]
+    return [{"name": tool.verb, "description": description(tool), "input_schema": input_schema(tool)} for tool in TOOLS]

@@ -125,9 +125,11 @@ def meant(word: str, names: Iterable[str]) -> list[str]:
     known, plain = list(names), letters_of(word)
     theirs = f"--{word.replace('_', '-')}"
     others = [tool.same[theirs].removeprefix("--").replace("-", "_") for tool in tools() if theirs in tool.same]
-    said = [name for table in (short_names(), SAID) for name, words in table.items() if plain in map(letters_of, words)]
-    found = [name for name in (*others, *said) if name in known]
-    return list(dict.fromkeys(found or nearest(word, known)))[:MOST]
+    by_word = [
+        name for table in (short_names(), SAID) for name, words in table.items() if plain in map(letters_of, words)
+    ]
+    candidates = [name for name in (*others, *by_word) if name in known]
+    return list(dict.fromkeys(candidates or nearest(word, known)))[:MOST]
 
 
 def no_option(name: str, known: Iterable[str]) -> UnknownName:

@@ -26,32 +26,32 @@ def spoken(words: Sequence[str], environment: Mapping[str, str] = os.environ) ->
     ('zh', ['train', 'llama-3.1-8b'])
     """
     rest: list[str] = []
-    said: str | None = None
+    chosen: str | None = None
     left = iter(words)
     for word in left:
         if word == "--":
             rest += [word, *left]
         elif word == FLAG or word.startswith(f"{FLAG}="):
-            said = word.partition("=")[2] or next(left, "") if word != f"{FLAG}=" else ""
-            if not said:
+            chosen = word.partition("=")[2] or next(left, "") if word != f"{FLAG}=" else ""
+            if not chosen:
                 raise InvalidInput(
                     Message("{flag} takes a language: {languages}.", flag=FLAG, languages=joined(" or ", LANGUAGES))
                 )
         else:
             rest.append(word)
-    return said or environment.get(VARIABLE) or _of_locale(environment), rest
+    return chosen or environment.get(VARIABLE) or _of_locale(environment), rest
 
 
 def otherwise(words: Sequence[str] = (), environment: Mapping[str, str] = os.environ) -> str:
     """The language in which one is refused that there is not, or that nobody says: that of another --lang, else of
     the environment.
     """
-    said = [value for word, value in zip(words, [*words[1:], ""], strict=True) if word == FLAG]
-    said += [word.partition("=")[2] for word in words if word.startswith(f"{FLAG}=")]
-    known = [each for each in (*said, environment.get(VARIABLE)) if each in LANGUAGES]
+    values = [value for word, value in zip(words, [*words[1:], ""], strict=True) if word == FLAG]
+    values += [word.partition("=")[2] for word in words if word.startswith(f"{FLAG}=")]
+    known = [language for language in (*values, environment.get(VARIABLE)) if language in LANGUAGES]
     return known[0] if known else _of_locale(environment)
 
 
 def _of_locale(environment: Mapping[str, str]) -> str:
     locale = next((environment[name] for name in LOCALE if environment.get(name)), "")
-    return next((each for each in LANGUAGES if locale.lower().startswith(each)), LANGUAGES[0])
+    return next((language for language in LANGUAGES if locale.lower().startswith(language)), LANGUAGES[0])

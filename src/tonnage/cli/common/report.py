@@ -28,18 +28,18 @@ def add_reports(group: Any) -> None:
 
 def parted(words: Iterable[str]) -> list[str]:
     """--markdown takes the word behind it where that is a file of Markdown, and never MODEL."""
-    given = list(words)
-    made: list[str] = []
-    for at, word in enumerate(given):
+    typed_words = list(words)
+    parts: list[str] = []
+    for at, word in enumerate(typed_words):
         if word == "--":
-            return made + given[at:]
-        following = given[at + 1] if at + 1 < len(given) else ""
+            return parts + typed_words[at:]
+        following = typed_words[at + 1] if at + 1 < len(typed_words) else ""
         alone = word == MARKDOWN and not following.lower().endswith(ENDINGS)
-        made.append(f"{MARKDOWN}={STDOUT}" if alone else word)
-    return made
+        parts.append(f"{MARKDOWN}={STDOUT}" if alone else word)
+    return parts
 
 
-def prints_report(arguments: Given, found: Any) -> bool:
+def prints_report(arguments: Given, result: Any) -> bool:
     """Print the answer as Markdown, where that is asked for."""
     if arguments.markdown != STDOUT:
         return False
@@ -49,11 +49,11 @@ def prints_report(arguments: Given, found: Any) -> bool:
         )
     from tonnage.render.report import markdown_of
 
-    write(markdown_of(found.to_dict(), command=command_line(arguments)))
+    write(markdown_of(result.to_dict(), command=command_line(arguments)))
     return True
 
 
-def reported(arguments: Given, found: Any, status: int) -> int:
+def reported(arguments: Given, result: Any, status: int) -> int:
     """The status. What keeps a report from being written is said after the answer, and does not take it back."""
     for form, path in (("html", arguments.html), ("markdown", arguments.markdown)):
         if path is None or (form == "markdown" and path == STDOUT):
@@ -61,7 +61,7 @@ def reported(arguments: Given, found: Any, status: int) -> int:
         from tonnage.render.report import write_report
 
         try:
-            write_report(found.to_dict(), path, form, command=command_line(arguments))
+            write_report(result.to_dict(), path, form, command=command_line(arguments))
         except TonnageError as error:
             print(in_error(error, f"--{form}: "), file=sys.stderr)
             status = error.exit_status

@@ -7,14 +7,14 @@ from tonnage.cli.common.report import prints_report, reported
 from tonnage.question.given import Given
 
 
-def print_maximum(arguments: Given, found: Any) -> int:
+def print_maximum(arguments: Given, maximum: Any) -> int:
     """The status of the command."""
-    if prints_report(arguments, found):
+    if prints_report(arguments, maximum):
         pass
     elif arguments.json:
-        print_json(found.document)
+        print_json(maximum.document)
     else:
         from tonnage.render.maximum import maximum_lines
 
-        print_lines(maximum_lines(found.summary(), found.answer.memory, formulas=arguments.formulas))
-    return reported(arguments, found, found.status)
+        print_lines(maximum_lines(maximum.summary(), maximum.answer.memory, formulas=arguments.formulas))
+    return reported(arguments, maximum, maximum.status)

@@ -26,13 +26,13 @@ def run(arguments: Given) -> int:
     from tonnage.cli.common.print import print_json, print_lines
     from tonnage.cli.common.report import prints_report, reported
 
-    found: Any = answer(arguments)
-    if prints_report(arguments, found):
+    placement: Any = answer(arguments)
+    if prints_report(arguments, placement):
         pass
     elif arguments.json:
-        print_json(found.document)
+        print_json(placement.document)
     else:
         from tonnage.render.plans.pool import pool_lines
 
-        print_lines(pool_lines(found.to_dict()))
-    return reported(arguments, found, found.status)
+        print_lines(pool_lines(placement.to_dict()))
+    return reported(arguments, placement, placement.status)

@@ -22,13 +22,13 @@ def run(arguments: Given) -> int:
     from tonnage.cli.common.print import print_json, print_lines
     from tonnage.cli.common.report import prints_report, reported
 
-    found: Any = answer(arguments)
-    if prints_report(arguments, found):
+    result: Any = answer(arguments)
+    if prints_report(arguments, result):
         pass
     elif arguments.json:
-        print_json(found.document)
+        print_json(result.document)
     else:
         from tonnage.render.plans.serving import plan_lines
 
-        print_lines(plan_lines(found.to_dict(), found.best, formulas=arguments.formulas))
-    return reported(arguments, found, found.status)
+        print_lines(plan_lines(result.to_dict(), result.best, formulas=arguments.formulas))
+    return reported(arguments, result, result.status)

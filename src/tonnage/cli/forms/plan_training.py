@@ -25,13 +25,13 @@ def run(arguments: Given) -> int:
     from tonnage.cli.common.print import print_json, print_lines
     from tonnage.cli.common.report import prints_report, reported
 
-    found: Any = answer(arguments)
-    if prints_report(arguments, found):
+    result: Any = answer(arguments)
+    if prints_report(arguments, result):
         pass
     elif arguments.json:
-        print_json(found.document)
+        print_json(result.document)
     else:
         from tonnage.render.plans.training import plan_lines
 
-        print_lines(plan_lines(found.to_dict(), found.plans[0].answer.memory if found.plans else None))
-    return reported(arguments, found, found.status)
+        print_lines(plan_lines(result.to_dict(), result.plans[0].answer.memory if result.plans else None))
+    return reported(arguments, result, result.status)

@@ -87,16 +87,16 @@ def _lines(document: dict[str, Any]) -> list[str]:
 
 
 def _cells(row: dict[str, Any], request: dict[str, Any] | None) -> list[str]:
-    made = [
+    cells = [
         row["model"],
         row["provider"],
         *(
-            "-" if row[f"{each}_usd"] is None else f"{row[f'{each}_usd']:.3f}"
-            for each in ("input", "cached_input", "output")
+            "-" if row[f"{kind}_usd"] is None else f"{row[f'{kind}_usd']:.3f}"
+            for kind in ("input", "cached_input", "output")
         ),
     ]
     if request:
-        made += [f"{row['request']['value']:.6f} USD", human(row["cost_per_million_tokens"]["value"], "USD")]
+        cells += [f"{row['request']['value']:.6f} USD", human(row["cost_per_million_tokens"]["value"], "USD")]
     if request and request["requests_per_day"]:
-        made.append(human(row["usd_per_day"]["value"], "USD"))
-    return [*made, row["as_of"], f"{row['age_days']} d{(say(', stale') if row['stale'] else '')}"]
+        cells.append(human(row["usd_per_day"]["value"], "USD"))
+    return [*cells, row["as_of"], f"{row['age_days']} d{(say(', stale') if row['stale'] else '')}"]

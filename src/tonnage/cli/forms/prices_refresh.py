@@ -39,14 +39,14 @@ SHOWN = 10  # malformed rows of a cloud that are shown
 
 def clouds(text: str, what: str) -> tuple[str, ...]:
     """Folders of SkyPilot's catalogue, with commas between."""
-    found = tuple(dict.fromkeys(part.strip().lower() for part in text.replace("，", ",").split(",") if part.strip()))
-    if not found:
+    names = tuple(dict.fromkeys(part.strip().lower() for part in text.replace("，", ",").split(",") if part.strip()))
+    if not names:
         raise InvalidInput(
             Message("{what} is empty: give it names such as aws,gcp, or leave the option out.", what=what)
         )
-    for cloud in found:
+    for cloud in names:
         skypilot.provider(cloud)
-    return found
+    return names
 
 
 OPTIONS = (
@@ -93,18 +93,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: Given) -> int:
-    given = values(arguments, OPTIONS)
-    _check_day(given.get("as_of"))
-    at = Path(given["output"]) if "output" in given else refreshed.path()
+    options = values(arguments, OPTIONS)
+    _check_day(options.get("as_of"))
+    at = Path(options["output"]) if "output" in options else refreshed.path()
     old = refreshed.load(at)  # before anything is asked: what is not ours is not written over
-    made, reports = old, []
-    for source in _sources(given.get("from", URL), given.get("cloud")):
-        made, report = _one(source, made, given.get("as_of"))
+    new, reports = old, []
+    for source in _sources(options.get("from", URL), options.get("cloud")):
+        new, report = _one(source, new, options.get("as_of"))
         reports.append(report)
     if not any(report.read for report in reports):
-        said = " ".join(dict.fromkeys(report.problem or "" for report in reports))
-        raise InvalidInput(Message("nothing was read, and {at} is as it was. {said}", at=at, said=said))
-    refreshed.save(made, at)
+        problems = " ".join(dict.fromkeys(report.problem or "" for report in reports))
+        raise InvalidInput(Message("nothing was read, and {at} is as it was. {said}", at=at, said=problems))
+    refreshed.save(new, at)
     looked_up = at.resolve() == refreshed.path().resolve()
     document = RefreshDocument(file=str(at), looked_up=looked_up, clouds=reports)
     if arguments.json:
@@ -114,14 +114,14 @@ def run(arguments: Given) -> int:
     return 0
 
 
-def _check_day(said: date | None) -> None:
+def _check_day(day: date | None) -> None:
     today = date.today()  # noqa: DTZ011 - prices have a day, no zone
-    if said is not None and said > today:
+    if day is not None and day > today:
         raise InvalidInput(
             Message(
                 "as_of must be {today}, or a day before it: prices of a day to come are not known. Got {said}.",
                 today=today,
-                said=said,
+                said=day,
             )
         )
 
@@ -129,31 +129,31 @@ def _check_day(said: date | None) -> None:
 # ---- where it is read ----
 
 
-def _sources(place: str, asked: tuple[str, ...] | None) -> list[Source]:
+def _sources(place: str, names: tuple[str, ...] | None) -> list[Source]:
     if re.match(r"[a-z][a-z0-9+.-]*://", place, re.IGNORECASE):
-        return _remote(place, asked)
+        return _remote(place, names)
     path = Path(place)
     if is_folder(path):
-        return _folder(path, asked)
+        return _folder(path, names)
     if not is_file(path):
         raise InvalidInput(
             Message("--from must be an address, a folder or a file that there is. Got {place}.", place=shown(place))
         )
-    return [_file(path, _only(path.parent.name, asked, place))]
+    return [_file(path, _only(path.parent.name, names, place))]
 
 
-def _remote(place: str, asked: tuple[str, ...] | None) -> list[Source]:
+def _remote(place: str, names: tuple[str, ...] | None) -> list[Source]:
     if place.split("?", maxsplit=1)[0].endswith(".csv"):
-        return [_address(place, _only(place.split("?", maxsplit=1)[0].rsplit("/", 2)[-2], asked, place))]
-    return [_address(f"{place.rstrip('/')}/{cloud}/{FILE}", cloud) for cloud in asked or CLOUDS]
+        return [_address(place, _only(place.split("?", maxsplit=1)[0].rsplit("/", 2)[-2], names, place))]
+    return [_address(f"{place.rstrip('/')}/{cloud}/{FILE}", cloud) for cloud in names or CLOUDS]
 
 
-def _folder(folder: Path, asked: tuple[str, ...] | None) -> list[Source]:
+def _folder(folder: Path, names: tuple[str, ...] | None) -> list[Source]:
     """Of a checkout of the whole catalogue the newest version, of clouds that are asked for or that there are."""
     versions = [path for path in folder.glob("catalogs/v*") if path.name[1:].isdecimal()]
     root = max(versions, key=lambda path: int(path.name[1:]), default=folder)
-    found = asked or tuple(cloud for cloud in skypilot.clouds() if is_file(root / cloud / FILE))
-    if not found:
+    present = names or tuple(cloud for cloud in skypilot.clouds() if is_file(root / cloud / FILE))
+    if not present:
         raise InvalidInput(
             Message(
                 "{root} has no CLOUD/{file}. CLOUD may be {clouds}.",
@@ -162,14 +162,14 @@ def _folder(folder: Path, asked: tuple[str, ...] | None) -> list[Source]:
                 clouds=listed(skypilot.clouds()),
             )
         )
-    return [_file(root / cloud / FILE, cloud) for cloud in found]
+    return [_file(root / cloud / FILE, cloud) for cloud in present]
 
 
-def _only(folder: str, asked: tuple[str, ...] | None, place: str) -> str:
+def _only(folder: str, names: tuple[str, ...] | None, place: str) -> str:
     """The one cloud of a single file: as it was said, or as its folder is called."""
-    if asked is None and folder.lower() in skypilot.clouds():
+    if names is None and folder.lower() in skypilot.clouds():
         return folder.lower()
-    if asked is None or len(asked) > 1:
+    if names is None or len(names) > 1:
         raise InvalidInput(
             Message(
                 "{place} is one file: say whose it is with --cloud, one of {clouds}.",
@@ -177,7 +177,7 @@ def _only(folder: str, asked: tuple[str, ...] | None, place: str) -> str:
                 clouds=listed(skypilot.clouds()),
             )
         )
-    return asked[0]
+    return names[0]
 
 
 def _file(path: Path, cloud: str) -> Source:
@@ -229,23 +229,23 @@ def _one(source: Source, old: refreshed.Refreshed, as_of: date | None) -> tuple[
     try:
         content, changed_on = source.read()
         day_of = (as_of or changed_on).isoformat()
-        found = skypilot.read(content, source.cloud, source.where, source.where, day_of)
+        listed = skypilot.read(content, source.cloud, source.where, source.where, day_of)
     except TonnageError as error:
         return old, replace(report, problem=str(error))
-    made, changed = refreshed.merged(old, found.cloud, whole=not found.malformed)
-    return made, replace(
+    new, changed = refreshed.merged(old, listed.cloud, whole=not listed.malformed)
+    return new, replace(
         report,
         as_of=day_of,
         read=True,
-        prices=len(found.cloud.price),
-        accelerators=sorted({row.accelerator for row in found.cloud.price}),
+        prices=len(listed.cloud.price),
+        accelerators=sorted({row.accelerator for row in listed.cloud.price}),
         new=changed.new,
         moved=changed.moved,
         gone=changed.gone,
         kept=changed.kept,
-        malformed=found.malformed,
-        unknown=dict(sorted(found.unknown.items())),
-        left_out=dict(sorted(found.left_out.items())),
+        malformed=listed.malformed,
+        unknown=dict(sorted(listed.unknown.items())),
+        left_out=dict(sorted(listed.left_out.items())),
     )
 
 
@@ -295,11 +295,11 @@ def _notes(report: dict[str, Any]) -> list[str]:
                 problem=worded(report["problem"]),
             )
         ]
-    made = [say("note: {what}", what=worded(text)) for text in report["malformed"][:SHOWN]]
+    notes = [say("note: {what}", what=worded(text)) for text in report["malformed"][:SHOWN]]
     if more := len(report["malformed"]) - SHOWN:
-        made += [say("note: {who}: {more} more rows like these.", who=who, more=f"{more:,}")] if more > 0 else []
+        notes += [say("note: {who}: {more} more rows like these.", who=who, more=f"{more:,}")] if more > 0 else []
     if report["kept"]:
-        made.append(
+        notes.append(
             say(
                 "note: {who}: {kept} older prices stay, because rows of the new list could not be read.",
                 who=who,
@@ -307,16 +307,16 @@ def _notes(report: dict[str, Any]) -> list[str]:
             )
         )
     if report["unknown"]:
-        said = ", ".join(f"{name} ({count})" for name, count in report["unknown"].items())
-        made.append(
+        unknown_names = ", ".join(f"{name} ({count})" for name, count in report["unknown"].items())
+        notes.append(
             say(
                 "note: {who}: left out, because our catalogue does not know which accelerator is meant (rows): {said}.",
                 who=who,
-                said=said,
+                said=unknown_names,
             )
         )
-    made += [
+    notes += [
         say("note: {who}: rows left out that {why}: {count}.", who=who, why=worded(why), count=f"{count:,}")
         for why, count in report["left_out"].items()
     ]
-    return made
+    return notes

@@ -40,23 +40,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def is_asked(arguments: Given) -> bool:
     """Whether a page without a server is asked for; its options without it are an error."""
-    given = values(arguments, OPTIONS)
+    options = values(arguments, OPTIONS)
     for name in ("pyodide", "fetch", "wheel"):
-        if "static" not in given and getattr(arguments, name):
+        if "static" not in options and getattr(arguments, name):
             raise InvalidInput(Message("--{name} is of --static FOLDER, which is not given.", name=name))
-    return "static" in given
+    return "static" in options
 
 
 def write(arguments: Given) -> int:
     """Write the page; 0."""
     import_module("tonnage.web.process.run").check_extra()
-    given = values(arguments, OPTIONS)
+    options = values(arguments, OPTIONS)
     page = import_module("tonnage.web.static.page")
-    page.check(Path(given["static"]))  # before anything is fetched
+    page.check(Path(options["static"]))  # before anything is fetched
     parts = import_module("tonnage.web.static.parts").parts(
-        Path(given["pyodide"]) if "pyodide" in given else None,
-        [Path(each) for each in arguments.wheel],
-        fetch=bool(given.get("fetch")),
+        Path(options["pyodide"]) if "pyodide" in options else None,
+        [Path(wheel) for wheel in arguments.wheel],
+        fetch=bool(options.get("fetch")),
     )
-    print_lines(page.write(Path(given["static"]), parts))
+    print_lines(page.write(Path(options["static"]), parts))
     return 0
