@@ -17,7 +17,7 @@ from tonnage.architectures._parts import attention, decoder, head_dim, latent_at
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._state_space import step_rank
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, joined
 from tonnage.kernel.registry import unknown
 from tonnage.ops import MLP, Attention, LatentAttention, Mamba, MoE, Norm, Op
 
@@ -91,7 +91,7 @@ ROUNDED_TO = 256
 def generic(c: Config) -> Model:
     for name in c.fields:
         if name not in FIELDS and name not in ACCOMPANYING:
-            raise InvalidInput(f"{c.where}: {unknown('field of a generic decoder', name, FIELDS)}")
+            raise InvalidInput(joined(": ", (c.where, unknown("field of a generic decoder", name, FIELDS))))
     c = c.with_defaults({name: value for name, value in FIELDS.items() if value is not None} | _inner_default(c))
     blocks, layers = _layers(c)
     tied = c.flag("tie_word_embeddings")

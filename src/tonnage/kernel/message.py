@@ -58,8 +58,8 @@ class Series(Message):
     items: tuple[str, ...]
     last: str
 
-    def __new__(cls, separator: str, items: Iterable[str], last: str = "") -> Self:
-        kept = tuple(items)
+    def __new__(cls, separator: str, items: Iterable[object], last: str = "") -> Self:
+        kept = tuple(item if isinstance(item, str) else str(item) for item in items)
         whole = separator.join(kept)
         if last and len(kept) > 1:
             whole = f"{separator.join(kept[:-1])} {last} {kept[-1]}"
@@ -90,7 +90,7 @@ class Quantity(Message):
         return Quantity, (self.values["n"], self.template.removeprefix("{n} "), plain(self))
 
 
-def joined(separator: str, texts: Iterable[str]) -> Series:
+def joined(separator: str, texts: Iterable[object]) -> Series:
     """Texts with a separator between them, each with its data: "; " between clauses, " " between sentences."""
     return Series(separator, texts)
 
@@ -101,7 +101,7 @@ def listed(names: Iterable[object], last: str = "") -> Series:
     >>> listed(["a", "b"], AND)
     'a and b'
     """
-    return Series(", ", (name if isinstance(name, str) else str(name) for name in names), last)
+    return Series(", ", names, last)
 
 
 def plain(text: str) -> str:

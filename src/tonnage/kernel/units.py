@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
 from tonnage.kernel.errors import InvalidInput, OutOfRange, shown
-from tonnage.kernel.message import Message, Quantity
+from tonnage.kernel.message import OR, Message, Quantity, listed
 
 KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40  # memory capacity
 KB, MB, GB, TB = 10**3, 10**6, 10**9, 10**12  # bandwidth, disk, network
@@ -110,7 +110,7 @@ class _Form(NamedTuple):
 
 _COUNTS = _Form("7B, 1.5T, 15e12 or 70亿", _DECIMAL, chinese=True)
 _SIZES = _Form("8, 256 or 2k", _DECIMAL, chinese=True)
-_LENGTHS = _Form("8192 or 32k", _BINARY, chinese=True)
+_LENGTHS = _Form(listed(("8192", "32k"), OR), _BINARY, chinese=True)
 _BYTES = _Form("80GB, 80GiB or 512MiB", _BYTE_UNITS)
 _RATES = _Form(
     "20GB/s, 20GiB/s or 500MB/s", _BYTE_UNITS | {f"{unit}/s": size for unit, size in _BYTE_UNITS.items() if unit}

@@ -146,7 +146,13 @@ def _remote(reference: Reference, revision: str | None, offline: bool | None) ->
     check_hubs(reference.text)
     if revision is not None:
         if reference.revision not in (None, revision):
-            raise InvalidInput(f"{reference.text} names a revision already. Got revision={shown(revision)} too.")
+            raise InvalidInput(
+                Message(
+                    "{text} names a revision already. Got revision={revision} too.",
+                    text=reference.text,
+                    revision=shown(revision),
+                )
+            )
         reference = names.checked(Reference(reference.site, reference.repository, revision, reference.file))
     if reference.site == "hub":
         from tonnage.models.hubs.hugging_face import contents

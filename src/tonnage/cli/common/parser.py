@@ -17,8 +17,23 @@ from tonnage.question.option import Option
 from tonnage.spelling.flags import assignment, ours
 
 LONGEST = 200  # characters of a wrong word that are shown
+PLACE = re.compile(r"%(?:\((\w+)\))?([sr])")  # of a value, in a text of argparse
 NEGATIVE = re.compile(r"-[.\d]")  # begins as a negative amount does
 Switch = type[argparse.Action]
+
+
+class _Text(str):
+    """A text of argparse, which marks its own for gettext: what is put in with % stays the data of a Message."""
+
+    __slots__ = ()
+
+    def __mod__(self, values: Any) -> str:
+        named = values if isinstance(values, dict) else {"value": values}
+        template = PLACE.sub(lambda place: f"{{{place[1] or 'value'}{'!r' if place[2] == 'r' else ''}}}", self)
+        return Message(template, **named) if PLACE.search(self) else str.__mod__(self, values)
+
+
+setattr(argparse, "_", _Text)  # noqa: B010 - the name is argparse's own, and in no stub
 
 
 class Parser(argparse.ArgumentParser):
@@ -45,13 +60,8 @@ class Parser(argparse.ArgumentParser):
         parse = self.parse_known_intermixed_args if self.mixes else self.parse_known_args
         found, extra = parse(self._with_negatives(words), Given() if namespace is None else namespace)
         if extra:
-            self.error(
-                Message(
-                    "unrecognized arguments: {extra}.{nearest}",
-                    extra=" ".join(extra)[:LONGEST],
-                    nearest=self._nearest(extra[0]),
-                )
-            )
+            unknown = Message("unrecognized arguments: {extra}.", extra=" ".join(extra)[:LONGEST])
+            self._refuse(unknown, *self._nearest(extra[0]))
         found.typed = typed
         return found
 
@@ -86,7 +96,13 @@ class Parser(argparse.ArgumentParser):
                 break
             action = self._option_string_actions.get(flag)
             if word.startswith("-") and word.endswith("=--"):  # Python 3.11's argparse reads it as an empty list
-                self.error(Message("argument {word}: expected one argument", word=word.removesuffix("=--")))
+                self.error(
+                    Message(
+                        "argument {argument_name}: {message}",
+                        argument_name=word.removesuffix("=--"),
+                        message="expected one argument",
+                    )
+                )
             if action is None:
                 continue
             if action.nargs == 0 and equals:
@@ -124,8 +140,11 @@ class Parser(argparse.ArgumentParser):
             return super().format_usage()
 
     def error(self, message: str) -> Any:
-        end = "" if message.endswith("?") else "."
-        raise InvalidInput(f"{message.removesuffix('.')}{end} See `{self.prog} --help`.")
+        """Refuse what is wrong; `message` has no full stop, as argparse writes its own."""
+        self._refuse(Message("{message}.", message=message))
+
+    def _refuse(self, *sentences: str) -> Any:
+        raise InvalidInput(joined(" ", (*sentences, Message("See `{program} --help`.", program=self.prog))))
 
     @property
     def _verb(self) -> str:
@@ -136,7 +155,8 @@ class Parser(argparse.ArgumentParser):
         """argparse hides that help cannot be written; here it has its status."""
         write(message)
 
-    def _nearest(self, word: str) -> str:
+    def _nearest(self, word: str) -> tuple[str, ...]:
+        """What may be meant, as a sentence of its own; nothing where nothing is near."""
         if not word.startswith("--"):
             return assignment(word, self._verb)
         near = self.near(word.removeprefix("--").partition("=")[0])
@@ -146,7 +166,7 @@ class Parser(argparse.ArgumentParser):
             else name.upper()
             for name in near
         ]
-        return Message(" Did you mean {near}?", near=joined(" or ", flags)) if flags else ""
+        return (Message("Did you mean {near}?", near=joined(" or ", flags)),) if flags else ()
 
 
 def add_form(parser: argparse.ArgumentParser, form: Form, switch: Switch = argparse.BooleanOptionalAction) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 from tonnage.cli.common.parser import add_form
 from tonnage.cli.common.report import HTML_HELP, MARKDOWN, STDOUT, reported
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message, joined, listed
 from tonnage.language import say
-from tonnage.question.command_line import OWN
 from tonnage.question.form import WHOLE
 from tonnage.question.given import Given, values
 from tonnage.question.option import Option
@@ -22,16 +22,22 @@ from tonnage.verbs.compare import answer, shown_columns
 WRONG = 64
 
 
-def lists(options: Sequence[Option], switch: str) -> str:
-    """How several values are said, for the help of a verb with these options."""
-    whole = ", ".join(option.flag for option in options if option.name in WHOLE)
-    return (
-        "Every option takes several values, with commas between them: each is then an axis of the table, "
-        "which has a cell for every combination.\n"
-        f"`{OWN}` stands for the default of an option; a switch that is given both ways (--{switch} "
-        f"--no-{switch}) is compared too.\n"
-        f"Options that take commas themselves have a semicolon between values: {whole}."
+def about(question: str, options: Sequence[Option], switch: str) -> str:
+    """The help of a verb: what it answers, and how several values of its options are said."""
+    whole = listed(option.flag for option in options if option.name in WHOLE)
+    lines = (
+        (
+            "Every option takes several values, with commas between them: each is then an axis of the table, "
+            "which has a cell for every combination."
+        ),
+        Message(
+            "`own` stands for the default of an option; a switch that is given both ways (--{switch} "
+            "--no-{switch}) is compared too.",
+            switch=switch,
+        ),
+        Message("Options that take commas themselves have a semicolon between values: {options}.", options=whole),
     )
+    return joined("\n\n", (question, joined("\n", lines)))
 
 
 class Both(argparse.BooleanOptionalAction):
@@ -80,7 +86,7 @@ def run(arguments: Given, verb: str) -> int:
         try:
             write_parquet(made, table["parquet"])
         except InvalidInput as error:
-            raise InvalidInput(f"--parquet: {error}") from None
+            raise InvalidInput(Message("--parquet: {error}", error=error)) from None
     if arguments.json:
         print_json(made.document)
     elif arguments.csv:

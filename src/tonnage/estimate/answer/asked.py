@@ -4,7 +4,7 @@ from tonnage.architectures import Model
 from tonnage.estimate.bands.forms import Band
 from tonnage.estimate.inputs import Question
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message, joined
+from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.units import human
 from tonnage.spec import Cluster
 
@@ -34,7 +34,7 @@ def about(model: Model, cluster: Cluster, advise: bool = True) -> Question:
     for note in (*([cluster.note] if cluster.note else ()), *model.notes):
         question.warn(note)
     if model.assumed:
-        shown = ", ".join(f"{key}={value!r}" for key, value in list(model.assumed.items())[:8])
+        shown = listed(f"{key}={value!r}" for key, value in list(model.assumed.items())[:8])
         question.warn(Message("the config leaves these to the family's defaults: {shown}.", shown=shown))
     return question
 

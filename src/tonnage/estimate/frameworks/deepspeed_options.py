@@ -13,7 +13,7 @@ from tonnage.estimate.plan.rule import Facts, Rule, Sizes, check
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, NotApplicable, OutOfRange
 from tonnage.kernel.formula import Number
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.units import parse_count
 
 # deepspeed/runtime/zero/config.py: name -> (stages in which it counts, default, least)
@@ -92,7 +92,7 @@ def _counts(name: str, stages: tuple[int, ...], stage: int, o: TrainingOptions) 
     if stage in stages:
         return True
     if getattr(o, name) is not None:
-        known = ", ".join(map(str, stages))
+        known = listed(map(str, stages))
         raise NotApplicable(
             (
                 Message(

@@ -23,6 +23,7 @@ from tonnage.estimate.step.views import RankView
 from tonnage.formulas import memory as f
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.numerics.precisions import TRAINING_RECIPES
 from tonnage.ops import LatentAttention, MoE, Op
@@ -207,7 +208,10 @@ class Megatron(Framework):
             setting,
             model,
         )
-        parts = [sizes.term(f"for {name}", count, buffers.DUMMY, extent) for (name, extent), count in dummies]
+        parts = [
+            sizes.term(Message("for {name}", name=name), count, buffers.DUMMY, extent)
+            for (name, extent), count in dummies
+        ]
         if parts:
             made.append(Term.sum("dummy gradients of weights", *parts))
         rotary = self._rotary(rank)

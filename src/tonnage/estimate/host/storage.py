@@ -14,7 +14,7 @@ from tonnage.formulas import host as h
 from tonnage.formulas import storage as s
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.formula import Number
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, joined
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import GB, TB, human
 from tonnage.spec import Cluster, Node
@@ -79,7 +79,7 @@ def drives_of(node: Node) -> Drives | None:
         count,
         size,
         Term.of("writing", s.drives_rate, basis="rule", source=DRIVE_SOURCE, drives=count, W=WRITE_RATE),
-        f"{node.name}: {node.storage}; {DRIVE_SOURCE}",
+        joined("; ", (f"{node.name}: {node.storage}", DRIVE_SOURCE)),
     )
 
 

@@ -17,7 +17,7 @@ from tonnage.estimate.money import money, ownership
 from tonnage.estimate.money.places import at_the_edge, in_cloud, not_at_the_edge, on_own_servers
 from tonnage.formulas.cost import machines_billed
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, joined
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import HOUR, human
@@ -190,7 +190,7 @@ def _offer(cluster: Cluster, options: BillOptions, rates: Rates | None, question
         question.warn(str(error))
         return None
     found = best.price
-    question.put("price", f"{found.provider} {found.instance}, {found.region}", "catalogue", best.why)
+    question.put("price", joined(", ", (f"{found.provider} {found.instance}", found.region)), "catalogue", best.why)
     return found
 
 

@@ -279,7 +279,8 @@ def _price_warnings(price: Price, num_accelerators: Number, today: "date | None"
             )
         )
     if price.note:
-        made.append(f"{price.provider} {price.instance}: {price.note}.")
+        offer = f"{price.provider} {price.instance}"
+        made.append(Message("{offer}: {note}.", offer=offer, note=price.note))
     return made
 
 
@@ -356,7 +357,7 @@ def _power(cluster: Cluster, share: Number) -> tuple[Term, tuple[str, ...]]:
 
 def _fact(fact: object, name: str) -> str:
     source, day = getattr(fact, "source", ""), getattr(fact, "as_of", "")
-    return f"{name}: {source} ({day})" if source else name
+    return Message("{name}: {source} ({day})", name=name, source=source, day=day) if source else name
 
 
 def run_carbon(energy: Term, grid: "str | float") -> Term:
@@ -368,7 +369,13 @@ def run_carbon(energy: Term, grid: "str | float") -> Term:
         from tonnage.catalogue.grids import grid as grid_named
 
         known = grid_named(grid)
-        source = f"{known.name}, {known.year}: {known.source} ({known.as_of})"
+        source = Message(
+            "{name}, {year}: {source} ({as_of})",
+            name=known.name,
+            year=known.year,
+            source=known.source,
+            as_of=known.as_of,
+        )
         return Term.of("carbon", e.carbon_grams, source=source, en=energy.value, gco2=known.grams_co2e_per_kwh)
     _between("grid", grid, 0, 5000)
     return Term.of("carbon", e.carbon_grams, en=energy.value, gco2=grid)

@@ -13,7 +13,7 @@ from tonnage.estimate.money.money import BUILDING, BUILDING_SOURCE, POWER_SHARE,
 from tonnage.formulas import cost as c
 from tonnage.formulas import energy as e
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
-from tonnage.kernel.message import Message, joined
+from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import MONTH
 
@@ -115,7 +115,9 @@ def owned(purchase: Purchase, **inputs: float | None) -> Ownership:
         "machine_usd": purchase.usd,
         "machine_watts": watts,
         "accelerators": purchase.accelerators,
-        "source": f"{purchase.name}: {purchase.source} ({purchase.as_of})",
+        "source": Message(
+            "{name}: {source} ({as_of})", name=purchase.name, source=purchase.source, as_of=purchase.as_of
+        ),
         **inputs,
     }
     return Ownership(**values)  # type: ignore[arg-type]
@@ -145,7 +147,7 @@ def device_of(accelerator: str) -> Purchase:
     """
     found = [row for row in bought(accelerator) if row.accelerators == 1]
     if not found:
-        known = ", ".join(sorted({row.accelerator for row in bought() if row.accelerators == 1}))
+        known = listed(sorted({row.accelerator for row in bought() if row.accelerators == 1}))
         raise MissingDatum(
             Message(
                 "edge: no price of one {accelerator} is known; of these it is: {known}. Write others in "

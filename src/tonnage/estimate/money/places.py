@@ -75,7 +75,7 @@ def at_the_edge(device: Purchase, hours: float, *, years: float, electricity_usd
     )
     energy = e.energy_joules(pw=device.power_watts or 0.0, tau=hours * HOUR, pue=1.0)
     power = Term.of("electricity", c.electricity_usd, source=EDGE_POWER, en=energy, USD_kwh=electricity_usd_per_kwh)
-    note = "small models only" + ("" if device.power_watts else "; its power is unknown and left out")
+    note = "small models only" if device.power_watts else "small models only; its power is unknown and left out"
     return PlaceDocument(
         where="edge",
         what=device.name,

@@ -7,7 +7,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.options.run_options import rate
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.registry import unknown
 from tonnage.runtimes import PLACES, TrainingRuntime, training_runtime, training_runtimes
 from tonnage.runtimes.parts.megatron.offload import MODULES
@@ -37,7 +37,7 @@ def _place(name: str, runtime: TrainingRuntime, o: TrainingOptions, q: Question)
     able: tuple[str, ...] = getattr(runtime, name)
     if said not in able:
         others = [each for each in training_runtimes() if said in getattr(training_runtime(each), name)]
-        where = " or ".join(able)
+        where = joined(" or ", able)
         raise InvalidPlan(
             Message(
                 "{name} must be {where} with runtime {runtime}. Got {said}. Runtimes that have it: {others}.",
@@ -45,7 +45,7 @@ def _place(name: str, runtime: TrainingRuntime, o: TrainingOptions, q: Question)
                 where=where,
                 runtime=runtime.name,
                 said=said,
-                others=", ".join(others) or "none",
+                others=listed(others) or "none",
             )
         )
     return str(q.put(name, said, "given"))

@@ -304,9 +304,7 @@ def _dropout(model: Model, o: TrainingOptions, q: Question) -> tuple[bool, bool]
     whose = (
         "the catalogue's" if model.source.startswith("catalogue") else "its"
     )  # a catalogue's config is not the whole file
-    why = ", ".join(f"{name} {rate}" for name, rate in found.items()) or Message(
-        "{whose} config names none", whose=whose
-    )
+    why = listed(f"{name} {rate}" for name, rate in found.items()) or Message("{whose} config names none", whose=whose)
     q.take("dropout", o.dropout, bool(found), "model", why)
     if o.dropout is not None:
         return o.dropout, o.dropout
@@ -377,7 +375,7 @@ def _check_zero(runtime: TrainingRuntime, stage: int) -> None:
     if stage in runtime.zero_stages:
         return
     able = [name for name in training_runtimes() if stage in training_runtime(name).zero_stages]
-    stages = ", ".join(map(str, runtime.zero_stages))
+    stages = listed(map(str, runtime.zero_stages))
     hint = Message("Runtimes that have it: {others}.", others=listed(able)) if able else "No runtime has it."
     raise InvalidPlan(
         Message(

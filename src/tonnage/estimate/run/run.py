@@ -182,7 +182,11 @@ def _bought(
     )
     if steps.value < 1 and want.tokens is None and want.steps is None and want.epochs is None:
         one = g.accelerator_hours(n=plan.world_size, tau=step_time.value / goodput.value)
-        cost = f", {human(one * want.price, 'USD')}" if want.budget is not None and want.price is not None else ""
+        cost = (
+            Message(", {cost}", cost=human(one * want.price, "USD"))
+            if want.budget is not None and want.price is not None
+            else ""
+        )
         name = "budget" if want.budget is not None else "budget_accelerator_hours"
         raise InvalidInput(
             Message(

@@ -118,7 +118,7 @@ def check_format(model: Model, weights: str | None, engine: ServingRuntime, acce
     _check_machine(found, engine, accelerator)
     if not loads(engine, found):
         others = [name for name in serving_runtimes() if name != engine.name and loads(serving_runtime(name), found)]
-        known = ", ".join(engine.formats or ())
+        known = listed(engine.formats or ())
         raise InvalidPlan(
             Message(
                 "weights: {version} loads {known} ({formats_source}). Got {name}. Engines that load it: {others}.",
@@ -126,7 +126,7 @@ def check_format(model: Model, weights: str | None, engine: ServingRuntime, acce
                 known=known,
                 formats_source=engine.formats_source,
                 name=storage(model, weights).name,
-                others=", ".join(others) or "none",
+                others=listed(others) or "none",
             )
         )
     if engine.no_metal and accelerator.kind == "apple" and found.startswith(engine.no_metal):

@@ -36,7 +36,7 @@ from tonnage.estimate.serving.static_share import static_share
 from tonnage.estimate.serving.token_batch import batch_limits
 from tonnage.estimate.serving.weights.blocks import check_blocks, fits_blocks
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, NotApplicable, UnknownName, shown
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import counted, human
 from tonnage.numerics.precisions import ALIASES
@@ -270,7 +270,7 @@ def _engine(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> S
     if engine.share_of == "nothing":
         if share is not None or o.enforce_eager is not None:
             what = "gpu_memory_utilization" if share is not None else "enforce_eager"
-            having = ", ".join(name for name in serving_runtimes() if serving_runtime(name).share_of != "nothing")
+            having = listed(name for name in serving_runtimes() if serving_runtime(name).share_of != "nothing")
             raise NotApplicable(
                 Message(
                     "{name} is a setting of {engines}. Got engine {engine}.",
@@ -490,12 +490,12 @@ def _kv_cache(model: Model, o: ServingOptions, q: Question, engine: ServingRunti
         (name for name in choices.values() if name in (named, named.replace("_", "-"))), None
     )
     if found is None:
-        listed = ", ".join(["auto", *choices])
+        known = listed(["auto", *choices])
         raise InvalidInput(
             Message(
-                "kv_cache: {engine} can hold keys and values in {listed}. Got {kv_cache}.",
+                "kv_cache: {engine} can hold keys and values in {known}. Got {kv_cache}.",
                 engine=engine.name,
-                listed=listed,
+                known=known,
                 kv_cache=shown(o.kv_cache),
             )
         )

@@ -11,7 +11,7 @@ from tonnage.estimate.load.options import MOST_REQUESTS, Asked
 from tonnage.estimate.serving_time.speed import Replica
 from tonnage.estimate.serving_time.times import around_seconds
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.term import Term
 from tonnage.spec import Load
 
@@ -96,7 +96,7 @@ def figures(made: Simulated, asked: Asked) -> SimulatedDocument[Term]:
         return Term.by(name, value, unit, basis="analytic", source=SOURCE, procedure=PROCEDURE, version="1", **said)
 
     def all_ways(name: str, found: Quantiles) -> WaysDocument[Term]:
-        return WaysDocument(**{way: term(f"{name}, {way}", getattr(found, way), "seconds") for way in WAYS})
+        return WaysDocument(**{way: term(joined(", ", (name, way)), getattr(found, way), "seconds") for way in WAYS})
 
     several = bool((made.output_tokens > 1).any())
     document: SimulatedDocument[Term] = SimulatedDocument(

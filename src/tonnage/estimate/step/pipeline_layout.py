@@ -108,10 +108,20 @@ def _even(model: Model, sizes: dict[str, int], o: TrainingOptions) -> tuple[tupl
             if nearest := near_sizes(asked, of_ends, lambda some: splits(p, **some)):
                 names = " x ".join(f"{end}_stage_layers" for end in asked)
                 values = " x ".join(map(str, asked.values()))
-                raise InvalidPlan(f"{names} {values}: {error} Nearest: {nearest}.") from None
+                raise InvalidPlan(
+                    Message(
+                        "{names} {values}: {error} Nearest: {nearest}.",
+                        names=names,
+                        values=values,
+                        error=error,
+                        nearest=nearest,
+                    )
+                ) from None
         stages = [n for n in divisors(p * sizes["data_parallel_size"]) if 1 < n <= model.num_layers and splits(n)]
         nearest = near(p, stages) if stages else "a number of accelerators that such stages divide"
-        raise InvalidPlan(f"pipeline_parallel_size {p}: {error} Nearest: {nearest}.") from None
+        raise InvalidPlan(
+            Message("pipeline_parallel_size {p}: {error} Nearest: {nearest}.", p=p, error=error, nearest=nearest)
+        ) from None
 
 
 def _of_layout(model: Model, p: int, v: int, o: TrainingOptions) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from tonnage.catalogue import accelerator as accelerator_named
 from tonnage.catalogue.nodes import node as node_named
 from tonnage.estimate.money.money import best_price, usd_per_accelerator
 from tonnage.kernel.errors import InvalidInput, MissingDatum
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import human
 from tonnage.search.pool.inventory import Inventory, NodeForm, bytes_of, node_names, rate_of
@@ -133,7 +133,7 @@ class Pool:
         counts: Counter[str] = Counter()
         for kind in self.kinds:
             counts[kind.accelerator.name] += kind.size
-        return ", ".join(f"{count} {name}" for name, count in counts.items())
+        return listed(f"{count} {name}" for name, count in counts.items())
 
 
 def _joined_kinds(known: Kind, more: Kind) -> Kind:

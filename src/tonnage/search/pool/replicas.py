@@ -336,7 +336,7 @@ def _none(
             on=best.on,
             why=why,
         )
-        why, hint = f"on {best.on} {why}", ["narrower --weights may be faster."]
+        why, hint = Message("on {on} {why}", on=best.on, why=why), ["narrower --weights may be faster."]
     else:
         binding = Message("no node holds a replica of {model}", model=model.name)
         text, hint = (

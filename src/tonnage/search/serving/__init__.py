@@ -174,7 +174,7 @@ def _objective(
     """The one that is asked for; MissingDatum for one of money where no price is known."""
     priced = any(prices.knows(machine.accelerator) for machine in machines)
     if not priced and (wanted.objective in OF_MONEY or wanted.budget is not None):
-        names = ", ".join(machine.name for machine in machines[:8])
+        names = listed(machine.name for machine in machines[:8])
         raise MissingDatum(
             Message(
                 "no price of {names} is known: give --price-per-accelerator-hour, or --goal accelerators "
@@ -256,7 +256,7 @@ def _check_known(search: Search) -> None:
 def _warnings(search: Search) -> list[str]:
     made: list[str] = []
     if search.unpriced:
-        some = ", ".join(sorted(search.unpriced)[:6])
+        some = listed(sorted(search.unpriced)[:6])
         more = Message(" and {count} more", count=len(search.unpriced) - 6) if len(search.unpriced) > 6 else ""
         made.append(
             Message(

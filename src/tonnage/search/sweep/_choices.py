@@ -161,4 +161,8 @@ def options(forms: tuple[type[Struct], ...], name: str, values: Iterable[Any], w
         try:
             yield msgspec.convert(said, takes)
         except msgspec.ValidationError as error:
-            raise InvalidInput(f"{where}: {name}: {error}. Got {shown(value)}.") from None
+            raise InvalidInput(
+                Message(
+                    "{where}: {name}: {error}. Got {value}.", where=where, name=name, error=error, value=shown(value)
+                )
+            ) from None

@@ -94,7 +94,9 @@ def check(folder: Path) -> None:
 
 
 def _unwritable(folder: Path, reason: str) -> InvalidInput:
-    return InvalidInput(f"--static {shown(str(folder), 300)} cannot be written: {reason}.")
+    return InvalidInput(
+        Message("--static {folder} cannot be written: {reason}.", folder=shown(str(folder), 300), reason=reason)
+    )
 
 
 def write(folder: Path, parts: Parts) -> list[str]:
