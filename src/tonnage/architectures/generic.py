@@ -147,7 +147,7 @@ def _windows(c: Config, count: int) -> list[int | None]:
     window = c.size("sliding_window", default=None)
     windowed = c.depth("sliding_layers", default=0 if window is None else count, smallest=0)
     if windowed > count or (windowed and window is None):
-        wanted = Message("at most num_hidden_layers ({count}), beside a sliding_window", count=count)
+        wanted = Message("at most {@num_hidden_layers} ({count}), beside a sliding_window", count=count)
         raise InvalidInput(
             Message(
                 "{where}: sliding_layers must be {wanted}. Got {windowed}.",
@@ -207,7 +207,7 @@ def _mixture(c: Config) -> MoE:
     if chosen > experts:
         raise InvalidInput(
             Message(
-                "{where}: num_experts_per_tok ({chosen}) exceeds num_experts ({experts}).",
+                "{where}: {@num_experts_per_tok} ({chosen}) exceeds {@num_experts} ({experts}).",
                 where=c.where,
                 chosen=chosen,
                 experts=experts,

@@ -42,7 +42,7 @@ def hymba(c: Config) -> Model:
     if experts > 1:
         raise InvalidInput(
             Message(
-                "{where}: num_experts must be 1: no released Hymba has experts. Got {experts}.",
+                "{where}: {@num_experts} must be 1: no released Hymba has experts. Got {experts}.",
                 where=c.where,
                 experts=experts,
             )

@@ -68,7 +68,7 @@ def _described(found: Found) -> Accelerator:
         raise MissingDatum(
             Message(
                 "this machine has {found}{size}, which the catalogue does not describe. Describe it in a "
-                "TOML file (docs/catalogue.md) and give that: --on my-accelerator.toml.",
+                "TOML file (docs/catalogue.md) and give that: {--on} my-accelerator.toml.",
                 found=shown(found.name),
                 size=size,
             )

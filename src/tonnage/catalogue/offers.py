@@ -122,9 +122,9 @@ def no_rate(names: Sequence[str]) -> MissingDatum:
     """The error for prices whose currency has no rate."""
     return MissingDatum(
         Message(
-            "prices in {names} need a rate of exchange, and none is assumed: give how many of it one US "
-            "dollar buys, such as {names2}=7.2 (--exchange-rate on the command line, exchange_rate in "
-            "Python).",
+            "prices in {names} need a rate of exchange, and none is assumed: give how many of it one "
+            "US dollar buys, such as {names2}=7.2 ({--exchange-rate} on the command line, "
+            "{@exchange_rate} in Python).",
             names=listed(names),
             names2=names[0],
         )

@@ -6,12 +6,28 @@ made of, so that a face can put it into another language.
     ('needs 8 GiB of 6 GiB', 'needs {size} of {usable}')
 
 A value may be a Message itself. What is put together of several texts (`+`, `joined`, `listed`) is a Series of them.
+
+A template says the name of an option in a place of its own, `{@lora_rank}` or `{--lora-rank}`, which needs no value:
+the text has `lora_rank` or `--lora-rank` there, and a face writes its own way to name an option instead (`spelled`).
+
+    >>> Message("{@lora_rank} must be at least {least}.", least=1)
+    'lora_rank must be at least 1.'
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from string import Formatter
 from typing import Any, Self
 
 AND, OR = "and", "or"  # the word before the last item of a list
+
+
+class _WithOptions(dict[str, Any]):
+    """Values of a template, and names of options in places of their own."""
+
+    def __missing__(self, place: str) -> str:
+        if not place.startswith(("@", "--")):
+            raise KeyError(place)
+        return place.removeprefix("@")
 
 
 class Message(str):
@@ -22,7 +38,8 @@ class Message(str):
     values: Mapping[str, Any]
 
     def __new__(cls, template: str, /, **values: Any) -> Self:
-        made = str.__new__(cls, template.format(**values))
+        named = "{@" in template or "{--" in template
+        made = str.__new__(cls, template.format_map(_WithOptions(values)) if named else template.format(**values))
         made.template, made.values = template, values
         return made
 
@@ -102,6 +119,37 @@ def listed(names: Iterable[object], last: str = "") -> Series:
     'a and b'
     """
     return Series(", ", names, last)
+
+
+def option(name: str) -> Message:
+    """The name of an option as a text of its own.
+
+    >>> option("lora_rank").template
+    '{@lora_rank}'
+    """
+    return Message(f"{{@{name}}}")
+
+
+def spelled(text: object, spell: Callable[[str], str]) -> str:
+    """The text with each option named as a face names it. `spell` is given `lora_rank` or `--lora-rank`, as the text
+    has it.
+
+    >>> spelled(Message("{@lora_rank} must be {what}.", what="1"), lambda name: name.upper())
+    'LORA_RANK must be 1.'
+    """
+    text = text if isinstance(text, str) else str(text)
+    if isinstance(text, Series):
+        return Series(text.separator, (spelled(item, spell) for item in text.items), text.last)
+    if not isinstance(text, Message) or isinstance(text, Quantity):
+        return text
+    values = {
+        name: spelled(value, spell) if isinstance(value, Message | BaseException) else value
+        for name, value in text.values.items()
+    }
+    if "{@" in text.template or "{--" in text.template:
+        places = {place for _, place, _, _ in Formatter().parse(text.template) if place and place[0] in "@-"}
+        values |= {place: spell(place.removeprefix("@")) for place in places}
+    return Message(text.template, **values)
 
 
 def plain(text: str) -> str:

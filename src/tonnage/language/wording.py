@@ -72,6 +72,9 @@ class Wording:
                 shown = f"{{{name}{f'!{conversion}' if conversion else ''}{f':{form}' if form else ''}}}"
                 yield shown.format(**message.values)
                 continue
+            if name[0] in "@-":  # an option
+                yield message.values.get(name, name.removeprefix("@"))
+                continue
             after = pieces[at + 1][0] if at + 1 < len(pieces) else ""
             yield self._value(
                 message.values[name], named=translated and (literal.endswith(" ") or after.startswith(" "))

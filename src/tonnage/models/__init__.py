@@ -115,7 +115,9 @@ def _of_dimensions(overrides: Mapping[str, Any]) -> Model:
     from tonnage.models.reconcile import assemble
 
     if not overrides:
-        raise InvalidInput("name a model, or give its dimensions: hidden_size, num_hidden_layers and so on.")
+        raise InvalidInput(
+            Message("name a model, or give its dimensions: {@hidden_size}, {@num_hidden_layers} and so on.")
+        )
     named = overrides.get("architectures") or overrides.get("model_type")
     fields: dict[str, Any] = {} if named else {"architectures": ["GenericDecoder"]}
     found = Contents(name="unnamed model", source=DIMENSIONS, where=DIMENSIONS, fields=fields)

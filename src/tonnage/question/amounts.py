@@ -50,14 +50,16 @@ def _until(said: str, today: date | None) -> float:
     except ValueError:
         raise InvalidInput(
             Message(
-                "deadline is no day of the calendar; write it like {today}. Got {said}.", today=today, said=shown(said)
+                "{@deadline} is no day of the calendar; write it like {today}. Got {said}.",
+                today=today,
+                said=shown(said),
             )
         ) from None
     if last < today:
         raise InvalidInput(
             Message(
-                "deadline must not be in the past: today is {today}. Got {said}. Nearest: {today}, or a time "
-                "such as 30d.",
+                "{@deadline} must not be in the past: today is {today}. Got {said}. Nearest: {today}, or "
+                "a time such as 30d.",
                 today=today,
                 said=shown(said),
             )

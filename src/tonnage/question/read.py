@@ -66,7 +66,7 @@ def in_fields(read: Read) -> Iterator[None]:
     try:
         yield
     except TonnageError as error:
-        error.args = (in_question(str(error), read.form, read.question),)
+        error.args = (in_question(error, read.form, read.question),)
         raise
 
 
@@ -80,7 +80,7 @@ def _check_shape(verb: str, question: Mapping[str, Any]) -> None:
         )
     if verb == "max" and question.get("what") is None:
         raise InvalidInput(
-            Message("what is needed: the quantity whose maximum is asked for, {names}.", names=listed(NAMES))
+            Message("{@what} is needed: the quantity whose maximum is asked for, {names}.", names=listed(NAMES))
         )
     if question.get("train") is True and question.get("serve") is True:
         raise InvalidInput("train and serve are two questions: give one. Got both.")

@@ -103,9 +103,9 @@ def checked(model: Model, options: TraceOptions) -> TraceOptions:
             )
         )
     if options.base is not None and options.lora_rank is None:
-        raise InvalidInput("base: a quantised base is frozen; say --lora-rank too.")
+        raise InvalidInput(Message("base: a quantised base is frozen; say {--lora-rank} too."))
     if options.base is None and options.upcast_base is not None:
-        raise InvalidInput("upcast_base: it is about a quantised base; say --base too.")
+        raise InvalidInput(Message("{@upcast_base}: it is about a quantised base; say --base too."))
     length = options.sequence_length or min(model.context or 4096, 4096)
     upcast = options.base is not None and options.upcast_base is not False
     return replace(options, sequence_length=length, runtime=_runtime(options), upcast_base=upcast)

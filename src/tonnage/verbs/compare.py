@@ -98,11 +98,13 @@ def answer(arguments: Given, verb: str) -> Found:
     models, changes = _models(arguments), axes(arguments, DIMENSIONS)
     places = axes(arguments, MACHINE)
     if not places or places[0].name != "on":
-        raise InvalidInput(Message("--on is needed: {help}.", help=ON.help))
+        raise InvalidInput(Message("{--on} is needed: {help}.", help=ON.help))
     counts = axes(arguments, (COUNT,))
     if counts and all(says_how_many(str(on)) for on in places[0].values):
         raise InvalidInput(
-            Message("--count is of machines that do not say how many: leave it out. Got --on {on}.", on=arguments.on)
+            Message(
+                "{--count} is of machines that do not say how many: leave it out. Got {--on} {on}.", on=arguments.on
+            )
         )
     every = [models, *changes, *places, *counts, *axes(arguments, compared(form_of("compare", verb)))]
     return compare(

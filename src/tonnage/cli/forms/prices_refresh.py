@@ -119,7 +119,7 @@ def _check_day(said: date | None) -> None:
     if said is not None and said > today:
         raise InvalidInput(
             Message(
-                "as_of must be {today}, or a day before it: prices of a day to come are not known. Got {said}.",
+                "{@as_of} must be {today}, or a day before it: prices of a day to come are not known. Got {said}.",
                 today=today,
                 said=said,
             )

@@ -109,7 +109,9 @@ def frontier(
         )
     if not 2 <= points <= MOST_POINTS:
         raise InvalidInput(
-            Message("points must be from 2 to {most_points:,}. Got {points:,}.", most_points=MOST_POINTS, points=points)
+            Message(
+                "{@points} must be from 2 to {most_points:,}. Got {points:,}.", most_points=MOST_POINTS, points=points
+            )
         )
     said = lengths(model, options, load)
     options = options if said.context is None else replace(options, context=said.context)

@@ -54,10 +54,8 @@ PARTITION = Rule(
     lambda facts, sizes: _sharing(sizes) % _partition(facts) == 0,
     lambda facts, sizes: InvalidPlan(
         Message(
-            (
-                "zero_hpz_partition_size must divide the {sharing} ranks that share the weights. Got "
-                "{partition}. Nearest: {near_divisors}."
-            ),
+            "{@zero_hpz_partition_size} must divide the {sharing} ranks that share the weights. Got "
+            "{partition}. Nearest: {near_divisors}.",
             sharing=_sharing(sizes),
             partition=_partition(facts),
             near_divisors=near_divisors(_sharing(sizes), _partition(facts) or 1),
@@ -96,8 +94,8 @@ def _counts(name: str, stages: tuple[int, ...], stage: int, o: TrainingOptions) 
         raise NotApplicable(
             (
                 Message(
-                    "{name} counts in ZeRO stage {known}: leave it out, or take another zero_stage. Got it "
-                    "with stage {stage}.",
+                    "{name} counts in ZeRO stage {known}: leave it out, or take another {@zero_stage}. Got "
+                    "it with stage {stage}.",
                     name=name,
                     known=known,
                     stage=stage,
@@ -162,12 +160,17 @@ def _check(
 ) -> None:
     if made.get("contiguous_gradients") is False and offload["offload_optimizer"] != "none" and stage < 3:
         raise InvalidPlan(
-            "contiguous_gradients must be on with offload_optimizer in ZeRO stages 1 and 2: DeepSpeed turns "
-            "it on itself."
+            Message(
+                "{@contiguous_gradients} must be on with {@offload_optimizer} in ZeRO stages 1 and 2: "
+                "DeepSpeed turns it on itself."
+            )
         )
     if made.get("zero_quantized_nontrainable_weights") and o.method in (None, "full"):
         raise NotApplicable(
-            "zero_quantized_nontrainable_weights needs weights that do not train: method must be lora, dora or freeze.",
+            Message(
+                "{@zero_quantized_nontrainable_weights} needs weights that do not train: method must be "
+                "lora, dora or freeze."
+            ),
             "zero_quantized_nontrainable_weights",
             ("method",),
         )

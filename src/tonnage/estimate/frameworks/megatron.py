@@ -60,7 +60,9 @@ class Megatron(Framework):
     @classmethod
     def check_offload(cls, places: Mapping[str, Any], zero_stage: int) -> None:
         if places["offload_optimizer"] != "none" and zero_stage == 0:
-            raise InvalidPlan("offload_optimizer needs Megatron's distributed optimizer: zero_stage must be 1. Got 0.")
+            raise InvalidPlan(
+                Message("{@offload_optimizer} needs Megatron's distributed optimizer: {@zero_stage} must be 1. Got 0.")
+            )
 
     @classmethod
     def launch_settings(cls, model: Model, plan: TrainingPlan) -> list[str]:

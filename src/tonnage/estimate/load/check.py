@@ -25,14 +25,15 @@ def check_load(load: Load) -> None:
                 )
             )
     if not 0 <= load.spread <= 1:
-        raise InvalidInput(Message("spread must be between 0 and 1. Got {spread}.", spread=load.spread))
+        raise InvalidInput(Message("{@spread} must be between 0 and 1. Got {spread}.", spread=load.spread))
     if is_any(load.cached_tokens < 0) or is_any(load.cached_tokens >= load.input_tokens):
         raise InvalidInput(
             Message(
-                "cached_tokens must be 0 or more, and fewer than input_tokens, {input_tokens}. Got {cached_tokens}.",
+                "{@cached_tokens} must be 0 or more, and fewer than {@input_tokens}, {input_tokens}. Got "
+                "{cached_tokens}.",
                 input_tokens=load.input_tokens,
                 cached_tokens=load.cached_tokens,
             )
         )
     if load.burstiness < 0:
-        raise InvalidInput(Message("burstiness must not be negative. Got {burstiness}.", burstiness=load.burstiness))
+        raise InvalidInput(Message("{@burstiness} must not be negative. Got {burstiness}.", burstiness=load.burstiness))

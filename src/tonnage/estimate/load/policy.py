@@ -38,8 +38,8 @@ class Policy(Struct, frozen=True, kw_only=True):
         if self.mixed and self.chunked_prefill and is_any(self.max_num_batched_tokens < self.max_num_seqs):
             raise InvalidInput(
                 Message(
-                    "max_num_batched_tokens must be at least max_num_seqs, {max_num_seqs}: each of them "
-                    "decodes a token in a pass. Got {max_num_batched_tokens}.",
+                    "{@max_num_batched_tokens} must be at least {@max_num_seqs}, {max_num_seqs}: each of "
+                    "them decodes a token in a pass. Got {max_num_batched_tokens}.",
                     max_num_seqs=self.max_num_seqs,
                     max_num_batched_tokens=self.max_num_batched_tokens,
                 )

@@ -246,8 +246,10 @@ def _own(
         return None
     if price is not None or offer is None:
         raise InvalidInput(
-            "buying is compared with an offer of the catalogue: leave out price_per_accelerator_hour, or "
-            "write yours in <config directory>/prices/."
+            Message(
+                "buying is compared with an offer of the catalogue: leave out "
+                "{@price_per_accelerator_hour}, or write yours in <config directory>/prices/."
+            )
         )
     chip, size = cluster.accelerator.name, cluster.accelerators_per_node
     names = (*NEEDED, "pue", "power_share", "depreciation_years", "colocation_usd_per_kw_month")
@@ -259,7 +261,8 @@ def _own(
     if options.machine_usd is None and (sold := ownership.purchase_of(chip, size)).note:
         question.warn(
             Message(
-                "{sold} is bought for {usd} ({note}): machine_usd and machine_watts say what yours costs and draws.",
+                "{sold} is bought for {usd} ({note}): {@machine_usd} and {@machine_watts} say what yours "
+                "costs and draws.",
                 sold=sold.name,
                 usd=human(sold.usd, "USD"),
                 note=sold.note,

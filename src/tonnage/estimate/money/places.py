@@ -38,7 +38,7 @@ def on_own_servers(own: Ownership, hours: float) -> PlaceDocument[Term]:
     _hours(hours)
     own = complete(own)
     if not own.used_share:
-        raise InvalidInput("used_share must be above 0 to say what hours in use cost. Got 0.")
+        raise InvalidInput(Message("{@used_share} must be above 0 to say what hours in use cost. Got 0."))
     seconds = hours * HOUR / own.used_share
     purchase = c.purchase_usd(nodes=own.machines, USD_buy=own.machine_usd, share_net=own.network_share)
     worn = Term.of(

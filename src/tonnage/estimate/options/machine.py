@@ -55,8 +55,9 @@ def warn_of_machine(
     if tensor_parallel_size > 1 and is_slice(accelerator):
         question.warn(
             Message(
-                "{accelerator} is a MIG slice: slices have no peer-to-peer link, so tensor_parallel_size "
-                "{tensor_parallel_size} is slow at best, and NCCL does not join slices of one GPU.",
+                "{accelerator} is a MIG slice: slices have no peer-to-peer link, so "
+                "{@tensor_parallel_size} {tensor_parallel_size} is slow at best, and NCCL does not join "
+                "slices of one GPU.",
                 accelerator=accelerator.name,
                 tensor_parallel_size=tensor_parallel_size,
             )

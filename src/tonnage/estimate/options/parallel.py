@@ -101,7 +101,7 @@ def _check_ends(model: Model, p: int, o: TrainingOptions) -> None:
     for name, size in given.items():
         if p == 1:
             raise NotApplicable(
-                Message("{name} is of a pipeline: pipeline_parallel_size must be above 1. Got 1.", name=name),
+                Message("{name} is of a pipeline: {@pipeline_parallel_size} must be above 1. Got 1.", name=name),
                 name,
                 ("pipeline_parallel_size",),
             )

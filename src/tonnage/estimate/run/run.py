@@ -126,8 +126,8 @@ def _progress(made: Reliability, plan: TrainingPlan) -> None:
     if made.goodput_by_daly.value >= LEAST_GOODPUT:
         raise InvalidInput(
             Message(
-                "checkpoint_interval must leave time to train. Got {interval}, which leaves a goodput of "
-                "{goodput:.2g}: Daly's optimum is {interval_by_daly}.",
+                "{@checkpoint_interval} must leave time to train. Got {interval}, which leaves a goodput "
+                "of {goodput:.2g}: Daly's optimum is {interval_by_daly}.",
                 interval=human(made.interval.value, "seconds"),
                 goodput=goodput,
                 interval_by_daly=human(made.interval_by_daly.value, "seconds"),
@@ -135,10 +135,10 @@ def _progress(made: Reliability, plan: TrainingPlan) -> None:
         )
     raise InvalidInput(
         Message(
-            "accelerator_mtbf, checkpoint_seconds and restart_seconds leave a goodput of {goodput:.2g}: "
-            "{world_size:,} accelerators fail every {between_failures}, sooner than they save their work. "
-            "Give faster storage_bandwidth, a shorter checkpoint_seconds or restart_seconds, or fewer "
-            "accelerators.",
+            "{@accelerator_mtbf}, {@checkpoint_seconds} and {@restart_seconds} leave a goodput of "
+            "{goodput:.2g}: {world_size:,} accelerators fail every {between_failures}, sooner than "
+            "they save their work. Give faster {@storage_bandwidth}, a shorter {@checkpoint_seconds} "
+            "or {@restart_seconds}, or fewer accelerators.",
             goodput=goodput,
             world_size=plan.world_size,
             between_failures=human(made.between_failures.value, "seconds"),

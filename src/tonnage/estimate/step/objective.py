@@ -81,7 +81,8 @@ def objective_of(
     if o.engine_memory_share is not None and name not in ("grpo", "ppo"):
         raise NotApplicable(
             Message(
-                "engine_memory_share belongs to objectives that generate: grpo, ppo. Got it with {name}.", name=name
+                "{@engine_memory_share} belongs to objectives that generate: grpo, ppo. Got it with {name}.",
+                name=name,
             ),
             "engine_memory_share",
             ("objective",),
@@ -147,7 +148,7 @@ def objective_of(
         if not 0 <= share < 1:
             raise InvalidPlan(
                 Message(
-                    "engine_memory_share is a part of the accelerator's memory, from 0 to below 1. Got {share}.",
+                    "{@engine_memory_share} is a part of the accelerator's memory, from 0 to below 1. Got {share}.",
                     share=share,
                 )
             )
@@ -174,7 +175,7 @@ def _teacher(student: Model, o: TrainingOptions, q: Question) -> Model:
     try:
         found = read(o.teacher)
     except TonnageError as error:
-        raise InvalidPlan(Message("teacher: {error}", error=error)) from None
+        raise InvalidPlan(Message("{@teacher}: {error}", error=error)) from None
     if lacks := _cannot_speak(found):
         raise InvalidPlan(
             Message(

@@ -176,7 +176,7 @@ def _served(
                     needed - taken,
                     (
                         Message(
-                            "{what}: needs {needed}, and gpu_memory_utilization {share:g} is {taken}",
+                            "{what}: needs {needed}, and {@gpu_memory_utilization} {share:g} is {taken}",
                             what=what,
                             needed=human(needed, "bytes"),
                             share=share,
@@ -240,7 +240,7 @@ def _trained(
         raise InvalidInput(
             Message(
                 "options.{stray} is of a whole run, which needs a length: give tokens, epochs with "
-                "dataset_tokens, or max_steps.",
+                "{@dataset_tokens}, or {@max_steps}.",
                 stray=run.stray,
             )
         )

@@ -48,8 +48,8 @@ def serve_pipeline(
     if load.request_rate is not None:
         raise InvalidInput(
             Message(
-                "request_rate: a pipeline over unlike accelerators is placed for users: give concurrency. "
-                "Got {request_rate:g}.",
+                "{@request_rate}: a pipeline over unlike accelerators is placed for users: give "
+                "concurrency. Got {request_rate:g}.",
                 request_rate=load.request_rate,
             )
         )
@@ -227,7 +227,7 @@ def _stages(said: int | None, also: int | None) -> int | None:
     if said is not None and also is not None and said != also:
         raise InvalidInput(
             Message(
-                "stages and pipeline_parallel_size are the same here: give one. Got {said} and {also}.",
+                "{@stages} and {@pipeline_parallel_size} are the same here: give one. Got {said} and {also}.",
                 said=said,
                 also=also,
             )

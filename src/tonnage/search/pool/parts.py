@@ -214,15 +214,15 @@ def _leaving(inventory: Inventory, names: Iterable[str], joined: frozenset[str])
         elif name in away:
             raise InvalidInput(
                 Message(
-                    "leave: {name} is spare and not in the pool, so it cannot leave it: leave it out, or add "
-                    "--join {away}.",
+                    "{@leave}: {name} is spare and not in the pool, so it cannot leave it: leave it out, or "
+                    "add {--join} {away}.",
                     name=name,
                     away=away[name],
                 )
             )
         else:
             raise InvalidInput(
-                Message("leave: {unknown}", unknown=unknown("node", name, dict.fromkeys([*known, *groups])))
+                Message("{@leave}: {unknown}", unknown=unknown("node", name, dict.fromkeys([*known, *groups])))
             )
     return frozenset(found)
 
@@ -236,5 +236,5 @@ def _joined(inventory: Inventory, names: Iterable[str]) -> frozenset[str]:
                 if known
                 else "the inventory has no spare groups: list what may join under spare."
             )
-            raise InvalidInput(Message("join: {hint}", hint=hint))
+            raise InvalidInput(Message("{@join}: {hint}", hint=hint))
     return frozenset(names)

@@ -52,7 +52,7 @@ def place(
     if stages is not None and not 1 <= stages <= model.num_layers:
         raise InvalidInput(
             Message(
-                "stages must be from 1 to the {num_layers} layers of {model}. Got {stages}.",
+                "{@stages} must be from 1 to the {num_layers} layers of {model}. Got {stages}.",
                 num_layers=model.num_layers,
                 model=model.name,
                 stages=stages,

@@ -37,7 +37,7 @@ def replicas(
     if load.request_rate is not None and options.concurrency is not None:
         raise InvalidInput(
             Message(
-                "concurrency and request_rate are two demands: give one. Got {concurrency} and {request_rate:g}.",
+                "{@concurrency} and {@request_rate} are two demands: give one. Got {concurrency} and {request_rate:g}.",
                 concurrency=options.concurrency,
                 request_rate=load.request_rate,
             )

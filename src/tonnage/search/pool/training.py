@@ -60,8 +60,8 @@ class Group:
             self.why.append(
                 InvalidPlan(
                     Message(
-                        "global_batch_size must be a multiple of micro_batch_size x data_parallel_size = "
-                        "{micro}. Got {batch}.",
+                        "{@global_batch_size} must be a multiple of {@micro_batch_size} x {@data_parallel_size} "
+                        "= {micro}. Got {batch}.",
                         micro=micro * data,
                         batch=batch,
                     )
@@ -83,7 +83,7 @@ class Group:
             if plan.virtual_pipeline_size > 1:
                 raise InvalidInput(
                     Message(
-                        "virtual_pipeline_size must be 1 on unlike accelerators. Got {virtual_pipeline_size}.",
+                        "{@virtual_pipeline_size} must be 1 on unlike accelerators. Got {virtual_pipeline_size}.",
                         virtual_pipeline_size=plan.virtual_pipeline_size,
                     )
                 )

@@ -148,7 +148,7 @@ def _table(fields: Mapping[Any, Any], name: str) -> dict[str, Any]:
 
 def _check_batch(axes: Mapping[str, Any]) -> None:
     if "global_batch_size" in axes and "num_microbatches" in axes:
-        raise InvalidInput("global_batch_size and num_microbatches say the same: give one of them.")
+        raise InvalidInput(Message("{@global_batch_size} and {@num_microbatches} say the same: give one of them."))
 
 
 def _keep(said: Any, kind: Kind) -> tuple[str, int]:

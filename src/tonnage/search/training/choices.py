@@ -60,7 +60,9 @@ def _check_zero(runtimes: Sequence[str], stages: Sequence[int]) -> None:
                 joined(": ", (name, ", ".join(map(str, training_runtime(name).zero_stages)))) for name in runtimes
             )
             raise InvalidPlan(
-                Message("zero_stage must be one that a runtime has ({which}). Got {stage}.", which=which, stage=stage)
+                Message(
+                    "{@zero_stage} must be one that a runtime has ({which}). Got {stage}.", which=which, stage=stage
+                )
             )
 
 
@@ -72,9 +74,9 @@ def _check_offload(options: TrainingOptions, vary: Mapping[str, Sequence[Any]]) 
     if "none" not in places and options.host_update_bandwidth is None and "host_update_bandwidth" not in vary:
         raise MissingDatum(
             Message(
-                "plans with offload_optimizer cannot be timed without host_update_bandwidth, the bytes a "
-                "second that a node's processors read and write while they update: published runs got 2GB/s "
-                "to 54GB/s. Got offload_optimizer {places} alone.",
+                "plans with {@offload_optimizer} cannot be timed without {@host_update_bandwidth}, the "
+                "bytes a second that a node's processors read and write while they update: published "
+                "runs got 2GB/s to 54GB/s. Got {@offload_optimizer} {places} alone.",
                 places=listed(sorted(map(str, places))),
             )
         )

@@ -55,7 +55,7 @@ def _row(model: Model, one: Planned, beats: str) -> TrainingPlanDocument:
         options=one.options,
         text=(
             Message(
-                "tonnage train {model} --on {machine} {flags_of}",
+                "tonnage train {model} {--on} {machine} {flags_of}",
                 model=answer.question["model"].value,
                 machine=one.machine.name,
                 flags_of=flags_of(_asked(one.options) | one.of_run),

@@ -139,7 +139,9 @@ async def _answered(request: Asking, asked: AskedSave, state: State) -> tuple[st
             raise InvalidInput("a job has its own verb and question: give job, or verb and question.")
         return _of_job(state.jobs.board, asked.job)
     if asked.verb is None or asked.question is None:
-        raise InvalidInput("what is saved is a verb with its question, or a job that has answered one: give them.")
+        raise InvalidInput(
+            Message("what is saved is a verb with its question, or a job that has answered one: give them.")
+        )
     question = encode(asked.question).decode()
     return asked.verb, question, await _digest(request, asked.verb, asked.question, state)
 
@@ -175,7 +177,9 @@ def _asked(body: bytes) -> AskedSave:
         if name not in FIELDS:
             raise unknown("field of a saved plan", name, FIELDS)
     if "name" not in given:
-        raise InvalidInput('name is needed: what is saved is {"name": "...", "verb": "train", "question": {...}}.')
+        raise InvalidInput(
+            Message('{@name} is needed: what is saved is {{"name": "...", "verb": "train", "question": {{...}}}}.')
+        )
     for name, (form, takes) in FIELDS.items():
         value = given.get(name)
         if (value is not None or name == "name") and (not isinstance(value, form) or isinstance(value, bool)):
