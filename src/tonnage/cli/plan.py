@@ -6,6 +6,7 @@ from importlib import import_module
 from types import ModuleType
 
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 from tonnage.question.given import Given
 
 HELP = (
@@ -20,7 +21,7 @@ def mode(words: Sequence[str]) -> ModuleType:
     said = {word.partition("=")[0] for word in words}
     found = [name for flag, name in MODES.items() if flag in said]
     if {"--train", "--serve"} <= said:
-        raise InvalidInput("--train and --serve are two questions: give one. Got both.")
+        raise InvalidInput(Message("{--train} and {--serve} are two questions: give one. Got both."))
     return import_module(f"tonnage.cli.{found[-1] if found else MODES['--train']}")
 
 

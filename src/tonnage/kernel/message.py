@@ -14,10 +14,12 @@ the text has `lora_rank` or `--lora-rank` there, and a face writes its own way t
     'lora_rank must be at least 1.'
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from string import Formatter
 from typing import Any, Self
 
+_OPTION = re.compile(r"(?:--)?[a-z][a-z0-9_-]*")
 AND, OR = "and", "or"  # the word before the last item of a list
 
 
@@ -121,13 +123,13 @@ def listed(names: Iterable[object], last: str = "") -> Series:
     return Series(", ", names, last)
 
 
-def option(name: str) -> Message:
-    """The name of an option as a text of its own.
+def option_name(name: str) -> str:
+    """The name of an option as a text of its own, which a face spells; what can be none stays as it is.
 
-    >>> option("lora_rank").template
+    >>> option_name("lora_rank").template
     '{@lora_rank}'
     """
-    return Message(f"{{@{name}}}")
+    return Message(f"{{@{name}}}") if _OPTION.fullmatch(name) else name
 
 
 def spelled(text: object, spell: Callable[[str], str]) -> str:

@@ -102,7 +102,7 @@ class Wording:
         if series.last:
             return self._list(series, named=False)
         items = list(map(self.text, series.items))
-        if series.separator in ("", " "):
+        if series.separator in ("", " "):  # sentences, or parts of one
             return joined(_between(items, series.separator))
         if not any(map(WIDE.search, items)):  # nothing but names, as of a source
             return plain(series)

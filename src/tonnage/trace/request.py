@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.kernel.errors import InvalidInput, InvalidPlan
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, option_name
 from tonnage.kernel.registry import unknown
 from tonnage.trace.distributed import Distributed, Kind
 
@@ -68,7 +68,9 @@ def checked(model: Model, options: TraceOptions) -> TraceOptions:
         value = getattr(options, name)
         if value is not None and not 1 <= value <= LARGEST:
             raise InvalidPlan(
-                Message("{what} must be from 1 to {most:,}. Got {text}.", what=name, most=LARGEST, text=value)
+                Message(
+                    "{what} must be from 1 to {most:,}. Got {text}.", what=option_name(name), most=LARGEST, text=value
+                )
             )
     for what, value, known in (
         ("precision", options.precision, PRECISIONS),

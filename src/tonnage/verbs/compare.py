@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, option_name
 from tonnage.kernel.reach import is_there
 from tonnage.question.command_line import OWN
 from tonnage.question.form import CHOOSING, WHOLE, Form
@@ -65,7 +65,7 @@ def _read(option: Option, text: str, flag: str) -> Any:
         raise InvalidInput(
             Message(
                 "{flag} takes values with commas between them, and numbers without any. Got {text}.",
-                flag=flag,
+                flag=option_name(flag),
                 text=shown(text),
             )
         )
@@ -75,7 +75,7 @@ def _read(option: Option, text: str, flag: str) -> Any:
 def _split(text: str, between: str, what: str) -> list[str]:
     texts = [each.strip() for each in text.split(between)]
     if not all(texts):
-        raise InvalidInput(Message("{what} has an empty value in {text}.", what=what, text=shown(text)))
+        raise InvalidInput(Message("{what} has an empty value in {text}.", what=option_name(what), text=shown(text)))
     return texts
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, option_name
 from tonnage.question.given import Given, values
 from tonnage.question.looked_up import model_and_machine
 from tonnage.question.option import options_of
@@ -77,7 +77,7 @@ def _my_machine(arguments: Given, options: Any, load: Any, several: dict[str, An
                 Message(
                     "{--for-my-machine} answers for one user with a prompt of 1,024 tokens: leave out "
                     "{name}. Got {value}.",
-                    name=name,
+                    name=option_name(name),
                     value=getattr(load, name),
                 )
             )

@@ -13,7 +13,7 @@ from tonnage.estimate.plan.rule import Facts, Rule, Sizes, check
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, NotApplicable, OutOfRange
 from tonnage.kernel.formula import Number
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import Message, listed, option_name
 from tonnage.kernel.units import parse_count
 
 # deepspeed/runtime/zero/config.py: name -> (stages in which it counts, default, least)
@@ -96,7 +96,7 @@ def _counts(name: str, stages: tuple[int, ...], stage: int, o: TrainingOptions) 
                 Message(
                     "{name} counts in ZeRO stage {known}: leave it out, or take another {@zero_stage}. Got "
                     "it with stage {stage}.",
-                    name=name,
+                    name=option_name(name),
                     known=known,
                     stage=stage,
                 )
@@ -113,7 +113,10 @@ def _size(name: str, default: int, least: int, model: Model, o: TrainingOptions,
         filled = filled_in(name, model.hidden_size)
         if filled is None:
             raise InvalidPlan(
-                Message("{name} has no auto in the Trainer of transformers: give it a number of elements.", name=name)
+                Message(
+                    "{name} has no auto in the Trainer of transformers: give it a number of elements.",
+                    name=option_name(name),
+                )
             )
         return int(q.put(name, filled, "runtime", FILLED))
     try:
@@ -122,7 +125,7 @@ def _size(name: str, default: int, least: int, model: Model, o: TrainingOptions,
         raise InvalidPlan(
             Message(
                 "{name} must be from {least} to {largest:,}. Got {said}.",
-                name=name,
+                name=option_name(name),
                 least=least,
                 largest=LARGEST,
                 said=said,
@@ -132,7 +135,7 @@ def _size(name: str, default: int, least: int, model: Model, o: TrainingOptions,
         raise InvalidPlan(
             Message(
                 "{name} must be from {least} to {largest:,}. Got {given:,}.",
-                name=name,
+                name=option_name(name),
                 least=least,
                 largest=LARGEST,
                 given=given,

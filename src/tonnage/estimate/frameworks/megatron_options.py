@@ -8,7 +8,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.plan.checks import LARGEST
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, option_name
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import counted
 from tonnage.ops import Embedding, Head
@@ -63,7 +63,9 @@ def _timing(sizes: Mapping[str, Any], o: TrainingOptions, q: Question) -> dict[s
             if value and sizes[size] == 1:
                 raise NotApplicable(
                     Message(
-                        "{name} needs {size} above 1: there is nothing to overlap. Got {size} 1.", name=name, size=size
+                        "{name} needs {size} above 1: there is nothing to overlap. Got {size} 1.",
+                        name=option_name(name),
+                        size=size,
                     ),
                     name,
                     (size,),

@@ -2,7 +2,7 @@
 
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.formula import is_any
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, option_name
 from tonnage.spec import Load
 
 
@@ -11,7 +11,7 @@ def check_load(load: Load) -> None:
     for name in ("input_tokens", "output_tokens", "concurrency"):
         value = getattr(load, name)
         if value is not None and is_any(value < 1):
-            raise InvalidInput(Message("{name} must be at least 1. Got {value}.", name=name, value=value))
+            raise InvalidInput(Message("{name} must be at least 1. Got {value}.", name=option_name(name), value=value))
     if load.requests_per_second is not None:
         if load.concurrency is not None:
             raise InvalidInput(

@@ -12,7 +12,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.options.run_options import duration
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, NotApplicable, shown
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, option_name
 from tonnage.kernel.registry import unknown
 from tonnage.question.subjects.load import LoadOptions
 from tonnage.spec import Load, ServingPlan
@@ -114,7 +114,9 @@ def _of_trace(options: ServingOptions, load: LoadOptions) -> Lengths:
     ):
         if getattr(load, name) is not None:
             raise InvalidInput(
-                Message("trace has lengths and arrivals of its own: leave out {name}. Got both.", name=name)
+                Message(
+                    "trace has lengths and arrivals of its own: leave out {name}. Got both.", name=option_name(name)
+                )
             )
     if options.concurrency is not None:
         raise InvalidInput(
@@ -190,7 +192,11 @@ def asked(plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: L
     for name in ("num_requests", "seed"):
         if getattr(load, name) is not None and not simulate:
             raise NotApplicable(
-                Message("{name} is of a simulation: add simulate. Got {value}.", name=name, value=getattr(load, name)),
+                Message(
+                    "{name} is of a simulation: add simulate. Got {value}.",
+                    name=option_name(name),
+                    value=getattr(load, name),
+                ),
                 name,
                 ("simulate", "trace", "percentile"),
             )
@@ -297,7 +303,7 @@ def _ranged(name: str, value: float | None, low: float, high: float) -> float:
         raise InvalidInput(
             Message(
                 "{name} must be from {low:g} to {high:g}. Got {value}.",
-                name=name,
+                name=option_name(name),
                 low=low,
                 high=high,
                 value=shown(value),
@@ -309,5 +315,5 @@ def _ranged(name: str, value: float | None, low: float, high: float) -> float:
 def _count(name: str, value: int | None, most: int = LARGEST) -> None:
     if value is not None and not 1 <= value <= most:
         raise InvalidInput(
-            Message("{name} must be from 1 to {most:,}. Got {value:,}.", name=name, most=most, value=value)
+            Message("{name} must be from 1 to {most:,}. Got {value:,}.", name=option_name(name), most=most, value=value)
         )

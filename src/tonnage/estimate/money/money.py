@@ -10,7 +10,7 @@ from tonnage.formulas import cost as c
 from tonnage.formulas import energy as e
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 from tonnage.kernel.formula import Basis, Number, is_any
-from tonnage.kernel.message import Message, joined
+from tonnage.kernel.message import Message, joined, option_name
 from tonnage.kernel.term import Term
 from tonnage.spec import Cluster
 
@@ -386,13 +386,15 @@ def run_carbon(energy: Term, grid: "str | float") -> Term:
 
 def _positive(name: str, value: Number) -> None:
     if not _all(value > 0):
-        raise InvalidInput(Message("{name} must be above 0. Got {value}.", name=name, value=shown(value)))
+        raise InvalidInput(Message("{name} must be above 0. Got {value}.", name=option_name(name), value=shown(value)))
 
 
 def _not_negative(name: str, value: Number) -> None:
     if not _all((value >= 0) & (value < float("inf"))):
         raise InvalidInput(
-            Message("{name} must be a finite number, 0 or more. Got {value}.", name=name, value=shown(value))
+            Message(
+                "{name} must be a finite number, 0 or more. Got {value}.", name=option_name(name), value=shown(value)
+            )
         )
 
 
@@ -401,7 +403,7 @@ def _between(name: str, value: Number, low: float, high: float) -> None:
         raise InvalidInput(
             Message(
                 "{name} must be from {low:g} to {high:g}. Got {value}.",
-                name=name,
+                name=option_name(name),
                 low=low,
                 high=high,
                 value=shown(value),

@@ -13,7 +13,7 @@ from tonnage.estimate.money.money import BUILDING, BUILDING_SOURCE, POWER_SHARE,
 from tonnage.formulas import cost as c
 from tonnage.formulas import energy as e
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
-from tonnage.kernel.message import Message, joined, listed
+from tonnage.kernel.message import Message, joined, listed, option_name
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import MONTH
 
@@ -331,7 +331,7 @@ def check(**inputs: float | None) -> None:
             raise InvalidInput(
                 Message(
                     "{name} must be from {low:g} to {high:g}. Got {value}.",
-                    name=name,
+                    name=option_name(name),
                     low=low,
                     high=high,
                     value=shown(value),

@@ -13,7 +13,7 @@ from tonnage.estimate.plan.rule import Facts, check
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan.validity import REPLICAS
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
-from tonnage.kernel.message import Message, joined, listed
+from tonnage.kernel.message import Message, joined, listed, option_name
 from tonnage.kernel.registry import unknown
 from tonnage.runtimes import TrainingRuntime, runtimes_with, training_runtime, training_runtimes
 from tonnage.runtimes.parts.base import OF_SHARDING, OF_STEP
@@ -39,7 +39,7 @@ def own_options(request: PlanRequest) -> dict[str, Any]:
                     Message(
                         "runtime {runtime} has no {name}: leave it out. {runtimes_with} has it. Got {value}.",
                         runtime=runtime.name,
-                        name=name,
+                        name=option_name(name),
                         runtimes_with=runtimes_with(name),
                         value=getattr(o, name),
                     )
@@ -58,7 +58,7 @@ def own_sharding_options(request: PlanRequest) -> dict[str, Any]:
             raise NotApplicable(
                 Message(
                     "{name} is a setting of {runtimes_with}: leave it out with runtime {runtime}. Got {value}.",
-                    name=name,
+                    name=option_name(name),
                     runtimes_with=runtimes_with(name),
                     runtime=runtime.name,
                     value=getattr(o, name),
@@ -136,7 +136,7 @@ def _switch(
             raise NotApplicable(
                 Message(
                     "{name} needs {needs}, which this run on {runtime} does not have: it must be off.{hint}",
-                    name=name,
+                    name=option_name(name),
                     needs=needs,
                     runtime=runtime.name,
                     hint=hint,

@@ -7,7 +7,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.options.run_options import rate
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
-from tonnage.kernel.message import Message, joined, listed
+from tonnage.kernel.message import Message, joined, listed, option_name
 from tonnage.kernel.registry import unknown
 from tonnage.runtimes import PLACES, TrainingRuntime, training_runtime, training_runtimes
 from tonnage.runtimes.parts.megatron.offload import MODULES
@@ -41,7 +41,7 @@ def _place(name: str, runtime: TrainingRuntime, o: TrainingOptions, q: Question)
         raise InvalidPlan(
             Message(
                 "{name} must be {where} with runtime {runtime}. Got {said}. Runtimes that have it: {others}.",
-                name=name,
+                name=option_name(name),
                 where=where,
                 runtime=runtime.name,
                 said=said,
@@ -58,7 +58,9 @@ def _of_fsdp2(made: dict[str, Any], stage: int, o: TrainingOptions, q: Question)
         if place != "none" and stage < 2:
             raise InvalidPlan(
                 Message(
-                    "{name} is a policy of FSDP2: {@zero_stage} must be 2 or 3. Got {stage}.", name=name, stage=stage
+                    "{name} is a policy of FSDP2: {@zero_stage} must be 2 or 3. Got {stage}.",
+                    name=option_name(name),
+                    stage=stage,
                 )
             )
     if len(set(pair.values())) == 1:

@@ -7,7 +7,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step.method import bare_base_bytes
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
-from tonnage.kernel.message import Message, joined, listed
+from tonnage.kernel.message import Message, joined, listed, option_name
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import counted
 from tonnage.numerics.precisions import Recipe, precision
@@ -153,7 +153,7 @@ def _refuse(method: str, given: dict[str, Any]) -> None:
             raise NotApplicable(
                 Message(
                     "{name} belongs to method {owner}. Got {value} with method {method}.",
-                    name=name,
+                    name=option_name(name),
                     owner=owner,
                     value=value,
                     method=method,

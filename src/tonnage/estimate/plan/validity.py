@@ -16,7 +16,7 @@ from tonnage.estimate.plan.rule import Facts, Rule, Sizes, mask
 from tonnage.estimate.plan.schedule import schedule_with_chunks
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.formula import Number, is_any, maximum
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, joined, option_name
 from tonnage.kernel.units import counted
 from tonnage.ops import Attention, LatentAttention
 
@@ -51,7 +51,7 @@ def _does_not_divide_cluster(facts: Facts, sizes: Sizes) -> InvalidPlan:
         return holds(some) and prod(some.values()) * (data or 0) == world
 
     nearest = near_sizes(asked, divisors(world), with_data) or near_sizes(asked, divisors(world), holds)
-    names, values = " x ".join(asked), " x ".join(map(str, asked.values()))
+    names, values = joined(" x ", map(option_name, asked)), " x ".join(map(str, asked.values()))
     return InvalidPlan(
         Message(
             "{names} must divide the cluster's {world}. Got {values}. Nearest: {nearest}.",

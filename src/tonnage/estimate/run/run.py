@@ -14,7 +14,7 @@ from tonnage.estimate.run.reliability import Reliability, accelerators, note, re
 from tonnage.formulas import failures as f
 from tonnage.formulas import run as g
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, option_name
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import human
 from tonnage.spec import Cluster, TrainingPlan
@@ -191,7 +191,7 @@ def _bought(
         raise InvalidInput(
             Message(
                 "{name} must buy at least one step, which takes {one:.3g} accelerator-hours{cost}. Got {budget:g}.",
-                name=name,
+                name=option_name(name),
                 one=one,
                 cost=cost,
                 budget=want.budget or want.hours,

@@ -5,7 +5,7 @@ from tonnage.estimate.plan.nearest import divisors, near
 from tonnage.estimate.plan.validity import shares_heads
 from tonnage.estimate.serving.weights.storage import is_gguf_type, storage
 from tonnage.kernel.errors import InvalidPlan, NotApplicable, TonnageError
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import Message, listed, option_name
 from tonnage.numerics.precisions import PRECISIONS
 from tonnage.ops import Attention, LatentAttention
 from tonnage.runtimes import ServingRuntime, serving_runtime, serving_runtimes
@@ -195,7 +195,7 @@ def check_settings(engine: ServingRuntime, said: dict[str, object]) -> None:
             engines = [each for each in serving_runtimes() if name in serving_runtime(each).settings]
             text = Message(
                 "{name} is a setting of {engines}. Got engine {engine}.",
-                name=name,
+                name=option_name(name),
                 engines=listed(engines),
                 engine=engine.name,
             )

@@ -36,7 +36,7 @@ from tonnage.estimate.serving.static_share import static_share
 from tonnage.estimate.serving.token_batch import batch_limits
 from tonnage.estimate.serving.weights.blocks import check_blocks, fits_blocks
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, NotApplicable, UnknownName, shown
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import Message, joined, listed, option_name
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import counted, human
 from tonnage.numerics.precisions import ALIASES
@@ -276,7 +276,7 @@ def _engine(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> S
             raise NotApplicable(
                 Message(
                     "{name} is a setting of {engines}. Got engine {engine}.",
-                    name=what,
+                    name=option_name(what),
                     engines=having,
                     engine=engine.name,
                 ),
@@ -452,7 +452,7 @@ def _does_not_divide(model: Model, world: int, o: ServingOptions, sizes: dict[st
         return fits and world % prod(some.values()) == 0
 
     nearest = near_sizes(asked, divisors(world), holds)
-    names, values = " x ".join(asked), " x ".join(map(str, asked.values()))
+    names, values = joined(" x ", map(option_name, asked)), " x ".join(map(str, asked.values()))
     return Message(
         "{names} must divide the cluster's {world}. Got {values}. Nearest: {nearest}.",
         names=names,

@@ -61,7 +61,7 @@ def objective_of(
         able = [each for each in training_runtimes() if training_runtime(each).takes_objectives]
         raise InvalidPlan(
             Message(
-                "runtime {runtime} trains one model on its own: objective must be sft. Got {name}. Those "
+                "runtime {runtime} trains one model on its own: {@objective} must be sft. Got {name}. Those "
                 "that do more: {able}.",
                 runtime=runtime.name,
                 name=name,
@@ -71,7 +71,7 @@ def objective_of(
     if o.teacher is not None and "teacher" not in chosen.beside:
         raise NotApplicable(
             Message(
-                "teacher belongs to objective distillation. Got {teacher} with objective {name}.",
+                "{@teacher} belongs to objective distillation. Got {teacher} with objective {name}.",
                 teacher=o.teacher,
                 name=name,
             ),

@@ -5,7 +5,7 @@ from tonnage.estimate.plan.nearest import divisors, near, near_sizes
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step.rank import split_layers
 from tonnage.kernel.errors import InvalidPlan, NotApplicable, shown
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, joined, option_name
 from tonnage.runtimes import TrainingRuntime, runtimes_with
 from tonnage.runtimes.parts.megatron.pipeline import Chunk, even_layout, parsed_layout
 from tonnage.spec import TrainingPlan
@@ -38,7 +38,7 @@ def said_chunks(model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o
             Message(
                 "runtime {runtime} has no {name}: leave it out. {runtimes_with} has it. Got {value}.",
                 runtime=runtime.name,
-                name=name,
+                name=option_name(name),
                 runtimes_with=runtimes_with(name),
                 value=shown(value),
             ),
@@ -48,7 +48,9 @@ def said_chunks(model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o
     if said and p == 1:
         name = next(iter(said))
         raise NotApplicable(
-            Message("{name} is of a pipeline: {@pipeline_parallel_size} must be above 1. Got 1.", name=name),
+            Message(
+                "{name} is of a pipeline: {@pipeline_parallel_size} must be above 1. Got 1.", name=option_name(name)
+            ),
             name,
             ("pipeline_parallel_size",),
         )
@@ -106,7 +108,7 @@ def _even(model: Model, sizes: dict[str, int], o: TrainingOptions) -> tuple[tupl
         of_ends = range(1, model.num_layers + 1)
         for asked in [*({end: size} for end, size in ends.items()), *([ends] if len(ends) > 1 else [])]:
             if nearest := near_sizes(asked, of_ends, lambda some: splits(p, **some)):
-                names = " x ".join(f"{end}_stage_layers" for end in asked)
+                names = joined(" x ", (option_name(f"{end}_stage_layers") for end in asked))
                 values = " x ".join(map(str, asked.values()))
                 raise InvalidPlan(
                     Message(

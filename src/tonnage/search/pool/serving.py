@@ -25,7 +25,7 @@ from tonnage.formulas.pools import unlike_round_seconds
 from tonnage.formulas.time import memory_seconds
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError
 from tonnage.kernel.formula import Number, maximum
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, option_name
 from tonnage.runtimes import serving_runtime
 from tonnage.search.pool.parts import Kind, Pool
 from tonnage.search.pool.pipelines.costs import Costs, Run
@@ -47,7 +47,7 @@ def check_load(load: LoadOptions) -> None:
             raise InvalidInput(
                 Message(
                     "{name} is of one plan, which `tonnage serve` answers: leave it out. Got {value}.",
-                    name=name,
+                    name=option_name(name),
                     value=getattr(load, name),
                 )
             )

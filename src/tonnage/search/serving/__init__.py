@@ -14,7 +14,7 @@ from tonnage.estimate.options.run_options import duration
 from tonnage.estimate.plan.checks import check_size
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
-from tonnage.kernel.message import Message, joined, listed
+from tonnage.kernel.message import Message, joined, listed, option_name
 from tonnage.kernel.units import counted
 from tonnage.search.serving.answer import ServingPlans, nearest_of
 from tonnage.search.serving.limits import ALLOWED, FORMAT, KNOWN, MEMORY, WEIGHTS
@@ -115,7 +115,7 @@ def _check(options: ServingOptions, load: LoadOptions) -> None:
                 Message(
                     "a search knows means: leave out {name}, and give it to `tonnage serve` for the plan "
                     "that is found. Got {value}.",
-                    name=name,
+                    name=option_name(name),
                     value=shown(getattr(load, name)),
                 )
             )
