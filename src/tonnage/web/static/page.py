@@ -62,13 +62,14 @@ OF_WEB = frozenset(
         "process/memory",
         "settings",
         "timeline",
+        "words",
         "jobs/__init__",
         "jobs/limits",
         "schema/__init__",
         "schema/documents",
     )
 )
-SUFFIXES = frozenset({".py", ".toml", ".yaml", ".yml", ".json", ".csv", ".txt", ".md"})
+SUFFIXES = frozenset({".py", ".toml", ".yaml", ".yml", ".json", ".csv", ".txt", ".md", ".mo"})
 
 
 def check(folder: Path) -> None:

@@ -33,6 +33,7 @@ from tonnage.web.store.documents import (
 from tonnage.web.store.figures import BUSY, digest_of
 from tonnage.web.store.names import ANY, check_name
 from tonnage.web.wire.body import question_of, read
+from tonnage.web.words import parted
 
 if TYPE_CHECKING:  # SQLAlchemy is read when something is saved
     from tonnage.web.store.saved import Store
@@ -165,7 +166,8 @@ def _of_job(board: Board, job: str) -> tuple[str, str, Digest]:
         state = "there is no such job" if found is None else f"it is {found.state}"
         raise InvalidInput(Message("job must be one that is done: {state}. Got {job}.", state=state, job=shown(job)))
     made = digest(found.verb, msgspec.json.decode(board.document(job)), found.status or 0, found.command or "")
-    return found.verb, board.question(job).decode(), made
+    question, _ = parted(msgspec.json.decode(board.question(job)))  # its answer is saved, in no language
+    return found.verb, encode(question).decode(), made
 
 
 def _asked(body: bytes) -> AskedSave:
