@@ -1,20 +1,18 @@
-"""Collects every English sentence that Python makes and a face shows, and keeps the catalogues of its Chinese up to
-date.
+"""Collects every English text that Python makes and a face shows, and keeps the catalogues of its Chinese up to date.
 
     python scripts/extract_messages.py            # writes messages.po and help.po, keeps what is translated
     python scripts/extract_messages.py --check    # says what is missing or gone, status 1 if anything is
 
-The estimators know nothing of languages: they make English, and a face translates the finished sentence by its
-template. So a template is read off the code here, as the text around the values: f"no {kind} is called {name}" is "no
-{0} is called {1}".
+The estimators know nothing of languages: they make English, a text with values as a Message. What is collected are
+the templates of Messages and texts that stand whole in the code, in the catalogue's files and in flags.toml; an
+f-string has no template, and is no text that a face can put into another language.
 """
 
 import argparse
 import ast
 import re
 import sys
-from collections.abc import Callable, Iterator
-from itertools import product
+from collections.abc import Iterator
 from pathlib import Path
 
 from babel.messages.catalog import Catalog
@@ -26,8 +24,6 @@ from tonnage.question.verbs import FORMS, forms_of
 ROOT = Path(__file__).parent.parent
 CODE = ROOT / "src" / "tonnage"
 CATALOGUES = CODE / "language" / "zh" / "LC_MESSAGES"
-HOLE = "\0"  # a value's place, until the holes are numbered
-MOST = 4  # alternatives of one f-string that are written out; of more, the values become places
 # What only developers see, what a face says in words of its own, and what is copied to a shell.
 LEFT_OUT = (
     "render",
@@ -109,53 +105,26 @@ INSIDE = frozenset(
 NAMING = re.compile(
     r"(^|\.)(of|sum|max|product|ratio|by|named|by_rule|term|copies|_unit|_narrow|_swap)$|^[a-z_]*(term|copies)$"
 )
-OF_DOCUMENT = re.compile(r"Document[A-E], ([a-z][^;\"]+)")  # where in a source document, which has no name
+# A place in a source document, which has no name: as the page says it, and whole.
+OF_DOCUMENT = re.compile(r"(Document[A-E], ([a-z][^;\"]+))")
 FACTS = frozenset({"note", "what", "counts", "topology"})  # of the catalogue
 # What no call shows to be said: words that are put together, and names of one word that pass through a variable.
-# Reasons of the catalogue that differ in their figures alone.
-REASONS = (
-    "the lowest of those seen: {0} and {1}",
-    "one sighting: {0}",
-    "{0} in all of several sightings",
-    "{0} in both of two sightings",
-    "drivers before 510 showed {0}",
-    "drivers before 510 showed {0} or {1}",
-    (
-        "computed as NVIDIA does: {0} SMs at a boost clock of {1} MHz, times the rate per SM and clock that the "
-        "whitepaper's {2} figures give"
-    ),
-    (
-        "from NVIDIA's {0} AI TOPS (fp4, sparse) by the ratios of the RTX 5090's table, 3352 to 1676 fp4, "
-        "838 int8, 419 fp8 and 209.5 bf16; "
-        "the RTX 5080's 112.6 in the same whitepaper confirms them"
-    ),
-    "half of the {0} that AWS gives without a direction",
-    "half of the {0} in both directions that Google publishes",
-    "AWS prints {0} GiB/s; here in units of 10^9 bytes",
-    "{0} channels x {1} MT/s x 8 bytes",
-    "one of the two dies of the package, which the runtime shows as two devices: half of the package's {0}",
-    "one of the two dies of the package, which the runtime shows as two devices: half of the package's {0} and {1}",
-    "drivers before 510 took their own reserve off the total and showed {0} or {1}",
-    "nvidia-smi calls the card of 8 GB by the same name, and shows {0} MiB for it",
-)
-FIGURES = re.compile(r"(?:[\d., ()x/*]|GiB|MiB|GB|TB|/s|GB/s|TB/s|RTX|MHz|\b(?:and|or)\b)+")
 VALUES = frozenset({"none", "full", "auto"})  # of options: they are written as they are in every language
-NOBODY = (
-    "so that no number of users is served within the limits: more tensor ranks, narrower weights or a faster "
-    "accelerator are needed."
-)
 PUT_TOGETHER = (
     "{block}s",
-    "{0}: {1} Nearest: {2}.",
-    "{0} x {1} or {2} x {3}",
-    "{0} x {1} x {2} or {3} x {4} x {5}",
-    "catalogue entry {0}",
-    "catalogue entry {0}, variant {1}",
     "for parameters",
     "for pairs of tokens",
     "at experts",
     "for a tile of tokens",
-    "for {0} x {1}",
+    # of argparse, as the command line's parser reads them
+    "argument {argument_name}: {message}",
+    "expected one argument",
+    "expected at least one argument",
+    "ignored explicit argument {value!r}",
+    "not allowed with argument {value}",
+    "invalid choice: {value!r} (choose from {choices})",
+    "one of the arguments {value} is required",
+    "the following arguments are required: {value}",
     "loss",
     "embedding",
     "load",
@@ -183,43 +152,16 @@ PUT_TOGETHER = (
     "After optimizer step",
     "as measured",
     "today's defaults",
-    "today's defaults on {0}",
-    "in {0} bits",
-    "{0} an hour",
-    "rank {0}",
-    "{0} need {1} more{2} than the {3} that are usable{4}",
-    "{0} needs {1} more{2} than the {3} that are usable{4}",
-    "{0}; it counts gradients of weights that do not train",
-    "{0} for training memory of {1}, exact",
-    "{0} for serving memory of {1}, exact",
+    # programs of the recordings in trace/data
+    "tonnage/trace/programs/linear_relu.py:program, as measured",
+    "tonnage/trace/programs/linear_relu.py:program, today's defaults",
+    "tonnage/trace/programs/linear_relu.py:program, today's defaults on Hopper",
+    "tonnage/trace/programs/linear_relu.py:program, in 16 bits",
     "optimal parameters for the same compute",
     "optimal tokens for the same compute",
-    "{0} unrounded",
     "decoder layers",
     "encoder layers",
     "the layer at work, in",
-    "{0} x {1} at {2}%",
-    *(
-        f"--{{0}} {{1}} is not met: the {{2}} ({{3}}) {how}{rest}"
-        for how, i in (("is {4}.", 5), ("grows without end.", 4))
-        for rest in (
-            f" {{{i}}} are served within the limits.",
-            f" With one request at a time it is {{{i}}} for the {{{i + 1}}}, {NOBODY}",
-        )
-    ),
-    *(
-        f"{which} known{where}, {each}"
-        for which, each in (
-            ("the cheapest of {0} {1} offers", "{2} {3} an accelerator and hour"),
-            ("the only {0} offer", "{1} {2} an accelerator and hour"),
-        )
-        for where in (
-            " of machines with as many accelerators as are used",
-            " of machines with as many accelerators as a node",
-            " priced by the accelerator: none of machines as large as a node could be compared",
-            " of smaller machines: none of those as large as a node could be compared",
-        )
-    ),
     "No such file or directory",
     "Permission denied",
     "Is a directory",
@@ -227,17 +169,10 @@ PUT_TOGETHER = (
     "language",
     "Address already in use",
     "Cannot assign requested address",
-    "Known: {0}.",
-    "See `{0} --help`.",
-    "each token {0} times as soon",
     "decoder",
     "encoder",
     "tower",
     "draft",
-    *(
-        f"{{0}} stands for a checkpoint of which only the config is known: put its path there{where}."
-        for where in ("", ", or its id on a hub")
-    ),
 )
 COPIED = frozenset({"launch"})  # functions that write what is copied to a shell
 STORED = frozenset(
@@ -261,55 +196,23 @@ WORD = re.compile(r"[A-Za-z][a-z]")
 Found = dict[str, set[str]]  # template -> files that make it
 
 
-def holes(text: str) -> str:
-    """The template with its places numbered, in the order of the English."""
-    pieces = text.split(HOLE)
-    return "".join(f"{piece}{{{i}}}" for i, piece in enumerate(pieces[:-1])) + pieces[-1]
-
-
 def alternatives(node: ast.AST) -> list[str]:
-    """The texts that an expression may be, with HOLE for what is known at run time alone; [HOLE] where nothing is
-    known.
-    """
+    """The whole texts that an expression may be."""
     if isinstance(node, ast.Constant):
-        return [re.sub(r"\{\}", HOLE, node.value) if isinstance(node.value, str) else HOLE]
-    if isinstance(node, ast.FormattedValue):
-        return alternatives(node.value) if isinstance(node.value, ast.IfExp | ast.Constant) else [HOLE]
+        return [node.value] if isinstance(node.value, str) else []
     if isinstance(node, ast.IfExp):
         return list(dict.fromkeys([*alternatives(node.body), *alternatives(node.orelse)]))
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return _joined([node.left, node.right])
-    if isinstance(node, ast.JoinedStr):
-        return _joined(node.values)
-    return [HOLE]
-
-
-def _joined(parts: list[ast.expr]) -> list[str]:
-    every = [alternatives(part) for part in parts]
-    count = 1
-    for each in every:
-        count *= len(each)
-    if count > MOST:
-        every = [each if len(each) == 1 else [HOLE] for each in every]
-    return [re.sub(f"{HOLE}+", HOLE, "".join(choice)) for choice in product(*every)]
-
-
-def _is_text(node: ast.AST) -> bool:
-    if isinstance(node, ast.Constant):
-        return isinstance(node.value, str)
-    if isinstance(node, ast.BinOp):
-        return isinstance(node.op, ast.Add) and (_is_text(node.left) or _is_text(node.right))
-    return isinstance(node, ast.JoinedStr)
+    return []
 
 
 def is_said(text: str) -> bool:
     """Whether a text has words that can be translated: more than a name, a command or a citation."""
-    bare = text.replace(HOLE, " ").strip()
+    bare = text.strip()
     return (
-        " " in text.replace(HOLE, "x").strip()
+        " " in bare
         and len(WORD.findall(bare)) > 0
         and sum(letter.isalpha() for letter in bare) > 3
-        and (not COMMAND.search(text.replace(HOLE, "{").strip()) or bool(PROSE.search(bare)))
+        and (not COMMAND.search(bare) or bool(PROSE.search(bare)))
         and (not CITATION.search(bare) or bool(re.match(r"[a-z]+ [a-z]", bare)))
         and not NAMES.fullmatch(bare)
         and bool(re.search(r"(^|[^\w.\-/])[a-z]{2,}($|[^\w/=\-(])", bare))
@@ -330,11 +233,11 @@ class Reader(ast.NodeVisitor):
             if is_said(line) or (
                 alone and line not in VALUES and WORD.search(line) and re.fullmatch(r"[a-zA-Z][\w,' /.-]*", line)
             ):
-                self.said.append(holes(line.strip()).replace("\t", " "))
+                self.said.append(line.strip().replace("\t", " "))
 
     def template(self, text: str) -> None:
-        """A template with named places."""
-        if is_said(PLACE.sub(HOLE, text)):
+        """A template with named places: said where anything but signs is between them."""
+        if re.search("[A-Za-z]{2}", PLACE.sub("", text)):
             self.said.append(text.strip())
 
     def generic_visit(self, node: ast.AST) -> None:
@@ -342,21 +245,21 @@ class Reader(ast.NodeVisitor):
             self.visit(child)
 
     def text(self, node: ast.AST, *, alone: bool = False) -> None:
-        for each in alternatives(node):
+        """A text that is said where it stands; in what is none, the texts within are looked for."""
+        found = alternatives(node)
+        for each in found:
             self.keep(each, alone=alone)
-        for part in ast.walk(node):
-            if isinstance(part, ast.FormattedValue):
-                self.visit(part.value)
+        if not found:
+            self.visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, str):
             self.keep(node.value)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        self.text(node)
-
-    def visit_BinOp(self, node: ast.BinOp) -> None:
-        self.text(node) if _is_text(node) else self.generic_visit(node)
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                self.visit(part.value)
 
     def visit_Expr(self, node: ast.Expr) -> None:
         if not isinstance(node.value, ast.Constant):  # a docstring
@@ -409,14 +312,14 @@ class Reader(ast.NodeVisitor):
             return
         if called in INSIDE or called in SAID or called in ("Option", "option", "Group"):  # options say it: declared()
             return
-        if NAMING.search(called) and node.args and _is_text(node.args[0]):
+        if NAMING.search(called) and node.args and alternatives(node.args[0]):
             self.text(node.args[0], alone=True)
-        if called.endswith((".product", ".ratio")) and len(node.args) > 1 and _is_text(node.args[1]):
+        if called.endswith((".product", ".ratio")) and len(node.args) > 1 and alternatives(node.args[1]):
             self.text(node.args[1], alone=True)
         if called in COUNTING and len(node.args) > 1:
             self.text(node.args[1], alone=True)
-            if called == "counted" or not set(alternatives(node.args[1])) & {*_SCALES, HOLE, "USD"}:
-                self.said += [f"{{n}} {text}" for text in alternatives(node.args[1]) if HOLE not in text]
+            if called == "counted" or not set(alternatives(node.args[1])) & {*_SCALES, "USD"}:
+                self.said += [f"{{n}} {text}" for text in alternatives(node.args[1])]
         if called.endswith(("q.take", "q.put")):
             for part in node.args[4:]:  # why
                 self.text(part, alone=True)
@@ -424,20 +327,31 @@ class Reader(ast.NodeVisitor):
             self.text(node.args[1 if called == "rule" else 2], alone=True)
         if called in STORED and node.args:
             self.text(node.args[0], alone=True)
-        if called.endswith(("unknown", "Registry")) and node.args and _is_text(node.args[0]):
+        if called.endswith(("unknown", "Registry")) and node.args and alternatives(node.args[0]):
             self.text(node.args[0], alone=True)
         self.visit(node.func)
         for part in node.args:
             self.visit(part)
         for keyword in node.keywords:
-            if keyword.arg in SOURCES:
+            if keyword.arg in SOURCES and not _has_message(keyword.value):
                 continue
-            if keyword.arg in ("unit", "name", "why", "note", "help", "default", "erratum", "procedure") and _is_text(
-                keyword.value
-            ):
+            if keyword.arg in (
+                "unit",
+                "name",
+                "why",
+                "note",
+                "help",
+                "default",
+                "erratum",
+                "procedure",
+            ) and alternatives(keyword.value):
                 self.text(keyword.value, alone=keyword.arg in ("unit", "procedure"))
             else:
                 self.visit(keyword.value)
+
+
+def _has_message(node: ast.AST) -> bool:
+    return any(isinstance(part, ast.Call) and ast.unparse(part.func) == "Message" for part in ast.walk(node))
 
 
 class HelpReader(Reader):
@@ -449,7 +363,7 @@ class HelpReader(Reader):
         called = ast.unparse(node.func)
         if called in ("Option", "option"):
             for keyword in node.keywords:
-                if keyword.arg in ("help", "unit", "default") and _is_text(keyword.value):
+                if keyword.arg in ("help", "unit", "default") and alternatives(keyword.value):
                     self.text(keyword.value, alone=keyword.arg == "unit")
             for part in node.args:
                 self.visit(part)
@@ -497,9 +411,7 @@ def flags() -> list[str]:
 
     tools = tomllib.loads((CODE / "spelling" / "flags.toml").read_text(encoding="utf-8"))["tool"]
     texts = [text for tool in tools for text in tool.get("differs", {}).values()]
-    return [
-        f"{{0}} of {{1}} {text}" if text[0].islower() else text for text in texts
-    ]  # as spelling.flags puts them together
+    return [f"{{flag}} of {{names}} {text}" if text[0].islower() else text for text in texts]  # as spelling.flags does
 
 
 def declared() -> Iterator[tuple[str, str]]:
@@ -514,8 +426,8 @@ def declared() -> Iterator[tuple[str, str]]:
                 yield from ((text, "question/subjects") for text in said if text not in words)
     for path in (CODE / "question").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "ranged" and _is_text(node.args[1]):
-                yield from ((text.replace(HOLE, "{0}"), "question") for text in alternatives(node.args[1]))
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "ranged" and alternatives(node.args[1]):
+                yield from ((text, "question") for text in alternatives(node.args[1]))
 
 
 def facts() -> Iterator[tuple[str, str]]:
@@ -538,21 +450,10 @@ def _said(part: object, name: str = "") -> Iterator[str]:
         for value in part:
             yield from _said(value, name)
     elif isinstance(part, str) and name == "why":
-        if is_said(part) and not any(map(_differs_in_figures(part), REASONS)):
+        if is_said(part):
             yield part
     elif isinstance(part, str) and name in FACTS and (name == "counts" or is_said(part)):
         yield part
-
-
-def _differs_in_figures(text: str) -> Callable[[str], bool]:
-    """Whether a template makes the text, with nothing but figures put in."""
-
-    def made_by(template: str) -> bool:
-        form = "(.+)".join(map(re.escape, re.split(r"\{\d\}", template)))
-        found = re.fullmatch(form, text)
-        return found is not None and all(map(FIGURES.fullmatch, found.groups()))
-
-    return made_by
 
 
 def paths(*, everything: bool = False) -> Iterator[tuple[str, Path]]:
@@ -568,23 +469,20 @@ def extracted() -> dict[str, Found]:
     for name, path in paths():
         domain = "help" if name.startswith(HELP) else "messages"
         for text in read(path):
-            if text and not re.fullmatch(r"[\W\d]*(\{\d+\}[\W\d]*)*", text):
+            if text:
                 found[domain].setdefault(text, set()).add(name)
     for text, where in declared():
         found["help"].setdefault(text, set()).add(where)
     for text, where in facts():
         found["messages"].setdefault(text, set()).add(where)
     for name, path in paths(everything=True):
-        for text in OF_DOCUMENT.findall(path.read_text(encoding="utf-8")):
-            found["messages"].setdefault(text, set()).add(name)
-    for text in REASONS:
-        found["messages"].setdefault(text, set()).add("catalogue")
+        for each in OF_DOCUMENT.findall(path.read_text(encoding="utf-8")):
+            for text in each:
+                found["messages"].setdefault(text, set()).add(name)
     for text in PUT_TOGETHER:
         found["messages"].setdefault(text, set()).add("several places")
     for text in flags():
-        found["help"].setdefault(text.replace("{value}", "{2}" if "{0}" in text else "{0}"), set()).add(
-            "spelling/flags.toml"
-        )
+        found["help"].setdefault(text, set()).add("spelling/flags.toml")
     for text in found["messages"]:
         found["help"].pop(text, None)  # one Chinese for one English
     for each in write_locale.read(CATALOGUES / "words.po"):

@@ -8,7 +8,7 @@ from msgspec import Struct
 from tonnage.formulas.run import accelerators_of_plan, tokens_per_step
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.formula import Number
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, listed
 
 
 class Fact(Struct, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ class Accelerator(Struct, frozen=True, kw_only=True):
     def peak(self, precision: str) -> float:
         """Dense FLOP/s in `precision`; MissingDatum where no source gives it: it is never a ratio of another."""
         if precision not in self.dense_flops:
-            known = ", ".join(self.dense_flops) or "none"
+            known = listed(self.dense_flops) or "none"
             raise MissingDatum(
                 Message(
                     "no source gives the dense {precision} peak of {name}. Known precisions: {known}.",

@@ -26,6 +26,7 @@ FREE = re.compile(
     # a program, an option with its value
     r"|linear_relu\.py:program, [a-z ]+|recompute selective|narayanan hardware|kaplan recomputed"
     r"|<config directory>"
+    r"|no model is called 'hymba-1\.5b'.*"  # why a file of rows skips one, as the file says it
     r"|CUDA out of memory\..*"  # PyTorch's own words
     r"|^ +(?:usable_memory|price|power_share|pue|storage_bandwidth) .*"  # inputs whose reason is a source
     r"|^(?:price|power_share|pue) .*"

@@ -94,4 +94,7 @@ def test_the_clauses_of_a_reason_are_worded_one_by_one():
         cheaper = message.Message("{times:.3g} times cheaper", times=2)
         why = message.joined("; ", [cheaper, counted(1, "fewer accelerators")])
         assert worded(why) == "便宜到 2 分之一；少用 1 张加速卡"
-        assert worded("as cheap, and uses fewer accelerators") == "同样便宜、使用的加速卡更少"
+        assert (
+            worded(message.Message("{equal}, and {words}", equal="as cheap", words="uses fewer accelerators"))
+            == "同样便宜、使用的加速卡更少"
+        )

@@ -1,37 +1,29 @@
-"""Texts in the current language; sentences found again by the text that they were made from."""
+"""Texts in the current language: a Message by its template and values, another text as a whole."""
 
 import subprocess
 import sys
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tonnage import language
 from tonnage.kernel.errors import UnknownName
-from tonnage.language import catalogues, page_catalogue, say, sentences, speak, speaking, worded
-from tonnage.language.templates import Template, Templates
+from tonnage.kernel.message import Message, joined
+from tonnage.language import catalogues, page_catalogue, say, speak, speaking, worded
 
 TEXTS = {
-    "{0} must be at least {1}. Got {2}.": "{0} 至少为 {1}。收到 {2}。",
-    "{0} must be {1}.": "{0} 应为 {1}。",
+    "{name} must be {what}.": "{name} 应为{what}。",
     "a whole number": "整数",
-    "{0} is {0}": "{0} 就是 {0}",
     "needs {size}": "需要 {size}",
-    "{0} of {1} left": "{1} 中剩 {0}",
+    "{part} of {whole} left": "{whole} 中剩 {part}",
 }
 
 
 @pytest.fixture
 def chinese(monkeypatch):
     """A small catalogue in place of the shipped ones."""
-    made = Templates([Template(text, into) for text, into in TEXTS.items() if "{0}" in text])
     monkeypatch.setattr(catalogues, "texts", lambda _: TEXTS)
-    monkeypatch.setattr(catalogues, "templates", lambda _: made)
-    sentences._translated.cache_clear()
     with speaking("zh"):
         yield
-    sentences._translated.cache_clear()
 
 
 def test_english_is_spoken_unless_another_language_is_asked_for():
@@ -76,60 +68,27 @@ def test_values_are_put_into_the_translation(chinese):
     assert say("not translated {x}", x=1) == "not translated 1"
 
 
-def test_a_finished_sentence_is_found_by_its_template_and_its_parts_too(chinese):
-    assert worded("layers must be at least 1. Got 0.") == "layers 至少为 1。收到 0。"
-    assert worded("layers must be a whole number.") == "layers 应为整数。"
+def test_a_message_is_put_into_words_by_its_template_and_its_values_too(chinese):
+    assert worded(Message("{name} must be {what}.", name="layers", what="a whole number")) == "layers 应为整数。"
+    assert worded(Message("{part} of {whole} left", part=3, whole=8)) == "8 中剩 3"
 
 
-def test_the_most_literal_text_wins(chinese):
-    assert worded("x must be at least 1. Got y must be 2.") == "x 至少为 1。收到 y must be 2。"
+def test_what_is_joined_is_put_into_words_one_by_one(chinese):
+    assert worded(joined("; ", ("a whole number", Message("needs {size}", size="8 GiB")))) == "整数；需要 8 GiB"
+    assert worded(joined("; ", ("llama", "gpt"))) == "llama; gpt"
 
 
-def test_places_may_change_their_order_and_must_agree_where_they_stand_twice(chinese):
-    assert worded("3 of 8 left") == "8 中剩 3"
-    assert worded("a is a") == "a 就是 a"
-    assert worded("a is b") == "a is b"
+def test_signs_between_values_are_the_languages_where_a_value_is(chinese):
+    assert worded(Message("{where}: {what}.", where="a.json", what="a whole number")) == "a.json：整数。"
+    assert worded(Message("{where}: {what}.", where="a.json", what="x")) == "a.json: x."
 
 
-def test_lines_are_looked_up_each_by_itself(chinese):
-    assert worded("a whole number\nnothing known") == "整数\nnothing known"
-
-
-@given(st.lists(st.text("abc ,.x", max_size=12), min_size=3, max_size=3))
-def test_what_was_put_in_is_found_again(parts):
-    template = Template("{0}<at least>{1}<Got>{2}", "{2}|{1}|{0}")
-    assert template.parts("{}<at least>{}<Got>{}".format(*parts)) == parts
-    assert template.filled(parts) == "|".join(reversed(parts))
-
-
-def test_a_hostile_sentence_is_not_parted_in_every_way():
-    """Twelve places and a text that nearly matches: a regular expression would not come to an end."""
-    made = Templates([Template("a".join(f"{{{i}}}" for i in range(12)) + "b", "")])
-    assert made.match("a" * 3000) is None
-
-
-def test_of_thousands_of_templates_few_are_tried(monkeypatch):
-    made = Templates([Template(f"the {{0}} of word{i} is {{1}}", f"{i} {{0}} {{1}}") for i in range(3000)])
-    tried = []
-    parts = Template.parts
-    monkeypatch.setattr(Template, "parts", lambda self, sentence: tried.append(self) or parts(self, sentence))
-    found = made.match("the weight of word1234 is 3")
-    assert found.template.filled(found.parts) == "1234 weight 3"
-    assert tried == [found.template]
-
-
-def test_the_pages_catalogue_finds_the_same_sentences():
-    import re
-
-    for template in Templates([Template(text, into) for text, into in TEXTS.items() if "{0}" in text]).all:
-        regex, into = template.pattern
-        values = {number: f"v{number}" for number in template.places}
-        finished = template.text.format(*[values[i] for i in sorted(values)])
-        groups = re.search(regex, finished).groups()
-        assert into.format(*groups) == template.into.format(*[values[i] for i in sorted(values)])
+def test_a_finished_sentence_is_not_taken_apart(chinese):
+    assert worded("layers must be a whole number.") == "layers must be a whole number."
+    assert worded("a whole number\nneeds 8 GiB") == "a whole number\nneeds 8 GiB"
 
 
 def test_the_page_gets_every_text_of_a_language():
     made = page_catalogue("zh")
-    assert made["exact"]["fits"] == "放得下"
-    assert page_catalogue("en") == {"exact": {}, "patterns": []}
+    assert made["fits"] == "放得下"
+    assert page_catalogue("en") == {}

@@ -1,100 +1,69 @@
-"""What Python says in Chinese the page says in the same words: one catalogue, and the same way to use it."""
+"""What Python says in Chinese the page says in the same words: they come beside the document."""
 
-import json
-import shlex
+from page_visits import QUESTIONS
 
-import msgspec
-from page_visits import QUESTIONS, asked
-
-from errors_in_chinese import ENDS, ERRORS
-from tonnage import cli
+from tonnage.kernel.encoding import builtins
 from tonnage.kernel.errors import TonnageError
-from tonnage.kernel.message import plain
-from tonnage.language import page_catalogue, speaking, worded
+from tonnage.kernel.message import Message, plain
+from tonnage.kernel.reach import Reach
+from tonnage.language import speaking, worded
+from tonnage.verbs.ask import ask
 
 ASKED = [
-    (
-        "train",
-        {
-            "model": "llama-3.1-70b",
-            "on": "8x8xH100-SXM-80GB",
-            "tensor_parallel_size": 8,
-            "pipeline_parallel_size": 4,
-            "tokens": "100B",
-        },
-    ),
+    ("train", {"model": "llama-3.1-70b", "on": "8x8xH100-SXM-80GB", "tensor_parallel_size": 8, "tokens": "100B"}),
     ("train", {"model": "llama-3.1-8b", "on": "RTX-4090", "method": "qlora"}),
-    ("train", {"model": "deepseek-v3", "on": "2x8xH800-SXM-80GB", "method": "lora"}),
     ("serve", {"model": "llama-3.1-70b", "on": "4xH100-SXM-80GB", "weights": "fp8", "concurrency": 64}),
-    ("serve", {"model": "mixtral-8x7b", "on": "MI300X"}),
+    ("rules", {}),
 ]
 REFUSED = [
     ("train", {"model": "lama-3.1-8b", "on": "8xh100"}),
-    ("train", {"model": "llama-3.1-8b", "on": "8xh10"}),
     ("train", {"model": "llama-3.1-8b", "on": "8xh100", "tensor_parallel_size": 6}),
-    ("serve", {"model": "llama-3.1-8b", "on": "8xh100", "kv_cache": "x"}),
+    ("serve", {"model": "llama-3.1-8b", "on": "h100", "kv_cache": "x"}),
 ]
+SAID = """async questions => {
+    const { ask } = await import("/js/api.js"), { tr } = await import("/js/words.js"), said = {};
+    const walk = thing => typeof thing === "string" ? said[thing] = tr(thing) : Object.values(thing ?? {}).forEach(walk);
+    for (const [verb, question] of questions) {
+        await ask(verb, question).then(({ document }) => walk(document), error => walk(error.message));
+    }
+    return said;
+}"""
 
 
-def sentences(thing):
-    """Names, texts, sources, reasons and warnings of a document."""
-    if isinstance(thing, dict):
-        for name, value in thing.items():
-            if isinstance(value, str) and name in ("name", "text", "source", "why", "unit"):
-                yield value
-            else:
-                yield from sentences(value)
-    elif isinstance(thing, list):
-        for each in thing:
-            if isinstance(each, str):
-                yield each
-            else:
-                yield from sentences(each)
+def _messages(thing):
+    if isinstance(thing, Message):
+        yield thing
+    elif isinstance(thing, dict | list):
+        for each in thing.values() if isinstance(thing, dict) else thing:
+            yield from _messages(each)
 
 
-def said():
-    found = set()
+def _said():
+    within = Reach(files=None, hubs=False, machine=False)
     for question in ASKED:
-        found |= set(sentences(asked(*question)))
+        yield from _messages(builtins(ask(*question, within).document))
     for question in REFUSED:
         try:
-            asked(*question)
+            ask(*question, within)
         except TonnageError as error:
-            found.add(str(error))
-    refused = set(_refused())
-    assert len(refused) >= len(ERRORS) - 3, "these commands are refused; a few say the same"
-    found |= refused
-    return sorted(found - {""})
+            yield from _messages([str(error)])
 
 
-def _refused():
-    """What the command line says of its own errors."""
-    for command in (*ERRORS, *ENDS):
-        try:  # what is refused when the answer is there already is said by main
-            cli._run(shlex.split(command))
-        except TonnageError as error:
-            yield str(error)
-
-
-def test_the_page_translates_a_sentence_as_python_does(visiting):
-    page = visiting().open(QUESTIONS["empty"])
-    texts = said()
-    assert len(texts) > 200
+def test_the_page_says_a_text_as_python_does(visiting):
+    page = visiting().open(QUESTIONS["empty"] + "&lang=zh")
+    script = page.evaluate(SAID, [*ASKED, *REFUSED])
     with speaking("zh"):
-        python = {text: worded(plain(text)) for text in texts}  # as finished sentences, which is all that the page has
-    code = """async ([words, texts]) => {
-        const { translator } = await import("/js/sentences.js"), said = translator(words);
-        return Object.fromEntries(texts.map(text => [text, said(text)])); }"""
-    words = json.loads(msgspec.json.encode(page_catalogue("zh")))
-    own = {"exact": {**words["exact"], **_python_first()}, "patterns": words["patterns"]}
-    script = page.evaluate(code, [own, texts])
-    assert {text: script[text] for text in texts if script[text] != python[text]} == {
-        text: python[text] for text in texts if script[text] != python[text]
-    }
+        python = {plain(text): plain(worded(text)) for text in _said()}
+    assert len(python) > 200
+    assert {text: script.get(text) for text in python if script.get(text) != python[text]} == {}
 
 
-def _python_first():
-    """The page prefers its own word where both have one; here the sentences are compared, not that choice."""
-    from tonnage.language.catalogues import texts
-
-    return dict(texts("zh"))
+def test_a_page_in_english_asks_for_no_other_words(visiting):
+    window = visiting()
+    page = window.open(QUESTIONS["fits"])
+    sent = page.evaluate(
+        """async () => { const { ask } = await import("/js/api.js"), { document } = await ask("rules", { names: ["A6"] });
+        return [Object.keys(document), (await import("/js/api.js")).wordsOf("fits") ?? null]; }"""
+    )
+    assert "said" not in sent[0]
+    assert sent[1] is None

@@ -123,7 +123,7 @@ def model_of(model: Any) -> Model:
         return model
     if isinstance(model, str | os.PathLike):
         return models.read(os.fspath(model))
-    raise InvalidInput(Message("model takes a name, a path or a Model. Got {typed}.", typed=typed(model)))
+    raise InvalidInput(Message("{@model} takes a name, a path or a Model. Got {typed}.", typed=typed(model)))
 
 
 def cluster_of(on: Any) -> Cluster:
@@ -131,7 +131,9 @@ def cluster_of(on: Any) -> Cluster:
         return on
     if isinstance(on, str):
         return cluster(on)
-    raise InvalidInput(Message("on takes a name such as 8xH100-SXM-80GB, or a Cluster. Got {typed}.", typed=typed(on)))
+    raise InvalidInput(
+        Message("{@on} takes a name such as 8xH100-SXM-80GB, or a Cluster. Got {typed}.", typed=typed(on))
+    )
 
 
 def names_in_text(value: Any, what: str) -> list[Any]:

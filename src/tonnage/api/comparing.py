@@ -178,7 +178,9 @@ def _counted(value: Any) -> Any:
     if value == FEWEST or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
         return value
     raise InvalidInput(
-        Message("count takes a number of accelerators, or {fewest!r}. Got {typed}.", fewest=FEWEST, typed=typed(value))
+        Message(
+            "{@count} takes a number of accelerators, or {fewest!r}. Got {typed}.", fewest=FEWEST, typed=typed(value)
+        )
     )
 
 

@@ -156,7 +156,7 @@ def _machines(on: Any) -> Any:
         for machine in ((fixed(each),) if isinstance(each, Cluster) else named(_cluster_name(each)))
     )
     if not found:
-        raise InvalidInput("on takes at least one name, or None for the whole catalogue. Got none.")
+        raise InvalidInput(Message("{@on} takes at least one name, or None for the whole catalogue. Got none."))
     return found
 
 
@@ -170,7 +170,7 @@ def _cluster_name(name: Any) -> str:
     if isinstance(name, str):
         return name
     raise InvalidInput(
-        Message("on takes names such as h100 or 8xH100-SXM-80GB, and Clusters. Got {typed}.", typed=typed(name))
+        Message("{@on} takes names such as h100 or 8xH100-SXM-80GB, and Clusters. Got {typed}.", typed=typed(name))
     )
 
 
@@ -227,7 +227,7 @@ def place(
         raise unknown("kind of placement", str(kind), ("serve", "train"))
     if not isinstance(inventory, str | os.PathLike | Mapping):
         raise InvalidInput(
-            Message("inventory takes a path, or a mapping of its fields. Got {typed}.", typed=typed(inventory))
+            Message("{@inventory} takes a path, or a mapping of its fields. Got {typed}.", typed=typed(inventory))
         )
     split, goal = check_text("split", split), check_text("goal", goal)
     stages = None if stages is None else check_whole("stages", stages)

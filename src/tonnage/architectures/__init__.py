@@ -115,7 +115,7 @@ def needs_family(model: Model, what: str) -> MissingDatum:
     return MissingDatum(
         Message(
             "{what} of {model} is not known: {why}, and its tensors tell its weights and nothing "
-            "else.{nearest} If it is built like one, say so with --family and the dimensions; or "
+            "else.{nearest} If it is built like one, say so with {--family} and the dimensions; or "
             "{how_to_add}.",
             what=what,
             model=shown(model.name),
@@ -126,7 +126,7 @@ def needs_family(model: Model, what: str) -> MissingDatum:
         if name
         else Message(
             "{what} of {model} is not known: {why}, and its tensors tell its weights and nothing "
-            "else.{nearest} If it is built like one, say so with --family and the dimensions; or "
+            "else.{nearest} If it is built like one, say so with {--family} and the dimensions; or "
             "{how_to_add}.",
             what=what,
             model=shown(model.name),

@@ -5,7 +5,7 @@ from typing import Any, overload
 
 from tonnage.architectures._dropout import ATTENTION_DROPOUT, HIDDEN_DROPOUT
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message, joined, listed
+from tonnage.kernel.message import Message, joined, listed, option_name
 
 _REQUIRED: Any = object()
 _NO_SIZES = frozenset({"architectures", "quantization_config", "compression_config"})
@@ -16,7 +16,9 @@ LARGEST_DEPTH = 20_000  # layers, and experts of a layer: ten times what anybody
 
 def _lacks(where: str, names: tuple[str, ...]) -> str:
     if where == DIMENSIONS:
-        return Message("the dimensions given lack {names}, which decides the model's size.", names=names[0])
+        return Message(
+            "the dimensions given lack {names}, which decides the model's size.", names=option_name(names[0])
+        )
     return Message("{where} lacks {names}, which decides the model's size.", where=where, names=joined(" or ", names))
 
 

@@ -109,7 +109,7 @@ def moe(c: Config, **options: Any) -> MoE:
         chosen, experts = options["top_k"], options["num_experts"]
         raise InvalidInput(
             Message(
-                "{where}: num_experts_per_tok sends a token to {chosen} experts of {experts}.",
+                "{where}: {@num_experts_per_tok} sends a token to {chosen} experts of {experts}.",
                 where=c.where,
                 chosen=chosen,
                 experts=experts,

@@ -29,7 +29,8 @@ def head_dim(c: Config) -> int:
     if hidden % heads:
         raise InvalidInput(
             Message(
-                "{where}: num_attention_heads ({heads}) must divide hidden_size ({hidden}), or head_dim must be given.",
+                "{where}: {@num_attention_heads} ({heads}) must divide {@hidden_size} ({hidden}), or "
+                "{@head_dim} must be given.",
                 where=c.where,
                 heads=heads,
                 hidden=hidden,
@@ -44,7 +45,7 @@ def kv_heads(c: Config, heads: int) -> int:
     if heads % found:
         raise InvalidInput(
             Message(
-                "{where}: num_key_value_heads ({found}) must divide num_attention_heads ({heads}).",
+                "{where}: {@num_key_value_heads} ({found}) must divide {@num_attention_heads} ({heads}).",
                 where=c.where,
                 found=found,
                 heads=heads,

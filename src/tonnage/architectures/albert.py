@@ -55,7 +55,7 @@ def _layers(c: Config, h: int) -> tuple[tuple[Block, ...], tuple[int, ...]]:
     if groups > count:
         raise InvalidInput(
             Message(
-                "{where}: num_hidden_groups ({groups}) exceeds num_hidden_layers ({count}).",
+                "{where}: num_hidden_groups ({groups}) exceeds {@num_hidden_layers} ({count}).",
                 where=c.where,
                 groups=groups,
                 count=count,

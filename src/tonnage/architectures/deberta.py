@@ -64,7 +64,10 @@ def _relative(c: Config, h: int, positions: int) -> tuple[Op, ...]:
         if h % groups:
             raise InvalidInput(
                 Message(
-                    "{where}: conv_groups ({groups}) must divide hidden_size ({h}).", where=c.where, groups=groups, h=h
+                    "{where}: conv_groups ({groups}) must divide {@hidden_size} ({h}).",
+                    where=c.where,
+                    groups=groups,
+                    h=h,
                 )
             )
         inputs = h // groups

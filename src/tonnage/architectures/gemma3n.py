@@ -58,7 +58,7 @@ def shared_layers(c: Config) -> list[bool]:
     if shared >= count and shared:
         raise InvalidInput(
             Message(
-                "{where}: num_kv_shared_layers must be less than num_hidden_layers ({count}). Got {shared}.",
+                "{where}: num_kv_shared_layers must be less than {@num_hidden_layers} ({count}). Got {shared}.",
                 where=c.where,
                 count=count,
                 shared=shared,
@@ -154,7 +154,7 @@ def _widths(c: Config) -> list[int]:
     if any(isinstance(width, bool) or not isinstance(width, int) or width < 1 for width in widths):
         raise InvalidInput(
             Message(
-                "{where}: intermediate_size must be a positive whole number, or one for each layer. Got {widths}.",
+                "{where}: {@intermediate_size} must be a positive whole number, or one for each layer. Got {widths}.",
                 where=c.where,
                 widths=shown(widths),
             )

@@ -17,7 +17,7 @@ from tonnage.architectures._parts import attention, decoder, head_dim, latent_at
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._state_space import step_rank
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, joined
 from tonnage.kernel.registry import unknown
 from tonnage.ops import MLP, Attention, LatentAttention, Mamba, MoE, Norm, Op
 
@@ -91,7 +91,7 @@ ROUNDED_TO = 256
 def generic(c: Config) -> Model:
     for name in c.fields:
         if name not in FIELDS and name not in ACCOMPANYING:
-            raise InvalidInput(f"{c.where}: {unknown('field of a generic decoder', name, FIELDS)}")
+            raise InvalidInput(joined(": ", (c.where, unknown("field of a generic decoder", name, FIELDS))))
     c = c.with_defaults({name: value for name, value in FIELDS.items() if value is not None} | _inner_default(c))
     blocks, layers = _layers(c)
     tied = c.flag("tie_word_embeddings")
@@ -147,7 +147,7 @@ def _windows(c: Config, count: int) -> list[int | None]:
     window = c.size("sliding_window", default=None)
     windowed = c.depth("sliding_layers", default=0 if window is None else count, smallest=0)
     if windowed > count or (windowed and window is None):
-        wanted = Message("at most num_hidden_layers ({count}), beside a sliding_window", count=count)
+        wanted = Message("at most {@num_hidden_layers} ({count}), beside a sliding_window", count=count)
         raise InvalidInput(
             Message(
                 "{where}: sliding_layers must be {wanted}. Got {windowed}.",
@@ -207,7 +207,7 @@ def _mixture(c: Config) -> MoE:
     if chosen > experts:
         raise InvalidInput(
             Message(
-                "{where}: num_experts_per_tok ({chosen}) exceeds num_experts ({experts}).",
+                "{where}: {@num_experts_per_tok} ({chosen}) exceeds {@num_experts} ({experts}).",
                 where=c.where,
                 chosen=chosen,
                 experts=experts,

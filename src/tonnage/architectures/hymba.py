@@ -27,6 +27,12 @@ DEFAULTS = {
     "tie_word_embeddings": True,
 }
 NAMES = ("embed_tokens", "", "final_layernorm")
+LAYERS = {  # by whether the layer sees everything, and whether it reuses the keys and values of the one before
+    (True, False): "global layer",
+    (True, True): "global layer, keys and values reused",
+    (False, False): "sliding layer",
+    (False, True): "sliding layer, keys and values reused",
+}
 
 
 @architecture("HymbaForCausalLM", model_types=("hymba",))
@@ -36,7 +42,7 @@ def hymba(c: Config) -> Model:
     if experts > 1:
         raise InvalidInput(
             Message(
-                "{where}: num_experts must be 1: no released Hymba has experts. Got {experts}.",
+                "{where}: {@num_experts} must be 1: no released Hymba has experts. Got {experts}.",
                 where=c.where,
                 experts=experts,
             )
@@ -91,7 +97,7 @@ def layer(c: Config, full: bool, reuses: bool) -> Block:
         norm("pre_moe_layernorm", h),
         mlp(c, name="moe.experts.0"),
     )
-    return Block(f"{'global' if full else 'sliding'} layer{', keys and values reused' if reuses else ''}", ops)
+    return Block(LAYERS[full, reuses], ops)
 
 
 def mamba(c: Config) -> Mamba:

@@ -40,7 +40,7 @@ def mixer(c: Config) -> Mamba2:
     if heads * width != inner:
         raise InvalidInput(
             Message(
-                "{where}: num_heads ({heads}) * head_dim ({width}) must be expand * hidden_size ({inner}).",
+                "{where}: num_heads ({heads}) * {@head_dim} ({width}) must be expand * {@hidden_size} ({inner}).",
                 where=c.where,
                 heads=heads,
                 width=width,

@@ -65,7 +65,7 @@ def attention_kind(c: Config, part: Config) -> tuple[Any, ...] | None:
     if heads % group:
         raise InvalidInput(
             Message(
-                "{where}: n_heads_in_group must divide num_attention_heads ({heads}). Got {group}.",
+                "{where}: n_heads_in_group must divide {@num_attention_heads} ({heads}). Got {group}.",
                 where=part.where,
                 heads=heads,
                 group=group,
@@ -111,7 +111,7 @@ def mixer_of(c: Config, kind: tuple[Any, ...]) -> Op:
     if not isinstance(groups, int) or groups < 1 or heads % groups:
         raise InvalidInput(
             Message(
-                "{where}: a layer's KV heads must divide num_attention_heads ({heads}). Got {groups}.",
+                "{where}: a layer's KV heads must divide {@num_attention_heads} ({heads}). Got {groups}.",
                 where=c.where,
                 heads=heads,
                 groups=shown(groups),

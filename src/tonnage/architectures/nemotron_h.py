@@ -121,7 +121,7 @@ def main_kinds(c: Config) -> list[str]:
     if "num_hidden_layers" in c and len(kinds) != num_layers(c):
         raise InvalidInput(
             Message(
-                "{where}: num_hidden_layers is {num_layers}, but the pattern has {count} layers.",
+                "{where}: {@num_hidden_layers} is {num_layers}, but the pattern has {count} layers.",
                 where=c.where,
                 num_layers=num_layers(c),
                 count=len(kinds),

@@ -80,7 +80,7 @@ def phimoe(c: Config) -> Model:
     if chosen > experts:
         raise InvalidInput(
             Message(
-                "{where}: num_experts_per_tok ({chosen}) exceeds num_local_experts ({experts}).",
+                "{where}: {@num_experts_per_tok} ({chosen}) exceeds num_local_experts ({experts}).",
                 where=c.where,
                 chosen=chosen,
                 experts=experts,

@@ -119,7 +119,7 @@ def conformer(c: Config) -> Branch:
     if width % heads:
         raise InvalidInput(
             Message(
-                "{where}: num_attention_heads ({heads}) must divide hidden_size ({width}).",
+                "{where}: {@num_attention_heads} ({heads}) must divide {@hidden_size} ({width}).",
                 where=c.where,
                 heads=heads,
                 width=width,

@@ -19,7 +19,7 @@ def qwen(c: Config) -> Model:
     if inner % 2:
         raise InvalidInput(
             Message(
-                "{where}: intermediate_size counts gate and up together, so it must be even. Got {inner}.",
+                "{where}: {@intermediate_size} counts gate and up together, so it must be even. Got {inner}.",
                 where=c.where,
                 inner=inner,
             )

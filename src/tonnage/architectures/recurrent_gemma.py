@@ -45,7 +45,7 @@ def recurrence(c: Config) -> GatedRecurrence:
     if width % heads:
         raise InvalidInput(
             Message(
-                "{where}: num_attention_heads ({heads}) must divide lru_width ({width}).",
+                "{where}: {@num_attention_heads} ({heads}) must divide lru_width ({width}).",
                 where=c.where,
                 heads=heads,
                 width=width,

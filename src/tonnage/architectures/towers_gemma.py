@@ -161,7 +161,7 @@ def conformer(c: Config, width: int, heads: int, kernel: int, window: int, names
     if width % heads:
         raise InvalidInput(
             Message(
-                "{where}: the number of attention heads ({heads}) must divide hidden_size ({width}).",
+                "{where}: the number of attention heads ({heads}) must divide {@hidden_size} ({width}).",
                 where=c.where,
                 heads=heads,
                 width=width,

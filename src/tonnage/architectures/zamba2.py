@@ -120,7 +120,7 @@ def mamba2(c: Config) -> Mamba2:
     if inner % heads:
         raise InvalidInput(
             Message(
-                "{where}: n_mamba_heads ({heads}) must divide mamba_expand * hidden_size ({inner}).",
+                "{where}: n_mamba_heads ({heads}) must divide mamba_expand * {@hidden_size} ({inner}).",
                 where=c.where,
                 heads=heads,
                 inner=inner,

@@ -68,7 +68,8 @@ def sourced(facts: Iterable[str], sources: Mapping[str, Source], where: str) -> 
         if not any(".".join(parts[:end]) in sources for end in range(len(parts), 0, -1)):
             raise InvalidInput(
                 Message(
-                    "{where}: {fact_path} has no source. Add {parts} = {{ source = ..., as_of = ... }} to [sources].",
+                    "{where}: {fact_path} has no source. Add {parts} = {{ source = ..., {@as_of} = ... }} to "
+                    "[sources].",
                     where=where,
                     fact_path=fact_path,
                     parts=parts[0],

@@ -8,7 +8,7 @@ from tonnage.catalogue import _checks, links, toml_files
 from tonnage.catalogue.links import LinkForm
 from tonnage.catalogue.toml_files import Source
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, joined
 from tonnage.kernel.reach import called
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import GB, GIB, MIB, TERA
@@ -242,7 +242,7 @@ def _check_peaks(form: AcceleratorFile, where: str) -> None:
     for table, peaks in (("dense_tflops", form.dense_tflops), ("sparse_tflops", form.sparse_tflops)):
         for precision, peak in peaks.items():
             if precision not in PRECISIONS:
-                raise InvalidInput(f"{where}: {table}: {unknown('precision', precision, PRECISIONS)}")
+                raise InvalidInput(joined(": ", (where, table, unknown("precision", precision, PRECISIONS))))
             _checks.within(peak, "tflops", f"{where}: {table}.{precision}")
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from tonnage.catalogue import _checks, toml_files
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, listed
 
 
 class Grid(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -41,7 +41,7 @@ def grid(name: str) -> Grid:
     for one in grids():
         if wanted in {toml_files.key(known) for known in (one.name, *one.aliases)}:
             return one
-    known = ", ".join(sorted(one.name for one in grids()))
+    known = listed(sorted(one.name for one in grids()))
     raise MissingDatum(
         Message(
             "no source says what a kilowatt-hour of {name} emits. Give gCO2e per kWh as a number, or one of: {known}.",

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tonnage.catalogue import toml_files
 from tonnage.catalogue.accelerators import accelerator
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.units import MIB
 from tonnage.spec import Accelerator, Cluster, Fact
 
@@ -41,11 +41,11 @@ def local_cluster() -> Cluster:
             "Name one, for example rtx-4090, or a CPU from `tonnage accelerators`."
         )
     if len({each.name for each in found}) > 1:
-        listed = ", ".join(sorted({each.name for each in found}))
+        known = listed(sorted({each.name for each in found}))
         raise InvalidInput(
             Message(
-                "this machine has unlike accelerators ({listed}). Name the ones to use, for example 8xrtx-4090.",
-                listed=listed,
+                "this machine has unlike accelerators ({known}). Name the ones to use, for example 8xrtx-4090.",
+                known=known,
             )
         )
     return Cluster(accelerator=_described(found[0]), accelerators_per_node=len(found))
@@ -68,7 +68,7 @@ def _described(found: Found) -> Accelerator:
         raise MissingDatum(
             Message(
                 "this machine has {found}{size}, which the catalogue does not describe. Describe it in a "
-                "TOML file (docs/catalogue.md) and give that: --on my-accelerator.toml.",
+                "TOML file (docs/catalogue.md) and give that: {--on} my-accelerator.toml.",
                 found=shown(found.name),
                 size=size,
             )

@@ -8,7 +8,7 @@ from tonnage.catalogue import _checks, toml_files
 from tonnage.catalogue.accelerators import accelerator as accelerator_named
 from tonnage.catalogue.prices import DOLLARS, KINDS, Price, Purchase, by_accelerator, own_prices, prices, purchases
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import Message, listed, option_name
 from tonnage.kernel.registry import unknown
 
 Rates = Mapping[str, float]  # currency -> units of it that one US dollar buys
@@ -33,7 +33,7 @@ def offers(
     """
     chip = accelerator_named(accelerator).name if accelerator else ""
     if kind:
-        _checks.one_of(kind, KINDS, "kind")
+        _checks.one_of(kind, KINDS, option_name("kind"))
     if currency and currency.upper() not in currencies():
         raise unknown("currency of prices", currency, currencies())
     who, where = provider_named(provider), region_named(region)
@@ -122,9 +122,9 @@ def no_rate(names: Sequence[str]) -> MissingDatum:
     """The error for prices whose currency has no rate."""
     return MissingDatum(
         Message(
-            "prices in {names} need a rate of exchange, and none is assumed: give how many of it one US "
-            "dollar buys, such as {names2}=7.2 (--exchange-rate on the command line, exchange_rate in "
-            "Python).",
+            "prices in {names} need a rate of exchange, and none is assumed: give how many of it one "
+            "US dollar buys, such as {names2}=7.2 ({--exchange-rate} on the command line, "
+            "{@exchange_rate} in Python).",
             names=listed(names),
             names2=names[0],
         )

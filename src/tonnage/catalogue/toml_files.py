@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, joined
 from tonnage.kernel.reach import called, is_file, why
 from tonnage.kernel.registry import unknown
 from tonnage.user_files import read_text
@@ -114,7 +114,7 @@ def convert(fields: Any, form: type[T], where: str) -> T:
     try:
         return msgspec.convert(fields, form)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise InvalidInput(f"{where}: {error}") from None
+        raise InvalidInput(joined(": ", (where, error))) from None
 
 
 def user_files(kind: str) -> Iterator[Path]:

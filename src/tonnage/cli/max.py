@@ -7,8 +7,7 @@ from types import ModuleType
 
 from tonnage.cli.common.parser import add
 from tonnage.cli.common.print import write
-from tonnage.kernel.message import Message, listed
-from tonnage.language import say
+from tonnage.kernel.message import Message, joined, listed
 from tonnage.question.given import Given
 
 HELP = (
@@ -39,9 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="?", metavar="WHAT", help=", ".join(NAMES))
     add(parser, WHOSE, "whose")
     parser.add_argument("--json", action="store_true", help="print one JSON document (schema tonnage/2)")
-    lines = "\n".join(f"  {what.name:<14} {say(what.about)} ({what.verb})" for what in WHATS)
-    rest = say("`tonnage max WHAT --help` lists the options of each: those of `tonnage serve` or `tonnage train`.")
-    parser.description = f"{say(HELP)}\n\nWHAT:\n{lines}\n\n{rest}"
+    lines = [joined("", (f"  {what.name:<14} ", what.about, f" ({what.verb})")) for what in WHATS]
+    rest = "`tonnage max WHAT --help` lists the options of each: those of `tonnage serve` or `tonnage train`."
+    parser.description = joined("\n\n", (HELP, joined("\n", ("WHAT:", *lines)), rest))
 
 
 def run(arguments: Given) -> int:

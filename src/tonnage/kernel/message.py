@@ -6,12 +6,30 @@ made of, so that a face can put it into another language.
     ('needs 8 GiB of 6 GiB', 'needs {size} of {usable}')
 
 A value may be a Message itself. What is put together of several texts (`+`, `joined`, `listed`) is a Series of them.
+
+A template says the name of an option in a place of its own, `{@lora_rank}` or `{--lora-rank}`, which needs no value:
+the text has `lora_rank` or `--lora-rank` there, and a face writes its own way to name an option instead (`spelled`).
+
+    >>> Message("{@lora_rank} must be at least {least}.", least=1)
+    'lora_rank must be at least 1.'
 """
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
+from string import Formatter
 from typing import Any, Self
 
+_OPTION = re.compile(r"(?:--)?[a-z][a-z0-9_-]*")
 AND, OR = "and", "or"  # the word before the last item of a list
+
+
+class _WithOptions(dict[str, Any]):
+    """Values of a template, and names of options in places of their own."""
+
+    def __missing__(self, place: str) -> str:
+        if not place.startswith(("@", "--")):
+            raise KeyError(place)
+        return place.removeprefix("@")
 
 
 class Message(str):
@@ -22,9 +40,10 @@ class Message(str):
     values: Mapping[str, Any]
 
     def __new__(cls, template: str, /, **values: Any) -> Self:
-        message = str.__new__(cls, template.format(**values))
-        message.template, message.values = template, values
-        return message
+        named = "{@" in template or "{--" in template
+        made = str.__new__(cls, template.format_map(_WithOptions(values)) if named else template.format(**values))
+        made.template, made.values = template, values
+        return made
 
     def __str__(self) -> str:
         """Itself: the text of an error, `str(error)`, keeps its data."""
@@ -58,15 +77,15 @@ class Series(Message):
     items: tuple[str, ...]
     last: str
 
-    def __new__(cls, separator: str, items: Iterable[str], last: str = "") -> Self:
-        parts = tuple(items)
-        text = separator.join(parts)
-        if last and len(parts) > 1:
-            text = f"{separator.join(parts[:-1])} {last} {parts[-1]}"
-        series = str.__new__(cls, text)
-        series.template, series.values = text, {}
-        series.separator, series.items, series.last = separator, parts, last
-        return series
+    def __new__(cls, separator: str, items: Iterable[object], last: str = "") -> Self:
+        kept = tuple(item if isinstance(item, str) else str(item) for item in items)
+        whole = separator.join(kept)
+        if last and len(kept) > 1:
+            whole = f"{separator.join(kept[:-1])} {last} {kept[-1]}"
+        made = str.__new__(cls, whole)
+        made.template, made.values = whole, {}
+        made.separator, made.items, made.last = separator, kept, last
+        return made
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Series, (self.separator, self.items, self.last)
@@ -82,15 +101,15 @@ class Quantity(Message):
     __slots__ = ()
 
     def __new__(cls, number: str, things: str, text: str) -> Self:
-        quantity = str.__new__(cls, text)
-        quantity.template, quantity.values = f"{{n}} {things}", {"n": number}
-        return quantity
+        made = str.__new__(cls, text)
+        made.template, made.values = f"{{n}} {things}", {"n": number}
+        return made
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Quantity, (self.values["n"], self.template.removeprefix("{n} "), plain(self))
 
 
-def joined(separator: str, texts: Iterable[str]) -> Series:
+def joined(separator: str, texts: Iterable[object]) -> Series:
     """Texts with a separator between them, each with its data: "; " between clauses, " " between sentences."""
     return Series(separator, texts)
 
@@ -101,7 +120,38 @@ def listed(names: Iterable[object], last: str = "") -> Series:
     >>> listed(["a", "b"], AND)
     'a and b'
     """
-    return Series(", ", (name if isinstance(name, str) else str(name) for name in names), last)
+    return Series(", ", names, last)
+
+
+def option_name(name: str) -> str:
+    """The name of an option as a text of its own, which a face spells; what can be none stays as it is.
+
+    >>> option_name("lora_rank").template
+    '{@lora_rank}'
+    """
+    return Message(f"{{@{name}}}") if _OPTION.fullmatch(name) else name
+
+
+def spelled(text: object, spell: Callable[[str], str]) -> str:
+    """The text with each option named as a face names it. `spell` is given `lora_rank` or `--lora-rank`, as the text
+    has it.
+
+    >>> spelled(Message("{@lora_rank} must be {what}.", what="1"), lambda name: name.upper())
+    'LORA_RANK must be 1.'
+    """
+    text = text if isinstance(text, str) else str(text)
+    if isinstance(text, Series):
+        return Series(text.separator, (spelled(item, spell) for item in text.items), text.last)
+    if not isinstance(text, Message) or isinstance(text, Quantity):
+        return text
+    values = {
+        name: spelled(value, spell) if isinstance(value, Message | BaseException) else value
+        for name, value in text.values.items()
+    }
+    if "{@" in text.template or "{--" in text.template:
+        places = {place for _, place, _, _ in Formatter().parse(text.template) if place and place[0] in "@-"}
+        values |= {place: spell(place.removeprefix("@")) for place in places}
+    return Message(text.template, **values)
 
 
 def plain(text: str) -> str:

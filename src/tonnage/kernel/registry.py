@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from tonnage.kernel.errors import UnknownName, shown
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import Message, listed, option_name
 
 T = TypeVar("T")
 LONGEST = 200  # characters of a name that are compared
@@ -65,7 +65,14 @@ def unknown(kind: str, name: str, known: Iterable[str], aliases: Iterable[str] =
             if others
             else Message("{own} names are known.", own=own)
         )
-    return UnknownName(Message("no {kind} is called {name}. {hint}", kind=kind, name=shown(name), hint=hint))
+    return UnknownName(
+        Message(
+            "no {kind} is called {name}. {hint}",
+            kind=option_name(kind) if "_" in kind else kind,
+            name=shown(name),
+            hint=hint,
+        )
+    )
 
 
 def _as_typed(name: str) -> str:

@@ -15,6 +15,7 @@ from msgspec import UNSET, Struct, UnsetType
 from tonnage.kernel import frames
 from tonnage.kernel.encoding import builtins
 from tonnage.kernel.formula import BASES, SCALARS, Basis, Formula, Number, maximum, text_of
+from tonnage.kernel.message import joined
 
 Combine = Literal["leaf", "sum", "max", "product", "ratio", "method"]
 CHECK_TERMS = "TONNAGE_CHECK_TERMS"  # environment variable: every Term is checked where it is made
@@ -226,7 +227,9 @@ class Term(Struct, frozen=True):
             return str(self.method["procedure"])
         names = [child.name for child in self.children]
         between = _BETWEEN.get(self.combine)
-        return between.join(names) if between else f"max({', '.join(names)})"
+        if between:
+            return joined(between, names)
+        return joined("", ("max(", *[part for name in names for part in (", ", name)][1:], ")"))
 
 
 def rows_of(document: Mapping[str, Any], path: str) -> Iterator[dict[str, Any]]:

@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
 from tonnage.kernel.errors import InvalidInput, OutOfRange, shown
-from tonnage.kernel.message import Message, Quantity
+from tonnage.kernel.message import OR, Message, Quantity, listed, option_name
 
 KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40  # memory capacity
 KB, MB, GB, TB = 10**3, 10**6, 10**9, 10**12  # bandwidth, disk, network
@@ -110,7 +110,7 @@ class _Form(NamedTuple):
 
 _COUNTS = _Form("7B, 1.5T, 15e12 or 70亿", _DECIMAL, chinese=True)
 _SIZES = _Form("8, 256 or 2k", _DECIMAL, chinese=True)
-_LENGTHS = _Form("8192 or 32k", _BINARY, chinese=True)
+_LENGTHS = _Form(listed(("8192", "32k"), OR), _BINARY, chinese=True)
 _BYTES = _Form("80GB, 80GiB or 512MiB", _BYTE_UNITS)
 _RATES = _Form(
     "20GB/s, 20GiB/s or 500MB/s", _BYTE_UNITS | {f"{unit}/s": size for unit, size in _BYTE_UNITS.items() if unit}
@@ -172,7 +172,7 @@ def parse_rate(text: str, what: str) -> int:
         raise InvalidInput(
             Message(
                 "{what} is in bytes a second, and {text} may be bits. Write it like {example}.",
-                what=what,
+                what=option_name(what),
                 text=shown(text),
                 example=_RATES.example,
             )
@@ -203,7 +203,7 @@ def _scaled(text: str, what: str, form: _Form) -> Decimal:
                 Message(
                     "{what} takes one value, and commas stand between groups of three digits alone, as in "
                     "1,024. Got {text}. `tonnage compare` takes lists.",
-                    what=what,
+                    what=option_name(what),
                     text=shown(text),
                 )
             )
@@ -214,7 +214,7 @@ def _scaled(text: str, what: str, form: _Form) -> Decimal:
         raise InvalidInput(
             Message(
                 "{what} must be a number such as {example}. Got {text}.",
-                what=what,
+                what=option_name(what),
                 example=form.example,
                 text=shown(text),
             )
@@ -223,7 +223,7 @@ def _scaled(text: str, what: str, form: _Form) -> Decimal:
         raise OutOfRange(
             Message(
                 "{what} must be a number from 0 to {largest:.0e}. Got {text}.",
-                what=what,
+                what=option_name(what),
                 largest=LARGEST,
                 text=shown(text),
             )
@@ -233,7 +233,7 @@ def _scaled(text: str, what: str, form: _Form) -> Decimal:
         raise InvalidInput(
             Message(
                 "{what} has an unknown unit {suffix} in {text}. Write it like {example}.",
-                what=what,
+                what=option_name(what),
                 suffix=shown(suffix),
                 text=shown(text),
                 example=form.example,
@@ -252,7 +252,9 @@ def _split(text: str) -> tuple[str, str]:
 
 def _whole(value: Decimal, text: str, what: str) -> int:
     if value != value.to_integral_value():
-        raise InvalidInput(Message("{what} must be a whole number. Got {text}.", what=what, text=shown(text)))
+        raise InvalidInput(
+            Message("{what} must be a whole number. Got {text}.", what=option_name(what), text=shown(text))
+        )
     return int(value)
 
 

@@ -1,9 +1,9 @@
 """The language in which answers are shown. Every text is written in English where it is said; a catalogue has it in
 another language.
 
-`say` takes a text of the program's own, with named places: `say("needs {size}", size="8 GiB")`. `sentence` takes a
-finished English sentence that came from elsewhere (an error, a warning, the name of a term) and finds the text that it
-was made from. What has no translation stays English. English opens no file, and documents (`--json`) are English in
+`say` takes a text of the program's own, with named places: `say("needs {size}", size="8 GiB")`. `worded` takes a text
+that came from elsewhere (an error, a warning, the name of a term): a Message by its template and its values, another
+text as a whole. What has no translation stays English. English opens no file, and documents (`--json`) are English in
 every language.
 """
 
@@ -79,16 +79,13 @@ def worded(text: str) -> str:
     return Wording(language).text(text)
 
 
-def page_catalogue(language: str) -> dict[str, Any]:
-    """What the page needs to speak a language: `exact`, English text to text, and `patterns`, pairs of a regular
-    expression and a template whose `{0}` is its first group, `{1}` its second: the first that matches a whole
-    sentence is its translation.
-    """
+def page_catalogue(language: str) -> dict[str, str]:
+    """What the page says in a language: English text to text."""
     if _known(language) == "en":
-        return {"exact": {}, "patterns": []}
-    from tonnage.language.catalogues import of_the_page, templates
+        return {}
+    from tonnage.language.catalogues import of_the_page
 
-    return {"exact": of_the_page(language), "patterns": [template.pattern for template in templates(language).all]}
+    return of_the_page(language)
 
 
 def _known(language: str) -> str:

@@ -1,18 +1,14 @@
 """The catalogues of a language: gettext's .mo files beside this one, read when a text is first asked for."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from gettext import GNUTranslations
 from pathlib import Path
 
-from tonnage.language.templates import Template, Templates
-
 HERE = Path(__file__).parent
 # Which catalogue's word counts where two have the same text: what the program says itself comes first.
 DOMAINS = ("words", "help", "messages", "report", "page", "page_more")
 
-_PLACE = re.compile(r"\{\w+[^{}]*\}")
 BETWEEN = "\x04"  # a context and its text, in a .mo
 
 
@@ -38,28 +34,9 @@ def texts(language: str) -> Mapping[str, str]:
 
 
 def of_the_page(language: str) -> dict[str, str]:
-    """The same without sentences that have numbered places, which templates have; of two translations the page's
-    own.
-    """
+    """The same; of two translations the page's own."""
     every = _merged(language, sorted(DOMAINS, key=lambda domain: not domain.startswith("page")))
-    return {text: into for text, into in every.items() if BETWEEN not in text and text not in _numbered(language)}
-
-
-@cache
-def templates(language: str) -> Templates:
-    """Texts with places, for sentences whose values are put in already."""
-    return Templates([Template(text, texts(language)[text]) for text in _numbered(language)])
-
-
-@cache
-def _numbered(language: str) -> Mapping[str, str]:
-    """What is nothing but places in the other language, as a plural is, would fit any sentence: it is left out."""
-    found = {
-        text: into
-        for text, into in _merged(language, ("help", "messages")).items()
-        if _PLACE.search(text) and _PLACE.sub("", into)
-    }
-    return found | {text: into for text, into in texts(language).items() if "{0}" in text}
+    return {text: into for text, into in every.items() if BETWEEN not in text}
 
 
 def _merged(language: str, domains: Sequence[str]) -> dict[str, str]:

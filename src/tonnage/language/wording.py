@@ -5,7 +5,7 @@ a term, is looked up as a whole. Where the translation of a template has a blank
 they stay as they are typed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from string import Formatter
 from typing import Any
 
@@ -17,6 +17,15 @@ Pieces = tuple[tuple[str, str | None, str, str | None], ...]  # literal text, na
 NAMES = ", "  # the separator of a list of names
 # Between sentences or clauses, and between the items of a list.
 SEPARATORS = {"; ": "；", ", ": "，", ": ": "：", " or ": " 或 ", " and ": " 和 ", "; and ": "；"}
+SIGNS = {
+    ": ": "：",
+    "; ": "；",
+    ", ": "，",
+    ".": "。",
+    "?": "？",
+    " (": "（",
+    ")": "）",
+}  # alone between two values, or behind the last
 BEFORE_LAST = {"and": " 和 ", "or": " 或 "}
 
 
@@ -35,38 +44,41 @@ class Wording:
         return self.exact(text)
 
     def exact(self, text: str) -> str:
+        """A text without data: its own translation, or the text itself."""
         found = self._known(text)
-        if found is None:
-            from tonnage.language.sentences import translated
-
-            return translated(text, self.language)
-        return found
+        return text if found is None else found
 
     def _message(self, message: Message) -> str:
         whole = self.texts.get(plain(message))  # some texts have words of their own
         if whole is not None:
             return whole
         into = self._known(message.template)
-        if into is None:
-            if any(map(str.isalpha, "".join(literal for literal, *_ in parsed(message.template)))):
-                return self.exact(plain(message))
-            into = message.template
-        values = message.values
-        pieces = parsed(into)
-        made = []
+        if into is not None:
+            return joined(self._pieces(message, parsed(into), translated=True))
+        pieces = parsed(message.template)
+        if any(any(map(str.isalpha, literal)) for literal, *_ in pieces):
+            return plain(message)
+        made = list(self._pieces(message, pieces, translated=False))
+        # Nothing but signs between values: they are the language's where a value is.
+        return joined(SIGNS.get(piece, piece) for piece in made) if any(map(WIDE.search, made)) else plain(message)
+
+    def _pieces(self, message: Message, pieces: Pieces, *, translated: bool) -> Iterator[str]:
+        """The literal texts of a template and its values between them."""
         for at, (literal, name, form, conversion) in enumerate(pieces):
-            made.append(literal)
+            yield literal
             if name is None:
                 continue
             if form or conversion:
-                made.append(
-                    f"{{{name}{f'!{conversion}' if conversion else ''}{f':{form}' if form else ''}}}".format(**values)
-                )
+                shown = f"{{{name}{f'!{conversion}' if conversion else ''}{f':{form}' if form else ''}}}"
+                yield shown.format(**message.values)
+                continue
+            if name[0] in "@-":  # an option
+                yield message.values.get(name, name.removeprefix("@"))
                 continue
             after = pieces[at + 1][0] if at + 1 < len(pieces) else ""
-            named = (literal.endswith(" ") or (after.startswith(" "))) and into is not message.template
-            made.append(self._value(values[name], named=named))
-        return joined(made)
+            yield self._value(
+                message.values[name], named=translated and (literal.endswith(" ") or after.startswith(" "))
+            )
 
     def _value(self, value: Any, *, named: bool) -> str:
         if isinstance(value, BaseException):
@@ -77,11 +89,7 @@ class Wording:
             return self._list(value, named=named)
         if isinstance(value, Message):
             return self.text(value)
-        if named:
-            from tonnage.language.sentences import as_typed
-
-            return as_typed(value) or self.exact(value)
-        return self.exact(value)
+        return value if named and " " not in value else self.exact(value)
 
     def _list(self, series: Series, *, named: bool) -> str:
         items = [item if named and not isinstance(item, Message) else self.text(item) for item in series.items]
@@ -94,8 +102,10 @@ class Wording:
         if series.last:
             return self._list(series, named=False)
         items = list(map(self.text, series.items))
-        if series.separator in ("", " "):
+        if series.separator in ("", " "):  # sentences, or parts of one
             return joined(_between(items, series.separator))
+        if not any(map(WIDE.search, items)):  # nothing but names, as of a source
+            return plain(series)
         return SEPARATORS.get(series.separator, series.separator).join(items)
 
     def _known(self, text: str) -> str | None:

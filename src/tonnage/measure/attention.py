@@ -27,7 +27,9 @@ def _only(backend: str) -> Iterator[None]:
         chosen = getattr(SDPBackend, BACKENDS[backend])
     except (ImportError, AttributeError):  # before PyTorch 2.3, and cuDNN before 2.5
         raise NoBackend(
-            Message("attention: this PyTorch cannot choose {backend}. Take sdpa, or a newer PyTorch.", backend=backend)
+            Message(
+                "{@attention}: this PyTorch cannot choose {backend}. Take sdpa, or a newer PyTorch.", backend=backend
+            )
         ) from None
     with sdpa_kernel([chosen]):
         yield

@@ -45,20 +45,20 @@ class Training:
         if self.precision not in PRECISIONS:
             raise InvalidInput(
                 Message(
-                    "precision: measured are {precisions}. Got {precision!r}.",
+                    "{@precision}: measured are {precisions}. Got {precision!r}.",
                     precisions=listed(PRECISIONS),
                     precision=self.precision,
                 )
             )
         if self.recompute not in ("none", "full"):
             raise InvalidInput(
-                Message("recompute: measured are none and full. Got {recompute!r}.", recompute=self.recompute)
+                Message("{@recompute}: measured are none and full. Got {recompute!r}.", recompute=self.recompute)
             )
         if self.optimizer not in OPTIMIZERS:
             known = ", ".join(OPTIMIZERS)
             raise InvalidInput(
                 Message(
-                    "optimizer: measured are {known}; others in a program FILE.py:callable. Got {optimizer!r}.",
+                    "{@optimizer}: measured are {known}; others in a program FILE.py:callable. Got {optimizer!r}.",
                     known=known,
                     optimizer=self.optimizer,
                 )

@@ -115,7 +115,9 @@ def _of_dimensions(overrides: Mapping[str, Any]) -> Model:
     from tonnage.models.reconcile import assemble
 
     if not overrides:
-        raise InvalidInput("name a model, or give its dimensions: hidden_size, num_hidden_layers and so on.")
+        raise InvalidInput(
+            Message("name a model, or give its dimensions: {@hidden_size}, {@num_hidden_layers} and so on.")
+        )
     named = overrides.get("architectures") or overrides.get("model_type")
     fields: dict[str, Any] = {} if named else {"architectures": ["GenericDecoder"]}
     found = Contents(name="unnamed model", source=DIMENSIONS, where=DIMENSIONS, fields=fields)
@@ -146,7 +148,13 @@ def _remote(reference: Reference, revision: str | None, offline: bool | None) ->
     check_hubs(reference.text)
     if revision is not None:
         if reference.revision not in (None, revision):
-            raise InvalidInput(f"{reference.text} names a revision already. Got revision={shown(revision)} too.")
+            raise InvalidInput(
+                Message(
+                    "{text} names a revision already. Got revision={revision} too.",
+                    text=reference.text,
+                    revision=shown(revision),
+                )
+            )
         reference = names.checked(Reference(reference.site, reference.repository, revision, reference.file))
     if reference.site == "hub":
         from tonnage.models.hubs.hugging_face import contents

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from tonnage.kernel.errors import InvalidInput, MissingDatum, Unreachable, shown
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, listed
 from tonnage.models import not_models
 from tonnage.models.contents import Contents
 from tonnage.models.formats import config_json, gguf, safetensors
@@ -310,4 +310,4 @@ def _has_tag(name: str, tag: str) -> bool:
 
 
 def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:12]) + (Message(" and {count} more", count=len(names) - 12) if len(names) > 12 else "")
+    return listed(names[:12]) + (Message(" and {count} more", count=len(names) - 12) if len(names) > 12 else "")

@@ -91,7 +91,7 @@ def checked(reference: Reference) -> Reference:
         raise InvalidInput(Message("a repository's name has no '..' and no '--'. Got {name}.", name=shown(name)))
     if revision is not None and (not re.fullmatch(_REVISION, revision) or ".." in revision or "//" in revision):
         raise InvalidInput(
-            Message("revision must be a branch, a tag or a commit. Got {revision}.", revision=shown(revision))
+            Message("{@revision} must be a branch, a tag or a commit. Got {revision}.", revision=shown(revision))
         )
     if file is not None:
         plain_path(file, Message("the file of {name}", name=name))

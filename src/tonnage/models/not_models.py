@@ -115,7 +115,7 @@ def nothing_there(location: "Location", pickles: bool) -> TonnageError:
     """The error for a folder that has no file of a model, with what it holds instead."""
     if pickles:
         text = "its weights are pickle files, which tonnage does not open, and nothing says what the model is"
-        return MissingDatum(f"{_lacks_all(location)}; {text}.")
+        return MissingDatum(Message("{lacks}; {text}.", lacks=_lacks_all(location), text=text))
     return InvalidInput(_holds(location))
 
 

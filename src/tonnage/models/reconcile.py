@@ -107,8 +107,8 @@ def _reconciled(model: Model, contents: Contents) -> Model:
     if apart:
         raise InvalidInput(
             Message(
-                "{where}: {apart}, so they are of two models. Give the config that belongs to the files, or "
-                "say what differs (num_hidden_layers and so on).",
+                "{where}: {apart}, so they are of two models. Give the config that belongs to the files, "
+                "or say what differs ({@num_hidden_layers} and so on).",
                 where=contents.where,
                 apart=apart,
             )
@@ -174,7 +174,9 @@ def _contradictions(model: Model, facts: "Facts", fields: Mapping[str, Any]) -> 
                 "hidden_size",
                 facts.width,
                 Message(
-                    "The config says hidden_size {width}, the tensors have {width2}.", width=width, width2=facts.width
+                    "The config says {@hidden_size} {width}, the tensors have {width2}.",
+                    width=width,
+                    width2=facts.width,
                 ),
             )
         )
@@ -185,7 +187,7 @@ def _contradictions(model: Model, facts: "Facts", fields: Mapping[str, Any]) -> 
                 "vocab_size",
                 facts.rows,
                 Message(
-                    "The config says vocab_size {rows}, the embedding has {rows2} rows.", rows=rows, rows2=facts.rows
+                    "The config says {@vocab_size} {rows}, the embedding has {rows2} rows.", rows=rows, rows2=facts.rows
                 ),
             )
         )

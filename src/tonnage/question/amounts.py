@@ -6,7 +6,7 @@ from datetime import date
 from math import isfinite
 
 from tonnage.kernel.errors import InvalidInput, OutOfRange, shown
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, option_name
 from tonnage.kernel.units import DAY, parse_count, parse_number, parse_rate, parse_seconds, parse_usd
 
 LARGEST = 10**18  # tokens, steps, USD, seconds: more than anybody will ever train, spend or wait for
@@ -24,7 +24,7 @@ def deadline_seconds(text: float | str | None, today: date | None, name: str = "
         raise InvalidInput(
             Message(
                 "{name} needs a unit, such as 30d or 2w, or is a date such as 2027-01-31. Got {said}.",
-                name=name,
+                name=option_name(name),
                 said=shown(said),
             )
         )
@@ -33,7 +33,7 @@ def deadline_seconds(text: float | str | None, today: date | None, name: str = "
         raise InvalidInput(
             Message(
                 "{name} must be more than 0, such as 30d or 2w, and at most {largest:.0e} s. Got {said}.",
-                name=name,
+                name=option_name(name),
                 largest=LARGEST,
                 said=shown(said),
             )
@@ -50,14 +50,16 @@ def _until(said: str, today: date | None) -> float:
     except ValueError:
         raise InvalidInput(
             Message(
-                "deadline is no day of the calendar; write it like {today}. Got {said}.", today=today, said=shown(said)
+                "{@deadline} is no day of the calendar; write it like {today}. Got {said}.",
+                today=today,
+                said=shown(said),
             )
         ) from None
     if last < today:
         raise InvalidInput(
             Message(
-                "deadline must not be in the past: today is {today}. Got {said}. Nearest: {today}, or a time "
-                "such as 30d.",
+                "{@deadline} must not be in the past: today is {today}. Got {said}. Nearest: {today}, or "
+                "a time such as 30d.",
                 today=today,
                 said=shown(said),
             )
@@ -75,7 +77,7 @@ def positive(
         return None
     span = Message(
         "{name} must be more than 0 and at most {largest:.0e}{unit}. Got {value}.",
-        name=name,
+        name=option_name(name),
         largest=LARGEST,
         unit=unit,
         value=shown(value),
@@ -93,7 +95,9 @@ def count(name: str, value: object) -> int | None:
     """A whole number of things from 1 on."""
     found = positive(name, value, parse_count)
     if found is not None and found != int(found):
-        raise InvalidInput(Message("{what} must be a whole number. Got {text}.", what=name, text=shown(value)))
+        raise InvalidInput(
+            Message("{what} must be a whole number. Got {text}.", what=option_name(name), text=shown(value))
+        )
     return None if found is None else int(found)
 
 
@@ -116,8 +120,12 @@ def _finite(name: str, value: object) -> float:
     """The value, unless it is no number at all: a list, a bool, NaN, infinity."""
     if not isinstance(value, int | float):
         raise InvalidInput(
-            Message("{name} must be a number, or a text with one. Got {value}.", name=name, value=shown(value))
+            Message(
+                "{name} must be a number, or a text with one. Got {value}.", name=option_name(name), value=shown(value)
+            )
         )
     if isinstance(value, bool) or (isinstance(value, float) and not isfinite(value)):
-        raise InvalidInput(Message("{name} must be a finite number. Got {value}.", name=name, value=shown(value)))
+        raise InvalidInput(
+            Message("{name} must be a finite number. Got {value}.", name=option_name(name), value=shown(value))
+        )
     return value

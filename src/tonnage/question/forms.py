@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput, OutOfRange, shown
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, option_name
 from tonnage.kernel.units import parse_length, parse_size
 from tonnage.question import amounts
 from tonnage.question.texts import Reader, word
@@ -35,7 +35,7 @@ def port(text: str, what: str) -> int:
         raise InvalidInput(
             Message(
                 "{what} must be a port from 1 to {last_port:,}, such as 8000. Got {text}.",
-                what=what,
+                what=option_name(what),
                 last_port=LAST_PORT,
                 text=shown(text),
             )
@@ -47,9 +47,13 @@ def number(text: str, what: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise InvalidInput(Message("{what} must be a number. Got {text}.", what=what, text=shown(text))) from None
+        raise InvalidInput(
+            Message("{what} must be a number. Got {text}.", what=option_name(what), text=shown(text))
+        ) from None
     if not isfinite(value):
-        raise InvalidInput(Message("{name} must be a finite number. Got {value}.", name=what, value=shown(text)))
+        raise InvalidInput(
+            Message("{name} must be a finite number. Got {value}.", name=option_name(what), value=shown(text))
+        )
     return value
 
 
@@ -57,7 +61,7 @@ def share(text: str, what: str) -> float:
     """Above 0, at most 1; a millionth is already less than anybody reaches."""
     value = number(text, what)
     if not 1e-6 <= value <= 1:
-        raise InvalidInput(Message("{what} must be from 0.000001 to 1. Got {text}.", what=what, text=text))
+        raise InvalidInput(Message("{what} must be from 0.000001 to 1. Got {text}.", what=option_name(what), text=text))
     return value
 
 
@@ -67,7 +71,7 @@ def day(text: str, what: str) -> date:
         return date.fromisoformat(text.strip())
     except ValueError:
         raise InvalidInput(
-            Message("{what} must be a date such as 2026-11-22. Got {text}.", what=what, text=shown(text))
+            Message("{what} must be a date such as 2026-11-22. Got {text}.", what=option_name(what), text=shown(text))
         ) from None
 
 
@@ -79,7 +83,7 @@ def ranged(read: Reader, span: str) -> Reader:
             return read(text, what)
         except OutOfRange:
             raise InvalidInput(
-                Message("{what} must be {span}. Got {text}.", what=what, span=span, text=shown(text))
+                Message("{what} must be {span}. Got {text}.", what=option_name(what), span=span, text=shown(text))
             ) from None
 
     return within
@@ -95,7 +99,12 @@ def bounded(read: Reader, most: int) -> Reader:
             value = None
         if value is None or not 1 <= value <= most:
             raise InvalidInput(
-                Message("{what} must be from 1 to {most:,}. Got {text}.", what=what, most=most, text=shown(text))
+                Message(
+                    "{what} must be from 1 to {most:,}. Got {text}.",
+                    what=option_name(what),
+                    most=most,
+                    text=shown(text),
+                )
             )
         return value
 
@@ -117,7 +126,7 @@ def accelerators(text: str, what: str) -> int | str:
         raise InvalidInput(
             Message(
                 "{what} must be a number of accelerators from 1, or {fewest}. Got {text}.",
-                what=what,
+                what=option_name(what),
                 fewest=FEWEST,
                 text=shown(text),
             )
@@ -129,7 +138,7 @@ def parquet(text: str, what: str) -> str:
     """The name of a file of Parquet."""
     if not text.endswith(".parquet"):
         raise InvalidInput(
-            Message("{what} takes a file that ends in .parquet. Got {text}.", what=what, text=shown(text))
+            Message("{what} takes a file that ends in .parquet. Got {text}.", what=option_name(what), text=shown(text))
         )
     return text
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from tonnage.kernel.errors import TonnageError, UnknownName
+from tonnage.kernel.message import Message
 from tonnage.question.given import Given, needed, required, values
 from tonnage.question.subjects.machine import MACHINE, ON
 from tonnage.question.subjects.model import DIMENSIONS
@@ -53,4 +54,4 @@ def _say_both(given: Given) -> None:
         try:
             check_model(given.model)
         except UnknownName as error:
-            raise UnknownName(f"{error} {needed(ON)}") from None
+            raise UnknownName(Message("{error} {needed}", error=error, needed=needed(ON))) from None

@@ -7,27 +7,27 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from tonnage.kernel.message import joined, spelled
 from tonnage.question.form import Form
 
 Said = Mapping[str, tuple[str, str]]  # option -> how it was typed, and its value
-CODE = re.compile(r"(`[^`]*`)")
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*", re.ASCII)
 _QUOTED = re.compile(r"'([^']+)'")
 _PARTS = (re.compile(r"[,;]"), re.compile(r"[,;x= ]"))
 
 
-def in_question(text: str, form: Form, question: Mapping[str, Any]) -> str:
-    """The sentence with fields in place of options."""
+def in_question(error: BaseException, form: Form, question: Mapping[str, Any]) -> str:
+    """What an error says, with fields in place of options."""
 
-    def field(found: re.Match[str]) -> str:
-        option = form.flags.get(found[0])
-        typed = found[0].removeprefix("--").replace("-", "_")
-        return found[0] if option is None or "json" not in option.faces else typed if typed in question else option.name
+    def field(name: str) -> str:
+        option = form.flags.get(name)
+        typed = name.removeprefix("--").replace("-", "_")
+        return name if option is None or "json" not in option.faces else typed if typed in question else option.name
 
-    shown = "".join(part if part.startswith("`") else FLAG.sub(field, part) for part in CODE.split(text))
+    text = spelled(error, field)
     said = {name: (name, _joined(value)) for name, value in question.items() if not isinstance(value, bool | Mapping)}
-    holder = "" if any(names(shown, name) for name in question if "_" in name) else holder_of(shown, said)
-    return f"{holder}: {shown}" if holder and not shown.startswith(f"{holder} ") else shown
+    holder = "" if any(names(text, name) for name in question if "_" in name) else holder_of(text, said)
+    return joined(": ", (holder, text)) if holder and not text.startswith(f"{holder} ") else text
 
 
 def holder_of(text: str, said: Said) -> str:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName, shown
-from tonnage.kernel.message import Message, joined, listed
+from tonnage.kernel.message import Message, joined, listed, option_name
 from tonnage.kernel.registry import unknown
 from tonnage.question.command_line import text_of, values_to_vary, words_alone
 from tonnage.question.form import CHOOSING, CONTENTS, SWITCHES, WHOLE, Form
@@ -66,7 +66,7 @@ def in_fields(read: Read) -> Iterator[None]:
     try:
         yield
     except TonnageError as error:
-        error.args = (in_question(str(error), read.form, read.question),)
+        error.args = (in_question(error, read.form, read.question),)
         raise
 
 
@@ -80,7 +80,7 @@ def _check_shape(verb: str, question: Mapping[str, Any]) -> None:
         )
     if verb == "max" and question.get("what") is None:
         raise InvalidInput(
-            Message("what is needed: the quantity whose maximum is asked for, {names}.", names=listed(NAMES))
+            Message("{@what} is needed: the quantity whose maximum is asked for, {names}.", names=listed(NAMES))
         )
     if question.get("train") is True and question.get("serve") is True:
         raise InvalidInput("train and serve are two questions: give one. Got both.")
@@ -102,7 +102,7 @@ def _check_list(forms: tuple[Form, ...], name: str, values: list[Any]) -> None:
         raise InvalidInput(
             Message(
                 "{name} holds a list within its list: give its values in one. Got {values}.",
-                name=name,
+                name=option_name(name),
                 values=shown(values),
             )
         )
@@ -111,7 +111,7 @@ def _check_list(forms: tuple[Form, ...], name: str, values: list[Any]) -> None:
         raise InvalidInput(
             Message(
                 "{name} takes no null in its list: give a value, or leave it out. Got {values}.",
-                name=name,
+                name=option_name(name),
                 values=shown(values),
             )
         )
@@ -139,7 +139,10 @@ def _check_name(verb: str, name: Any) -> None:
         )
     if name in OUTPUT:
         raise InvalidInput(
-            Message("{name} says how an answer is shown, and an answer here is its document: leave it out.", name=name)
+            Message(
+                "{name} says how an answer is shown, and an answer here is its document: leave it out.",
+                name=option_name(name),
+            )
         )
 
 
@@ -183,7 +186,7 @@ def _named(form: Form, question: Mapping[str, Any]) -> Iterator[tuple[str, Optio
             raise InvalidInput(
                 Message(
                     "{name} takes one value, and no list; a question to compare takes lists. Got {value}.",
-                    name=name,
+                    name=option_name(name),
                     value=shown(value),
                 )
             )
@@ -195,10 +198,14 @@ def _named(form: Form, question: Mapping[str, Any]) -> Iterator[tuple[str, Optio
 def _check_switch(form: Form, name: str, option: Option, value: Any) -> None:
     each = value if isinstance(value, list) and form.axes else [value]
     if option.read is None and not all(isinstance(one, bool) for one in each):
-        raise InvalidInput(Message("{name} is true or false. Got {value}.", name=name, value=shown(value)))
+        raise InvalidInput(Message("{name} is true or false. Got {value}.", name=option_name(name), value=shown(value)))
     if option.read is not None and any(isinstance(one, bool) for one in each):
         raise InvalidInput(
-            Message("{name} takes a value, and is not true or false. Got {value}.", name=name, value=str(value).lower())
+            Message(
+                "{name} takes a value, and is not true or false. Got {value}.",
+                name=option_name(name),
+                value=str(value).lower(),
+            )
         )
 
 
@@ -211,8 +218,8 @@ def _typed(form: Form, question: Mapping[str, Any]) -> dict[str, str]:
             raise InvalidInput(
                 Message(
                     "{before} and {name} are two names of one field: give one. Got {question} and {question2}.",
-                    before=before,
-                    name=name,
+                    before=option_name(before),
+                    name=option_name(name),
                     question=shown(question[before]),
                     question2=shown(question[name]),
                 )

@@ -86,7 +86,9 @@ def recomputed_flops(model: Model, tokens: float, sequence_length: int) -> Term:
 def seconds(work: Term, name: str, n: float, u: float, precision: str = "bf16") -> Term:
     """Time of that work on n accelerators of this name at the share u of the peak that the catalogue has."""
     chip = accelerator(name)
-    rate = Term.of(f"{chip.name} x {n:.0f} at {u:.0%}", g.fleet_rate, n=n, P=chip.peak(precision), u=u)
+    rate = Term.of(
+        Message("{chip} x {n:.0f} at {u:.0%}", chip=chip.name, n=n, u=u), g.fleet_rate, n=n, P=chip.peak(precision), u=u
+    )
     return Term.ratio(Message("time on {n:.0f} {chip}", n=n, chip=chip.name), "seconds", work, rate)
 
 
@@ -107,7 +109,10 @@ def accelerators_for(memory: Term, name: str) -> Term:
     """Accelerators whose usable memory together holds it, rounded up."""
     chip = accelerator(name)
     return Term.of(
-        f"{chip.name} for {memory.name}", g.accelerators_for_memory, M=memory.value, U=chip.memory.usable_bytes
+        Message("{chip} for {memory}", chip=chip.name, memory=memory.name),
+        g.accelerators_for_memory,
+        M=memory.value,
+        U=chip.memory.usable_bytes,
     )
 
 

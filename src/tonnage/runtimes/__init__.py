@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
 
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.registry import letters_of, unknown
 from tonnage.runtimes.parts.base import PEFT_CODE as PEFT_CODE
 from tonnage.runtimes.parts.base import PLACES as PLACES
@@ -75,7 +75,7 @@ def serving_runtimes() -> tuple[str, ...]:
 
 def runtimes_with(option: str) -> str:
     """The training runtimes that have one of our options which others do not, as a text."""
-    return ", ".join(name for name in training_runtimes() if option in TRAINING_RUNTIMES[name].options)
+    return listed(name for name in training_runtimes() if option in TRAINING_RUNTIMES[name].options)
 
 
 def model_codes() -> tuple[str, ...]:

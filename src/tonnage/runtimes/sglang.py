@@ -74,7 +74,7 @@ def check_cache(engine: ServingRuntime, model: Model, kind: str, accelerator: Ac
     if kind == "nvfp4" and not ("fp4" in accelerator.dense_flops and accelerator.vendor == "NVIDIA"):
         raise InvalidPlan(
             Message(
-                "kv_cache: {version} holds nvfp4 on NVIDIA's Blackwell alone ({fp4_cache}). Got "
+                "{@kv_cache}: {version} holds nvfp4 on NVIDIA's Blackwell alone ({fp4_cache}). Got "
                 "{accelerator}. Nearest: fp8.",
                 version=engine.version,
                 fp4_cache=FP4_CACHE,

@@ -93,7 +93,7 @@ def check_cache(engine: ServingRuntime, model: Model, kind: str, accelerator: Ac
     if why:
         raise InvalidPlan(
             Message(
-                "kv_cache: {version} cannot hold nvfp4 there: {why} ({fp4_cache}). Got {accelerator}. Nearest: fp8.",
+                "{@kv_cache}: {version} cannot hold nvfp4 there: {why} ({fp4_cache}). Got {accelerator}. Nearest: fp8.",
                 version=engine.version,
                 why=why,
                 fp4_cache=FP4_CACHE,
@@ -111,9 +111,9 @@ def weights_note(weights: str, accelerator: Accelerator) -> str:
     if accelerator.vendor != "AMD" or not weights.startswith("nvfp4"):
         return ""
     return Message(
-        "vLLM emulates nvfp4 on {accelerator}: it turns every matrix into 16 bits in each pass (pull request "
-        "35733). The bytes hold; the times are those of kernels that read nvfp4, and it is slower. --weights "
-        "fp8 needs no emulation.",
+        "vLLM emulates nvfp4 on {accelerator}: it turns every matrix into 16 bits in each pass "
+        "(pull request 35733). The bytes hold; the times are those of kernels that read nvfp4, "
+        "and it is slower. {--weights} fp8 needs no emulation.",
         accelerator=accelerator.name,
     )
 

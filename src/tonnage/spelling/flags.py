@@ -31,26 +31,26 @@ def tools() -> tuple[Tool, ...]:
 
 def ours(words: list[str], known: Container[str], verb: str) -> list[str]:
     """The words with options spelled as here; InvalidInput for an option of another tool that means something else."""
-    translated: list[str] = []
+    made: list[str] = []
     for position, word in enumerate(words):
         if word == "--":
-            return translated + words[position:]
+            return made + words[position:]
         flag, equals, value = word.partition("=")
         following = value or next(iter(words[position + 1 :]), "")
-        translated.append(f"{_flag(flag, known, verb, following)}{equals}{value}" if flag.startswith("-") else word)
-    return translated
+        made.append(f"{_flag(flag, known, verb, following)}{equals}{value}" if flag.startswith("-") else word)
+    return made
 
 
-def assignment(word: str, verb: str) -> str:
-    """What to say of `key=value`, as torchtune and Hydra write options; "" where no tool has such a key."""
+def assignment(word: str, verb: str) -> tuple[str, ...]:
+    """What to say of `key=value`, as torchtune and Hydra write options; nothing where no tool has such a key."""
     key, equals, _ = word.partition("=")
     if not equals:
-        return ""
+        return ()
     try:
-        flag = _flag(f"--{key}", (), verb)
+        found = _flag(f"--{key}", (), verb)
     except InvalidInput as error:
-        return f" {error}"
-    return f" Write {flag}." if flag.replace("-", "_") != f"--{key}".replace("-", "_") else ""
+        return (str(error),)
+    return (Message("Write {option}.", option=found),) if _underscored(found) != _underscored(f"--{key}") else ()
 
 
 def _flag(flag: str, known: Container[str], verb: str, value: str = "") -> str:
@@ -63,22 +63,24 @@ def _flag(flag: str, known: Container[str], verb: str, value: str = "") -> str:
         for tool in mine:
             if theirs in tool.same:
                 return tool.same[theirs]
-        spellings: dict[str, list[str]] = {}
+        said: dict[str, list[str]] = {}
         for tool in mine:
             if theirs in tool.differs:
-                spellings.setdefault(tool.differs[theirs], []).append(tool.name)
-        if spellings:
+                said.setdefault(tool.differs[theirs], []).append(tool.name)
+        if said:
             number = value if value.isascii() and value.replace(".", "", 1).isdigit() and len(value) < 10 else "4"
             name = flag if theirs == dashed else theirs
-            raise InvalidInput(
-                " ".join(_sentence(name, names, text.replace("{value}", number)) for text, names in spellings.items())
-            )
+            raise InvalidInput(joined(" ", (_sentence(name, names, text, number) for text, names in said.items())))
     return flag
 
 
-def _sentence(flag: str, names: list[str], text: str) -> str:
-    return (
-        f"{flag} of {' and '.join(names)} {text}"
-        if text[0].islower()
-        else Message("{flag} is an option of {names}. {text}", flag=flag, names=joined(" and ", names), text=text)
-    )
+def _underscored(flag: str) -> str:
+    return flag.replace("-", "_")
+
+
+def _sentence(flag: str, names: list[str], text: str, number: str) -> str:
+    """`text` of flags.toml as a sentence about the tools' option; {value} in it is the number that was typed."""
+    of = joined(" and ", names)
+    if text[0].islower():
+        return Message(f"{{flag}} of {{names}} {text}", flag=flag, names=of, value=number)
+    return Message("{flag} is an option of {names}. {text}", flag=flag, names=of, text=Message(text, value=number))

@@ -87,7 +87,7 @@ class Distributed(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise InvalidInput(
-                Message("kind must be one of {kinds}. Got {kind!r}.", kinds=listed(KINDS), kind=str(self.kind)[:40])
+                Message("{@kind} must be one of {kinds}. Got {kind!r}.", kinds=listed(KINDS), kind=str(self.kind)[:40])
             )
         World(size=self.world_size, rank=self.rank)
         for name in (
@@ -114,7 +114,7 @@ class Distributed(Struct, frozen=True, kw_only=True):
                 )
         if self.recompute not in ("none", "full"):
             raise InvalidInput(
-                Message("recompute: what is traced is none or full. Got {recompute!r}.", recompute=self.recompute)
+                Message("{@recompute}: what is traced is none or full. Got {recompute!r}.", recompute=self.recompute)
             )
         self._check_tensor_parallelism()
 
@@ -123,31 +123,35 @@ class Distributed(Struct, frozen=True, kw_only=True):
         if width > 1 and not self.is_tensor_parallel:
             raise InvalidPlan(
                 Message(
-                    "tensor_parallel_size {width} needs kind tp or tp+fsdp2. Got kind {kind}.",
+                    "{@tensor_parallel_size} {width} needs kind tp or tp+fsdp2. Got kind {kind}.",
                     width=width,
                     kind=self.kind,
                 )
             )
         if world % width:
             raise InvalidPlan(
-                Message("tensor_parallel_size must divide world_size {world}. Got {width}.", world=world, width=width)
+                Message(
+                    "{@tensor_parallel_size} must divide world_size {world}. Got {width}.", world=world, width=width
+                )
             )
         if self.kind == "tp" and width not in (1, world):
             raise InvalidPlan(
                 Message(
-                    "kind tp has one group: tensor_parallel_size must be world_size {world}. Got {width}; "
+                    "kind tp has one group: {@tensor_parallel_size} must be world_size {world}. Got {width}; "
                     "tp+fsdp2 shards the rest.",
                     world=world,
                     width=width,
                 )
             )
         if self.sequence_parallel and not self.is_tensor_parallel:
-            raise InvalidPlan(Message("sequence_parallel needs kind tp or tp+fsdp2. Got kind {kind}.", kind=self.kind))
+            raise InvalidPlan(
+                Message("{@sequence_parallel} needs kind tp or tp+fsdp2. Got kind {kind}.", kind=self.kind)
+            )
         if self.sequence_parallel and self.sequence_length % self.tensor_width:
             raise InvalidPlan(
                 Message(
-                    "sequence_length must be a multiple of tensor_parallel_size {tensor_width} under "
-                    "sequence_parallel. Got {sequence_length}.",
+                    "{@sequence_length} must be a multiple of {@tensor_parallel_size} {tensor_width} under "
+                    "{@sequence_parallel}. Got {sequence_length}.",
                     tensor_width=self.tensor_width,
                     sequence_length=self.sequence_length,
                 )

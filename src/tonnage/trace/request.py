@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.kernel.errors import InvalidInput, InvalidPlan
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, option_name
 from tonnage.kernel.registry import unknown
 from tonnage.trace.distributed import Distributed, Kind
 
@@ -68,7 +68,9 @@ def checked(model: Model, options: TraceOptions) -> TraceOptions:
         value = getattr(options, name)
         if value is not None and not 1 <= value <= LARGEST:
             raise InvalidPlan(
-                Message("{what} must be from 1 to {most:,}. Got {text}.", what=name, most=LARGEST, text=value)
+                Message(
+                    "{what} must be from 1 to {most:,}. Got {text}.", what=option_name(name), most=LARGEST, text=value
+                )
             )
     for what, value, known in (
         ("precision", options.precision, PRECISIONS),
@@ -103,9 +105,9 @@ def checked(model: Model, options: TraceOptions) -> TraceOptions:
             )
         )
     if options.base is not None and options.lora_rank is None:
-        raise InvalidInput("base: a quantised base is frozen; say --lora-rank too.")
+        raise InvalidInput(Message("base: a quantised base is frozen; say {--lora-rank} too."))
     if options.base is None and options.upcast_base is not None:
-        raise InvalidInput("upcast_base: it is about a quantised base; say --base too.")
+        raise InvalidInput(Message("{@upcast_base}: it is about a quantised base; say --base too."))
     length = options.sequence_length or min(model.context or 4096, 4096)
     upcast = options.base is not None and options.upcast_base is not False
     return replace(options, sequence_length=length, runtime=_runtime(options), upcast_base=upcast)

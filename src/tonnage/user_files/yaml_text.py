@@ -213,8 +213,8 @@ class _Builder:
         return text
 
     def _error(self, why: str) -> InvalidInput:
-        place = f"{self.where}, row {self.row}" if self.row else self.where
-        return InvalidInput(f"{place}: {why}.")
+        place = Message("{where}, row {row}", where=self.where, row=self.row) if self.row else self.where
+        return InvalidInput(Message("{place}: {why}.", place=place, why=why))
 
 
 def _resolved(kind: str, text: str) -> Any:

@@ -11,6 +11,7 @@ from tonnage.estimate.hardware.links import Links, links
 from tonnage.estimate.hardware.network import PASSES, Algorithm, Collective, Network
 from tonnage.formulas import network as f
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, shown
+from tonnage.kernel.message import Message
 from tonnage.spec import Link
 from tonnage.validation.predictions import Prediction
 from tonnage.validation.quantities import SECONDS
@@ -112,7 +113,7 @@ def _of_link(row: Row, measured: Measured, constants: Links) -> Prediction:
     try:
         link = msgspec.convert(question.get("link"), Link)
     except msgspec.ValidationError as error:
-        raise InvalidInput(f"question.link: {str(error)[:300]}") from None
+        raise InvalidInput(Message("question.link: {error}", error=str(error)[:300])) from None
     kind = constants.of(link, inside=not question.get("between_nodes", False))
     share = kind.share if measured.quantity == "effective_bandwidth" else kind.direct
     ways = question.get("ways", 1)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.reach import is_folder
 from tonnage.kernel.registry import nearest
 from tonnage.kernel.units import LARGEST
@@ -175,7 +175,7 @@ def row_of(item: Any, file: str = "", index: int = 0) -> Row:
     if isinstance(item.get("id"), str):
         where = f"{file}, row {shown(item['id'])}" if file else f"row {shown(item['id'])}"
     if "config" in item:
-        raise InvalidInput(f"{where} {SOURCE_FORM}.")
+        raise InvalidInput(Message("{where} {source_form}.", where=where, source_form=SOURCE_FORM))
     item = _with_on(item)
     _check_fields(item, Row, where)
     for name, part in _measured_parts(item):
@@ -184,7 +184,7 @@ def row_of(item: Any, file: str = "", index: int = 0) -> Row:
     try:
         row = msgspec.convert({**item, "file": file}, Row)
     except (msgspec.ValidationError, RecursionError, OverflowError) as error:
-        raise InvalidInput(f"{where}: {str(error)[:300]}") from None
+        raise InvalidInput(joined(": ", (where, str(error)[:300]))) from None
     _check_row(row, where)
     return row if row.kind else msgspec.structs.replace(row, kind=KINDS.get(row.measured.quantity, row.verb))
 

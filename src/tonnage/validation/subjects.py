@@ -13,7 +13,7 @@ from tonnage.catalogue import accelerator, node
 from tonnage.catalogue.clusters import cluster as cluster_named
 from tonnage.kernel.encoding import builtins
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.registry import nearest
 from tonnage.spec import Accelerator, Cluster, Memory, Node
 
@@ -155,7 +155,7 @@ def _changed(said: Any, where: str, form: Any, named: Any) -> Any:
     try:
         return msgspec.convert({**base, **fields}, form)
     except (msgspec.ValidationError, OverflowError) as error:
-        raise InvalidInput(f"{where}: {str(error)[:300]}") from None
+        raise InvalidInput(joined(": ", (where, str(error)[:300]))) from None
 
 
 def _check_keys(where: str, said: Mapping[str, Any], known: tuple[str, ...]) -> None:

@@ -17,6 +17,7 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step_time.conventions import CONVENTIONS, flops_per_token
 from tonnage.estimate.step_time.step import StepTime
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, shown
+from tonnage.kernel.message import listed
 from tonnage.kernel.term import Term
 from tonnage.ops import MoE
 from tonnage.spec import Cluster, TrainingPlan
@@ -297,7 +298,7 @@ def _parts(unit: str, size: int) -> float:
 
 def _counting(measured: Measured) -> str:
     if measured.counting not in CONVENTIONS:
-        known = ", ".join(CONVENTIONS)
+        known = listed(CONVENTIONS)
         raise MissingDatum(f"{shown(measured.name)} needs `counting`, one of {known}. Got {shown(measured.counting)}.")
     return measured.counting
 

@@ -22,7 +22,7 @@ def answer(arguments: Given) -> Found:
     inventory = arguments.inventory if whole else required(own, POOL[0])
     kinds = [name for name in ("serve", "train") if own.pop(name, False)]
     if len(kinds) > 1:
-        raise InvalidInput("--train and --serve are two questions: give one. Got both.")
+        raise InvalidInput(Message("{--train} and {--serve} are two questions: give one. Got both."))
     names: dict[str, Any] = {
         name: tuple(part.strip() for part in own.pop(name).split(",") if part.strip())
         for name in ("leave", "join")

@@ -25,7 +25,7 @@ def varied(pairs: list[str]) -> dict[str, tuple[Any, ...]]:
         if not equals or not values.strip():
             raise InvalidInput(
                 Message(
-                    "--vary is written OPTION=VALUE,VALUE, such as precision=bf16-mixed,fp8-te. Got {pair!r}.",
+                    "{--vary} is written OPTION=VALUE,VALUE, such as precision=bf16-mixed,fp8-te. Got {pair!r}.",
                     pair=pair[:80],
                 )
             )
@@ -34,7 +34,7 @@ def varied(pairs: list[str]) -> dict[str, tuple[Any, ...]]:
 
             raise unknown("option to vary", name, known)
         if name in found:
-            raise InvalidInput(Message("--vary {name} is given twice: write all its values in one.", name=name))
+            raise InvalidInput(Message("{--vary} {name} is given twice: write all its values in one.", name=name))
         read = known[name].read
         texts = [text.strip() for text in values.split(",") if text.strip()]
         found[name] = tuple(_switch(text, name) if read is None else read(text, f"--vary {name}") for text in texts)
@@ -43,7 +43,7 @@ def varied(pairs: list[str]) -> dict[str, tuple[Any, ...]]:
 
 def _switch(text: str, name: str) -> bool:
     if text not in ("on", "off"):
-        raise InvalidInput(Message("--vary {name} takes on and off. Got {text!r}.", name=name, text=text))
+        raise InvalidInput(Message("{--vary} {name} takes on and off. Got {text!r}.", name=name, text=text))
     return text == "on"
 
 
@@ -53,7 +53,7 @@ def machines_named(text: str | None) -> tuple[str, ...]:
         return ()
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     if not names:
-        raise InvalidInput(Message("--on names machines, such as h100,8xa100. Got {text!r}.", text=text))
+        raise InvalidInput(Message("{--on} names machines, such as h100,8xa100. Got {text!r}.", text=text))
     return names
 
 

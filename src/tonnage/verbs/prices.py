@@ -156,8 +156,8 @@ def _warnings(rows: list[PriceRow], sold: list[PurchaseRow], rates: dict[str, fl
     if foreign := sorted({row.currency for row in rows if row.usd_per_accelerator_hour is None}):
         made.append(
             Message(
-                "prices in {foreign} are not compared with the others: give --exchange-rate {foreign2}=UNITS "
-                "that one US dollar buys.",
+                "prices in {foreign} are not compared with the others: give {--exchange-rate} "
+                "{foreign2}=UNITS that one US dollar buys.",
                 foreign=listed(foreign),
                 foreign2=foreign[0],
             )

@@ -96,14 +96,14 @@ def _request(given: dict[str, Any]) -> HostedRequest | None:
     if missing:
         raise InvalidInput(
             Message(
-                "what a request costs needs --input-tokens and --output-tokens: --{missing} is missing.",
+                "what a request costs needs {--input-tokens} and {--output-tokens}: --{missing} is missing.",
                 missing=missing[0].replace("_", "-"),
             )
         )
     if said.get("cached_tokens", 0) > said["input_tokens"]:
         raise InvalidInput(
             Message(
-                "--cached-tokens must be at most the {input_tokens:,} of --input-tokens. Got {cached_tokens:,}.",
+                "{--cached-tokens} must be at most the {input_tokens:,} of {--input-tokens}. Got {cached_tokens:,}.",
                 input_tokens=said["input_tokens"],
                 cached_tokens=said["cached_tokens"],
             )

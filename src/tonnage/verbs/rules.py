@@ -87,7 +87,7 @@ def alike(rules_asked: list[Any], words: str) -> list[Any]:
     """The rules whose texts have all of these words, else any of them."""
     wanted = words.lower().replace("-", " ").split()
     if not wanted:
-        raise InvalidInput(Message("--like needs words to look for. Got {words}.", words=shown(words)))
+        raise InvalidInput(Message("{--like} needs words to look for. Got {words}.", words=shown(words)))
     texts = {rule.name: _text(rule) for rule in rules_asked}
     for needed in (all, any):
         found = [rule for rule in rules_asked if needed(word in texts[rule.name] for word in wanted)]

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, option_name
 from tonnage.question.given import Given, values
 from tonnage.question.looked_up import model_and_machine
 from tonnage.question.option import options_of
@@ -46,7 +46,7 @@ def answer(arguments: Given) -> Found:
 def _check(several: dict[str, Any]) -> None:
     """Options of one of the two questions without it."""
     if several.get("frontier") and several.get("for_my_machine"):
-        raise InvalidInput("--frontier is of one model, --for-my-machine of all: give one. Got both.")
+        raise InvalidInput(Message("{--frontier} is of one model, {--for-my-machine} of all: give one. Got both."))
     for name, needs in (("points", "frontier"), ("order", "for_my_machine")):
         if name in several and not several.get(needs):
             raise InvalidInput(
@@ -67,7 +67,7 @@ def _my_machine(arguments: Given, options: Any, load: Any, several: dict[str, An
     if arguments.model is not None:
         raise InvalidInput(
             Message(
-                "--for-my-machine looks at every model of the catalogue: leave out MODEL. Got {model!r}.",
+                "{--for-my-machine} looks at every model of the catalogue: leave out MODEL. Got {model!r}.",
                 model=arguments.model[:80],
             )
         )
@@ -75,9 +75,9 @@ def _my_machine(arguments: Given, options: Any, load: Any, several: dict[str, An
         if getattr(load, name) is not None and name not in OF_MACHINE:
             raise InvalidInput(
                 Message(
-                    "--for-my-machine answers for one user with a prompt of 1,024 tokens: leave out {name}. "
-                    "Got {value}.",
-                    name=name,
+                    "{--for-my-machine} answers for one user with a prompt of 1,024 tokens: leave out "
+                    "{name}. Got {value}.",
+                    name=option_name(name),
                     value=getattr(load, name),
                 )
             )

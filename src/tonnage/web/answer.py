@@ -7,11 +7,12 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from tonnage.documents.document import ErrorDocument, encode
+from tonnage.documents.document import ErrorDocument
 from tonnage.kernel.errors import AccessDenied, MissingDatum, TonnageError, Unreachable
 from tonnage.kernel.message import Message
 from tonnage.kernel.reach import Reach
 from tonnage.web.process.memory import is_out_of_memory
+from tonnage.web.words import ENGLISH, encoded, parted
 
 LARGEST = 64_000_000  # bytes of a document
 _log = logging.getLogger("tonnage.web")
@@ -26,21 +27,26 @@ class Answer(Struct, frozen=True):
 
 
 class Refusal(Exception):
-    """No answer: `code` is the HTTP status."""
+    """No answer: `code` is the HTTP status. `language`: of the words beside the message."""
 
     def __init__(self, code: int, kind: str, message: str, headers: Mapping[str, str] | None = None):
         super().__init__(code, kind, message)
         self.code, self.kind, self.message, self.headers = code, kind, message, dict(headers or {})
+        self.language = ENGLISH
 
     @property
     def body(self) -> bytes:
-        return error_body(self.kind, self.message)
+        return error_body(self.kind, self.message, self.language)
 
 
-def error_body(kind: str, message: str) -> bytes:
+def error_body(kind: str, message: str, language: str = ENGLISH) -> bytes:
     """An ErrorDocument; what is no text in UTF-8 is shown as ?."""
-    plain = message.encode("utf-8", "replace").decode()
-    return encode(ErrorDocument(error={"kind": kind, "message": plain}))
+    text = message
+    try:
+        message.encode()
+    except UnicodeEncodeError:
+        text = message.encode("utf-8", "replace").decode()
+    return encoded(ErrorDocument(error={"kind": kind, "message": text}), language)
 
 
 def refusal(error: TonnageError) -> Refusal:
@@ -51,11 +57,22 @@ def refusal(error: TonnageError) -> Refusal:
 
 def answered(verb: str, question: Mapping[str, Any], within: Reach) -> Answer | Refusal:
     """The answer, or why there is none. Every failure is a Refusal: a worker process lives on."""
+    try:
+        question, language = parted(question)
+    except TonnageError as error:
+        return refusal(error)
+    found = _answered(verb, question, language, within)
+    if isinstance(found, Refusal):
+        found.language = language
+    return found
+
+
+def _answered(verb: str, question: Mapping[str, Any], language: str, within: Reach) -> Answer | Refusal:
     from tonnage.verbs.ask import line
 
     try:
         asked = _asked(verb, question, within)
-        body = encode(asked.document)
+        body = encoded(asked.document, language)
     except TonnageError as error:
         return refusal(error)
     except Exception as error:  # noqa: BLE001 - the process answers on, and the log has it

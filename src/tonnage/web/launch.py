@@ -65,7 +65,9 @@ def _serving(question: Mapping[str, Any], within: Reach) -> Asked:
     document = asked.document
     launch = document.serving.launch if isinstance(document, AnswerDocument) and document.serving else UNSET
     if not launch:
-        raise InvalidInput("what is launched is one model on one machine: ask without frontier and for_my_machine.")
+        raise InvalidInput(
+            Message("what is launched is one model on one machine: ask without {@frontier} and {@for_my_machine}.")
+        )
     lines = launch.splitlines()
     typed = [text for text in lines if not text.startswith("# ")]
     notes = [text.removeprefix("# ") for text in lines if text.startswith("# ")]

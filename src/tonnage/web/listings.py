@@ -16,10 +16,11 @@ from tonnage.web.counted import counted
 from tonnage.web.questions import answer_to, responded
 from tonnage.web.schema.documents import FormulasDocument, GlossaryDocument, HealthDocument, ServerDocument
 from tonnage.web.settings import Settings
+from tonnage.web.words import LANG
 
 Asking = Request[Any, Any, Any]
 PRICES = ("provider", "kind", "region", "term", "currency", "exchange_rate", "as_of")  # options of `tonnage prices`
-MODEL = ("revision",)
+MODEL = ("revision", LANG)
 
 
 async def _listed(request: Asking, verb: str, name: str | None) -> Response[bytes]:
@@ -31,7 +32,9 @@ async def _listed(request: Asking, verb: str, name: str | None) -> Response[byte
         return responded(await answer_to(request, verb, question))
     except Refusal as refused:
         if refused.kind == UnknownName.__name__ and name is not None:
-            raise Refusal(404, refused.kind, refused.message) from None
+            nowhere = Refusal(404, refused.kind, refused.message)
+            nowhere.language = refused.language
+            raise nowhere from None
         raise
 
 

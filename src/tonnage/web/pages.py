@@ -58,7 +58,7 @@ def page(request: Request[Any, Any, Any]) -> Response[bytes]:
 
 @get("/locale/{name:str}", sync_to_thread=False)
 def locale(name: FromPath[str]) -> Response[bytes]:
-    """{LANGUAGE}.json: what the page says in another language: whole sentences, and patterns of sentences."""
+    """{LANGUAGE}.json: what the page says in another language, English text to text."""
     words = _words(name.removesuffix(".json")) if name.endswith(".json") else None
     if words is None:
         raise NotFoundException("There is no such language.")
@@ -67,8 +67,7 @@ def locale(name: FromPath[str]) -> Response[bytes]:
 
 @cache
 def _all_words() -> dict[str, bytes]:
-    nothing: dict[str, Any] = {"exact": {}, "patterns": []}
-    found: dict[str, Any] = {"en": nothing, "zh": nothing}
+    found: dict[str, dict[str, str]] = {"en": {}, "zh": {}}
     try:
         from tonnage.language import LANGUAGES, page_catalogue
 

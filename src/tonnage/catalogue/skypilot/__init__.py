@@ -17,6 +17,7 @@ from tonnage.catalogue import toml_files
 from tonnage.catalogue.accelerators import accelerator
 from tonnage.catalogue.refreshed import Cloud, Kind, Row
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import GIB
 from tonnage.user_files import csv_text, decode
@@ -119,14 +120,22 @@ def read(content: bytes, cloud: str, where: str, source: str, as_of: str) -> Fou
     found.malformed = [f"{where}, line {line}: {why}" for line, why in sorted(malformed.items())]
     if not found.cloud.price:
         why = f" {found.malformed[0]}" if found.malformed else ""
-        raise InvalidInput(f"{where} has no price of an accelerator of our catalogue.{why}")
+        raise InvalidInput(
+            Message("{where} has no price of an accelerator of our catalogue.{why}", where=where, why=why)
+        )
     return found
 
 
 def _rows(content: bytes, where: str, malformed: dict[int, str]) -> Iterator[tuple[int, dict[str, str]]]:
     """Rows with an accelerator or of a machine that may hold one, each with its line."""
     if len(content) > LARGEST:
-        raise InvalidInput(f"{where} is larger than {LARGEST // 10**6} MB, so it is no list of machines.")
+        raise InvalidInput(
+            Message(
+                "{where} is larger than {largest} MB, so it is no list of machines.",
+                where=where,
+                largest=LARGEST // 10**6,
+            )
+        )
     table = csv_text.Rows(decode(content, where), where)
     missing = [name for name in NEEDED if name not in table.header]
     if missing:

@@ -4,6 +4,7 @@ import argparse
 from importlib import import_module
 
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message
 
 SHELLS = ("bash", "zsh", "tcsh")
 
@@ -11,7 +12,9 @@ SHELLS = ("bash", "zsh", "tcsh")
 def script(shell: str, verbs: dict[str, str]) -> str:
     """The completion script; InvalidInput with what to install where shtab is missing."""
     if shell not in SHELLS:
-        raise InvalidInput(f"--print-completion takes {', '.join(SHELLS)}. Got {shell!r}.")
+        raise InvalidInput(
+            Message("--print-completion takes {shells}. Got {shell!r}.", shells=", ".join(SHELLS), shell=shell)
+        )
     try:
         import shtab
     except ImportError:

@@ -19,6 +19,9 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
     ) -> None:
         super().add_usage(usage, actions, groups, say("usage: ") if prefix is None else prefix)
 
+    def add_text(self, text: str | None) -> None:
+        super().add_text(None if text is None else worded(text))
+
     def start_section(self, heading: str | None) -> None:
         super().start_section(None if heading is None else say(heading))
 

@@ -17,8 +17,23 @@ from tonnage.question.option import Option
 from tonnage.spelling.flags import assignment, ours
 
 LONGEST = 200  # characters of a wrong word that are shown
+PLACE = re.compile(r"%(?:\((\w+)\))?([sr])")  # of a value, in a text of argparse
 NEGATIVE = re.compile(r"-[.\d]")  # begins as a negative amount does
 Switch = type[argparse.Action]
+
+
+class _Text(str):
+    """A text of argparse, which marks its own for gettext: what is put in with % stays the data of a Message."""
+
+    __slots__ = ()
+
+    def __mod__(self, values: Any) -> str:
+        named = values if isinstance(values, dict) else {"value": values}
+        template = PLACE.sub(lambda place: f"{{{place[1] or 'value'}{'!r' if place[2] == 'r' else ''}}}", self)
+        return Message(template, **named) if PLACE.search(self) else str.__mod__(self, values)
+
+
+setattr(argparse, "_", _Text)  # noqa: B010 - the name is argparse's own, and in no stub
 
 
 class Parser(argparse.ArgumentParser):
@@ -38,22 +53,17 @@ class Parser(argparse.ArgumentParser):
         """Options of other tools that mean the same are read as ours, and underscores as dashes. `typed`: option ->
         as it was written.
         """
-        typed_words = parted(args)
-        words = ours(typed_words, self._option_string_actions, self._verb)
-        typed = self._typed(typed_words, words)
+        given = parted(args)
+        words = ours(given, self._option_string_actions, self._verb)
+        typed = self._typed(given, words)
         # two positional words, with options between them
         parse = self.parse_known_intermixed_args if self.mixes else self.parse_known_args
-        parsed, extra = parse(self._with_negatives(words), Given() if namespace is None else namespace)
+        found, extra = parse(self._with_negatives(words), Given() if namespace is None else namespace)
         if extra:
-            self.error(
-                Message(
-                    "unrecognized arguments: {extra}.{nearest}",
-                    extra=" ".join(extra)[:LONGEST],
-                    nearest=self._nearest(extra[0]),
-                )
-            )
-        parsed.typed = typed
-        return parsed
+            unknown = Message("unrecognized arguments: {extra}.", extra=" ".join(extra)[:LONGEST])
+            self._refuse(unknown, *self._nearest(extra[0]))
+        found.typed = typed
+        return found
 
     def _with_negatives(self, words: list[str]) -> list[str]:
         """Joined by `=`, an option and a value such as -1s, which argparse would take for an option: the option's
@@ -75,22 +85,28 @@ class Parser(argparse.ArgumentParser):
                 return joined + list(left)
         return joined
 
-    def _typed(self, typed_words: list[str], words: list[str]) -> dict[str, str]:
+    def _typed(self, given: list[str], words: list[str]) -> dict[str, str]:
         """Option -> how it was spelled. What argparse would take silently, or refuse in words of its own, is refused
         here.
         """
-        spellings: dict[str, str] = {}
+        found: dict[str, str] = {}
         for at, word in enumerate(words):
             flag, equals, value = word.partition("=")
             if word == "--":
                 break
             action = self._option_string_actions.get(flag)
             if word.startswith("-") and word.endswith("=--"):  # Python 3.11's argparse reads it as an empty list
-                self.error(Message("argument {word}: expected one argument", word=word.removesuffix("=--")))
+                self.error(
+                    Message(
+                        "argument {argument_name}: {message}",
+                        argument_name=word.removesuffix("=--"),
+                        message="expected one argument",
+                    )
+                )
             if action is None:
                 continue
             if action.nargs == 0 and equals:
-                off = next((spelling for spelling in action.option_strings if spelling.startswith("--no-")), "")
+                off = next((each for each in action.option_strings if each.startswith("--no-")), "")
                 if off:
                     self.error(
                         Message(
@@ -109,8 +125,8 @@ class Parser(argparse.ArgumentParser):
                 )
             if action.nargs is not None or isinstance(action, argparse._AppendAction):
                 continue
-            spellings[action.dest] = typed_words[at].partition("=")[0].replace("_", "-")
-        return spellings
+            found[action.dest] = given[at].partition("=")[0].replace("_", "-")
+        return found
 
     def near(self, name: str) -> list[str]:
         """Options that may be meant by a name that is none."""
@@ -124,8 +140,11 @@ class Parser(argparse.ArgumentParser):
             return super().format_usage()
 
     def error(self, message: str) -> Any:
-        end = "" if message.endswith("?") else "."
-        raise InvalidInput(f"{message.removesuffix('.')}{end} See `{self.prog} --help`.")
+        """Refuse what is wrong; `message` has no full stop, as argparse writes its own."""
+        self._refuse(Message("{message}.", message=message))
+
+    def _refuse(self, *sentences: str) -> Any:
+        raise InvalidInput(joined(" ", (*sentences, Message("See `{program} --help`.", program=self.prog))))
 
     @property
     def _verb(self) -> str:
@@ -136,7 +155,8 @@ class Parser(argparse.ArgumentParser):
         """argparse hides that help cannot be written; here it has its status."""
         write(message)
 
-    def _nearest(self, word: str) -> str:
+    def _nearest(self, word: str) -> tuple[str, ...]:
+        """What may be meant, as a sentence of its own; nothing where nothing is near."""
         if not word.startswith("--"):
             return assignment(word, self._verb)
         near = self.near(word.removeprefix("--").partition("=")[0])
@@ -146,16 +166,13 @@ class Parser(argparse.ArgumentParser):
             else name.upper()
             for name in near
         ]
-        return Message(" Did you mean {near}?", near=joined(" or ", flags)) if flags else ""
+        return (Message("Did you mean {near}?", near=joined(" or ", flags)),) if flags else ()
 
 
 def add_form(parser: argparse.ArgumentParser, form: Form, switch: Switch = argparse.BooleanOptionalAction) -> None:
     """Add the options of a form of a verb, group by group. `switch`: what an option without a value does."""
     if isinstance(parser, Parser):
-        parser.reads_as, parser.mixes = (
-            form.reads_as,
-            len([option for option in form.options.values() if option.alone]) > 1,
-        )
+        parser.reads_as, parser.mixes = form.reads_as, len([each for each in form.options.values() if each.alone]) > 1
     add_groups(parser, form.groups, form.required, switch)
 
 
@@ -202,8 +219,8 @@ def _how(option: Option, switch: Switch) -> dict[str, Any]:
     if option.read is None:
         return {"action": switch if option.negatable else "store_true", "default": None}
     unit = option.unit.upper().replace(" ", "_") if option.unit and " " not in option.unit else "VALUE"
-    repeated: dict[str, Any] = {"action": "append", "default": []} if option.repeated else {}
-    return {"metavar": option.metavar or unit} | repeated
+    kept: dict[str, Any] = {"action": "append", "default": []} if option.repeated else {}
+    return {"metavar": option.metavar or unit} | kept
 
 
 def add_output(parser: argparse.ArgumentParser, *, reports: bool = False) -> Any:
@@ -234,13 +251,13 @@ def named_values(pairs: list[str]) -> dict[str, Any]:
     """NAME=VALUE, a value as Python writes numbers, truth and texts; what is none of these is a text."""
     import ast
 
-    arguments: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name.isidentifier():
             raise InvalidInput(Message("--argument is written NAME=VALUE. Got {pair!r}.", pair=pair[:80]))
         try:
-            arguments[name] = ast.literal_eval(value)
+            found[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
-            arguments[name] = value
-    return arguments
+            found[name] = value
+    return found

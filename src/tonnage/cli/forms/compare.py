@@ -10,8 +10,8 @@ from typing import Any
 from tonnage.cli.common.parser import add_form
 from tonnage.cli.common.report import HTML_HELP, MARKDOWN, STDOUT, reported
 from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message, joined, listed
 from tonnage.language import say
-from tonnage.question.command_line import OWN
 from tonnage.question.form import WHOLE
 from tonnage.question.given import Given, values
 from tonnage.question.option import Option
@@ -22,25 +22,31 @@ from tonnage.verbs.compare import answer, shown_columns
 WRONG = 64
 
 
-def lists(options: Sequence[Option], switch: str) -> str:
-    """How several values are said, for the help of a verb with these options."""
-    flags = ", ".join(option.flag for option in options if option.name in WHOLE)
-    return (
-        "Every option takes several values, with commas between them: each is then an axis of the table, "
-        "which has a cell for every combination.\n"
-        f"`{OWN}` stands for the default of an option; a switch that is given both ways (--{switch} "
-        f"--no-{switch}) is compared too.\n"
-        f"Options that take commas themselves have a semicolon between values: {flags}."
+def about(question: str, options: Sequence[Option], switch: str) -> str:
+    """The help of a verb: what it answers, and how several values of its options are said."""
+    whole = listed(option.flag for option in options if option.name in WHOLE)
+    lines = (
+        (
+            "Every option takes several values, with commas between them: each is then an axis of the table, "
+            "which has a cell for every combination."
+        ),
+        Message(
+            "`own` stands for the default of an option; a switch that is given both ways (--{switch} "
+            "--no-{switch}) is compared too.",
+            switch=switch,
+        ),
+        Message("Options that take commas themselves have a semicolon between values: {options}.", options=whole),
     )
+    return joined("\n\n", (question, joined("\n", lines)))
 
 
 class Both(argparse.BooleanOptionalAction):
     """A switch that may be given both ways."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
-        value = not str(option_string).startswith("--no-")
+        said = not str(option_string).startswith("--no-")
         before = getattr(namespace, self.dest) or []
-        setattr(namespace, self.dest, [*before, value])
+        setattr(namespace, self.dest, [*before, said])
 
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
@@ -73,33 +79,33 @@ def run(arguments: Given, verb: str) -> int:
 
         check_extra()
     with _shows_progress():
-        comparison: Any = answer(arguments, verb)
+        made: Any = answer(arguments, verb)
     if table.get("parquet"):
         from tonnage.render.compare_files import write_parquet
 
         try:
-            write_parquet(comparison, table["parquet"])
+            write_parquet(made, table["parquet"])
         except InvalidInput as error:
-            raise InvalidInput(f"--parquet: {error}") from None
+            raise InvalidInput(Message("--parquet: {error}", error=error)) from None
     if arguments.json:
-        print_json(comparison.document)
+        print_json(made.document)
     elif arguments.csv:
         from tonnage.render.compare_files import csv_text
 
-        write(csv_text(comparison))
+        write(csv_text(made))
     elif arguments.markdown == STDOUT:
         from tonnage.render.compare import comparison_markdown
 
-        write(comparison_markdown(comparison, show=show, rows=bool(table.get("rows"))))
+        write(comparison_markdown(made, show=show, rows=bool(table.get("rows"))))
     else:
         from tonnage.render.compare import WIDTH, comparison_lines
 
         on_terminal = sys.stdout is not None and sys.stdout.isatty()
         width = shutil.get_terminal_size().columns if on_terminal else WIDTH
-        print_lines(comparison_lines(comparison, show=show, rows=bool(table.get("rows")), width=width))
-    if comparison.status == WRONG:
+        print_lines(comparison_lines(made, show=show, rows=bool(table.get("rows")), width=width))
+    if made.status == WRONG:
         print(in_error("none of these can be: the reasons of the cells say why."), file=sys.stderr)
-    return reported(arguments, comparison, comparison.status)
+    return reported(arguments, made, made.status)
 
 
 def _shows_progress() -> AbstractContextManager[None]:

@@ -8,9 +8,11 @@ from tonnage.question.verbs import form_of
 from tonnage.verbs.compare import compared
 
 OPTIONS = compared(form_of("compare", "train"))
-HELP = f"""which machine, precision and sequence length for a training run, at what price?
-
-{compare.lists(OPTIONS, "compile")}"""
+HELP = compare.about(
+    "which machine, precision and sequence length for a training run, at what price?",
+    OPTIONS,
+    "compile",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -119,7 +119,7 @@ def _check_day(day: date | None) -> None:
     if day is not None and day > today:
         raise InvalidInput(
             Message(
-                "as_of must be {today}, or a day before it: prices of a day to come are not known. Got {said}.",
+                "{@as_of} must be {today}, or a day before it: prices of a day to come are not known. Got {said}.",
                 today=today,
                 said=day,
             )

@@ -4,7 +4,7 @@ from tonnage.architectures import Model
 from tonnage.estimate.bands.forms import Band
 from tonnage.estimate.inputs import Question
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message, joined
+from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.units import human
 from tonnage.spec import Cluster
 
@@ -34,7 +34,7 @@ def about(model: Model, cluster: Cluster, advise: bool = True) -> Question:
     for note in (*([cluster.note] if cluster.note else ()), *model.notes):
         question.warn(note)
     if model.assumed:
-        shown = ", ".join(f"{key}={value!r}" for key, value in list(model.assumed.items())[:8])
+        shown = listed(f"{key}={value!r}" for key, value in list(model.assumed.items())[:8])
         question.warn(Message("the config leaves these to the family's defaults: {shown}.", shown=shown))
     return question
 
@@ -51,27 +51,23 @@ def usable_bytes(cluster: Cluster, reserve_bytes: int, question: Question) -> in
     if memory.usable_from == "driver":
         question.warn(
             Message(
-                (
-                    "no source says how much memory the runtime of {chip} gives programs: what its driver reports is "
-                    "used, of which a program can get a little less."
-                ),
+                "no source says how much memory the runtime of {chip} gives programs: what its driver reports is "
+                "used, of which a program can get a little less.",
                 chip=chip.name,
             )
         )
     elif memory.usable_from == "nominal" and not memory.system_bytes:
         question.warn(
             Message(
-                (
-                    "no source says what the driver of {chip} reports or its runtime gives programs: its nominal "
-                    "memory is used, of which a program gets less."
-                ),
+                "no source says what the driver of {chip} reports or its runtime gives programs: its nominal "
+                "memory is used, of which a program gets less.",
                 chip=chip.name,
             )
         )
     if not 0 <= reserve_bytes < memory.usable_bytes:
         raise InvalidInput(
             Message(
-                "reserve must leave some of the {usable_bytes} that {accelerator} has. Got {reserve_bytes}.",
+                "{@reserve} must leave some of the {usable_bytes} that {accelerator} has. Got {reserve_bytes}.",
                 usable_bytes=human(memory.usable_bytes, "bytes"),
                 accelerator=cluster.accelerator.name,
                 reserve_bytes=human(reserve_bytes, "bytes"),

@@ -23,7 +23,7 @@ from tonnage.estimate.serving_time.speed import replica_of
 from tonnage.estimate.serving_time.times import times
 from tonnage.formulas import service as h
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, option_name
 from tonnage.runtimes import USUAL_ENGINE, serving_runtime
 from tonnage.spec import Cluster, Load, ServingPlan
 
@@ -96,7 +96,7 @@ def frontier(
             raise InvalidInput(
                 Message(
                     "a frontier goes over numbers of users: leave out {name}. Got {value}.",
-                    name=name,
+                    name=option_name(name),
                     value=getattr(load, name),
                 )
             )
@@ -109,7 +109,9 @@ def frontier(
         )
     if not 2 <= points <= MOST_POINTS:
         raise InvalidInput(
-            Message("points must be from 2 to {most_points:,}. Got {points:,}.", most_points=MOST_POINTS, points=points)
+            Message(
+                "{@points} must be from 2 to {most_points:,}. Got {points:,}.", most_points=MOST_POINTS, points=points
+            )
         )
     said = lengths(model, options, load)
     options = options if said.context is None else replace(options, context=said.context)

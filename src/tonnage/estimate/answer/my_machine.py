@@ -112,7 +112,7 @@ def my_machine(
     if usable <= 0:
         raise InvalidInput(
             Message(
-                "reserve must leave some of the memory of {accelerator}. Got {reserve_bytes:,} bytes.",
+                "{@reserve} must leave some of the memory of {accelerator}. Got {reserve_bytes:,} bytes.",
                 accelerator=cluster.accelerator.name,
                 reserve_bytes=options.reserve_bytes,
             )

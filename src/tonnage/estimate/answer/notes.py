@@ -33,8 +33,8 @@ def warn_of_training(model: Model, plan: TrainingPlan, made: TrainingMemory, que
     if plan.method != "full" and plan.model_code != own and question.entries["model_code"].origin != "given":
         question.warn(
             Message(
-                "method {method} works on the layers of {model_code}; method full would have {own}'s, which "
-                "keep other tensors: to compare, give both --model-code {model_code}.",
+                "method {method} works on the layers of {model_code}; method full would have {own}'s, "
+                "which keep other tensors: to compare, give both {--model-code} {model_code}.",
                 method=plan.method,
                 model_code=plan.model_code,
                 own=own,
@@ -147,8 +147,9 @@ def _warn_of_rank(model: Model, plan: TrainingPlan, question: Question) -> None:
     if name and plan.lora_rank > least:
         question.warn(
             Message(
-                "lora_rank {lora_rank:,} is above {least:,}, the narrower side of {name}: an update of that "
-                "matrix has no higher rank, so that such adapters take memory and can learn nothing more.",
+                "{@lora_rank} {lora_rank:,} is above {least:,}, the narrower side of {name}: an update "
+                "of that matrix has no higher rank, so that such adapters take memory and can learn "
+                "nothing more.",
                 lora_rank=plan.lora_rank,
                 least=least,
                 name=name,

@@ -191,10 +191,8 @@ def _weights_alone(model: Model, cluster: Cluster, options: ServingOptions, rese
     if not 1 <= tensor <= cluster.size:
         raise InvalidPlan(
             Message(
-                (
-                    "tensor_parallel_size must be from 1 to the cluster's {size} accelerators. Got {tensor}. "
-                    "Nearest: {tensor2}."
-                ),
+                "{@tensor_parallel_size} must be from 1 to the cluster's {size} accelerators. Got "
+                "{tensor}. Nearest: {tensor2}.",
                 size=cluster.size,
                 tensor=tensor,
                 tensor2=min(max(tensor, 1), cluster.size),

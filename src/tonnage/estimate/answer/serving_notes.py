@@ -20,9 +20,9 @@ def warn_of_blocks(engine: str, made: ServingMemory, question: Question) -> None
     if rank.per_request.value > MUCH_MORE * rank.kept.value > 0:
         question.warn(
             Message(
-                "{engine} sets aside {per_request} of cache for a request that keeps {kept}: its blocks hold "
-                "layers of several kinds, and a window also the tokens in flight. A smaller "
-                "--max-num-batched-tokens helps.",
+                "{engine} sets aside {per_request} of cache for a request that keeps {kept}: its blocks "
+                "hold layers of several kinds, and a window also the tokens in flight. A smaller "
+                "{--max-num-batched-tokens} helps.",
                 engine=engine,
                 per_request=human(rank.per_request.value, "bytes"),
                 kept=human(rank.kept.value, "bytes"),
@@ -39,7 +39,7 @@ def warn_of_gguf(model: Model, plan: ServingPlan, made: ServingMemory, question:
         question.warn(
             Message(
                 "{engine} dequantises GGUF weights when it loads them: they are counted in {stored}. "
-                "--engine llama.cpp keeps them as stored.",
+                "{--engine} llama.cpp keeps them as stored.",
                 engine=plan.engine,
                 stored=made.stored.name,
             )
@@ -47,7 +47,7 @@ def warn_of_gguf(model: Model, plan: ServingPlan, made: ServingMemory, question:
     else:
         question.warn(
             Message(
-                "GGUF is judged as {engine} would run it; --engine llama.cpp is what most people run it with.",
+                "GGUF is judged as {engine} would run it; {--engine} llama.cpp is what most people run it with.",
                 engine=plan.engine,
             )
         )

@@ -155,10 +155,8 @@ def _check_run(run: RunOptions) -> None:
         raise NotApplicable(
             (
                 Message(
-                    (
-                        "{stray} is of a whole run, which needs a length: give tokens, epochs with dataset_tokens, "
-                        "max_steps, or a budget."
-                    ),
+                    "{stray} is of a whole run, which needs a length: give tokens, epochs with "
+                    "{@dataset_tokens}, {@max_steps}, or a budget.",
                     stray=run.stray,
                 )
             ),

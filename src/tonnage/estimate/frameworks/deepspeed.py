@@ -60,18 +60,18 @@ class DeepSpeed(Framework):
     @classmethod
     def check_offload(cls, places: Mapping[str, Any], zero_stage: int) -> None:
         if places["offload_optimizer"] != "none" and zero_stage == 0:
-            raise InvalidPlan("offload_optimizer needs ZeRO: zero_stage must be 1, 2 or 3. Got 0.")
+            raise InvalidPlan(Message("{@offload_optimizer} needs ZeRO: {@zero_stage} must be 1, 2 or 3. Got 0."))
         if places["offload_parameters"] != "none" and zero_stage != 3:
             raise InvalidPlan(
                 Message(
-                    "offload_parameters needs weights that are sharded: zero_stage must be 3. Got {zero_stage}.",
+                    "{@offload_parameters} needs weights that are sharded: {@zero_stage} must be 3. Got {zero_stage}.",
                     zero_stage=zero_stage,
                 )
             )
         if places["offload_optimizer"] == "nvme" and zero_stage != 3:
             raise InvalidPlan(
                 Message(
-                    "offload_optimizer nvme is ZeRO-Infinity's: zero_stage must be 3. Got {zero_stage}.",
+                    "{@offload_optimizer} nvme is ZeRO-Infinity's: {@zero_stage} must be 3. Got {zero_stage}.",
                     zero_stage=zero_stage,
                 )
             )

@@ -13,7 +13,7 @@ from tonnage.estimate.plan.rule import Facts, Rule, Sizes, check
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, NotApplicable, OutOfRange
 from tonnage.kernel.formula import Number
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, listed, option_name
 from tonnage.kernel.units import parse_count
 
 # deepspeed/runtime/zero/config.py: name -> (stages in which it counts, default, least)
@@ -54,10 +54,8 @@ PARTITION = Rule(
     lambda facts, sizes: _sharing(sizes) % _partition(facts) == 0,
     lambda facts, sizes: InvalidPlan(
         Message(
-            (
-                "zero_hpz_partition_size must divide the {sharing} ranks that share the weights. Got "
-                "{partition}. Nearest: {near_divisors}."
-            ),
+            "{@zero_hpz_partition_size} must divide the {sharing} ranks that share the weights. Got "
+            "{partition}. Nearest: {near_divisors}.",
             sharing=_sharing(sizes),
             partition=_partition(facts),
             near_divisors=near_divisors(_sharing(sizes), _partition(facts) or 1),
@@ -92,13 +90,13 @@ def _counts(name: str, stages: tuple[int, ...], stage: int, o: TrainingOptions) 
     if stage in stages:
         return True
     if getattr(o, name) is not None:
-        known = ", ".join(map(str, stages))
+        known = listed(map(str, stages))
         raise NotApplicable(
             (
                 Message(
-                    "{name} counts in ZeRO stage {known}: leave it out, or take another zero_stage. Got it "
-                    "with stage {stage}.",
-                    name=name,
+                    "{name} counts in ZeRO stage {known}: leave it out, or take another {@zero_stage}. Got "
+                    "it with stage {stage}.",
+                    name=option_name(name),
                     known=known,
                     stage=stage,
                 )
@@ -115,7 +113,10 @@ def _size(name: str, default: int, least: int, model: Model, o: TrainingOptions,
         filled = filled_in(name, model.hidden_size)
         if filled is None:
             raise InvalidPlan(
-                Message("{name} has no auto in the Trainer of transformers: give it a number of elements.", name=name)
+                Message(
+                    "{name} has no auto in the Trainer of transformers: give it a number of elements.",
+                    name=option_name(name),
+                )
             )
         return int(q.put(name, filled, "runtime", FILLED))
     try:
@@ -124,7 +125,7 @@ def _size(name: str, default: int, least: int, model: Model, o: TrainingOptions,
         raise InvalidPlan(
             Message(
                 "{name} must be from {least} to {largest:,}. Got {said}.",
-                name=name,
+                name=option_name(name),
                 least=least,
                 largest=LARGEST,
                 said=said,
@@ -134,7 +135,7 @@ def _size(name: str, default: int, least: int, model: Model, o: TrainingOptions,
         raise InvalidPlan(
             Message(
                 "{name} must be from {least} to {largest:,}. Got {given:,}.",
-                name=name,
+                name=option_name(name),
                 least=least,
                 largest=LARGEST,
                 given=given,
@@ -162,12 +163,17 @@ def _check(
 ) -> None:
     if made.get("contiguous_gradients") is False and offload["offload_optimizer"] != "none" and stage < 3:
         raise InvalidPlan(
-            "contiguous_gradients must be on with offload_optimizer in ZeRO stages 1 and 2: DeepSpeed turns "
-            "it on itself."
+            Message(
+                "{@contiguous_gradients} must be on with {@offload_optimizer} in ZeRO stages 1 and 2: "
+                "DeepSpeed turns it on itself."
+            )
         )
     if made.get("zero_quantized_nontrainable_weights") and o.method in (None, "full"):
         raise NotApplicable(
-            "zero_quantized_nontrainable_weights needs weights that do not train: method must be lora, dora or freeze.",
+            Message(
+                "{@zero_quantized_nontrainable_weights} needs weights that do not train: method must be "
+                "lora, dora or freeze."
+            ),
             "zero_quantized_nontrainable_weights",
             ("method",),
         )

@@ -23,6 +23,7 @@ from tonnage.estimate.step.views import RankView
 from tonnage.formulas import memory as f
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.numerics.precisions import TRAINING_RECIPES
 from tonnage.ops import LatentAttention, MoE, Op
@@ -59,7 +60,9 @@ class Megatron(Framework):
     @classmethod
     def check_offload(cls, places: Mapping[str, Any], zero_stage: int) -> None:
         if places["offload_optimizer"] != "none" and zero_stage == 0:
-            raise InvalidPlan("offload_optimizer needs Megatron's distributed optimizer: zero_stage must be 1. Got 0.")
+            raise InvalidPlan(
+                Message("{@offload_optimizer} needs Megatron's distributed optimizer: {@zero_stage} must be 1. Got 0.")
+            )
 
     @classmethod
     def launch_settings(cls, model: Model, plan: TrainingPlan) -> list[str]:
@@ -207,7 +210,10 @@ class Megatron(Framework):
             setting,
             model,
         )
-        parts = [sizes.term(f"for {name}", count, buffers.DUMMY, extent) for (name, extent), count in dummies]
+        parts = [
+            sizes.term(Message("for {name}", name=name), count, buffers.DUMMY, extent)
+            for (name, extent), count in dummies
+        ]
         if parts:
             made.append(Term.sum("dummy gradients of weights", *parts))
         rotary = self._rotary(rank)

@@ -8,7 +8,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.plan.checks import LARGEST
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, option_name
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import counted
 from tonnage.ops import Embedding, Head
@@ -37,7 +37,7 @@ def megatron_options(model: Model, sizes: Mapping[str, Any], o: TrainingOptions,
         if not 0 < o.expert_capacity_factor < 1e6:
             raise InvalidPlan(
                 Message(
-                    "expert_capacity_factor must be above 0 and below 1,000,000. Got {expert_capacity_factor:g}.",
+                    "{@expert_capacity_factor} must be above 0 and below 1,000,000. Got {expert_capacity_factor:g}.",
                     expert_capacity_factor=o.expert_capacity_factor,
                 )
             )
@@ -63,7 +63,9 @@ def _timing(sizes: Mapping[str, Any], o: TrainingOptions, q: Question) -> dict[s
             if value and sizes[size] == 1:
                 raise NotApplicable(
                     Message(
-                        "{name} needs {size} above 1: there is nothing to overlap. Got {size} 1.", name=name, size=size
+                        "{name} needs {size} above 1: there is nothing to overlap. Got {size} 1.",
+                        name=option_name(name),
+                        size=size,
                     ),
                     name,
                     (size,),
@@ -85,21 +87,23 @@ def _predictions(model: Model, o: TrainingOptions, q: Question) -> int:
     count: int = q.take("mtp_layers", o.mtp_layers, 0, "runtime", why)
     if not 0 <= count <= LARGEST:
         raise InvalidPlan(
-            Message("mtp_layers must be from 0 to {largest:,}. Got {count:,}.", largest=LARGEST, count=count)
+            Message("{@mtp_layers} must be from 0 to {largest:,}. Got {count:,}.", largest=LARGEST, count=count)
         )
     main = model.decoder
     if count and sum(isinstance(op, Embedding) for op in main.before) != 1:
         raise InvalidPlan(
             Message(
-                "multi-token prediction of megatron has rotary positions or none: mtp_layers must be 0 with "
-                "{model}, which has a table of them. Got {count}.",
+                "multi-token prediction of megatron has rotary positions or none: {@mtp_layers} must be "
+                "0 with {model}, which has a table of them. Got {count}.",
                 model=model.name,
                 count=count,
             )
         )
     if count and not any(isinstance(op, Head) for op in main.after):
         raise InvalidPlan(
-            Message("mtp_layers must be 0 with {model}, which has no head. Got {count}.", model=model.name, count=count)
+            Message(
+                "{@mtp_layers} must be 0 with {model}, which has no head. Got {count}.", model=model.name, count=count
+            )
         )
     return count
 
@@ -112,7 +116,7 @@ def _modules(text: str, o: TrainingOptions) -> str:
     if o.recompute not in (None, "selective"):
         raise NotApplicable(
             Message(
-                "recompute_modules belong to recompute selective. Got {text} with recompute {recompute}.",
+                "{@recompute_modules} belong to recompute selective. Got {text} with recompute {recompute}.",
                 text=text,
                 recompute=o.recompute,
             ),

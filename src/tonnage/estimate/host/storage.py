@@ -14,7 +14,7 @@ from tonnage.formulas import host as h
 from tonnage.formulas import storage as s
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.formula import Number
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, joined
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import GB, TB, human
 from tonnage.spec import Cluster, Node
@@ -79,7 +79,7 @@ def drives_of(node: Node) -> Drives | None:
         count,
         size,
         Term.of("writing", s.drives_rate, basis="rule", source=DRIVE_SOURCE, drives=count, W=WRITE_RATE),
-        f"{node.name}: {node.storage}; {DRIVE_SOURCE}",
+        joined("; ", (f"{node.name}: {node.storage}", DRIVE_SOURCE)),
     )
 
 
@@ -133,7 +133,7 @@ def kept(checkpoint: Term, keep: int | None) -> Term:
     """Disk for the checkpoints that are kept; None: as many as rule D9 keeps."""
     count = KEPT if keep is None else keep
     if not 1 <= count <= 1_000_000:
-        raise InvalidInput(Message("keep_checkpoints must be from 1 to 1,000,000. Got {count}.", count=shown(count)))
+        raise InvalidInput(Message("{@keep_checkpoints} must be from 1 to 1,000,000. Got {count}.", count=shown(count)))
     return Term.of("checkpoints kept", s.kept_bytes, M=checkpoint.value, n_copies=count)
 
 
@@ -142,7 +142,7 @@ def token_bytes(vocab_size: int) -> int:
     4.
     """
     if vocab_size < 1:
-        raise InvalidInput(Message("vocab_size must be at least 1. Got {vocab_size}.", vocab_size=shown(vocab_size)))
+        raise InvalidInput(Message("{@vocab_size} must be at least 1. Got {vocab_size}.", vocab_size=shown(vocab_size)))
     return 2 if vocab_size < SMALL_VOCABULARY else 4
 
 
@@ -158,7 +158,7 @@ def raw_text_bytes(tokens: Number, bytes_per_token: float | None = None) -> Term
     if bytes_per_token is not None and not 0 < bytes_per_token < 100:
         raise InvalidInput(
             Message(
-                "text_bytes_per_token must be above 0 and below 100. Got {bytes_per_token}.",
+                "{@text_bytes_per_token} must be above 0 and below 100. Got {bytes_per_token}.",
                 bytes_per_token=shown(bytes_per_token),
             )
         )
@@ -182,7 +182,7 @@ def host_needs(
     if not 0 <= data_loader_workers <= 10_000:
         raise InvalidInput(
             Message(
-                "data_loader_workers must be from 0 to 10,000. Got {data_loader_workers}.",
+                "{@data_loader_workers} must be from 0 to 10,000. Got {data_loader_workers}.",
                 data_loader_workers=shown(data_loader_workers),
             )
         )
@@ -223,7 +223,7 @@ def _too_little(cluster: Cluster, cores: Term, has: int | None, disk: Term, loca
     if has is not None and cores.value > has:
         made.append(
             Message(
-                "{cores:,.0f} processes want a core each and {name} has {has}: fewer data_loader_workers.",
+                "{cores:,.0f} processes want a core each and {name} has {has}: fewer {@data_loader_workers}.",
                 cores=cores.value,
                 name=name,
                 has=has,

@@ -19,9 +19,9 @@ def check_update(plan: TrainingPlan) -> None:
     if plan.offload_optimizer != "none" and plan.host_update_bandwidth is None:
         raise MissingDatum(
             Message(
-                "the time of a step whose optimizer runs on the host needs host_update_bandwidth, in bytes a "
-                "second of a node: the memory's own bandwidth is not what bounds it ({published}, a tenth of "
-                "it and less).",
+                "the time of a step whose optimizer runs on the host needs {@host_update_bandwidth}, in "
+                "bytes a second of a node: the memory's own bandwidth is not what bounds it "
+                "({published}, a tenth of it and less).",
                 published=PUBLISHED,
             )
         )

@@ -12,7 +12,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.options.run_options import duration
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, NotApplicable, shown
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, option_name
 from tonnage.kernel.registry import unknown
 from tonnage.question.subjects.load import LoadOptions
 from tonnage.spec import Load, ServingPlan
@@ -88,8 +88,8 @@ def lengths(model: Model, options: ServingOptions, load: LoadOptions) -> Lengths
     if options.context is not None and prompt + answer > options.context:
         raise InvalidInput(
             Message(
-                "context must hold the prompt and its answer, {prompt:,} + {answer:,} = {prompt2:,} tokens. "
-                "Got {context:,}.",
+                "{@context} must hold the prompt and its answer, {prompt:,} + {answer:,} = {prompt2:,} "
+                "tokens. Got {context:,}.",
                 prompt=prompt,
                 answer=answer,
                 prompt2=prompt + answer,
@@ -114,7 +114,9 @@ def _of_trace(options: ServingOptions, load: LoadOptions) -> Lengths:
     ):
         if getattr(load, name) is not None:
             raise InvalidInput(
-                Message("trace has lengths and arrivals of its own: leave out {name}. Got both.", name=name)
+                Message(
+                    "trace has lengths and arrivals of its own: leave out {name}. Got both.", name=option_name(name)
+                )
             )
     if options.concurrency is not None:
         raise InvalidInput(
@@ -128,7 +130,7 @@ def _of_trace(options: ServingOptions, load: LoadOptions) -> Lengths:
     if options.context is not None and longest > options.context:
         raise InvalidInput(
             Message(
-                "context must hold the longest request of {trace}, {longest:,} tokens. Got {context:,}.",
+                "{@context} must hold the longest request of {trace}, {longest:,} tokens. Got {context:,}.",
                 trace=load.trace,
                 longest=longest,
                 context=options.context,
@@ -148,8 +150,8 @@ def asked(plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: L
     if load.request_rate is not None and options.concurrency is not None:
         raise InvalidInput(
             Message(
-                "concurrency is of users who wait for their answers, request_rate of requests that come by "
-                "themselves: give one. Got {concurrency} and {request_rate:g}.",
+                "{@concurrency} is of users who wait for their answers, {@request_rate} of requests that "
+                "come by themselves: give one. Got {concurrency} and {request_rate:g}.",
                 concurrency=options.concurrency,
                 request_rate=load.request_rate,
             )
@@ -159,7 +161,7 @@ def asked(plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: L
     cached = _cached(load, prompt, q)
     spread = q.take("spread", _ranged("spread", load.spread, 0, 1), 0) if load.spread is not None else 0.0
     if load.spread is not None and spread >= 1:
-        raise InvalidInput(Message("spread must be at least 0 and less than 1. Got {spread:g}.", spread=spread))
+        raise InvalidInput(Message("{@spread} must be at least 0 and less than 1. Got {spread:g}.", spread=spread))
     form = Load(input_tokens=prompt, output_tokens=answer, cached_tokens=cached, spread=spread)
     form, busy = _arriving(plan, options, load, said, form, q)
     percentile = load.percentile or "mean"
@@ -172,7 +174,8 @@ def asked(plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: L
     if load.percentile and not (ttft or tpot):
         raise NotApplicable(
             Message(
-                "percentile is of the limits ttft and tpot, and none is given. Got {percentile}.", percentile=percentile
+                "{@percentile} is of the limits ttft and tpot, and none is given. Got {percentile}.",
+                percentile=percentile,
             ),
             "percentile",
             ("ttft", "tpot"),
@@ -182,12 +185,18 @@ def asked(plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: L
     if load.prefill_replicas is not None:
         q.put("prefill_replicas", load.prefill_replicas, "given")
     if load.seed is not None and not 0 <= load.seed < 2**32:
-        raise InvalidInput(Message("seed must be from 0 to {number:,}. Got {seed}.", number=2**32 - 1, seed=load.seed))
+        raise InvalidInput(
+            Message("{@seed} must be from 0 to {number:,}. Got {seed}.", number=2**32 - 1, seed=load.seed)
+        )
     simulate = bool(load.simulate or load.trace or percentile != "mean")
     for name in ("num_requests", "seed"):
         if getattr(load, name) is not None and not simulate:
             raise NotApplicable(
-                Message("{name} is of a simulation: add simulate. Got {value}.", name=name, value=getattr(load, name)),
+                Message(
+                    "{name} is of a simulation: add simulate. Got {value}.",
+                    name=option_name(name),
+                    value=getattr(load, name),
+                ),
                 name,
                 ("simulate", "trace", "percentile"),
             )
@@ -209,14 +218,14 @@ def _lengths(context: int, load: LoadOptions, said: Lengths, q: Question) -> tup
     if said.requests is not None:
         q.put("trace", load.trace, "given", Message("{count:,} requests", count=len(said.requests)))
         if said.requests.note:
-            q.warn(Message("trace: {note}.", note=said.requests.note))
+            q.warn(Message("{@trace}: {note}.", note=said.requests.note))
         return (
             q.put("input_tokens", said.input_tokens, "given", "the mean of the trace"),
             q.put("output_tokens", said.output_tokens, "given", "the mean of the trace"),
         )
     if context < 2:
         raise InvalidInput(
-            Message("context must hold a token of a prompt and one of its answer. Got {context}.", context=context)
+            Message("{@context} must hold a token of a prompt and one of its answer. Got {context}.", context=context)
         )
     prompt = q.take(
         "input_tokens",
@@ -249,7 +258,8 @@ def _cached(load: LoadOptions, prompt: int, q: Question) -> int:
     if not 0 <= load.cached_tokens < prompt:
         raise InvalidInput(
             Message(
-                "cached_tokens must be at least 0 and fewer than the {prompt:,} input_tokens. Got {cached_tokens:,}.",
+                "{@cached_tokens} must be at least 0 and fewer than the {prompt:,} {@input_tokens}. Got "
+                "{cached_tokens:,}.",
                 prompt=prompt,
                 cached_tokens=load.cached_tokens,
             )
@@ -272,7 +282,7 @@ def _arriving(
         if load.burstiness is not None:
             raise NotApplicable(
                 Message(
-                    "burstiness is of requests that arrive by themselves: add request_rate. Got {burstiness:g}.",
+                    "{@burstiness} is of requests that arrive by themselves: add {@request_rate}. Got {burstiness:g}.",
                     burstiness=load.burstiness,
                 ),
                 "burstiness",
@@ -293,7 +303,7 @@ def _ranged(name: str, value: float | None, low: float, high: float) -> float:
         raise InvalidInput(
             Message(
                 "{name} must be from {low:g} to {high:g}. Got {value}.",
-                name=name,
+                name=option_name(name),
                 low=low,
                 high=high,
                 value=shown(value),
@@ -305,5 +315,5 @@ def _ranged(name: str, value: float | None, low: float, high: float) -> float:
 def _count(name: str, value: int | None, most: int = LARGEST) -> None:
     if value is not None and not 1 <= value <= most:
         raise InvalidInput(
-            Message("{name} must be from 1 to {most:,}. Got {value:,}.", name=name, most=most, value=value)
+            Message("{name} must be from 1 to {most:,}. Got {value:,}.", name=option_name(name), most=most, value=value)
         )

@@ -112,7 +112,7 @@ def _request(fields: tuple[object, ...], form: _Form, where: str) -> tuple[float
     if cached >= prompt > 0:
         raise InvalidInput(
             Message(
-                "{where}: cached_tokens must be fewer than input_tokens, {prompt}. Got {cached}.",
+                "{where}: {@cached_tokens} must be fewer than {@input_tokens}, {prompt}. Got {cached}.",
                 where=where,
                 prompt=prompt,
                 cached=cached,

@@ -17,7 +17,7 @@ from tonnage.estimate.money import money, ownership
 from tonnage.estimate.money.places import at_the_edge, in_cloud, not_at_the_edge, on_own_servers
 from tonnage.formulas.cost import machines_billed
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, joined
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import HOUR, human
@@ -190,7 +190,7 @@ def _offer(cluster: Cluster, options: BillOptions, rates: Rates | None, question
         question.warn(str(error))
         return None
     found = best.price
-    question.put("price", f"{found.provider} {found.instance}, {found.region}", "catalogue", best.why)
+    question.put("price", joined(", ", (f"{found.provider} {found.instance}", found.region)), "catalogue", best.why)
     return found
 
 
@@ -246,8 +246,10 @@ def _own(
         return None
     if price is not None or offer is None:
         raise InvalidInput(
-            "buying is compared with an offer of the catalogue: leave out price_per_accelerator_hour, or "
-            "write yours in <config directory>/prices/."
+            Message(
+                "buying is compared with an offer of the catalogue: leave out "
+                "{@price_per_accelerator_hour}, or write yours in <config directory>/prices/."
+            )
         )
     chip, size = cluster.accelerator.name, cluster.accelerators_per_node
     names = (*NEEDED, "pue", "power_share", "depreciation_years", "colocation_usd_per_kw_month")
@@ -259,7 +261,8 @@ def _own(
     if options.machine_usd is None and (sold := ownership.purchase_of(chip, size)).note:
         question.warn(
             Message(
-                "{sold} is bought for {usd} ({note}): machine_usd and machine_watts say what yours costs and draws.",
+                "{sold} is bought for {usd} ({note}): {@machine_usd} and {@machine_watts} say what yours "
+                "costs and draws.",
                 sold=sold.name,
                 usd=human(sold.usd, "USD"),
                 note=sold.note,

@@ -10,7 +10,7 @@ from tonnage.formulas import cost as c
 from tonnage.formulas import energy as e
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 from tonnage.kernel.formula import Basis, Number, is_any
-from tonnage.kernel.message import Message, joined
+from tonnage.kernel.message import Message, joined, option_name
 from tonnage.kernel.term import Term
 from tonnage.spec import Cluster
 
@@ -279,7 +279,8 @@ def _price_warnings(price: Price, num_accelerators: Number, today: "date | None"
             )
         )
     if price.note:
-        made.append(f"{price.provider} {price.instance}: {price.note}.")
+        offer = f"{price.provider} {price.instance}"
+        made.append(Message("{offer}: {note}.", offer=offer, note=price.note))
     return made
 
 
@@ -356,7 +357,7 @@ def _power(cluster: Cluster, share: Number) -> tuple[Term, tuple[str, ...]]:
 
 def _fact(fact: object, name: str) -> str:
     source, day = getattr(fact, "source", ""), getattr(fact, "as_of", "")
-    return f"{name}: {source} ({day})" if source else name
+    return Message("{name}: {source} ({day})", name=name, source=source, day=day) if source else name
 
 
 def run_carbon(energy: Term, grid: "str | float") -> Term:
@@ -368,7 +369,13 @@ def run_carbon(energy: Term, grid: "str | float") -> Term:
         from tonnage.catalogue.grids import grid as grid_named
 
         known = grid_named(grid)
-        source = f"{known.name}, {known.year}: {known.source} ({known.as_of})"
+        source = Message(
+            "{name}, {year}: {source} ({as_of})",
+            name=known.name,
+            year=known.year,
+            source=known.source,
+            as_of=known.as_of,
+        )
         return Term.of("carbon", e.carbon_grams, source=source, en=energy.value, gco2=known.grams_co2e_per_kwh)
     _between("grid", grid, 0, 5000)
     return Term.of("carbon", e.carbon_grams, en=energy.value, gco2=grid)
@@ -379,13 +386,15 @@ def run_carbon(energy: Term, grid: "str | float") -> Term:
 
 def _positive(name: str, value: Number) -> None:
     if not _all(value > 0):
-        raise InvalidInput(Message("{name} must be above 0. Got {value}.", name=name, value=shown(value)))
+        raise InvalidInput(Message("{name} must be above 0. Got {value}.", name=option_name(name), value=shown(value)))
 
 
 def _not_negative(name: str, value: Number) -> None:
     if not _all((value >= 0) & (value < float("inf"))):
         raise InvalidInput(
-            Message("{name} must be a finite number, 0 or more. Got {value}.", name=name, value=shown(value))
+            Message(
+                "{name} must be a finite number, 0 or more. Got {value}.", name=option_name(name), value=shown(value)
+            )
         )
 
 
@@ -394,7 +403,7 @@ def _between(name: str, value: Number, low: float, high: float) -> None:
         raise InvalidInput(
             Message(
                 "{name} must be from {low:g} to {high:g}. Got {value}.",
-                name=name,
+                name=option_name(name),
                 low=low,
                 high=high,
                 value=shown(value),

@@ -13,7 +13,7 @@ from tonnage.estimate.money.money import BUILDING, BUILDING_SOURCE, POWER_SHARE,
 from tonnage.formulas import cost as c
 from tonnage.formulas import energy as e
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
-from tonnage.kernel.message import Message, joined
+from tonnage.kernel.message import Message, joined, listed, option_name
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import MONTH
 
@@ -110,12 +110,16 @@ def owned(purchase: Purchase, **inputs: float | None) -> Ownership:
     watts = inputs.pop("machine_watts", None)
     watts = purchase.power_watts if watts is None else watts
     if watts is None:
-        raise MissingDatum(Message("no source says what {purchase} draws: give machine_watts.", purchase=purchase.name))
+        raise MissingDatum(
+            Message("no source says what {purchase} draws: give {@machine_watts}.", purchase=purchase.name)
+        )
     values: dict[str, object] = {
         "machine_usd": purchase.usd,
         "machine_watts": watts,
         "accelerators": purchase.accelerators,
-        "source": f"{purchase.name}: {purchase.source} ({purchase.as_of})",
+        "source": Message(
+            "{name}: {source} ({as_of})", name=purchase.name, source=purchase.source, as_of=purchase.as_of
+        ),
         **inputs,
     }
     return Ownership(**values)  # type: ignore[arg-type]
@@ -130,8 +134,8 @@ def purchase_of(accelerator: str, accelerators: int | None = None) -> Purchase:
         size = Message(" with {accelerators} of it", accelerators=accelerators) if accelerators else ""
         raise MissingDatum(
             Message(
-                "no price of a machine of {accelerator}{size} is known: give machine_usd, or write it in "
-                "<config directory>/prices/.",
+                "no price of a machine of {accelerator}{size} is known: give {@machine_usd}, or write it "
+                "in <config directory>/prices/.",
                 accelerator=shown(accelerator),
                 size=size,
             )
@@ -145,11 +149,11 @@ def device_of(accelerator: str) -> Purchase:
     """
     found = [row for row in bought(accelerator) if row.accelerators == 1]
     if not found:
-        known = ", ".join(sorted({row.accelerator for row in bought() if row.accelerators == 1}))
+        known = listed(sorted({row.accelerator for row in bought() if row.accelerators == 1}))
         raise MissingDatum(
             Message(
-                "edge: no price of one {accelerator} is known; of these it is: {known}. Write others in "
-                "<config directory>/prices/.",
+                "edge: no price of one {accelerator} is known; of these it is: {known}. Write others "
+                "in <config directory>/prices/.",
                 accelerator=shown(accelerator),
                 known=known,
             )
@@ -166,7 +170,7 @@ def machine_of(chip: str, size: int, *, usd: float | None, watts: float | None, 
     if watts is None:
         raise MissingDatum(
             Message(
-                "a machine of {size} x {chip} at a price of one's own needs its power too: give machine_watts.",
+                "a machine of {size} x {chip} at a price of one's own needs its power too: give {@machine_watts}.",
                 size=size,
                 chip=chip,
             )
@@ -288,7 +292,7 @@ def _break_even(purchase: Term, rent: Term, running: Term) -> Term | None:
 def _own_hour(own: Ownership, purchase: Term, running: Term) -> Term:
     """An accelerator for an hour in use: idle hours are paid by those in use."""
     if not own.used_share:
-        raise InvalidInput("used_share must be above 0 to say what an hour in use costs. Got 0.")
+        raise InvalidInput(Message("{@used_share} must be above 0 to say what an hour in use costs. Got 0."))
     worn = Term.of(
         "purchase, written off", c.depreciation_usd, USD_buy=purchase.value, tau=MONTH, years=own.depreciation_years
     )
@@ -327,7 +331,7 @@ def check(**inputs: float | None) -> None:
             raise InvalidInput(
                 Message(
                     "{name} must be from {low:g} to {high:g}. Got {value}.",
-                    name=name,
+                    name=option_name(name),
                     low=low,
                     high=high,
                     value=shown(value),

@@ -38,7 +38,7 @@ def on_own_servers(own: Ownership, hours: float) -> PlaceDocument[Term]:
     _hours(hours)
     own = complete(own)
     if not own.used_share:
-        raise InvalidInput("used_share must be above 0 to say what hours in use cost. Got 0.")
+        raise InvalidInput(Message("{@used_share} must be above 0 to say what hours in use cost. Got 0."))
     seconds = hours * HOUR / own.used_share
     purchase = c.purchase_usd(nodes=own.machines, USD_buy=own.machine_usd, share_net=own.network_share)
     worn = Term.of(
@@ -75,7 +75,7 @@ def at_the_edge(device: Purchase, hours: float, *, years: float, electricity_usd
     )
     energy = e.energy_joules(pw=device.power_watts or 0.0, tau=hours * HOUR, pue=1.0)
     power = Term.of("electricity", c.electricity_usd, source=EDGE_POWER, en=energy, USD_kwh=electricity_usd_per_kwh)
-    note = "small models only" + ("" if device.power_watts else "; its power is unknown and left out")
+    note = "small models only" if device.power_watts else "small models only; its power is unknown and left out"
     return PlaceDocument(
         where="edge",
         what=device.name,

@@ -13,7 +13,7 @@ from tonnage.estimate.plan.rule import Facts, check
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan.validity import REPLICAS
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
-from tonnage.kernel.message import Message, joined, listed
+from tonnage.kernel.message import Message, joined, listed, option_name
 from tonnage.kernel.registry import unknown
 from tonnage.runtimes import TrainingRuntime, runtimes_with, training_runtime, training_runtimes
 from tonnage.runtimes.parts.base import OF_SHARDING, OF_STEP
@@ -39,7 +39,7 @@ def own_options(request: PlanRequest) -> dict[str, Any]:
                     Message(
                         "runtime {runtime} has no {name}: leave it out. {runtimes_with} has it. Got {value}.",
                         runtime=runtime.name,
-                        name=name,
+                        name=option_name(name),
                         runtimes_with=runtimes_with(name),
                         value=getattr(o, name),
                     )
@@ -58,7 +58,7 @@ def own_sharding_options(request: PlanRequest) -> dict[str, Any]:
             raise NotApplicable(
                 Message(
                     "{name} is a setting of {runtimes_with}: leave it out with runtime {runtime}. Got {value}.",
-                    name=name,
+                    name=option_name(name),
                     runtimes_with=runtimes_with(name),
                     runtime=runtime.name,
                     value=getattr(o, name),
@@ -136,7 +136,7 @@ def _switch(
             raise NotApplicable(
                 Message(
                     "{name} needs {needs}, which this run on {runtime} does not have: it must be off.{hint}",
-                    name=name,
+                    name=option_name(name),
                     needs=needs,
                     runtime=runtime.name,
                     hint=hint,
@@ -177,8 +177,8 @@ def _packing(runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o
         able = [each.name for each in every if set(each.model_codes) & set(each.packs)]
         raise InvalidPlan(  # packing decides what a step trains on: a plan without it is no rival of one with it
             Message(
-                "packing is known of the code of {known}, on runtimes {able}: it must be off with that of "
-                "{model_code} on {runtime}.",
+                "{@packing} is known of the code of {known}, on runtimes {able}: it must be off with "
+                "that of {model_code} on {runtime}.",
                 known=joined(" and ", known),
                 able=listed(able),
                 model_code=model_code,
@@ -188,7 +188,8 @@ def _packing(runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o
     if o.packing and o.objective not in (None, "sft"):
         raise NotApplicable(
             Message(
-                "packing is of objective sft, the next token of texts. Got it with {objective}.", objective=o.objective
+                "{@packing} is of objective sft, the next token of texts. Got it with {objective}.",
+                objective=o.objective,
             ),
             "packing",
             ("objective",),
@@ -196,7 +197,7 @@ def _packing(runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o
     if o.packing and sizes["context_parallel_size"] > 1:  # TRL, sft_trainer.py: the mask would be dropped
         raise InvalidPlan(
             Message(
-                "packing needs context_parallel_size 1. Got {context_parallel_size}.",
+                "packing needs {@context_parallel_size} 1. Got {context_parallel_size}.",
                 context_parallel_size=sizes["context_parallel_size"],
             )
         )
@@ -210,7 +211,7 @@ def _float8(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
             raise NotApplicable(
                 (
                     Message(
-                        "float8 is an option of {others}: it must be none with runtime {runtime}. Got {float8}.",
+                        "{@float8} is an option of {others}: it must be none with runtime {runtime}. Got {float8}.",
                         others=listed(others),
                         runtime=runtime.name,
                         float8=o.float8,
@@ -233,7 +234,7 @@ def _replicas(facts: Facts, sizes: dict[str, Any], o: TrainingOptions, q: Questi
             raise NotApplicable(
                 (
                     Message(
-                        "replicate_size (HSDP) is an option of fsdp2: it must be 1 with runtime {runtime}. "
+                        "{@replicate_size} (HSDP) is an option of fsdp2: it must be 1 with runtime {runtime}. "
                         "Got {replicate_size}.",
                         runtime=runtime.name,
                         replicate_size=o.replicate_size,
@@ -256,7 +257,8 @@ def _expandable(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> bo
         if o.expandable_segments is not None:
             raise NotApplicable(
                 Message(
-                    "expandable_segments: what the allocator keeps is not known for runtime {runtime}. Leave it out.",
+                    "{@expandable_segments}: what the allocator keeps is not known for runtime {runtime}. "
+                    "Leave it out.",
                     runtime=runtime.name,
                 ),
                 "expandable_segments",

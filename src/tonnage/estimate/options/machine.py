@@ -5,7 +5,7 @@ import re
 from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.step.overhead import MEASURED_VENDORS
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, listed
 from tonnage.spec import Accelerator, Cluster
 
 _MIG = re.compile(r":\d+g\.\d+gb", re.IGNORECASE)  # the variant of a slice: H100-SXM-80GB:1g.10gb
@@ -22,7 +22,7 @@ def warn_of_machine(
     """
     accelerator = cluster.accelerator
     if accelerator.dense_flops and compute not in accelerator.dense_flops:
-        known = ", ".join(accelerator.dense_flops)
+        known = listed(accelerator.dense_flops)
         wide = compute in ("bf16", "fp16") and not {"bf16", "fp16"} & set(accelerator.dense_flops)
         what = (
             "which says nothing of whether it runs"
@@ -55,8 +55,9 @@ def warn_of_machine(
     if tensor_parallel_size > 1 and is_slice(accelerator):
         question.warn(
             Message(
-                "{accelerator} is a MIG slice: slices have no peer-to-peer link, so tensor_parallel_size "
-                "{tensor_parallel_size} is slow at best, and NCCL does not join slices of one GPU.",
+                "{accelerator} is a MIG slice: slices have no peer-to-peer link, so "
+                "{@tensor_parallel_size} {tensor_parallel_size} is slow at best, and NCCL does not join "
+                "slices of one GPU.",
                 accelerator=accelerator.name,
                 tensor_parallel_size=tensor_parallel_size,
             )

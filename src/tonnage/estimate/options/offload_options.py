@@ -7,7 +7,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.options.run_options import rate
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, joined, listed, option_name
 from tonnage.kernel.registry import unknown
 from tonnage.runtimes import PLACES, TrainingRuntime, training_runtime, training_runtimes
 from tonnage.runtimes.parts.megatron.offload import MODULES
@@ -37,15 +37,15 @@ def _place(name: str, runtime: TrainingRuntime, o: TrainingOptions, q: Question)
     able: tuple[str, ...] = getattr(runtime, name)
     if said not in able:
         others = [each for each in training_runtimes() if said in getattr(training_runtime(each), name)]
-        where = " or ".join(able)
+        where = joined(" or ", able)
         raise InvalidPlan(
             Message(
                 "{name} must be {where} with runtime {runtime}. Got {said}. Runtimes that have it: {others}.",
-                name=name,
+                name=option_name(name),
                 where=where,
                 runtime=runtime.name,
                 said=said,
-                others=", ".join(others) or "none",
+                others=listed(others) or "none",
             )
         )
     return str(q.put(name, said, "given"))
@@ -57,7 +57,11 @@ def _of_fsdp2(made: dict[str, Any], stage: int, o: TrainingOptions, q: Question)
     for name, place in pair.items():
         if place != "none" and stage < 2:
             raise InvalidPlan(
-                Message("{name} is a policy of FSDP2: zero_stage must be 2 or 3. Got {stage}.", name=name, stage=stage)
+                Message(
+                    "{name} is a policy of FSDP2: {@zero_stage} must be 2 or 3. Got {stage}.",
+                    name=option_name(name),
+                    stage=stage,
+                )
             )
     if len(set(pair.values())) == 1:
         return
@@ -79,8 +83,8 @@ def _fraction(made: dict[str, Any], runtime: TrainingRuntime, stage: int, o: Tra
     if said is not None and (made["offload_optimizer"] != "cpu" or not able):
         raise NotApplicable(
             Message(
-                "optimizer_offload_fraction belongs to offload_optimizer cpu with megatron, or with "
-                "deepspeed and ZeRO stage 3. Got {said} with runtime {runtime}.",
+                "{@optimizer_offload_fraction} belongs to {@offload_optimizer} cpu with megatron, or "
+                "with deepspeed and ZeRO stage 3. Got {said} with runtime {runtime}.",
                 said=said,
                 runtime=runtime.name,
             ),
@@ -88,7 +92,7 @@ def _fraction(made: dict[str, Any], runtime: TrainingRuntime, stage: int, o: Tra
             ("offload_optimizer", "runtime", "zero_stage"),
         )
     if said is not None and not 0 <= said <= 1:
-        raise InvalidPlan(Message("optimizer_offload_fraction must be from 0 to 1. Got {said}.", said=said))
+        raise InvalidPlan(Message("{@optimizer_offload_fraction} must be from 0 to 1. Got {said}.", said=said))
     if made["offload_optimizer"] != "cpu" or not able:
         return 1
     return float(
@@ -104,7 +108,8 @@ def _update_bandwidth(made: dict[str, Any], o: TrainingOptions, q: Question) -> 
     if made["offload_optimizer"] == "none":
         raise NotApplicable(
             Message(
-                "host_update_bandwidth belongs to offload_optimizer cpu or nvme. Got {said:g} with none.", said=said
+                "{@host_update_bandwidth} belongs to {@offload_optimizer} cpu or nvme. Got {said:g} with none.",
+                said=said,
             ),
             "host_update_bandwidth",
             ("offload_optimizer",),
@@ -118,7 +123,7 @@ def _modules(made: dict[str, Any], runtime: TrainingRuntime, o: TrainingOptions,
             raise NotApplicable(
                 (
                     Message(
-                        "offload_modules belong to offload_activations cpu of megatron. Got "
+                        "{@offload_modules} belong to {@offload_activations} cpu of megatron. Got "
                         "{offload_modules} with runtime {runtime}.",
                         offload_modules=o.offload_modules,
                         runtime=runtime.name,
@@ -141,5 +146,5 @@ def _modules(made: dict[str, Any], runtime: TrainingRuntime, o: TrainingOptions,
 def _workers(o: TrainingOptions, q: Question) -> int:
     said = o.data_loader_workers
     if said is not None and not 0 <= said <= 4096:
-        raise InvalidPlan(Message("data_loader_workers must be from 0 to 4,096. Got {said:,}.", said=said))
+        raise InvalidPlan(Message("{@data_loader_workers} must be from 0 to 4,096. Got {said:,}.", said=said))
     return int(q.take("data_loader_workers", said, 0, "default", "torch's own: the process loads its data itself"))

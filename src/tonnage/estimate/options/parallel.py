@@ -15,7 +15,7 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan.validity import ACCELERATORS, CHUNKS, EXPERTS, HEADS, LAYERS, OF_A_REPLICA, WHOLE_CLUSTER
 from tonnage.estimate.step.pipeline_layout import takes_unequal_chunks
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import Message, listed, option_name
 from tonnage.kernel.units import counted
 from tonnage.runtimes import TrainingRuntime, training_runtime, training_runtimes
 from tonnage.spec import Cluster
@@ -70,7 +70,7 @@ def _check_abilities(runtime: TrainingRuntime, o: TrainingOptions) -> None:
                 Message(
                     "runtime {runtime} has no {name}: it must be 1. Got {size}. Those that have it: {have}.",
                     runtime=runtime.name,
-                    name=name,
+                    name=option_name(name),
                     size=size,
                     have=listed(have),
                 )
@@ -101,7 +101,9 @@ def _check_ends(model: Model, p: int, o: TrainingOptions) -> None:
     for name, size in given.items():
         if p == 1:
             raise NotApplicable(
-                Message("{name} is of a pipeline: pipeline_parallel_size must be above 1. Got 1.", name=name),
+                Message(
+                    "{name} is of a pipeline: {@pipeline_parallel_size} must be above 1. Got 1.", name=option_name(name)
+                ),
                 name,
                 ("pipeline_parallel_size",),
             )
@@ -111,7 +113,7 @@ def _check_ends(model: Model, p: int, o: TrainingOptions) -> None:
                 Message(
                     "{name} must leave the other {others} of {p} a layer each of the {num_layers} of "
                     "{model}. Got {size}. Nearest: {most}.",
-                    name=name,
+                    name=option_name(name),
                     others=others,
                     p=counted(p, "pipeline stages"),
                     num_layers=counted(model.num_layers, "layers"),

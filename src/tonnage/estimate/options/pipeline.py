@@ -18,7 +18,7 @@ def check_stages(p: int, o: TrainingOptions) -> None:
     if p == 1 and o.pipeline_schedule and schedule_named(o.pipeline_schedule).name != "1f1b":
         raise NotApplicable(
             Message(
-                "pipeline_schedule {pipeline_schedule} needs pipeline_parallel_size above 1. Got 1.",
+                "{@pipeline_schedule} {pipeline_schedule} needs {@pipeline_parallel_size} above 1. Got 1.",
                 pipeline_schedule=o.pipeline_schedule,
             ),
             "pipeline_schedule",
@@ -42,7 +42,7 @@ def pipeline_schedule(facts: Facts, sizes: Mapping[str, Any], o: TrainingOptions
         hint = Message("Runtimes that have it: {able}.", able=listed(able)) if able else "No runtime here has it."
         raise InvalidPlan(
             Message(
-                "runtime {runtime} has no pipeline_schedule {chosen}: it must be {schedules}. {hint}",
+                "runtime {runtime} has no {@pipeline_schedule} {chosen}: it must be {schedules}. {hint}",
                 runtime=runtime.name,
                 chosen=chosen.name,
                 schedules=joined(" or ", runtime.schedules),
@@ -54,7 +54,7 @@ def pipeline_schedule(facts: Facts, sizes: Mapping[str, Any], o: TrainingOptions
         right = f"{least}" if least == most else Message("at least {least}", least=least)
         raise InvalidPlan(
             Message(
-                "virtual_pipeline_size must be {right} with pipeline_schedule {chosen}. Got {v}.",
+                "{@virtual_pipeline_size} must be {right} with {@pipeline_schedule} {chosen}. Got {v}.",
                 right=right,
                 chosen=chosen.name,
                 v=v,
@@ -76,20 +76,16 @@ def _check_torch(chosen: Schedule, runtime: TrainingRuntime, o: TrainingOptions)
     if chosen.splits and o.compile:
         raise InvalidPlan(
             Message(
-                (
-                    "pipeline_schedule {chosen} splits backward, which compiled modules do not do in PyTorch: "
-                    "compile must be off."
-                ),
+                "{@pipeline_schedule} {chosen} splits backward, which compiled modules do not do in "
+                "PyTorch: compile must be off.",
                 chosen=chosen.name,
             )
         )
     if chosen.chunks[0] > 1 and runtime.splits_chunks and o.method == "freeze":
         raise MissingDatum(
             Message(
-                (
-                    "method freeze under pipeline_schedule {chosen} of {runtime} is not estimated: the layers "
-                    "that train are in the midst of ranks."
-                ),
+                "method freeze under {@pipeline_schedule} {chosen} of {runtime} is not estimated: the "
+                "layers that train are in the midst of ranks.",
                 chosen=chosen.name,
                 runtime=runtime.name,
             )
@@ -97,10 +93,8 @@ def _check_torch(chosen: Schedule, runtime: TrainingRuntime, o: TrainingOptions)
     if chosen.splits and o.recompute not in (None, "none"):
         raise MissingDatum(
             Message(
-                (
-                    "what layers keep between their two backward passes when they are recomputed is not known: "
-                    "with pipeline_schedule {chosen} recompute must be none. Got {recompute}."
-                ),
+                "what layers keep between their two backward passes when they are recomputed is not "
+                "known: with {@pipeline_schedule} {chosen} recompute must be none. Got {recompute}.",
                 chosen=chosen.name,
                 recompute=o.recompute,
             )

@@ -155,7 +155,7 @@ def _model_code(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> st
         _choice("model code", chosen, model_codes())
         raise InvalidPlan(
             Message(
-                "model_code must be one that runtime {runtime} runs: {model_codes}. Got {chosen}.",
+                "{@model_code} must be one that runtime {runtime} runs: {model_codes}. Got {chosen}.",
                 runtime=runtime.name,
                 model_codes=listed(runtime.model_codes),
                 chosen=chosen,
@@ -233,8 +233,10 @@ def _recompute(runtime: TrainingRuntime, model_code: str, o: TrainingOptions, q:
     )
     if chosen == "selective-op" and not (runtime.selective_op and model_code == runtime.model_codes[0]):
         raise InvalidPlan(
-            "recompute selective-op is torchtitan's (runtime fsdp2, model_code torchtitan): it must be none, "
-            "selective or full here."
+            Message(
+                "recompute selective-op is torchtitan's (runtime fsdp2, {@model_code} torchtitan): it "
+                "must be none, selective or full here."
+            )
         )
     return chosen
 
@@ -252,7 +254,7 @@ def _sequence_length(model: Model, o: TrainingOptions, q: Question) -> int:
     if model.context and length > model.context:
         q.warn(
             Message(
-                "sequence_length {length} is beyond the {context} tokens that {model} was made for.",
+                "{@sequence_length} {length} is beyond the {context} tokens that {model} was made for.",
                 length=length,
                 context=model.context,
                 model=model.name,
@@ -304,9 +306,7 @@ def _dropout(model: Model, o: TrainingOptions, q: Question) -> tuple[bool, bool]
     whose = (
         "the catalogue's" if model.source.startswith("catalogue") else "its"
     )  # a catalogue's config is not the whole file
-    why = ", ".join(f"{name} {rate}" for name, rate in found.items()) or Message(
-        "{whose} config names none", whose=whose
-    )
+    why = listed(f"{name} {rate}" for name, rate in found.items()) or Message("{whose} config names none", whose=whose)
     q.take("dropout", o.dropout, bool(found), "model", why)
     if o.dropout is not None:
         return o.dropout, o.dropout
@@ -377,11 +377,11 @@ def _check_zero(runtime: TrainingRuntime, stage: int) -> None:
     if stage in runtime.zero_stages:
         return
     able = [name for name in training_runtimes() if stage in training_runtime(name).zero_stages]
-    stages = ", ".join(map(str, runtime.zero_stages))
+    stages = listed(map(str, runtime.zero_stages))
     hint = Message("Runtimes that have it: {others}.", others=listed(able)) if able else "No runtime has it."
     raise InvalidPlan(
         Message(
-            "zero_stage must be one of those of runtime {runtime}: {stages}. Got {stage}. {hint}",
+            "{@zero_stage} must be one of those of runtime {runtime}: {stages}. Got {stage}. {hint}",
             runtime=runtime.name,
             stages=stages,
             stage=stage,

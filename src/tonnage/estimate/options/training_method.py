@@ -7,7 +7,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step.method import bare_base_bytes
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
-from tonnage.kernel.message import Message, joined, listed
+from tonnage.kernel.message import Message, joined, listed, option_name
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import counted
 from tonnage.numerics.precisions import Recipe, precision
@@ -81,8 +81,8 @@ def _upcast(runtime: TrainingRuntime, base: str, o: TrainingOptions, q: Question
     if not base and o.upcast_base is not None:
         raise InvalidPlan(
             Message(
-                "upcast_base belongs to a base that bitsandbytes quantised: base_weights must be one of "
-                "{bases}. Got {upcast_base} with base_weights {base_weights}.",
+                "{@upcast_base} belongs to a base that bitsandbytes quantised: {@base_weights} must be "
+                "one of {bases}. Got {upcast_base} with {@base_weights} {base_weights}.",
                 bases=listed(BASES),
                 upcast_base=o.upcast_base,
                 base_weights=o.base_weights or "16 bit",
@@ -92,7 +92,7 @@ def _upcast(runtime: TrainingRuntime, base: str, o: TrainingOptions, q: Question
         able = [name for name in training_runtimes() if training_runtime(name).upcasts_base]
         raise InvalidPlan(
             Message(
-                "runtime {runtime} keeps a quantised base in its own types: upcast_base must be off. "
+                "runtime {runtime} keeps a quantised base in its own types: {@upcast_base} must be off. "
                 "Runtimes that have it: {able}.",
                 runtime=runtime.name,
                 able=listed(able),
@@ -126,8 +126,9 @@ def check_base(runtime: TrainingRuntime, recipe: Recipe, base: str, tensor: int)
     if base and tensor > 1:
         raise InvalidPlan(
             Message(
-                "tensor_parallel_size must be 1 with a base in {base}: its packed matrices are sharded over "
-                "data-parallel ranks, not cut by tensor parallelism. Got {tensor}. ({whole_base}.)",
+                "{@tensor_parallel_size} must be 1 with a base in {base}: its packed matrices are "
+                "sharded over data-parallel ranks, not cut by tensor parallelism. Got {tensor}. "
+                "({whole_base}.)",
                 base=base,
                 tensor=tensor,
                 whole_base=WHOLE_BASE,
@@ -152,7 +153,7 @@ def _refuse(method: str, given: dict[str, Any]) -> None:
             raise NotApplicable(
                 Message(
                     "{name} belongs to method {owner}. Got {value} with method {method}.",
-                    name=name,
+                    name=option_name(name),
                     owner=owner,
                     value=value,
                     method=method,
@@ -167,7 +168,7 @@ def _layers(model: Model, o: TrainingOptions, q: Question) -> int:
     if count > model.num_layers:
         raise InvalidPlan(
             Message(
-                "trainable_layers must be from 1 to the {num_layers} of {model}. Got {count}.",
+                "{@trainable_layers} must be from 1 to the {num_layers} of {model}. Got {count}.",
                 num_layers=counted(model.num_layers, "layers"),
                 model=model.name,
                 count=count,
@@ -186,7 +187,7 @@ def _base(method: str, bare: float, o: TrainingOptions, q: Question) -> str:
     found = precision(given).name
     if found not in BASES:
         raise InvalidPlan(
-            Message("base_weights must be one of {bases}. Got {given}.", bases=listed(BASES), given=given)
+            Message("{@base_weights} must be one of {bases}. Got {given}.", bases=listed(BASES), given=given)
         )
     return found
 
@@ -209,7 +210,7 @@ def _targets(model: Model, targets: str) -> str:
     if not wanted:
         raise InvalidPlan(
             Message(
-                "lora_targets must name linear layers of {model}: {linear}, or {all_linear}. Got nothing.",
+                "{@lora_targets} must name linear layers of {model}: {linear}, or {all_linear}. Got nothing.",
                 model=model.name,
                 linear=listed(linear),
                 all_linear=ALL_LINEAR,

@@ -36,8 +36,8 @@ def _imbalance(model: Model, runtime: TrainingRuntime, ranks: int, o: TrainingOp
             raise NotApplicable(
                 (
                     Message(
-                        "expert_imbalance needs experts that several ranks of megatron share, without "
-                        "expert_capacity_factor: it must be 1. Got {said:g}.",
+                        "{@expert_imbalance} needs experts that several ranks of megatron share, without "
+                        "{@expert_capacity_factor}: it must be 1. Got {said:g}.",
                         said=said,
                     )
                 ),
@@ -48,7 +48,8 @@ def _imbalance(model: Model, runtime: TrainingRuntime, ranks: int, o: TrainingOp
     if said is not None and not 1 <= said <= ranks:
         raise InvalidPlan(
             Message(
-                "expert_imbalance must be from 1 (balanced) to the {ranks} ranks that share the experts. Got {said:g}.",
+                "{@expert_imbalance} must be from 1 (balanced) to the {ranks} ranks that share the "
+                "experts. Got {said:g}.",
                 ranks=ranks,
                 said=said,
             )
@@ -63,7 +64,8 @@ def _stragglers(o: TrainingOptions, q: Question) -> dict[str, float]:
         if share is not None:
             raise NotApplicable(
                 Message(
-                    "straggler_share belongs to straggler_slowdown, which is not said. Got {share:g}.", share=share
+                    "{@straggler_share} belongs to {@straggler_slowdown}, which is not said. Got {share:g}.",
+                    share=share,
                 ),
                 "straggler_share",
                 ("straggler_slowdown",),
@@ -72,8 +74,8 @@ def _stragglers(o: TrainingOptions, q: Question) -> dict[str, float]:
     if not 1 <= slow <= SLOWEST:
         raise InvalidPlan(
             Message(
-                "straggler_slowdown must be from 1 to {slowest:,}: how many times longer a slow node takes. "
-                "Got {slow:g}.",
+                "{@straggler_slowdown} must be from 1 to {slowest:,}: how many times longer a slow node "
+                "takes. Got {slow:g}.",
                 slowest=SLOWEST,
                 slow=slow,
             )
@@ -81,7 +83,8 @@ def _stragglers(o: TrainingOptions, q: Question) -> dict[str, float]:
     if share is not None and not 0 <= share <= 1:
         raise InvalidPlan(
             Message(
-                "straggler_share must be from 0 to 1: the share of nodes that are slow. Got {share:g}.", share=share
+                "{@straggler_share} must be from 0 to 1: the share of nodes that are slow. Got {share:g}.",
+                share=share,
             )
         )
     why = "a slow node is there in any case"
@@ -99,7 +102,8 @@ def _reached(o: TrainingOptions, q: Question) -> dict[str, float]:
     if not 0 < said <= 1:
         raise InvalidPlan(
             Message(
-                "product_share must be more than 0 and at most 1: a share of the 16-bit peak. Got {said:g}.", said=said
+                "{@product_share} must be more than 0 and at most 1: a share of the 16-bit peak. Got {said:g}.",
+                said=said,
             )
         )
     return {"product_share": q.put("product_share", said, "given")}

@@ -2,7 +2,7 @@
 
 from tonnage.architectures import Model
 from tonnage.kernel.errors import InvalidPlan, NotApplicable
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, option_name
 from tonnage.ops import Embedding, MoE
 
 LARGEST = 2**40  # sizes stay exact in arrays of float64
@@ -14,7 +14,9 @@ def check_size(name: str, value: int | None) -> None:
     """A size that was given must be from 1 to LARGEST."""
     if value is not None and not 1 <= value <= LARGEST:
         raise InvalidPlan(
-            Message("{name} must be from 1 to {most:,}. Got {value:,}.", name=name, most=LARGEST, value=value)
+            Message(
+                "{name} must be from 1 to {most:,}. Got {value:,}.", name=option_name(name), most=LARGEST, value=value
+            )
         )
 
 
@@ -24,7 +26,10 @@ def check_has_experts(model: Model, e: int | None, q: int | None) -> None:
         if (size or 1) > 1 and not expert_counts(model):
             raise NotApplicable(
                 Message(
-                    "{model} has no experts, so {name} must be 1. Got {size}.", model=model.name, name=name, size=size
+                    "{model} has no experts, so {name} must be 1. Got {size}.",
+                    model=model.name,
+                    name=option_name(name),
+                    size=size,
                 ),
                 name,
                 ("model",),
@@ -46,7 +51,7 @@ def check_positions(model: Model, length: int, name: str) -> None:
                 Message(
                     "{name} may be at most {context} for {model}: its learned table {op} has no more "
                     "positions. Got {length}.",
-                    name=name,
+                    name=option_name(name),
                     context=model.context,
                     model=model.name,
                     op=op.name,

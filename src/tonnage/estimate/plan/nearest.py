@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import product
 from math import isqrt, log2
 
+from tonnage.kernel.message import joined
+
 EACH_SIDE = 6  # sizes above and below what was asked for that are tried in pairs and triples
 
 
@@ -27,7 +29,7 @@ def near(value: int, valid: Iterable[int]) -> str:
     below = max((n for n in every if n <= value), default=None)
     above = min((n for n in every if n >= value), default=None)
     found = [str(n) for n in dict.fromkeys((below, above)) if n is not None]
-    return " or ".join(found) or "1"
+    return joined(" or ", found or ["1"])
 
 
 def near_divisors(whole: int, value: int) -> str:
@@ -36,7 +38,7 @@ def near_divisors(whole: int, value: int) -> str:
 
 def near_multiples(value: int, step: int) -> str:
     below = value // step * step
-    return f"{below} or {below + step}" if below else str(step)
+    return joined(" or ", (str(below), str(below + step))) if below else str(step)
 
 
 def near_sizes(asked: Mapping[str, int], among: Iterable[int], holds: Callable[[Mapping[str, int]], bool]) -> str:
@@ -61,7 +63,7 @@ def near_sizes(asked: Mapping[str, int], among: Iterable[int], holds: Callable[[
         away = [abs(log2(size / value)) for size, value in zip(sizes, asked.values(), strict=True)]
         return round(sum(away), 9), sum(each > 0 for each in away)
 
-    return " or ".join(sorted(" x ".join(map(str, sizes)) for sizes in sorted(found, key=distance)[:2]))
+    return joined(" or ", sorted(" x ".join(map(str, sizes)) for sizes in sorted(found, key=distance)[:2]))
 
 
 def _around(value: int, every: list[int]) -> list[int]:

@@ -16,7 +16,7 @@ from tonnage.estimate.plan.rule import Facts, Rule, Sizes, mask
 from tonnage.estimate.plan.schedule import schedule_with_chunks
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.formula import Number, is_any, maximum
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, joined, option_name
 from tonnage.kernel.units import counted
 from tonnage.ops import Attention, LatentAttention
 
@@ -51,7 +51,7 @@ def _does_not_divide_cluster(facts: Facts, sizes: Sizes) -> InvalidPlan:
         return holds(some) and prod(some.values()) * (data or 0) == world
 
     nearest = near_sizes(asked, divisors(world), with_data) or near_sizes(asked, divisors(world), holds)
-    names, values = " x ".join(asked), " x ".join(map(str, asked.values()))
+    names, values = joined(" x ", map(option_name, asked)), " x ".join(map(str, asked.values()))
     return InvalidPlan(
         Message(
             "{names} must divide the cluster's {world}. Got {values}. Nearest: {nearest}.",
@@ -71,10 +71,9 @@ def _does_not_use_cluster(facts: Facts, sizes: Sizes) -> InvalidPlan:
     world, used = sizes["accelerators"], _replica(sizes)
     return InvalidPlan(
         Message(
-            (
-                "data_parallel_size must be {world} to use the cluster's {world2}, as tensor_parallel_size x "
-                "pipeline_parallel_size x context_parallel_size is {used}. Got {data_parallel_size}."
-            ),
+            "{@data_parallel_size} must be {world} to use the cluster's {world2}, as "
+            "{@tensor_parallel_size} x {@pipeline_parallel_size} x {@context_parallel_size} is "
+            "{used}. Got {data_parallel_size}.",
             world=world // used,
             world2=counted(world, "accelerators"),
             used=used,
@@ -141,10 +140,8 @@ def _does_not_share_heads(facts: Facts, sizes: Sizes) -> InvalidPlan:
     if query % t:
         return InvalidPlan(
             Message(
-                (
-                    "tensor_parallel_size must divide num_attention_heads of {model} ({query}). Got {t}. "
-                    "Nearest: {nearest}."
-                ),
+                "{@tensor_parallel_size} must divide {@num_attention_heads} of {model} ({query}). Got "
+                "{t}. Nearest: {nearest}.",
                 model=model.name,
                 query=query,
                 t=t,
@@ -153,10 +150,8 @@ def _does_not_share_heads(facts: Facts, sizes: Sizes) -> InvalidPlan:
         )
     return InvalidPlan(
         Message(
-            (
-                "tensor_parallel_size must divide num_key_value_heads of {model} ({heads}) or be a multiple of "
-                "it. Got {t}. Nearest: {nearest}."
-            ),
+            "{@tensor_parallel_size} must divide {@num_key_value_heads} of {model} ({heads}) or be a "
+            "multiple of it. Got {t}. Nearest: {nearest}.",
             model=model.name,
             heads=heads,
             t=t,
@@ -166,7 +161,7 @@ def _does_not_share_heads(facts: Facts, sizes: Sizes) -> InvalidPlan:
 
 
 HEADS = Rule(
-    lambda facts: Message("tensor_parallel_size divides the heads of {model}", model=facts.model.name),
+    lambda facts: Message("{@tensor_parallel_size} divides the heads of {model}", model=facts.model.name),
     lambda facts, sizes: shares_heads(facts.model, sizes["tensor_parallel_size"]),
     _does_not_share_heads,
 )
@@ -177,7 +172,7 @@ def _too_few_layers(facts: Facts, sizes: Sizes) -> InvalidPlan:
     room = divisors(_room(sizes, "tensor_parallel_size", "context_parallel_size"))
     return InvalidPlan(
         Message(
-            "pipeline_parallel_size must be from 1 to the {layers} of {model}. Got {p}. Nearest: {near}.",
+            "{@pipeline_parallel_size} must be from 1 to the {layers} of {model}. Got {p}. Nearest: {near}.",
             layers=counted(layers, "layers"),
             model=facts.model.name,
             p=p,
@@ -213,10 +208,8 @@ def _does_not_deal_chunks(facts: Facts, sizes: Sizes) -> InvalidPlan:
     nearest = near_sizes({"v": v, "p": p}, sorted({*divisors(layers), *room, v}), holds)
     return InvalidPlan(
         Message(
-            (
-                "virtual_pipeline_size x pipeline_parallel_size must divide the {layers} of {model}, with more "
-                "than one pipeline stage. Got {v} x {p}. Nearest: {nearest}.{hint}"
-            ),
+            "{@virtual_pipeline_size} x {@pipeline_parallel_size} must divide the {layers} of "
+            "{model}, with more than one pipeline stage. Got {v} x {p}. Nearest: {nearest}.{hint}",
             layers=counted(layers, "layers"),
             model=facts.model.name,
             v=v,
@@ -262,7 +255,8 @@ def _does_not_deal_experts(facts: Facts, sizes: Sizes) -> InvalidPlan:
             nearest = near(e, [n for n in divisors(count) if _are_dealt(counts, n, 1, ranks)])
             return InvalidPlan(
                 Message(
-                    "expert_parallel_size must divide num_experts of {model} ({count}). Got {e}. Nearest: {nearest}.",
+                    "{@expert_parallel_size} must divide {@num_experts} of {model} ({count}). Got {e}. "
+                    "Nearest: {nearest}.",
                     model=facts.model.name,
                     count=count,
                     e=e,
@@ -273,7 +267,7 @@ def _does_not_deal_experts(facts: Facts, sizes: Sizes) -> InvalidPlan:
         nearest = near(e, [n for n in divisors(ranks) if _are_dealt(counts, n, 1, ranks)])
         return InvalidPlan(
             Message(
-                "expert_parallel_size must divide the {ranks} of a pipeline stage. Got {e}. Nearest: {nearest}.",
+                "{@expert_parallel_size} must divide the {ranks} of a pipeline stage. Got {e}. Nearest: {nearest}.",
                 ranks=counted(ranks, "ranks"),
                 e=e,
                 nearest=nearest,
@@ -284,10 +278,8 @@ def _does_not_deal_experts(facts: Facts, sizes: Sizes) -> InvalidPlan:
     )
     return InvalidPlan(
         Message(
-            (
-                "expert_parallel_size x expert_tensor_parallel_size must divide the {ranks} of a pipeline stage. "
-                "Got {e} x {q}. Nearest: {nearest}."
-            ),
+            "{@expert_parallel_size} x {@expert_tensor_parallel_size} must divide the {ranks} of a "
+            "pipeline stage. Got {e} x {q}. Nearest: {nearest}.",
             ranks=counted(ranks, "ranks"),
             e=e,
             q=q,
@@ -312,10 +304,8 @@ def _context_does_not_divide(facts: Facts, sizes: Sizes) -> InvalidPlan:
     fits = [n for n in divisors(context * sizes["data_parallel_size"]) if length % n == 0]
     return InvalidPlan(
         Message(
-            (
-                "context_parallel_size must divide sequence_length ({length}). Got {context}. Nearest: {near}; "
-                "or a sequence_length of {near_multiples}."
-            ),
+            "{@context_parallel_size} must divide {@sequence_length} ({length}). Got {context}. "
+            "Nearest: {near}; or a {@sequence_length} of {near_multiples}.",
             length=length,
             context=context,
             near=near(context, fits),
@@ -358,10 +348,8 @@ def _does_not_cut_loss(facts: Facts, sizes: Sizes) -> InvalidPlan:
     length, chunks = sizes["sequence_length"], facts.runtime.loss_chunks
     return InvalidPlan(
         Message(
-            (
-                "sequence_length: a chunked loss cuts the sequence of a rank into {chunks} equal parts. Got "
-                "{length}. Nearest: {near_multiples}."
-            ),
+            "{@sequence_length}: a chunked loss cuts the sequence of a rank into {chunks} equal "
+            "parts. Got {length}. Nearest: {near_multiples}.",
             chunks=chunks,
             length=length,
             near_multiples=near_multiples(length, chunks * sizes["context_parallel_size"]),
@@ -392,10 +380,8 @@ def _does_not_divide_batch(facts: Facts, sizes: Sizes) -> InvalidPlan:
     each, batch = sizes["micro_batch_size"] * sizes["data_parallel_size"], sizes["global_batch_size"]
     return InvalidPlan(
         Message(
-            (
-                "global_batch_size must be a multiple of micro_batch_size x data_parallel_size = {each}. Got "
-                "{batch}. Nearest: {near_multiples}."
-            ),
+            "{@global_batch_size} must be a multiple of {@micro_batch_size} x {@data_parallel_size} "
+            "= {each}. Got {batch}. Nearest: {near_multiples}.",
             each=each,
             batch=batch,
             near_multiples=near_multiples(batch, each),
@@ -410,11 +396,11 @@ BATCH = Rule(
     lambda facts, sizes: "global_batch_size" in sizes,
 )
 MICROBATCHES = Rule(
-    lambda facts: Message("num_microbatches is {said:,}, as given", said=facts.said("num_microbatches")),
+    lambda facts: Message("{@num_microbatches} is {said:,}, as given", said=facts.said("num_microbatches")),
     lambda facts, sizes: sizes["num_microbatches"] == facts.said("num_microbatches"),
     lambda facts, sizes: InvalidPlan(
         Message(
-            "num_microbatches must be {num_microbatches} for global_batch_size {global_batch_size}. Got {said}.",
+            "{@num_microbatches} must be {num_microbatches} for {@global_batch_size} {global_batch_size}. Got {said}.",
             num_microbatches=sizes["num_microbatches"],
             global_batch_size=sizes["global_batch_size"],
             said=facts.said("num_microbatches"),
@@ -431,7 +417,8 @@ REPLICAS = Rule(
     lambda facts, sizes: sizes["data_parallel_size"] % facts.said("replicate_size") == 0,
     lambda facts, sizes: InvalidPlan(
         Message(
-            "replicate_size must divide data_parallel_size {data_parallel_size}. Got {said}. Nearest: {near_divisors}.",
+            "{@replicate_size} must divide {@data_parallel_size} {data_parallel_size}. Got {said}. "
+            "Nearest: {near_divisors}.",
             data_parallel_size=sizes["data_parallel_size"],
             said=facts.said("replicate_size"),
             near_divisors=near_divisors(sizes["data_parallel_size"], facts.said("replicate_size")),
@@ -465,7 +452,7 @@ def _schedule_rule(chunks: int) -> Rule:
         nearest = near(m, [n for n in range(max(m - p, 1), m + 2 * p + 1) if rule.holds(n, p)])
         return InvalidPlan(
             Message(
-                "{sentence} with pipeline_schedule {name} of {runtime}. Got {m} on {p} stages. Nearest: {nearest}.",
+                "{sentence} with {@pipeline_schedule} {name} of {runtime}. Got {m} on {p} stages. Nearest: {nearest}.",
                 sentence=rule.sentence,
                 name=name(facts),
                 runtime=facts.runtime.name,

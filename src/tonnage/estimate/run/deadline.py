@@ -47,10 +47,10 @@ def smallest_for_deadline(
         )
     seconds, best = fastest
     return Message(
-        "no number of accelerators makes the deadline of {said}. The fastest that global_batch_size "
-        "{global_batch_size:,} and micro_batch_size {micro_batch_size} allow is data_parallel_size "
-        "{data_parallel_size:,} ({world_size}), which takes {seconds}: fewer tokens or a larger global batch "
-        "go faster.",
+        "no number of accelerators makes the deadline of {said}. The fastest that "
+        "{@global_batch_size} {global_batch_size:,} and {@micro_batch_size} {micro_batch_size} "
+        "allow is {@data_parallel_size} {data_parallel_size:,} ({world_size}), which takes "
+        "{seconds}: fewer tokens or a larger global batch go faster.",
         said=said or human(deadline, "seconds"),
         global_batch_size=best.global_batch_size,
         micro_batch_size=best.micro_batch_size,

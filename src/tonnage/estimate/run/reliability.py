@@ -167,8 +167,8 @@ def note(made: Reliability, options: RunOptions, question: Question) -> None:
     if made.goodput.value < FAR * made.goodput_by_daly.value:
         q.warn(
             Message(
-                "a checkpoint_interval of {interval} leaves a goodput of {goodput:.0%}: Daly's optimum, "
-                "{interval_by_daly}, would leave {goodput_by_daly:.0%}.",
+                "a {@checkpoint_interval} of {interval} leaves a goodput of {goodput:.0%}: Daly's "
+                "optimum, {interval_by_daly}, would leave {goodput_by_daly:.0%}.",
                 interval=human(made.interval.value, "seconds"),
                 goodput=made.goodput.value,
                 interval_by_daly=human(made.interval_by_daly.value, "seconds"),

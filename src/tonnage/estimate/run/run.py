@@ -14,7 +14,7 @@ from tonnage.estimate.run.reliability import Reliability, accelerators, note, re
 from tonnage.formulas import failures as f
 from tonnage.formulas import run as g
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, option_name
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import human
 from tonnage.spec import Cluster, TrainingPlan
@@ -126,8 +126,8 @@ def _progress(made: Reliability, plan: TrainingPlan) -> None:
     if made.goodput_by_daly.value >= LEAST_GOODPUT:
         raise InvalidInput(
             Message(
-                "checkpoint_interval must leave time to train. Got {interval}, which leaves a goodput of "
-                "{goodput:.2g}: Daly's optimum is {interval_by_daly}.",
+                "{@checkpoint_interval} must leave time to train. Got {interval}, which leaves a goodput "
+                "of {goodput:.2g}: Daly's optimum is {interval_by_daly}.",
                 interval=human(made.interval.value, "seconds"),
                 goodput=goodput,
                 interval_by_daly=human(made.interval_by_daly.value, "seconds"),
@@ -135,10 +135,10 @@ def _progress(made: Reliability, plan: TrainingPlan) -> None:
         )
     raise InvalidInput(
         Message(
-            "accelerator_mtbf, checkpoint_seconds and restart_seconds leave a goodput of {goodput:.2g}: "
-            "{world_size:,} accelerators fail every {between_failures}, sooner than they save their work. "
-            "Give faster storage_bandwidth, a shorter checkpoint_seconds or restart_seconds, or fewer "
-            "accelerators.",
+            "{@accelerator_mtbf}, {@checkpoint_seconds} and {@restart_seconds} leave a goodput of "
+            "{goodput:.2g}: {world_size:,} accelerators fail every {between_failures}, sooner than "
+            "they save their work. Give faster {@storage_bandwidth}, a shorter {@checkpoint_seconds} "
+            "or {@restart_seconds}, or fewer accelerators.",
             goodput=goodput,
             world_size=plan.world_size,
             between_failures=human(made.between_failures.value, "seconds"),
@@ -182,12 +182,16 @@ def _bought(
     )
     if steps.value < 1 and want.tokens is None and want.steps is None and want.epochs is None:
         one = g.accelerator_hours(n=plan.world_size, tau=step_time.value / goodput.value)
-        cost = f", {human(one * want.price, 'USD')}" if want.budget is not None and want.price is not None else ""
+        cost = (
+            Message(", {cost}", cost=human(one * want.price, "USD"))
+            if want.budget is not None and want.price is not None
+            else ""
+        )
         name = "budget" if want.budget is not None else "budget_accelerator_hours"
         raise InvalidInput(
             Message(
                 "{name} must buy at least one step, which takes {one:.3g} accelerator-hours{cost}. Got {budget:g}.",
-                name=name,
+                name=option_name(name),
                 one=one,
                 cost=cost,
                 budget=want.budget or want.hours,

@@ -5,7 +5,7 @@ from tonnage.estimate.plan.nearest import divisors, near
 from tonnage.estimate.plan.validity import shares_heads
 from tonnage.estimate.serving.weights.storage import is_gguf_type, storage
 from tonnage.kernel.errors import InvalidPlan, NotApplicable, TonnageError
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import Message, listed, option_name
 from tonnage.numerics.precisions import PRECISIONS
 from tonnage.ops import Attention, LatentAttention
 from tonnage.runtimes import ServingRuntime, serving_runtime, serving_runtimes
@@ -37,7 +37,7 @@ def check_heads(model: Model, t: int, ranks: int, engine: ServingRuntime) -> Non
             nearest = near(t, [n for n in divisors(ranks) if shares_heads(model, n)])
             raise InvalidPlan(
                 Message(
-                    "tensor_parallel_size must divide num_attention_heads of {model} ({count}) under "
+                    "{@tensor_parallel_size} must divide {@num_attention_heads} of {model} ({count}) under "
                     "{engine}. Got {t}. Nearest: {nearest}. ({rule}.)",
                     model=model.name,
                     count=count,
@@ -89,7 +89,7 @@ def _check_machine(found: str, engine: ServingRuntime, accelerator: Accelerator)
     if engine.vendors:
         raise InvalidPlan(
             Message(
-                "engine: {version} runs on accelerators of {vendors}. Got {accelerator} of {vendor}. "
+                "{@engine}: {version} runs on accelerators of {vendors}. Got {accelerator} of {vendor}. "
                 "Nearest: {nearest}.",
                 version=engine.version,
                 vendors=listed(engine.vendors),
@@ -100,7 +100,7 @@ def _check_machine(found: str, engine: ServingRuntime, accelerator: Accelerator)
         )
     raise InvalidPlan(
         Message(
-            "engine: {version} has no backend for a {kind} of {vendor} ({backends_source}). Got "
+            "{@engine}: {version} has no backend for a {kind} of {vendor} ({backends_source}). Got "
             "{accelerator}. Nearest: {nearest}.",
             version=engine.version,
             kind=accelerator.kind,
@@ -118,22 +118,22 @@ def check_format(model: Model, weights: str | None, engine: ServingRuntime, acce
     _check_machine(found, engine, accelerator)
     if not loads(engine, found):
         others = [name for name in serving_runtimes() if name != engine.name and loads(serving_runtime(name), found)]
-        known = ", ".join(engine.formats or ())
+        known = listed(engine.formats or ())
         raise InvalidPlan(
             Message(
-                "weights: {version} loads {known} ({formats_source}). Got {name}. Engines that load it: {others}.",
+                "{@weights}: {version} loads {known} ({formats_source}). Got {name}. Engines that load it: {others}.",
                 version=engine.version,
                 known=known,
                 formats_source=engine.formats_source,
                 name=storage(model, weights).name,
-                others=", ".join(others) or "none",
+                others=listed(others) or "none",
             )
         )
     if engine.no_metal and accelerator.kind == "apple" and found.startswith(engine.no_metal):
         raise InvalidPlan(
             Message(
-                "weights: {version} has no Metal kernels for {found} ({no_metal_source}). Got {accelerator}. "
-                "Nearest: q4_k_m or q8_0 under llama.cpp.",
+                "{@weights}: {version} has no Metal kernels for {found} ({no_metal_source}). Got "
+                "{accelerator}. Nearest: q4_k_m or q8_0 under llama.cpp.",
                 version=engine.version,
                 found=found,
                 no_metal_source=engine.no_metal_source,
@@ -144,8 +144,8 @@ def check_format(model: Model, weights: str | None, engine: ServingRuntime, acce
     if accelerator.generation in old:
         raise InvalidPlan(
             Message(
-                "weights: {version} has no kernels of {found} for {generation} ({too_old_source}). Got "
-                "{accelerator}. Nearest: gptq, or q8_0 or q4_k_m under llama.cpp.",
+                "{@weights}: {version} has no kernels of {found} for {generation} ({too_old_source}). "
+                "Got {accelerator}. Nearest: gptq, or q8_0 or q4_k_m under llama.cpp.",
                 version=engine.version,
                 found=found,
                 generation=accelerator.generation,
@@ -158,7 +158,7 @@ def check_format(model: Model, weights: str | None, engine: ServingRuntime, acce
         other = "fp8" if need == "fp4" and "fp8" in accelerator.dense_flops else "awq"
         raise InvalidPlan(
             Message(
-                "weights: {version} needs an accelerator with {need} arithmetic for {found} "
+                "{@weights}: {version} needs an accelerator with {need} arithmetic for {found} "
                 "({formats_source}), and {accelerator} has none. Nearest: {other}, or another engine.",
                 version=engine.version,
                 need=need,
@@ -180,9 +180,11 @@ def check_layers(kept: int | None) -> None:
     """llama.cpp's -ngl 0 is a machine without the accelerator, as far as weights and cache go."""
     if kept == 0:
         raise InvalidPlan(
-            "layers_on_accelerator must be from 1, which is the head alone. Got 0: with all layers on the "
-            "processor, that is the machine. "
-            "Name it: --on desktop-ddr5-64gb, --on epyc-9654, ..."
+            Message(
+                "{@layers_on_accelerator} must be from 1, which is the head alone. Got 0: with all "
+                "layers on the processor, that is the machine. Name it: {--on} desktop-ddr5-64gb, {--on} "
+                "epyc-9654, ..."
+            )
         )
 
 
@@ -193,7 +195,7 @@ def check_settings(engine: ServingRuntime, said: dict[str, object]) -> None:
             engines = [each for each in serving_runtimes() if name in serving_runtime(each).settings]
             text = Message(
                 "{name} is a setting of {engines}. Got engine {engine}.",
-                name=name,
+                name=option_name(name),
                 engines=listed(engines),
                 engine=engine.name,
             )

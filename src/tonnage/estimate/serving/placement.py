@@ -52,7 +52,7 @@ def _stages(
     if ranks > model.num_layers:
         raise InvalidPlan(
             Message(
-                "pipeline_parallel_size must be from 1 to the {num_layers} of {model}. Got {ranks}.",
+                "{@pipeline_parallel_size} must be from 1 to the {num_layers} of {model}. Got {ranks}.",
                 num_layers=counted(model.num_layers, "layers"),
                 model=model.name,
                 ranks=ranks,

@@ -36,7 +36,7 @@ from tonnage.estimate.serving.static_share import static_share
 from tonnage.estimate.serving.token_batch import batch_limits
 from tonnage.estimate.serving.weights.blocks import check_blocks, fits_blocks
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, NotApplicable, UnknownName, shown
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, joined, listed, option_name
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import counted, human
 from tonnage.numerics.precisions import ALIASES
@@ -146,7 +146,7 @@ def _on_host(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
         if not expert_counts(model):
             raise NotApplicable(
                 Message(
-                    "expert_layers_on_host: {model} has no experts. Got {expert_layers_on_host}.",
+                    "{@expert_layers_on_host}: {model} has no experts. Got {expert_layers_on_host}.",
                     model=model.name,
                     expert_layers_on_host=o.expert_layers_on_host,
                 ),
@@ -164,7 +164,7 @@ def _beside(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
     said: dict[str, Any] = {}
     if o.acceptance is not None and not 0 <= o.acceptance < 1:
         raise InvalidPlan(
-            Message("acceptance must be at least 0 and less than 1. Got {acceptance:g}.", acceptance=o.acceptance)
+            Message("{@acceptance} must be at least 0 and less than 1. Got {acceptance:g}.", acceptance=o.acceptance)
         )
     if o.draft_tokens is not None or o.draft_model:
         said["draft_tokens"] = q.take("draft_tokens", o.draft_tokens, 1, "default", "one token ahead")
@@ -177,7 +177,7 @@ def _beside(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
         if not o.draft_model and not any(branch.kind == "draft" for branch in model.branches):
             q.warn(
                 Message(
-                    "{model} has no layers of multi-token prediction and no --draft-model is named: drafts "
+                    "{model} has no layers of multi-token prediction and no {--draft-model} is named: drafts "
                     "are taken to need no memory, as n-grams do.",
                     model=model.name,
                 )
@@ -185,7 +185,7 @@ def _beside(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
     elif o.acceptance is not None:
         raise NotApplicable(
             Message(
-                "acceptance is of guessed tokens: add draft_tokens or draft_model. Got {acceptance:g} alone.",
+                "{@acceptance} is of guessed tokens: add {@draft_tokens} or {@draft_model}. Got {acceptance:g} alone.",
                 acceptance=o.acceptance,
             ),
             "acceptance",
@@ -200,7 +200,9 @@ def _beside(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
         said["lora_rank"] = q.take("lora_rank", o.lora_rank, RANK, "default", "vLLM's max_lora_rank")
     elif o.lora_rank is not None:
         raise NotApplicable(
-            Message("lora_rank is that of lora_adapters, which are not said. Got {lora_rank}.", lora_rank=o.lora_rank),
+            Message(
+                "{@lora_rank} is that of {@lora_adapters}, which are not said. Got {lora_rank}.", lora_rank=o.lora_rank
+            ),
             "lora_rank",
             ("lora_adapters",),
         )
@@ -228,7 +230,7 @@ def _put_limits(engine: ServingRuntime, plan: ServingPlan, cluster: Cluster, q: 
     if engine.queues and plan.max_num_seqs and limits.tokens < plan.max_num_seqs:
         raise InvalidPlan(
             Message(
-                "max_num_batched_tokens must be at least max_num_seqs ({max_num_seqs}). Got {tokens}.",
+                "{@max_num_batched_tokens} must be at least {@max_num_seqs} ({max_num_seqs}). Got {tokens}.",
                 max_num_seqs=plan.max_num_seqs,
                 tokens=limits.tokens,
             )
@@ -237,7 +239,7 @@ def _put_limits(engine: ServingRuntime, plan: ServingPlan, cluster: Cluster, q: 
         q.warn(
             Message(
                 "{engine} runs at most {requests} requests of a replica at once and lets others wait: "
-                "--max-num-seqs raises it.",
+                "{--max-num-seqs} raises it.",
                 engine=engine.name,
                 requests=limits.requests,
             )
@@ -270,11 +272,11 @@ def _engine(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> S
     if engine.share_of == "nothing":
         if share is not None or o.enforce_eager is not None:
             what = "gpu_memory_utilization" if share is not None else "enforce_eager"
-            having = ", ".join(name for name in serving_runtimes() if serving_runtime(name).share_of != "nothing")
+            having = listed(name for name in serving_runtimes() if serving_runtime(name).share_of != "nothing")
             raise NotApplicable(
                 Message(
                     "{name} is a setting of {engines}. Got engine {engine}.",
-                    name=what,
+                    name=option_name(what),
                     engines=having,
                     engine=engine.name,
                 ),
@@ -283,7 +285,9 @@ def _engine(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> S
             )
         return engine
     if share is not None and not 0 < share <= 1:
-        raise InvalidPlan(Message("gpu_memory_utilization must be above 0 and at most 1. Got {share:g}.", share=share))
+        raise InvalidPlan(
+            Message("{@gpu_memory_utilization} must be above 0 and at most 1. Got {share:g}.", share=share)
+        )
     if engine.memory_share is not None:
         q.take(engine.setting, share, engine.memory_share, "runtime", engine.source)
     return engine
@@ -363,7 +367,7 @@ def _context(model: Model, cluster: Cluster, o: ServingOptions, q: Question, eng
             Message("{version} on {total}, at most the model's", version=engine.version, total=human(total, "bytes")),
         )
     if o.context is None and default is None:
-        raise MissingDatum(Message("{model} names no context. Say one: --context 8k.", model=model.name))
+        raise MissingDatum(Message("{model} names no context. Say one: {--context} 8k.", model=model.name))
     context = q.take("context", o.context, default, "runtime" if engine.context_steps else "model", why)
     if model.context and context > model.context:
         rule = (
@@ -448,7 +452,7 @@ def _does_not_divide(model: Model, world: int, o: ServingOptions, sizes: dict[st
         return fits and world % prod(some.values()) == 0
 
     nearest = near_sizes(asked, divisors(world), holds)
-    names, values = " x ".join(asked), " x ".join(map(str, asked.values()))
+    names, values = joined(" x ", map(option_name, asked)), " x ".join(map(str, asked.values()))
     return Message(
         "{names} must divide the cluster's {world}. Got {values}. Nearest: {nearest}.",
         names=names,
@@ -490,19 +494,20 @@ def _kv_cache(model: Model, o: ServingOptions, q: Question, engine: ServingRunti
         (name for name in choices.values() if name in (named, named.replace("_", "-"))), None
     )
     if found is None:
-        listed = ", ".join(["auto", *choices])
+        known = listed(["auto", *choices])
         raise InvalidInput(
             Message(
-                "kv_cache: {engine} can hold keys and values in {listed}. Got {kv_cache}.",
+                "{@kv_cache}: {engine} can hold keys and values in {known}. Got {kv_cache}.",
                 engine=engine.name,
-                listed=listed,
+                known=known,
                 kv_cache=shown(o.kv_cache),
             )
         )
     if found.startswith("kv-"):
         q.warn(
             Message(
-                "kv_cache {asked}: the last 128 tokens of a request stay in 16 bits, which is not counted.", asked=asked
+                "{@kv_cache} {asked}: the last 128 tokens of a request stay in 16 bits, which is not counted.",
+                asked=asked,
             )
         )
     return str(q.put("kv_cache", found, "given", "" if found == own else engine.kv_cache_source))

@@ -51,8 +51,10 @@ class HostWeights:
         own = self.plan.host_bandwidth
         if own is None:
             raise MissingDatum(
-                "the time of layers in host memory needs host_bandwidth, bytes a second of the host's memory "
-                "(two channels of DDR5-5600: 89.6 GB/s)."
+                Message(
+                    "the time of layers in host memory needs {@host_bandwidth}, bytes a second of the host's "
+                    "memory (two channels of DDR5-5600: 89.6 GB/s)."
+                )
             )
         link = self._link_rate() if self.link is not None else own
         return minimum(own, link) * (prompt_tokens > 0) + own * (prompt_tokens == 0)

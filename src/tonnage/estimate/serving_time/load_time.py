@@ -8,6 +8,7 @@ from tonnage.estimate.serving.weights.rank import as_stored
 from tonnage.formulas import serving as g
 from tonnage.formulas import storage as s
 from tonnage.formulas import time as t
+from tonnage.kernel.message import joined
 from tonnage.kernel.term import Term
 from tonnage.kernel.units import GB
 from tonnage.spec import Cluster, ServingPlan
@@ -29,7 +30,7 @@ def load_figures(
     parts = [Term.ratio("from disk", "seconds", _with_host_layers(read, made), rate)]
     link = cluster.accelerator.host_link
     if link is not None and not cluster.accelerator.memory.unified:
-        source = f"{cluster.accelerator.name}: {link.name}"
+        source = joined(": ", (cluster.accelerator.name, link.name))
         parts.append(
             Term.of(
                 "to the accelerator",

@@ -11,7 +11,7 @@ from tonnage.estimate.load.options import MOST_REQUESTS, Asked
 from tonnage.estimate.serving_time.speed import Replica
 from tonnage.estimate.serving_time.times import around_seconds
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.term import Term
 from tonnage.spec import Load
 
@@ -27,8 +27,8 @@ def simulated(replica: Replica, asked: Asked, question: Question) -> SimulatedDo
     if replica.clock.plan.draft_tokens:
         raise InvalidInput(
             Message(
-                "a simulation gives each request a token a pass: leave out draft_tokens, or simulate. Got "
-                "{draft_tokens}.",
+                "a simulation gives each request a token a pass: leave out {@draft_tokens}, or simulate. "
+                "Got {draft_tokens}.",
                 draft_tokens=replica.clock.plan.draft_tokens,
             )
         )
@@ -69,9 +69,9 @@ def _count(load: Load) -> int:
     if 10 * users > MOST_REQUESTS:
         raise InvalidInput(
             Message(
-                "a simulation takes 10 requests of each user, and at most {most_requests:,} of one replica: "
-                "ask for at most {most_requests2:,} users of a replica, for more replicas, or give "
-                "num_requests. Got {users:,} users of a replica.",
+                "a simulation takes 10 requests of each user, and at most {most_requests:,} of one "
+                "replica: ask for at most {most_requests2:,} users of a replica, for more replicas, or "
+                "give {@num_requests}. Got {users:,} users of a replica.",
                 most_requests=MOST_REQUESTS,
                 most_requests2=MOST_REQUESTS // 10,
                 users=users,
@@ -96,7 +96,7 @@ def figures(made: Simulated, asked: Asked) -> SimulatedDocument[Term]:
         return Term.by(name, value, unit, basis="analytic", source=SOURCE, procedure=PROCEDURE, version="1", **said)
 
     def all_ways(name: str, found: Quantiles) -> WaysDocument[Term]:
-        return WaysDocument(**{way: term(f"{name}, {way}", getattr(found, way), "seconds") for way in WAYS})
+        return WaysDocument(**{way: term(joined(", ", (name, way)), getattr(found, way), "seconds") for way in WAYS})
 
     several = bool((made.output_tokens > 1).any())
     document: SimulatedDocument[Term] = SimulatedDocument(
@@ -122,7 +122,7 @@ def percentile(replica: Replica, asked: Asked, load: Load) -> tuple[float, float
     if asked.percentile not in WAYS:
         raise InvalidInput(
             Message(
-                "percentile must be one of {ways}. Got {percentile}.", ways=listed(WAYS), percentile=asked.percentile
+                "{@percentile} must be one of {ways}. Got {percentile}.", ways=listed(WAYS), percentile=asked.percentile
             )
         )
     tpot = getattr(made.tpot, asked.percentile) if (made.output_tokens > 1).any() else 0.0

@@ -169,8 +169,9 @@ def _notes(
         most = found.largest_rate * asked.busy
         question.warn(
             Message(
-                "request_rate {rate:g} is more than the {most:.3g} requests a second that are answered at "
-                "most: the queue grows without end, and there is no mean time to the first token.",
+                "{@request_rate} {rate:g} is more than the {most:.3g} requests a second that are "
+                "answered at most: the queue grows without end, and there is no mean time to the first "
+                "token.",
                 rate=rate * asked.busy,
                 most=most,
             )

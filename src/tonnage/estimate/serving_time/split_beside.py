@@ -36,15 +36,15 @@ def split_figures(
     if not serving_runtime(plan.engine, plan.engine_version).queues:
         raise InvalidPlan(
             Message(
-                "prefill_replicas: {engine} does not hand caches on. Nearest: vllm, sglang, tensorrt-llm.",
+                "{@prefill_replicas}: {engine} does not hand caches on. Nearest: vllm, sglang, tensorrt-llm.",
                 engine=plan.engine,
             )
         )
     if plan.draft_tokens:
         raise InvalidPlan(
             Message(
-                "prefill_replicas and draft_tokens together are not timed: leave one out. Got {number} and "
-                "{draft_tokens}.",
+                "{@prefill_replicas} and {@draft_tokens} together are not timed: leave one out. Got "
+                "{number} and {draft_tokens}.",
                 number=number,
                 draft_tokens=plan.draft_tokens,
             )
@@ -52,16 +52,16 @@ def split_figures(
     if total < 2:
         raise InvalidPlan(
             Message(
-                "prefill_replicas needs two replicas, one of which answers: a smaller "
-                "--tensor-parallel-size, or a larger machine. Got {total}.",
+                "{@prefill_replicas} needs two replicas, one of which answers: a smaller "
+                "{--tensor-parallel-size}, or a larger machine. Got {total}.",
                 total=total,
             )
         )
     if number >= total:
         raise InvalidPlan(
             Message(
-                "prefill_replicas must be from 1 to {total}, as one of the {total2} replicas has to answer. "
-                "Got {number}.",
+                "{@prefill_replicas} must be from 1 to {total}, as one of the {total2} replicas has to "
+                "answer. Got {number}.",
                 total=total - 1,
                 total2=total,
                 number=number,

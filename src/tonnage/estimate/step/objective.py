@@ -61,7 +61,7 @@ def objective_of(
         able = [each for each in training_runtimes() if training_runtime(each).takes_objectives]
         raise InvalidPlan(
             Message(
-                "runtime {runtime} trains one model on its own: objective must be sft. Got {name}. Those "
+                "runtime {runtime} trains one model on its own: {@objective} must be sft. Got {name}. Those "
                 "that do more: {able}.",
                 runtime=runtime.name,
                 name=name,
@@ -71,7 +71,7 @@ def objective_of(
     if o.teacher is not None and "teacher" not in chosen.beside:
         raise NotApplicable(
             Message(
-                "teacher belongs to objective distillation. Got {teacher} with objective {name}.",
+                "{@teacher} belongs to objective distillation. Got {teacher} with objective {name}.",
                 teacher=o.teacher,
                 name=name,
             ),
@@ -81,7 +81,8 @@ def objective_of(
     if o.engine_memory_share is not None and name not in ("grpo", "ppo"):
         raise NotApplicable(
             Message(
-                "engine_memory_share belongs to objectives that generate: grpo, ppo. Got it with {name}.", name=name
+                "{@engine_memory_share} belongs to objectives that generate: grpo, ppo. Got it with {name}.",
+                name=name,
             ),
             "engine_memory_share",
             ("objective",),
@@ -147,7 +148,7 @@ def objective_of(
         if not 0 <= share < 1:
             raise InvalidPlan(
                 Message(
-                    "engine_memory_share is a part of the accelerator's memory, from 0 to below 1. Got {share}.",
+                    "{@engine_memory_share} is a part of the accelerator's memory, from 0 to below 1. Got {share}.",
                     share=share,
                 )
             )
@@ -174,7 +175,7 @@ def _teacher(student: Model, o: TrainingOptions, q: Question) -> Model:
     try:
         found = read(o.teacher)
     except TonnageError as error:
-        raise InvalidPlan(Message("teacher: {error}", error=error)) from None
+        raise InvalidPlan(Message("{@teacher}: {error}", error=error)) from None
     if lacks := _cannot_speak(found):
         raise InvalidPlan(
             Message(

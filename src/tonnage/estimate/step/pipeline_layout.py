@@ -5,7 +5,7 @@ from tonnage.estimate.plan.nearest import divisors, near, near_sizes
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step.rank import split_layers
 from tonnage.kernel.errors import InvalidPlan, NotApplicable, shown
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, joined, option_name
 from tonnage.runtimes import TrainingRuntime, runtimes_with
 from tonnage.runtimes.parts.megatron.pipeline import Chunk, even_layout, parsed_layout
 from tonnage.spec import TrainingPlan
@@ -38,7 +38,7 @@ def said_chunks(model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o
             Message(
                 "runtime {runtime} has no {name}: leave it out. {runtimes_with} has it. Got {value}.",
                 runtime=runtime.name,
-                name=name,
+                name=option_name(name),
                 runtimes_with=runtimes_with(name),
                 value=shown(value),
             ),
@@ -48,7 +48,9 @@ def said_chunks(model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o
     if said and p == 1:
         name = next(iter(said))
         raise NotApplicable(
-            Message("{name} is of a pipeline: pipeline_parallel_size must be above 1. Got 1.", name=name),
+            Message(
+                "{name} is of a pipeline: {@pipeline_parallel_size} must be above 1. Got 1.", name=option_name(name)
+            ),
             name,
             ("pipeline_parallel_size",),
         )
@@ -106,24 +108,36 @@ def _even(model: Model, sizes: dict[str, int], o: TrainingOptions) -> tuple[tupl
         of_ends = range(1, model.num_layers + 1)
         for asked in [*({end: size} for end, size in ends.items()), *([ends] if len(ends) > 1 else [])]:
             if nearest := near_sizes(asked, of_ends, lambda some: splits(p, **some)):
-                names = " x ".join(f"{end}_stage_layers" for end in asked)
+                names = joined(" x ", (option_name(f"{end}_stage_layers") for end in asked))
                 values = " x ".join(map(str, asked.values()))
-                raise InvalidPlan(f"{names} {values}: {error} Nearest: {nearest}.") from None
+                raise InvalidPlan(
+                    Message(
+                        "{names} {values}: {error} Nearest: {nearest}.",
+                        names=names,
+                        values=values,
+                        error=error,
+                        nearest=nearest,
+                    )
+                ) from None
         stages = [n for n in divisors(p * sizes["data_parallel_size"]) if 1 < n <= model.num_layers and splits(n)]
         nearest = near(p, stages) if stages else "a number of accelerators that such stages divide"
-        raise InvalidPlan(f"pipeline_parallel_size {p}: {error} Nearest: {nearest}.") from None
+        raise InvalidPlan(
+            Message("{@pipeline_parallel_size} {p}: {error} Nearest: {nearest}.", p=p, error=error, nearest=nearest)
+        ) from None
 
 
 def _of_layout(model: Model, p: int, v: int, o: TrainingOptions) -> tuple[int, ...]:
     text = str(o.pipeline_layout)
     if _says_ends(o) or any(getattr(o, name) for name in ACCOUNTS):
         raise InvalidPlan(
-            "pipeline_layout says all: leave out first_stage_layers, last_stage_layers and account_for_*."
+            Message(
+                "{@pipeline_layout} says all: leave out {@first_stage_layers}, {@last_stage_layers} and account_for_*."
+            )
         )
     if len(text) > LONGEST or any(int(number) > MOST for number in _numbers(text)):
         raise InvalidPlan(
             Message(
-                "pipeline_layout has at most {longest:,} characters and {most:,} chunks. Got {text}.",
+                "{@pipeline_layout} has at most {longest:,} characters and {most:,} chunks. Got {text}.",
                 longest=LONGEST,
                 most=MOST,
                 text=shown(text),
@@ -134,8 +148,8 @@ def _of_layout(model: Model, p: int, v: int, o: TrainingOptions) -> tuple[int, .
     if len(rows[0]) != v:
         raise InvalidPlan(
             Message(
-                "virtual_pipeline_size must be {count} for the {count2} stages of pipeline_layout over {p} "
-                "ranks. Got {v}.",
+                "{@virtual_pipeline_size} must be {count} for the {count2} stages of {@pipeline_layout} "
+                "over {p} ranks. Got {v}.",
                 count=len(rows[0]),
                 count2=len(made),
                 p=p,
@@ -145,7 +159,7 @@ def _of_layout(model: Model, p: int, v: int, o: TrainingOptions) -> tuple[int, .
     if sum(made) != model.num_layers:
         raise InvalidPlan(
             Message(
-                "pipeline_layout must have the {num_layers} layers of {model}, a t for each. Got {made}.",
+                "{@pipeline_layout} must have the {num_layers} layers of {model}, a t for each. Got {made}.",
                 num_layers=model.num_layers,
                 model=model.name,
                 made=sum(made),
@@ -155,7 +169,7 @@ def _of_layout(model: Model, p: int, v: int, o: TrainingOptions) -> tuple[int, .
     if drafts != (o.mtp_layers or 0):
         raise InvalidPlan(
             Message(
-                "pipeline_layout must have an m for each of mtp_layers, {mtp_layers}. Got {drafts}.",
+                "{@pipeline_layout} must have an m for each of {@mtp_layers}, {mtp_layers}. Got {drafts}.",
                 mtp_layers=o.mtp_layers or 0,
                 drafts=drafts,
             )
@@ -163,7 +177,8 @@ def _of_layout(model: Model, p: int, v: int, o: TrainingOptions) -> tuple[int, .
     if not rows[0][0].embedding or not rows[-1][-1].loss:
         raise InvalidPlan(
             Message(
-                "pipeline_layout must begin with the embedding E and end with the loss L. Got {text}.", text=shown(text)
+                "{@pipeline_layout} must begin with the embedding E and end with the loss L. Got {text}.",
+                text=shown(text),
             )
         )
     return made

@@ -7,7 +7,7 @@ from tonnage.estimate.step.objective import sequences
 from tonnage.estimate.step.rank import Group, Shares, share
 from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import joined
 from tonnage.kernel.term import Term
 from tonnage.spec import TrainingPlan
 from tonnage.tape import Account, Extent, Kept
@@ -22,10 +22,10 @@ NAMES = {
     "replicated": "of whole weights",
 }
 UNITS = {
-    "pair": "for pairs of tokens, ",
-    "parameter": "for parameters, ",
-    "row": "at experts, ",
-    "tile": "for a tile of tokens, ",
+    "pair": "for pairs of tokens",
+    "parameter": "for parameters",
+    "row": "at experts",
+    "tile": "for a tile of tokens",
 }
 
 
@@ -112,7 +112,12 @@ class Sizes:
         alone = not hasattr(self.t, "ndim") and self.t == 1
         what = UNITS.get(extent.unit, "")
         if alone and extent.unit in ("token", "pair") and extent.split in ("tensor", "gathered"):
-            return Message("{what}beside the residual stream", what=what), Extent(extent.unit, "gathered")
+            return _of(what, "beside the residual stream"), Extent(extent.unit, "gathered")
         if alone and extent.split == "tensor":
-            return Message("{what}of matrices", what=what), extent
-        return what + NAMES[extent.split], extent
+            return _of(what, "of matrices"), extent
+        return _of(what, NAMES[extent.split]), extent
+
+
+def _of(grows_with: str, cut: str) -> str:
+    """The name of a size: what it grows with, where that is not tokens, and what cuts it."""
+    return joined(", ", (grows_with, cut)) if grows_with else cut

@@ -138,7 +138,9 @@ def contents(reference: Reference, offline: bool | None) -> Contents:
     except Unreachable as error:
         found = _cached(reference)
         if found is None:
-            raise Unreachable(f"{error}{_catalogued(reference.repository)}") from None
+            raise Unreachable(
+                Message("{error}{catalogued}", error=error, catalogued=_catalogued(reference.repository))
+            ) from None
         found.notes.append(
             Message("Read from the cache, because {error}{error2}", error=str(error)[0].lower(), error2=str(error)[1:])
         )

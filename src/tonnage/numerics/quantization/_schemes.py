@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, listed
 from tonnage.numerics.precisions import Precision, Scale, grouped, precision
 
 SCALAR = 4  # bytes of one fp32 scale of a tensor
@@ -41,12 +41,12 @@ def bit_width(config: Mapping[str, Any], *names: str, choices: Collection[int], 
     """Bits of a weight."""
     bits = whole(config, *names, default=default)
     if bits not in choices:
-        listed = ", ".join(map(str, choices))
+        known = listed(map(str, choices))
         raise InvalidInput(
             Message(
-                "quantization_config: {names} must be one of {listed}. Got {bits}.",
+                "quantization_config: {names} must be one of {known}. Got {bits}.",
                 names=names[0],
-                listed=listed,
+                known=known,
                 bits=shown(bits),
             )
         )

@@ -5,7 +5,7 @@ from typing import Literal
 from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.registry import unknown
 from tonnage.question.option import Option
 
@@ -141,7 +141,7 @@ def what_of(name: str, verb: Verb | None = None) -> What:
     for what in (*found, *(other for other in WHATS if other.name == twin)):
         if what.verb == verb:
             return what
-    able = ", ".join(what.name for what in WHATS if what.verb == verb)
+    able = listed(what.name for what in WHATS if what.verb == verb)
     raise InvalidInput(
         Message(
             "max {name} is of {verb}, not of {verb2}: leave out --{verb2}. Of {verb2} there are {able}.",

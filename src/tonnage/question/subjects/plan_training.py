@@ -43,5 +43,5 @@ class SearchOptions(Options, frozen=True, kw_only=True):
     def shown(self) -> int:
         top = TOP if self.top is None else self.top
         if not 1 <= top <= MOST_TOP:
-            raise InvalidInput(Message("top must be from 1 to {most_top}. Got {top}.", most_top=MOST_TOP, top=top))
+            raise InvalidInput(Message("{@top} must be from 1 to {most_top}. Got {top}.", most_top=MOST_TOP, top=top))
         return top

@@ -20,9 +20,9 @@ def check_extra(path: str | os.PathLike[str] | None) -> None:
     """Before a long run: InvalidInput where a picture is asked for and what draws it is not installed."""
     ending = Path(path or "").suffix.lower()
     if ending in ENDINGS and not all(map(is_installed, ("plotly", "plotly.offline"))):
-        raise InvalidInput(f"--plot: {NEEDS_PLOTLY}")
+        raise InvalidInput(Message("--plot: {needs_plotly}", needs_plotly=NEEDS_PLOTLY))
     if ending in ENDINGS[1:] and not is_installed("kaleido"):
-        raise InvalidInput(f"--plot: {NEEDS_KALEIDO}")
+        raise InvalidInput(Message("--plot: {needs_kaleido}", needs_kaleido=NEEDS_KALEIDO))
 
 
 def write_plot(answer: Any, path: str | os.PathLike[str]) -> None:

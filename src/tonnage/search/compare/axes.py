@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, option_name
 from tonnage.kernel.units import human
 
 MOST_CELLS = 10_000
@@ -55,7 +55,7 @@ class Axis(Struct, frozen=True, kw_only=True):
 def axis(name: str, values: Sequence[Any], labels: Sequence[str] = ()) -> Axis:
     """An axis without what was said twice."""
     if not values:
-        raise InvalidInput(Message("{name} has no value: give one or several.", name=name))
+        raise InvalidInput(Message("{name} has no value: give one or several.", name=option_name(name)))
     once: dict[Any, tuple[Any, str]] = {}
     for value, label in zip(values, labels or [_label(each) for each in values], strict=True):
         key = (type(value), value) if isinstance(value, str | int | float) else id(value)

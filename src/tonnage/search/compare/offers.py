@@ -65,9 +65,9 @@ class Providers:
             return ""
         if len(self.names) == 1:
             return Message(
-                "prices are of one provider that has every machine here: {names}. Single machines may cost "
-                "less elsewhere: `serve`, `train` and `plan` take the cheapest offer. --provider says "
-                "another.",
+                "prices are of one provider that has every machine here: {names}. Single machines may "
+                "cost less elsewhere: `serve`, `train` and `plan` take the cheapest offer. {--provider} "
+                "says another.",
                 names=self.names[0],
             )
         found: dict[str, dict[str, None]] = {}
@@ -75,7 +75,7 @@ class Providers:
             found.setdefault(provider, {})[accelerator] = None
         each = "; ".join(f"{provider} ({', '.join(names)})" for provider, names in found.items())
         return Message(
-            "prices are of several providers, of each accelerator one: {each}. --provider compares one alone.",
+            "prices are of several providers, of each accelerator one: {each}. {--provider} compares one alone.",
             each=each,
         )
 

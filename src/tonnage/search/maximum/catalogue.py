@@ -112,7 +112,7 @@ class TrainedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
         if model.context and length > model.context:
             raise InvalidInput(
                 Message(
-                    "{model} was made for {context:,} tokens. Got sequence_length {length:,}.",
+                    "{model} was made for {context:,} tokens. Got {@sequence_length} {length:,}.",
                     model=model.name,
                     context=model.context,
                     length=length,

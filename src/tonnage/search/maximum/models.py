@@ -223,9 +223,11 @@ def _limit(ranked: Ranked) -> Limit:
         )
     which = "the next larger" if ranked.largest else "the smallest that can be estimated"
     high = (
-        ", at most {} in the error band,".format(human(found.high, "bytes")) if found.high > (found.needed or 0) else ""
+        Message(", at most {high} in the error band,", high=human(found.high, "bytes"))
+        if found.high > (found.needed or 0)
+        else ""
     )
-    where = f" ({at})" if (at := ranked.beyond.case.where(found.value)) else ""
+    where = Message(" ({at})", at=at) if (at := ranked.beyond.case.where(found.value)) else ""
     return Limit(
         by="memory",
         text=Message(

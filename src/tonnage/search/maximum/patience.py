@@ -29,7 +29,7 @@ def too_many(plan: ServingPlan, made: ServingMemory) -> Limit | None:
         return None
     each = " on each replica" if plan.data_parallel_size > 1 else ""
     text = Message(
-        "{engine} runs {most} at once{each} (max_num_seqs); others wait",
+        "{engine} runs {most} at once{each} ({@max_num_seqs}); others wait",
         engine=plan.engine,
         most=counted(most, "requests"),
         each=each,
@@ -81,7 +81,7 @@ def too_slow(
         Limit(
             by="service level",
             text=Message(
-                "at --request-rate {request_rate:g} the queue grows without end", request_rate=load.request_rate
+                "at {--request-rate} {request_rate:g} the queue grows without end", request_rate=load.request_rate
             ),
         )
         if grows

@@ -93,7 +93,7 @@ def _short(case: Case, found: Outcome) -> str:
         else Message("{found} need", found=counted(found.value, unit))
     )
     band = ", with the high end of the error band," if found.high > (found.needed or 0) else ""
-    where = f" ({at})" if (at := case.where(found.value)) else ""
+    where = Message(" ({at})", at=at) if (at := case.where(found.value)) else ""
     return Message(
         "{need} {over} more{band} than the {usable} that are usable{where}",
         need=need,

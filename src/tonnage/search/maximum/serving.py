@@ -140,7 +140,7 @@ class ServingCase:
         if room <= answer:
             raise InvalidInput(
                 Message(
-                    "output_tokens must leave some of the context of {room:,} tokens to the prompt. Got {answer:,}.",
+                    "{@output_tokens} must leave some of the context of {room:,} tokens to the prompt. Got {answer:,}.",
                     room=room,
                     answer=answer,
                 )

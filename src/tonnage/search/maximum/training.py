@@ -108,7 +108,7 @@ class TrainingCase:
         if self.options.num_microbatches:
             raise InvalidInput(
                 Message(
-                    "global_batch_size {total:,} and num_microbatches {num_microbatches:,} leave one "
+                    "{@global_batch_size} {total:,} and {@num_microbatches} {num_microbatches:,} leave one "
                     "micro-batch, {micro_batch_size:,}: leave one of them out.",
                     total=total,
                     num_microbatches=self.options.num_microbatches,

@@ -14,7 +14,7 @@ from tonnage.estimate.answer.form import Answer
 from tonnage.estimate.load.options import LoadOptions
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidPlan, MissingDatum
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.units import human
 from tonnage.search.pool._offload import served_from_host
 from tonnage.search.pool.parts import Kind, Pool
@@ -97,7 +97,7 @@ class Refusal(Struct, frozen=True, kw_only=True, eq=False):
         return f"{self.width}x{self.kind.name}"
 
     def __str__(self) -> str:
-        return f"{self.on}: {self.why}"
+        return joined(": ", (self.on, self.why))
 
 
 def missed_level(answer: Answer) -> Level | None:

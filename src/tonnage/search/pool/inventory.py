@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from tonnage.catalogue import accelerator as accelerator_named
 from tonnage.kernel.errors import InvalidInput, UnknownName, shown
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.reach import allowed_file, called
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import counted, human, parse_bytes, parse_rate
@@ -116,7 +116,7 @@ def inventory_of(fields: Any, where: str = "inventory") -> Inventory:
     try:
         found = msgspec.convert(fields, Inventory)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise InvalidInput(f"{where}: {error}") from None
+        raise InvalidInput(joined(": ", (where, error))) from None
     _check(found, where)
     return found
 
@@ -136,7 +136,7 @@ def _check_names(fields: Any, form: type[Struct], where: str) -> None:
     if isinstance(fields, Mapping):
         for name in fields:
             if name not in form.__struct_fields__:
-                raise InvalidInput(f"{where}: {unknown('field', str(name), form.__struct_fields__)}")
+                raise InvalidInput(joined(": ", (where, unknown("field", str(name), form.__struct_fields__))))
 
 
 # ---- what must hold ----
@@ -216,7 +216,7 @@ def _check_node(form: NodeForm, where: str) -> None:
     try:
         chip = accelerator_named(form.accelerator)
     except UnknownName as error:
-        raise InvalidInput(f"{where}.accelerator: {error}") from None
+        raise InvalidInput(Message("{where}.accelerator: {error}", where=where, error=error)) from None
     if form.price is not None and not 0 <= form.price <= 1e6:
         raise InvalidInput(
             Message(
@@ -256,7 +256,9 @@ def _check_node(form: NodeForm, where: str) -> None:
 
 def _check_held(held: Held, form: NodeForm, names: set[str], where: str) -> None:
     if held.node is not None and held.node not in names:
-        raise InvalidInput(f"{where}.node: {unknown('node', held.node, node_names(form))}")
+        raise InvalidInput(
+            Message("{where}.node: {unknown}", where=where, unknown=unknown("node", held.node, node_names(form)))
+        )
     if not 1 <= held.accelerators <= form.count:
         raise InvalidInput(
             Message(
@@ -295,7 +297,9 @@ def _check_job(job: Job, where: str, nodes: set[str]) -> None:
             raise InvalidInput(Message("{where}.accelerators must be at least 1. Got {size}.", where=where, size=size))
     for name in job.runs_on:
         if name not in nodes:
-            raise InvalidInput(f"{where}.runs_on: {unknown('node', name, sorted(nodes))}")
+            raise InvalidInput(
+                Message("{where}.runs_on: {unknown}", where=where, unknown=unknown("node", name, sorted(nodes)))
+            )
     if len(job.runs_on) > job.replicas:
         raise InvalidInput(
             Message(

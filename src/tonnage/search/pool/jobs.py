@@ -123,9 +123,9 @@ def _way(
             return _served(job, model, options, kind, width, refused, what)
         return _trained(job, model, options, kind, cluster, refused, what)
     except MissingDatum as error:
-        refused.append((float("inf"), f"{what}: {error}"))
+        refused.append((float("inf"), joined(": ", (what, error))))
     except InvalidPlan as error:
-        refused.append((float("inf"), f"{what}: {error}"))
+        refused.append((float("inf"), joined(": ", (what, error))))
     except TonnageError as error:
         raise type(error)(f"job {job.name}: {error}") from None
     return None
@@ -176,7 +176,7 @@ def _served(
                     needed - taken,
                     (
                         Message(
-                            "{what}: needs {needed}, and gpu_memory_utilization {share:g} is {taken}",
+                            "{what}: needs {needed}, and {@gpu_memory_utilization} {share:g} is {taken}",
                             what=what,
                             needed=human(needed, "bytes"),
                             share=share,
@@ -223,7 +223,7 @@ def _unserved(answer: Answer, what: str, width: int) -> tuple[float, str] | None
     if not answer.unserved:
         return None
     level = missed_level(answer)
-    return (level.nearness, f"{what}: {level}") if level else (1.0, f"{what}: {answer.unserved}")
+    return (level.nearness, joined(": ", (what, level))) if level else (1.0, joined(": ", (what, answer.unserved)))
 
 
 def _trained(
@@ -240,7 +240,7 @@ def _trained(
         raise InvalidInput(
             Message(
                 "options.{stray} is of a whole run, which needs a length: give tokens, epochs with "
-                "dataset_tokens, or max_steps.",
+                "{@dataset_tokens}, or {@max_steps}.",
                 stray=run.stray,
             )
         )
@@ -271,7 +271,7 @@ def _trained(
                 seconds=step,
                 tokens_per_second=plan.tokens_per_step / step if step else None,
             )
-        miss = 0.0, f"{what}: {why}"
+        miss = 0.0, joined(": ", (what, why))
     refused.append(miss)
     return None
 

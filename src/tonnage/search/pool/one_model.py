@@ -14,7 +14,7 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.formulas.pools import unlike_round_seconds, unlike_step_seconds
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, TonnageError
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import counted, human
 from tonnage.runtimes import serving_runtime
@@ -48,8 +48,8 @@ def serve_pipeline(
     if load.request_rate is not None:
         raise InvalidInput(
             Message(
-                "request_rate: a pipeline over unlike accelerators is placed for users: give concurrency. "
-                "Got {request_rate:g}.",
+                "{@request_rate}: a pipeline over unlike accelerators is placed for users: give "
+                "concurrency. Got {request_rate:g}.",
                 request_rate=load.request_rate,
             )
         )
@@ -117,7 +117,7 @@ def serve_pipeline(
         stages=rows,
         figures=figures,
         usd=usd,
-        binding=f"{missed}; {_binding(found, rows)}" if missed else _binding(found, rows),
+        binding=joined("; ", (missed, _binding(found, rows))) if missed else _binding(found, rows),
         nearest_miss=missed,
         warnings=[*words, *_widths(found, options), *_notes(found)],
     )
@@ -227,7 +227,7 @@ def _stages(said: int | None, also: int | None) -> int | None:
     if said is not None and also is not None and said != also:
         raise InvalidInput(
             Message(
-                "stages and pipeline_parallel_size are the same here: give one. Got {said} and {also}.",
+                "{@stages} and {@pipeline_parallel_size} are the same here: give one. Got {said} and {also}.",
                 said=said,
                 also=also,
             )
@@ -313,7 +313,7 @@ def _binding(found: Found, rows: list[StageRow]) -> str:
         seconds=human(slowest.seconds, "seconds"),
     )
     if full:
-        names = ", ".join(dict.fromkeys(row.accelerator for row in full))
+        names = listed(dict.fromkeys(row.accelerator for row in full))
         said += Message(
             "; memory binds on {count} ({names}), without room for another layer",
             count=counted(len(full), "stages"),
@@ -396,7 +396,7 @@ def _nothing(
         text=text,
         question=question,
         binding=binding,
-        nearest_miss=f"{miss}; {hint}",
+        nearest_miss=joined("; ", (miss, hint)),
         warnings=[*refused, *(each for shape in shapes for each in getattr(shape, "unlinked", ()))],
     )
 
@@ -442,7 +442,7 @@ def _missed(pool: Pool, model: Model, shapes: list[Any], stages: int | None) -> 
         return binding, Message("short by {over} an accelerator", over=human(over, "bytes"))
     kinds, others = _looked_at(pool, shape, number)
     free = sum(kind.size * kind.free for kind in kinds)
-    of = "the whole pool" if free == pool.free_bytes else ", ".join(dict.fromkeys(kind.name for kind in kinds))
+    of = "the whole pool" if free == pool.free_bytes else listed(dict.fromkeys(kind.name for kind in kinds))
     whole = (
         Message("the memory of {of}: {free}", of=of, free=human(free, "bytes"))
         if stages is None

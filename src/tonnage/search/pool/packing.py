@@ -7,7 +7,7 @@ from msgspec import Struct
 from tonnage.documents.pool import JobRow, MoveRow
 from tonnage.formulas.time import transfer_seconds
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.units import counted, human
 from tonnage.search.pool.highs import Effort, Solved
 from tonnage.search.pool.inventory import node_names
@@ -120,7 +120,7 @@ def _answer(
     text = _text(pool, len(packing.jobs), _used(packing, solved), moves, unplaced, proof(search), elastic=elastic)
     question = asked_of(pool, effort, jobs=len(packing.jobs), leave=sorted(pool.left), join=sorted(pool.joined))
     if any(kind.price is None for kind in pool.kinds):
-        names = ", ".join(dict.fromkeys(kind.name for kind in pool.kinds if kind.price is None))
+        names = listed(dict.fromkeys(kind.name for kind in pool.kinds if kind.price is None))
         warnings.append(
             Message(
                 "no price of {names} is known: of equal placements the one with fewest accelerators is "
@@ -143,7 +143,7 @@ def _answer(
         jobs=rows,
         moves=moves,
         usd=usd,
-        binding=f"{first.job}: {first.why}" if first else "",
+        binding=joined(": ", (first.job, first.why)) if first else "",
         nearest_miss=_miss(packing, unplaced),
         figures={"accelerators": float(_used(packing, solved))},
         warnings=warnings,
@@ -247,7 +247,7 @@ def _why_not(each: Ways, packing: Packing) -> str:
             if each.refused
             else "no node holds it: no node has so many accelerators"
         )
-    able = ", ".join(dict.fromkeys(f"{way.size}x{way.kind.name}" for way in each.ways))
+    able = listed(dict.fromkeys(f"{way.size}x{way.kind.name}" for way in each.ways))
     many = f"{counted(job.replicas, 'replicas')} of " if job.replicas > 1 else ""
     alone = {
         way.kind.name: sum(kind.size for kind in packing.pool.kinds if kind.name == way.kind.name) // way.size
@@ -297,7 +297,7 @@ def _text(
             unplaced=listed(unplaced),
         )
     if not elastic and not moves:
-        return f"{said}, {proven}"
+        return joined(", ", (said, proven))
     moved = (
         Message("{count} moves", count=counted(len(moves), "replicas"))
         if len(moves) == 1
@@ -305,5 +305,5 @@ def _text(
         if moves
         else "nothing moves"
     )
-    size = f" ({human(sum(each.copied_bytes for each in moves), 'bytes')})" if moves else ""
-    return f"{said}, {moved}{size}, {proven}"
+    size = Message(" ({bytes})", bytes=human(sum(each.copied_bytes for each in moves), "bytes")) if moves else ""
+    return Message("{said}, {moved}{size}, {proven}", said=said, moved=moved, size=size, proven=proven)

@@ -13,7 +13,7 @@ from tonnage.catalogue import accelerator as accelerator_named
 from tonnage.catalogue.nodes import node as node_named
 from tonnage.estimate.money.money import best_price, usd_per_accelerator
 from tonnage.kernel.errors import InvalidInput, MissingDatum
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, listed
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import human
 from tonnage.search.pool.inventory import Inventory, NodeForm, bytes_of, node_names, rate_of
@@ -133,7 +133,7 @@ class Pool:
         counts: Counter[str] = Counter()
         for kind in self.kinds:
             counts[kind.accelerator.name] += kind.size
-        return ", ".join(f"{count} {name}" for name, count in counts.items())
+        return listed(f"{count} {name}" for name, count in counts.items())
 
 
 def _joined_kinds(known: Kind, more: Kind) -> Kind:
@@ -214,15 +214,15 @@ def _leaving(inventory: Inventory, names: Iterable[str], joined: frozenset[str])
         elif name in away:
             raise InvalidInput(
                 Message(
-                    "leave: {name} is spare and not in the pool, so it cannot leave it: leave it out, or add "
-                    "--join {away}.",
+                    "{@leave}: {name} is spare and not in the pool, so it cannot leave it: leave it out, or "
+                    "add {--join} {away}.",
                     name=name,
                     away=away[name],
                 )
             )
         else:
             raise InvalidInput(
-                Message("leave: {unknown}", unknown=unknown("node", name, dict.fromkeys([*known, *groups])))
+                Message("{@leave}: {unknown}", unknown=unknown("node", name, dict.fromkeys([*known, *groups])))
             )
     return frozenset(found)
 
@@ -236,5 +236,5 @@ def _joined(inventory: Inventory, names: Iterable[str]) -> frozenset[str]:
                 if known
                 else "the inventory has no spare groups: list what may join under spare."
             )
-            raise InvalidInput(Message("join: {hint}", hint=hint))
+            raise InvalidInput(Message("{@join}: {hint}", hint=hint))
     return frozenset(names)

@@ -37,7 +37,7 @@ def replicas(
     if load.request_rate is not None and options.concurrency is not None:
         raise InvalidInput(
             Message(
-                "concurrency and request_rate are two demands: give one. Got {concurrency} and {request_rate:g}.",
+                "{@concurrency} and {@request_rate} are two demands: give one. Got {concurrency} and {request_rate:g}.",
                 concurrency=options.concurrency,
                 request_rate=load.request_rate,
             )
@@ -336,7 +336,7 @@ def _none(
             on=best.on,
             why=why,
         )
-        why, hint = f"on {best.on} {why}", ["narrower --weights may be faster."]
+        why, hint = Message("on {on} {why}", on=best.on, why=why), ["narrower --weights may be faster."]
     else:
         binding = Message("no node holds a replica of {model}", model=model.name)
         text, hint = (

@@ -25,7 +25,7 @@ from tonnage.formulas.pools import unlike_round_seconds
 from tonnage.formulas.time import memory_seconds
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError
 from tonnage.kernel.formula import Number, maximum
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, option_name
 from tonnage.runtimes import serving_runtime
 from tonnage.search.pool.parts import Kind, Pool
 from tonnage.search.pool.pipelines.costs import Costs, Run
@@ -47,21 +47,21 @@ def check_load(load: LoadOptions) -> None:
             raise InvalidInput(
                 Message(
                     "{name} is of one plan, which `tonnage serve` answers: leave it out. Got {value}.",
-                    name=name,
+                    name=option_name(name),
                     value=getattr(load, name),
                 )
             )
     if load.percentile not in (None, "mean"):
         raise InvalidInput(
             Message(
-                "percentile must be mean: others are simulated, by `tonnage serve`. Got {percentile}.",
+                "{@percentile} must be mean: others are simulated, by `tonnage serve`. Got {percentile}.",
                 percentile=load.percentile,
             )
         )
     if load.price_per_accelerator_hour is not None:
         raise InvalidInput(
             Message(
-                "price_per_accelerator_hour is said of each node, in the inventory: price. Got "
+                "{@price_per_accelerator_hour} is said of each node, in the inventory: price. Got "
                 "{price_per_accelerator_hour:g}.",
                 price_per_accelerator_hour=load.price_per_accelerator_hour,
             )
@@ -136,7 +136,7 @@ class Width:
             if plan.draft_tokens:
                 raise InvalidInput(
                     Message(
-                        "draft_tokens: drafts in a pipeline of unlike stages are not estimated. Got {draft_tokens}.",
+                        "{@draft_tokens}: drafts in a pipeline of unlike stages are not estimated. Got {draft_tokens}.",
                         draft_tokens=plan.draft_tokens,
                     )
                 )
@@ -165,7 +165,7 @@ class Width:
                 self.why.append(
                     InvalidPlan(
                         Message(
-                            "{kinds} would run {engine}, and the others {first}: say --engine.",
+                            "{kinds} would run {engine}, and the others {first}: say {--engine}.",
                             kinds=self.kinds[number].name,
                             engine=engine,
                             first=first,

@@ -16,7 +16,7 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step.stage import StageMemory
 from tonnage.estimate.step_time.step import StepTime
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, option_name
 from tonnage.search.pool.parts import Kind, Pool
 from tonnage.search.pool.pipelines.costs import Costs, Run
 from tonnage.search.pool.probe import Slopes, dealt_out, slopes, stages_to_probe
@@ -37,7 +37,7 @@ class Group:
                 raise InvalidInput(
                     Message(
                         "{name} is what is searched on a pool: leave it out. Got {value}.",
-                        name=name,
+                        name=option_name(name),
                         value=getattr(options, name),
                     )
                 )
@@ -60,8 +60,8 @@ class Group:
             self.why.append(
                 InvalidPlan(
                     Message(
-                        "global_batch_size must be a multiple of micro_batch_size x data_parallel_size = "
-                        "{micro}. Got {batch}.",
+                        "{@global_batch_size} must be a multiple of {@micro_batch_size} x {@data_parallel_size} "
+                        "= {micro}. Got {batch}.",
                         micro=micro * data,
                         batch=batch,
                     )
@@ -83,7 +83,7 @@ class Group:
             if plan.virtual_pipeline_size > 1:
                 raise InvalidInput(
                     Message(
-                        "virtual_pipeline_size must be 1 on unlike accelerators. Got {virtual_pipeline_size}.",
+                        "{@virtual_pipeline_size} must be 1 on unlike accelerators. Got {virtual_pipeline_size}.",
                         virtual_pipeline_size=plan.virtual_pipeline_size,
                     )
                 )

@@ -14,7 +14,7 @@ from tonnage.estimate.options.run_options import duration
 from tonnage.estimate.plan.checks import check_size
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
-from tonnage.kernel.message import Message, joined, listed
+from tonnage.kernel.message import Message, joined, listed, option_name
 from tonnage.kernel.units import counted
 from tonnage.search.serving.answer import ServingPlans, nearest_of
 from tonnage.search.serving.limits import ALLOWED, FORMAT, KNOWN, MEMORY, WEIGHTS
@@ -80,8 +80,8 @@ def plan_serving(
     if space.searches_users and "disaggregation" in wanted.vary:
         raise InvalidInput(
             Message(
-                "disaggregation is searched for a load that is given: add users or a request_rate. Got "
-                "--goal {objective} alone.",
+                "disaggregation is searched for a load that is given: add users or a {@request_rate}. "
+                "Got {--goal} {objective} alone.",
                 objective=objective,
             )
         )
@@ -103,8 +103,8 @@ def _check(options: ServingOptions, load: LoadOptions) -> None:
     if load.request_rate is not None and options.concurrency is not None:
         raise InvalidInput(
             Message(
-                "concurrency is of users who wait for their answers, request_rate of requests that come by "
-                "themselves: give one. Got {concurrency} and {request_rate:g}.",
+                "{@concurrency} is of users who wait for their answers, {@request_rate} of requests that "
+                "come by themselves: give one. Got {concurrency} and {request_rate:g}.",
                 concurrency=options.concurrency,
                 request_rate=load.request_rate,
             )
@@ -115,28 +115,30 @@ def _check(options: ServingOptions, load: LoadOptions) -> None:
                 Message(
                     "a search knows means: leave out {name}, and give it to `tonnage serve` for the plan "
                     "that is found. Got {value}.",
-                    name=name,
+                    name=option_name(name),
                     value=shown(getattr(load, name)),
                 )
             )
     if load.percentile not in (None, "mean"):
         raise InvalidInput(
             Message(
-                "a search keeps the means of --ttft and --tpot; `tonnage serve --percentile` simulates the "
-                "plan that is found. Got {percentile}.",
+                "a search keeps the means of {--ttft} and {--tpot}; `tonnage serve --percentile` "
+                "simulates the plan that is found. Got {percentile}.",
                 percentile=shown(load.percentile),
             )
         )
     if load.prefill_replicas is not None:
         raise InvalidInput(
             Message(
-                "prefill_replicas are searched with --vary disaggregation. Got {prefill_replicas}.",
+                "{@prefill_replicas} are searched with {--vary} disaggregation. Got {prefill_replicas}.",
                 prefill_replicas=load.prefill_replicas,
             )
         )
     if load.request_rate is not None and not 1e-9 <= load.request_rate <= 1e9:
         raise InvalidInput(
-            Message("request_rate must be from 1e-09 to 1e+09. Got {request_rate:g}.", request_rate=load.request_rate)
+            Message(
+                "{@request_rate} must be from 1e-09 to 1e+09. Got {request_rate:g}.", request_rate=load.request_rate
+            )
         )
 
 
@@ -174,11 +176,11 @@ def _objective(
     """The one that is asked for; MissingDatum for one of money where no price is known."""
     priced = any(prices.knows(machine.accelerator) for machine in machines)
     if not priced and (wanted.objective in OF_MONEY or wanted.budget is not None):
-        names = ", ".join(machine.name for machine in machines[:8])
+        names = listed(machine.name for machine in machines[:8])
         raise MissingDatum(
             Message(
-                "no price of {names} is known: give --price-per-accelerator-hour, or --goal accelerators "
-                "without a budget.",
+                "no price of {names} is known: give {--price-per-accelerator-hour}, or {--goal} "
+                "accelerators without a budget.",
                 names=names,
             )
         )
@@ -256,12 +258,12 @@ def _check_known(search: Search) -> None:
 def _warnings(search: Search) -> list[str]:
     made: list[str] = []
     if search.unpriced:
-        some = ", ".join(sorted(search.unpriced)[:6])
+        some = listed(sorted(search.unpriced)[:6])
         more = Message(" and {count} more", count=len(search.unpriced) - 6) if len(search.unpriced) > 6 else ""
         made.append(
             Message(
-                "no price of {count} is known, which are not compared: {some}{more}. --goal accelerators "
-                "compares them.",
+                "no price of {count} is known, which are not compared: {some}{more}. {--goal} "
+                "accelerators compares them.",
                 count=counted(len(search.unpriced), "accelerators"),
                 some=some,
                 more=more,
@@ -293,8 +295,8 @@ def _warnings(search: Search) -> list[str]:
     if best is not None and best.changes_weights:
         made.append(
             Message(
-                "{stored} weights change the numerics: measure what the model answers with them before you "
-                "rent. --weights holds a precision.",
+                "{stored} weights change the numerics: measure what the model answers with them before "
+                "you rent. {--weights} holds a precision.",
                 stored=best.config.stored,
             )
         )

@@ -74,7 +74,7 @@ def named(text: str) -> tuple[Machine, ...]:
     if not all(names):
         raise InvalidInput(
             Message(
-                "on takes names with commas between, such as h100,mi300x,8xH200-SXM-141GB. Got {text}.",
+                "{@on} takes names with commas between, such as h100,mi300x,8xH200-SXM-141GB. Got {text}.",
                 text=shown(text),
             )
         )

@@ -82,8 +82,8 @@ def _together(space: Space) -> Iterator[Nearest]:
 
 def _said_of_both(plan: Plan) -> str:
     return Message(
-        "--ttft and --tpot bind together: with only one of them left out no plan holds. Nearest to both is "
-        "{at}: --ttft {rounded_up} --tpot {rounded_up2} finds it.",
+        "{--ttft} and {--tpot} bind together: with only one of them left out no plan holds. "
+        "Nearest to both is {at}: {--ttft} {rounded_up} {--tpot} {rounded_up2} finds it.",
         at=_at(plan),
         rounded_up=_rounded_up(plan.ttft),
         rounded_up2=_rounded_up(plan.tpot),
@@ -93,7 +93,7 @@ def _said_of_both(plan: Plan) -> str:
 def _least(name: str, plan: Plan) -> str:
     least = human(getattr(plan, name), "seconds")
     return Message(
-        "with both --ttft and --tpot left out the least {names} is {least}, of {at}.",
+        "with both {--ttft} and {--tpot} left out the least {names} is {least}, of {at}.",
         names=NAMES[name],
         least=least,
         at=_at(plan),
@@ -133,8 +133,8 @@ def _said_of_rate(space: Space, rate: Plan) -> str:
     most = floor(rate.requests * 1000) / 1000 if rate.requests >= 0.001 else rate.requests
     ranks = rate.config.sizes.ranks
     return Message(
-        "--request-rate {request_rate:,.10g} is what binds: at most {most:,.7g} requests a second are "
-        "answered, by {at}, {each:,.4g} of each replica. {number} would do: {ranks}.",
+        "{--request-rate} {request_rate:,.10g} is what binds: at most {most:,.7g} requests a "
+        "second are answered, by {at}, {each:,.4g} of each replica. {number} would do: {ranks}.",
         request_rate=space.load.request_rate,
         most=most,
         at=_at(rate),
@@ -164,13 +164,14 @@ def _said(name: str, space: Space, plan: Plan) -> str:
         )
     if name == "budget":
         return Message(
-            "--budget is what binds: the cheapest plan that holds costs {usd} an hour, {at}.",
+            "{--budget} is what binds: the cheapest plan that holds costs {usd} an hour, {at}.",
             usd=human(plan.layout.usd, "USD"),
             at=at,
         )
     if name == "max_accelerators":
         return Message(
-            "more accelerators are needed: {accelerators} hold it, {at}. --max-accelerators {accelerators2} finds it.",
+            "more accelerators are needed: {accelerators} hold it, {at}. {--max-accelerators} "
+            "{accelerators2} finds it.",
             accelerators=counted(plan.accelerators, "accelerators"),
             at=at,
             accelerators2=plan.accelerators,

@@ -45,11 +45,11 @@ def goal(said: ServingPlanOptions) -> Goal:
         raise unknown("goal", said.goal, OBJECTIVES)
     top = TOP if said.top is None else said.top
     if not 1 <= top <= MOST_TOP:
-        raise InvalidInput(Message("top must be from 1 to {most_top}. Got {top}.", most_top=MOST_TOP, top=top))
+        raise InvalidInput(Message("{@top} must be from 1 to {most_top}. Got {top}.", most_top=MOST_TOP, top=top))
     if said.max_accelerators is not None and not 1 <= said.max_accelerators <= 100_000:
         raise InvalidInput(
             Message(
-                "max_accelerators must be from 1 to 100,000. Got {max_accelerators:,}.",
+                "{@max_accelerators} must be from 1 to 100,000. Got {max_accelerators:,}.",
                 max_accelerators=said.max_accelerators,
             )
         )
@@ -84,10 +84,12 @@ def budget_per_hour(said: float | str | None) -> float | None:
     amount, slash, each = str(said).partition("/")
     each = re.sub(r"^(per\s*)?1?\s*|s$", "", each.strip().lower())
     if slash and each not in HOURS:
-        raise InvalidInput(Message("budget is written like 20/h, 500/day or 15k/month. Got {said}.", said=shown(said)))
+        raise InvalidInput(
+            Message("{@budget} is written like 20/h, 500/day or 15k/month. Got {said}.", said=shown(said))
+        )
     usd = parse_usd(amount, "budget")
     if not usd > 0:
-        raise InvalidInput(Message("budget must be more than 0 USD. Got {said}.", said=shown(said)))
+        raise InvalidInput(Message("{@budget} must be more than 0 USD. Got {said}.", said=shown(said)))
     return usd / HOURS[each] if slash else usd
 
 

@@ -84,19 +84,19 @@ def sizes_of(forms: tuple[type[Struct], ...], name: str, said: Any) -> tuple[Any
     if not isinstance(said, list) or not said:
         raise InvalidInput(
             Message(
-                "vary: {name} takes a list of values, or from, to and step or times. Got {said}.",
+                "{@vary}: {name} takes a list of values, or from, to and step or times. Got {said}.",
                 name=name,
                 said=shown(said),
             )
         )
     if len(said) > MOST_VALUES:
         raise InvalidInput(
-            Message("vary: {name} takes at most {most_values:,} values.", name=name, most_values=MOST_VALUES)
+            Message("{@vary}: {name} takes at most {most_values:,} values.", name=name, most_values=MOST_VALUES)
         )
     values = tuple(options(forms, name, said, "vary"))
     if len(set(values)) < len(values):
         twice = next(value for number, value in enumerate(values) if value in values[:number])
-        raise InvalidInput(Message("vary: {name} has {twice} twice.", name=name, twice=shown(twice)))
+        raise InvalidInput(Message("{@vary}: {name} has {twice} twice.", name=name, twice=shown(twice)))
     return values
 
 
@@ -109,7 +109,7 @@ def _range(name: str, said: dict[Any, Any]) -> Iterable[int]:
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise InvalidInput(
                 Message(
-                    "vary: {name}: {key} must be a whole number from 1 on. Got {value}.",
+                    "{@vary}: {name}: {key} must be a whole number from 1 on. Got {value}.",
                     name=name,
                     key=key,
                     value=shown(value),
@@ -118,7 +118,7 @@ def _range(name: str, said: dict[Any, Any]) -> Iterable[int]:
     if start is None or stop is None or (step is not None and times is not None) or times == 1:
         raise InvalidInput(
             Message(
-                "vary: {name}: a range is from, to and step, or from, to and times (from 2 on). Got {said}.",
+                "{@vary}: {name}: a range is from, to and step, or from, to and times (from 2 on). Got {said}.",
                 name=name,
                 said=shown(said),
             )
@@ -126,7 +126,7 @@ def _range(name: str, said: dict[Any, Any]) -> Iterable[int]:
     if stop < start:
         raise InvalidInput(
             Message(
-                "vary: {name}: to must be at least from. Got from {start}, to {stop}.",
+                "{@vary}: {name}: to must be at least from. Got from {start}, to {stop}.",
                 name=name,
                 start=start,
                 stop=stop,
@@ -161,4 +161,8 @@ def options(forms: tuple[type[Struct], ...], name: str, values: Iterable[Any], w
         try:
             yield msgspec.convert(said, takes)
         except msgspec.ValidationError as error:
-            raise InvalidInput(f"{where}: {name}: {error}. Got {shown(value)}.") from None
+            raise InvalidInput(
+                Message(
+                    "{where}: {name}: {error}. Got {value}.", where=where, name=name, error=error, value=shown(value)
+                )
+            ) from None

@@ -46,7 +46,13 @@ def connected(address: str | None, workers: int | None) -> Iterator[Any]:
     try:
         ray.init(**({"address": address} if address else here), log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError) as error:
-        raise InvalidInput(f"--ray {address or ''}: no Ray answers: {' '.join(str(error).split())[:300]}") from None
+        raise InvalidInput(
+            Message(
+                "--ray {address}: no Ray answers: {error}",
+                address=address or "",
+                error=" ".join(str(error).split())[:300],
+            )
+        ) from None
     _give_back(before)
     try:
         yield ray

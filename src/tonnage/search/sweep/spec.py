@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from tonnage.estimate.money.bill import BillOptions
 from tonnage.kernel.errors import InvalidInput, TonnageError, shown
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.registry import unknown
 from tonnage.search.sweep._choices import check_words, option, sizes_of
 from tonnage.search.sweep._places import clusters_of, models_of
@@ -81,7 +81,7 @@ def read(path: Path) -> Spec:
     try:
         return parse(fields)
     except TonnageError as error:
-        raise type(error)(f"{path}: {error}") from None
+        raise type(error)(joined(": ", (path, error))) from None
 
 
 def parse(fields: Mapping[Any, Any]) -> Spec:
@@ -148,7 +148,7 @@ def _table(fields: Mapping[Any, Any], name: str) -> dict[str, Any]:
 
 def _check_batch(axes: Mapping[str, Any]) -> None:
     if "global_batch_size" in axes and "num_microbatches" in axes:
-        raise InvalidInput("global_batch_size and num_microbatches say the same: give one of them.")
+        raise InvalidInput(Message("{@global_batch_size} and {@num_microbatches} say the same: give one of them."))
 
 
 def _keep(said: Any, kind: Kind) -> tuple[str, int]:
@@ -156,7 +156,7 @@ def _keep(said: Any, kind: Kind) -> tuple[str, int]:
         return "best", _whole(said, "best", BEST, 1, 100_000)
     if said in KEEPS[kind]:
         return said, BEST
-    words = ", ".join(KEEPS[kind])
+    words = listed(KEEPS[kind])
     raise InvalidInput(
         Message(
             "keep of a sweep of kind {kind} must be {words} or {{best: N}}. Got {said}.",

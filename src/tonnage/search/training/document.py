@@ -7,7 +7,7 @@ from tonnage.documents.plan import FrontDocument, PlansDocument, RemovedDocument
 from tonnage.documents.question import Entry
 from tonnage.estimate.advice.moves import flags_of
 from tonnage.estimate.inputs import Question
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import Message, joined, listed
 from tonnage.search.training.launch.settings import launch_lacks, launch_settings
 from tonnage.search.training.options import Asked
 from tonnage.search.training.plan import Planned, Plans
@@ -55,7 +55,7 @@ def _row(model: Model, one: Planned, beats: str) -> TrainingPlanDocument:
         options=one.options,
         text=(
             Message(
-                "tonnage train {model} --on {machine} {flags_of}",
+                "tonnage train {model} {--on} {machine} {flags_of}",
                 model=answer.question["model"].value,
                 machine=one.machine.name,
                 flags_of=flags_of(_asked(one.options) | one.of_run),
@@ -107,7 +107,7 @@ def _beats(one: Planned, other: Planned, found: Plans) -> str:
     near = Message("as good within {same:g} %", same=100 * SAME)
     if one.order[1:3] < other.order[1:3]:
         return Message("{near}, and simpler: {simpler}", near=near, simpler=_simpler(one, other))
-    return f"{near}: {_simpler(one, other)}"
+    return joined(": ", (near, _simpler(one, other)))
 
 
 def _cheaper(one: Planned, other: Planned) -> str:
@@ -148,7 +148,7 @@ def _warnings(found: Plans) -> list[str]:
             )
         )
     if found.compares and found.searched.refused:
-        names = ", ".join(list(found.searched.refused)[:6])
+        names = listed(list(found.searched.refused)[:6])
         more = len(found.searched.refused) - 6
         name, why = next(iter(found.searched.refused.items()))
         made.append(
@@ -167,7 +167,7 @@ def _question(found: Plans, asked: Asked) -> dict[str, Entry]:
     q.put("parameters", found.model.num_parameters(), "model")
     q.put(
         "on",
-        ", ".join(asked.on) or "every GPU of the catalogue",
+        listed(asked.on) or "every GPU of the catalogue",
         "given" if asked.on else "default",
         "NVIDIA and AMD" if not asked.on else "",
     )

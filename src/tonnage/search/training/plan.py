@@ -112,7 +112,7 @@ def plan_training(model: Model, asked: Asked) -> Plans:
     if asked.search.pareto and not compares:
         raise InvalidInput(
             Message(
-                "pareto is a front of machines: name several, or one without a number. Got {on!r} alone.",
+                "{@pareto} is a front of machines: name several, or one without a number. Got {on!r} alone.",
                 on=asked.on[0],
             )
         )
@@ -155,8 +155,8 @@ def _goal(model: Model, found: Sequence[Fleet], asked: Asked, compares: bool) ->
     if run.stray:
         raise InvalidInput(
             Message(
-                "{stray} is of a whole run, which needs a length: give tokens, epochs with dataset_tokens, "
-                "or max_steps.",
+                "{stray} is of a whole run, which needs a length: give tokens, epochs with "
+                "{@dataset_tokens}, or {@max_steps}.",
                 stray=run.stray,
             )
         )
@@ -166,8 +166,8 @@ def _goal(model: Model, found: Sequence[Fleet], asked: Asked, compares: bool) ->
         limit = next(limit for limit in LIMITS if getattr(run, limit) is not None)
         raise InvalidInput(
             Message(
-                "{limit} is a limit of a run of a length: give tokens, epochs or max_steps too. What a "
-                "budget buys on one machine, `tonnage train` says.",
+                "{limit} is a limit of a run of a length: give {@tokens}, {@epochs} or {@max_steps} too. "
+                "What a budget buys on one machine, `tonnage train` says.",
                 limit=limit,
             )
         )
@@ -187,7 +187,10 @@ def _step_tokens(space: Space) -> int:
     every = {s * batch for s in space.sequences for batch in space.batches[s]}
     if len(every) != 1 or 0 in every:
         raise InvalidInput(
-            "max_steps compares plans only at one length of sequences and one global_batch_size: give these, or tokens."
+            Message(
+                "{@max_steps} compares plans only at one length of sequences and one "
+                "{@global_batch_size}: give these, or tokens."
+            )
         )
     return every.pop()
 

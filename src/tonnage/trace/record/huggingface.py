@@ -112,7 +112,7 @@ def training_program(
     """A training step on tokens with labels, as a trainer runs it: the output is gone before backward."""
     if recompute not in ("none", "full"):
         raise InvalidInput(
-            Message("recompute: what transformers traces is none or full. Got {recompute!r}.", recompute=recompute)
+            Message("{@recompute}: what transformers traces is none or full. Got {recompute!r}.", recompute=recompute)
         )
     model.train()
     model.config.use_cache = False

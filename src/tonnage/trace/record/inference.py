@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 
 from tonnage.kernel.errors import InvalidInput, MissingDatum
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, option_name
 from tonnage.trace.record.fake.recorder import Recorder
 from tonnage.trace.record.train import Progress
 
@@ -45,7 +45,7 @@ def generate(
     """
     for name, value in (("batch", batch), ("prompt", prompt), ("new_tokens", new_tokens)):
         if value < 1:
-            raise InvalidInput(Message("{name} must be at least 1. Got {value}.", name=name, value=value))
+            raise InvalidInput(Message("{name} must be at least 1. Got {value}.", name=option_name(name), value=value))
     model.eval()
     recorder.modules.name(model)
     recorder.sort(model.parameters(), "parameter")

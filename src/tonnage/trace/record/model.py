@@ -41,7 +41,10 @@ def record_model(
     chosen = front_end or ("cuda" if options.precision.endswith("-mixed") else "meta")
     if chosen == "meta" and options.precision.endswith("-mixed"):
         raise InvalidInput(
-            "precision: autocast is not applied to meta tensors. Take --front-end cuda, or a precision without -mixed."
+            Message(
+                "{@precision}: autocast is not applied to meta tensors. Take --front-end cuda, or a "
+                "precision without -mixed."
+            )
         )
     name = _named(model, options)
     if options.fold and options.lora_rank is None:

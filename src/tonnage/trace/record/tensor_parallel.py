@@ -52,7 +52,10 @@ def check(config: Any, width: int) -> None:
         if isinstance(count, int) and count % width:
             raise InvalidPlan(
                 Message(
-                    "tensor_parallel_size must divide {name} {count}. Got {width}.", name=name, count=count, width=width
+                    "{@tensor_parallel_size} must divide {name} {count}. Got {width}.",
+                    name=name,
+                    count=count,
+                    width=width,
                 )
             )
 

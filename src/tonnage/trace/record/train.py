@@ -63,23 +63,25 @@ def _check(program: Program, model: Any, optimizer: Any) -> None:
     count = program.num_microbatches
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise InvalidInput(
-            Message("num_microbatches must be a whole number of at least 1. Got {count!r}.", count=count)
+            Message("{@num_microbatches} must be a whole number of at least 1. Got {count!r}.", count=count)
         )
     if optimizer is None:
         return
     if not hasattr(optimizer, "param_groups"):
         raise InvalidInput(
             Message(
-                "optimizer must be a function of the parameters, or a torch optimizer. Got {optimizer!r}.",
+                "{@optimizer} must be a function of the parameters, or a torch optimizer. Got {optimizer!r}.",
                 optimizer=str(optimizer)[:80],
             )
         )
     own = {id(parameter) for parameter in model.parameters()}
     if not any(id(parameter) in own for group in optimizer.param_groups for parameter in group["params"]):
         raise InvalidInput(
-            "optimizer: none of its parameters is the model's. Moving a model to another device makes new "
-            "ones here: build the optimizer "
-            "afterwards, or give a function of the parameters, such as torch.optim.AdamW."
+            Message(
+                "{@optimizer}: none of its parameters is the model's. Moving a model to another device "
+                "makes new ones here: build the optimizer afterwards, or give a function of the "
+                "parameters, such as torch.optim.AdamW."
+            )
         )
 
 
@@ -100,7 +102,7 @@ def _forward(recorder: "Recorder", program: Program, suffix: str) -> tuple[Any, 
         free = " that no parameter has a part in" if isinstance(loss, torch.Tensor) and loss.numel() == 1 else ""
         raise InvalidInput(
             Message(
-                "loss must be a tensor of one number that depends on the parameters. Got {shape}{free}.",
+                "{@loss} must be a tensor of one number that depends on the parameters. Got {shape}{free}.",
                 shape=shape,
                 free=free,
             )

@@ -22,6 +22,7 @@ from tonnage.web.jobs.checked import check
 from tonnage.web.jobs.documents import SEARCHES, JobDocument, ReasonDocument, ResultDocument, StepDocument
 from tonnage.web.jobs.processes import end_process
 from tonnage.web.wire.body import question_of, read
+from tonnage.web.words import parted
 
 LOOK = 0.1  # seconds between two looks at a job that is followed
 STILL_HERE = 15.0  # seconds after which something is sent, so that nobody in between hangs up
@@ -36,7 +37,7 @@ async def start(request: Asking, state: State) -> Response[bytes]:
     """
     verb, question = _asked(question_of(await read(request, state.settings.limits)))
     with limited(state.settings.reach):
-        check(verb, question)
+        check(verb, parted(question)[0])
     try:
         job = state.jobs.board.add(verb, encode(question), state.jobs.limits)
     except FullError:

@@ -14,9 +14,8 @@ from threading import Thread
 
 import msgspec
 
-from tonnage.documents.document import encode
 from tonnage.kernel.errors import TonnageError
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, plain
 from tonnage.kernel.reach import Reach
 from tonnage.search.progress import followed
 from tonnage.verbs.ask import ask, line
@@ -24,6 +23,7 @@ from tonnage.web.jobs.board import Board
 from tonnage.web.jobs.limits import MOST_PROGRESS
 from tonnage.web.process.memory import is_out_of_memory
 from tonnage.web.process.parent import kill_with_parent
+from tonnage.web.words import ENGLISH, encoded, parted, said_in
 
 COURTESY = 5  # how much less of the processor it asks for than the workers, which answer at once
 
@@ -67,14 +67,15 @@ class Teller:
 
 def work(board: Board, job: str, task: Task) -> None:
     """Answer it, and write down what came of it."""
-    tell = Teller(board, job)
+    tell, language = Teller(board, job), ENGLISH
     try:
+        question, language = parted(msgspec.json.decode(task.question))
         with followed(tell):
-            asked = ask(task.verb, msgspec.json.decode(task.question), task.reach)
-        document = encode(asked.document)
+            asked = ask(task.verb, question, task.reach)
+        document = encoded(asked.document, language)
     except TonnageError as error:
         tell.over()
-        board.fail(job, type(error).__name__, str(error))
+        board.fail(job, type(error).__name__, plain(said_in(language, str(error))))
     except Exception as error:  # noqa: BLE001 - whoever waits for the job is told, and its server's owner sees where it was
         if is_out_of_memory(error):
             given = f"{task.memory_bytes / 2**30:.3g}"

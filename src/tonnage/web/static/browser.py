@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, NamedTuple
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
@@ -63,11 +63,12 @@ def begin() -> None:
 
 def answer(method: str, path: str, body: str = "") -> Reply:
     """The reply to a request of the page."""
-    verb, _, name = unquote(path).removeprefix("/v1/").partition("/")
+    place, _, query = path.partition("?")
+    verb, _, name = unquote(place).removeprefix("/v1/").partition("/")
     if method == "GET" and verb not in LISTS:
         return Reply(404, {}, error_body("NotFound", f"there is no {path} in a page without a server."))
     try:
-        question: Any = {LISTS[verb]: name} if method == "GET" else msgspec.json.decode(body)
+        question: Any = {LISTS[verb]: name, **dict(parse_qsl(query))} if method == "GET" else msgspec.json.decode(body)
     except msgspec.DecodeError as error:
         return Reply(400, {}, error_body("InvalidInput", f"the question is not JSON: {error}."))
     found = answered(verb, question, WITHIN)

@@ -62,13 +62,14 @@ OF_WEB = frozenset(
         "process/memory",
         "settings",
         "timeline",
+        "words",
         "jobs/__init__",
         "jobs/limits",
         "schema/__init__",
         "schema/documents",
     )
 )
-SUFFIXES = frozenset({".py", ".toml", ".yaml", ".yml", ".json", ".csv", ".txt", ".md"})
+SUFFIXES = frozenset({".py", ".toml", ".yaml", ".yml", ".json", ".csv", ".txt", ".md", ".mo"})
 
 
 def check(folder: Path) -> None:
@@ -94,7 +95,9 @@ def check(folder: Path) -> None:
 
 
 def _unwritable(folder: Path, reason: str) -> InvalidInput:
-    return InvalidInput(f"--static {shown(str(folder), 300)} cannot be written: {reason}.")
+    return InvalidInput(
+        Message("--static {folder} cannot be written: {reason}.", folder=shown(str(folder), 300), reason=reason)
+    )
 
 
 def write(folder: Path, parts: Parts) -> list[str]:

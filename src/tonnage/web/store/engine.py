@@ -33,27 +33,29 @@ def store_url(given: str) -> URL:
         url = make_url(given)
     except ArgumentError:
         raise InvalidInput(
-            Message("store is the URL of a data base: {file} or {server}.", file=FILE, server=SERVER)
+            Message("{@store} is the URL of a data base: {file} or {server}.", file=FILE, server=SERVER)
         ) from None
     if url.drivername in SERVED:
         try:
             import psycopg  # noqa: F401
         except ImportError:
             raise MissingDatum(
-                "store: PostgreSQL needs psycopg, which is not installed: pip install 'tonnage[postgresql]'."
+                Message(
+                    "{@store}: PostgreSQL needs psycopg, which is not installed: pip install 'tonnage[postgresql]'."
+                )
             ) from None
         return url.set(drivername="postgresql+psycopg")
     if url.drivername not in ("sqlite", "sqlite+pysqlite"):
         raise InvalidInput(
             Message(
-                "store is SQLite or PostgreSQL: {file} or {server}. Got {drivername}.",
+                "{@store} is SQLite or PostgreSQL: {file} or {server}. Got {drivername}.",
                 file=FILE,
                 server=SERVER,
                 drivername=url.drivername,
             )
         )
     if url.database in (None, "", ":memory:"):
-        raise InvalidInput("store: plans are saved in a file, which all workers read: sqlite:///plans.db.")
+        raise InvalidInput(Message("{@store}: plans are saved in a file, which all workers read: sqlite:///plans.db."))
     return url
 
 

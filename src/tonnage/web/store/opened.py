@@ -57,7 +57,7 @@ class Opened:
             base = Base(url)
         except StoreError as error:
             where = "" if path is None else f" {path}:"
-            raise InvalidInput(f"--store:{where} {error}") from error
+            raise InvalidInput(Message("--store:{where} {error}", where=where, error=error)) from error
         base.close()
         return base.backup
 

@@ -33,6 +33,7 @@ from tonnage.web.store.documents import (
 from tonnage.web.store.figures import BUSY, digest_of
 from tonnage.web.store.names import ANY, check_name
 from tonnage.web.wire.body import question_of, read
+from tonnage.web.words import parted
 
 if TYPE_CHECKING:  # SQLAlchemy is read when something is saved
     from tonnage.web.store.saved import Store
@@ -139,7 +140,9 @@ async def _answered(request: Asking, asked: AskedSave, state: State) -> tuple[st
             raise InvalidInput("a job has its own verb and question: give job, or verb and question.")
         return _of_job(state.jobs.board, asked.job)
     if asked.verb is None or asked.question is None:
-        raise InvalidInput("what is saved is a verb with its question, or a job that has answered one: give them.")
+        raise InvalidInput(
+            Message("what is saved is a verb with its question, or a job that has answered one: give them.")
+        )
     question = encode(asked.question).decode()
     return asked.verb, question, await _digest(request, asked.verb, asked.question, state)
 
@@ -163,7 +166,8 @@ def _of_job(board: Board, job: str) -> tuple[str, str, Digest]:
         state = "there is no such job" if found is None else f"it is {found.state}"
         raise InvalidInput(Message("job must be one that is done: {state}. Got {job}.", state=state, job=shown(job)))
     made = digest(found.verb, msgspec.json.decode(board.document(job)), found.status or 0, found.command or "")
-    return found.verb, board.question(job).decode(), made
+    question, _ = parted(msgspec.json.decode(board.question(job)))  # its answer is saved, in no language
+    return found.verb, encode(question).decode(), made
 
 
 def _asked(body: bytes) -> AskedSave:
@@ -175,7 +179,9 @@ def _asked(body: bytes) -> AskedSave:
         if name not in FIELDS:
             raise unknown("field of a saved plan", name, FIELDS)
     if "name" not in given:
-        raise InvalidInput('name is needed: what is saved is {"name": "...", "verb": "train", "question": {...}}.')
+        raise InvalidInput(
+            Message('{@name} is needed: what is saved is {{"name": "...", "verb": "train", "question": {{...}}}}.')
+        )
     for name, (form, takes) in FIELDS.items():
         value = given.get(name)
         if (value is not None or name == "name") and (not isinstance(value, form) or isinstance(value, bool)):

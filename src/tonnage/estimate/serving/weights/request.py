@@ -44,7 +44,7 @@ def asked_for(name: str) -> Precision | FileType:
         choices = AMBIGUOUS.get(plain) or AMBIGUOUS[plain.replace("_", "")]
         raise InvalidInput(
             Message(
-                "weights: {name!r} can mean several formats of different sizes. Say one: {choices}.",
+                "{@weights}: {name!r} can mean several formats of different sizes. Say one: {choices}.",
                 name=name,
                 choices=choices,
             )
@@ -66,7 +66,7 @@ def _precision(name: str) -> Precision:
         why = found.note or "is a type of single tensors"
         raise InvalidInput(
             Message(
-                "weights: {found} {why}; no file is called so. Say fp8, int4, or a file type: Q4_K_M, Q8_0.",
+                "{@weights}: {found} {why}; no file is called so. Say fp8, int4, or a file type: Q4_K_M, Q8_0.",
                 found=found.name,
                 why=why,
             )

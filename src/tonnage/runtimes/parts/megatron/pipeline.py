@@ -105,7 +105,7 @@ def even_layout(
     if any(count % virtual for count in ranks):
         raise InvalidPlan(
             Message(
-                "layers of a pipeline stage must be a multiple of virtual_pipeline_size {virtual}. Got {ranks}.",
+                "layers of a pipeline stage must be a multiple of {@virtual_pipeline_size} {virtual}. Got {ranks}.",
                 virtual=virtual,
                 ranks=ranks,
             )

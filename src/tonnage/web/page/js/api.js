@@ -27,6 +27,26 @@ async function http(method, path, body, signal, seen) {
 
 let transport = http;
 
+const words = { en: new Map() }; // language -> English text -> text, of the answers that came
+let spoken = "en";
+
+/** From here on questions are asked with the words of a language. */
+export function sayIn(language) {
+  words[language] ??= new Map();
+  spoken = language;
+}
+
+/** A text of an answer as the server put it into words; undefined where it has none. */
+export const wordsOf = (english) => words[spoken].get(english);
+
+const inWords = (question) => (spoken === "en" ? question : { ...question, lang: spoken });
+
+/** Keeps the words that stand beside a document, and gives the document without them. */
+function learn({ said = {}, ...document }) {
+  for (const [english, text] of Object.entries(said)) words[spoken].set(english, text);
+  return document;
+}
+
 /** Puts another transport in place of HTTP. */
 export function sendBy(other) {
   transport = other;
@@ -41,23 +61,23 @@ async function sent(method, path, body, signal, seen) {
     throw new Refused("Unreachable", "tonnage does not answer: is `tonnage web` still running?");
   }
   if (reply.ok) return reply;
-  const said = await reply.json().catch(() => null);
+  const said = await reply.json().then(learn).catch(() => null);
   throw new Refused(said?.error?.kind ?? "Error", said?.error?.message ?? said?.detail ?? `the server answers with status ${reply.status}.`, reply.status);
 }
 
 /** An answer: {document, status, command}. `status` is the command line's: 0 fits, 2 tight, 3 does not fit, 4 not enough is known. */
 export async function ask(verb, question, signal) {
-  const reply = await sent("POST", `/v1/${verb}`, question, signal);
+  const reply = await sent("POST", `/v1/${verb}`, inWords(question), signal);
   const command = decodeURIComponent(reply.header("Tonnage-Command") ?? "");
-  return { document: await reply.json(), status: Number(reply.header("Tonnage-Status") ?? 0), command };
+  return { document: learn(await reply.json()), status: Number(reply.header("Tonnage-Status") ?? 0), command };
 }
 
 const kept = new Map();
 
 /** A list that does not change while the page is open: asked once. A failure is not kept. */
-function once(path) {
+function once(path, read = (list) => list) {
   if (!kept.has(path)) {
-    const reply = sent("GET", path).then((each) => each.json());
+    const reply = sent("GET", path).then(async (each) => read(await each.json()));
     reply.catch(() => kept.delete(path));
     kept.set(path, reply);
   }
@@ -70,8 +90,8 @@ export const glossary = () => once("/v1/glossary");
 export const formulas = () => once("/v1/formulas");
 export const prices = () => once("/v1/prices");
 export const locale = (language) => once(`/locale/${language}.json`);
-export const model = (name) => once(`/v1/models/${encodeURIComponent(name)}`);
-export const launch = async (verb, question, signal) => (await sent("POST", "/v1/launch", { verb, ...question }, signal)).json();
+export const model = (name) => once(`/v1/models/${encodeURIComponent(name)}${spoken === "en" ? "" : `?lang=${spoken}`}`, learn);
+export const launch = async (verb, question, signal) => learn(await (await sent("POST", "/v1/launch", inWords({ verb, ...question }), signal)).json());
 
 /** The options of a verb: [{name, help, unit, default, kind, group}]; kind is "text" or "switch". */
 export const options = (verb) => once(`/v1/options/${verb}`);
@@ -113,7 +133,7 @@ export async function search(verb, question, signal, told) {
   let job;
   try {
     // Not aborted on its way: a job that nobody knows would go on.
-    job = await (await sent("POST", "/v1/jobs", { verb, question })).json();
+    job = await (await sent("POST", "/v1/jobs", { verb, question: inWords(question) })).json();
   } catch (error) {
     if (![404, 405, 503].includes(error.status)) throw error;
     return ask(verb, question, signal);
@@ -121,6 +141,7 @@ export async function search(verb, question, signal, told) {
   return followed(job.id, signal, told);
 }
 
+const resultOf = (result) => (result.document ? { ...result, document: learn(result.document) } : result);
 const refusedBy = ({ kind = "Error", message }) => new Refused(kind, message ?? kind);
 
 function followed(id, signal, told) {
@@ -139,7 +160,7 @@ function followed(id, signal, told) {
     signal?.addEventListener("abort", gone, { once: true });
     addEventListener("pagehide", gone, { once: true });
     events.addEventListener("progress", (event) => told(JSON.parse(event.data)));
-    events.addEventListener("result", (event) => over(resolve, JSON.parse(event.data)));
+    events.addEventListener("result", (event) => over(resolve, resultOf(JSON.parse(event.data))));
     events.addEventListener("cancelled", () => over(reject, new DOMException("cancelled", "AbortError")));
     events.addEventListener("error", (event) => {
       // Without data it is the connection's: the browser opens it again, as long as there is a server.

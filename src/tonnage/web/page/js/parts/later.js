@@ -3,15 +3,16 @@
 import { h, keepingFocus } from "../dom.js";
 import { drawCard } from "../inspector.js";
 import { inLabels } from "../inputs/labels.js";
-import { t, tr } from "../words.js";
+import { language, t, tr } from "../words.js";
 
 const PAUSE = 250; // milliseconds: who types on does not wait for it
 const kept = new Map();
 
-/** {made, error, current} of a part's question. `key`: what it depends on; `asking(signal)` is called once for each key, and `drawn` when it
-    has come. `signal`: of the main answer; null where there is none, and then a new key gives the old question up. `pause`: how long a newer input
+/** {made, error, current} of a part's question. `question`: what it depends on; `asking(signal)` is called once for each, and `drawn` when it
+    has come. `signal`: of the main answer; null where there is none, and then a new one gives the old question up. `pause`: how long a newer input
     may still come. */
-export function later(part, key, signal, asking, drawn, pause = PAUSE) {
+export function later(part, question, signal, asking, drawn, pause = PAUSE) {
+  const key = `${language()} ${question}`; // an answer has the words of its language
   if (!kept.has(part)) kept.set(part, { key: null, made: null, error: null, wanted: null, stopped: null });
   const box = kept.get(part);
   if (key !== box.wanted) {
