@@ -24,7 +24,9 @@ H100 = accelerator("H100-SXM-80GB")
 
 
 def memory(name, engine_version="", card=H100, **sizes):
-    return serving_memory(read(name), ServingPlan(**{"context": 8192, "engine_version": engine_version, **sizes}), card)
+    return serving_memory(
+        read(name), ServingPlan.of_fields(**{"context": 8192, "engine_version": engine_version, **sizes}), card
+    )
 
 
 @pytest.mark.parametrize(

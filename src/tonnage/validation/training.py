@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
-from msgspec.structs import replace
-
 from tonnage.architectures import Model
 from tonnage.estimate.bands import training_band
 from tonnage.estimate.hardware.rates import Rates, rates
@@ -74,9 +72,9 @@ class Asked:
         unchecked = self.row.question.get("unchecked", {})
         if not unchecked:
             return plan
-        if not isinstance(unchecked, Mapping) or not set(unchecked) <= set(TrainingPlan.__struct_fields__):
+        if not isinstance(unchecked, Mapping) or not set(unchecked) <= set(TrainingPlan.field_names()):
             raise InvalidInput(f"question.unchecked must map fields of a plan to values. Got {shown(unchecked)}.")
-        return replace(plan, **unchecked)
+        return plan.with_fields(**unchecked)
 
     @cached_property
     def memory(self) -> TrainingMemory:
@@ -306,7 +304,7 @@ def _flops(measured: Measured, question: Asked) -> float:
     """FLOP of a step of one accelerator."""
     name, plan = _counting(measured), question.plan
     one = flops_per_token(question.model, int(plan.sequence_length), name)
-    if plan.method in ("lora", "dora") and not CONVENTIONS[name].recomputes:
+    if plan.tuning.method in ("lora", "dora") and not CONVENTIONS[name].recomputes:
         one *= 2 / 3  # gradients of a frozen weight are not made
     return one * float(plan.tokens_per_step) / question.cluster.size
 

@@ -86,7 +86,7 @@ def _remedies(run: Run, timing: Timing) -> Iterator[list[Change]]:
         if run.options.global_batch_size is None:
             yield [{"num_microbatches": plan.num_microbatches * ROUNDS}]
     overlaps = "overlap_moe_expert_parallel_comm" in run.runtime.options
-    if "links, expert parallel" in waits and overlaps and not plan.overlap_moe_expert_parallel_comm:
+    if "links, expert parallel" in waits and overlaps and not plan.megatron.overlap_moe_expert_parallel_comm:
         without: dict[str, list[Change]] = {
             "recompute": [{"recompute": policy} for policy in ("none", "selective")],
             "virtual_pipeline_size": chunks,

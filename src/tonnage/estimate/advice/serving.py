@@ -175,9 +175,9 @@ def _to_host(model: Model, plan: ServingPlan, engine: ServingRuntime, cluster: C
         or cluster.accelerator.memory.unified
     ):
         return
-    if expert_counts(model) and not plan.expert_layers_on_host:
+    if expert_counts(model) and not plan.host.expert_layers_on_host:
         yield _ladder("expert_layers_on_host", range(1, model.num_layers + 1))
-    if plan.layers_on_accelerator is None:
+    if plan.host.layers_on_accelerator is None:
         yield _ladder("layers_on_accelerator", range(model.num_layers, plan.pipeline_parallel_size - 1, -1))
 
 

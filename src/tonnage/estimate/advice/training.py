@@ -88,19 +88,19 @@ def _ladders(run: Run, times: int) -> Iterator[Ladder]:
     ]
     yield _ladder("precision", narrower, "numerics")
     yield _ladder("optimizer", ("adamw-8bit",) if plan.optimizer == "adamw" else (), "numerics")
-    fewer = {"full": ("lora", "qlora"), "lora": ("qlora",)}.get(plan.method, ())
+    fewer = {"full": ("lora", "qlora"), "lora": ("qlora",)}.get(plan.tuning.method, ())
     yield _ladder("method", [each for each in fewer if each in training_runtime(plan.runtime).trains], "method")
 
 
 def _free(run: Run) -> Iterator[Ladder]:
     """Changes that cost little or no speed."""
     plan, runtime = run.plan, run.runtime
-    if plan.attention != "flash":  # sdpa may have no fused kernel for these heads
+    if plan.kernels.attention != "flash":  # sdpa may have no fused kernel for these heads
         yield _ladder("attention", ("flash",))
     own = training_runtime(plan.runtime)
     if plan.loss == own.losses[0]:
         yield _ladder("loss", own.losses[1:])
-    if own.liger and not plan.liger:
+    if own.liger and not plan.kernels.liger:
         yield _ladder("liger", (True,))
     if plan.tensor_parallel_size > 1 and runtime.sequence_parallel and not plan.sequence_parallel:
         yield _ladder("sequence_parallel", (True,))
@@ -112,14 +112,14 @@ def _free(run: Run) -> Iterator[Ladder]:
 def _offload(plan: TrainingPlan) -> Iterator[Ladder]:
     """What host memory may hold instead, the least traffic first; how much of it there is, is asked with each plan."""
     runtime = training_runtime(plan.runtime)
-    if plan.offload_optimizer == "none" and "cpu" in runtime.offload_optimizer:
+    if plan.offload.offload_optimizer == "none" and "cpu" in runtime.offload_optimizer:
         alone = {"offload_optimizer": "cpu"}
         both = {**alone, "offload_parameters": "cpu"}
         if runtime.offloads_together:
             yield Ladder((both,))
         else:
             yield Ladder((alone, both) if "cpu" in runtime.offload_parameters else (alone,))
-    if plan.offload_activations == "none" and "cpu" in runtime.offload_activations:
+    if plan.offload.offload_activations == "none" and "cpu" in runtime.offload_activations:
         yield _ladder("offload_activations", ("cpu",))
 
 

@@ -5,8 +5,6 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from msgspec.structs import replace
-
 from tonnage.architectures import Model
 from tonnage.documents.answer import Slopes
 from tonnage.estimate.identity import Kept
@@ -105,7 +103,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
     check(facts, sizes | {"expert_parallel_size": expert}, EXPERTS)
     check_blocks(model, o.weights, engine, tensor, expert, groups, divisors(room))
     check(facts, sizes, LAYERS)
-    plan = ServingPlan(
+    plan = ServingPlan.of_fields(
         context=context,
         concurrency=_concurrency(data, o, q),
         tensor_parallel_size=tensor,
@@ -528,8 +526,7 @@ def serving_figures(
     model: Model, made: ServingMemory, plan: ServingPlan, cluster: Cluster, usable: int
 ) -> dict[str, Term]:
     """The cache of a token and of a request before any sharding, and how many requests fit beside everything else."""
-    alone = replace(
-        plan,
+    alone = plan.with_fields(
         concurrency=1,
         tensor_parallel_size=1,
         pipeline_parallel_size=1,

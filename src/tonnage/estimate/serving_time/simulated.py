@@ -24,12 +24,12 @@ FEWEST = 100  # of users: p99 of fewer says nothing
 
 def simulated(replica: Replica, asked: Asked, question: Question) -> SimulatedDocument[Term]:
     """The block `simulated` of an answer."""
-    if replica.clock.plan.draft_tokens:
+    if replica.clock.plan.drafting.draft_tokens:
         raise InvalidInput(
             Message(
                 "a simulation gives each request a token a pass: leave out draft_tokens, or simulate. Got "
                 "{draft_tokens}.",
-                draft_tokens=replica.clock.plan.draft_tokens,
+                draft_tokens=replica.clock.plan.drafting.draft_tokens,
             )
         )
     requests = requests_for(asked, asked.load)

@@ -345,9 +345,11 @@ def _tpot(found: ServingTimes, steady: _Steady, plan: ServingPlan, context: floa
 
 def _each_token(name: str, of_pass: Term, plan: ServingPlan) -> Term:
     """A token's part of a pass: with drafts one gives several."""
-    if not plan.draft_tokens:
+    if not plan.drafting.draft_tokens:
         return of_pass.named(name)
-    several = Term.of("tokens of a pass", f.tokens_per_pass, n_draft=plan.draft_tokens, p_take=plan.acceptance)
+    several = Term.of(
+        "tokens of a pass", f.tokens_per_pass, n_draft=plan.drafting.draft_tokens, p_take=plan.drafting.acceptance
+    )
     return Term.ratio(name, "seconds", of_pass, several)
 
 

@@ -40,13 +40,13 @@ def split_figures(
                 engine=plan.engine,
             )
         )
-    if plan.draft_tokens:
+    if plan.drafting.draft_tokens:
         raise InvalidPlan(
             Message(
                 "prefill_replicas and draft_tokens together are not timed: leave one out. Got {number} and "
                 "{draft_tokens}.",
                 number=number,
-                draft_tokens=plan.draft_tokens,
+                draft_tokens=plan.drafting.draft_tokens,
             )
         )
     if total < 2:

@@ -66,10 +66,10 @@ def chunk_layers(model: Model, runtime: TrainingRuntime, plan: TrainingPlan) -> 
     The chunks of a rank are alike in an even split, as Megatron-core has it (transformer_block.py:
     get_num_layers_to_build).
     """
-    if plan.chunk_layers:
-        return plan.chunk_layers
+    if plan.layout.chunk_layers:
+        return plan.layout.chunk_layers
     p, v = plan.pipeline_parallel_size, plan.virtual_pipeline_size
-    ends = plan.first_stage_layers, plan.last_stage_layers
+    ends = plan.layout.first_stage_layers, plan.layout.last_stage_layers
     if runtime.splits_chunks:
         return split_layers(model, p * v, runtime.split, *ends)
     per_rank = split_layers(model, p, runtime.split, *ends)

@@ -133,11 +133,11 @@ class Width:
             cluster = kind.cluster(1, self.width)
             plan = serving_plan(self.model, cluster, replace(self.options, reserve_bytes=kind.reserve), question)
             wanted = asked(plan, self.options, load, said, question)
-            if plan.draft_tokens:
+            if plan.drafting.draft_tokens:
                 raise InvalidInput(
                     Message(
                         "draft_tokens: drafts in a pipeline of unlike stages are not estimated. Got {draft_tokens}.",
-                        draft_tokens=plan.draft_tokens,
+                        draft_tokens=plan.drafting.draft_tokens,
                     )
                 )
             if not pass_time(self.model, replace(plan, concurrency=1), cluster).knows_prompts:
@@ -246,8 +246,7 @@ class Width:
 
     def plan_of(self, number: int, chunks: tuple[int, ...], on_host: float = 0.0) -> ServingPlan:
         """The whole pipeline as if all of it were on this kind."""
-        return replace(
-            self.plans[number],
+        return self.plans[number].with_fields(
             pipeline_parallel_size=len(chunks),
             chunk_layers=chunks,
             weights_on_host_bytes=ceil(on_host),
