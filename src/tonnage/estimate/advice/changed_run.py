@@ -67,7 +67,7 @@ class Planned(Struct, frozen=True, eq=False, dict=True):
         )
 
 
-class Run:
+class RunChanges:
     """The user's run, and changes of it that hold its global batch. `widest`: of its groups, if more than the
     machine has; 0: it is not.
     """

@@ -7,9 +7,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.estimate.advice.changed_run import Planned, RentOf, Run
+from tonnage.estimate.advice.changed_run import Planned, RentOf, RunChanges
 from tonnage.estimate.advice.faster import faster
-from tonnage.estimate.advice.moves import Changes, Found, Ladder, Values, best_moves, paid
+from tonnage.estimate.advice.moves import Changes, Ladder, Suggestions, Values, best_moves, paid
 from tonnage.estimate.bands import highest
 from tonnage.estimate.memory import TrainingMemory
 from tonnage.estimate.plan.checks import expert_counts
@@ -41,18 +41,18 @@ def training_advice(
     made: TrainingMemory,
     usable: int,
     rent: RentOf,
-) -> Found:
+) -> Suggestions:
     """If it does not fit, or only perhaps: what would. If it fits: what the room that is left would carry."""
     now = Planned({}, cluster, plan, made.step)
-    run = Run(model, cluster, options, now, MANY[0][1], rent)
+    run = RunChanges(model, cluster, options, now, MANY[0][1], rent)
     needed = made.memory.value
     high = highest(plan, cluster, needed)
     if high <= usable:
-        return Found(moves=faster(run, needed, usable))
+        return Suggestions(moves=faster(run, needed, usable))
     costs = paid(now.pace, lambda: rent(cluster))
-    found = Found(moves=[])
+    found = Suggestions(moves=[])
     for times, widest in MANY:
-        run = Run(model, cluster, options, now, widest, rent)
+        run = RunChanges(model, cluster, options, now, widest, rent)
         found = best_moves(_ladders(run, times), run.ask, ceil(needed), usable, high, costs)
         if found.moves:
             break
@@ -60,10 +60,10 @@ def training_advice(
         return found
     reserve = cluster.accelerator.memory.usable_bytes - usable
     smallest = next((other.name for other in elsewhere(cluster) if run.fits_on(other, reserve)), None)
-    return Found(moves=[], nearest=replace(found.nearest, smallest_machine=smallest))
+    return Suggestions(moves=[], nearest=replace(found.nearest, smallest_machine=smallest))
 
 
-def _ladders(run: Run, times: int) -> Iterator[Ladder]:
+def _ladders(run: RunChanges, times: int) -> Iterator[Ladder]:
     """Kinds of changes that free memory, what costs least speed first."""
     yield from _free(run)
     plan, runtime, size = run.plan, run.runtime, max(run.cluster.size, run.widest)
@@ -92,7 +92,7 @@ def _ladders(run: Run, times: int) -> Iterator[Ladder]:
     yield _ladder("method", [each for each in fewer if each in training_runtime(plan.runtime).trains], "method")
 
 
-def _free(run: Run) -> Iterator[Ladder]:
+def _free(run: RunChanges) -> Iterator[Ladder]:
     """Changes that cost little or no speed."""
     plan, runtime = run.plan, run.runtime
     if plan.kernels.attention != "flash":  # sdpa may have no fused kernel for these heads
@@ -123,7 +123,7 @@ def _offload(plan: TrainingPlan) -> Iterator[Ladder]:
         yield _ladder("offload_activations", ("cpu",))
 
 
-def _machines(run: Run, times: int) -> Ladder:
+def _machines(run: RunChanges, times: int) -> Ladder:
     """More accelerators: first the node's own, then whole nodes. `on` counts them until the move is settled."""
     plan = run.plan
     shared = plan.tensor_parallel_size * plan.pipeline_parallel_size * plan.context_parallel_size

@@ -7,7 +7,7 @@ from typing import Any
 
 from tonnage.architectures import Model
 from tonnage.documents.answer import Slopes
-from tonnage.estimate.identity import Kept
+from tonnage.estimate.identity import ByIdentity
 from tonnage.estimate.inputs import Origin, Question
 from tonnage.estimate.options.machine import arithmetic_of, warn_of_machine
 from tonnage.estimate.options.run_options import rate
@@ -513,7 +513,7 @@ def serving_slopes(made: ServingMemory) -> Slopes:
 
 
 @lru_cache(maxsize=256)
-def _unsharded(model: Kept, plan: ServingPlan) -> dict[str, Term]:
+def _unsharded(model: ByIdentity, plan: ServingPlan) -> dict[str, Term]:
     """The cache on one accelerator that holds all."""
     whole = serving_memory(model.thing, plan).fullest
     return {
@@ -537,7 +537,7 @@ def serving_figures(
         draft_tokens=0,
         draft_model="",
     )
-    figures = dict(_unsharded(Kept(model), alone))
+    figures = dict(_unsharded(ByIdentity(model), alone))
     if made.host is not None:
         figures["host_memory"] = made.host
     return figures | request_figures(model, plan, cluster, made, usable)

@@ -12,7 +12,7 @@ from tonnage.spec import TrainingPlan
 
 ACCOUNTS = ("account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split")
 LONGEST = 4096  # characters of a layout
-MOST = 4096  # chunks
+MAX_CHUNKS = 4096  # chunks
 
 
 def takes_unequal_chunks(runtime: TrainingRuntime, layers: int, chunks: int, o: TrainingOptions) -> bool:
@@ -120,12 +120,12 @@ def _of_layout(model: Model, p: int, v: int, o: TrainingOptions) -> tuple[int, .
         raise InvalidPlan(
             "pipeline_layout says all: leave out first_stage_layers, last_stage_layers and account_for_*."
         )
-    if len(text) > LONGEST or any(int(number) > MOST for number in _numbers(text)):
+    if len(text) > LONGEST or any(int(number) > MAX_CHUNKS for number in _numbers(text)):
         raise InvalidPlan(
             Message(
                 "pipeline_layout has at most {longest:,} characters and {most:,} chunks. Got {text}.",
                 longest=LONGEST,
-                most=MOST,
+                most=MAX_CHUNKS,
                 text=shown(text),
             )
         )

@@ -174,6 +174,7 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
     kv_cache_source: str = ""
     #: Its type of the KV cache where nobody says; "": that of the activations.
     own_kv_cache: str = ""
+    #: What `memory_share` is a part of.
     share_of: ShareOf = "total"
     #: The engine's name of `memory_share`.
     setting: str = "gpu_memory_utilization"
