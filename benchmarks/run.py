@@ -171,7 +171,7 @@ def arrays(name: str, note: Note, sizes: Sizes) -> None:
     taken = best(lambda: bytes_and_seconds(model, columns_of_plans, machine, **names), min(3, sizes.repeats))
     note(f"training plans of {name} as arrays, memory and time, one core", sizes.plans / taken, "plans/s")
     plans = [
-        TrainingPlan(**{key: int(values[i]) for key, values in columns_of_plans.items()}, **names)
+        TrainingPlan.of_fields(**{key: int(values[i]) for key, values in columns_of_plans.items()}, **names)
         for i in range(0, sizes.plans, 500)
     ]
     alone = best(lambda: [training_memory(model, one).needed for one in plans], min(3, sizes.repeats))

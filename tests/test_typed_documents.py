@@ -13,7 +13,7 @@ from tonnage.documents.answer import AnswerDocument
 from tonnage.documents.document import READABLE, SCHEMA, Document, builtins, encode
 from tonnage.documents.question import Entry
 from tonnage.estimate.answer.frontier import Frontier
-from tonnage.estimate.answer.my_machine import Machine
+from tonnage.estimate.answer.my_machine import ModelsForMachine
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.term import Term, TermDocument
 from tonnage.measure.answer import Measured
@@ -33,7 +33,7 @@ WITH_A_SCHEMA = ("documents/", "web/schema/", "search/sweep/manifest.py", "mcp_s
 ANSWERS = (
     tonnage.Answer,
     Frontier,
-    Machine,
+    ModelsForMachine,
     Maximum,
     Comparison,
     ServingPlans,

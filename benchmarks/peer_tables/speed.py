@@ -42,7 +42,7 @@ def told() -> list[Case]:
 def _is_told(case: Case) -> bool:
     plan = case.question.plan
     scans = any(work.kind == "scan" for layer in case.step.layers.values() for work in layer.work)
-    return plan.context_parallel_size == 1 and plan.method == "full" and not scans
+    return plan.context_parallel_size == 1 and plan.tuning.method == "full" and not scans
 
 
 def questions(dimensions: Callable[[Any], Mapping[str, object]]) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def _question(case: Case, model: Mapping[str, object]) -> dict[str, Any]:
         "sequence_length": plan.sequence_length,
         "zero_stage": plan.zero_stage,
         "recompute": plan.recompute,
-        "flash": plan.attention != "eager",
+        "flash": plan.kernels.attention != "eager",
         "gated": any(getattr(op, "gated", False) for block in case.step.layers for op in block.ops),
     }
 

@@ -10,7 +10,7 @@ from tonnage.catalogue import accelerator_names, model_names, node_names, toml_f
 from tonnage.cli import VERBS
 from tonnage.kernel.errors import UnknownName
 from tonnage.kernel.formula import FORMULAS
-from tonnage.kernel.registry import MOST, Registry, nearest, unknown
+from tonnage.kernel.registry import MAX_SUGGESTIONS, Registry, nearest, unknown
 from tonnage.models import read
 from tonnage.numerics.optimizers import OPTIMIZERS
 from tonnage.numerics.precisions import PRECISIONS, TRAINING_RECIPES
@@ -75,7 +75,7 @@ def test_a_misspelt_name_is_answered_with_the_one_that_is_meant(typed):
     for names in (MODELS, MACHINES, _everything()):
         if MEANT[typed] in names:
             found = nearest(typed, names)
-            assert _letters(MEANT[typed]) in map(_letters, found) and len(found) <= MOST
+            assert _letters(MEANT[typed]) in map(_letters, found) and len(found) <= MAX_SUGGESTIONS
             break
     else:
         pytest.fail(f"{MEANT[typed]} is not a name")

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tonnage import read
 from tonnage.estimate.serving.weights.storage import storage, stored_bytes
-from tonnage.estimate.serving.weights.stored import Place
+from tonnage.estimate.serving.weights.stored import WeightPlace
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
 from tonnage.numerics.quantization import Module, Modules, layout
 
@@ -24,7 +24,7 @@ def bits(model, name, layer=0, kind="layer"):
     block = branch.blocks[branch.layers[layer]]
     loose = [weight for op in (*branch.before, *branch.after) for weight in op.weights()]
     found = next(weight for weight in (*block.weights(), *loose) if weight.name == f"{name}.weight")
-    place = Place("outside") if found in loose and kind == "layer" else Place(kind, layer)
+    place = WeightPlace("outside") if found in loose and kind == "layer" else WeightPlace(kind, layer)
     return 8 * storage(model, None).bytes_of(found, place) / found.num_parameters
 
 

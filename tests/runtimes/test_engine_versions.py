@@ -24,7 +24,9 @@ H100 = accelerator("H100-SXM-80GB")
 
 
 def memory(name, engine_version="", card=H100, **sizes):
-    return serving_memory(read(name), ServingPlan(**{"context": 8192, "engine_version": engine_version, **sizes}), card)
+    return serving_memory(
+        read(name), ServingPlan.of_fields(**{"context": 8192, "engine_version": engine_version, **sizes}), card
+    )
 
 
 @pytest.mark.parametrize(
@@ -313,7 +315,7 @@ def test_rows_of_hybrids_are_capped_as_an_answer_is():
     from tonnage.estimate.serving_time.pool import pool_tokens
     from tonnage.spec import Load
     from tonnage.validation import row_of
-    from tonnage.validation.serving import Asked
+    from tonnage.validation.serving import ServingRow
 
     model, machine = read("qwen3-next-80b-a3b-instruct"), cluster("4xH100-SXM-80GB")
     load = Load(input_tokens=1024, output_tokens=1024, concurrency=4096)
@@ -337,4 +339,4 @@ def test_rows_of_hybrids_are_capped_as_an_answer_is():
             "measured": {"quantity": "tpot", "value": 1, "unit": "s"},
         }
         answered = pool_tokens(model, plan, machine, made, machine.accelerator.memory.usable_bytes, load)
-        assert answered == Asked(row_of(asked)).pool < 4096 * 2048
+        assert answered == ServingRow(row_of(asked)).pool < 4096 * 2048

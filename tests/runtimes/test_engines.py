@@ -5,7 +5,6 @@ are started.
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 import tonnage
 from tonnage import read
@@ -26,7 +25,9 @@ H100, RTX = "H100-SXM-80GB", "RTX-4090"
 
 
 def made(model, machine=RTX, engine="llama.cpp", **plan):
-    return serving_memory(read(model), ServingPlan(engine=engine, **{"context": 8192, **plan}), accelerator(machine))
+    return serving_memory(
+        read(model), ServingPlan.of_fields(engine=engine, **{"context": 8192, **plan}), accelerator(machine)
+    )
 
 
 def mib(memory, part):
@@ -145,7 +146,7 @@ def test_ollamas_context_follows_the_memory_and_was_short_before(machine, versio
 
 
 def share(version="", machine=H100, model="llama-3.1-8b", **plan):
-    chosen = ServingPlan(context=8192, engine="sglang", engine_version=version, **plan)
+    chosen = ServingPlan.of_fields(context=8192, engine="sglang", engine_version=version, **plan)
     return memory_share(serving_runtime("sglang", version), chosen, read(model), accelerator(machine))
 
 
@@ -430,11 +431,11 @@ MODELS = ("llama-3.1-8b", "deepseek-v3", "gemma-3-27b-it", "qwen3.5-27b", "gpt-o
 
 @given(st.sampled_from([name for name in serving_runtimes() if name != "vllm"]), st.sampled_from(MODELS), SIZES)
 def test_more_context_users_or_precision_never_cost_less_and_more_ranks_never_more(engine, model, sizes):
-    plan = ServingPlan(engine=engine, **sizes)
+    plan = ServingPlan.of_fields(engine=engine, **sizes)
     chip = accelerator("H200-SXM-141GB")
 
     def needed(**more):
-        return serving_memory(read(model), replace(plan, **more), chip).memory
+        return serving_memory(read(model), plan.with_fields(**more), chip).memory
 
     now = needed()
     floor = now.value * (1 - 1e-12)

@@ -99,7 +99,7 @@ def test_every_layout_is_one_that_a_single_answer_takes_and_no_two_are_the_same(
             if 128 % p == 0
             else None
         )
-        key = plan and (plan.chunk_layers, plan.first_stage_layers, plan.last_stage_layers)
+        key = plan and (plan.layout.chunk_layers, plan.layout.first_stage_layers, plan.layout.last_stage_layers)
         assert key is None or key not in seen
         seen.add(key)
         assert sum(size is not None for size in layout.values()) == len(layout) > 0

@@ -11,7 +11,7 @@ from rows.serving_speed.sources import source_of, sources
 from tonnage.estimate.serving.weights.storage import storage
 from tonnage.kernel.errors import MissingDatum, TonnageError
 from tonnage.validation import Measured as OwnMeasured
-from tonnage.validation.serving import Asked, TimeFigure, measured_quantities, time_figure
+from tonnage.validation.serving import ServingRow, TimeFigure, measured_quantities, time_figure
 
 ROOT = Path(__file__).parents[2] / "validation" / "sources"
 ROWS = read([str(ROOT / "infer_speed.yaml")])
@@ -27,7 +27,7 @@ PLAN = (
 )
 
 
-def question(name: str) -> Asked:
+def question(name: str) -> ServingRow:
     return serving_question(BY_ID[name], KNOWN)
 
 
@@ -184,7 +184,7 @@ def test_rows_that_may_have_drafted_tokens_count_in_no_error_unless_they_name_th
     row = serving_question(sample(identity, **config), KNOWN).row
     assert row.completeness.startswith("indicative: whether tokens were drafted")
     named = serving_question(sample("r1_c4_cfg7", **config), KNOWN)
-    assert named.plan.draft_tokens == 0 and named.row.completeness_class != "indicative"
+    assert named.plan.drafting.draft_tokens == 0 and named.row.completeness_class != "indicative"
 
 
 def test_inputs_from_what_was_measured_are_named_and_make_a_row_count_in_no_fit():

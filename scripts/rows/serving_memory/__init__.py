@@ -12,7 +12,6 @@ from rows.reading import Reading
 from rows.serving_memory.asked import asked
 from rows.serving_memory.figures import figure_of
 from rows.source import Measured, Row
-from rows.training import given
 from tonnage.spec import Cluster, ServingPlan
 
 
@@ -32,5 +31,6 @@ def read(row: Row, references: Mapping[str, Row]) -> Reading:
 def _plan(plan: ServingPlan) -> dict[str, Any]:
     """What differs from a plan of nothing but its context."""
     plain = ServingPlan(context=plan.context)
-    own = {name: value for name, value in given(plan).items() if value != getattr(plain, name)}
+    values = ((name, plan.field(name)) for name in ServingPlan.field_names())
+    own = {name: value for name, value in values if value is not None and value != plain.field(name)}
     return {"context": plan.context, **own}

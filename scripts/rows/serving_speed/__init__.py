@@ -64,5 +64,5 @@ def _plan(run: Run, load: Load) -> dict[str, Any]:
     return {
         name: value
         for name, value in run.plan.items()
-        if value is not None and (value != getattr(plain, name) or name == "engine")
+        if value is not None and (value != plain.field(name) or name == "engine")
     }

@@ -81,7 +81,7 @@ def _merged(
         return options, {}
     both = replace(options, **{name: value for name, value in plan.items() if name in options.__struct_fields__})
     try:
-        wanted = replace(training_plan(made, cluster, options, Question()), **plan)
+        wanted = training_plan(made, cluster, options, Question()).with_fields(**plan)
     except TonnageError:
         return both, {}
     try:

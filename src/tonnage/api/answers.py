@@ -23,7 +23,7 @@ from tonnage.estimate.answer import answers
 from tonnage.estimate.answer import frontier as frontiers
 from tonnage.estimate.answer.frontier import POINTS
 from tonnage.estimate.answer.frontier import frontier as estimate_frontier
-from tonnage.estimate.answer.my_machine import Machine, my_machine
+from tonnage.estimate.answer.my_machine import ModelsForMachine, my_machine
 from tonnage.estimate.load.options import LoadOptions
 from tonnage.estimate.options.run_options import RunOptions
 from tonnage.estimate.plan.training_options import TrainingOptions
@@ -224,7 +224,7 @@ def for_my_machine(
     ttft: float | str | None = None,
     tpot: float | str | None = None,
     **options: "Unpack[MachineOptions]",
-) -> Machine:
+) -> ModelsForMachine:
     """Which models of the catalogue run on this machine, in which precisions, and how fast for one user: `serve
     --for-my-machine`.
 

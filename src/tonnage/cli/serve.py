@@ -24,7 +24,7 @@ def run(arguments: Given) -> int:
     from tonnage.cli.common.print import plotted, print_answer, print_json, print_lines, ready_to_plot
     from tonnage.cli.common.report import prints_report, reported
     from tonnage.estimate.answer.form import Answer
-    from tonnage.estimate.answer.my_machine import Machine
+    from tonnage.estimate.answer.my_machine import ModelsForMachine
 
     _check_output(arguments)
     result: Any = answer(arguments)
@@ -32,7 +32,7 @@ def run(arguments: Given) -> int:
     if isinstance(result, Answer):
         if not prints_report(arguments, result):
             print_answer(result, as_json=arguments.json, formulas=arguments.formulas)
-    elif isinstance(result, Machine):
+    elif isinstance(result, ModelsForMachine):
         if arguments.json:
             print_json(result.document)
         else:

@@ -5,7 +5,7 @@ own.
 from typing import Any
 
 
-class Kept:
+class ByIdentity:
     """Holds a thing; equal to another that holds the same one."""
 
     __slots__ = ("thing",)
@@ -17,4 +17,4 @@ class Kept:
         return id(self.thing)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Kept) and other.thing is self.thing
+        return isinstance(other, ByIdentity) and other.thing is self.thing

@@ -104,7 +104,7 @@ class Step:
         chunks = chunk_layers(model, self.runtime, plan)
         found = stages(model, plan.pipeline_parallel_size, chunks, v_shaped=schedule_of(plan).v_shaped)
         self.stages = self.framework.stages(found)
-        if plan.method in ("lora", "dora") and plan.recompute != "full":
+        if plan.tuning.method in ("lora", "dora") and plan.recompute != "full":
             self.stages = with_first_apart(self.stages)
         running = dict.fromkeys(block for stage in self.stages for block, _ in stage.layers)
         blocks = [*running, *(block for block, _ in self.stages[0].towers)]
@@ -120,16 +120,16 @@ class Step:
         )
         self.masked = {}
         self.layers = {block: self._layer(block) for block in running}
-        self.trains_all = plan.method == "full"
+        self.trains_all = plan.tuning.method == "full"
         self.updates = (
             self.recipe
             if self.trains_all
             else TRAINING_RECIPES[self.framework.adapter_precision]
-            if plan.method != "freeze"
+            if plan.tuning.method != "freeze"
             else self.recipe
         )
         self.trained_held, self.trained_shard = self.held, self.shard
-        if plan.method in ("lora", "dora"):
+        if plan.tuning.method in ("lora", "dora"):
             self.trained_held = {
                 block: trained_parameters(layer.trained, self.whole) for block, layer in self.layers.items()
             }
@@ -137,7 +137,7 @@ class Step:
                 block: trained_parameters(layer.trained, self.sharded) for block, layer in self.layers.items()
             }
         self.kept = {block: self.sizes.kept("one layer", layer.kept) for block, layer in self.layers.items()}
-        self.scalar = not any(hasattr(getattr(plan, name), "ndim") for name in plan.__struct_fields__)
+        self.scalar = plan.is_of_numbers
 
     def _layer(self, block: Block) -> Layer:
         window = tapes.window_of(block)

@@ -86,7 +86,7 @@ def _walked(
         chosen = np.flatnonzero(keys == key)
         for part in np.array_split(chosen, -(-len(chosen) // CHUNK)):
             sizes: dict[str, Any] = {name: values[part] for name, values in plans.items()}
-            plan = TrainingPlan(
+            plan = TrainingPlan.of_fields(
                 **sizes,
                 pipeline_parallel_size=int(stages[chosen[0]]),
                 virtual_pipeline_size=int(chunks[chosen[0]]),

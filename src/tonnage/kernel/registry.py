@@ -8,7 +8,7 @@ from tonnage.kernel.message import Message, listed, option_name
 
 T = TypeVar("T")
 LONGEST = 200  # characters of a name that are compared
-MOST = 5  # suggestions; more than anyone compares
+MAX_SUGGESTIONS = 5  # suggestions; more than anyone compares
 # Likeness as difflib's ratio has it: shared characters of both. Random words share half of a catalogue's names'
 # letters, so
 # from LIKE on a name must also begin alike and share a run of a third of them, unless it is VERY_LIKE, or too SHORT to
@@ -92,7 +92,7 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     chosen: dict[str, str] = {}
     for _, _, candidate in sorted(scored, key=lambda found: found[:2], reverse=True):
         chosen.setdefault(letters_of(candidate.rpartition("/")[2]), candidate)
-    return list(chosen.values())[:MOST]
+    return list(chosen.values())[:MAX_SUGGESTIONS]
 
 
 def _likeness(wanted: str, candidate: str) -> float:

@@ -28,7 +28,7 @@ def weights(model: Model, w: float) -> Term:
 def training(model: Model, part: str = "", on: str = "", **plan: Any) -> Term:
     """Memory of the fullest rank, or one part of it; without `on`, one accelerator of no name."""
     defaults = {"sequence_length": 2048, "runtime": "megatron", "zero_stage": 0, "sequence_parallel": False}
-    made = training_memory(model, TrainingPlan(**{**defaults, **plan}), cluster(on) if on else None)
+    made = training_memory(model, TrainingPlan.of_fields(**{**defaults, **plan}), cluster(on) if on else None)
     memory = made.memory
     if part == "activations":  # the part is largest where the loss is, whichever phase is the peak
         memory = max(made.fullest.phases, key=lambda phase: phase.child(part).value)
@@ -40,7 +40,7 @@ def training(model: Model, part: str = "", on: str = "", **plan: Any) -> Term:
 def serving(model: Model, part: str = "", **plan: Any) -> Term:
     """Memory of one rank of a replica, or one part of it."""
     defaults = {"context": 2048, "engine": "transformers"}
-    memory = serving_memory(model, ServingPlan(**{**defaults, **plan})).memory
+    memory = serving_memory(model, ServingPlan.of_fields(**{**defaults, **plan})).memory
     return (memory.child(part) if part else memory).named(
         Message("{part} of {model}, exact", part=part or "serving memory", model=model.name)
     )
@@ -49,7 +49,7 @@ def serving(model: Model, part: str = "", **plan: Any) -> Term:
 def token_cache(model: Model, **plan: Any) -> Term:
     """What one more token of context adds to the cache."""
     defaults = {"context": 2048, "engine": "transformers"}
-    return serving_memory(model, ServingPlan(**{**defaults, **plan})).fullest.per_token.named(
+    return serving_memory(model, ServingPlan.of_fields(**{**defaults, **plan})).fullest.per_token.named(
         Message("cache of one more token of {model}, exact", model=model.name)
     )
 
@@ -57,7 +57,7 @@ def token_cache(model: Model, **plan: Any) -> Term:
 def request_cache(model: Model, **plan: Any) -> Term:
     """Cache of one request."""
     defaults = {"context": 2048, "engine": "transformers"}
-    return serving_memory(model, ServingPlan(**{**defaults, **plan})).fullest.per_request.named(
+    return serving_memory(model, ServingPlan.of_fields(**{**defaults, **plan})).fullest.per_request.named(
         Message("cache of one request of {model}, exact", model=model.name)
     )
 

@@ -15,8 +15,12 @@ def launch(start: Start) -> str:
     suffix = {"int8": "_int8", "int4": "_int4.g32"}.get(plan.weights or "", "")
     path = f"checkpoints/{start.name}/model{suffix}.pth"
     words = [run, "--compile", f"--checkpoint_path {quote(path)}"]
-    words += [f"--draft_checkpoint_path {quote(f'checkpoints/{start.draft}/model.pth')}"] if plan.draft_model else []
-    words += [f"--speculate_k {plan.draft_tokens}"] if plan.draft_tokens else []
+    words += (
+        [f"--draft_checkpoint_path {quote(f'checkpoints/{start.draft}/model.pth')}"]
+        if plan.drafting.draft_model
+        else []
+    )
+    words += [f"--speculate_k {plan.drafting.draft_tokens}"] if plan.drafting.draft_tokens else []
     return " ".join(words)
 
 

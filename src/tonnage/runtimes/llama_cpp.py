@@ -21,7 +21,7 @@ def launch(start: Start) -> str:
     """Slots share the context that is given: it is that of all of them."""
     plan = start.plan
     start.note_nodes()
-    layers = "all" if plan.layers_on_accelerator is None else plan.layers_on_accelerator
+    layers = "all" if plan.host.layers_on_accelerator is None else plan.host.layers_on_accelerator
     words = [
         "llama-server",
         f"-m {start.file}",
@@ -34,12 +34,12 @@ def launch(start: Start) -> str:
     if plan.kv_cache and plan.kv_cache != "fp16":
         kind = GGML_WORDS.get(plan.kv_cache, plan.kv_cache)
         words.append(f"-ctk {kind} -ctv {kind}")
-    words += [f"-ncmoe {plan.expert_layers_on_host}"] if plan.expert_layers_on_host else []
-    if plan.draft_tokens:
+    words += [f"-ncmoe {plan.host.expert_layers_on_host}"] if plan.host.expert_layers_on_host else []
+    if plan.drafting.draft_tokens:
         own = "--spec-type draft-mtp" if start.predicts else "--spec-type ngram-simple"
         words += [f"--spec-draft-model {quote(_gguf(start.draft))}" if start.draft else own]
-        words += [f"--spec-draft-n-max {plan.draft_tokens}"]
-    words += ["--lora ADAPTER.gguf"] * plan.lora_adapters
+        words += [f"--spec-draft-n-max {plan.drafting.draft_tokens}"]
+    words += ["--lora ADAPTER.gguf"] * plan.adapters.lora_adapters
     return " ".join(words)
 
 

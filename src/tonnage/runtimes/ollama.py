@@ -21,9 +21,9 @@ def launch(start: Start) -> str:
         f"FROM {start.file if start.name.startswith('/') else './' + start.file}",
         f"PARAMETER num_ctx {plan.context}",
     ]
-    lines += [f"PARAMETER num_gpu {plan.layers_on_accelerator}"] if plan.layers_on_accelerator else []
+    lines += [f"PARAMETER num_gpu {plan.host.layers_on_accelerator}"] if plan.host.layers_on_accelerator else []
     lines += [f"PARAMETER num_batch {plan.max_num_batched_tokens}"] if plan.max_num_batched_tokens else []
-    lines += ["ADAPTER ./ADAPTER.gguf"] * plan.lora_adapters
+    lines += ["ADAPTER ./ADAPTER.gguf"] * plan.adapters.lora_adapters
     written = "\n".join(lines)
     return (
         f"{' '.join(environment)} ollama serve &\ncat > Modelfile <<EOF\n{written}\nEOF\nollama create tonnage "

@@ -112,8 +112,12 @@ def launch(start: Start) -> str:
     words += ["--disable-cuda-graph"] if plan.enforce_eager else []
     words += start.words
     words += offload(plan)
-    if plan.lora_adapters:
-        words += ["--enable-lora", f"--max-loras-per-batch {plan.lora_adapters}", f"--max-lora-rank {plan.lora_rank}"]
+    if plan.adapters.lora_adapters:
+        words += [
+            "--enable-lora",
+            f"--max-loras-per-batch {plan.adapters.lora_adapters}",
+            f"--max-lora-rank {plan.adapters.lora_rank}",
+        ]
     words += _drafts(start)
     words += ["--chunked-prefill-size -1"] if plan.chunked_prefill is False else []
     words += ["--disable-radix-cache"] if plan.prefix_caching is False else []
@@ -124,7 +128,7 @@ def _drafts(start: Start) -> Words:
     """sglang/srt/arg_groups/speculative_hook.py: a chain's steps, and one token more, which is that before the
     drafts.
     """
-    tokens = start.plan.draft_tokens
+    tokens = start.plan.drafting.draft_tokens
     if not tokens:
         return []
     checked = f"--speculative-num-draft-tokens {tokens + 1}"

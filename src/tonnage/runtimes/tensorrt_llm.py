@@ -38,11 +38,11 @@ def launch(start: Start) -> str:
     lines = ["enable_attention_dp: true"] if groups > 1 else []
     dtype = KV_WORDS.get(plan.kv_cache or "", "")
     lines += [f"kv_cache_config: {{dtype: {dtype.split('_')[0]}}}"] if dtype else []
-    if plan.draft_tokens:
+    if plan.drafting.draft_tokens:
         lines.append(f"speculative_config: {{{_drafts(start)}}}")
     lines += (
-        [f"lora_config: {{max_lora_rank: {plan.lora_rank}, max_loras: {plan.lora_adapters}}}"]
-        if plan.lora_adapters
+        [f"lora_config: {{max_lora_rank: {plan.adapters.lora_rank}, max_loras: {plan.adapters.lora_adapters}}}"]
+        if plan.adapters.lora_adapters
         else []
     )
     lines += ["enable_chunked_prefill: true"] if plan.chunked_prefill else []
@@ -53,7 +53,7 @@ def launch(start: Start) -> str:
 
 
 def _drafts(start: Start) -> str:
-    tokens = start.plan.draft_tokens
+    tokens = start.plan.drafting.draft_tokens
     if start.draft:
         return f"decoding_type: Draft_Target, max_draft_len: {tokens}, speculative_model: {start.draft}"
     return (

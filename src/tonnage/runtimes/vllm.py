@@ -145,9 +145,13 @@ def launch(start: Start) -> str:
     words += ["--enforce-eager"] if plan.enforce_eager else []
     words += start.words
     words += offload(plan)
-    if plan.lora_adapters:
-        words += ["--enable-lora", f"--max-loras {plan.lora_adapters}", f"--max-lora-rank {plan.lora_rank}"]
-    if plan.draft_tokens:
+    if plan.adapters.lora_adapters:
+        words += [
+            "--enable-lora",
+            f"--max-loras {plan.adapters.lora_adapters}",
+            f"--max-lora-rank {plan.adapters.lora_rank}",
+        ]
+    if plan.drafting.draft_tokens:
         words.append(f"--speculative-config {quote(_drafts(start))}")
     words += switch(plan.chunked_prefill, "--enable-chunked-prefill", "--no-enable-chunked-prefill")
     words += switch(plan.prefix_caching, "--enable-prefix-caching", "--no-enable-prefix-caching")
@@ -159,7 +163,7 @@ def _drafts(start: Start) -> str:
     said: dict[str, str | int] = (
         {"model": start.draft} if start.draft else {"method": "mtp" if start.predicts else "ngram"}
     )
-    said["num_speculative_tokens"] = start.plan.draft_tokens
+    said["num_speculative_tokens"] = start.plan.drafting.draft_tokens
     if "method" in said and not start.predicts:
         said["prompt_lookup_max"] = LOOKED_UP
     return dumps(said)

@@ -40,7 +40,7 @@ def inputs_of(verb: str) -> tuple[str, ...]:
     if verb == "serve":
         from tonnage.spec import Load, ServingPlan
 
-        return tuple(dict.fromkeys(("model", "on", *ServingPlan.__struct_fields__, *Load.__struct_fields__, "rounds")))
+        return tuple(dict.fromkeys(("model", "on", *ServingPlan.field_names(), *Load.__struct_fields__, "rounds")))
     if verb == "models":
         return ("model",)
     return ("on", "collective", "payload_bytes", "algorithm", "link", "between_nodes", "ways")

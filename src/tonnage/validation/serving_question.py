@@ -49,7 +49,7 @@ def plan_of(question: Mapping[str, Any], model: Model, load: Load | None) -> Ser
     engine = question.get("engine", "vllm")
     if engine != OTHER and engine not in serving_runtimes():
         raise unknown("engine", str(engine), (*serving_runtimes(), OTHER))
-    fields = {name: value for name, value in question.items() if name in ServingPlan.__struct_fields__}
+    fields = {name: value for name, value in question.items() if name in ServingPlan.field_names()}
     if load is not None:
         whole = int(load.input_tokens) + int(load.output_tokens)
         fields = {"context": whole, **fields, "concurrency": fields.get("concurrency") or 1}
@@ -59,7 +59,7 @@ def plan_of(question: Mapping[str, Any], model: Model, load: Load | None) -> Ser
         fields["context"] = model.context
     if engine == OTHER:
         fields["engine"] = "transformers"
-    return converted(fields, ServingPlan)
+    return converted(ServingPlan.nested(fields), ServingPlan)
 
 
 def _check_numbers(question: Mapping[str, Any]) -> None:
@@ -72,7 +72,8 @@ def _check_numbers(question: Mapping[str, Any]) -> None:
 
 
 def _is_number(name: str) -> bool:
-    defaults = {field: getattr(ServingPlan(context=1), field) for field in ServingPlan.__struct_fields__}
+    plain = ServingPlan(context=1)
+    defaults = {field: plain.field(field) for field in ServingPlan.field_names()}
     return name in AT_LEAST_ONE or name in ABOVE_ZERO or name in SHARES or type(defaults.get(name, 0)) in (int, float)
 
 

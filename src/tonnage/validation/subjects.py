@@ -24,7 +24,7 @@ UNNAMED = "an accelerator that is not named"
 UNNAMED_MEMORY = 80 << 30
 
 
-class Machine(msgspec.Struct, frozen=True, eq=False):
+class RowMachine(msgspec.Struct, frozen=True, eq=False):
     """A cluster, and whether the question says how much memory its accelerator has."""
 
     cluster: Cluster
@@ -81,7 +81,7 @@ def _described(text: str) -> Model:
     return replace(made, **changes)
 
 
-def machine_of(question: Mapping[str, Any]) -> Machine:
+def machine_of(question: Mapping[str, Any]) -> RowMachine:
     """The question's machine: text as `--on` takes it, or a mapping with `accelerator`, `nodes`, `per_node` and `node`.
 
     `accelerator` and `node` are names of the catalogue, or mappings of the fields in which they differ from the one
@@ -90,7 +90,7 @@ def machine_of(question: Mapping[str, Any]) -> Machine:
     """
     said = question.get("on", {})
     if isinstance(said, str):
-        return Machine(cluster_named(said), True)
+        return RowMachine(cluster_named(said), True)
     if not isinstance(said, Mapping):
         raise InvalidInput(
             Message(
@@ -104,7 +104,7 @@ def machine_of(question: Mapping[str, Any]) -> Machine:
 
 
 @lru_cache(maxsize=2048)
-def _machine(text: str) -> Machine:
+def _machine(text: str) -> RowMachine:
     said = json.loads(text)
     counts = {name: said.get(name, 1) for name in ("nodes", "per_node")}
     for name, count in counts.items():
@@ -117,7 +117,7 @@ def _machine(text: str) -> Machine:
     chip = _accelerator(said["accelerator"]) if "accelerator" in said else _unnamed()
     domain = _node(said["node"]) if said.get("node") is not None else None
     made = Cluster(accelerator=chip, num_nodes=counts["nodes"], accelerators_per_node=counts["per_node"], node=domain)
-    return Machine(made, "accelerator" in said)
+    return RowMachine(made, "accelerator" in said)
 
 
 def _unnamed() -> Accelerator:

@@ -16,7 +16,7 @@ MOMENTS = ("loss", "first layer of backward", "last layer of backward", "optimiz
 
 def buckets(model, stage, **sizes):
     """Bytes of the reduce bucket, and of the copy that is reduced, at each moment of a step."""
-    plan = TrainingPlan(sequence_length=1024, runtime="deepspeed", zero_stage=stage, **sizes)
+    plan = TrainingPlan.of_fields(sequence_length=1024, runtime="deepspeed", zero_stage=stage, **sizes)
     found = []
     phases = {phase.name: phase for phase in training_memory(read(model), plan).ranks[0].phases}
     for phase in (phases[moment] for moment in MOMENTS):
@@ -62,7 +62,7 @@ def test_the_step_of_zero_3_casts_one_sub_group_at_a_time():
 
 def communication(stage, moment="first layer of backward", model="llama-3.1-8b", **said):
     """Buffers of a moment by name, of eight ranks."""
-    plan = TrainingPlan(
+    plan = TrainingPlan.of_fields(
         **{"sequence_length": 1024, "runtime": "deepspeed", "zero_stage": stage, "data_parallel_size": 8, **said}
     )
     phases = {phase.name: phase for phase in training_memory(read(model), plan).ranks[0].phases}
@@ -119,7 +119,9 @@ def test_parameters_below_the_threshold_stay_whole():
     """The norms of Llama: 65 of 4096 numbers."""
 
     def small(**said):
-        plan = TrainingPlan(sequence_length=1024, runtime="deepspeed", zero_stage=3, data_parallel_size=8, **said)
+        plan = TrainingPlan.of_fields(
+            sequence_length=1024, runtime="deepspeed", zero_stage=3, data_parallel_size=8, **said
+        )
         weights = training_memory(read("llama-3.1-8b"), plan).ranks[0].phases[0].child("weights")
         return weights.child("parameters too small to be released").value
 
@@ -133,7 +135,7 @@ def test_a_rank_alone_has_nothing_to_gather():
 
 
 def weights(**said):
-    plan = TrainingPlan(
+    plan = TrainingPlan.of_fields(
         **{"sequence_length": 1024, "runtime": "deepspeed", "zero_stage": 3, "data_parallel_size": 16, **said}
     )
     return training_memory(read("llama-3.1-8b"), plan).ranks[0].phases[0].child("weights")
@@ -160,7 +162,7 @@ def test_weights_that_do_not_train_are_stored_in_8_bits_when_asked_to():
 
 
 def test_the_step_of_zero_3_is_as_large_as_a_sub_group():
-    plan = TrainingPlan(
+    plan = TrainingPlan.of_fields(
         sequence_length=1024, runtime="deepspeed", zero_stage=3, data_parallel_size=2, sub_group_size=10**8
     )
     step = training_memory(read("llama-3.1-8b"), plan).ranks[0].phases[-1]

@@ -89,7 +89,7 @@ def test_full_recomputation_keeps_the_input():
 
 
 def plan(**fields):
-    return TrainingPlan(**{"sequence_length": 4096, "runtime": "fsdp2", "data_parallel_size": 8, **fields})
+    return TrainingPlan.of_fields(**{"sequence_length": 4096, "runtime": "fsdp2", "data_parallel_size": 8, **fields})
 
 
 def phases(**fields):
@@ -203,7 +203,9 @@ def test_arrays_need_what_each_plan_needs_and_trees_add_up_to_it(fields):
     for row, bytes_ in zip(rows, got, strict=True):
         made = training_memory(
             model,
-            TrainingPlan(sequence_length=1024, data_parallel_size=4, **dict(zip(names, row, strict=True)), **fields),
+            TrainingPlan.of_fields(
+                sequence_length=1024, data_parallel_size=4, **dict(zip(names, row, strict=True)), **fields
+            ),
         )
         assert made.needed == pytest.approx(bytes_, rel=1e-12)
         assert max(float(phase.value) for rank in made.ranks for phase in rank.phases) == pytest.approx(
@@ -245,9 +247,9 @@ def test_a_version_may_be_named_by_a_part_of_it():
 
 
 def test_blackwell_and_the_newest_version_take_cudnn_s_attention():
-    assert planned(runtime_version="0.1").attention == "flash"
-    assert planned("8xB200-SXM-180GB", runtime_version="0.1").attention == "sdpa"
-    assert planned().attention == "sdpa"
+    assert planned(runtime_version="0.1").kernels.attention == "flash"
+    assert planned("8xB200-SXM-180GB", runtime_version="0.1").kernels.attention == "sdpa"
+    assert planned().kernels.attention == "sdpa"
 
 
 def test_a_pipeline_keeps_units_gathered_unless_told():

@@ -40,7 +40,7 @@ def layers(size, **choices):
     model = read_model(
         "gpt3-175b", overrides={"hidden_size": h, "num_hidden_layers": num_layers, "num_attention_heads": heads}
     )
-    plan = TrainingPlan(
+    plan = TrainingPlan.of_fields(
         **{
             "sequence_length": 2048,
             "micro_batch_size": b,
@@ -98,7 +98,7 @@ def test_transformers_upcasts_the_softmax_and_megatron_does_not():
         model = read(name)
         heads = model.decoder.blocks[0].ops[1].heads * model.num_layers
         plans = [
-            TrainingPlan(
+            TrainingPlan.of_fields(
                 sequence_length=length,
                 runtime=runtime,
                 zero_stage=stage,

@@ -14,7 +14,7 @@ H, Q, K, F, A = 4096, 4096, 1024, 14336, 32
 
 
 def plan(**fields):
-    return TrainingPlan(
+    return TrainingPlan.of_fields(
         **{"sequence_length": 4096, "runtime": "nanotron", "zero_stage": 1, "data_parallel_size": 4, **fields}
     )
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from tonnage import read
 from tonnage.catalogue import cluster
@@ -34,7 +33,7 @@ KINDS = st.sampled_from(
 
 
 def plan(**said):
-    return TrainingPlan(
+    return TrainingPlan.of_fields(
         **{"sequence_length": 2048, "runtime": "deepspeed", "zero_stage": 3, "data_parallel_size": 8, **said}
     )
 
@@ -170,7 +169,7 @@ def test_offloading_never_needs_more_on_the_accelerator_and_never_less_on_the_ho
         num_microbatches=count,
     )
     modules = {"offload_modules": "core_attn,attn_proj"} if runtime == "megatron" else {}
-    there = replace(base, **dict.fromkeys(names, "cpu"), **modules)
+    there = base.with_fields(**dict.fromkeys(names, "cpu"), **modules)
     now, then = (training_memory(read(model), each) for each in (base, there))
     assert then.memory.value <= now.memory.value * (1 + 1e-12)
     hosts = [host_memory(read(model), each, cluster(H100), made).memory for each, made in ((base, now), (there, then))]

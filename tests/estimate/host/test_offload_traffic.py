@@ -20,7 +20,7 @@ DISKS = Link(name="8 NVMe", bytes_per_second=25e9)
 
 def moved(**said) -> OffloadTraffic:
     base = {"sequence_length": 2048, "runtime": "deepspeed", "zero_stage": 3, "data_parallel_size": 8}
-    made = training_memory(MODEL, TrainingPlan(**{**base, **said}))
+    made = training_memory(MODEL, TrainingPlan.of_fields(**{**base, **said}))
     return offload_traffic(made.ranks[0].stage)
 
 

@@ -91,7 +91,7 @@ def test_faster_storage_never_takes_longer(size, rate, faster):
 
 
 def formats(name, **plan):
-    model, chosen = read(name), TrainingPlan(sequence_length=2048, precision="bf16-mixed", **plan)
+    model, chosen = read(name), TrainingPlan.of_fields(sequence_length=2048, precision="bf16-mixed", **plan)
     return {term.name: term.value for term in checkpoint_formats(model, chosen, saved_bytes(model, chosen))}
 
 

@@ -153,5 +153,5 @@ def test_many_plans_at_once_have_the_tiles_of_each():
     model, lengths = read("llama-3.2-1b"), (1024, 16_384)
     names = {"objective": "grpo", "loss": "tiled", "runtime": "transformers", "zero_stage": 0, "precision": "bf16"}
     together = needed_bytes(model, {"sequence_length": lengths}, **names)
-    alone = [training_memory(model, TrainingPlan(sequence_length=each, **names)).needed for each in lengths]
+    alone = [training_memory(model, TrainingPlan.of_fields(sequence_length=each, **names)).needed for each in lengths]
     assert list(together) == pytest.approx(alone)

@@ -33,7 +33,7 @@ POWERS = st.sampled_from([1, 2, 4, 8])
 
 
 def plan(**sizes):
-    return TrainingPlan(**{"sequence_length": 4096, "runtime": "megatron", "zero_stage": 1, **sizes})
+    return TrainingPlan.of_fields(**{"sequence_length": 4096, "runtime": "megatron", "zero_stage": 1, **sizes})
 
 
 def needed(model, **sizes):

@@ -20,7 +20,7 @@ LLAMA = {"h": 4096, "q": 4096, "kv": 1024, "f": 14336, "a": 32, "vocabulary": 12
 
 
 def plan(**fields):
-    return TrainingPlan(**{"sequence_length": 4096, "runtime": "megatron", "zero_stage": 1, **fields})
+    return TrainingPlan.of_fields(**{"sequence_length": 4096, "runtime": "megatron", "zero_stage": 1, **fields})
 
 
 def last(model, **fields):

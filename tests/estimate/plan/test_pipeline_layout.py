@@ -33,7 +33,7 @@ def held(model: str, on: str, **options: object) -> list[int]:
 
 def test_embedding_and_loss_count_as_a_layer_each():
     plan = planned("llama-3.1-405b", "8x8xh100", pipeline_parallel_size=8, virtual_pipeline_size=8, **ENDS)
-    assert plan.chunk_layers == (1, *[2] * 62, 1)
+    assert plan.layout.chunk_layers == (1, *[2] * 62, 1)
     found = held("llama-3.1-405b", "8x8xh100", pipeline_parallel_size=8, virtual_pipeline_size=8, **ENDS)
     assert found == [15, *[16] * 6, 15]
 
@@ -42,7 +42,7 @@ def test_a_rank_has_every_pth_chunk_of_a_layout_and_of_each_kind_of_layer_those_
     layout = "Et|(tt|)*30L"
     options = {"pipeline_parallel_size": 8, "virtual_pipeline_size": 4, "pipeline_layout": layout}
     plan = planned("deepseek-v3", "128x8xh100", **options)
-    assert plan.chunk_layers == (1, *[2] * 30, 0)
+    assert plan.layout.chunk_layers == (1, *[2] * 30, 0)
     step = Step(read("deepseek-v3", offline=True), plan, tonnage.catalogue.cluster("128x8xh100"))
     assert [sum(count for _, count in stage.layers) for stage in step.stages] == [7, *[8] * 6, 6]
     # the first three layers are dense: one on the first rank, two on the second
@@ -95,7 +95,7 @@ def test_columns_of_plans_deal_chunks_as_one_plan_does(model):
     needed, taken = bytes_and_seconds(read(model, offline=True), columns, where, **names)
     for index, chunks in enumerate((1, virtual)):
         one = {**columns, "virtual_pipeline_size": chunks}
-        plan = TrainingPlan(**one, **names)
+        plan = TrainingPlan.of_fields(**one, **names)
         made = Step(read(model, offline=True), plan, where)
         assert needed[index] == pytest.approx(made.walk().needed, rel=1e-12)
         assert taken[index] == pytest.approx(Timing(made.model, plan, where).seconds, rel=1e-12)
@@ -105,7 +105,7 @@ def test_columns_of_plans_deal_chunks_as_one_plan_does(model):
 def test_layers_of_the_first_and_the_last_rank_are_those_of_all_its_chunks():
     """Megatron-core, transformer_block.py: get_num_layers_to_build."""
     ends = {"pipeline_parallel_size": 3, "virtual_pipeline_size": 2, "first_stage_layers": 10, "last_stage_layers": 10}
-    assert planned("llama-3.1-8b", "6xh100", **ends).chunk_layers == (5, 6, 5, 5, 6, 5)
+    assert planned("llama-3.1-8b", "6xh100", **ends).layout.chunk_layers == (5, 6, 5, 5, 6, 5)
     assert held("llama-3.1-8b", "6xh100", **ends) == [10, 12, 10]
 
 

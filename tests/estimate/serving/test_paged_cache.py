@@ -123,7 +123,7 @@ def test_the_slope_is_what_a_request_grows_by_over_many_blocks(name, context):
 
 
 def plan(**sizes):
-    return ServingPlan(**{"context": 8192, **sizes})
+    return ServingPlan.of_fields(**{"context": 8192, **sizes})
 
 
 @pytest.mark.parametrize(

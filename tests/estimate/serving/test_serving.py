@@ -30,7 +30,7 @@ CHILDREN = ["weights", "kv cache", "activations", "communication buffers", "runt
 
 
 def memory(model, **sizes):
-    return serving_memory(read(model), ServingPlan(**{"context": 8192, **sizes}), accelerator(H100))
+    return serving_memory(read(model), ServingPlan.of_fields(**{"context": 8192, **sizes}), accelerator(H100))
 
 
 # GiB of one request of 131,072 tokens with 16-bit keys and values: from the configs, as vLLM counts them

@@ -27,7 +27,7 @@ LOAD = Load(input_tokens=1024, output_tokens=512, concurrency=16, spread=0.2)
 
 
 def plan(**said):
-    return ServingPlan(**{"context": 2048, "concurrency": 16, **said})
+    return ServingPlan.of_fields(**{"context": 2048, "concurrency": 16, **said})
 
 
 def times(name, on, load=LOAD, **said):

@@ -286,7 +286,7 @@ def test_a_step_with_offloading_and_stragglers_is_the_sum_of_its_tree(options):
     assert exposed > 0 and moved > 0 and made.walk.stragglers.value > 1
     assert made.term.value == pytest.approx(made.seconds) == pytest.approx(sum(made.spent.values()))
     slowed = made.walk.framework * made.walk.stragglers.value
-    rest = replace(made.plan, offload_activations="none")
+    rest = made.plan.with_fields(offload_activations="none")
     assert made.seconds == pytest.approx(Timing(made.model, rest, made.cluster).seconds + slowed * exposed)
 
 
@@ -307,7 +307,9 @@ def test_columns_of_plans_that_offload_give_the_seconds_of_each():
     names = {"runtime": "fsdp2", "zero_stage": 3, **OFFLOADED}
     _, taken = bytes_and_seconds(model, columns, where, **names)
     for i in range(4):
-        made = Timing(model, TrainingPlan(**{name: int(values[i]) for name, values in columns.items()}, **names), where)
+        made = Timing(
+            model, TrainingPlan.of_fields(**{name: int(values[i]) for name, values in columns.items()}, **names), where
+        )
         assert made.walk.moving[0] > 0
         assert taken[i] == pytest.approx(made.seconds) == pytest.approx(made.term.value)
 
@@ -416,7 +418,9 @@ def test_columns_of_plans_give_bytes_and_seconds_of_each():
     names = {"runtime": "megatron", "zero_stage": 1}
     needed, taken = bytes_and_seconds(model, columns, where, **names)
     for i in range(4):
-        plan = TrainingPlan(**{name: int(np.broadcast_to(values, 4)[i]) for name, values in columns.items()}, **names)
+        plan = TrainingPlan.of_fields(
+            **{name: int(np.broadcast_to(values, 4)[i]) for name, values in columns.items()}, **names
+        )
         assert needed[i] == pytest.approx(training_memory(model, plan, where).needed)
         assert taken[i] == pytest.approx(Timing(model, plan, where).seconds)
 

@@ -28,7 +28,7 @@ from tonnage.spec import Cluster, TrainingPlan
 
 # What follows from other choices unless it is said: a move says it wherever it moves.
 DERIVED = ("data_parallel_size", "num_microbatches")
-FIELDS = tuple(name for name in TrainingOptions.__struct_fields__ if name in TrainingPlan.__struct_fields__)
+FIELDS = tuple(name for name in TrainingOptions.__struct_fields__ if name in TrainingPlan.field_names())
 
 
 RentOf = Callable[[Cluster], Rent | None]  # what a cluster costs an hour; None where no price is known
@@ -67,7 +67,7 @@ class Planned(Struct, frozen=True, eq=False, dict=True):
         )
 
 
-class Run:
+class RunChanges:
     """The user's run, and changes of it that hold its global batch. `widest`: of its groups, if more than the
     machine has; 0: it is not.
     """
@@ -108,7 +108,7 @@ class Run:
         try:
             said = self._said(planned)
             made = planned.step.walk()
-            if any(getattr(plan, name) != "none" for name in OFFLOADS) and self._overfills(plan, machine, made):
+            if any(plan.field(name) != "none" for name in OFFLOADS) and self._overfills(plan, machine, made):
                 return None
             needed = ceil(made.needed)
         except TonnageError:
@@ -132,13 +132,11 @@ class Run:
         """Every option that the user has to give for this plan."""
         change, plan = planned.change, planned.plan
         fields = [name for name in FIELDS if name != "runtime_version" or "runtime" not in change]
-        said = {name: getattr(plan, name) for name in fields if getattr(plan, name) != getattr(self.plan, name)}
+        said = {name: plan.field(name) for name in fields if plan.field(name) != self.plan.field(name)}
         said |= {name: value for name, value in change.items() if name != "on"}  # qlora, say, is lora on another base
         again = self._plan(planned.machine, said)
         return said | {
-            name: getattr(plan, name)
-            for name in fields
-            if getattr(plan, name) != getattr(again, name) and name not in change
+            name: plan.field(name) for name in fields if plan.field(name) != again.field(name) and name not in change
         }
 
     def _plan(self, machine: Cluster, said: dict[str, Any]) -> TrainingPlan:
@@ -189,8 +187,8 @@ def must_become(plan: TrainingPlan, options: TrainingOptions, widest: int) -> di
     become: dict[str, Any] = {"runtime": USUAL_ON_SEVERAL, "model_code": PEFT_CODE}
     if plan.recompute == "full":
         become["recompute"] = "full"
-    if options.method is None and plan.method != "full":
-        become["method"] = plan.method
+    if options.method is None and plan.tuning.method != "full":
+        become["method"] = plan.tuning.method
     if options.precision is None and plan.precision != training_runtime(USUAL_ON_SEVERAL).default_precision:
         become["precision"] = plan.precision
     return become

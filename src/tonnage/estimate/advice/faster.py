@@ -7,20 +7,20 @@ from math import ceil, inf
 from typing import Any
 
 from tonnage.documents.advice import ORDER, Advice
-from tonnage.estimate.advice.changed_run import Planned, Run
+from tonnage.estimate.advice.changed_run import Planned, RunChanges
 from tonnage.estimate.advice.moves import Settled, move_of, paid
 from tonnage.estimate.step_time.time import Timing
 from tonnage.runtimes.parts.megatron.pipeline import against_overlap
 
 WORTH = 0.01  # of a step's time: a move that saves less is not shown
-FELT = 0.05  # of a step's time: what takes less of it is not worked against
+MIN_SHARE = 0.05  # of a step's time: what takes less of it is not worked against
 CHUNKS = (2, 4)  # of a pipeline stage
 ROUNDS = 4  # times as many micro-batches
 
 Change = dict[str, Any]
 
 
-def faster(run: Run, needed: float, usable: int) -> list[Advice]:
+def faster(run: RunChanges, needed: float, usable: int) -> list[Advice]:
     """Moves that still fit and clearly save time for a sequence; of each kind the best. Where nobody knows the time:
     what takes more room.
     """
@@ -35,7 +35,7 @@ def faster(run: Run, needed: float, usable: int) -> list[Advice]:
     return [move_of(settled, settled.changes, ceil(needed), usable, now=costs) for settled in found]
 
 
-def _best(run: Run, planned: list[Planned], limit: float, usable: int) -> Settled | None:
+def _best(run: RunChanges, planned: list[Planned], limit: float, usable: int) -> Settled | None:
     """The fastest plan that fits and takes less than `limit` seconds for a sequence. Times are asked first: memory
     takes longer to estimate.
     """
@@ -46,11 +46,11 @@ def _best(run: Run, planned: list[Planned], limit: float, usable: int) -> Settle
     return next((settled for settled in tried if settled and settled.most <= usable), None)
 
 
-def _plans(run: Run, changes: Iterable[Change]) -> list[Planned]:
+def _plans(run: RunChanges, changes: Iterable[Change]) -> list[Planned]:
     return [made for change in changes if (made := run.planned(change))]
 
 
-def _roomier(run: Run) -> Iterator[list[Planned]]:
+def _roomier(run: RunChanges) -> Iterator[list[Planned]]:
     """Less recomputation, larger micro-batches; what takes most room first."""
     plan = run.plan
     lighter = {"full": ("none", "selective"), "selective": ("none",)}.get(plan.recompute, ())
@@ -58,7 +58,7 @@ def _roomier(run: Run) -> Iterator[list[Planned]]:
     yield _larger_batches(run)
 
 
-def _larger_batches(run: Run) -> list[Planned]:
+def _larger_batches(run: RunChanges) -> list[Planned]:
     """The largest first. Beyond a batch that takes longer for a sequence than the one before it, larger ones do too."""
     found: list[Planned] = []
     before = run.now.seconds_a_sequence
@@ -74,10 +74,10 @@ def _larger_batches(run: Run) -> list[Planned]:
     return found
 
 
-def _remedies(run: Run, timing: Timing) -> Iterator[list[Change]]:
+def _remedies(run: RunChanges, timing: Timing) -> Iterator[list[Change]]:
     """Against what the step waits for: a pipeline that stands empty, links between ranks."""
     plan, step = run.plan, float(timing.seconds)
-    waits = {name for name, seconds in timing.spent.items() if float(seconds) > FELT * step}
+    waits = {name for name, seconds in timing.spent.items() if float(seconds) > MIN_SHARE * step}
     chunks = _chunks(run)
     if "pipeline bubble" in waits:
         yield chunks
@@ -86,7 +86,7 @@ def _remedies(run: Run, timing: Timing) -> Iterator[list[Change]]:
         if run.options.global_batch_size is None:
             yield [{"num_microbatches": plan.num_microbatches * ROUNDS}]
     overlaps = "overlap_moe_expert_parallel_comm" in run.runtime.options
-    if "links, expert parallel" in waits and overlaps and not plan.overlap_moe_expert_parallel_comm:
+    if "links, expert parallel" in waits and overlaps and not plan.megatron.overlap_moe_expert_parallel_comm:
         without: dict[str, list[Change]] = {
             "recompute": [{"recompute": policy} for policy in ("none", "selective")],
             "virtual_pipeline_size": chunks,
@@ -97,7 +97,7 @@ def _remedies(run: Run, timing: Timing) -> Iterator[list[Change]]:
         yield [{"tensor_parallel_size": plan.tensor_parallel_size // 2}]
 
 
-def _chunks(run: Run) -> list[Change]:
+def _chunks(run: RunChanges) -> list[Change]:
     """The stages of a plain pipeline cut into chunks, where the runtime can."""
     plan = run.plan
     plain = plan.pipeline_schedule == "1f1b" and plan.virtual_pipeline_size == 1 and plan.pipeline_parallel_size > 1

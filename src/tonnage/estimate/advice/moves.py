@@ -17,7 +17,7 @@ from tonnage.estimate.run.larger_machines import doublings
 from tonnage.formulas import service as h
 from tonnage.kernel.errors import TonnageError
 
-MOST = {"nothing": 4, "machine": 1, "workload": 2, "numerics": 2, "method": 1}  # moves of a kind that are shown
+MAX_MOVES = {"nothing": 4, "machine": 1, "workload": 2, "numerics": 2, "method": 1}  # moves of a kind that are shown
 # The runtime and what goes with it are said before the options from this one on: what trains, and how.
 BEFORE = "objective"
 RUNTIME = ("runtime", "replicate_size", "compile", "float8", "liger", "packing", "expandable_segments", "model_code")
@@ -93,7 +93,7 @@ def paid(pace: float | None, rent: Callable[[], Rent | None] | None) -> Paid:
     return Paid(pace or None, float(h.usd_per_million_tokens.evaluate(USD_all=an_hour.usd, tps=pace)), an_hour.provider)
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class Suggestions(Struct, frozen=True, kw_only=True):
     """`moves` that fit, the best first. Where there is none `nearest`: the change that comes closest, and the bytes
     still missing.
     """
@@ -108,7 +108,7 @@ Picks = tuple[tuple[int, int], ...]  # (ladder, step)
 
 def best_moves(
     ladders: Iterable[Ladder], ask: Ask, needed: int, usable: int, high: int = 0, now: Paid | None = None
-) -> Found:
+) -> Suggestions:
     """Moves with which it fits: what changes nothing else first; of each kind what costs least money, or time; where no
     single one does, a combination.
 
@@ -126,9 +126,9 @@ def best_moves(
     moves = [
         move
         for i, move in enumerate(moves)
-        if sum(earlier.changes == move.changes for earlier in moves[:i]) < MOST[move.changes]
+        if sum(earlier.changes == move.changes for earlier in moves[:i]) < MAX_MOVES[move.changes]
     ]
-    return Found(moves=moves, nearest=None if moves else search.nearest(max(high, needed)))
+    return Suggestions(moves=moves, nearest=None if moves else search.nearest(max(high, needed)))
 
 
 def move_of(

@@ -9,10 +9,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.estimate.advice.moves import Changes, Found, Ladder, Settled, Values, bare, best_moves, ordered, paid
+from tonnage.estimate.advice.moves import Changes, Ladder, Settled, Suggestions, Values, bare, best_moves, ordered, paid
 from tonnage.estimate.bands import serving_highest
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.load.options import Asked, LoadOptions
+from tonnage.estimate.load.options import LoadOptions, ReplicaLoad
 from tonnage.estimate.money.bill import Rent
 from tonnage.estimate.plan.checks import expert_counts
 from tonnage.estimate.run.larger_machines import Machines, doublings, elsewhere
@@ -52,12 +52,12 @@ class Unfit(Struct, frozen=True, kw_only=True, eq=False):
     usable: int
     least_context: int
     load: LoadOptions
-    wanted: Asked
+    wanted: ReplicaLoad
     rent: RentOf
     now: float | None
 
 
-def serving_advice(case: Unfit) -> Found:
+def serving_advice(case: Unfit) -> Suggestions:
     """Changes with which it would fit."""
     replicas = _Replicas(case)
     now = paid(case.now, lambda: case.rent(case.cluster))
@@ -66,7 +66,7 @@ def serving_advice(case: Unfit) -> Found:
         return found
     reserve = case.cluster.accelerator.memory.usable_bytes - case.usable
     smallest = next((other.name for other in elsewhere(case.cluster) if replicas.fits_on(other, reserve)), None)
-    return Found(moves=[], nearest=replace(found.nearest, smallest_machine=smallest))
+    return Suggestions(moves=[], nearest=replace(found.nearest, smallest_machine=smallest))
 
 
 class _Replicas:
@@ -175,9 +175,9 @@ def _to_host(model: Model, plan: ServingPlan, engine: ServingRuntime, cluster: C
         or cluster.accelerator.memory.unified
     ):
         return
-    if expert_counts(model) and not plan.expert_layers_on_host:
+    if expert_counts(model) and not plan.host.expert_layers_on_host:
         yield _ladder("expert_layers_on_host", range(1, model.num_layers + 1))
-    if plan.layers_on_accelerator is None:
+    if plan.host.layers_on_accelerator is None:
         yield _ladder("layers_on_accelerator", range(model.num_layers, plan.pipeline_parallel_size - 1, -1))
 
 

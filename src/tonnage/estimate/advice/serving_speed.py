@@ -15,7 +15,7 @@ from tonnage.documents.advice import ORDER, Advice, Changes
 from tonnage.estimate.advice.moves import Settled, bare, move_of, ordered, paid
 from tonnage.estimate.bands import serving_highest
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.load.options import Asked, LoadOptions
+from tonnage.estimate.load.options import LoadOptions, ReplicaLoad
 from tonnage.estimate.money.bill import Rent
 from tonnage.estimate.run.larger_machines import Machines, doublings
 from tonnage.estimate.serving.memory import ServingMemory, serving_memory
@@ -30,7 +30,7 @@ from tonnage.spec import Cluster, ServingPlan
 
 NUMERICS = ("weights", "kv_cache")
 WORTH = 1.05  # times faster than now, a token or all of them
-MOST = 4
+MAX_MOVES = 4
 MACHINES = 2  # of them on more accelerators
 MANY = 8  # times the machine, where the requests of a file say nothing about how many are needed
 
@@ -49,7 +49,7 @@ class Case(Struct, frozen=True, kw_only=True, eq=False):
     plan: ServingPlan
     made: ServingMemory
     usable: int
-    wanted: Asked
+    wanted: ReplicaLoad
     speed: Speed
     an_hour: float | None
     rent: Callable[[Cluster], Rent | None]
@@ -84,7 +84,7 @@ def speed_moves(case: Case) -> list[Advice]:
     found = [move for change in _changes(case) if (move := _move(case, _changed(case, change)))]
     if not case.is_late:
         found.sort(key=lambda move: (move.changes == "numerics", move.tpot_seconds))
-        return found[:MOST]
+        return found[:MAX_MOVES]
     found.sort(key=lambda move: (ORDER.index(move.changes), move.tpot_seconds))
     larger = [_move(case, changed) for changed in _larger(case)]
     first = [move for move in found if move.serves and move.changes == "nothing"]
@@ -93,7 +93,7 @@ def speed_moves(case: Case) -> list[Advice]:
         *filter(None, larger),
         *(move for move in found if move.serves and move.changes != "nothing"),
     ]
-    return (serving or found)[:MOST]
+    return (serving or found)[:MAX_MOVES]
 
 
 def _changes(case: Case) -> Iterator[dict[str, Any]]:

@@ -7,9 +7,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.estimate.advice.changed_run import Planned, RentOf, Run
+from tonnage.estimate.advice.changed_run import Planned, RentOf, RunChanges
 from tonnage.estimate.advice.faster import faster
-from tonnage.estimate.advice.moves import Changes, Found, Ladder, Values, best_moves, paid
+from tonnage.estimate.advice.moves import Changes, Ladder, Suggestions, Values, best_moves, paid
 from tonnage.estimate.bands import highest
 from tonnage.estimate.memory import TrainingMemory
 from tonnage.estimate.plan.checks import expert_counts
@@ -41,18 +41,18 @@ def training_advice(
     made: TrainingMemory,
     usable: int,
     rent: RentOf,
-) -> Found:
+) -> Suggestions:
     """If it does not fit, or only perhaps: what would. If it fits: what the room that is left would carry."""
     now = Planned({}, cluster, plan, made.step)
-    run = Run(model, cluster, options, now, MANY[0][1], rent)
+    run = RunChanges(model, cluster, options, now, MANY[0][1], rent)
     needed = made.memory.value
     high = highest(plan, cluster, needed)
     if high <= usable:
-        return Found(moves=faster(run, needed, usable))
+        return Suggestions(moves=faster(run, needed, usable))
     costs = paid(now.pace, lambda: rent(cluster))
-    found = Found(moves=[])
+    found = Suggestions(moves=[])
     for times, widest in MANY:
-        run = Run(model, cluster, options, now, widest, rent)
+        run = RunChanges(model, cluster, options, now, widest, rent)
         found = best_moves(_ladders(run, times), run.ask, ceil(needed), usable, high, costs)
         if found.moves:
             break
@@ -60,10 +60,10 @@ def training_advice(
         return found
     reserve = cluster.accelerator.memory.usable_bytes - usable
     smallest = next((other.name for other in elsewhere(cluster) if run.fits_on(other, reserve)), None)
-    return Found(moves=[], nearest=replace(found.nearest, smallest_machine=smallest))
+    return Suggestions(moves=[], nearest=replace(found.nearest, smallest_machine=smallest))
 
 
-def _ladders(run: Run, times: int) -> Iterator[Ladder]:
+def _ladders(run: RunChanges, times: int) -> Iterator[Ladder]:
     """Kinds of changes that free memory, what costs least speed first."""
     yield from _free(run)
     plan, runtime, size = run.plan, run.runtime, max(run.cluster.size, run.widest)
@@ -88,19 +88,19 @@ def _ladders(run: Run, times: int) -> Iterator[Ladder]:
     ]
     yield _ladder("precision", narrower, "numerics")
     yield _ladder("optimizer", ("adamw-8bit",) if plan.optimizer == "adamw" else (), "numerics")
-    fewer = {"full": ("lora", "qlora"), "lora": ("qlora",)}.get(plan.method, ())
+    fewer = {"full": ("lora", "qlora"), "lora": ("qlora",)}.get(plan.tuning.method, ())
     yield _ladder("method", [each for each in fewer if each in training_runtime(plan.runtime).trains], "method")
 
 
-def _free(run: Run) -> Iterator[Ladder]:
+def _free(run: RunChanges) -> Iterator[Ladder]:
     """Changes that cost little or no speed."""
     plan, runtime = run.plan, run.runtime
-    if plan.attention != "flash":  # sdpa may have no fused kernel for these heads
+    if plan.kernels.attention != "flash":  # sdpa may have no fused kernel for these heads
         yield _ladder("attention", ("flash",))
     own = training_runtime(plan.runtime)
     if plan.loss == own.losses[0]:
         yield _ladder("loss", own.losses[1:])
-    if own.liger and not plan.liger:
+    if own.liger and not plan.kernels.liger:
         yield _ladder("liger", (True,))
     if plan.tensor_parallel_size > 1 and runtime.sequence_parallel and not plan.sequence_parallel:
         yield _ladder("sequence_parallel", (True,))
@@ -112,18 +112,18 @@ def _free(run: Run) -> Iterator[Ladder]:
 def _offload(plan: TrainingPlan) -> Iterator[Ladder]:
     """What host memory may hold instead, the least traffic first; how much of it there is, is asked with each plan."""
     runtime = training_runtime(plan.runtime)
-    if plan.offload_optimizer == "none" and "cpu" in runtime.offload_optimizer:
+    if plan.offload.offload_optimizer == "none" and "cpu" in runtime.offload_optimizer:
         alone = {"offload_optimizer": "cpu"}
         both = {**alone, "offload_parameters": "cpu"}
         if runtime.offloads_together:
             yield Ladder((both,))
         else:
             yield Ladder((alone, both) if "cpu" in runtime.offload_parameters else (alone,))
-    if plan.offload_activations == "none" and "cpu" in runtime.offload_activations:
+    if plan.offload.offload_activations == "none" and "cpu" in runtime.offload_activations:
         yield _ladder("offload_activations", ("cpu",))
 
 
-def _machines(run: Run, times: int) -> Ladder:
+def _machines(run: RunChanges, times: int) -> Ladder:
     """More accelerators: first the node's own, then whole nodes. `on` counts them until the move is settled."""
     plan = run.plan
     shared = plan.tensor_parallel_size * plan.pipeline_parallel_size * plan.context_parallel_size

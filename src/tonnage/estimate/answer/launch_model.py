@@ -35,7 +35,7 @@ def place(model: Model, unknown: str = HUB) -> str:
 
 def draft_place(plan: ServingPlan) -> str:
     """The same of the model that drafts; nothing where none is named."""
-    draft = drafting(plan.draft_model)
+    draft = drafting(plan.drafting.draft_model)
     return place(draft, DRAFT) if draft is not None else ""
 
 

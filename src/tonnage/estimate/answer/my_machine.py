@@ -47,7 +47,7 @@ ORDERS = ("parameters", "tokens_per_second", "ttft_seconds", "download_bytes", "
 NO_SERVING = ServingOptions()
 
 
-class Machine(Struct, frozen=True, kw_only=True, eq=False):
+class ModelsForMachine(Struct, frozen=True, kw_only=True, eq=False):
     """What runs, ranked; `tried`: models that were looked at."""
 
     question: dict[str, Entry]
@@ -93,7 +93,7 @@ def my_machine(
     order: str = "parameters",
     ttft: float | str | None = None,
     tpot: float | str | None = None,
-) -> Machine:
+) -> ModelsForMachine:
     """`models`: (name, id on the Hub, model). Those that need more than the context, or are slower than the limits,
     are left out.
     """
@@ -134,7 +134,7 @@ def my_machine(
             ),
         )
     )
-    return Machine(
+    return ModelsForMachine(
         question=question.entries,
         usable_bytes=usable,
         runs=tuple(sorted(found, key=lambda row: _rank(row, order))),

@@ -20,7 +20,7 @@ BEFORE_FLOAT8 = ("Pascal", "Volta", "Turing", "Ampere")  # NVIDIA's generations 
 
 def warn_of_training(model: Model, plan: TrainingPlan, made: TrainingMemory, question: Question) -> None:
     """Notes on kernels that do not run, layers that are another author's, and bases that stay wide."""
-    if plan.attention == "sdpa" and _keeps_scores(made):
+    if plan.kernels.attention == "sdpa" and _keeps_scores(made):
         question.warn(
             Message(
                 "PyTorch has no fused kernel for the attention of {model} as it is called here (its heads, "
@@ -30,25 +30,25 @@ def warn_of_training(model: Model, plan: TrainingPlan, made: TrainingMemory, que
             )
         )
     own = training_runtime(plan.runtime).model_codes[0]
-    if plan.method != "full" and plan.model_code != own and question.entries["model_code"].origin != "given":
+    if plan.tuning.method != "full" and plan.model_code != own and question.entries["model_code"].origin != "given":
         question.warn(
             Message(
                 "method {method} works on the layers of {model_code}; method full would have {own}'s, "
                 "which keep other tensors: to compare, give both {--model-code} {model_code}.",
-                method=plan.method,
+                method=plan.tuning.method,
                 model_code=plan.model_code,
                 own=own,
             )
         )
     for note in made.step.framework.notes():
         question.warn(note)
-    if plan.float8 != "none":
+    if plan.kernels.float8 != "none":
         _warn_of_float8(plan, made, question)
-    if plan.method in ("lora", "dora"):
+    if plan.tuning.method in ("lora", "dora"):
         _warn_of_rank(model, plan, question)
-    if plan.overlap_moe_expert_parallel_comm:
+    if plan.megatron.overlap_moe_expert_parallel_comm:
         _warn_of_overlap(plan, question)
-    if plan.base_weights and expert_counts(model):
+    if plan.tuning.base_weights and expert_counts(model):
         question.warn(
             "experts stay in 16 bit: transformers 5 holds those of a layer in one parameter, and "
             "bitsandbytes replaces linear layers alone."
@@ -98,7 +98,7 @@ def _warn_of_float8(plan: TrainingPlan, made: TrainingMemory, question: Question
             Message(
                 "float8 {float8} does not run on {chip}: {generation} has no fp8 units, and torchao needs "
                 "compute capability 8.9 (Ada Lovelace, Hopper) or later. Its products are timed in 16 bit.",
-                float8=plan.float8,
+                float8=plan.kernels.float8,
                 chip=chip.name,
                 generation=chip.generation,
             )
@@ -109,15 +109,15 @@ def _warn_of_float8(plan: TrainingPlan, made: TrainingMemory, question: Question
                 "no source gives an fp8 peak of {chip}: float8 {float8} may not run on it. Its products are "
                 "timed in 16 bit.",
                 chip=chip.name,
-                float8=plan.float8,
+                float8=plan.kernels.float8,
             )
         )
-    if not plan.compile:
+    if not plan.kernels.compile:
         question.warn(
             Message(
                 "float8 {float8} without compile: torchao asks for torch.compile, which fuses the casts. "
                 "Without it they take longer than is timed.",
-                float8=plan.float8,
+                float8=plan.kernels.float8,
             )
         )
 
@@ -126,7 +126,7 @@ def narrowest(model: Model, plan: TrainingPlan) -> tuple[int, str]:
     """(rows or columns, name) of the narrowest matrix with an adapter: an update of it has no higher rank. (0, "")
     where none has one.
     """
-    targets = plan.lora_targets.split(",") if plan.lora_targets else None
+    targets = plan.tuning.lora_targets.split(",") if plan.tuning.lora_targets else None
     sides = {
         min(weight.rows, weight.columns): weight.name.removesuffix(".weight")
         for block in model.decoder.blocks
@@ -144,13 +144,13 @@ def _warn_of_rank(model: Model, plan: TrainingPlan, question: Question) -> None:
     adds numbers alone.
     """
     least, name = narrowest(model, plan)
-    if name and plan.lora_rank > least:
+    if name and plan.tuning.lora_rank > least:
         question.warn(
             Message(
                 "{@lora_rank} {lora_rank:,} is above {least:,}, the narrower side of {name}: an update "
                 "of that matrix has no higher rank, so that such adapters take memory and can learn "
                 "nothing more.",
-                lora_rank=plan.lora_rank,
+                lora_rank=plan.tuning.lora_rank,
                 least=least,
                 name=name,
             )

@@ -12,7 +12,7 @@ from tonnage.estimate.answer.serving_money import hour, prices
 from tonnage.estimate.answer.serving_notes import warn_of_context
 from tonnage.estimate.answer.timed import today
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.load.options import Asked, LoadOptions
+from tonnage.estimate.load.options import LoadOptions, ReplicaLoad
 from tonnage.estimate.money.bill import Bill, BillOptions
 from tonnage.estimate.money.hosted import beside_hosted
 from tonnage.estimate.serving.limits import longest_context
@@ -47,7 +47,7 @@ def served(
     cluster: Cluster,
     made: ServingMemory,
     usable: int,
-    wanted: Asked,
+    wanted: ReplicaLoad,
     load: LoadOptions,
     money: BillOptions,
     question: Question,
@@ -94,7 +94,7 @@ def _is_said(load: LoadOptions, question: Question) -> bool:
 
 
 def _beside_hosted(
-    model: Model, figures: ServingDocument[Term], bill: Bill, wanted: Asked
+    model: Model, figures: ServingDocument[Term], bill: Bill, wanted: ReplicaLoad
 ) -> HostedDocument[Term] | None:
     """What the load that was asked about costs at those who host the model."""
     load = wanted.load

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.estimate.advice.moves import Found
+from tonnage.estimate.advice.moves import Suggestions
 from tonnage.estimate.advice.serving import Unfit, serving_advice
 from tonnage.estimate.advice.serving_speed import Case, speed_moves
 from tonnage.estimate.answer.asked import about, put_band, usable_bytes, warn_of_towers
@@ -17,7 +17,7 @@ from tonnage.estimate.answer.serving_notes import warn_of_blocks, warn_of_emulat
 from tonnage.estimate.answer.unserved import unserved
 from tonnage.estimate.bands import serving_band
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.load.options import Asked, LoadOptions, asked, lengths
+from tonnage.estimate.load.options import LoadOptions, ReplicaLoad, asked, lengths
 from tonnage.estimate.money.bill import BillOptions, Rent, rent_of_moves
 from tonnage.estimate.options.run_options import rate
 from tonnage.estimate.serving.memory import ServingMemory, serving_memory
@@ -70,7 +70,7 @@ def serve(
     warn_of_host(cluster, made, question)
     band = _band_of_served(plan, cluster, made, question)
     high = band[1] if band else ceil(made.memory.value)
-    stages, advice = len(made.ranks), Found(moves=[])
+    stages, advice = len(made.ranks), Suggestions(moves=[])
     found = served(model, plan, cluster, made, usable, wanted, load, money, question)
     if advise:
         advice = _Asking(model, cluster, options, load, plan, made, usable, wanted, money).moves(found, high, question)
@@ -108,16 +108,16 @@ class _Asking(Struct, frozen=True):
     plan: ServingPlan
     made: ServingMemory
     usable: int
-    wanted: Asked
+    wanted: ReplicaLoad
     money: BillOptions
 
-    def moves(self, found: Served, high: int, question: Question) -> Found:
+    def moves(self, found: Served, high: int, question: Question) -> Suggestions:
         """What makes it fit, where the high end of its memory does not; else what makes it better."""
         if high > self.usable:
             return serving_advice(self._unfit(found, high))
         if found.speed is None:
-            return Found(moves=[])
-        return Found(moves=speed_moves(self._case(found, found.speed, question)))
+            return Suggestions(moves=[])
+        return Suggestions(moves=speed_moves(self._case(found, found.speed, question)))
 
     @property
     def _rent(self) -> Callable[[Cluster], Rent | None]:

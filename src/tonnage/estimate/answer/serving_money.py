@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from tonnage.estimate.answer.timed import today
-from tonnage.estimate.identity import Kept
+from tonnage.estimate.identity import ByIdentity
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.money.bill import Bill, BillOptions, bill
 from tonnage.estimate.serving_time.speed import Speed
@@ -19,7 +19,7 @@ OF = "an hour"
 
 def hour(cluster: Cluster, options: BillOptions, price: float | None, question: Question) -> Bill:
     """The bill of an hour of all machines, busy or not."""
-    made, asked = _hour(Kept(cluster), options, price, today())
+    made, asked = _hour(ByIdentity(cluster), options, price, today())
     for name, entry in asked.entries.items():
         question.put(name, entry.value, entry.origin, entry.why)
     for each in asked.warnings:
@@ -28,7 +28,7 @@ def hour(cluster: Cluster, options: BillOptions, price: float | None, question: 
 
 
 @lru_cache(maxsize=64)
-def _hour(cluster: Kept, options: BillOptions, price: float | None, day: date) -> tuple[Bill, Question]:
+def _hour(cluster: ByIdentity, options: BillOptions, price: float | None, day: date) -> tuple[Bill, Question]:
     """Prices are read once a day."""
     asked = Question()
     seconds = Term.of("an hour", h.paid_seconds, tau=HOUR)

@@ -14,14 +14,22 @@ from tonnage.spec import Accelerator, Cluster, TrainingPlan
 
 def method_of(plan: TrainingPlan) -> str:
     """The method that measurements are told apart by: LoRA on a 4-bit base is QLoRA."""
-    return "qlora" if plan.method == "lora" and plan.base_weights.startswith(("nf4", "fp4")) else plan.method
+    return (
+        "qlora"
+        if plan.tuning.method == "lora" and plan.tuning.base_weights.startswith(("nf4", "fp4"))
+        else plan.tuning.method
+    )
 
 
 def kind_of(plan: TrainingPlan) -> str:
     """The method, with the objective where that is another than sft, whose memory is that of pre-training: DPO holds
     a reference model too, PPO a critic, and GRPO generates.
     """
-    return method_of(plan) if plan.objective == "sft" else f"{method_of(plan)} {plan.objective}"
+    return (
+        method_of(plan)
+        if plan.post_training.objective == "sft"
+        else f"{method_of(plan)} {plan.post_training.objective}"
+    )
 
 
 def training_band(plan: TrainingPlan, cluster: Cluster) -> Band | None:

@@ -127,10 +127,10 @@ class Framework:
         parameter = recipe.update_bytes if autocast and adapters is None else bare_base_bytes(runtime, recipe)
         compute = recipe.activation_bytes
         if (
-            plan.upcast_base
+            plan.tuning.upcast_base
         ):  # the hidden states take the type of the embedding, and without autocast all but the quantised products does
             parameter, compute = WIDE, compute if autocast else WIDE
-        attention = plan.attention or runtime.kernels.attention
+        attention = plan.kernels.attention or runtime.kernels.attention
         kernels = replace(
             runtime.kernels, attention=attention, dropout=plan.dropout, attention_dropout=plan.attention_dropout
         )
@@ -181,7 +181,7 @@ class Framework:
 
     def tiled_loss(self, stage: Stage) -> Layer:
         """The same under TRL, whose losses take the logits tile by tile, whatever runs the model."""
-        kind, teacher = KINDS[self.plan.objective], self.plan.teacher_hidden_size
+        kind, teacher = KINDS[self.plan.post_training.objective], self.plan.post_training.teacher_hidden_size
         return tapes.loss_layer(
             stage.after, self.step.setting, self.step.model.hidden_size, kind, 1, logits_split=False, teacher=teacher
         )
@@ -324,7 +324,7 @@ class Framework:
         """Offloaded states of one rank (torch, distributed/fsdp/_fully_shard/_fsdp_api.py: CPUOffloadPolicy, pinned
         by default).
         """
-        if self.plan.offload_parameters == "none":
+        if self.plan.offload.offload_parameters == "none":
             return HostStates([], [])
         weights, gradients = rank.every_weight.named("weights"), rank.every_gradient.named("gradients")
         return HostStates([*pinned(weights), gradients, rank.every_state], [])

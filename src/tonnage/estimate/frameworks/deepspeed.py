@@ -83,8 +83,8 @@ class DeepSpeed(Framework):
     @classmethod
     def trl_sharding(cls, plan: TrainingPlan) -> list[str]:
         made = [f"--zero_stage {plan.zero_stage}"] if plan.zero_stage < 2 else []
-        made += ["--offload_optimizer_device cpu"] if plan.offload_optimizer == "cpu" else []
-        return made + (["--offload_param_device cpu"] if plan.offload_parameters == "cpu" else [])
+        made += ["--offload_optimizer_device cpu"] if plan.offload.offload_optimizer == "cpu" else []
+        return made + (["--offload_param_device cpu"] if plan.offload.offload_parameters == "cpu" else [])
 
     @property
     def adapter_width(self) -> float:
@@ -95,7 +95,7 @@ class DeepSpeed(Framework):
 
     def __init__(self, step: StepView):
         super().__init__(step)
-        said = self.plan.overlap_comm
+        said = self.plan.deepspeed.overlap_comm
         self.overlaps = self.plan.zero_stage == 3 if said is None else said
         self._made: dict[tuple[int, Moment], Term] = {}
 
@@ -114,18 +114,18 @@ class DeepSpeed(Framework):
         if self.plan.zero_stage != 3 or moment == "optimizer step":
             return []
         plan, wide = self.plan, self.recipe.compute_bytes
-        narrow = QUANTISED if plan.zero_quantized_weights else wide
+        narrow = QUANTISED if plan.deepspeed.zero_quantized_weights else wide
         places = {"loss": ("after",), "first layer of backward": ("layers",)}.get(moment, ("before",))
         at_work = largest_weight(rank.stage, self.step.whole, places)
         left = rank.whole.value
-        limit = plan.stage3_max_live_parameters * minimum(plan.stage3_prefetch_bucket_size, 1)
+        limit = plan.deepspeed.stage3_max_live_parameters * minimum(plan.deepspeed.stage3_prefetch_bucket_size, 1)
         if moment == "last layer of backward":
             left = rank.communication.before.value + rank.communication.layer.value
         else:  # what is used again within this distance, forward and backward, is not released
-            limit = maximum(limit, plan.stage3_max_reuse_distance // 2)
+            limit = maximum(limit, plan.deepspeed.stage3_max_reuse_distance // 2)
         ahead = Term.of("parameters ahead", f.parameters_ahead, N=left, Nu=at_work.value, xi=limit)
         fetched = Term.of(
-            "parameters fetched together", f.bucket_parameters, N=left, x=plan.stage3_prefetch_bucket_size
+            "parameters fetched together", f.bucket_parameters, N=left, x=plan.deepspeed.stage3_prefetch_bucket_size
         )
         arriving = narrow if narrow == wide else narrow + wide
         return self._spread(
@@ -139,7 +139,7 @@ class DeepSpeed(Framework):
         NoGatherHandle).
         """
         shards = self.step.sharded.z
-        if self.plan.offload_parameters != "none":
+        if self.plan.offload.offload_parameters != "none":
             return list(gathered)
         if not hasattr(shards, "all"):
             return list(gathered) if shards > 1 else []
@@ -165,14 +165,14 @@ class DeepSpeed(Framework):
     def _buckets(self, rank: RankView, moment: Moment) -> list[Term]:
         plan, stage = self.plan, self.plan.zero_stage
         backward = moment in ("first layer of backward", "last layer of backward")
-        size = plan.reduce_bucket_size if stage else STAGE_0_BUCKET
+        size = plan.deepspeed.reduce_bucket_size if stage else STAGE_0_BUCKET
         made = []
-        if stage and plan.contiguous_gradients and (backward or stage == 3):
+        if stage and plan.deepspeed.contiguous_gradients and (backward or stage == 3):
             count = 2 if self.overlaps and stage < 3 else 1
             whole = Term.of("elements", f.whole_bucket_parameters, x=size)
             made += [self._narrow(name, whole) for name in ("reduce bucket", "second reduce bucket")[:count]]
         carried = Term.of("elements", f.bucket_parameters, N=rank.trained.value, x=size)
-        if stage >= 2 and backward and not plan.contiguous_gradients:
+        if stage >= 2 and backward and not plan.deepspeed.contiguous_gradients:
             made.append(self._narrow("gradients that wait to be reduced", carried))
         if moment == "last layer of backward" or (backward and stage >= 2):
             made.append(self._flattened(rank, carried))
@@ -180,7 +180,7 @@ class DeepSpeed(Framework):
 
     def _flattened(self, rank: RankView, carried: Term) -> Term:
         name = "gradients flattened to be reduced"
-        if not self.plan.zero_quantized_gradients:
+        if not self.plan.deepspeed.zero_quantized_gradients:
             return self._narrow(name, carried)
         largest = largest_weight(rank.stage, self.step.whole, PLACES)
         one = Term.of("elements", f.bucket_parameters, N=carried.value, x=largest.value)
@@ -193,36 +193,38 @@ class DeepSpeed(Framework):
 
     def step_copies(self, rank: RankView) -> Term:
         plan = self.plan
-        if plan.zero_stage < 2 or plan.offload_optimizer != "none" or not self.recipe.master_bytes:
+        if plan.zero_stage < 2 or plan.offload.offload_optimizer != "none" or not self.recipe.master_bytes:
             return Term.sum("temporary", unit="bytes")
         held = rank.trained_shard
         if plan.zero_stage == 3:
-            held = Term.of("elements", f.bucket_parameters, N=held.value, x=plan.sub_group_size)
+            held = Term.of("elements", f.bucket_parameters, N=held.value, x=plan.deepspeed.sub_group_size)
         cast = copies("gradients cast for the step", width_of("master", self.step.updates), held)
         return Term.sum("temporary", self._narrow("gradients flattened for the step", held), cast)
 
     def base_bytes(self) -> float:
-        return QUANTISED if self.plan.zero_quantized_nontrainable_weights else super().base_bytes()
+        return QUANTISED if self.plan.deepspeed.zero_quantized_nontrainable_weights else super().base_bytes()
 
     def weights(self, rank: RankView) -> list[Term]:
         """Stage 3: parameters too small to be released, whole; ZeRO++'s second shard, cut over fewer ranks."""
         plan, wide = self.plan, self.recipe.compute_bytes
         if plan.zero_stage != 3:
             return []
-        small = small_parameters(rank.stage, plan.stage3_param_persistence_threshold)
+        small = small_parameters(rank.stage, plan.deepspeed.stage3_param_persistence_threshold)
         whole = copies(
             "parameters too small to be released", wide, Term.of("parameters", f.whole_parameters, N=small, z=1)
         )
-        secondary = plan.offload_parameters == "none" and is_any(plan.zero_hpz_partition_size > 1)
+        secondary = plan.offload.offload_parameters == "none" and is_any(plan.deepspeed.zero_hpz_partition_size > 1)
         return self._spread(whole, *([self.secondary(rank)] if secondary else []))
 
     def secondary(self, rank: RankView) -> Term:
         """ZeRO++: once more all weights, cut over the ranks of a smaller group."""
-        part = Term.of("parameters", f.whole_parameters, N=rank.whole.value, z=self.plan.zero_hpz_partition_size)
+        part = Term.of(
+            "parameters", f.whole_parameters, N=rank.whole.value, z=self.plan.deepspeed.zero_hpz_partition_size
+        )
         return copies("second shard of ZeRO++", self.recipe.compute_bytes, part)
 
     def lasting(self, rank: RankView) -> list[Term]:
-        if self.plan.offload_optimizer == "none" or self.plan.zero_stage > 2:
+        if self.plan.offload.offload_optimizer == "none" or self.plan.zero_stage > 2:
             return []
         return [self._narrow("gradient on its way to the host", largest_weight(rank.stage, self.step.whole, PLACES))]
 
@@ -236,7 +238,7 @@ class DeepSpeed(Framework):
         """All 16-bit weights, if it gathers them."""
         if self.plan.zero_stage != 3:
             return None
-        if not self.plan.stage3_gather_16bit_weights_on_model_save:
+        if not self.plan.deepspeed.stage3_gather_16bit_weights_on_model_save:
             return Term.sum("gathered weights, on the node of rank 0", unit="bytes")
         return copies("gathered weights, on the node of rank 0", self.recipe.compute_bytes, whole)
 
@@ -250,7 +252,7 @@ class DeepSpeed(Framework):
     def host_states(self, rank: RankView) -> HostStates:
         plan, updates = self.plan, self.step.updates
         held, narrow = rank.trained_shard, width_of("compute", updates)
-        place, made = plan.offload_optimizer, HostStates([], [])
+        place, made = plan.offload.offload_optimizer, HostStates([], [])
         gradients = copies("gradients in the master's type", width_of("master", updates), held)
         if place != "none" and plan.zero_stage < 3:
             made.host.extend([rank.every_state, *pinned(gradients)])
@@ -266,7 +268,7 @@ class DeepSpeed(Framework):
                 made.host.extend([leaving(rank.every_state, share), *pinned(leaving(gradients, share))])
             else:
                 made.stored.extend([rank.every_state, gradients])
-                group = Term.of("elements", f.bucket_parameters, N=held.value, x=plan.sub_group_size)
+                group = Term.of("elements", f.bucket_parameters, N=held.value, x=plan.deepspeed.sub_group_size)
                 width = width_of("master", updates)
                 made.host.append(_swap("buffers of optimizer states", OPTIMIZER_BUFFERS, group.value, width))
         self._add_parameters(rank, made)
@@ -275,11 +277,11 @@ class DeepSpeed(Framework):
     def _add_parameters(self, rank: RankView, made: HostStates) -> None:
         """Offloaded weights."""
         plan, wide = self.plan, self.recipe.compute_bytes
-        if plan.offload_parameters == "none":
+        if plan.offload.offload_parameters == "none":
             return
-        if is_any(plan.zero_hpz_partition_size > 1):
+        if is_any(plan.deepspeed.zero_hpz_partition_size > 1):
             made.host.extend(pinned(self.secondary(rank)))
-        if plan.offload_parameters == "cpu":
+        if plan.offload.offload_parameters == "cpu":
             made.host.extend(pinned(rank.every_weight.named("weights")))
             return
         beyond = Term.of("parameters beyond max_in_cpu", f.parameters_beyond, N=rank.shard.value, xi=MOST_IN_MEMORY)

@@ -50,10 +50,10 @@ class Compiled(Framework):
             return None
         return replace(
             runtime.own,
-            compiled=plan.compile,
+            compiled=plan.kernels.compile,
             tensor_parallel=_many(plan.tensor_parallel_size),
             ring=_many(plan.context_parallel_size),
-            float8=plan.float8 != "none",
+            float8=plan.kernels.float8 != "none",
         )
 
 
@@ -83,7 +83,7 @@ class Fsdp2(Compiled):
     @classmethod
     def trl_sharding(cls, plan: TrainingPlan) -> list[str]:
         made = ["--fsdp_reshard_after_forward false"] if plan.zero_stage == 2 else []
-        return [*made, *(["--fsdp_offload_params true"] if plan.offload_parameters == "cpu" else [])]
+        return [*made, *(["--fsdp_offload_params true"] if plan.offload.offload_parameters == "cpu" else [])]
 
     adds_tied_gradients = False  # gradients of the root's unit are counted with it
 
@@ -189,7 +189,7 @@ class Fsdp2(Compiled):
     def workspaces(self, rank: RankView) -> list[Term]:
         made = super().workspaces(rank)
         if (
-            self.plan.async_tensor_parallel
+            self.plan.kernels.async_tensor_parallel
         ):  # outside of PyTorch's allocator: shards that others read, and two parts of a sum
             one = rank.sizes.term("", self.step.model.hidden_size, self.recipe.compute_bytes, TOKEN)
             made.append(

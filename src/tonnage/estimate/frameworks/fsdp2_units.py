@@ -149,10 +149,10 @@ class Units:
         and quantised ones are gathered as they are.
         """
         narrow = (
-            precision(self.plan.base_weights).bits_per_weight / 8
-            if self.plan.base_weights
+            precision(self.plan.tuning.base_weights).bits_per_weight / 8
+            if self.plan.tuning.base_weights
             else 1
-            if self.plan.float8_all_gather
+            if self.plan.kernels.float8_all_gather
             else 0
         )
         if not narrow:

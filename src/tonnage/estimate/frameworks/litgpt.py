@@ -43,7 +43,7 @@ class LitGPT(Framework):
         return self.step.setting.adapters is not None and self.step.setting.types.autocast
 
     def temporary(self, rank: RankView, point: Point) -> list[Term]:
-        if point.everything and self.plan.base_weights:
+        if point.everything and self.plan.tuning.base_weights:
             return [self.step.sizes.term("head made whole", self._head, WHOLE, Extent("parameter", "vocab"))]
         if point.everything and self._casts_frozen_head:
             return [self.step.sizes.positions("head, cast for each part of the sequence", self._head / PART, 2)]

@@ -84,11 +84,11 @@ class Megatron(Framework):
             types=Types(recipe.activation_bytes, recipe.activation_bytes),
             style=style_of(self.step.model),
             kernels=runtime.kernels,
-            attention=plan.attention or runtime.kernels.attention,
+            attention=plan.kernels.attention or runtime.kernels.attention,
             dropout=plan.dropout,
             attention_dropout=plan.attention_dropout,
             recompute=plan.recompute,
-            recompute_modules=tuple(filter(None, plan.recompute_modules.split(","))) or ("core_attn",),
+            recompute_modules=tuple(filter(None, plan.megatron.recompute_modules.split(","))) or ("core_attn",),
             tensor_parallel=first_of(plan.tensor_parallel_size) > 1,
             sequence_parallel=plan.sequence_parallel and first_of(plan.tensor_parallel_size) > 1,
             context_parallel=_method(plan) if first_of(plan.context_parallel_size) > 1 else "",
@@ -96,7 +96,7 @@ class Megatron(Framework):
             local_experts=mixture is not None and mixture.num_experts > experts,
             expert_tensor_parallel=first_of(plan.expert_tensor_parallel_size) > 1,
             cross_entropy="te" if plan.loss == "fused" else "unfused",
-            capacity=plan.expert_capacity_factor is not None,
+            capacity=plan.megatron.expert_capacity_factor is not None,
             router_groups=(config.get("n_group") or 1) > 1,
             router_pre_softmax=config.get("model_type") == "deepseek_v2",
             core=self._release("core", (0, 18)),
@@ -125,7 +125,11 @@ class Megatron(Framework):
         if not (stage.is_last and stage.after):
             return None
         return _loss(
-            stage.after, self._setting, self.step.model.hidden_size, self.step.model.vocab_size, self.plan.mtp_layers
+            stage.after,
+            self._setting,
+            self.step.model.hidden_size,
+            self.step.model.vocab_size,
+            self.plan.megatron.mtp_layers,
         )
 
     @property
@@ -135,7 +139,7 @@ class Megatron(Framework):
 
     def offloaded_tensors(self, block: Block) -> Term:
         """The inputs of the modules that the user names."""
-        modules = tuple(self.plan.offload_modules.split(","))
+        modules = tuple(self.plan.offload.offload_modules.split(","))
         width = self.step.setting.types.compute
         parts = [self.step.sizes.term("offloaded", size, width, extent) for size, extent in offloadable(block, modules)]
         return Term.sum("tensors of these modules", *parts, unit="bytes")
@@ -148,13 +152,13 @@ class Megatron(Framework):
     def host_states(self, rank: RankView) -> HostStates:
         """Megatron-core, optimizer/cpu_offloading/hybrid_optimizer.py: an fp32 copy, its gradient and the moments."""
         share = offloaded(self.plan, "optimizer")
-        if self.plan.offload_optimizer == "none":
+        if self.plan.offload.offload_optimizer == "none":
             return HostStates([], [])
         gradient = copies("gradients", width_of("gradient", self.step.updates), rank.trained_shard)
         return HostStates([leaving(rank.every_state, share), *pinned(leaving(gradient, share))], [])
 
     def stages(self, found: tuple[Stage, ...]) -> tuple[Stage, ...]:
-        return with_predictions(found, self.step.model, self.plan.mtp_layers)
+        return with_predictions(found, self.step.model, self.plan.megatron.mtp_layers)
 
     def ends_pipeline(self, block: Block) -> bool:
         return isinstance(block, prediction.FinalNorm | prediction.Prediction)
@@ -163,7 +167,7 @@ class Megatron(Framework):
         """Gradients that prediction layers leave waiting: of the hidden states that all losses read together, and of
         the table.
         """
-        depths = self.plan.mtp_layers if rank.stage.is_last else 0
+        depths = self.plan.megatron.mtp_layers if rank.stage.is_last else 0
         if not depths or point.phase in ("forward", "loss"):
             return []
         hidden, width = self.step.model.hidden_size, self.step.setting.types.compute
@@ -188,9 +192,9 @@ class Megatron(Framework):
             return 0
         tokens = plan.sequence_length * plan.micro_batch_size / plan.context_parallel_size
         tokens = tokens / plan.tensor_parallel_size if self._setting.sequence_parallel else tokens
-        factor = plan.expert_capacity_factor
+        factor = plan.megatron.expert_capacity_factor
         if factor is None:
-            return tokens * mixture.top_k * plan.expert_tensor_parallel_size * plan.expert_imbalance
+            return tokens * mixture.top_k * plan.expert_tensor_parallel_size * plan.imbalance.expert_imbalance
         return (
             -(-tokens * mixture.top_k * factor // mixture.num_experts)
             * mixture.num_experts
@@ -282,7 +286,7 @@ class Megatron(Framework):
 
 
 def _method(plan: TrainingPlan) -> ContextParallel:
-    return cast(ContextParallel, plan.context_parallel_method or "p2p")
+    return cast(ContextParallel, plan.megatron.context_parallel_method or "p2p")
 
 
 @lru_cache(maxsize=1024)
@@ -345,12 +349,12 @@ def _flags(plan: TrainingPlan) -> list[str]:
     ]
     made += ["--use-distributed-optimizer"] if plan.zero_stage else []
     made += _recompute_flags(plan)
-    made += ["--tp-comm-overlap"] if plan.tp_comm_overlap else []
-    made += ["--overlap-moe-expert-parallel-comm"] if plan.overlap_moe_expert_parallel_comm else []
+    made += ["--tp-comm-overlap"] if plan.megatron.tp_comm_overlap else []
+    made += ["--overlap-moe-expert-parallel-comm"] if plan.megatron.overlap_moe_expert_parallel_comm else []
     # Without it Megatron's experts gather every token of every rank.
     dispatched = plan.expert_parallel_size > 1
-    made += [f"--moe-token-dispatcher-type {plan.moe_token_dispatcher_type}"] if dispatched else []
-    made += ["--optimizer-cpu-offload"] if plan.offload_optimizer == "cpu" else []
+    made += [f"--moe-token-dispatcher-type {plan.megatron.moe_token_dispatcher_type}"] if dispatched else []
+    made += ["--optimizer-cpu-offload"] if plan.offload.offload_optimizer == "cpu" else []
     if plan.precision == "fp8-te":
         return [*made, "--bf16", "--fp8-format hybrid"]
     return [*made, "--fp16" if TRAINING_RECIPES[plan.precision].compute == "fp16" else "--bf16"]
@@ -360,7 +364,10 @@ def _recompute_flags(plan: TrainingPlan) -> list[str]:
     if plan.recompute == "full":
         return ["--recompute-granularity full", "--recompute-method uniform", "--recompute-num-layers 1"]
     if plan.recompute == "selective":
-        return ["--recompute-granularity selective", f"--recompute-modules {plan.recompute_modules.replace(',', ' ')}"]
+        return [
+            "--recompute-granularity selective",
+            f"--recompute-modules {plan.megatron.recompute_modules.replace(',', ' ')}",
+        ]
     return []
 
 
@@ -375,7 +382,7 @@ def _layout_flags(model: Model, plan: TrainingPlan) -> list[str]:
     if plan.virtual_pipeline_size == 1:
         stages = ["t" * count for count in layers]
         return [f"--pipeline-model-parallel-layout '{'|'.join(['E' + stages[0], *stages[1:-1], stages[-1] + 'L'])}'"]
-    ends = {"first": plan.first_stage_layers, "last": plan.last_stage_layers}
+    ends = {"first": plan.layout.first_stage_layers, "last": plan.layout.last_stage_layers}
     if any(ends.values()):
         return [f"--decoder-{end}-pipeline-num-layers {size}" for end, size in ends.items() if size]
     most = max(layers)

@@ -82,7 +82,7 @@ class Transformers(Framework):
 
     def loss_kind(self) -> tuple[str, float]:
         """Of _losses, and into how many parts it takes the tokens."""
-        if self.plan.liger:
+        if self.plan.kernels.liger:
             return "liger", liger_parts(self.step.model, self.tokens)
         return loss_kind(release(self.plan.runtime_version)), 1
 
@@ -102,7 +102,7 @@ class Transformers(Framework):
 
     def _outputs(self, rank: RankView) -> list[Term]:
         """The logits as the model gives them: a loss that takes them part by part gives none."""
-        if not self.plan.keep_outputs or self.plan.liger or self.plan.loss == "tiled" or not rank.stage.after:
+        if not self.plan.keep_outputs or self.plan.kernels.liger or self.plan.loss == "tiled" or not rank.stage.after:
             return []
         in_model = self.loss_kind()[0] in UPCAST_IN_MODEL
         width = 4 if in_model else self.step.setting.types.compute
@@ -112,13 +112,13 @@ class Transformers(Framework):
 
     def setting(self) -> Setting:
         made = super().setting()
-        return replace(made, code=LIGER) if self.plan.liger else made
+        return replace(made, code=LIGER) if self.plan.kernels.liger else made
 
     def logits_held(self) -> float:
         """Bytes of a logit in all segments that the loss takes: three in fp32, and where they were narrower, the
         first ones.
         """
-        if self.plan.liger or self.plan.loss == "tiled":
+        if self.plan.kernels.liger or self.plan.loss == "tiled":
             return 0
         width = self.step.setting.types.compute
         return 12 + (width if width < 4 else 0)

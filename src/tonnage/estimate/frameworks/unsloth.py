@@ -64,7 +64,7 @@ class Unsloth(Transformers):
         model, plan, cluster = self.step.model, self.plan, self.step.cluster
         target = float(MOST)
         if cluster is not None:
-            bits = precision(plan.base_weights).bits_per_weight if plan.base_weights else 16
+            bits = precision(plan.tuning.base_weights).bits_per_weight if plan.tuning.base_weights else 16
             free = cluster.accelerator.memory.usable_bytes - model.num_parameters() * bits / 8
             target = max(min(target, free / 2), GIB / 2)
         exact = tokens * model.vocab_size * BYTES_PER_LOGIT / target

@@ -12,65 +12,73 @@ KIN = {"Blackwell Ultra": "Blackwell", "Ada Lovelace": "Ampere", "Volta": "Amper
 
 
 class Generation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Shares of the datasheet's peaks that large kernels reach on one generation of accelerators.
+    """Shares of the datasheet's peaks that large kernels reach on one generation of accelerators."""
 
-    `matrix`: products, by the peak's name; `attention`: fused attention, forward, by the
-    generation's own kernels (cuDNN, FlashAttention-3); `flash2`: by FlashAttention-2, where that is slower.
-    """
-
+    #: GEMMs, by the name of the peak.
     matrix: Mapping[str, float]
+    #: Fused attention, forward, by the generation's own kernels (cuDNN, FlashAttention-3).
     attention: float
+    #: FlashAttention-2, where it is slower.
     flash2: float | None = None
 
 
 class Band(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Measured over predicted: the 5th and 95th percentile of `rows` left-out rows of a kind."""
+    """Measured over predicted, of rows that were left out of the fit."""
 
+    #: 5th percentile.
     low: float
+    #: 95th percentile.
     high: float
+    #: Number of rows.
     rows: int
 
 
 class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything that the time of a step is fitted with.
+    """Everything that the time of a step is fitted with. Times are in seconds."""
 
-    `attention_backward`: of attention's share. `memory`: share of the memory's bandwidth. `half_side`: columns and rows
-    of a product at which half of the share is lost. `chips`: shares of an accelerator over its generation's. `cast`:
-    how often a narrow product's operands pass memory again. `row_moves`: seconds of moving rows of experts over those
-    that their bytes take.
-    `newer_around_experts`: what is left, from core 0.18 on, of the time around experts' products: router, permutations,
-    casts.
-    `launch`: seconds between two kernels; `host`: seconds that the host takes to ask for one; `router_kernels`: kernels
-    of a router and its dispatcher, times `alltoall` where it waits for sizes from other ranks; `expert_kernels`: of one
-    product of one expert.
-    `scan`: share of the 16-bit peak of recurrences; `scan_step`: seconds a token of a sequence besides.
-    `latency_inside`, `latency_outside`: seconds that ranks wait for each other at a collective, beyond what it takes
-    alone (links.toml). `hidden`: what of communication that can run beside compute does. `step`: seconds a step
-    besides. `frameworks`: step times over those of Megatron, where a runtime's differ.
-    `bands`: by kind of row.
-    """
-
+    #: Shares of peaks, by generation.
     generations: Mapping[str, Generation]
+    #: Share of the peak in attention's backward, over that of its forward.
     attention_backward: float
+    #: Shares of an accelerator over its generation's, by its name and the name of the peak.
     chips: Mapping[str, Mapping[str, float]] = {}
+    #: Time of moving rows of experts over the time that their bytes take.
     row_moves: float
+    #: Time around expert GEMMs (router, permutations, casts) from core 0.18 on, over that before.
     newer_around_experts: float
+    #: Kernels of one GEMM of one expert.
     expert_kernels: float
+    #: Share of the memory bandwidth.
     memory: float
+    #: Time between two kernels.
     launch: float
+    #: Time that the host takes to launch a kernel.
     host: float
+    #: Kernels of a router and its dispatcher.
     router_kernels: float
+    #: Factor on them where the dispatcher waits for sizes from other ranks.
     alltoall: float
+    #: Columns and rows of a GEMM at which half of the share is lost.
     half_side: float
+    #: How often operands of a narrow GEMM pass memory again.
     cast: float
+    #: Share of the 16-bit peak in recurrences.
     scan: float
+    #: Time a token of a sequence in recurrences, besides.
     scan_step: float
+    #: Share of the communication that can overlap with compute which does.
     hidden: float
+    #: Time a step besides.
     step: float
+    #: Time that ranks wait for each other at a collective inside a node, beyond its own (links.toml).
     latency_inside: float = 0.0
+    #: The same between nodes.
     latency_outside: float = 0.0
+    #: Step time over Megatron's, of runtimes where it differs.
     frameworks: Mapping[str, float] = {}
+    #: Error bands, by kind of row.
     bands: Mapping[str, Band] = {}
+    #: How many rates were fitted, on how many rows.
     fitted: str = ""
 
     def of(self, generation: str) -> tuple[Generation, bool]:

@@ -85,7 +85,7 @@ def _loading(model: Model, rank: "StageMemory", runtime: TrainingRuntime, ranks:
     """
     width = rank.step.setting.types.parameter
     whole = copies("whole model", width, Term.of("parameters", f.whole_parameters, N=model.num_parameters(), z=1))
-    if runtime.makes_on_accelerator or rank.plan.base_weights:
+    if runtime.makes_on_accelerator or rank.plan.tuning.base_weights:
         return [_on_all(ranks, copies("one weight at a time", width, largest_weights(rank.stage, rank.step.whole)))]
     if rank.step.framework.loads_on_first_rank:
         return [whole.named("whole model, on the node of rank 0")]
@@ -100,7 +100,7 @@ def _saving(model: Model, rank: "_Rank", runtime: TrainingRuntime, ranks: Term) 
     stage, plan = rank.stage, rank.plan
     if runtime.saves_shards:
         return [_on_all(ranks, Term.sum("shards to be saved", stage.weights, stage.optimizer))]
-    if plan.method in ("lora", "dora"):
+    if plan.tuning.method in ("lora", "dora"):
         return []
     whole = Term.of("parameters", f.whole_parameters, N=model.num_parameters(), z=1)
     gathered = stage.step.framework.gathered_to_save(whole)
@@ -140,7 +140,7 @@ class _Rank:
 
     def _activations(self) -> Term:
         """Tensors that layers keep, pinned one by one; on NVMe two layers' are in memory, on their way."""
-        name, place = "offloaded activations", self.plan.offload_activations
+        name, place = "offloaded activations", self.plan.offload.offload_activations
         if place == "none":
             return Term.sum(name, unit="bytes")
         counts, leaves = self.stage.counts, self.stage.tensors.leaves

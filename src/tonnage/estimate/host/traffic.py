@@ -135,15 +135,15 @@ class _Traffic:
         come for each layer.
         """
         plan, stage, updates = self.plan, self.stage, self.step.updates
-        if plan.offload_optimizer == "none":
+        if plan.offload.offload_optimizer == "none":
             return
         share, held = offloaded(plan, "optimizer"), stage.trained_shard
         narrow = width_of("compute", updates)
         gradients, times = self.step.framework.gradients_to_host(stage)
         self.to_host.append(self._times(gradients, "gradients", times))
-        if plan.offload_parameters == "none":
+        if plan.offload.offload_parameters == "none":
             self.from_host.append(self._times(leaving(copies("weights", narrow, held), share), "updated weights", 1))
-        if plan.offload_optimizer == "nvme":
+        if plan.offload.offload_optimizer == "nvme":
             both = Term.sum("states", stage.every_state, copies("gradients", width_of("master", updates), held))
             self.written += [self._times(stage.every_state, "states", 1)]
             self.read += [self._times(both, "states and gradients", 1)]
@@ -154,11 +154,11 @@ class _Traffic:
         it on the host.
         """
         plan, stage = self.plan, self.stage
-        if plan.offload_parameters == "none":
+        if plan.offload.offload_parameters == "none":
             return
         passes = (2 if plan.zero_stage == 3 else 1) * plan.num_microbatches
         self.from_host.append(self._times(stage.every_weight, "weights", passes))
-        if plan.offload_parameters == "nvme":
+        if plan.offload.offload_parameters == "nvme":
             beyond = Term.of(
                 "parameters beyond max_in_cpu", memory.parameters_beyond, N=stage.shard.value, xi=MOST_IN_MEMORY
             )
@@ -169,7 +169,7 @@ class _Traffic:
     def _activations(self) -> None:
         """Out in forward, back in backward, of every micro-batch; to NVMe they pass the host link too."""
         plan, stage = self.plan, self.stage
-        if plan.offload_activations == "none":
+        if plan.offload.offload_activations == "none":
             return
         leaves = stage.tensors.leaves
         layers = [
@@ -180,6 +180,6 @@ class _Traffic:
         moved = self._times(kept, "activations", plan.num_microbatches)
         self.to_host.append(moved)
         self.from_host.append(moved)
-        if plan.offload_activations == "nvme":
+        if plan.offload.offload_activations == "nvme":
             self.written.append(moved)
             self.read.append(moved)

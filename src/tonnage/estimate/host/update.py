@@ -16,7 +16,7 @@ PUBLISHED = "published updates got 2 to 54 GB/s of a node"
 
 def check_update(plan: TrainingPlan) -> None:
     """MissingDatum where processors update and nobody said how fast."""
-    if plan.offload_optimizer != "none" and plan.host_update_bandwidth is None:
+    if plan.offload.offload_optimizer != "none" and plan.offload.host_update_bandwidth is None:
         raise MissingDatum(
             Message(
                 "the time of a step whose optimizer runs on the host needs {@host_update_bandwidth}, in "
@@ -39,5 +39,5 @@ def update_on_host(plan: TrainingPlan, cluster: Cluster, updated: Number, bytes_
         N=updated * offloaded(plan, "optimizer"),
         w=bytes_each,
         ranks=cluster.accelerators_per_node,
-        W=plan.host_update_bandwidth,
+        W=plan.offload.host_update_bandwidth,
     )

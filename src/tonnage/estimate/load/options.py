@@ -27,7 +27,7 @@ PERCENTILES = ("mean", "p50", "p90", "p99")
 MOST_REQUESTS = 1_000_000  # of a simulation
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class ReplicaLoad(Struct, frozen=True, kw_only=True):
     """What is asked of one replica. `busy`: replicas that have users; `load`: of each of them; `ttft`, `tpot`:
     limits [seconds].
     """
@@ -145,7 +145,7 @@ def _of_trace(options: ServingOptions, load: LoadOptions) -> Lengths:
     )
 
 
-def asked(plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: Lengths, q: Question) -> Asked:
+def asked(plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: Lengths, q: Question) -> ReplicaLoad:
     """The load of one replica, checked, with its defaults in the question."""
     if load.request_rate is not None and options.concurrency is not None:
         raise InvalidInput(
@@ -200,7 +200,7 @@ def asked(plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: L
                 name,
                 ("simulate", "trace", "percentile"),
             )
-    return Asked(
+    return ReplicaLoad(
         load=form,
         busy=busy,
         ttft=ttft,

@@ -34,7 +34,7 @@ from tonnage.runtimes import (
     training_runtime,
     training_runtimes,
 )
-from tonnage.spec import AttentionKernel, Cluster, TrainingPlan
+from tonnage.spec import AttentionKernel, Cluster, PipelineLayout, TrainingPlan
 
 DEFAULT_SEQUENCE_LENGTH = 4096
 LOSS = ("full", "chunked", "fused")
@@ -97,9 +97,9 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
     request = PlanRequest(
         model=model, runtime=runtime, sizes=sizes, zero_stage=stage, offload=offload, options=o, question=q
     )
-    method = training_method(model, runtime, recipe, o, q)
-    check_base(runtime, recipe, method.get("base_weights", ""), sizes["tensor_parallel_size"])
-    return TrainingPlan(
+    tuning = training_method(model, runtime, recipe, o, q)
+    check_base(runtime, recipe, tuning.base_weights, sizes["tensor_parallel_size"])
+    return TrainingPlan.of_fields(
         sequence_length=length,
         micro_batch_size=micro,
         num_microbatches=count,
@@ -133,13 +133,15 @@ def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Qu
         ),
         runtime=runtime.name,
         model_code=model_code,
-        first_stage_layers=o.first_stage_layers,
-        last_stage_layers=o.last_stage_layers,
-        chunk_layers=said_chunks(model, runtime, sizes, o),
+        layout=PipelineLayout(
+            first_stage_layers=o.first_stage_layers,
+            last_stage_layers=o.last_stage_layers,
+            chunk_layers=said_chunks(model, runtime, sizes, o),
+        ),
         **uneven_ranks(model, runtime, sizes, o, q),
         **(own_options(request) | framework_options(model, runtime, sizes, model_code, o, q)),
-        **method,
-        **objective_of(model, runtime, method.get("method", "full"), o, q),
+        tuning=tuning,
+        post_training=objective_of(model, runtime, tuning.method, o, q),
         **offload,
         **own_sharding_options(request),
     )

@@ -13,16 +13,15 @@ from tonnage.kernel.units import counted
 from tonnage.numerics.precisions import Recipe, precision
 from tonnage.runtimes import TrainingRuntime, training_runtime, training_runtimes
 from tonnage.runtimes.parts.base import METHODS
+from tonnage.spec import Tuning
 
 BASES = ("nf4", "nf4-double", "fp4", "fp4-double", "int8")
 ALL_LINEAR = "all-linear"
 DEFAULT_RANK = 16
 
 
-def training_method(
-    model: Model, runtime: TrainingRuntime, recipe: Recipe, o: TrainingOptions, q: Question
-) -> dict[str, Any]:
-    """The fields of a plan that say what trains. `qlora` is LoRA on a 4-bit base."""
+def training_method(model: Model, runtime: TrainingRuntime, recipe: Recipe, o: TrainingOptions, q: Question) -> Tuning:
+    """What trains. `qlora` is LoRA on a 4-bit base."""
     usual = "full" if not runtime.trains or "full" in runtime.trains else "lora"
     chosen = q.take(
         "method",
@@ -59,19 +58,19 @@ def training_method(
             )
         )
     if chosen == "full":
-        return {}
+        return Tuning()
     if chosen == "freeze":
-        return {"method": chosen, "trainable_layers": _layers(model, o, q)}
+        return Tuning(method=chosen, trainable_layers=_layers(model, o, q))
     base = _base(chosen, bare_base_bytes(runtime, recipe), o, q)
     targets = q.take("lora_targets", o.lora_targets, ALL_LINEAR, "default", "all linear layers but the head")
-    return {
-        "method": "dora" if chosen == "dora" else "lora",
-        "base_weights": base,
-        "lora_targets": _targets(model, targets),
-        "lora_rank": q.take("lora_rank", o.lora_rank, DEFAULT_RANK, "default", "usual"),
-        "lora_dropout": q.take("lora_dropout", o.lora_dropout, False, "default", "none"),
-        "upcast_base": _upcast(runtime, base, o, q),
-    }
+    return Tuning(
+        method="dora" if chosen == "dora" else "lora",
+        base_weights=base,
+        lora_targets=_targets(model, targets),
+        lora_rank=q.take("lora_rank", o.lora_rank, DEFAULT_RANK, "default", "usual"),
+        lora_dropout=q.take("lora_dropout", o.lora_dropout, False, "default", "none"),
+        upcast_base=_upcast(runtime, base, o, q),
+    )
 
 
 def _upcast(runtime: TrainingRuntime, base: str, o: TrainingOptions, q: Question) -> bool:

@@ -18,7 +18,7 @@ def best_models(model: Model, plan: TrainingPlan, tokens: Term) -> list[BestMode
     fitted to dense models: experts get no cost.
     """
     kinds = {branch.kind for branch in model.branches}
-    if plan.method != "full" or plan.objective != "sft" or "encoder" in kinds:
+    if plan.tuning.method != "full" or plan.post_training.objective != "sft" or "encoder" in kinds:
         return []
     active = model.num_active_parameters()
     decoders = [branch for branch in model.branches if branch.kind == "decoder"]

@@ -12,7 +12,7 @@ from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.numerics.precisions import TRAINING_RECIPES, Recipe
 from tonnage.runtimes import training_runtime
-from tonnage.spec import TrainingPlan
+from tonnage.spec import PipelineLayout, TrainingPlan
 
 NEEDED = "checkpoint"
 # On one rank a state is whole, however the run shards it.
@@ -28,7 +28,7 @@ WHOLE = dict.fromkeys(
         "replicate_size",
     ),
     1,
-) | {"first_stage_layers": None, "last_stage_layers": None, "chunk_layers": ()}
+) | {"layout": PipelineLayout()}
 
 
 def state_bytes(model: Model, plan: TrainingPlan) -> Number:
@@ -57,7 +57,7 @@ def saved_bytes(model: Model, plan: TrainingPlan) -> Term:
     needed = checkpoint_bytes(model, plan)
     parameters, recipe = _saved(model, plan)
     twice = plan.zero_stage < training_runtime(plan.runtime).saves_twice_below
-    if not twice or plan.method != "full" or recipe.update_bytes == recipe.compute_bytes:
+    if not twice or plan.tuning.method != "full" or recipe.update_bytes == recipe.compute_bytes:
         return needed
     second = copies("weights as the model has them", recipe.compute_bytes, parameters, recipe.source)
     return Term.sum(Message("as {runtime} saves it", runtime=plan.runtime), *needed.children, second)
@@ -78,7 +78,7 @@ def checkpoint_formats(model: Model, plan: TrainingPlan, saved: Term) -> tuple[T
 
 def _saved(model: Model, plan: TrainingPlan) -> tuple[Term, Recipe]:
     """Parameters that are saved, and the types they have."""
-    if plan.method == "full":
+    if plan.tuning.method == "full":
         return Term.of("parameters", f.whole_parameters, N=model.num_parameters(), z=1), TRAINING_RECIPES[
             plan.precision
         ]

@@ -77,7 +77,7 @@ def _allowed(chosen: TrainingPlan) -> bool:
     ranks = chosen.tensor_parallel_size * chosen.context_parallel_size * chosen.data_parallel_size
     experts = chosen.expert_parallel_size * chosen.expert_tensor_parallel_size
     whole = chosen.data_parallel_size % chosen.replicate_size == 0 and (
-        chosen.context_parallel_size * chosen.data_parallel_size % chosen.zero_hpz_partition_size == 0
+        chosen.context_parallel_size * chosen.data_parallel_size % chosen.deepspeed.zero_hpz_partition_size == 0
     )
     return bool(whole and (experts == 1 or ranks % experts == 0) and schedule_takes_microbatches(chosen))
 

@@ -20,11 +20,11 @@ from tonnage.kernel.units import human
 from tonnage.spec import Cluster, TrainingPlan
 
 LEAST_GOODPUT = 0.01  # below this a run is a machine that restarts
-MUCH = 0.1  # of a run: a last checkpoint that takes more is said
+MAX_CHECKPOINT_SHARE = 0.1  # of a run: a last checkpoint that takes more is said
 EPOCHS = 4  # Muennighoff2023: up to four passes over the same data are nearly as good as new data
 
 
-class Run(Struct, frozen=True, kw_only=True):
+class TrainingRun(Struct, frozen=True, kw_only=True):
     """A run. `tokens` are asked for, `steps` whole; `seconds` is the time by the clock, failures and checkpoints in it.
 
     `accelerators_for_deadline`: the fewest that the plan can use, None where no number makes it;
@@ -71,7 +71,7 @@ def run(
     step_time_at: StepTimeAt | None = None,
     fits_at: Callable[[int], bool] | None = None,
     today: date | None = None,
-) -> Run:
+) -> TrainingRun:
     """What follows from the time of one step [seconds].
 
     `checkpoint`: bytes of one. `price`: USD per accelerator-hour where no option gives it. `step_time_at`: the step's
@@ -94,7 +94,7 @@ def run(
     )
     epochs = _epochs(want, tokens, question)
     _note(want, tokens, seconds, used, hours, question)
-    return Run(
+    return TrainingRun(
         tokens=tokens,
         steps=steps,
         epochs=epochs,
@@ -149,7 +149,7 @@ def _progress(made: Reliability, plan: TrainingPlan) -> None:
 def _note_last(made: Reliability, productive: Term, seconds: Term, question: Question) -> None:
     """A run that ends before its first checkpoint is due saves what it trained all the same."""
     write = made.checkpoint.value
-    if productive.value < made.interval.value and write > MUCH * seconds.value:
+    if productive.value < made.interval.value and write > MAX_CHECKPOINT_SHARE * seconds.value:
         question.warn(
             Message(
                 "the run takes {seconds}, and the checkpoint after it {write} more, which are in neither its "

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.estimate.bands import serving_band, serving_highest
-from tonnage.estimate.identity import Kept
+from tonnage.estimate.identity import ByIdentity
 from tonnage.estimate.serving.largest import largest
 from tonnage.estimate.serving.memory import ServingMemory, serving_memory
 from tonnage.estimate.serving.token_batch import batch_limits
@@ -24,7 +24,7 @@ from tonnage.spec import Cluster, ServingPlan
 
 NEAR = 64  # tokens: engines round contexts up to whole blocks
 LONGEST = 2**30  # tokens: longer than any model was made for
-MOST = 2**24  # requests: more than any machine holds
+MAX_REQUESTS = 2**24  # requests: more than any machine holds
 REFUSED = float("inf")
 
 
@@ -57,11 +57,11 @@ def longest_context_tokens(model: Model, plan: ServingPlan, cluster: Cluster, ma
     band = serving_band(plan.engine, cluster.accelerator)
     room = usable / band.high if band else usable
     guess = floor(plan.context - (alone - room) / slope) if slope else most
-    return _longest(Kept(model), replace(plan, concurrency=1), Kept(cluster), usable, most, guess)
+    return _longest(ByIdentity(model), replace(plan, concurrency=1), ByIdentity(cluster), usable, most, guess)
 
 
 @lru_cache(maxsize=256)
-def _longest(model: Kept, plan: ServingPlan, cluster: Kept, usable: int, most: int, guess: int) -> int:
+def _longest(model: ByIdentity, plan: ServingPlan, cluster: ByIdentity, usable: int, most: int, guess: int) -> int:
     """The last context that fits, 0 where none does: first near the guess, along the straight line of what a token
     adds.
     """
@@ -99,11 +99,11 @@ def most_requests(
         for rank in made.ranks
         if rank.per_request.value
     )
-    return _most(Kept(model), replace(plan, concurrency=1), Kept(cluster), usable, int(guess), safe)
+    return _most(ByIdentity(model), replace(plan, concurrency=1), ByIdentity(cluster), usable, int(guess), safe)
 
 
 @lru_cache(maxsize=512)
-def _most(model: Kept, plan: ServingPlan, cluster: Kept, usable: int, guess: int, safe: bool) -> int:
+def _most(model: ByIdentity, plan: ServingPlan, cluster: ByIdentity, usable: int, guess: int, safe: bool) -> int:
     """The last number that fits: the guess, which holds where requests need nothing but their cache, else by a
     search.
     """
@@ -122,7 +122,7 @@ def _most(model: Kept, plan: ServingPlan, cluster: Kept, usable: int, guess: int
         guess = min(guess, batch_limits(engine, replace(plan, concurrency=guess * groups or 1), accelerator).requests)
     if (guess == 0 or over(guess) <= 0) and over(guess + 1) > 0:
         return guess
-    numbers = range(1, MOST + 1)
+    numbers = range(1, MAX_REQUESTS + 1)
     place = largest(numbers, over, look_beyond=False)
     return 0 if place is None else numbers[place]
 
@@ -158,7 +158,7 @@ def request_figures(
         g.concurrency,
         U=pool.value,
         M=size,
-        R=made.limits.requests if engine.queues else MOST,
+        R=made.limits.requests if engine.queues else MAX_REQUESTS,
     )
     room = pool.value
     if each.value != count:  # requests need more than their cache, or the pool shrinks with them

@@ -65,7 +65,7 @@ class ServingMemory(Struct, frozen=True, eq=False):
 def serving_memory(model: Model, plan: ServingPlan, accelerator: Accelerator | None = None) -> ServingMemory:
     """Bytes of one rank of each stage, for plan.concurrency requests of plan.context tokens."""
     stored = loaded_storage(model, plan)
-    walk = _Replica(model, plan, accelerator, stored, drafting(plan.draft_model))
+    walk = _Replica(model, plan, accelerator, stored, drafting(plan.drafting.draft_model))
     return ServingMemory(walk.ranks(), stored, walk.limits, walk.host_memory())
 
 
@@ -73,7 +73,7 @@ def stage_memory(model: Model, plan: ServingPlan, accelerator: Accelerator | Non
     """Bytes of one rank of one stage alone, as `serving_memory` has them: of a pipeline whose stages are on unlike
     accelerators.
     """
-    walk = _Replica(model, plan, accelerator, loaded_storage(model, plan), drafting(plan.draft_model))
+    walk = _Replica(model, plan, accelerator, loaded_storage(model, plan), drafting(plan.drafting.draft_model))
     return walk.rank(walk.stages[stage])
 
 
@@ -101,7 +101,7 @@ class _Replica:
         made: dict[tuple[Hashable, ...], ServingRank] = {}
         found = []
         for stage in self.stages:
-            key = (*stage.contents, stage.first_layer if self.plan.expert_layers_on_host else 0)
+            key = (*stage.contents, stage.first_layer if self.plan.host.expert_layers_on_host else 0)
             if key not in made:
                 made[key] = self.rank(stage)
             found.append(replace(made[key], rank=stage.rank))
@@ -176,12 +176,14 @@ class _Replica:
         parts = self._of_stage(stage) + beside_weights(self.model, self.engine, stage, self.stored, self.shares)
         if self.draft is not None and stage.is_last:
             parts += [self.draft.weights(each).named("draft model") for each in self.draft.stages]
-        if self.plan.lora_adapters:
+        if self.plan.adapters.lora_adapters:
             parts.append(adapters(self.plan, stage, self.shares.t, self.activation_width))
         whole = Term.sum("weights", *parts, unit="bytes")
-        if not self.plan.weights_on_host_bytes:
+        if not self.plan.host.weights_on_host_bytes:
             return whole
-        left = Term.of("of them in host memory", e.host_weights_bytes, M=whole.value, U=self.plan.weights_on_host_bytes)
+        left = Term.of(
+            "of them in host memory", e.host_weights_bytes, M=whole.value, U=self.plan.host.weights_on_host_bytes
+        )
         return Term.sum("weights", whole.named(ALL_WEIGHTS), left)
 
     def _of_stage(self, stage: Stage, experts_alone: bool = False) -> list[Term]:
@@ -216,14 +218,14 @@ class _Replica:
         were offloaded.
         """
         if self.on_host is None:
-            if not self.plan.weights_on_host_bytes:
+            if not self.plan.host.weights_on_host_bytes:
                 return None
             ranks = (
                 self.plan.tensor_parallel_size
                 * self.plan.pipeline_parallel_size
                 * self.plan.attention_data_parallel_size
             )
-            each = Term.of("weights of one rank", f.fixed_bytes, source=OFFLOAD, M=self.plan.weights_on_host_bytes)
+            each = Term.of("weights of one rank", f.fixed_bytes, source=OFFLOAD, M=self.plan.host.weights_on_host_bytes)
             return Term.product("host memory", "bytes", Term.of("ranks", g.ranks_of_replica, n=ranks), each)
         held = self._held()
         cache = (
@@ -307,8 +309,7 @@ def running(plan: ServingPlan, limits: Limits) -> Number:
 
 def draft_plan(plan: ServingPlan) -> ServingPlan:
     """The plan of a draft model: the same engine and ranks, whole on one stage."""
-    return replace(
-        plan,
+    return plan.with_fields(
         pipeline_parallel_size=1,
         chunk_layers=(),
         expert_parallel_size=1,

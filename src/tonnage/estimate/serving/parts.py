@@ -87,7 +87,12 @@ def adapters(plan: ServingPlan, stage: Stage, t: Number, width: float) -> Term:
             "bytes",
             layer_count(count),
             Term.of(
-                "one layer", e.adapter_bytes, A=plan.lora_adapters, rank=plan.lora_rank, x=_adapted(block, t), w=width
+                "one layer",
+                e.adapter_bytes,
+                A=plan.adapters.lora_adapters,
+                rank=plan.adapters.lora_rank,
+                x=_adapted(block, t),
+                w=width,
             ),
         )
         for block, count in stage.layers

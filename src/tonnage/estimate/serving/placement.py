@@ -28,11 +28,11 @@ def placed(
     """
     host = has_host(engine, accelerator)
     found = _stages(
-        model, plan.pipeline_parallel_size, engine.split, host, plan.layers_on_accelerator, plan.chunk_layers
+        model, plan.pipeline_parallel_size, engine.split, host, plan.host.layers_on_accelerator, plan.chunk_layers
     )
     devices = found[1:] if host else found
     drafts = [branch for branch in model.branches if branch.kind == "draft"]
-    if plan.draft_tokens and not plan.draft_model and drafts:
+    if plan.drafting.draft_tokens and not plan.drafting.draft_model and drafts:
         devices = (*devices[:-1], _with_drafts(devices[-1], model))
     return devices, found[0] if host else None
 
@@ -108,6 +108,6 @@ def host_experts(stage: Stage, plan: ServingPlan) -> dict[object, int]:
     """Layers of each kind whose experts stay in host memory: of the model's first ones."""
     counts: dict[object, int] = {}
     for number, block in enumerate(stage.order, stage.first_layer):
-        if number < plan.expert_layers_on_host:
+        if number < plan.host.expert_layers_on_host:
             counts[block] = counts.get(block, 0) + 1
     return counts

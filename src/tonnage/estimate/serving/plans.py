@@ -5,11 +5,9 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from msgspec.structs import replace
-
 from tonnage.architectures import Model
 from tonnage.documents.answer import Slopes
-from tonnage.estimate.identity import Kept
+from tonnage.estimate.identity import ByIdentity
 from tonnage.estimate.inputs import Origin, Question
 from tonnage.estimate.options.machine import arithmetic_of, warn_of_machine
 from tonnage.estimate.options.run_options import rate
@@ -105,7 +103,7 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
     check(facts, sizes | {"expert_parallel_size": expert}, EXPERTS)
     check_blocks(model, o.weights, engine, tensor, expert, groups, divisors(room))
     check(facts, sizes, LAYERS)
-    plan = ServingPlan(
+    plan = ServingPlan.of_fields(
         context=context,
         concurrency=_concurrency(data, o, q),
         tensor_parallel_size=tensor,
@@ -520,7 +518,7 @@ def serving_slopes(made: ServingMemory) -> Slopes:
 
 
 @lru_cache(maxsize=256)
-def _unsharded(model: Kept, plan: ServingPlan) -> dict[str, Term]:
+def _unsharded(model: ByIdentity, plan: ServingPlan) -> dict[str, Term]:
     """The cache on one accelerator that holds all."""
     whole = serving_memory(model.thing, plan).fullest
     return {
@@ -533,8 +531,7 @@ def serving_figures(
     model: Model, made: ServingMemory, plan: ServingPlan, cluster: Cluster, usable: int
 ) -> dict[str, Term]:
     """The cache of a token and of a request before any sharding, and how many requests fit beside everything else."""
-    alone = replace(
-        plan,
+    alone = plan.with_fields(
         concurrency=1,
         tensor_parallel_size=1,
         pipeline_parallel_size=1,
@@ -545,7 +542,7 @@ def serving_figures(
         draft_tokens=0,
         draft_model="",
     )
-    figures = dict(_unsharded(Kept(model), alone))
+    figures = dict(_unsharded(ByIdentity(model), alone))
     if made.host is not None:
         figures["host_memory"] = made.host
     return figures | request_figures(model, plan, cluster, made, usable)

@@ -10,7 +10,7 @@ from tonnage.ops import LatentAttention
 from tonnage.runtimes import Reserve, ServingRuntime
 from tonnage.spec import Accelerator, ServingPlan
 
-VISION, BASE_LAYERS, BASE_WIDTH, SENSITIVITY, LEAST, MOST = (
+VISION, BASE_LAYERS, BASE_WIDTH, SENSITIVITY, MIN_FACTOR, MAX_FACTOR = (
     0.95,
     24,
     1024,
@@ -45,7 +45,7 @@ def static_share(reserve: Reserve, plan: ServingPlan, model: Model, accelerator:
     if not towers or reserve.by_ranks:
         return share
     size = towers[0].num_layers * towers[0].hidden_size ** 2 / (BASE_LAYERS * BASE_WIDTH**2)
-    return share * VISION * max(LEAST, min(MOST, 1 - SENSITIVITY * (size - 1)))
+    return share * VISION * max(MIN_FACTOR, min(MAX_FACTOR, 1 - SENSITIVITY * (size - 1)))
 
 
 def _reserved(reserve: Reserve, plan: ServingPlan, model: Model, mib: int) -> Number:

@@ -22,7 +22,7 @@ class Drafted:
         self.checks, self.guesses, self.tokens = checks, guesses, tokens
         self.plan, self.engine, self.knows_prompts = checks.plan, checks.engine, checks.knows_prompts
         self.works, self.bandwidth, self.is_measured = checks.works, checks.bandwidth, checks.is_measured
-        self.tokens_each: Number = f.tokens_per_pass.evaluate(n_draft=tokens, p_take=checks.plan.acceptance)
+        self.tokens_each: Number = f.tokens_per_pass.evaluate(n_draft=tokens, p_take=checks.plan.drafting.acceptance)
 
     def seconds(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Number:
         """See PassTime."""
@@ -43,9 +43,9 @@ def drafted(
     made: PassTime, model: Model, plan: ServingPlan, cluster: Cluster, rates: ServingRates
 ) -> "PassTime | Drafted":
     """The passes of a plan, with those of its draft model or of the model's own layers of multi-token prediction."""
-    if not plan.draft_tokens:
+    if not plan.drafting.draft_tokens:
         return made
-    small = drafting(plan.draft_model)
+    small = drafting(plan.drafting.draft_model)
     if small is not None:
         own = draft_plan(plan)
         works = stage_works(small, own, tuple(cluster.accelerator.dense_flops), kv_bytes(own))
@@ -56,4 +56,4 @@ def drafted(
         guesses = PassTime(works, own, cluster, model.hidden_size, rates)
     else:
         guesses = None
-    return Drafted(made, guesses, plan.draft_tokens)
+    return Drafted(made, guesses, plan.drafting.draft_tokens)

@@ -99,7 +99,9 @@ class PassTime:
         """The same by what spends it. A micro-batch passes the stages of a pipeline one after the other, several at
         once.
         """
-        checked = self.plan.draft_tokens + 1  # tokens of a request in a pass: those that were guessed ahead with it
+        checked = (
+            self.plan.drafting.draft_tokens + 1
+        )  # tokens of a request in a pass: those that were guessed ahead with it
         total = self._through(prompt_tokens, prompt_keys, requests, keys)
         done = total.seconds
         asked = sum(self._asked(work) for work in self.works) if self.is_eager else 0
@@ -113,7 +115,7 @@ class PassTime:
 
     def _through(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Spent:
         """Of all stages, and of what they send each other."""
-        p, checked = self.plan.pipeline_parallel_size, self.plan.draft_tokens + 1
+        p, checked = self.plan.pipeline_parallel_size, self.plan.drafting.draft_tokens + 1
         if p == 1:
             return self.stages(prompt_tokens, prompt_keys, requests, keys)[0]
         if self._is_cut_into_ubatches:
@@ -149,7 +151,7 @@ class PassTime:
         Prompts that share a pass do not spread the decoding requests over more micro-batches: a pass with more tokens
         takes longer.
         """
-        p, decoded = self.plan.pipeline_parallel_size, requests * (self.plan.draft_tokens + 1)
+        p, decoded = self.plan.pipeline_parallel_size, requests * (self.plan.drafting.draft_tokens + 1)
         mixed = maximum(decoded / self.budget, 1)
         filled = minimum(prompt_tokens, maximum(mixed * self.budget - decoded, 0))
         keys_each = prompt_keys / maximum(prompt_tokens, TINY)
@@ -174,7 +176,7 @@ class PassTime:
     def micro_batches(self, prompt_tokens: Number, requests: Number) -> MicroBatches:
         """How a pass is cut for a pipeline."""
         p, engine = self.plan.pipeline_parallel_size, self.runtime
-        decoded = requests * (self.plan.draft_tokens + 1)
+        decoded = requests * (self.plan.drafting.draft_tokens + 1)
         if engine.queues:  # each scheduler step makes one of requests that are in no other, with the budget of a pass
             prompts = minimum(maximum(prompt_tokens / self.budget, 1), p)
             return MicroBatches(prompts, minimum(maximum(requests, 1), p), drains=False)
@@ -185,7 +187,7 @@ class PassTime:
 
     def stages(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> list[Spent]:
         """One micro-batch with so many tokens and requests, on each stage by itself."""
-        a, checked = self.plan.attention_data_parallel_size, self.plan.draft_tokens + 1
+        a, checked = self.plan.attention_data_parallel_size, self.plan.drafting.draft_tokens + 1
         made = {
             id(work): self._stage(work, prompt_tokens, prompt_keys, requests, checked, keys, a) for work in self.kinds
         }

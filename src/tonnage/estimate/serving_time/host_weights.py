@@ -22,10 +22,12 @@ class HostWeights:
         self.all_bytes = self.dense + experts / plan.expert_parallel_size  # of weights of a rank of each stage
         self.plan, self.link = plan, cluster.accelerator.host_link
         self.name = cluster.accelerator.name
-        kept = plan.layers_on_accelerator
+        kept = plan.host.layers_on_accelerator
         self.layers: Number = 0 if kept is None else maximum(total + 1 - kept, 0) / (total + 1)
-        self.experts: Number = maximum(self.layers, minimum(plan.expert_layers_on_host / max(total, 1), 1))
-        self.is_used = bool(plan.weights_on_host_bytes) or kept is not None or bool(plan.expert_layers_on_host)
+        self.experts: Number = maximum(self.layers, minimum(plan.host.expert_layers_on_host / max(total, 1), 1))
+        self.is_used = (
+            bool(plan.host.weights_on_host_bytes) or kept is not None or bool(plan.host.expert_layers_on_host)
+        )
 
     def seconds(self, experts: Number, prompt_tokens: Number) -> Number:
         """Of a pass that touches `experts` bytes of experts' weights beside the others, as if all were on the
@@ -33,7 +35,7 @@ class HostWeights:
         """
         if not self.is_used:
             return 0.0
-        moved = minimum(self.plan.weights_on_host_bytes * self.plan.pipeline_parallel_size, self.all_bytes)
+        moved = minimum(self.plan.host.weights_on_host_bytes * self.plan.pipeline_parallel_size, self.all_bytes)
         streamed = memory_seconds.evaluate(M=moved, W=self._link_rate(), u=1) if moved else 0.0
         here = self.dense * self.layers + experts * self.experts
         return streamed + (
@@ -42,13 +44,13 @@ class HostWeights:
 
     @property
     def _multiplies(self) -> bool:
-        return self.plan.layers_on_accelerator is not None or self.plan.expert_layers_on_host > 0
+        return self.plan.host.layers_on_accelerator is not None or self.plan.host.expert_layers_on_host > 0
 
     def _rate(self, prompt_tokens: Number) -> Number:
         """Bytes a second: of the host's memory in decoding; a prompt's weights also cross the link, where the
         accelerator multiplies them.
         """
-        own = self.plan.host_bandwidth
+        own = self.plan.host.host_bandwidth
         if own is None:
             raise MissingDatum(
                 Message(

@@ -51,9 +51,9 @@ def _with_host_layers(read: Term, made: ServingMemory) -> Term:
 
 def _placed(read: Term, plan: ServingPlan) -> Term:
     """What of a rank's weights crosses the host's link."""
-    if not plan.weights_on_host_bytes:
+    if not plan.host.weights_on_host_bytes:
         return read
-    return Term.of("weights on the accelerator", g.placed_bytes, M=read.value, U=plan.weights_on_host_bytes)
+    return Term.of("weights on the accelerator", g.placed_bytes, M=read.value, U=plan.host.weights_on_host_bytes)
 
 
 def _reading(cluster: Cluster, bandwidth: float | None) -> Term | None:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.load.options import Asked, LoadOptions, asked, lengths
+from tonnage.estimate.load.options import LoadOptions, ReplicaLoad, asked, lengths
 from tonnage.estimate.serving.memory import ServingMemory
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.plans import serving_plan
@@ -26,7 +26,7 @@ class Pace(Struct, frozen=True, eq=False):
 
     found: ServingTimes
     replica: Replica
-    asked: Asked
+    asked: ReplicaLoad
 
     @property
     def load(self) -> Load:
@@ -95,7 +95,7 @@ def pace_of(
     made: ServingMemory,
     usable: int,
     load: LoadOptions,
-    wanted: Asked,
+    wanted: ReplicaLoad,
 ) -> Pace | None:
     """None where not even one request has room; MissingDatum where nobody can say the times."""
     said = replace(lengths(model, options, load), requests=wanted.requests)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tonnage.documents.serving import Bound, ServiceLevelDocument
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.load.options import Asked
+from tonnage.estimate.load.options import ReplicaLoad
 from tonnage.estimate.serving_time.speed import Replica, Speed
 from tonnage.estimate.serving_time.times import ServingTimes, times
 from tonnage.formulas import service as h
@@ -33,7 +33,7 @@ class Waits(Struct, frozen=True):
     ttft: float
     tpot: float
 
-    def over(self, asked: Asked) -> Bound | None:
+    def over(self, asked: ReplicaLoad) -> Bound | None:
         """The limit that is exceeded most, of its own size; None where both are kept."""
         limits: dict[Bound, float | None] = {"ttft": asked.ttft, "tpot": asked.tpot}
         past = {name: getattr(self, name) / limit for name, limit in limits.items() if limit is not None}
@@ -44,7 +44,7 @@ class Waits(Struct, frozen=True):
 WaitsAt = Callable[[float], Waits]
 
 
-def service_level(plan: ServingPlan, speed: Speed, asked: Asked, question: Question) -> dict[str, Any]:
+def service_level(plan: ServingPlan, speed: Speed, asked: ReplicaLoad, question: Question) -> dict[str, Any]:
     """Fields of a ServingDocument: `service_level`, `users_at_service_level` and the `rate_at_service_level` that they
     ask, and `replicas_needed`.
     """
@@ -74,12 +74,12 @@ def service_level(plan: ServingPlan, speed: Speed, asked: Asked, question: Quest
     return figures
 
 
-def bound_by(replica: Replica, asked: Asked) -> Bound | None:
+def bound_by(replica: Replica, asked: ReplicaLoad) -> Bound | None:
     """The limit that this load exceeds most; None where it keeps within both."""
     return _waits(replica, asked)(_of_the_fullest(asked)).over(asked)
 
 
-def replicas_within(replica: Replica, asked: Asked, found: ServingTimes) -> int:
+def replicas_within(replica: Replica, asked: ReplicaLoad, found: ServingTimes) -> int:
     """The fewest replicas like this one that keep within the limits, or up with what comes; 0 where no number does."""
     total = asked.wanted * asked.busy
     if not asked.limited:
@@ -88,19 +88,19 @@ def replicas_within(replica: Replica, asked: Asked, found: ServingTimes) -> int:
     return int(h.replicas_within_limits.evaluate(X=total, X_max=largest)) if largest else 0
 
 
-def _largest(at: WaitsAt, asked: Asked, found: ServingTimes) -> float:
+def _largest(at: WaitsAt, asked: ReplicaLoad, found: ServingTimes) -> float:
     """Of one replica, requests a second or users."""
     return _largest_rate(at, asked, found.largest_rate) if asked.is_open else _most_users(at, asked, found)
 
 
-def _of_the_fullest(asked: Asked) -> float:
+def _of_the_fullest(asked: ReplicaLoad) -> float:
     """Requests a second, or the users of the replica that has most: 9 users of 5 replicas are 2 of four, whose
     limits are kept or not.
     """
     return asked.wanted if asked.is_open else ceil(asked.wanted)
 
 
-def _waits(replica: Replica, asked: Asked) -> WaitsAt:
+def _waits(replica: Replica, asked: ReplicaLoad) -> WaitsAt:
     name = "requests_per_second" if asked.is_open else "concurrency"
 
     def at(value: float) -> Waits:
@@ -115,7 +115,7 @@ def _waits(replica: Replica, asked: Asked) -> WaitsAt:
     return at
 
 
-def _most_users(at: WaitsAt, asked: Asked, found: ServingTimes) -> int:
+def _most_users(at: WaitsAt, asked: ReplicaLoad, found: ServingTimes) -> int:
     """The most users of one replica within the limits: doubled until one is past them, then halved towards; so it is
     known of this number and of one more. Without a limit on the first token, those who wait do not count: no more
     than run at once.
@@ -131,7 +131,7 @@ def _most_users(at: WaitsAt, asked: Asked, found: ServingTimes) -> int:
     return low
 
 
-def _largest_rate(at: WaitsAt, asked: Asked, most: float) -> float:
+def _largest_rate(at: WaitsAt, asked: ReplicaLoad, most: float) -> float:
     """The largest rate of one replica within the limits, to a thousandth of itself; the next step is past them."""
     low, high = most * STEP, most
     if at(low).over(asked):
@@ -144,7 +144,7 @@ def _largest_rate(at: WaitsAt, asked: Asked, most: float) -> float:
     return low
 
 
-def _term(plan: ServingPlan, asked: Asked, largest: float, is_open: bool) -> Term:
+def _term(plan: ServingPlan, asked: ReplicaLoad, largest: float, is_open: bool) -> Term:
     limits = {name: limit for name in NAMES if (limit := getattr(asked, name)) is not None}
     unit, what = ("requests/s", "requests a second") if is_open else ("requests", "users")
     each = Term.by(
@@ -166,7 +166,7 @@ def _term(plan: ServingPlan, asked: Asked, largest: float, is_open: bool) -> Ter
     )
 
 
-def _rate_of_users(plan: ServingPlan, replica: Replica, asked: Asked, users: int) -> Term:
+def _rate_of_users(plan: ServingPlan, replica: Replica, asked: ReplicaLoad, users: int) -> Term:
     """What the most users within the limits ask of all replicas, each the next as soon as it has an answer."""
     load: Load = replace(asked.load, concurrency=users)
     rate = times(replica.clock, replica.policy, load).requests_per_second if users else 0.0
@@ -188,7 +188,7 @@ def _rate_of_users(plan: ServingPlan, replica: Replica, asked: Asked, users: int
     )
 
 
-def _replicas(plan: ServingPlan, asked: Asked, formula: Any, of_one: float) -> dict[str, Any]:
+def _replicas(plan: ServingPlan, asked: ReplicaLoad, formula: Any, of_one: float) -> dict[str, Any]:
     """Replicas, and accelerators, for all requests or users, of which one replica answers so many."""
     needed = Term.of("replicas needed", formula, X=asked.wanted * asked.busy, X_max=of_one)
     ranks = Term.of("accelerators of a replica", g.ranks_of_replica, n=plan.world_size // plan.data_parallel_size)
@@ -199,7 +199,13 @@ def _replicas(plan: ServingPlan, asked: Asked, formula: Any, of_one: float) -> d
 
 
 def _tell(
-    at: WaitsAt, asked: Asked, found: Waits, bound: Bound | None, largest: float, is_open: bool, question: Question
+    at: WaitsAt,
+    asked: ReplicaLoad,
+    found: Waits,
+    bound: Bound | None,
+    largest: float,
+    is_open: bool,
+    question: Question,
 ) -> None:
     """Which limit binds, and the best that there is."""
     if not bound:

@@ -7,7 +7,7 @@ from msgspec import UNSET
 from tonnage.documents.serving import SimulatedDocument, WaysDocument
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load import Quantiles, Requests, Simulated, requests_of, simulate
-from tonnage.estimate.load.options import MOST_REQUESTS, Asked
+from tonnage.estimate.load.options import MOST_REQUESTS, ReplicaLoad
 from tonnage.estimate.serving_time.speed import Replica
 from tonnage.estimate.serving_time.times import around_seconds
 from tonnage.kernel.errors import InvalidInput
@@ -22,14 +22,14 @@ OPEN_REQUESTS = 10_000  # that arrive by themselves
 FEWEST = 100  # of users: p99 of fewer says nothing
 
 
-def simulated(replica: Replica, asked: Asked, question: Question) -> SimulatedDocument[Term]:
+def simulated(replica: Replica, asked: ReplicaLoad, question: Question) -> SimulatedDocument[Term]:
     """The block `simulated` of an answer."""
-    if replica.clock.plan.draft_tokens:
+    if replica.clock.plan.drafting.draft_tokens:
         raise InvalidInput(
             Message(
                 "a simulation gives each request a token a pass: leave out {@draft_tokens}, or simulate. "
                 "Got {draft_tokens}.",
-                draft_tokens=replica.clock.plan.draft_tokens,
+                draft_tokens=replica.clock.plan.drafting.draft_tokens,
             )
         )
     requests = requests_for(asked, asked.load)
@@ -47,7 +47,7 @@ def _run(replica: Replica, requests: Requests) -> Simulated:
     return made.delayed(float(around_seconds(replica.clock, pause)))
 
 
-def requests_for(asked: Asked, load: Load) -> Requests:
+def requests_for(asked: ReplicaLoad, load: Load) -> Requests:
     """Of the trace those that come to one replica, dealt out in turn; else drawn."""
     found = asked.requests
     if found is None:
@@ -87,7 +87,7 @@ def _whole(load: Load) -> Load:
     return load if load.concurrency is None else replace(load, concurrency=int(-(-load.concurrency // 1)))
 
 
-def figures(made: Simulated, asked: Asked) -> SimulatedDocument[Term]:
+def figures(made: Simulated, asked: ReplicaLoad) -> SimulatedDocument[Term]:
     """Times in seconds by percentile, rates of all replicas."""
     said: dict[str, Any] = {"requests": len(made.arrival), "seed": asked.seed}
     said |= {} if asked.requests is None else {"trace": "given"}
@@ -116,7 +116,7 @@ def figures(made: Simulated, asked: Asked) -> SimulatedDocument[Term]:
     return document
 
 
-def percentile(replica: Replica, asked: Asked, load: Load) -> tuple[float, float]:
+def percentile(replica: Replica, asked: ReplicaLoad, load: Load) -> tuple[float, float]:
     """(TTFT, TPOT) of this load at the percentile that is asked for."""
     made = _run(replica, requests_for(asked, load))
     if asked.percentile not in WAYS:

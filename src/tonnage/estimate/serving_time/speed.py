@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.documents.serving import ServingDocument
-from tonnage.estimate.identity import Kept
+from tonnage.estimate.identity import ByIdentity
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load import Policy
-from tonnage.estimate.load.options import Asked
+from tonnage.estimate.load.options import ReplicaLoad
 from tonnage.estimate.serving.memory import ServingMemory
 from tonnage.estimate.serving_time.drafts import Drafted
 from tonnage.estimate.serving_time.forward_pass import PassTime, Spent
@@ -64,7 +64,7 @@ def serving_speed(
     cluster: Cluster,
     made: ServingMemory,
     usable: int,
-    asked: Asked,
+    asked: ReplicaLoad,
     question: Question,
 ) -> Speed | None:
     """Figures of this load; None, and a note, where nobody can say them."""
@@ -103,11 +103,11 @@ def replica_of(
 
 def clock(model: Model, plan: ServingPlan, cluster: Cluster) -> PassTime | Drafted:
     """The time of passes, of drafts too, made once for a plan."""
-    return _clock(Kept(model), plan, Kept(cluster))
+    return _clock(ByIdentity(model), plan, ByIdentity(cluster))
 
 
 @lru_cache(maxsize=256)
-def _clock(model: Kept, plan: ServingPlan, cluster: Kept) -> PassTime | Drafted:
+def _clock(model: ByIdentity, plan: ServingPlan, cluster: ByIdentity) -> PassTime | Drafted:
     return pass_time(model.thing, plan, cluster.thing)
 
 
@@ -134,7 +134,7 @@ def _notes(
     plan: ServingPlan,
     cluster: Cluster,
     found: ServingTimes,
-    asked: Asked,
+    asked: ReplicaLoad,
     question: Question,
 ) -> None:
     chip = cluster.accelerator.name
@@ -200,7 +200,7 @@ def _bands(clock: PassTime | Drafted, figures: ServingDocument[Term]) -> dict[st
     }
 
 
-def _speed(replica: Replica, plan: ServingPlan, cluster: Cluster, found: ServingTimes, asked: Asked) -> Speed:
+def _speed(replica: Replica, plan: ServingPlan, cluster: Cluster, found: ServingTimes, asked: ReplicaLoad) -> Speed:
     load, clock = asked.load, replica.clock
     half = 1 - load.spread / 2
     prompt, answer = load.input_tokens * half, 1 + (load.output_tokens - 1) * half
@@ -298,7 +298,7 @@ def _rates(
     cluster: Cluster,
     found: ServingTimes,
     steady: _Steady,
-    asked: Asked,
+    asked: ReplicaLoad,
     prompt: float,
     answer: float,
 ) -> dict[str, Term]:
@@ -346,9 +346,11 @@ def _tpot(found: ServingTimes, steady: _Steady, plan: ServingPlan, context: floa
 
 def _each_token(name: str, of_pass: Term, plan: ServingPlan) -> Term:
     """A token's part of a pass: with drafts one gives several."""
-    if not plan.draft_tokens:
+    if not plan.drafting.draft_tokens:
         return of_pass.named(name)
-    several = Term.of("tokens of a pass", f.tokens_per_pass, n_draft=plan.draft_tokens, p_take=plan.acceptance)
+    several = Term.of(
+        "tokens of a pass", f.tokens_per_pass, n_draft=plan.drafting.draft_tokens, p_take=plan.drafting.acceptance
+    )
     return Term.ratio(name, "seconds", of_pass, several)
 
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.documents.serving import SplitDocument
-from tonnage.estimate.load.options import Asked
+from tonnage.estimate.load.options import ReplicaLoad
 from tonnage.estimate.serving_time.split import Side, SplitTimes, split_times
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.message import Message
@@ -27,7 +27,7 @@ NAMES = {
 
 
 def split_figures(
-    model: Model, plan: ServingPlan, cluster: Cluster, asked: Asked, pool: int | None
+    model: Model, plan: ServingPlan, cluster: Cluster, asked: ReplicaLoad, pool: int | None
 ) -> SplitDocument[Term]:
     """Figures of all replicas, of which `asked.prefill_replicas` compute prompts and the others answer; times are null
     where the queue grows without end.
@@ -40,13 +40,13 @@ def split_figures(
                 engine=plan.engine,
             )
         )
-    if plan.draft_tokens:
+    if plan.drafting.draft_tokens:
         raise InvalidPlan(
             Message(
                 "{@prefill_replicas} and {@draft_tokens} together are not timed: leave one out. Got "
                 "{number} and {draft_tokens}.",
                 number=number,
-                draft_tokens=plan.draft_tokens,
+                draft_tokens=plan.drafting.draft_tokens,
             )
         )
     if total < 2:
@@ -72,7 +72,7 @@ def split_figures(
     return SplitDocument(prefill_replicas=number, decode_replicas=total - number, **_terms(found, number))
 
 
-def _of_all(asked: Asked) -> Load:
+def _of_all(asked: ReplicaLoad) -> Load:
     """The load of all replicas together."""
     load = asked.load
     if load.requests_per_second is not None:

@@ -37,11 +37,11 @@ def around(rank: StageView) -> Iterator[Phase]:
     accelerator. DeepSpeed gathers the parameters of one module at a time (_zero3_consolidated_16bit_state_dict).
     """
     nothing = {name: Term.sum(name, unit="bytes") for name in ("gradients", "optimizer", "communication buffers")}
-    if rank.plan.base_weights:
+    if rank.plan.tuning.base_weights:
         width = rank.step.setting.types.parameter
         one = copies("a weight before it is quantised", width, largest_weight(rank.stage, rank.step.whole, ("layers",)))
         yield _phase(rank, "load", nothing["gradients"], nothing["optimizer"], nothing["communication buffers"], one)
-    if rank.plan.stage3_gather_16bit_weights_on_model_save and rank.plan.zero_stage == 3:
+    if rank.plan.deepspeed.stage3_gather_16bit_weights_on_model_save and rank.plan.zero_stage == 3:
         one = copies(
             "module that is gathered to be saved",
             rank.step.recipe.compute_bytes,

@@ -22,17 +22,17 @@ QUANTISED = ("attention", "mlp", "mixer")  # parts whose linear layers bitsandby
 
 def adapters_of(plan: TrainingPlan, recipe: Recipe, width: float) -> Adapters | None:
     """The adapters that stand beside linear layers; None where the weights themselves train."""
-    if plan.method not in ("lora", "dora"):
+    if plan.tuning.method not in ("lora", "dora"):
         return None
-    four = plan.base_weights.startswith(("nf4", "fp4"))
+    four = plan.tuning.base_weights.startswith(("nf4", "fp4"))
     return Adapters(
-        rank=plan.lora_rank,
-        targets=tuple(filter(None, plan.lora_targets.split(","))),
-        dropout=plan.lora_dropout,
-        magnitudes=plan.method == "dora",
-        base=recipe.activation_bytes if plan.base_weights else 0,
+        rank=plan.tuning.lora_rank,
+        targets=tuple(filter(None, plan.tuning.lora_targets.split(","))),
+        dropout=plan.tuning.lora_dropout,
+        magnitudes=plan.tuning.method == "dora",
+        base=recipe.activation_bytes if plan.tuning.base_weights else 0,
         compute=recipe.activation_bytes,
-        packed=precision(plan.base_weights).bits_per_weight / 8 if plan.base_weights else 0,
+        packed=precision(plan.tuning.base_weights).bits_per_weight / 8 if plan.tuning.base_weights else 0,
         copies=four,
         width=width,
         keeps=four and release_of(plan.runtime_version, "bitsandbytes", BITSANDBYTES) < KEEPS_NO_INPUT,
@@ -53,13 +53,13 @@ def trained_parameters(trained: Mapping[Extent, float], shares: Shares) -> Term:
 
 def model_flops(model: Model, plan: TrainingPlan, step: WalkedStep) -> Term:
     """FLOP of one step that the method of this plan must do: what MFU counts."""
-    adapters = adapter_parameters(step) if plan.method in ("lora", "dora") else 0
+    adapters = adapter_parameters(step) if plan.tuning.method in ("lora", "dora") else 0
     return training_flops(
         model,
         plan.tokens_per_step,
         plan.sequence_length,
-        method=plan.method,
-        trainable_layers=plan.trainable_layers,
+        method=plan.tuning.method,
+        trainable_layers=plan.tuning.trainable_layers,
         adapters=adapters,
     )
 
@@ -82,7 +82,7 @@ def base_weights(
     """The weights that adapters stand beside: those that are quantised, and the rest in 16 bit. `head`: it is
     quantised too.
     """
-    if not plan.base_weights:
+    if not plan.tuning.base_weights:
         return [copies("base weights", width, whole)]
     made = []
     for name, quantised in (("quantised base weights", True), ("base weights", False)):
@@ -93,7 +93,7 @@ def base_weights(
         ends = [op for op in (*stage.ops, *stage.tower_ops) if quantised == (head and isinstance(op, Head))]
         parts += [term for op in ends for term in op_parameters(op, shares)]
         held = Term.sum("parameters", *parts, unit="parameters")
-        made.append(copies(name, precision(plan.base_weights).bits_per_weight / 8 if quantised else width, held))
+        made.append(copies(name, precision(plan.tuning.base_weights).bits_per_weight / 8 if quantised else width, held))
     return made
 
 
@@ -118,5 +118,7 @@ def _is_quantised(weight: Weight) -> bool:
 def frozen_below(model: Model, plan: TrainingPlan) -> int:
     """Layers, counted from the first, that keep nothing for backward because nothing in or below them trains."""
     return (
-        model.num_layers - plan.trainable_layers if plan.method == "freeze" and plan.trainable_layers is not None else 0
+        model.num_layers - plan.tuning.trainable_layers
+        if plan.tuning.method == "freeze" and plan.tuning.trainable_layers is not None
+        else 0
     )

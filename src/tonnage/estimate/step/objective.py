@@ -4,8 +4,6 @@ Source: TRL 1.16, trl/trainer/{dpo,grpo,distillation}_trainer.py; for PPO Ouyang
 reward model and value function, the last of which trains too.
 """
 
-from typing import Any
-
 from msgspec import Struct
 
 from tonnage.architectures import Model
@@ -20,7 +18,7 @@ from tonnage.kernel.registry import unknown
 from tonnage.kernel.term import Term
 from tonnage.ops import Head
 from tonnage.runtimes import TrainingRuntime, training_runtime, training_runtimes
-from tonnage.spec import TrainingPlan
+from tonnage.spec import PostTraining, TrainingPlan
 
 
 class Objective(Struct, frozen=True):
@@ -49,10 +47,8 @@ NO_REFERENCE = {
 }
 
 
-def objective_of(
-    model: Model, runtime: TrainingRuntime, method: str, o: TrainingOptions, q: Question
-) -> dict[str, Any]:
-    """The fields of a plan that say what training is for. Adapters that are switched off are their own reference."""
+def objective_of(model: Model, runtime: TrainingRuntime, method: str, o: TrainingOptions, q: Question) -> PostTraining:
+    """What training is for, and what runs beside the model. Adapters that are switched off are their own reference."""
     name = q.take("objective", o.objective, "sft", "default", "the next token of the text")
     if name not in OBJECTIVES:
         raise unknown("objective", name, OBJECTIVES)
@@ -97,17 +93,16 @@ def objective_of(
                 lacks=lacks,
             )
         )
-    made: dict[str, Any] = {"objective": name}
+    teacher_hidden_size, share = 0, 0.0
     beside_models = []
     for each in chosen.beside:
         if each == "reference model" and method in ("lora", "dora"):
             continue
         if each == "teacher":
             teacher = _teacher(model, o, q)
-            made["teacher_hidden_size"] = teacher.hidden_size
+            teacher_hidden_size = teacher.hidden_size
         beside_models.append((each, (teacher if each == "teacher" else model).num_parameters()))
     if beside_models:
-        made["models_beside"] = tuple(beside_models)
         q.put(
             "models_beside",
             ", ".join(
@@ -152,8 +147,12 @@ def objective_of(
                     share=share,
                 )
             )
-        made["engine_memory_share"] = share
-    return made
+    return PostTraining(
+        objective=name,
+        models_beside=tuple(beside_models),
+        teacher_hidden_size=teacher_hidden_size,
+        engine_memory_share=share,
+    )
 
 
 def _cannot_speak(model: Model) -> str:
@@ -206,10 +205,13 @@ def _teacher(student: Model, o: TrainingOptions, q: Question) -> Model:
 
 def sequences(plan: TrainingPlan) -> Number:
     """Sequences of one micro-batch."""
-    return plan.micro_batch_size * OBJECTIVES[plan.objective].sequences
+    return plan.micro_batch_size * OBJECTIVES[plan.post_training.objective].sequences
 
 
 def models_beside(plan: TrainingPlan, width: float, shards: Number) -> list[Term]:
     """The weights of the other models on this rank: in as many shards as the trained one's."""
-    held = [(name, Term.of("parameters", f.whole_parameters, N=count, z=shards)) for name, count in plan.models_beside]
+    held = [
+        (name, Term.of("parameters", f.whole_parameters, N=count, z=shards))
+        for name, count in plan.post_training.models_beside
+    ]
     return [copies(name, width, parameters) for name, parameters in held]

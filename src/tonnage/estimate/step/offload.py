@@ -25,11 +25,11 @@ def offloaded(plan: TrainingPlan, state: State) -> Number:
     sharded.
     """
     if state == "weights":
-        return 0 if plan.offload_parameters == "none" else 1
-    if plan.offload_optimizer == "none":
+        return 0 if plan.offload.offload_parameters == "none" else 1
+    if plan.offload.offload_optimizer == "none":
         return 0
     if state == "optimizer":
-        return plan.optimizer_offload_fraction
+        return plan.offload.optimizer_offload_fraction
     return 1 if plan.zero_stage >= training_runtime(plan.runtime).gradients_offloaded_from else 0
 
 
@@ -56,7 +56,7 @@ class KeptTensors:
 
     def __init__(self, rank: StageView):
         self.rank, self.plan, self.step = rank, rank.plan, rank.step
-        self.is_on = self.plan.offload_activations != "none"
+        self.is_on = self.plan.offload.offload_activations != "none"
 
     @cached_property
     def stays(self) -> Mapping[Block, Term]:

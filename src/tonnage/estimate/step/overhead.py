@@ -83,7 +83,9 @@ def training_overhead(
                 n=plan.world_size,
             )
         )
-    if cluster is not None and plan.engine_memory_share:
+    if cluster is not None and plan.post_training.engine_memory_share:
         usable = cluster.accelerator.memory.usable_bytes
-        parts.append(Term.of("engine that generates", f.engine_bytes, U=usable, u=plan.engine_memory_share))
+        parts.append(
+            Term.of("engine that generates", f.engine_bytes, U=usable, u=plan.post_training.engine_memory_share)
+        )
     return Term.sum("runtime overhead", *parts, unit="bytes")

@@ -12,7 +12,7 @@ from tonnage.spec import TrainingPlan
 
 ACCOUNTS = ("account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split")
 LONGEST = 4096  # characters of a layout
-MOST = 4096  # chunks
+MAX_CHUNKS = 4096  # chunks
 
 
 def takes_unequal_chunks(runtime: TrainingRuntime, layers: int, chunks: int, o: TrainingOptions) -> bool:
@@ -68,10 +68,10 @@ def chunk_layers(model: Model, runtime: TrainingRuntime, plan: TrainingPlan) -> 
     The chunks of a rank are alike in an even split, as Megatron-core has it (transformer_block.py:
     get_num_layers_to_build).
     """
-    if plan.chunk_layers:
-        return plan.chunk_layers
+    if plan.layout.chunk_layers:
+        return plan.layout.chunk_layers
     p, v = plan.pipeline_parallel_size, plan.virtual_pipeline_size
-    ends = plan.first_stage_layers, plan.last_stage_layers
+    ends = plan.layout.first_stage_layers, plan.layout.last_stage_layers
     if runtime.splits_chunks:
         return split_layers(model, p * v, runtime.split, *ends)
     per_rank = split_layers(model, p, runtime.split, *ends)
@@ -134,12 +134,12 @@ def _of_layout(model: Model, p: int, v: int, o: TrainingOptions) -> tuple[int, .
                 "{@pipeline_layout} says all: leave out {@first_stage_layers}, {@last_stage_layers} and account_for_*."
             )
         )
-    if len(text) > LONGEST or any(int(number) > MOST for number in _numbers(text)):
+    if len(text) > LONGEST or any(int(number) > MAX_CHUNKS for number in _numbers(text)):
         raise InvalidPlan(
             Message(
                 "{@pipeline_layout} has at most {longest:,} characters and {most:,} chunks. Got {text}.",
                 longest=LONGEST,
-                most=MOST,
+                most=MAX_CHUNKS,
                 text=shown(text),
             )
         )

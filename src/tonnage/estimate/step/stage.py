@@ -238,7 +238,7 @@ class StageMemory(States):
         by parameter.
         """
         if (
-            self.plan.offload_parameters == "none"
+            self.plan.offload.offload_parameters == "none"
             or not self.step.framework.copies_layer_shards
             or not self.stage.layers
         ):

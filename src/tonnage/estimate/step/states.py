@@ -128,7 +128,11 @@ class States:
 
     def _twice(self, own: Term) -> Term:
         """With those of a critic, as large a model that trains as well."""
-        return Term.sum(own.name, *own.children, own.named("critic")) if OBJECTIVES[self.plan.objective].critic else own
+        return (
+            Term.sum(own.name, *own.children, own.named("critic"))
+            if OBJECTIVES[self.plan.post_training.objective].critic
+            else own
+        )
 
     @cached_property
     def every_weight(self) -> Term:
@@ -136,7 +140,7 @@ class States:
         own = self._own_weights
         is_sharded = any(self.plan.zero_stage >= state.sharded_from for state in self.runtime.weights)
         others = models_beside(self.plan, self.step.setting.types.parameter, self.step.sharded.z if is_sharded else 1)
-        if OBJECTIVES[self.plan.objective].critic:
+        if OBJECTIVES[self.plan.post_training.objective].critic:
             others.append(own.named("critic"))
         return Term.sum("weights", *own.children, *others) if others else own
 
@@ -155,7 +159,7 @@ class States:
             self.shard if is_sharded else self.whole,
             head=self.runtime.quantises_head,
         )
-        if self.plan.method == "freeze":
+        if self.plan.tuning.method == "freeze":
             return Term.sum("weights", *base)
         return Term.sum(
             "weights",

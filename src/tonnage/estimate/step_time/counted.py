@@ -90,7 +90,7 @@ class Conventions(Sequence[CountedDocument[Term]]):
         return CountedDocument(
             name=made.name,
             text=made.text,
-            leaves_out=LEAVES_OUT[name] if plan.method == "full" else joined("; ", (LEAVES_OUT[name], ADAPTERS)),
+            leaves_out=LEAVES_OUT[name] if plan.tuning.method == "full" else joined("; ", (LEAVES_OUT[name], ADAPTERS)),
             recomputes=made.recomputes,
             source=made.source,
             flops=flops,

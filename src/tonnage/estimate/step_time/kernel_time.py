@@ -154,4 +154,4 @@ def _narrow_peak(step: Step) -> str:
     """What products of narrow operands are multiplied in; "": there are none."""
     if step.recipe.compute in NARROW:
         return step.recipe.compute
-    return "fp8" if step.plan.float8 != "none" else ""
+    return "fp8" if step.plan.kernels.float8 != "none" else ""

@@ -60,7 +60,7 @@ class LayerTime:
                 spent = self.kernels.seconds(work, window)
                 made.kernels[work.when, work.kind].add(*spent)
                 made.weights = made.weights + spent[0] if work.wgrad else made.weights
-        if self.plan.cuda_graph != FULL_GRAPH:
+        if self.plan.megatron.cuda_graph != FULL_GRAPH:
             self._wait(made, counts, any(work.kind == "experts" and work.per.unit == "row" for work in done))
         return made
 
@@ -73,12 +73,12 @@ class LayerTime:
     @cached_property
     def _replayed(self) -> frozenset[str]:
         """Modules that graphs replay."""
-        return frozenset(self.plan.cuda_graph.split(","))
+        return frozenset(self.plan.megatron.cuda_graph.split(","))
 
     def _wait(self, made: Passes, counts: dict[str, Number], routes: bool) -> None:
         """Kernels start no faster than the host asks for them; a router asks for many small ones."""
         r = self.rates
-        waits = r.alltoall if self.plan.moe_token_dispatcher_type == "alltoall" else 1
+        waits = r.alltoall if self.plan.megatron.moe_token_dispatcher_type == "alltoall" else 1
         asks = routes and "moe_router" not in self._replayed
         more = r.router_kernels * waits * self.kernels.around_experts if asks else 0
         for when, count in counts.items():
@@ -110,7 +110,7 @@ class LayerTime:
         size = self.kernels.moved(work)
         if self._is_part(exchange, next(iter(work.bytes))):
             size = size * ranks
-        if group == "expert parallel" and self.plan.moe_token_dispatcher_type == "flex":
+        if group == "expert parallel" and self.plan.megatron.moe_token_dispatcher_type == "flex":
             return self.network.dispatch(size, ranks, stride, self.kernels.chosen)
         # around a ring each rank's part passes all others, as in a gather
         return self.network.collective("all_gather" if collective == "send" else collective, size, ranks, stride)
@@ -127,8 +127,8 @@ class LayerTime:
         """The share of an exchange that runs beside compute."""
         plan = self.plan
         hides = {
-            "tensor parallel": plan.tp_comm_overlap or plan.async_tensor_parallel,
+            "tensor parallel": plan.megatron.tp_comm_overlap or plan.kernels.async_tensor_parallel,
             "context parallel": exchange.beside,
-            "expert parallel": plan.overlap_moe_expert_parallel_comm,
+            "expert parallel": plan.megatron.overlap_moe_expert_parallel_comm,
         }
         return self.rates.hidden if hides.get(exchange.group) else 0

@@ -95,14 +95,14 @@ class StepTime(LayerTime):
         and gathers for backward within a group that has a copy.
         """
         plan, recipe = self.plan, self.step.recipe
-        width = 1 if plan.float8_all_gather or plan.zero_quantized_weights else recipe.gathered_bytes
+        width = 1 if plan.kernels.float8_all_gather or plan.deepspeed.zero_quantized_weights else recipe.gathered_bytes
         reduce_width = recipe.reduce_bytes if self.step.runtime.shards_units else recipe.gradient_bytes
-        reduce_width = 0.5 if plan.zero_quantized_gradients else reduce_width
+        reduce_width = 0.5 if plan.deepspeed.zero_quantized_gradients else reduce_width
         gather = second = self._among("all_gather", held, experts, width)
-        if is_any(plan.zero_hpz_partition_size > 1):
+        if is_any(plan.deepspeed.zero_hpz_partition_size > 1):
             size = held * recipe.gathered_bytes
             second = self.network.collective(
-                "all_gather", size, plan.zero_hpz_partition_size, plan.tensor_parallel_size
+                "all_gather", size, plan.deepspeed.zero_hpz_partition_size, plan.tensor_parallel_size
             )
         routed = minimum(experts, trained) if experts is not None else None
         scatter = self._among("reduce_scatter", trained, routed, reduce_width)
@@ -252,7 +252,11 @@ class StepTime(LayerTime):
     def moves_beside(self) -> bool:
         """Something goes to the host, or comes from there, while forward and backward run."""
         plan = self.plan
-        return (plan.offload_activations, plan.offload_optimizer, plan.offload_parameters) != ("none", "none", "none")
+        return (plan.offload.offload_activations, plan.offload.offload_optimizer, plan.offload.offload_parameters) != (
+            "none",
+            "none",
+            "none",
+        )
 
     @cached_property
     def moving(self) -> tuple[Number, Number]:
@@ -268,7 +272,11 @@ class StepTime(LayerTime):
     @cached_property
     def moving_once(self) -> tuple[Number, Number]:
         """Seconds and bytes of what an update on the host moves: nothing runs on the accelerator meanwhile."""
-        return over_host(self._offloaded.once, self.step.cluster) if self.plan.offload_optimizer != "none" else (0, 0)
+        return (
+            over_host(self._offloaded.once, self.step.cluster)
+            if self.plan.offload.offload_optimizer != "none"
+            else (0, 0)
+        )
 
     @cached_property
     def _offloaded(self) -> OffloadTraffic:
@@ -290,7 +298,11 @@ class StepTime(LayerTime):
         exposed = sum((seconds for seconds, _ in self.data_parallel.values()), 0)
         pipeline = self.plan.num_microbatches * (self.slowest + self.between[0]) + self.bubble
         made = self.factor * (pipeline + exposed + self.moving[0] + self.optimizer + self.rates.step)
-        return made if self.plan.offload_optimizer == "none" else made + self.update_on_host.value + self.moving_once[0]
+        return (
+            made
+            if self.plan.offload.offload_optimizer == "none"
+            else made + self.update_on_host.value + self.moving_once[0]
+        )
 
     @property
     def factor(self) -> Number:
@@ -305,7 +317,7 @@ class StepTime(LayerTime):
         return Term.of(
             "stragglers",
             straggler_factor,
-            kappa=plan.straggler_slowdown,
-            q_slow=plan.straggler_share,
+            kappa=plan.imbalance.straggler_slowdown,
+            q_slow=plan.imbalance.straggler_share,
             nodes=cluster.num_nodes,
         )

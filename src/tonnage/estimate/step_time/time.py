@@ -81,7 +81,7 @@ class Timing:
         if walk.framework != 1:
             what = "of its published runs over those of Megatron"
             factors.append(self._fitted(Message("runtime {runtime}", runtime=plan.runtime), walk.framework, "", what))
-        if hasattr(plan.straggler_slowdown, "ndim") or plan.straggler_slowdown != 1:
+        if hasattr(plan.imbalance.straggler_slowdown, "ndim") or plan.imbalance.straggler_slowdown != 1:
             factors.append(walk.stragglers)
         made = Term.product("time of a step", "seconds", *factors, step) if factors else step.named("time of a step")
         return Term.sum("time of a step", made.named("on accelerators"), self._update) if self._update else made
@@ -158,7 +158,7 @@ class Timing:
     @cached_property
     def _update(self) -> Term | None:
         """The optimizer's time on the host, and of what it moves: nothing runs on the accelerator meanwhile."""
-        if self.plan.offload_optimizer == "none":
+        if self.plan.offload.offload_optimizer == "none":
             return None
         moved = self._sent("states and weights of the update", *self.walk.moving_once)
         return Term.sum(ON_HOST, self.walk.update_on_host, moved)
@@ -188,7 +188,7 @@ class Timing:
         plan = self.plan
         ranks = plan.world_size / plan.pipeline_parallel_size
         done = sum(  # the fullest expert rank is walked; the mean one counts
-            spent.flops / (plan.expert_imbalance if kind == "experts" else 1)
+            spent.flops / (plan.imbalance.expert_imbalance if kind == "experts" else 1)
             for stage in self.walk.stages
             for (_, kind), spent in stage.kernels.items()
         )
@@ -323,11 +323,11 @@ def seconds_of(model: Model, plan: TrainingPlan, cluster: Cluster) -> float | No
 
 
 def _check(plan: TrainingPlan) -> None:
-    if plan.objective != "sft":
+    if plan.post_training.objective != "sft":
         raise MissingDatum(
             Message(
                 "the time of objective {objective} is not estimated: other models and generation take part in it.",
-                objective=plan.objective,
+                objective=plan.post_training.objective,
             )
         )
     if not training_runtime(plan.runtime).is_timed:

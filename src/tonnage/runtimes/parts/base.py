@@ -60,182 +60,200 @@ OF_SHARDING = (
 
 
 class State(Struct, frozen=True):
-    """A copy of the parameters that the runtime keeps: which, and from which ZeRO stage on it is sharded."""
+    """A copy of the parameters that the runtime keeps."""
 
     name: str
     copy: Copy
+    #: The ZeRO stage from which it is sharded.
     sharded_from: int
 
 
 class Transient(Struct, frozen=True):
-    """Memory that comes and goes with one unit of work, in bytes per parameter of the unit, or per logit."""
+    """Memory that comes and goes with one unit of work."""
 
     name: str
+    #: Bytes per parameter of the unit, or per logit.
     bytes_per_element: float
 
 
 class Bucket(Struct, frozen=True, kw_only=True):
-    """A flat buffer that holds gradients once more while they are reduced, under these ZeRO stages and at these
-    moments.
-
-    `elements`: its size; `whole`: it is allocated at that size whatever it carries, else it is as large as its
-    gradients, and at most `elements` (0: no limit).
-    """
+    """A flat buffer that holds gradients once more while they are reduced."""
 
     name: str
     copy: Copy
+    #: ZeRO stages that have it.
     stages: tuple[int, ...]
+    #: Moments at which it is there.
     moments: tuple[Moment, ...]
+    #: Its size; 0: no limit.
     elements: int = 0
+    #: Whether it is allocated at that size whatever it carries; else it is as large as its gradients.
     whole: bool = False
 
 
 class Several(Struct, frozen=True, kw_only=True):
-    """A runtime that is another one on several accelerators: that one's name, and what users are told.
+    """The other runtime that a runtime is on several accelerators."""
 
-    `warning`: that the other one is estimated; `reason`: beside its name in the question; `shown`: what it is called in
-    errors.
-    """
-
+    #: The other one's name.
     runtime: str
+    #: Says that the other one is estimated.
     warning: str
+    #: Stands beside its name in the question.
     reason: str
+    #: What it is called in errors.
     shown: str
 
 
 class TrainingRuntime(Struct, frozen=True, kw_only=True):
-    """How a framework spends memory in training.
-
-    `weights`, `gradients`, `masters`: copies of the parameters; the optimizer's own states come with the optimizer and
-    are sharded from `optimizer_sharded_from` on. `gradients_persist`: they are allocated once; else backward makes them
-    and zero_grad frees them. `gathers`: units of parameters alive at once when ZeRO-3 gathers them (the one in use, and
-    those fetched ahead); `stays_gathered`: under ZeRO-2 the gathered units are kept from forward to backward.
-    `reduces`: copies of one unit's gradients while they are reduced. `code`: how layers are written, of tape.CODES;
-    `model_codes`: by whom they may be, its own first; `losses`: kinds of it that the user may choose; `loss`: how the
-    whole one is, of estimate.layers.layers.LOSSES; `logits_split`: each tensor rank holds its part of the vocabulary;
-    `loss_chunks`: a chunked loss takes so many parts of the sequence, one after the other (0: the runtime has none),
-    which must be `equal_chunks` or may not.
-    `own`: what its layers differ in by version. `shards_units`: FSDP2 gathers and reduces unit by unit
-    (estimate.frameworks.fsdp2_units); `root_unit`: table, norm and head are one; `keeps_last`: the last layer is not
-    resharded after its forward. `replicates`: groups of shards may be replicated (HSDP). `split`: how a pipeline deals
-    out layers; `splits_chunks`: to all of its chunks as if each were a rank, so that they may be unequal; `schedules`:
-    of it (estimate.plan.schedule);
-    `microbatch_rules`: how many micro-batches a schedule takes, where not any number (estimate.plan.microbatches).
-    `older`: earlier versions by name. `compiles`: layers can be compiled; `steps_in_backward`: the optimizer can step
-    as gradients come;
-    `default_precision`: its recipe where none is named;
-    `float8`: how products may be scaled.
-    `step`: copies that the optimizer's step makes of the gradients of what the rank updates. `casts`: autocast keeps a
-    copy of the weights in the compute type from forward to backward.
-    `trains`: methods that it has, () for full alone; `quantises_head`: with the layers of a 4-bit base; `recompute`:
-    what its own scripts run again in backward. `liger`: model types for which it can take Liger's kernels.
-    `upcasts_base`: its users prepare a quantised base with peft's prepare_model_for_kbit_training; `keeps_outputs`: a
-    loop of the user's own may run it, which holds the model's outputs. `classic_allocator`: it leaves PyTorch's
-    allocator without expandable segments, and what that keeps is known. `one_accelerator`: what it does on several is
-    not estimated.
-    """
+    """How a framework spends memory in training. The optimizer's own states come with the optimizer."""
 
     name: str
     version: str
     source: str
+    #: Copies of the weights.
     weights: tuple[State, ...]
+    #: Copies of the gradients.
     gradients: tuple[State, ...]
+    #: Master copies of the weights.
     masters: tuple[State, ...] = ()
+    #: The ZeRO stage from which optimizer states are sharded.
     optimizer_sharded_from: int
     default_zero_stage: int
+    #: ZeRO stages that it has.
     zero_stages: tuple[int, ...]
+    #: Its own kernels.
     kernels: Kernels
+    #: How layers are written, of tape.CODES.
     code: str = "eager"
+    #: What its layers differ in by version.
     own: Own | None = None
+    #: Whether it gathers and reduces unit by unit, as FSDP2 (estimate.frameworks.fsdp2_units).
     shards_units: bool = False
+    #: Whether embedding, norm and head are one unit.
     root_unit: bool = False
+    #: Whether the last layer is not resharded after its forward.
     keeps_last: bool = False
+    #: Whether groups of shards may be replicated (HSDP).
     replicates: bool = False
+    #: How a pipeline deals out layers.
     split: Split = "even"
+    #: Whether it deals them out to all chunks as if each were a rank, so that they may be unequal.
     splits_chunks: bool = False
+    #: Pipeline schedules that it has (estimate.plan.schedule).
     schedules: tuple[str, ...] = ("1f1b", "interleaved-1f1b")
+    #: By schedule how many micro-batches it takes, where not any number (estimate.plan.microbatches).
     microbatch_rules: Mapping[str, str] = {}
+    #: Earlier versions, by name.
     older: Mapping[str, "TrainingRuntime"] = {}
+    #: Whether layers can be compiled.
     compiles: bool = False
+    #: Whether the optimizer can step as gradients come.
     steps_in_backward: bool = False
+    #: Its training recipe where nobody names one.
     default_precision: str = "bf16-mixed"
+    #: How float8 GEMMs may be scaled.
     float8: tuple[str, ...] = ("none",)
+    #: Whose code the layers may be, its own first.
     model_codes: tuple[str, ...] = ("transformers",)
+    #: Whether gradients are allocated once; else backward makes them and zero_grad frees them.
     gradients_persist: bool
+    #: How the whole loss is computed, of estimate.layers.layers.LOSSES.
     loss: str = "upcast"
-    wide_base: bool = False  # under autocast, weights that adapters stand beside are as wide as those that train
-    plain_base: str = ""  # the precision of a run on a quantised base, where a mixed one is refused
+    #: Whether, under autocast, weights that adapters stand beside are as wide as those that train.
+    wide_base: bool = False
+    #: The precision of a run on a quantised base, where it refuses a mixed one.
+    plain_base: str = ""
+    #: Kinds of loss that the user may choose.
     losses: tuple[str, ...] = ("full",)
+    #: Whether each tensor rank holds its part of the vocabulary.
     logits_split: bool
+    #: Parts of the sequence that a chunked loss takes one after the other; 0: the runtime has none.
     loss_chunks: int = 0
+    #: Whether these parts must be equal.
     equal_chunks: bool = True
+    #: Units of parameters alive at once when ZeRO-3 gathers them: the one in use and those fetched ahead.
     gathers: int = 0
+    #: Whether ZeRO-2 keeps gathered units from forward to backward.
     stays_gathered: bool = False
+    #: Copies of one unit's gradients while they are reduced.
     reduces: tuple[Transient, ...] = ()
+    #: Whether autocast keeps a copy of the weights in the compute type from forward to backward.
     casts: bool = False
+    #: Methods that it has; (): full alone.
     trains: tuple[str, ...] = ()
+    #: Whether the head is quantised with the layers of a 4-bit base.
     quantises_head: bool = False
+    #: What its own scripts recompute in backward.
     recompute: str = "none"
+    #: Model types for which it can take Liger Kernel.
     liger: tuple[str, ...] = ()
+    #: Whether users prepare a quantised base with peft's prepare_model_for_kbit_training.
     upcasts_base: bool = False
+    #: Whether a loop of the user's own may run it, which holds the model's outputs.
     keeps_outputs: bool = False
+    #: Whether it leaves PyTorch's allocator without expandable segments, and what that keeps is known.
     classic_allocator: bool = False
+    #: Whether what it does on several accelerators is not estimated.
     one_accelerator: bool = False
+    #: Buffers of gradients while they are reduced.
     buckets: tuple[Bucket, ...] = ()
+    #: Copies that the optimizer's step makes of the gradients of what the rank updates.
     step: tuple[Bucket, ...] = ()
     tensor_parallel: bool = True
     pipeline: bool = True
     context_parallel: bool = True
     expert_parallel: bool = True
     sequence_parallel: bool = True
-    # The file of its framework: estimate/frameworks/NAME.py registers a Framework by this name. "": plain PyTorch.
+    #: The name that a Framework of estimate/frameworks/ registers itself by; "": plain PyTorch.
     framework: str = ""
+    #: Its place in lists of runtimes, the most common first; those of one place by name.
     listed: int = LAST_LISTED
-    """Its place in lists of runtimes, the most common first; those of one place by name."""
+    #: Options of ours that not every runtime has, and this one does.
     options: tuple[str, ...] = ()
-    """Options of ours that not every runtime has, and this one does."""
+    #: Whose model code it runs besides its own, and how the tape writes that: one of tape.CODES.
     flavours: Mapping[str, str] = {}
-    """Whose model code it runs besides its own, and how the tape writes that: one of tape.CODES."""
+    #: Model codes whose attention is known to keep packed sequences apart.
     packs: tuple[str, ...] = (PEFT_CODE,)
-    """Model codes whose attention is known to keep packed sequences apart."""
+    #: TRL's trainers run on it, so that other models may stand beside the trained one.
     takes_objectives: bool = False
-    """TRL's trainers run on it, so that other models may stand beside the trained one."""
+    #: Its own code can recompute by operation.
     selective_op: bool = False
-    """Its own code can recompute by operation."""
+    #: Beginning of a generation's name (`ampere`): its default attention kernel, and the source.
     attention_by_generation: Mapping[str, tuple[AttentionKernel, str]] = {}
-    """Beginning of a generation's name (`ampere`): its default attention kernel, and the source."""
+    #: What it is on more than one accelerator, where that is another runtime.
     on_several: Several | None = None
-    """What it is on more than one accelerator, where that is another runtime."""
-    # What may live in host memory ("cpu") or on disks ("nvme").
+    #: Places that optimizer states may live in: "cpu" (host memory), "nvme" (disks).
     offload_optimizer: tuple[str, ...] = ("none",)
+    #: The same of the weights.
     offload_parameters: tuple[str, ...] = ("none",)
+    #: The same of activations.
     offload_activations: tuple[str, ...] = ("none",)
+    #: Weights, gradients and optimizer states move to the host together (FSDP2's CPUOffloadPolicy).
     offloads_together: bool = False
-    """Weights, gradients and optimizer states move to the host together (FSDP2's CPUOffloadPolicy)."""
+    #: The ZeRO stage from which gradients go where the optimizer is.
     gradients_offloaded_from: int = NEVER
-    """The ZeRO stage from which gradients go where the optimizer is."""
+    #: The ZeRO stage from which a part of the optimizer states may stay on the accelerator.
     offload_fraction_from: int = NEVER
-    """The ZeRO stage from which a part of the optimizer states may stay on the accelerator."""
+    #: What the settings are given to that start a plan; "": they are not written here.
     launch_program: str = ""
-    """What the settings are given to that start a plan; "": they are not written here."""
+    #: Values of options that these settings have words for, beside sizes, ZeRO and recomputation.
     launch_words: Mapping[str, tuple[str, ...]] = {}
-    """Values of options that these settings have words for, beside sizes, ZeRO and recomputation."""
+    #: TRL's file for accelerate (trl/accelerate_configs) under which it trains adapters.
     trl_config: str = ""
-    """TRL's file for accelerate (trl/accelerate_configs) under which it trains adapters."""
+    #: Values of options that TRL's command has words for, beside methods, objectives and bases.
     trl_words: Mapping[str, tuple[str, ...]] = {}
-    """Values of options that TRL's command has words for, beside methods, objectives and bases."""
+    #: Its code makes the model on the accelerator and reads checkpoints tensor by tensor.
     makes_on_accelerator: bool = False
-    """Its code makes the model on the accelerator and reads checkpoints tensor by tensor."""
+    #: Each rank saves its own shard.
     saves_shards: bool = False
-    """Each rank saves its own shard."""
+    #: Below this ZeRO stage a checkpoint has the weights twice: the model's, and those that the optimizer updates.
     saves_twice_below: int = 0
-    """Below this ZeRO stage a checkpoint has the weights twice: the model's, and those that the optimizer updates."""
+    #: Whether somebody published how fast its kernels are.
     is_timed: bool = True
-    """Whether somebody published how fast its kernels are."""
+    #: Its attention kernels are those of the accelerator's generation; else FlashAttention-2's before Blackwell.
     newest_attention: bool = False
-    """Its attention kernels are those of the accelerator's generation; else FlashAttention-2's before Blackwell."""
+    #: Tensor ranks hand parts of the hidden states to the next pipeline stage, with sequence parallelism or without.
     scatters_stages: bool = False
-    """Tensor ranks hand parts of the hidden states to the next pipeline stage, with sequence parallelism or without."""
 
 
 TRAINING_RUNTIMES: Registry[TrainingRuntime] = Registry("training runtime")

@@ -16,107 +16,114 @@ from tonnage.spec import Accelerator
 
 
 class Paging(Struct, frozen=True, kw_only=True):
-    """How an engine deals out its cache: in blocks of `block_tokens` tokens, or larger ones that hold a recurrent
-    state.
+    """How an engine deals out its KV cache in blocks."""
 
-    `spare_batches`: forward passes in flight beyond one for each pipeline stage; a window holds their tokens besides
-    its own.
-    `state_copies`: blocks that a recurrent state takes in a model that also has attention, whose prefixes are cached;
-    one where all is state. `group_tolerance`: layers are dealt into groups as large as the commonest kind where it has
-    less than so many times the layers of the rarest, else into groups as large as the rarest. `shares_blocks`: kinds of
-    layers share equal blocks; else each has a pool of its own. `one_batch`: a window waits for the tokens of one
-    forward pass, however many are in flight;
-    `windows`: a layer with a window gives back what it no longer sees; else it keeps every token.
-    """
-
+    #: Tokens of a block; blocks that hold a recurrent state are larger.
     block_tokens: int
+    #: Forward passes in flight beyond one for each pipeline stage; a window holds their tokens besides its own.
     spare_batches: int
+    #: Blocks that a recurrent state takes in a model that also has attention, whose prefixes are cached; one where all
+    #: is state.
     state_copies: int
+    #: Layers form groups as large as the commonest kind where it has less than so many times the layers of the rarest,
+    #: else as large as the rarest.
     group_tolerance: float
+    #: Whether kinds of layers share equal blocks; else each has a pool of its own.
     shares_blocks: bool = True
+    #: Whether a window waits for the tokens of one forward pass, however many are in flight.
     one_batch: bool = False
+    #: Whether a layer with a window gives back what it no longer sees; else it keeps every token.
     windows: bool = True
 
 
 class BatchLimit(Struct, frozen=True, kw_only=True):
-    """Tokens of one forward pass and requests that run at once on accelerators from `memory_bytes` on; 0: as the plan
-    says.
+    """What one forward pass takes at most on some accelerators."""
 
-    `kind` and `named`: only accelerators of this kind, with this in their names; `but_named`: not those. `each_rank`:
-    so much for each rank. `one_prompt`: a pass is the prompt of one request. `whole_context`: no fewer tokens than a
-    context has;
-    `up_to_context`: only contexts of at most so many tokens.
-    """
-
+    #: Tokens of a forward pass; 0: as the plan says.
     tokens: int
+    #: Requests that run at once; 0: as the plan says.
     requests: int
+    #: Holds on accelerators with at least so many bytes.
     memory_bytes: int = 0
+    #: Holds on accelerators of this kind alone.
     kind: str = ""
+    #: Holds on accelerators with this in their names alone.
     named: str = ""
+    #: Holds on no accelerator with one of these in its name.
     but_named: tuple[str, ...] = ()
+    #: Whether each rank has so much.
     each_rank: bool = False
+    #: Whether a pass is the prompt of one request.
     one_prompt: bool = False
+    #: Whether a pass has room for a whole context.
     whole_context: bool = False
+    #: Holds for contexts of at most so many tokens; 0: for all.
     up_to_context: int = 0
 
 
 class Step(Struct, frozen=True):
-    """Defaults of SGLang on accelerators below `below_mib` (0: all others): tokens of a chunk of a prompt, and the
-    largest batch whose decoding is captured with few tensor ranks and from four on.
-    """
+    """Defaults of SGLang on accelerators up to a size."""
 
+    #: MiB of memory that the accelerators have less than; 0: all others.
     below_mib: int
+    #: Tokens of a chunk of a prompt.
     chunk: int
+    #: Largest batch whose decode step is captured, with up to three tensor ranks.
     few: int
+    #: The same from four tensor ranks on.
     many: int
 
 
 class Reserve(Struct, frozen=True, kw_only=True):
-    """How SGLang finds the static part of a memory of which it is not told one: by tensor ranks up to a size, else what
-    is left beside what it reserves for activations and graphs.
-
-    `by_ranks`: (tensor ranks from, share), the most first, on accelerators up to `up_to_mib` (0: all); `beyond_mib`:
-    reserved on larger ones; where it is 0 too, the reserve is computed. `prefill_graph_mib`: of each size of a prompt
-    that is captured, `latent_graph_mib`: of all of them in a model with latent attention.
+    """How SGLang finds the static share of the memory where nobody sets it: by tensor ranks, else what is left beside
+    its reserve for activations and graphs.
     """
 
+    #: Defaults by the size of the accelerator.
     steps: tuple[Step, ...]
+    #: (Tensor ranks from, share), the most first.
     by_ranks: tuple[tuple[int, float], ...] = ()
+    #: MiB of the largest accelerators that `by_ranks` is for; 0: all.
     up_to_mib: int = 0
+    #: MiB that are reserved on larger ones; 0: computed.
     beyond_mib: int = 0
+    #: MiB of each captured size of a prompt.
     prefill_graph_mib: int = 0
+    #: MiB of all of them in a model with latent attention.
     latent_graph_mib: int = 0
 
 
 class Pools(Struct, frozen=True, kw_only=True):
-    """A cache in pools of single tokens: one of full attention, beside it one of windows that holds `window_share` of
-    its tokens, and one of states that takes `state_share` of its bytes; `state_slots`: slots of a request, and
-    `tracking_slots` more of one whose architecture is in `tracked`. `window_share` 0: a window is kept like all else;
-    `state_share` 0: the pool of states has as many slots as requests may run.
-    """
+    """A KV cache in pools of single tokens: of full attention, of windows, of recurrent states."""
 
+    #: Tokens of a page.
     page_tokens: int
+    #: Tokens of the windows' pool over those of full attention; 0: a window is kept like all else.
     window_share: float
+    #: Share of the bytes that the pool of states takes; 0: it has as many slots as requests may run.
     state_share: float
+    #: Slots of a request in the pool of states.
     state_slots: int
+    #: Further slots of a request whose architecture is in `tracked`.
     tracking_slots: int = 0
+    #: Architectures with `tracking_slots`.
     tracked: frozenset[str] = frozenset()
 
 
 class Cells(Struct, frozen=True, kw_only=True):
-    """A cache of cells that is allocated whole, for every request its full length in multiples of `multiple`.
+    """A KV cache of cells that is allocated whole: for every request its full length."""
 
-    `windows`: a window keeps its own tokens and those of a batch; else it is as long as the context. `flash`: attention
-    makes no matrix of scores; `host_table`: the token table stays in host memory. `by_layers`: several accelerators
-    share the layers, not the matrices.
-    `unified`: attention sees the cells of all requests.
-    """
-
+    #: Lengths are multiples of so many tokens.
     multiple: int
+    #: Whether a window keeps its own tokens and those of a batch; else it is as long as the context.
     windows: bool
+    #: Whether attention makes no matrix of scores.
     flash: bool
+    #: Whether the token table stays in host memory.
     host_table: bool
+    #: Whether several accelerators share the layers, not the matrices.
     by_layers: bool
+    #: Whether attention sees the cells of all requests.
     unified: bool = False
 
 
@@ -131,147 +138,162 @@ CUBLAS_WORKSPACE: Mapping[str, int] = {"hopper": 32 * MIB, "blackwell": 32 * MIB
 
 
 class ServingRuntime(Struct, frozen=True, kw_only=True):
-    """How an engine spends memory in serving.
-
-    `memory_share`: the part of the accelerator's memory that it takes (gpu_memory_utilization), of `share_of`; None: it
-    has no such setting, or `reserve` says it; `setting`: its name there. `limits`: the first that holds of an
-    accelerator counts. `paging`, `pools`, `cells`: how it deals out its cache; all None where every cache is a tensor
-    of its own. `context`, `process`, `communicators`, `graphs`: fixed amounts in bytes that were measured: outside of
-    its share, of every rank, of each tensor-parallel rank beyond that, and of captured graphs on a single rank and on
-    each of many. `logits_bytes`: all copies of one logit in the sampler. `state_bytes`: an element of every state where
-    the config does not say, `recurrent_bytes`: of the recurrence's own alone; None: as wide as activations. `dropped`:
-    architectures that it does not run, with the last version that did, or nothing; `encoder_decoders`: families of
-    those that it runs; None: all.
-    `kv_cache`: what it can hold keys and values in besides the activations' type: its own word, and the precision;
-    `kv_cache_source`: where that is listed; `own_kv_cache`: what it takes where nobody says, nothing: the activations'
-    type.
-    `gguf`: it loads such files as they are; `dequantizes_gguf`: it turns them into 16 bits when it loads them.
-    `vendors`: whose accelerators it runs on, (): no limit is known; `backends`: of accelerators of this kind, whose it
-    runs on alone, with `backends_source`. `formats`: prefixes of precisions that it
-    loads, None: nothing is known against any; `peaks`: the peak that an accelerator must have for one; `too_old`:
-    generations that have no kernels for one. `context_steps`: its default context by all accelerators' memory: (bytes
-    from, tokens), the most first.
-    `integer_products`: peaks of which the first that an accelerator has multiplies quantised weights; (): they are
-    expanded.
-    `mixes_prompts`: a pass takes prompts and tokens that decode; `chunks_prompts`: it may take a part of a prompt;
-    `reserves_answers`: a request is let in only when its whole answer fits. `split`: how a pipeline deals out layers.
-    `vocabulary_multiple`: rows of a table are filled up to it.
-    `longer`: where it refuses a context that the model was not made for, `longer_variable`: with which it does not.
-    `passes_in`: the engine that it starts. `older`: earlier versions by name.
-
-    What its own way of running a model costs: `graphs_in_share`, `context_in_share`: whether captured graphs and the
-    accelerator's context are counted against its share; `each_peer`: of communicators for each tensor rank beyond the
-    second; `graph_layers`: of captured graphs for each layer, and more for one with experts. `streams`: tensors as wide
-    as the hidden state that are alive inside a layer. `own_heads`, `loading_heads`: formats of weights in which a tied
-    head is a tensor of its own, always or while weights are loaded; `scratch`: those whose kernels keep room for the
-    largest matrix in 16 bits; `absorbed`: projections of latent attention of which a copy in 16 bits stays where they
-    are quantised. `workspace`: what its libraries allocate once on accelerators of these generations ("": others);
-    `autotuner`: a buffer beside the layer that is compiled. `sampler_rows`: of logits in fp32 that the sampler keeps;
-    `sampled_streams`: hidden states of the requests that are sampled. `keeps_expert_workspace`: experts' inputs and
-    outputs stay allocated between layers, but for weights in `bare_experts`.
-    `rounds_tensors`: each weight is allocated by itself, so that the allocator rounds it up; `fused_names`: projections
-    that are one tensor;
-    `rotary_tables`: cosines and sines of all positions are kept.
-    """
+    """How an engine spends memory in serving. Fixed amounts are measured, in bytes."""
 
     name: str
     version: str
     source: str
+    #: The part of `share_of` that the engine takes where nobody says; None: it has no such setting, or `reserve` says
+    #: it.
     memory_share: float | None
+    #: What a pass takes at most; the first that holds of an accelerator counts.
     limits: tuple[BatchLimit, ...]
+    #: Its KV cache in blocks; None: it has another form.
     paging: Paging | None
+    #: Bytes of every rank.
     process: int
+    #: Bytes of each tensor-parallel rank beyond that.
     communicators: int
+    #: Bytes of CUDA graphs on a single rank, and on each of many.
     graphs: tuple[int, int]
     overhead_source: str
+    #: Bytes of all copies of one logit in the sampler.
     logits_bytes: float
+    #: Bytes of an element of every recurrent state where the config does not say; None: as wide as activations.
     state_bytes: float | None = None
+    #: Bytes of an element of the recurrence's own state; None: as `state_bytes`.
     recurrent_bytes: float | None = None
+    #: Bytes of the CUDA context, outside of the engine's share.
     context: int = 0
+    #: Architectures that it does not run, with the last version that did, or "".
     dropped: Mapping[str, str] = {}
+    #: Families of encoder-decoders that it runs; None: all.
     encoder_decoders: tuple[str, ...] | None = None
+    #: Types of the KV cache besides that of the activations: its own word, and the precision.
     kv_cache: Mapping[str, str] = {}
     kv_cache_source: str = ""
+    #: Its type of the KV cache where nobody says; "": that of the activations.
     own_kv_cache: str = ""
+    #: What `memory_share` is a part of.
     share_of: ShareOf = "total"
+    #: The engine's name of `memory_share`.
     setting: str = "gpu_memory_utilization"
+    #: How it finds its share where nobody says; None: by `memory_share`.
     reserve: Reserve | None = None
+    #: Its KV cache in pools; None: it has another form.
     pools: Pools | None = None
+    #: Its KV cache in cells. Without `paging`, `pools` and `cells` every cache is a tensor of its own.
     cells: Cells | None = None
+    #: Whether it loads GGUF files as they are.
     gguf: bool = False
+    #: Vendors whose accelerators it runs on; (): no limit is known.
     vendors: tuple[str, ...] = ()
+    #: By kind of accelerator the vendors that it runs on alone.
     backends: Mapping[str, tuple[str, ...]] = {}
     backends_source: str = ""
+    #: Whether it turns GGUF files into 16 bits when it loads them.
     dequantizes_gguf: bool = False
+    #: Prefixes of precisions of weights that it loads; None: nothing is known against any.
     formats: tuple[str, ...] | None = None
     formats_source: str = ""
+    #: By precision of weights the peak that an accelerator must have for it.
     peaks: Mapping[str, str] = {}
+    #: By precision of weights the generations that have no kernels for it.
     too_old: Mapping[str, tuple[str, ...]] = {}
     too_old_source: str = ""
+    #: Its default context by the memory of all accelerators: (bytes from, tokens), the most first.
     context_steps: tuple[tuple[int, int], ...] = ()
+    #: How a pipeline deals out layers.
     split: str = "even"
+    #: Rows of the vocabulary's tables are filled up to a multiple of it.
     vocabulary_multiple: int = 1
+    #: Where it refuses a context that the model was not made for; "": it does not.
     longer: str = ""
+    #: The environment variable with which it does not refuse it.
     longer_variable: str = ""
+    #: The engine that it starts; "": it runs models itself.
     passes_in: str = ""
+    #: Earlier versions, by name.
     older: Mapping[str, "ServingRuntime"] = {}
+    #: Peaks of which the first that an accelerator has multiplies quantised weights; (): they are expanded.
     integer_products: tuple[str, ...] = ()
+    #: Whether a pass takes prompts beside requests that decode.
     mixes_prompts: bool = True
+    #: Whether a pass may take a part of a prompt.
     chunks_prompts: bool = True
+    #: Whether a request is let in only when its whole output fits.
     reserves_answers: bool = False
+    #: Whether CUDA graphs count against the engine's share.
     graphs_in_share: bool = True
+    #: Whether the CUDA context counts against the engine's share.
     context_in_share: bool = False
+    #: Bytes of communicators for each tensor rank beyond the second.
     each_peer: int = 0
+    #: Tensors as wide as the hidden states that are alive inside a layer.
     streams: int = 3
+    #: Bytes of CUDA graphs for each layer, and more for one with experts.
     graph_layers: tuple[int, int] = (0, 0)
+    #: Formats of weights in which a tied head is a tensor of its own.
     own_heads: tuple[str, ...] = ()
+    #: Formats of weights in which it is one while weights are loaded.
     loading_heads: tuple[str, ...] = ()
+    #: Formats of weights whose kernels keep room for the largest matrix in 16 bits.
     scratch: tuple[str, ...] = ()
+    #: Projections of latent attention of which a copy in 16 bits stays where they are quantised.
     absorbed: tuple[str, ...] = ()
+    #: Bytes that its libraries allocate once, by generation ("": others).
     workspace: Mapping[str, int] = {}
+    #: Bytes beside the layer that is compiled.
     autotuner: int = 0
+    #: Rows of logits in fp32 that the sampler keeps.
     sampler_rows: int = 0
+    #: Hidden states that are held of each request that is sampled.
     sampled_streams: int = 0
+    #: Whether inputs and outputs of experts stay allocated between layers.
     keeps_expert_workspace: bool = False
+    #: Formats of weights in which they do not.
     bare_experts: tuple[str, ...] = ()
+    #: Whether each weight is allocated by itself, so that the allocator rounds it up.
     rounds_tensors: bool = False
+    #: Projections that are one tensor.
     fused_names: tuple[tuple[str, ...], ...] = ()
+    #: Whether RoPE tables of all positions are kept.
     rotary_tables: bool = False
+    #: Its place in lists of engines, the most common first; those of one place by name.
     listed: int = LAST_LISTED
-    """Its place in lists of engines, the most common first; those of one place by name."""
+    #: How else people write it, in lower-case letters and digits alone.
     aliases: tuple[str, ...] = ()
-    """How else people write it, in lower-case letters and digits alone."""
+    #: Options of ours that not every engine has, and this one does.
     settings: tuple[str, ...] = ()
-    """Options of ours that not every engine has, and this one does."""
+    #: Where it says that tensor ranks must divide the heads.
     heads_rule: str = ""
-    """Where it says that tensor ranks must divide the heads."""
+    #: Where it says that a rank's part of a matrix must be whole blocks of quantised weights.
     blocks_rule: str = ""
-    """Where it says that a rank's part of a matrix must be whole blocks of quantised weights."""
+    #: Formats of weights for which it has no kernels on Apple's accelerators.
     no_metal: tuple[str, ...] = ()
-    """Formats of weights for which it has no kernels on Apple's accelerators."""
     no_metal_source: str = ""
+    #: Raises InvalidPlan where it cannot hold keys and values in a precision on an accelerator.
     check_cache: Callable[["ServingRuntime", Model, str, Accelerator], None] | None = None
-    """Raises InvalidPlan where it cannot hold keys and values in a precision on an accelerator."""
+    #: Writes the command that starts it.
     launch: Callable[[Start], str] | None = None
-    """Writes the command that starts it."""
+    #: One server has several copies of the model, as many as a node has room for, or all of the plan.
     copies_in_server: Literal["", "one-node", "all-nodes"] = ""
-    """One server has several copies of the model, as many as a node has room for, or all of the plan."""
+    #: What a user should know of weights in a precision on an accelerator; "" where there is nothing to say.
     weights_note: Callable[[str, Accelerator], str] | None = None
-    """What a user should know of weights in a precision on an accelerator; "" where there is nothing to say."""
+    #: The name of the weights' file says how they are stored.
     loads_files: bool = False
-    """The name of the weights' file says how they are stored."""
+    #: Precisions that it makes of 16-bit weights while it loads them, and how it is told.
     at_load: Mapping[str, str] = {}
-    """Precisions that it makes of 16-bit weights while it loads them, and how it is told."""
+    #: Its option that turns the weights into another type of 16 or 32 bits.
     dtype_flag: str = ""
-    """Its option that turns the weights into another type of 16 or 32 bits."""
+    #: Precisions of weights that are suggested where it is too slow.
     faster_weights: tuple[str, ...] = ("fp8", "awq")
-    """Precisions of weights that are suggested where it is too slow."""
+    #: A precision of the cache that a search tries beside the engine's own.
     narrow_cache: str = ""
-    """A precision of the cache that a search tries beside the engine's own."""
+    #: The variable of its environment that says how many layers each pipeline stage has.
     partition_variable: str = ""
-    """The variable of its environment that says how many layers each pipeline stage has."""
+    #: A cache in fp8 makes it faster.
     reads_faster_cache: bool = False
-    """A cache in fp8 makes it faster."""
 
     @property
     def queues(self) -> bool:

@@ -107,7 +107,7 @@ def settings(plan: ServingPlan, flags: Mapping[str, str], kinds: Mapping[str, st
     """Settings that the plan says; types of the cache that are the engine's default are not."""
     words: Words = []
     for field, flag in flags.items():
-        value = getattr(plan, field)
+        value = plan.field(field)
         if field == "kv_cache":
             value = kinds.get(value or "")
         if value is not None:
@@ -116,7 +116,7 @@ def settings(plan: ServingPlan, flags: Mapping[str, str], kinds: Mapping[str, st
 
 
 def offload(plan: ServingPlan) -> Words:
-    return [f"--cpu-offload-gb {plan.weights_on_host_bytes / GIB:g}"] if plan.weights_on_host_bytes else []
+    return [f"--cpu-offload-gb {plan.host.weights_on_host_bytes / GIB:g}"] if plan.host.weights_on_host_bytes else []
 
 
 def switch(value: bool | None, on: str, off: str) -> Words:

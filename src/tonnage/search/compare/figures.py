@@ -8,7 +8,7 @@ from msgspec import UnsetType
 
 from tonnage.estimate.answer.answers import Answer
 from tonnage.estimate.answer.serving_money import hour
-from tonnage.estimate.identity import Kept
+from tonnage.estimate.identity import ByIdentity
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.money.bill import BillOptions, rented
 from tonnage.formulas.cost import rent_usd
@@ -50,11 +50,11 @@ def _offer(outcome: Outcome, offer: str | None) -> dict[str, Any]:
     if outcome.said.get("price_per_accelerator_hour") is not None:
         return {"price": GIVEN, "accelerators_paid": outcome.cluster.size}
     known = offer is not None and not outcome.unpriced
-    return {"price": offer, "accelerators_paid": _rented(Kept(outcome.cluster), _money(outcome))} if known else {}
+    return {"price": offer, "accelerators_paid": _rented(ByIdentity(outcome.cluster), _money(outcome))} if known else {}
 
 
 @lru_cache(maxsize=256)
-def _rented(cluster: Kept, money: BillOptions) -> int | None:
+def _rented(cluster: ByIdentity, money: BillOptions) -> int | None:
     return rented(cluster.thing, money)
 
 

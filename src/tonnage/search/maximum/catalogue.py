@@ -137,7 +137,7 @@ class TrainedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
         plan = case.plan(value)
         least = (
             checkpoint_bytes(case.model, plan).value
-            if plan.method == "full"
+            if plan.tuning.method == "full"
             else case.model.num_parameters() * FROZEN_BYTES
         )
         return bool(least > self.cluster.accelerator.memory.usable_bytes * self.cluster.size)

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.estimate.hardware.network import Network
-from tonnage.estimate.identity import Kept
+from tonnage.estimate.identity import ByIdentity
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load import Policy
-from tonnage.estimate.load.options import Asked, Lengths, LoadOptions, asked, lengths
+from tonnage.estimate.load.options import Lengths, LoadOptions, ReplicaLoad, asked, lengths
 from tonnage.estimate.serving.memory import ServingRank, stage_memory
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.plans import serving_plan
@@ -117,7 +117,7 @@ class Width:
         self.question = Question()
         self.kinds: list[Kind] = []
         self.plans: list[ServingPlan] = []
-        self.load: Asked | None = None
+        self.load: ReplicaLoad | None = None
         for kind in pool.kinds:
             if kind.each >= width:
                 self._add(kind, load, said)
@@ -133,11 +133,11 @@ class Width:
             cluster = kind.cluster(1, self.width)
             plan = serving_plan(self.model, cluster, replace(self.options, reserve_bytes=kind.reserve), question)
             wanted = asked(plan, self.options, load, said, question)
-            if plan.draft_tokens:
+            if plan.drafting.draft_tokens:
                 raise InvalidInput(
                     Message(
                         "{@draft_tokens}: drafts in a pipeline of unlike stages are not estimated. Got {draft_tokens}.",
-                        draft_tokens=plan.draft_tokens,
+                        draft_tokens=plan.drafting.draft_tokens,
                     )
                 )
             if not pass_time(self.model, replace(plan, concurrency=1), cluster).knows_prompts:
@@ -246,8 +246,7 @@ class Width:
 
     def plan_of(self, number: int, chunks: tuple[int, ...], on_host: float = 0.0) -> ServingPlan:
         """The whole pipeline as if all of it were on this kind."""
-        return replace(
-            self.plans[number],
+        return self.plans[number].with_fields(
             pipeline_parallel_size=len(chunks),
             chunk_layers=chunks,
             weights_on_host_bytes=ceil(on_host),
@@ -311,7 +310,7 @@ class Width:
         return found
 
     @property
-    def _load(self) -> Asked:
+    def _load(self) -> ReplicaLoad:
         assert self.load is not None
         return self.load
 
@@ -346,7 +345,7 @@ class Probe:
     end.
     """
 
-    def __init__(self, clock: PassTime, wanted: Asked, users: float):
+    def __init__(self, clock: PassTime, wanted: ReplicaLoad, users: float):
         self.clock, load = clock, wanted.load
         half = 1 - load.spread / 2
         prompt, self.answer = load.input_tokens * half, max(load.output_tokens * half, 1)
@@ -426,7 +425,7 @@ def outward(kind: Kind) -> Network:
     """The links of a kind with what leads out of a node; where nobody says it, the inventory must."""
     if kind.node.outside is None:
         raise MissingDatum(no_link(kind))
-    return _outward(Kept(kind.cluster(max(len(kind.parts), 2), kind.each)))
+    return _outward(ByIdentity(kind.cluster(max(len(kind.parts), 2), kind.each)))
 
 
 def no_link(kind: Kind) -> str:
@@ -440,6 +439,6 @@ def no_link(kind: Kind) -> str:
 
 
 @lru_cache(maxsize=256)
-def _outward(cluster: Kept) -> Network:
+def _outward(cluster: ByIdentity) -> Network:
     machine: Cluster = cluster.thing
     return Network(machine)

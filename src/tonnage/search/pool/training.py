@@ -153,8 +153,8 @@ class Group:
         return found
 
     def _plan(self, number: int, chunks: tuple[int, ...], microbatches: int) -> TrainingPlan:
-        return replace(
-            self.plans[number], pipeline_parallel_size=len(chunks), chunk_layers=chunks, num_microbatches=microbatches
+        return self.plans[number].with_fields(
+            pipeline_parallel_size=len(chunks), chunk_layers=chunks, num_microbatches=microbatches
         )
 
     def _step(self, number: int, chunks: tuple[int, ...], microbatches: int) -> Step:

@@ -9,7 +9,7 @@ from tonnage.catalogue import accelerator, accelerator_names, cluster
 from tonnage.catalogue.clusters import BOX, parts
 from tonnage.catalogue.nodes import node
 from tonnage.estimate.hardware.network import IN_NETWORK, Level, Network
-from tonnage.estimate.identity import Kept
+from tonnage.estimate.identity import ByIdentity
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message
 from tonnage.spec import Accelerator, Cluster, Node
@@ -119,7 +119,9 @@ def wires(found: Cluster, ranks: int) -> tuple[object, ...]:
     node = found.node
     is_torus = bool(node and node.inside and node.inside.joins > node.accelerators)
     machines = found.num_nodes if is_torus else min(found.num_nodes, 2)  # beyond two nothing of a link changes
-    per_node, sums, inside, outside = _links(Kept(found.accelerator), Kept(node), machines, found.accelerators_per_node)
+    per_node, sums, inside, outside = _links(
+        ByIdentity(found.accelerator), ByIdentity(node), machines, found.accelerators_per_node
+    )
     if ranks == 1:
         return ()
     here = (min(per_node, ranks), *inside)
@@ -128,7 +130,7 @@ def wires(found: Cluster, ranks: int) -> tuple[object, ...]:
 
 @lru_cache(maxsize=4096)
 def _links(
-    chip: Kept, node: Kept, machines: int, each: int
+    chip: ByIdentity, node: ByIdentity, machines: int, each: int
 ) -> tuple[int, bool, tuple[object, ...], tuple[object, ...]]:
     network = Network(Cluster(accelerator=chip.thing, num_nodes=machines, accelerators_per_node=each, node=node.thing))
     sums = network.outside.link is not None and IN_NETWORK in network.outside.link.topology

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tonnage.estimate.bands import safe_bytes
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.load.options import Asked, asked, lengths
+from tonnage.estimate.load.options import ReplicaLoad, asked, lengths
 from tonnage.estimate.serving.memory import ServingMemory, serving_memory
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.plans import serving_plan
@@ -174,7 +174,7 @@ def least_token_seconds(space: Space, config: Config, layouts: Sequence[Layout])
 class _Block:
     """One block; arrays are filled in as plans turn out to be possible."""
 
-    def __init__(self, space: Space, plan: ServingPlan, wanted: Asked, layouts: Sequence[Layout]):
+    def __init__(self, space: Space, plan: ServingPlan, wanted: ReplicaLoad, layouts: Sequence[Layout]):
         self.space, self.plan, self.layouts = space, plan, layouts
         self.load = wanted.load
         self.chip = layouts[0].cluster.accelerator

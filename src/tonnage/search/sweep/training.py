@@ -214,7 +214,7 @@ def _laid_out(
         tally.leave_out(left_out, len(chosen))
         alike.setdefault((_without_sizes(plan), left_out), []).append(chosen)
     for (plan, left_out), parts in alike.items():
-        found = {name: getattr(plan, name) for name in plan.__struct_fields__ if name not in COLUMNS}
+        found = {name: plan.field(name) for name in plan.field_names() if name not in COLUMNS}
         yield np.sort(np.concatenate(parts)), found, left_out
 
 
@@ -266,7 +266,7 @@ def _estimated(model: Model, place: Place, sizes: Columns, names: Mapping[str, A
         return None
     low, high = np.floor(needed), np.ceil(needed)
     ones: dict[str, Any] = dict.fromkeys(COLUMNS, 1)
-    plan = TrainingPlan(**ones, **names)
+    plan = TrainingPlan.of_fields(**ones, **names)
     if band := training_band(plan, place.cluster):
         low, high = np.floor(needed * band.low), np.ceil(needed * band.high)
     tokens = tokens_per_step.evaluate(

@@ -27,11 +27,11 @@ from tonnage.formulas.pipeline import bubble_seconds
 from tonnage.numerics.optimizers import optimizer
 from tonnage.numerics.precisions import TRAINING_RECIPES
 from tonnage.runtimes import training_runtime
-from tonnage.search.training.pipelines import ENDS, LAYOUTS, chunks_of, with_choices
+from tonnage.search.training.pipelines import LAYOUTS, chunks_of, with_choices
 from tonnage.search.training.space import Group, Space
 from tonnage.search.training.validity import Columns
 from tonnage.search.training.walk import REFUSALS, WIDE, template
-from tonnage.spec import TrainingPlan
+from tonnage.spec import PipelineLayout, TrainingPlan
 
 PLAIN = (
     None,
@@ -92,9 +92,7 @@ class _Layers:
             num_microbatches=1,
             data_parallel_size=1,
             replicate_size=1,
-            chunk_layers=(),
-            first_stage_layers=None,
-            last_stage_layers=None,
+            layout=PipelineLayout(),
         )
         step = Step(space.model, whole, space.largest)
         timed = StepTime(step, rates())
@@ -112,7 +110,7 @@ def _layers(space: Space, group: Group, columns: Columns, left: np.ndarray) -> _
     """None where layers do not all train and leave the same, or cannot be."""
     try:
         plan = template(space, group, columns, left)
-        if plan.method != "full" or plan.objective != "sft":
+        if plan.tuning.method != "full" or plan.post_training.objective != "sft":
             return None
         sizes = {name: np.asarray(columns[name][:, 0], dtype=np.float64) for name in WIDE}
         return _Layers(space, plan, sizes)
@@ -137,8 +135,7 @@ class Least:
                 plan,
                 pipeline_parallel_size=group.stages,
                 virtual_pipeline_size=group.chunks,
-                **dict.fromkeys(ENDS),
-                chunk_layers=(),
+                layout=PipelineLayout(),
             )
             chunks = chunk_layers(space.model, runtime, piped)
         if chunks is not None:
@@ -174,7 +171,7 @@ class Least:
         needs of each micro-batch in flight.
         """
         plan = self.layers.plan
-        if not self.first or any(getattr(plan, name) != "none" for name in OFFLOADS):
+        if not self.first or any(plan.field(name) != "none" for name in OFFLOADS):
             return 0.0
         p, v, m = self.group.stages, self.group.chunks, self.columns["num_microbatches"]
         flying = 0
@@ -215,7 +212,7 @@ class Least:
         if not training_runtime(plan.runtime).shards_units:
             return 0
         widths = [(recipe.reduce_bytes, False)] if self._accumulates else []
-        if self.group.choices["zero_stage"] == 2 and not plan.float8_all_gather:
+        if self.group.choices["zero_stage"] == 2 and not plan.kernels.float8_all_gather:
             widths.append((recipe.compute_bytes, False))
         return self._bytes(widths)
 

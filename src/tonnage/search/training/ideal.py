@@ -35,7 +35,7 @@ def _of(space: Space, choice: Mapping[str, Any], s: int) -> float:
         timing = Timing(space.model, plan, alone)
     except TonnageError:
         return 0.0
-    if plan.method != "full":
+    if plan.tuning.method != "full":
         return 0.0
     kernels = timing.walk.kernels
     share = max(*kernels.shares.matrix.values(), kernels.shares.attention, kernels.shares.flash2 or 0) * max(

@@ -3,7 +3,7 @@
 from itertools import accumulate
 
 from tonnage.architectures import Model
-from tonnage.estimate.serving.weights.stored import Place, Storage
+from tonnage.estimate.serving.weights.stored import Storage, WeightPlace
 from tonnage.numerics.precisions import Precision
 from tonnage.numerics.quantization import VALUES, FileType, Shape, role, tensor_type
 from tonnage.ops import Attention, MoE, Weight
@@ -21,7 +21,7 @@ def gguf_storage(model: Model, kind: FileType, plain: Precision, source: str, im
         tuple[str, bool, int, int, int, int], float
     ] = {}  # every tensor of a block is asked for again in each of its layers, thrice an answer
 
-    def bytes_of(weight: Weight, place: Place) -> float:
+    def bytes_of(weight: Weight, place: WeightPlace) -> float:
         if place.kind in ("vision", "audio"):
             return plain.bytes(weight.rows, weight.columns, weight.copies)
         what = role(weight.name, weight.part, weight.columns)

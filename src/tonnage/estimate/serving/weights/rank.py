@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tonnage.architectures import Model
-from tonnage.estimate.serving.weights.stored import OUTSIDE, Place, Storage
+from tonnage.estimate.serving.weights.stored import OUTSIDE, Storage, WeightPlace
 from tonnage.estimate.step.rank import Group, Shares, Stage, layer_count, share
 from tonnage.formulas import memory as f
 from tonnage.formulas import serving as g
@@ -99,7 +99,9 @@ def _absorbed(stage: Stage, stored: Storage, engine: ServingRuntime, shares: Sha
     return made
 
 
-def _slack(weights: Iterable[Weight], stored: Storage, place: Place, engine: ServingRuntime, shares: Shares) -> Term:
+def _slack(
+    weights: Iterable[Weight], stored: Storage, place: WeightPlace, engine: ServingRuntime, shares: Shares
+) -> Term:
     """What each tensor of an op or a layer gets beyond its bytes; projections of one input are one tensor where the
     engine fuses them.
     """
@@ -115,7 +117,7 @@ def _slack(weights: Iterable[Weight], stored: Storage, place: Place, engine: Ser
     return Term.sum("one layer", *(term for term in terms if is_any(term.value > 0)), unit="bytes")
 
 
-def _packed(weight: Weight, stored: Storage, place: Place) -> float:
+def _packed(weight: Weight, stored: Storage, place: WeightPlace) -> float:
     """Bytes of the largest tensor that a weight is in: scales and zeros are tensors of their own."""
     size = stored.bytes_of(weight, place)
     if size >= 2 * weight.num_parameters or stored.name not in PRECISIONS:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tonnage.architectures import Block, Branch, Model
 from tonnage.estimate.serving.weights.gguf import gguf_storage
 from tonnage.estimate.serving.weights.request import asked_for, is_meant
-from tonnage.estimate.serving.weights.stored import Place, Storage, branch_bytes
+from tonnage.estimate.serving.weights.stored import Storage, WeightPlace, branch_bytes
 from tonnage.kernel.errors import TonnageError
 from tonnage.numerics.precisions import Precision, precision
 from tonnage.numerics.quantization import FILE_TYPES, FileType, Layout, Module, file_type, layout
@@ -78,13 +78,13 @@ def gguf_bytes(model: Model, file_type: FileType, imatrix: bool) -> float:
     return sum(branch_bytes(model, stored, b) for b in model.branches if b.kind not in ("draft", "vision", "audio"))
 
 
-def _op_places(model: Model) -> dict[Op, Place]:
+def _op_places(model: Model) -> dict[Op, WeightPlace]:
     """Loose ops of towers and drafts; those of the language model are outside of its layers."""
     others = [branch for branch in model.branches if branch.kind in ("vision", "audio", "draft")]
     return {op: _place(branch) for branch in others for op in branch.before + branch.after}
 
 
-def _block_places(model: Model) -> dict[Block, tuple[Place, ...]]:
+def _block_places(model: Model) -> dict[Block, tuple[WeightPlace, ...]]:
     return {
         block: tuple(
             _place(branch, layer) for layer, index in enumerate(branch.layers) if branch.blocks[index] is block
@@ -94,10 +94,10 @@ def _block_places(model: Model) -> dict[Block, tuple[Place, ...]]:
     }
 
 
-def _place(branch: Branch, layer: int = 0) -> Place:
+def _place(branch: Branch, layer: int = 0) -> WeightPlace:
     if branch.kind in ("vision", "audio", "draft"):
-        return Place(branch.kind, layer)
-    return Place("layer", layer)
+        return WeightPlace(branch.kind, layer)
+    return WeightPlace("layer", layer)
 
 
 def _as_published(model: Model) -> Storage:
@@ -192,7 +192,7 @@ def _from_headers(model: Model) -> Storage:
     mean = tensors.total_bytes / tensors.num_parameters
     types = "+".join(sorted({group.dtype.lower() for group in tensors.groups if group.role == "weight"}))
 
-    def bytes_of(weight: Weight, place: Place) -> float:
+    def bytes_of(weight: Weight, place: WeightPlace) -> float:
         part = place.kind if place.kind in ("vision", "audio", "draft") else weight.part
         return weight.num_parameters * each.get(part, mean)
 
@@ -221,7 +221,7 @@ _SCALE_BITS = {"qwen3": 16, "qwen3_moe": 16, "qwen3_next": 16, "qwen3_5": 16, "q
 def _from_layout(model: Model, found: Layout, source: str = "the checkpoint's quantization_config") -> Storage:
     plain, wide, layers = _own(model), precision("fp32"), model.num_layers
 
-    def bytes_of(weight: Weight, place: Place) -> float:
+    def bytes_of(weight: Weight, place: WeightPlace) -> float:
         used = _used(found, weight, place, layers)
         used = used or (wide if weight.name.endswith(_FP32) else plain)
         return used.bytes(weight.rows, weight.columns, weight.copies)
@@ -254,7 +254,7 @@ _FP32 = (
 _NOT_LINEAR = ("patch_embed", "conv", "embedding", "in_proj_weight", "input_projection")  # of towers
 
 
-def _used(found: Layout, weight: Weight, place: Place, layers: int) -> Precision | None:
+def _used(found: Layout, weight: Weight, place: WeightPlace, layers: int) -> Precision | None:
     """What a quantised weight is in; None where no quantiser touches it."""
     if place.kind in ("vision", "audio"):
         linear = found.towers and weight.linear and not any(word in weight.name for word in _NOT_LINEAR)
@@ -264,7 +264,7 @@ def _used(found: Layout, weight: Weight, place: Place, layers: int) -> Precision
     return None if weight.name.endswith(_NEVER) else found.precision_of(weight, modules_of(weight, place, layers))
 
 
-def modules_of(weight: Weight, place: Place, layers: int) -> tuple[Module, ...]:
+def modules_of(weight: Weight, place: WeightPlace, layers: int) -> tuple[Module, ...]:
     """The names that a checkpoint can give a weight's module."""
     name = weight.name.removesuffix(".weight")
     if place.kind == "outside":

@@ -11,15 +11,15 @@ from tonnage.estimate.inputs import Origin
 from tonnage.ops import Op, Weight
 
 
-class Place(Struct, frozen=True):
+class WeightPlace(Struct, frozen=True):
     """Where a weight is: in layer `layer` of the language model, beside its layers, in a tower, or in a draft."""
 
     kind: Literal["layer", "outside", "vision", "audio", "draft"] = "outside"
     layer: int = 0
 
 
-OUTSIDE = Place()
-Size = Callable[[Weight, Place], float]
+OUTSIDE = WeightPlace()
+Size = Callable[[Weight, WeightPlace], float]
 
 
 class Storage(Struct, frozen=True, eq=False):
@@ -33,8 +33,8 @@ class Storage(Struct, frozen=True, eq=False):
     bytes_of: Size
     origin: Origin = "model"
     by_layer: bool = False
-    ops: Mapping[Op, Place] = {}
-    blocks: Mapping[Block, tuple[Place, ...]] = {}
+    ops: Mapping[Op, WeightPlace] = {}
+    blocks: Mapping[Block, tuple[WeightPlace, ...]] = {}
 
 
 @lru_cache(maxsize=512)

@@ -27,8 +27,8 @@ def trains(plan: TrainingPlan) -> bool:
         == 1
     )
     return (
-        plan.method in METHODS
-        and plan.objective in OBJECTIVES
+        plan.tuning.method in METHODS
+        and plan.post_training.objective in OBJECTIVES
         and whole
         and bool(training_runtime(plan.runtime).trl_config)
     )
@@ -39,7 +39,11 @@ def trl_command(model: Model, plan: TrainingPlan) -> list[str]:
     runtime = training_runtime(plan.runtime)
     framework = framework_of(runtime)
     config = framework.trl_config(plan, runtime.trl_config)
-    made = [f"trl {plan.objective}", f"--accelerate_config {config}", f"--num_processes {plan.world_size}"]
+    made = [
+        f"trl {plan.post_training.objective}",
+        f"--accelerate_config {config}",
+        f"--num_processes {plan.world_size}",
+    ]
     made += framework.trl_sharding(plan)
     made += [
         f"--model_name_or_path {quote(place(model))}",
@@ -55,23 +59,25 @@ def trl_command(model: Model, plan: TrainingPlan) -> list[str]:
         f"--max_length {plan.sequence_length}",
         f"--gradient_checkpointing {'false' if plan.recompute == 'none' else 'true'}",  # TRL's own is true
     ]
-    made += [f"--attn_implementation {ATTENTION[plan.attention]}"] if plan.attention in ATTENTION else []
+    made += (
+        [f"--attn_implementation {ATTENTION[plan.kernels.attention]}"] if plan.kernels.attention in ATTENTION else []
+    )
     made += ["--packing"] if plan.packing else []
-    return made + (["--use_liger_kernel"] if plan.liger else [])
+    return made + (["--use_liger_kernel"] if plan.kernels.liger else [])
 
 
 def _adapters(plan: TrainingPlan) -> list[str]:
-    made = ["--use_peft", f"--lora_r {plan.lora_rank}"]
-    made.append(f"--lora_target_modules {plan.lora_targets.replace(',', ' ') or 'all-linear'}")
-    made += [] if plan.lora_dropout else ["--lora_dropout 0.0"]  # TRL's own is 0.05
-    return made + (["--use_dora"] if plan.method == "dora" else [])
+    made = ["--use_peft", f"--lora_r {plan.tuning.lora_rank}"]
+    made.append(f"--lora_target_modules {plan.tuning.lora_targets.replace(',', ' ') or 'all-linear'}")
+    made += [] if plan.tuning.lora_dropout else ["--lora_dropout 0.0"]  # TRL's own is 0.05
+    return made + (["--use_dora"] if plan.tuning.method == "dora" else [])
 
 
 def _base(plan: TrainingPlan, more: Sequence[str]) -> list[str]:
-    if not plan.base_weights:
+    if not plan.tuning.base_weights:
         return []
-    if plan.base_weights == "int8":
+    if plan.tuning.base_weights == "int8":
         return ["--load_in_8bit"]
-    kind, _, twice = plan.base_weights.partition("-")
+    kind, _, twice = plan.tuning.base_weights.partition("-")
     made = ["--load_in_4bit", f"--bnb_4bit_quant_type {kind}", *(["--use_bnb_nested_quant"] if twice else [])]
     return [*made, *more]

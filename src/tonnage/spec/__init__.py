@@ -1,0 +1,42 @@
+"""What the user asks about: accelerators, nodes, a cluster, a plan. Frozen, keyword-only, in base units."""
+
+from tonnage.spec.machine import Accelerator, Cluster, Fact, Link, Memory, Node
+from tonnage.spec.plan import Plan
+from tonnage.spec.serving import Drafting, HostMemory, Load, ServedAdapters, ServingPlan
+from tonnage.spec.training import (
+    AttentionKernel,
+    DeepSpeedSettings,
+    Imbalance,
+    Kernels,
+    MegatronSettings,
+    Offload,
+    PipelineLayout,
+    PostTraining,
+    TrainingPlan,
+    Tuning,
+)
+
+__all__ = [
+    "Accelerator",
+    "AttentionKernel",
+    "Cluster",
+    "DeepSpeedSettings",
+    "Drafting",
+    "Fact",
+    "HostMemory",
+    "Imbalance",
+    "Kernels",
+    "Link",
+    "Load",
+    "MegatronSettings",
+    "Memory",
+    "Node",
+    "Offload",
+    "PipelineLayout",
+    "Plan",
+    "PostTraining",
+    "ServedAdapters",
+    "ServingPlan",
+    "TrainingPlan",
+    "Tuning",
+]

@@ -1,0 +1,125 @@
+"""A plan of serving, and what users ask of it."""
+
+from msgspec import Struct
+
+from tonnage.formulas.run import accelerators_of_plan
+from tonnage.kernel.formula import Number
+from tonnage.spec.plan import Plan
+
+
+class Drafting(Struct, frozen=True, kw_only=True):
+    """Speculative decoding."""
+
+    #: Tokens drafted ahead in each step; 0: nothing is drafted.
+    draft_tokens: int = 0
+    #: Probability that a drafted token is accepted, 0 to 1.
+    acceptance: Number = 0
+    #: The model that drafts; empty: the model's own layers of multi-token prediction.
+    draft_model: str = ""
+
+
+class ServedAdapters(Struct, frozen=True, kw_only=True):
+    """LoRA adapters that are served beside the model."""
+
+    #: Adapters that are held at the same time.
+    lora_adapters: int = 0
+    #: Largest rank of an adapter.
+    lora_rank: int = 0
+
+
+class HostMemory(Struct, frozen=True, kw_only=True):
+    """Weights that stay in host memory."""
+
+    #: Layers on the accelerator, the last ones, the head counting as one (llama.cpp's -ngl); None: all.
+    layers_on_accelerator: int | None = None
+    #: Layers, the first ones, whose experts stay in host memory (llama.cpp's -ncmoe).
+    expert_layers_on_host: int = 0
+    #: Bytes of the weights of each rank that stay in host memory (vLLM's cpu_offload_gb).
+    weights_on_host_bytes: int = 0
+    #: Bytes a second of host memory, measured; None: not known.
+    host_bandwidth: Number | None = None
+
+
+class ServingPlan(Plan, frozen=True, kw_only=True):
+    """How one replica serves a model. A replica has tensor x attention data x pipeline ranks, and experts are dealt to
+    all of a stage. Settings are None where the engine's own default holds.
+    """
+
+    #: Tokens of a request, input and output.
+    context: Number
+    #: Requests of one replica at once.
+    concurrency: Number = 1
+
+    #: Ranks that share each matrix.
+    tensor_parallel_size: Number = 1
+    #: Pipeline stages.
+    pipeline_parallel_size: int = 1
+    #: Ranks that share the experts of a layer.
+    expert_parallel_size: Number = 1
+    #: Groups of tensor ranks that each keep the attention of the whole model for their own part of the requests, and
+    #: share the experts: SGLang's DP attention, TensorRT-LLM's enable_attention_dp, vLLM's data-parallel ranks under
+    #: expert parallelism.
+    attention_data_parallel_size: Number = 1
+    #: Replicas.
+    data_parallel_size: Number = 1
+    #: Layers of each pipeline stage, in order; empty: as the engine splits them (vLLM: VLLM_PP_LAYER_PARTITION).
+    chunk_layers: tuple[int, ...] = ()
+
+    #: Precision of the weights; None: the checkpoint's own.
+    weights: str | None = None
+    #: Precision of the KV cache.
+    kv_cache: str | None = None
+
+    engine: str = "vllm"
+    #: Release of the engine; empty: the newest known.
+    engine_version: str = ""
+    #: Tokens of one pass at most.
+    max_num_batched_tokens: int | None = None
+    #: Requests of one pass at most.
+    max_num_seqs: int | None = None
+    #: Share of the memory that the engine may take, 0 to 1.
+    gpu_memory_utilization: float | None = None
+    #: Whether the engine captures no CUDA graphs.
+    enforce_eager: bool = False
+    #: Whether a long prefill is split over several passes.
+    chunked_prefill: bool | None = None
+    #: Passes between two looks at new requests (SGLang's scheduler_recv_interval).
+    poll_passes: int = 1
+    #: Whether the KV cache of equal prefixes is shared.
+    prefix_caching: bool | None = None
+    #: Bytes of each accelerator that others hold.
+    reserve_bytes: int = 0
+
+    drafting: Drafting = Drafting()
+    adapters: ServedAdapters = ServedAdapters()
+    host: HostMemory = HostMemory()
+
+    @property
+    def world_size(self) -> Number:
+        return accelerators_of_plan.evaluate(
+            t=self.tensor_parallel_size,
+            p=self.pipeline_parallel_size,
+            c=1,
+            d=self.attention_data_parallel_size * self.data_parallel_size,
+        )
+
+
+class Load(Struct, frozen=True, kw_only=True):
+    """What users ask of one replica: requests that run at once, each followed by the next when it ends, or requests
+    that arrive by themselves; with neither, as many run as the replica holds (an offline batch).
+    """
+
+    #: Tokens of a prompt.
+    input_tokens: Number
+    #: Tokens of the output.
+    output_tokens: Number
+    #: Requests that run at once; None: not said.
+    concurrency: Number | None = None
+    #: Requests that arrive a second; None: not said.
+    requests_per_second: Number | None = None
+    #: Tokens of a prompt that the engine has already (its prefix cache).
+    cached_tokens: Number = 0
+    #: Lengths are uniform from (1 - spread) of these to these (the random range of benchmarks); 0: all alike.
+    spread: float = 0
+    #: Squared coefficient of variation of the times between arrivals; 1: Poisson.
+    burstiness: float = 1
