@@ -51,8 +51,8 @@ class TokenCache(Struct, frozen=True, eq=False):
     """What a layer keeps for every token of a request.
 
     `heads` is what tensor parallelism can split; 0: every rank keeps all of it. `window` is the number of tokens kept,
-    None for all. `bytes_per_element` is given where the engine's KV type does not decide. `stride`: one entry of
-    `elements` stands for so many tokens, written when the last of them is there (DeepSeek-V4's compressed caches).
+    None for all. `bytes_per_element` is set where the engine's KV type does not decide. `stride`: tokens per entry of
+    `elements`; the entry is written with the last of them (DeepSeek-V4's compressed caches).
     """
 
     name: str
@@ -118,7 +118,7 @@ class Kernels(Struct, frozen=True):
 
 
 class Op(Struct, frozen=True, eq=False):
-    """Abstract: one operation of a layer."""
+    """Abstract base of an operation of a layer."""
 
     def weights(self) -> tuple[Weight, ...]:
         return ()
@@ -133,14 +133,14 @@ class Op(Struct, frozen=True, eq=False):
         return ()
 
     def forward(self, code: Code, x: Tensor) -> Tensor:
-        """The operation in the words of a tape; one that does not write it out keeps what `saved` says."""
-        kept = [
+        """Write the operation on the tape; by default as one opaque step that keeps the tensors of `saved`."""
+        saved_tensors = [
             (
-                each.elements,
-                each.bytes_per_element or code.types.compute,
-                Extent("pair" if each.per_key else "token", each.split),
+                saved.elements,
+                saved.bytes_per_element or code.types.compute,
+                Extent("pair" if saved.per_key else "token", saved.split),
             )
-            for each in self.saved(code.kernels)
+            for saved in self.saved(code.kernels)
         ]
         held = [_held(weight) for weight in self.weights()]
         for weight in self.weights():
@@ -156,7 +156,7 @@ class Op(Struct, frozen=True, eq=False):
                 )
         for core in self.core():
             code.worked.scan(core.name, core.flops, pairs=core.per_key, records=code.records)
-        return code.opaque(type(self).__name__, x, kept, held, x.elements)
+        return code.opaque(type(self).__name__, x, saved_tensors, held, x.elements)
 
     def held(self, name: str) -> list[Held]:
         """The parameters of the linear layer `name`, or of the norm."""

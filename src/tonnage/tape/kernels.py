@@ -1,4 +1,4 @@
-"""Which kernel scaled_dot_product_attention gets on a GPU: the same rules as the trace's, on sizes alone.
+"""The kernel of scaled_dot_product_attention on a GPU: the same rules as the trace's, on sizes alone.
 
 Source: PyTorch 2.13, aten/src/ATen/native/transformers/cuda/sdp_utils.cpp. cuDNN comes first on Hopper and Blackwell
 with cuDNN 9.15 and later, flash elsewhere; both keep the same.
@@ -20,8 +20,8 @@ def chosen_kernel(
     has_cudnn: bool = True,
     alone: bool = False,
 ) -> AttentionKernel:
-    """The first kernel that can. `is_shared`: fewer heads of keys than of queries; `alone`: only the efficient
-    kernel is enabled.
+    """The first kernel that supports the sizes. `is_shared`: fewer heads of keys than of queries; `alone`: only the
+    efficient kernel is enabled.
     """
     half = bytes_each == 2
     widest = max(width, value_width)

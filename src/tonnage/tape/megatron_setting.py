@@ -1,4 +1,6 @@
-"""What decides how Megatron-core runs a layer: options of its command line, and facts that changed between releases."""
+"""Settings that decide how Megatron-core runs a layer: command-line options, and facts that changed between
+releases.
+"""
 
 from typing import Literal
 
@@ -78,7 +80,7 @@ class MegatronSetting(Setting, frozen=True, kw_only=True):
     shared_expert_overlap: bool = False
 
     def has(self, fact: str) -> bool:
-        """Whether these releases do so."""
+        """Whether these releases have this behaviour."""
         which, first = SINCE[fact]
         return (self.core if which == "core" else self.engine) >= first
 

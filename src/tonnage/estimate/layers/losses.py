@@ -19,7 +19,7 @@ def upcast(code: Code, logits: Tensor) -> Tensor:
 def shifted(code: Code, logits: Tensor) -> Tensor:
     """As `upcast`, on a copy of all positions but the last; the fp32 logits have a name too."""
     wide = code.to(logits, 4)
-    copied = code.copy(code.parts(wide, [wide.elements], whole=False)[0])
+    copied = code.copy(code.parts(wide, [wide.elements], as_split=False)[0])
     logarithms = code.log_softmax(copied)
     code.mark()
     del wide, copied
