@@ -1,4 +1,4 @@
-"""CSV within bounds: a header without a name twice, a bounded number of rows."""
+"""CSV within bounds: unique names in the header, a bounded number of rows."""
 
 import csv
 import io

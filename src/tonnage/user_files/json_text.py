@@ -1,4 +1,4 @@
-"""JSON within bounds: finite numbers, no key twice, bounded depth."""
+"""JSON within bounds: finite numbers, unique keys, bounded depth."""
 
 import json
 import re
@@ -33,7 +33,7 @@ def parse(
         )
     text = decode(data, where)
     try:
-        found = json.loads(
+        value = json.loads(
             text,
             object_pairs_hook=lambda pairs: _object(pairs, where),
             parse_int=_whole if _LONG_NUMBER.search(data) else None,
@@ -44,20 +44,18 @@ def parse(
         raise InvalidInput(
             Message("{where} is nested more than {deepest} deep.", where=where, deepest=DEEPEST)
         ) from None
-    _check(found, where, may_be_infinite)
-    return found
+    _check(value, where, may_be_infinite)
+    return value
 
 
 def _whole(digits: str) -> int | float:
-    """A whole number; infinity for one that is larger than any float, which the check of numbers refuses by its
-    field.
-    """
+    """A whole number; infinity for one larger than any float, which the check of numbers then refuses by its field."""
     return int(digits) if len(digits) < _LONG else -inf if digits.startswith("-") else inf
 
 
 def _object(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         raise InvalidInput(
             Message(
                 "{where} holds {first_repeated} twice in one object.",
@@ -65,11 +63,11 @@ def _object(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
                 first_repeated=shown(first_repeated((key for key, _ in pairs))),
             )
         )
-    return made
+    return fields
 
 
 def first_repeated(names: Any) -> Any:
-    """The first name that came before; None where none did."""
+    """The first name that is there twice; None where all are different."""
     seen: set[Any] = set()
     for name in names:
         if name in seen:
@@ -78,9 +76,9 @@ def first_repeated(names: Any) -> Any:
     return None
 
 
-def _check(found: Any, where: str, may_be_infinite: Collection[str]) -> None:
-    """Depth and numbers, without recursion."""
-    waiting: list[tuple[Any, str, int]] = [(found, "", 0)]
+def _check(root: Any, where: str, may_be_infinite: Collection[str]) -> None:
+    """Check depth and numbers, without recursion."""
+    waiting: list[tuple[Any, str, int]] = [(root, "", 0)]
     while waiting:
         value, name, depth = waiting.pop()
         if isinstance(value, float) and (isnan(value) or (isinf(value) and name not in may_be_infinite)):

@@ -22,7 +22,9 @@ _LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{
 
 
 def load(path: Path, largest: int = LARGEST) -> dict[str, Any]:
-    """The tables of a file; InvalidInput where it cannot be read, is no TOML, or holds what no file of users needs."""
+    """The tables of a file; InvalidInput where it cannot be read, is no TOML, or has values that user files do not
+    need.
+    """
     return parse(read_text(path, largest), called(path))
 
 
@@ -39,20 +41,20 @@ def parse(text: str, where: str) -> dict[str, Any]:
             )
         )
     try:
-        found = tomllib.loads(text)
+        tables = tomllib.loads(text)
     except RecursionError:
         raise InvalidInput(
             Message("{where} is nested more than {deepest} deep.", where=where, deepest=DEEPEST)
         ) from None
     except ValueError as error:  # no TOML, or a whole number of more digits than Python reads
         raise InvalidInput(Message("{where} is not TOML: {error}", where=where, error=str(error)[:300])) from None
-    _check(found, where)
-    return found
+    _check(tables, where)
+    return tables
 
 
-def _check(found: Any, where: str) -> None:
-    """Depth, numbers and dates, without recursion."""
-    waiting: list[tuple[Any, str, int]] = [(found, "", 0)]
+def _check(tables: Any, where: str) -> None:
+    """Check depth, numbers and dates, without recursion."""
+    waiting: list[tuple[Any, str, int]] = [(tables, "", 0)]
     while waiting:
         value, name, depth = waiting.pop()
         if isinstance(value, dict | list):
