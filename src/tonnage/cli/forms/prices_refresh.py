@@ -232,7 +232,7 @@ def _one(source: Source, old: refreshed.Refreshed, as_of: date | None) -> tuple[
         found = skypilot.read(content, source.cloud, source.where, source.where, day_of)
     except TonnageError as error:
         return old, replace(report, problem=str(error))
-    made, changed = refreshed.merged(old, found.cloud, whole=not found.malformed)
+    made, changed = refreshed.merged(old, found.cloud, is_complete=not found.malformed)
     return made, replace(
         report,
         as_of=day_of,

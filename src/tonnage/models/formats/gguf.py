@@ -1,4 +1,4 @@
-"""Headers of GGUF files, versions 1 to 3, either byte order: metadata and where each tensor lies.
+"""Headers of GGUF files, versions 1 to 3, either byte order: metadata, and the place of each tensor.
 
 The form is that of ggml-org/ggml, docs/gguf.md. Every count and length is checked against the file's size and against
 limits before anything is read for it, so that a hostile file costs little.
@@ -40,7 +40,7 @@ class Counted(Struct, frozen=True):
 
 
 class Header(Struct, frozen=True):
-    """What a GGUF file says of itself."""
+    """The content of a GGUF header."""
 
     version: int
     metadata: dict[str, Any]
@@ -49,13 +49,13 @@ class Header(Struct, frozen=True):
 
 
 class _Cursor:
-    """Reads on through a file in growing pieces."""
+    """Reads forward through a file in growing pieces."""
 
     def __init__(self, read: Read, size: int | None, where: str):
         self._read, self.size, self.where = read, size, where
         self._buffer, self._at, self._end, self._piece = b"", 0, 0, FIRST_READ
         self.order, self.count_format = "<", "Q"
-        self.kept, self.nested, self.strings = 0, 0, 0
+        self.kept_items, self.nested, self.strings = 0, 0, 0
 
     @property
     def position(self) -> int:
@@ -100,18 +100,18 @@ class _Cursor:
     def _fill(self, count: int) -> None:
         if count > self.left:
             raise self.cut_off()
-        kept = self._buffer[self._at :]
-        wanted = max(count - len(kept), self._piece)
+        rest = self._buffer[self._at :]
+        wanted = max(count - len(rest), self._piece)
         if self.size is not None:
             wanted = min(wanted, self.size - self._end)
         new = self._read(self._end, wanted)
         self._piece = min(2 * self._piece, LARGEST_READ)
-        self._buffer, self._at, self._end = kept + new, 0, self._end + len(new)
+        self._buffer, self._at, self._end = rest + new, 0, self._end + len(new)
         if len(self._buffer) < count:
             raise self.cut_off()
 
     def skip_strings(self, count: int) -> None:
-        """Pass over texts, each of them a length and that many bytes."""
+        """Skip texts, each stored as a length and that many bytes."""
         width, form = (8, "Q") if self.count_format == "Q" else (4, "I")
         unpack = struct.Struct(self.order + form).unpack_from
         while count:
@@ -129,7 +129,7 @@ class _Cursor:
 
 
 def read_header(read: Read, size: int | None, where: str, file: int = 0) -> Header:
-    """The header of a file that `read(start, length)` gives; `size` is the file's, None where nobody knows it."""
+    """The header of a file that `read(start, length)` reads; `size` is the file's, None where it is unknown."""
     cursor = _Cursor(read, size, where)
     version = _version(cursor)
     tensor_count, key_count = cursor.count(), cursor.count()
@@ -144,9 +144,9 @@ def read_header(read: Read, size: int | None, where: str, file: int = 0) -> Head
             )
         )
     metadata = _metadata(cursor, key_count)
-    found = [_tensor_info(cursor) for _ in range(tensor_count)]
-    _check_data(found, cursor, metadata)
-    tensors = [Tensor(name, TYPES[number][0], shape, taken, file) for name, shape, number, taken, _ in found]
+    infos = [_tensor_info(cursor) for _ in range(tensor_count)]
+    _check_data(infos, cursor, metadata)
+    tensors = [Tensor(name, TYPES[number][0], shape, size, file) for name, shape, number, size, _ in infos]
     if len({tensor.name for tensor in tensors}) != len(tensors):
         raise InvalidInput(Message("{where}: two tensors have the same name.", where=where))
     return Header(version, metadata, tensors, cursor.order == ">")
@@ -177,13 +177,13 @@ def _text(cursor: _Cursor, longest: int, what: str) -> str:
 
 
 def _metadata(cursor: _Cursor, count: int) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
     for _ in range(count):
         key = _text(cursor, LONGEST_NAME, "a key")
-        if key in made:
+        if key in metadata:
             raise InvalidInput(Message("{where} holds {key} twice.", where=cursor.where, key=shown(key)))
-        made[key] = _value(cursor, cursor.number("I"), key, 0)
-    return made
+        metadata[key] = _value(cursor, cursor.number("I"), key, 0)
+    return metadata
 
 
 def _value(cursor: _Cursor, kind: int, key: str, depth: int) -> Any:
@@ -223,8 +223,8 @@ def _array(cursor: _Cursor, key: str, depth: int) -> Any:
                 count=count,
             )
         )
-    if form and count <= KEPT_ITEMS and cursor.kept + count <= MOST_KEPT:
-        cursor.kept += count
+    if form and count <= KEPT_ITEMS and cursor.kept_items + count <= MOST_KEPT:
+        cursor.kept_items += count
         return list(struct.unpack(f"{cursor.order}{count}{'B' if kind == 7 else form}", cursor.take(count * width)))
     if form:
         cursor.skip(count * width)
@@ -289,9 +289,9 @@ def _tensor_info(cursor: _Cursor) -> tuple[str, tuple[int, ...], int, int, int]:
 
 
 def _check_data(
-    found: list[tuple[str, tuple[int, ...], int, int, int]], cursor: _Cursor, metadata: dict[str, Any]
+    infos: list[tuple[str, tuple[int, ...], int, int, int]], cursor: _Cursor, metadata: dict[str, Any]
 ) -> None:
-    """Tensors are aligned, do not overlap, and end before the file does."""
+    """Check that tensors are aligned, do not overlap, and end before the file does."""
     where = cursor.where
     alignment = metadata.get("general.alignment", 32)
     if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1) or alignment > 2**20:
@@ -304,7 +304,7 @@ def _check_data(
         )
     start = -(-cursor.position // alignment) * alignment
     at = 0
-    for offset, taken, name in sorted((offset, taken, name) for name, _, _, taken, offset in found):
+    for offset, size, name in sorted((offset, size, name) for name, _, _, size, offset in infos):
         if offset < at or offset % alignment:
             raise InvalidInput(
                 Message(
@@ -314,7 +314,7 @@ def _check_data(
                     alignment=alignment,
                 )
             )
-        at = offset + taken
+        at = offset + size
         if start + at > (LARGEST_FILE if cursor.size is None else cursor.size):
             known = (
                 "no file is as large"

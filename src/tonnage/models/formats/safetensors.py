@@ -1,7 +1,7 @@
-"""Headers of safetensors files: 8 bytes of length, then JSON that says where each tensor lies.
+"""Headers of safetensors files: 8 bytes of length, then JSON with the place of each tensor.
 
-The format's own rules hold (README of huggingface/safetensors): a header of at most 100 MB, an object without
-duplicate keys, offsets that cover the file without hole or overlap.
+The format's own rules are checked (README of huggingface/safetensors): a header of at most 100 MB, an object without
+duplicate keys, offsets that cover the file without gap or overlap.
 """
 
 import json
@@ -21,7 +21,7 @@ LARGEST_FILE = 2**62
 MOST_TENSORS = 300_000  # of a model; DeepSeek-V3 has 92,000, and an expert of a larger mixture in 4 bits takes nine
 LONGEST_NAME = 1_000  # characters; published ones stay under 200
 MOST_COMMAS = 4_000_000
-SLOW_LIMIT = 32_000_000  # bytes of a header that is worth the search for duplicate keys
+SLOW_LIMIT = 32_000_000  # bytes of the largest header that is searched for duplicate keys
 # Bits of an element; safetensors 0.8, Dtype.
 BITS = {
     "BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8,
@@ -44,7 +44,7 @@ _ENTRY = msgspec.json.Decoder(_Entry)
 
 
 def read_header(read: Read, size: int | None, where: str, file: int = 0) -> list[Tensor]:
-    """The tensors of a file that `read(start, length)` gives; `size` is the file's, None where nobody knows it."""
+    """The tensors of a file that `read(start, length)` reads; `size` is the file's, None where it is unknown."""
     first = read(0, FIRST_READ if size is None else min(FIRST_READ, size))
     length = header_length(first, size, where)
     if 8 + length > len(first):
