@@ -20,7 +20,7 @@ def grok(c: Config) -> Model:
 
 @architecture("Grok1ModelForCausalLM", model_types=("grok-1",))
 def grok_1(c: Config) -> Model:
-    """Its configuration class ties the head to the embedding where the config does not say."""
+    """Grok 1, whose configuration class ties the head to the embedding by default."""
     return grok_model(c, "attn", "moe_block", ("linear", "linear_v", "linear_1"), tied=True)
 
 

@@ -66,7 +66,7 @@ def qwen2_5_vl(c: Config) -> Branch:
 
 @tower("exaone4_5_vision")
 def exaone4_5(c: Config) -> Branch:
-    """EXAONE 4.5's: the same with grouped keys and values."""
+    """The same with grouped keys and values (EXAONE 4.5)."""
     c = c.with_defaults({**QWEN2_5, "num_key_value_heads": 8})
     return windowed_tower(c, c.size("num_key_value_heads"))
 
@@ -146,7 +146,7 @@ def first(c: Config, width: int, bias: bool) -> Op:
 
 
 def merged(c: Config) -> int:
-    """How many patches become one token."""
+    """Number of patches that are merged into one token."""
     return c.size("spatial_merge_size") ** 2
 
 

@@ -106,7 +106,9 @@ def _nvml() -> list[Found]:
 
 
 def _nvml_memory(pynvml: Any, handle: Any) -> tuple[int, int | None]:
-    """Total as the driver reports it, and without its own part; drivers and libraries before 510 report only the first."""
+    """Total as the driver reports it, and without its own part; drivers and libraries before 510 report only the
+    first.
+    """
     try:
         memory = pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2)
         return int(memory.total), int(memory.total) - int(memory.reserved)

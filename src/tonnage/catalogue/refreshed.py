@@ -58,7 +58,9 @@ class Refreshed(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Changed(Struct, kw_only=True, frozen=True):
-    """What a refresh changed in one cloud's offers. `kept`: old offers that stay because some new ones were unreadable."""
+    """What a refresh changed in one cloud's offers. `kept`: old offers that stay because some new ones were
+    unreadable.
+    """
 
     new: int = 0
     moved: int = 0

@@ -52,7 +52,9 @@ def read(
 
 @lru_cache(maxsize=128)
 def _of_catalogue(text: str, file: object, changed: int) -> Model:
-    """A model of the catalogue, built once per version of its file, so that results cached with its layers stay valid."""
+    """A model of the catalogue, built once per version of its file, so that results cached with its layers stay
+    valid.
+    """
     from tonnage.models.reconcile import assemble
 
     contents = _catalogued(text)

@@ -37,7 +37,9 @@ _GGUF_KINDS = {
 
 
 def refuse(location: "Location", file: str | None, choice: "Choice") -> None:
-    """Raise InvalidInput if the file is an adapter's, or if the folder holds only an adapter or a diffusers pipeline."""
+    """Raise InvalidInput if the file is an adapter's, or if the folder holds only an adapter or a diffusers
+    pipeline.
+    """
     file_name = (file or "").rpartition("/")[2]
     if file_name == ADAPTER_CONFIG or file_name.startswith("adapter_model"):
         raise InvalidInput(

@@ -141,7 +141,9 @@ def _far_apart(model: Model, items: "Sequence[Item]", facts: "Facts") -> str:
 
 
 def _corrected(model: Model, facts: "Facts", contents: Contents) -> tuple[Model, list[str]]:
-    """Replace fields of the config that the tensors contradict, where that brings the count closer to the stored one."""
+    """Replace fields of the config that the tensors contradict, where that brings the count closer to the stored
+    one.
+    """
     notes: list[str] = []
     for key, value, text in _contradictions(model, facts, contents.fields or {}):
         try:

@@ -133,7 +133,9 @@ def describe(tensors: Sequence[Tensor], bits: int | None = None) -> list[Item]:
 def summarize(
     items: Iterable[Item], form: Literal["safetensors", "gguf"], files: int, layers: int | None = None
 ) -> TensorSummary:
-    """Sum tensors by part, type and role. `layers`: those of the model proper; later ones are multi-token prediction."""
+    """Sum tensors by part, type and role. `layers`: those of the model proper; later ones are multi-token
+    prediction.
+    """
     sums: dict[tuple[str, str, Role], list[int]] = {}
     for item in items:
         behind = layers is not None and item.layer is not None and item.layer >= layers

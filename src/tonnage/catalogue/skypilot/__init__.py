@@ -189,7 +189,9 @@ def _priced(
 def _called(
     called: str, row: Mapping[str, str], cloud: str, count: int, instance: str, result: Found
 ) -> tuple[str, int, str, str]:
-    """Our name, the number, the instance, and the host that must be paid too; an empty name for rows that are not read."""
+    """Our name, the number, the instance, and the host that must be paid too; an empty name for rows that are not
+    read.
+    """
     nothing = ("", 0, "", "")
     for slice_ in names().slice:
         match = re.fullmatch(re.escape(slice_.skypilot) + r"-(\d{1,6})", called)
