@@ -29,7 +29,8 @@ def mode(words: Sequence[str]) -> ModuleType | None:
     name = next((word for word in said if is_what(word)), said[0] if said else None)
     if name is None or (not is_what(name) and {"-h", "--help"} & {*words}):
         return None
-    return import_module(f"tonnage.cli.{MODES[what_of(name, verbs[-1] if verbs else None).verb]}")  # type: ignore[arg-type]
+    verb = what_of(name, verbs[-1] if verbs else None).verb  # type: ignore[arg-type]
+    return import_module(f"tonnage.cli.{MODES[verb]}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,9 @@ from tonnage.question.verbs import form_of
 from tonnage.verbs.compare import compared
 
 OPTIONS = compared(form_of("compare", "serve"))
-HELP = f"""which machine, precision and context for a served model, at what price? (`tonnage compare --train --help`: for training)
+HELP = f"""\
+which machine, precision and context for a served model, at what price? \
+(`tonnage compare --train --help`: for training)
 
 {compare.lists(OPTIONS, "enforce-eager")}"""
 
