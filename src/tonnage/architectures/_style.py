@@ -70,7 +70,7 @@ UNTURNED = (
 )  # positions are learned, or biases of the scores
 NARROW_SOFTMAX = ("gpt2", "gpt3", "falcon")
 PARTS = ("partial_rotary_factor", "rotary_pct", "rope_pct")
-# Where the config does not say: the defaults of the classes' configurations.
+# The defaults of the classes' configurations, for configs without the field.
 PART = {
     **dict.fromkeys(
         ("qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text", "stablelm", "gpt_neox"), 0.25

@@ -17,7 +17,7 @@ from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message, listed
 from tonnage.ops import CompressedAttention, HyperConnection, Linear, Op, Parameter
 
-# What DeepseekV4Config assumes; sgl-project's repackaged files leave some of them out.
+# DeepseekV4Config's defaults; sgl-project's repackaged files leave some of these fields out.
 DEFAULTS = {"hc_mult": 4, "sliding_window": 128, "num_hash_layers": 3, "head_dim": 512, "index_head_dim": 128}
 RATIOS = {"compressed_sparse_attention": 4, "heavily_compressed_attention": 128, "sliding_attention": 0}
 SPARSE = 4  # the ratio whose entries overlap and have an indexer

@@ -1,4 +1,4 @@
-"""GPT-J and CodeGen: rotary positions, attention and feed-forward beside each other after one norm, a head with a bias.
+"""GPT-J and CodeGen: rotary positions, parallel attention and feed-forward after one norm, a head with a bias.
 
 Structure and defaults: huggingface/transformers src/transformers/models/gptj and models/codegen (v5.23). CodeGen stores
 q, k and v as one matrix.

@@ -1,4 +1,4 @@
-"""Grok 1 and 2: eight wide experts of which two run, norms before and after both sublayers.
+"""Grok 1 and 2: eight wide experts, two a token; norms before and after both sublayers.
 
 Structure: sgl-project/sglang python/sglang/srt/models/grok.py (with residual_moe, Grok 2 runs a dense feed-forward
 beside the experts; moe_intermediate_size is the width of one expert where it is given); names of Grok 1's conversion to

@@ -36,7 +36,7 @@ def llava(c: Config) -> Model:
     model_types=("llava_next", "llava_next_video"),
 )
 def llava_next(c: Config) -> Model:
-    """Tiles of an image are put in rows, each of which ends with a learned vector."""
+    """LLaVA-NeXT: the tiles of an image form rows, and a learned vector ends each row."""
     return with_projector(c, "llama", "clip_vision_model", newline=True)
 
 

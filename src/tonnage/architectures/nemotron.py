@@ -39,7 +39,7 @@ def deci(c: Config) -> Model:
 
 
 def grouped_kinds(c: Config) -> list[tuple[Any, Any]]:
-    """Attention with as many key heads as the list says, and the same feed-forward in all layers."""
+    """Attention with the number of key heads in the list, and the same feed-forward in all layers."""
     heads = c.items("num_key_value_heads_per_layer", length=num_layers(c))
     return [(("heads", count, None), ("width", c.size("intermediate_size"))) for count in heads]
 

@@ -24,7 +24,7 @@ LARGEST = 10_000_000  # accelerators; the largest cluster built holds a few hund
 BOX = 8  # accelerators of a machine of unknown kind: as in the catalogue's servers of PCIe cards
 SHOWN = 8  # accelerators of a kind that an error lists
 A_MACHINE = "give a machine's name, as in 8xH100-SXM-80GB"  # where no file may be read
-LONGEST = 4096  # characters of a cluster's name, which may be a path
+MAX_NAME = 4096  # characters of a cluster's name, which may be a path
 
 
 def cluster(text: str) -> Cluster:
@@ -33,10 +33,10 @@ def cluster(text: str) -> Cluster:
         raise InvalidInput(
             Message("a cluster is given by a name such as 8xH100-SXM-80GB. Got {text}.", text=shown(text))
         )
-    if len(text) > LONGEST:
+    if len(text) > MAX_NAME:
         raise InvalidInput(
             Message(
-                "a cluster's name has at most {longest:,} characters. Got {text}.", longest=LONGEST, text=shown(text)
+                "a cluster's name has at most {longest:,} characters. Got {text}.", longest=MAX_NAME, text=shown(text)
             )
         )
     counts, name = _counts(text)
@@ -63,10 +63,10 @@ def says_how_many(text: str) -> bool:
 
 def parts(text: str) -> tuple[list[int], Accelerator, Node | None]:
     """The counts of a name (empty where it has none), its accelerator, and its node where it names one."""
-    if len(text) > LONGEST:
+    if len(text) > MAX_NAME:
         raise InvalidInput(
             Message(
-                "a cluster's name has at most {longest:,} characters. Got {text}.", longest=LONGEST, text=shown(text)
+                "a cluster's name has at most {longest:,} characters. Got {text}.", longest=MAX_NAME, text=shown(text)
             )
         )
     counts, name = _counts(text)
@@ -164,7 +164,7 @@ def _named(name: str) -> tuple[Accelerator, Node | None]:
         node = node_named(name)
         return accelerator_named(node.accelerator), node
     if name.endswith(".toml") or any(separator in name for separator in "/\\"):
-        allowed_file(name, A_MACHINE)  # says so where none may be named
+        allowed_file(name, A_MACHINE)  # raises where no file may be named
         raise InvalidInput(
             Message(
                 "there is no file {name}. A cluster is a name, as in 8xH100-SXM-80GB, or a TOML file of "

@@ -19,7 +19,7 @@ from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 from tonnage.kernel.message import Message
 
 KINDS = ("on-demand", "spot", "reserved")
-LONGEST_TERM = 60  # months
+MAX_TERM_MONTHS = 60  # months
 STALE_DAYS = 90  # prices move by tens of percent in a year
 DOLLARS = "USD"
 Origin = Literal["own", "refreshed", "shipped"]
@@ -295,12 +295,12 @@ def _check_term(price: Price, where: str) -> None:
                 "{where}: a reserved price needs term_months, or a note that says why the term is unknown.", where=where
             )
         )
-    if price.term_months is not None and not 1 <= price.term_months <= LONGEST_TERM:
+    if price.term_months is not None and not 1 <= price.term_months <= MAX_TERM_MONTHS:
         raise InvalidInput(
             Message(
                 "{where}: term_months must be from 1 to {longest_term}. Got {term_months}.",
                 where=where,
-                longest_term=LONGEST_TERM,
+                longest_term=MAX_TERM_MONTHS,
                 term_months=shown(price.term_months),
             )
         )

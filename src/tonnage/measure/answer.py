@@ -17,7 +17,7 @@ from tonnage.measure.rows import Row, training_row
 from tonnage.measure.run import Measurement, Timing, measure
 
 TOOL = "tonnage measure"
-LONGEST = 4096  # default tokens of a sequence, as in `tonnage train`
+DEFAULT_SEQUENCE_LENGTH = 4096  # default tokens of a sequence, as in `tonnage train`
 ATTENTION = ("sdpa", "eager", *attention.BACKENDS)
 
 
@@ -80,9 +80,9 @@ def measure_model(
 ) -> Measured:
     """Measure a model of the catalogue, a hub or a file (tonnage.models.read), trained through transformers."""
     device = _opened(options)
-    context = int(model.config.get("max_position_embeddings") or LONGEST)
+    context = int(model.config.get("max_position_embeddings") or DEFAULT_SEQUENCE_LENGTH)
     training = programs.Training(
-        **{"sequence_length": min(context, LONGEST), **options.model, "attention": options.attention}
+        **{"sequence_length": min(context, DEFAULT_SEQUENCE_LENGTH), **options.model, "attention": options.attention}
     )
     run = programs.of_model(model.config, training, options.steps, device.kind)
     changed = "".join(f"-{name}-{value}" for name, value in overrides.items())

@@ -20,7 +20,7 @@ _STATE = {
 
 
 def process_bytes() -> int | None:
-    """What this process holds on all GPUs; None where the driver does not tell.
+    """Bytes of this process on all GPUs; None where the driver does not report them.
 
     Inside a container the driver may report process ids of the machine outside: a single process is then taken to be
     this one.

@@ -1,5 +1,6 @@
-"""What `measure` measured as a row of docs/rows.md, which `tonnage validate` compares with the answer of `tonnage
-train`."""
+"""Converts a row of `measure` to the form of docs/rows.md, which `tonnage validate` compares with the answer of
+`tonnage train`.
+"""
 
 from collections.abc import Mapping
 from typing import Any

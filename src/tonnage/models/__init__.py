@@ -64,7 +64,7 @@ def _of_catalogue(text: str, file: object, changed: int) -> Model:
 
 
 def kind(text: str) -> str:
-    """Where `read` would look: "path", "hub", "modelscope", "catalogue" or "unknown". Asks no network."""
+    """The place where `read` would look: "path", "hub", "modelscope", "catalogue" or "unknown". Needs no network."""
     if local.looks_like_path(text) or local.find(text) is not None:
         return "path"
     reference = names.explicit(text)
@@ -76,10 +76,10 @@ def kind(text: str) -> str:
 
 
 def _contents(text: str, revision: str | None, offline: bool | None) -> Contents:
-    if len(text) > names.LONGEST:
+    if len(text) > names.MAX_NAME:
         raise InvalidInput(
             Message(
-                "a model's name has at most {longest} characters. Got {count}.", longest=names.LONGEST, count=len(text)
+                "a model's name has at most {longest} characters. Got {count}.", longest=names.MAX_NAME, count=len(text)
             )
         )
     path = local.find(text)
@@ -107,7 +107,7 @@ def _pasted(config: Mapping[str, Any]) -> Contents:
 
     fields = parse(json.dumps(dict(config)).encode(), "the config given")
     name_or_path = config.get("_name_or_path")
-    name = name_or_path.rstrip("/").rpartition("/")[2][: names.LONGEST] if isinstance(name_or_path, str) else ""
+    name = name_or_path.rstrip("/").rpartition("/")[2][: names.MAX_NAME] if isinstance(name_or_path, str) else ""
     return Contents(name=name or "pasted config", source="the config given", where="the config given", fields=fields)
 
 

@@ -16,7 +16,7 @@ from tonnage.user_files import file_size, open_regular, read_part
 if TYPE_CHECKING:
     from tonnage.models.places import File
 
-MOST_FILES = 100_000
+MAX_FILES = 100_000
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth")
 _ENDINGS = (".json", ".safetensors", ".gguf", ".toml")
 
@@ -61,7 +61,7 @@ def _name(folder: Path) -> str:
 
 def _names(path: Path) -> list[str]:
     with os.scandir(path) as entries:
-        names = [entry.name for _, entry in zip(range(MOST_FILES), entries, strict=False) if _is_file(entry)]
+        names = [entry.name for _, entry in zip(range(MAX_FILES), entries, strict=False) if _is_file(entry)]
     return sorted(names)
 
 

@@ -15,7 +15,7 @@ LARGEST_INDEX = 64_000_000  # bytes of a model.safetensors.index.json; DeepSeek-
 _SHARD = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.(safetensors|gguf)")
 _ASIDE = ("mmproj", "imatrix", "adapter_model", "training_args", "optimizer", "scheduler", "consolidated")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt")
-MOST_SHARDS = 2_000
+MAX_SHARDS = 2_000
 
 
 def read(location: Location, file: str | None = None) -> Contents:
@@ -63,13 +63,13 @@ def read_weights(location: Location, choice: Choice, contents: Contents) -> None
     if missing:
         _lacks(location, choice, contents, missing, len(files))
         return
-    if len(files) > MOST_SHARDS:
+    if len(files) > MAX_SHARDS:
         raise InvalidInput(
             Message(
                 "{location} has {count:,} shards; more than {most_shards:,} are not read.",
                 location=location.label,
                 count=len(files),
-                most_shards=MOST_SHARDS,
+                most_shards=MAX_SHARDS,
             )
         )
     if files:
@@ -139,12 +139,12 @@ def _joined(location: Location, files: Sequence[str], shards: dict[str, str] | N
 
 
 def _check_count(tensors: int, label: str) -> None:
-    if tensors > safetensors.MOST_TENSORS:
+    if tensors > safetensors.MAX_TENSORS:
         raise InvalidInput(
             Message(
                 "{label}: its files list more than {most_tensors:,} tensors.",
                 label=label,
-                most_tensors=safetensors.MOST_TENSORS,
+                most_tensors=safetensors.MAX_TENSORS,
             )
         )
 
@@ -266,13 +266,13 @@ def expected_shards(name: str) -> tuple[str, ...]:
     if not shard or int(shard[3]) < 2:
         return (name,)
     stem, total, ending = shard[1], int(shard[3]), shard[4]
-    if total > MOST_SHARDS:
+    if total > MAX_SHARDS:
         raise InvalidInput(
             Message(
                 "{name} says that it is one of {total:,} files; more than {most_shards:,} are not read.",
                 name=name,
                 total=total,
-                most_shards=MOST_SHARDS,
+                most_shards=MAX_SHARDS,
             )
         )
     return tuple(f"{stem}-{number:05}-of-{total:05}.{ending}" for number in range(1, total + 1))

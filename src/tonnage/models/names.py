@@ -36,7 +36,7 @@ _IN_REPOSITORY = rf"({_PART}/{_PART})(?:@(refs/[^:@/]+/[^:@/]+|[^:@/]+))?(?:/([^
 _REVISION = r"[A-Za-z0-9_](?:[A-Za-z0-9_./+-]{0,253}[A-Za-z0-9_])?"
 _VERBS = ("tree", "blob", "resolve", "raw", "commit", "commits", "file", "files", "discussions", "summary")
 _NOT_MODELS = ("datasets", "spaces", "kernels", "buckets", "papers", "collections", "docs", "studios")
-LONGEST = 4096  # characters of a name
+MAX_NAME = 4096  # characters of a name
 
 
 class Reference(Struct, frozen=True):
@@ -55,7 +55,7 @@ class Reference(Struct, frozen=True):
 
 
 def endpoint(site: Site) -> str:
-    """Where the site answers: $HF_ENDPOINT, $MODELSCOPE_ENDPOINT or $MODELSCOPE_DOMAIN, else the site itself."""
+    """The site's address: $HF_ENDPOINT, $MODELSCOPE_ENDPOINT or $MODELSCOPE_DOMAIN, else the site's own."""
     if site == "hub":
         address = os.environ.get("HF_ENDPOINT") or HUB_ENDPOINT
     else:

@@ -20,7 +20,7 @@ _NAMES = (
     ("num_key_value_heads", "num_kv_heads"),
 )
 _LAYERS = _NAMES[0]
-LONGEST = 200  # characters of a field's name, its sections included
+MAX_FIELD_NAME = 200  # characters of a field's name, its sections included
 
 
 def apply(fields: Mapping[str, Any], overrides: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -33,7 +33,7 @@ def apply(fields: Mapping[str, Any], overrides: Mapping[str, Any]) -> tuple[dict
         changed.pop("architectures", None)
     put_by: dict[tuple[str, ...], str] = {}
     for key, value in overrides.items():
-        if not isinstance(key, str) or not key or len(key) > LONGEST:
+        if not isinstance(key, str) or not key or len(key) > MAX_FIELD_NAME:
             raise InvalidInput(Message("an override is named by a field of config.json. Got {key}.", key=shown(key)))
         path = _path(changed, key)
         before_it = put_by.setdefault(tuple(path), key)

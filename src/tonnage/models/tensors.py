@@ -18,7 +18,7 @@ from tonnage.kernel.message import Message
 from tonnage.models.parts import part_of
 
 Role = Literal["weight", "scale", "buffer"]
-MOST_PATTERNS = (
+MAX_PATTERNS = (
     50_000  # names without their numbers: a model has some dozens, one that glues numbers to words some thousands
 )
 _LAYERS = re.compile(r"(?:^|\.)(?:layers|h|blk|blocks|block|layer)\.(N)\.")
@@ -112,11 +112,11 @@ def describe(tensors: Sequence[Tensor], bits: int | None = None) -> list[Item]:
     """
     by_name = {tensor.name: tensor for tensor in tensors}
     patterns = [_NUMBER.sub("N", tensor.name) for tensor in tensors]
-    if len(set(patterns)) > MOST_PATTERNS:
+    if len(set(patterns)) > MAX_PATTERNS:
         raise InvalidInput(
             Message(
                 "the tensors have more than {most_patterns:,} different names, numbers aside, so they are no model's.",
-                most_patterns=MOST_PATTERNS,
+                most_patterns=MAX_PATTERNS,
             )
         )
     known = [_of_pattern(pattern) for pattern in patterns]

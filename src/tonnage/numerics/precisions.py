@@ -1,4 +1,4 @@
-"""Precisions: how many bits a number takes, with everything that is stored beside it, and which peak multiplies it.
+"""Precisions: bits of a number, everything stored beside it, and the peak that multiplies it.
 
 A weight of a quantised tensor costs more than its nominal bits: scales, zero points and tables come on top.
 `bits_per_weight` counts all that grows with the number of weights; `bytes(rows, columns)` also what is kept per row and

@@ -1,8 +1,7 @@
-"""What an operation tells the estimators: its weights, what it caches, what it keeps for backward, what its core
-computes.
+"""Operations as the estimators read them: their weights, caches, tensors kept for backward, and the core's arithmetic.
 
-An op states structure - shapes, and how parallelism may cut them - and contains no formula.
-Ops compare by identity: a model is read once, and what is derived from its ops is remembered per op.
+An op states structure - shapes, and how parallelism may shard them - and contains no formula.
+Ops compare by identity: a model is read once, and results derived from its ops are cached per op.
 """
 
 from typing import Literal
@@ -48,7 +47,7 @@ class Weight(Struct, frozen=True, eq=False):
 
 
 class TokenCache(Struct, frozen=True, eq=False):
-    """What a layer keeps for every token of a request.
+    """A cache entry of a layer for every token of a request.
 
     `heads` is what tensor parallelism can split; 0: every rank keeps all of it. `window` is the number of tokens kept,
     None for all. `bytes_per_element` is set where the engine's KV type does not decide. `stride`: tokens per entry of
@@ -64,7 +63,7 @@ class TokenCache(Struct, frozen=True, eq=False):
 
 
 class StateCache(Struct, frozen=True, eq=False):
-    """What a layer keeps for a request whatever its length: the state of a recurrence or of a convolution."""
+    """A layer's state for a request, of a size independent of its length: of a recurrence or a convolution."""
 
     name: str
     elements: int

@@ -149,7 +149,7 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
             return (*code.split_qkv(code.linear(f"{self.name}.qkv_proj", x, held, sum(sizes), TENSOR), sizes), None)
         gate = None
         queries = code.linear(q, x, self.held(q), sizes[0] * (2 if self.gate else 1), TENSOR)
-        if self.gate:  # a head's gate lies beside it
+        if self.gate:  # in memory, a head's gate follows its query
             queries, gate = code.parts(queries, sizes[:1] * 2)
             gate = code.copy(gate)
         queries = code.turned_heads(self._normed(code, queries, 0))
@@ -229,7 +229,7 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
 
 
 def core_saved(heads: int, out_width: int, kernels: Kernels) -> tuple[Saved, ...]:
-    """What softmax attention keeps: flash its output and one fp32 log-sum-exp a head, eager all the scores.
+    """Tensors that softmax attention keeps: flash its output and one fp32 log-sum-exp a head, eager all the scores.
 
     Eager keeps the softmax's output and, with dropout, its mask and output: 2 + 1 + 2 bytes a score
     (Korthikanti2022, sec. 4.1). Written as transformers does, the softmax is in fp32 and cast; a fused kernel stays in

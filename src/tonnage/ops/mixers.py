@@ -129,7 +129,7 @@ class Mamba(Op, frozen=True, eq=False, kw_only=True):
         )
 
     def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
-        """What mamba_ssm's MambaInnerFn keeps: the convolution and the step sizes are computed again in backward."""
+        """Tensors kept by mamba_ssm's MambaInnerFn, which recomputes the convolution and the step sizes in backward."""
         d, state = self.inner_size, self.state_size
         return (
             Saved("mixer input", self.hidden_size),
@@ -201,7 +201,7 @@ class Mamba2(Op, frozen=True, eq=False, kw_only=True):
         )
 
     def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
-        """What mamba_ssm's MambaSplitConv1dScanCombinedFn keeps, and the input of out_proj."""
+        """Tensors kept by mamba_ssm's MambaSplitConv1dScanCombinedFn, and the input of out_proj."""
         return (
             Saved("mixer input", self.hidden_size),
             Saved("gate, x, B, C and step", 2 * self._inner + self._shared + self.heads, "tensor"),

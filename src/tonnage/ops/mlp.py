@@ -87,7 +87,7 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
     shared_names: tuple[str, str, str] = ("gate_proj", "up_proj", "down_proj")
     shared_bias: bool = False
     latent_size: int | None = None
-    extra_router: int = 0  # scales and the like: numbers beside the router's matrix
+    extra_router: int = 0  # scales and others: numbers besides the router's matrix
     experts_name: str = "experts"
     expert_names: tuple[str, str, str] = ("gate_proj", "up_proj", "down_proj")
     correction_name: str = ""  # empty: e_score_correction_bias of the router

@@ -123,7 +123,7 @@ class Attending(Words):
         causal: bool = True,
         cross: bool = False,
     ) -> Tensor:
-        """Attention by the chosen implementation. `by_heads`: queries lie in memory in the order of heads."""
+        """Attention by the chosen implementation. `by_heads`: queries are in memory in the order of heads."""
         if self.style.query_scaled:
             q = self.mapped("mul", q)
         if self.implementation == "eager" or self.style.soft_capped or self.style.eager_alone:
@@ -183,7 +183,7 @@ class Attending(Words):
         )
         if kernel == "math" or (is_shared and self.style.shares_openly):
             return self.core(lambda q, k, v: self._math(q, k, v, heads, out), q, k, v)
-        # a mask is made into numbers, for every layer anew
+        # a mask is converted to numbers, again in every layer
         mask = self.new(1, q.width, Extent("pair", "gathered"), "mask") if is_masked else None
         heads_output = self.core(lambda q, k, v: self.attention(q, k, v, heads, out, kernel, mask), q, k, v)
         return (

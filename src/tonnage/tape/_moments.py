@@ -33,7 +33,7 @@ class Moment(Struct, frozen=True, eq=False):
 
 
 class Layer(Struct, frozen=True, eq=False):
-    """What one layer costs: `kept` between forward and backward; `moments`, none of which is below another in every
+    """The costs of one layer: `kept` between forward and backward; `moments`, none of which is below another in every
     key.
 
     `trained`: parameters that a gradient was made for, by what cuts them. `work`: what its kernels do.

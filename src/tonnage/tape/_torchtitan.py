@@ -30,7 +30,7 @@ class Own(Struct, frozen=True, kw_only=True):
 
 
 class Titan(Own, frozen=True, kw_only=True):
-    """What changed from version to version, in torchtitan, models/llama3 and distributed/activation_checkpoint.py.
+    """Differences between versions, in torchtitan, models/llama3 and distributed/activation_checkpoint.py.
 
     `fuses_projections`: one matrix for queries, keys and values; `compiles_loss`: with the model; `decomposes_norm`:
     PyTorch before 2.9 has no kernel for an eager RMSNorm and takes it apart in fp32; `repeats_heads`: keys and values

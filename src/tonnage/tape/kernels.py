@@ -7,7 +7,7 @@ with cuDNN 9.15 and later, flash elsewhere; both keep the same.
 from typing import Literal
 
 AttentionKernel = Literal["flash", "cudnn", "efficient", "math"]
-WIDEST = 256  # numbers a head, for cuDNN on Hopper and for flash
+MAX_HEAD_WIDTH = 256  # numbers a head, for cuDNN on Hopper and for flash
 
 
 def chosen_kernel(
@@ -25,9 +25,9 @@ def chosen_kernel(
     """
     half = bytes_each == 2
     widest = max(width, value_width)
-    if half and not alone and has_cudnn and widest <= WIDEST and not width % 8 and not value_width % 8:
+    if half and not alone and has_cudnn and widest <= MAX_HEAD_WIDTH and not width % 8 and not value_width % 8:
         return "cudnn"
-    if half and not alone and not is_masked and width == value_width <= WIDEST:
+    if half and not alone and not is_masked and width == value_width <= MAX_HEAD_WIDTH:
         return "flash"
     step = 8 if half else 4
     if not is_shared and not width % step and not value_width % step:
@@ -39,4 +39,4 @@ def shows_shared_heads(width: float, value_width: float, is_masked: bool) -> boo
     """Whether transformers passes shared heads as they are (use_gqa_in_sdpa); else it copies them for each query
     head.
     """
-    return not is_masked and width == value_width <= WIDEST
+    return not is_masked and width == value_width <= MAX_HEAD_WIDTH

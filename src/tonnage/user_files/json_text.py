@@ -10,7 +10,7 @@ from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message
 from tonnage.user_files import decode
 
-DEEPEST = 64
+MAX_DEPTH = 64
 MOST_SECTIONS = 200_000  # lists and objects of one text
 _LONG = 309  # digits of a whole number that no float holds
 _LONG_NUMBER = re.compile(rb"[0-9]{%d}" % _LONG)
@@ -42,7 +42,7 @@ def parse(
         raise InvalidInput(Message("{where} is not JSON: {error}.", where=where, error=error)) from None
     except RecursionError:
         raise InvalidInput(
-            Message("{where} is nested more than {deepest} deep.", where=where, deepest=DEEPEST)
+            Message("{where} is nested more than {deepest} deep.", where=where, deepest=MAX_DEPTH)
         ) from None
     _check(value, where, may_be_infinite)
     return value
@@ -91,7 +91,9 @@ def _check(root: Any, where: str, may_be_infinite: Collection[str]) -> None:
                 )
             )
         if isinstance(value, dict | list):
-            if depth >= DEEPEST:
-                raise InvalidInput(Message("{where} is nested more than {deepest} deep.", where=where, deepest=DEEPEST))
+            if depth >= MAX_DEPTH:
+                raise InvalidInput(
+                    Message("{where} is nested more than {deepest} deep.", where=where, deepest=MAX_DEPTH)
+                )
             inner = value.items() if isinstance(value, dict) else ((name, item) for item in value)
             waiting.extend((item, key, depth + 1) for key, item in inner if isinstance(item, dict | list | float))

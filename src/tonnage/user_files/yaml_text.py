@@ -17,14 +17,14 @@ from tonnage.user_files import read_text
 
 LARGEST = 64_000_000  # bytes of a file; 10,000 rows of measurements take about 10 MB
 LARGEST_WITHOUT_LIBYAML = 8_000_000  # the parser in Python reads a tenth as fast
-DEEPEST = 32
+MAX_DEPTH = 32
 MOST_VALUES = 1_000_000  # with every alias written out
-_MOST_DIGITS = 308  # of a whole number that fits a float
+_MAX_DIGITS = 308  # of a whole number that fits a float
 _MERGE = object()
 _WORDS = {"yes": True, "no": False, "true": True, "false": False, "on": True, "off": False}
 
 
-class _Open:
+class _OpenCollection:
     """A list or a mapping that is being read. `start`: values before it; `merged`: mappings of its `<<`, None before
     it.
 
@@ -81,7 +81,7 @@ class _Builder:
 
         self.where = where
         self.resolvers = yaml.SafeLoader.yaml_implicit_resolvers
-        self.open: list[_Open] = []
+        self.open: list[_OpenCollection] = []
         self.anchors: dict[str, tuple[Any, int]] = {}
         self.count = self.row = self.documents = 0
         self.root: Any = None
@@ -130,9 +130,9 @@ class _Builder:
 
     def _start(self, value: Any, anchor: str | None) -> None:
         self._count(1)
-        if len(self.open) == DEEPEST:
-            raise self._error(Message("it is nested more than {deepest} deep", deepest=DEEPEST))
-        self.open.append(_Open(value, anchor, self.count))
+        if len(self.open) == MAX_DEPTH:
+            raise self._error(Message("it is nested more than {deepest} deep", deepest=MAX_DEPTH))
+        self.open.append(_OpenCollection(value, anchor, self.count))
 
     def _end(self) -> None:
         closed = self.open.pop()
@@ -185,7 +185,7 @@ class _Builder:
 
     # ---- values ----
 
-    def _key(self, value: Any, parent: _Open) -> Any:
+    def _key(self, value: Any, parent: _OpenCollection) -> Any:
         if not isinstance(value, Hashable):
             raise self._error("a key of a mapping must be a text or a number")
         if value in parent.value or (value is _MERGE and parent.merged is not None):
@@ -235,7 +235,7 @@ def _resolved(kind: str, text: str) -> Any:
 def _whole(text: str) -> int | float:
     digits = text.replace("_", "")
     sign, digits = (-1 if digits.startswith("-") else 1), digits.lstrip("+-")
-    if len(digits) > _MOST_DIGITS:
+    if len(digits) > _MAX_DIGITS:
         return sign * inf
     if digits.startswith(("0b", "0x")):
         return sign * int(digits, 0)

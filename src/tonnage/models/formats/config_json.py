@@ -7,7 +7,7 @@ from tonnage.kernel.message import Message
 from tonnage.user_files import json_text
 
 LARGEST = 10_000_000  # bytes
-DEEPEST = json_text.DEEPEST
+MAX_DEPTH = json_text.MAX_DEPTH
 # Step sizes of state spaces are clamped to [0, Infinity], and transformers writes that down (Mamba 2, Nemotron-H).
 _MAY_BE_INFINITE = frozenset({"time_step_limit"})
 

@@ -18,18 +18,18 @@ from tonnage.models.tensors import Tensor
 
 MAGIC = b"GGUF"
 LARGEST_HEADER = 256 * 2**20  # bytes; a tokenizer of 260,000 tokens with its merges takes about 10 MB
-MOST_KEYS = 65_536
-MOST_TENSORS = 300_000
-MOST_STRINGS = 4_000_000  # of all arrays together: a tokenizer has 260,000 tokens and as many merges
-MOST_ITEMS = 4_000_000  # of one array
+MAX_KEYS = 65_536
+MAX_TENSORS = 300_000
+MAX_STRINGS = 4_000_000  # of all arrays together: a tokenizer has 260,000 tokens and as many merges
+MAX_ITEMS = 4_000_000  # of one array
 KEPT_ITEMS = 4_096  # of an array of numbers; longer ones and texts are only counted
-MOST_KEPT, MOST_NESTED = 1_000_000, 100_000  # of all arrays together
-LONGEST_NAME = 65_535
+MAX_KEPT_ITEMS, MAX_NESTED = 1_000_000, 100_000  # of all arrays together
+MAX_NAME = 65_535
 LARGEST_FILE = 2**62
 FIRST_READ, LARGEST_READ = 2**18, 2**24
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _STRING, _ARRAY = 8, 9
-_DEEPEST = 4
+_MAX_DEPTH = 4
 Read = Callable[[int, int], bytes]
 
 
@@ -133,7 +133,7 @@ def read_header(read: Read, size: int | None, where: str, file: int = 0) -> Head
     cursor = _Cursor(read, size, where)
     version = _version(cursor)
     tensor_count, key_count = cursor.count(), cursor.count()
-    if key_count > min(MOST_KEYS, cursor.left // 12) or tensor_count > min(MOST_TENSORS, cursor.left // 16):
+    if key_count > min(MAX_KEYS, cursor.left // 12) or tensor_count > min(MAX_TENSORS, cursor.left // 16):
         raise InvalidInput(
             Message(
                 "{where}: {key_count:,} keys and {tensor_count:,} tensors do not fit its header: it is cut "
@@ -179,7 +179,7 @@ def _text(cursor: _Cursor, longest: int, what: str) -> str:
 def _metadata(cursor: _Cursor, count: int) -> dict[str, Any]:
     metadata: dict[str, Any] = {}
     for _ in range(count):
-        key = _text(cursor, LONGEST_NAME, "a key")
+        key = _text(cursor, MAX_NAME, "a key")
         if key in metadata:
             raise InvalidInput(Message("{where} holds {key} twice.", where=cursor.where, key=shown(key)))
         metadata[key] = _value(cursor, cursor.number("I"), key, 0)
@@ -193,7 +193,7 @@ def _value(cursor: _Cursor, kind: int, key: str, depth: int) -> Any:
         return cursor.number(_SCALARS[kind])
     if kind == _STRING:
         return _string(cursor)
-    if kind == _ARRAY and depth < _DEEPEST:
+    if kind == _ARRAY and depth < _MAX_DEPTH:
         return _array(cursor, key, depth)
     raise InvalidInput(
         Message("{where}: {key} is of type {kind}, or nested too deep.", where=cursor.where, key=shown(key), kind=kind)
@@ -204,7 +204,7 @@ def _string(cursor: _Cursor) -> Any:
     length = cursor.count()
     if length > cursor.left:
         raise cursor.cut_off()
-    if length > LONGEST_NAME:  # chat templates and whole tokenizers: nobody asks for them here
+    if length > MAX_NAME:  # chat templates and tokenizers, which are not needed here
         cursor.skip(length)
         return Counted(length)
     return cursor.take(length).decode("utf-8", "replace")
@@ -214,7 +214,7 @@ def _array(cursor: _Cursor, key: str, depth: int) -> Any:
     kind, count = cursor.number("I"), cursor.count()
     form = _SCALARS.get(kind)
     width = struct.calcsize(f"={form}") if form else 4
-    if count > MOST_ITEMS or count * width > cursor.left:
+    if count > MAX_ITEMS or count * width > cursor.left:
         raise InvalidInput(
             Message(
                 "{where}: {key} claims {count:,} items, more than the file holds or a header may.",
@@ -223,23 +223,23 @@ def _array(cursor: _Cursor, key: str, depth: int) -> Any:
                 count=count,
             )
         )
-    if form and count <= KEPT_ITEMS and cursor.kept_items + count <= MOST_KEPT:
+    if form and count <= KEPT_ITEMS and cursor.kept_items + count <= MAX_KEPT_ITEMS:
         cursor.kept_items += count
         return list(struct.unpack(f"{cursor.order}{count}{'B' if kind == 7 else form}", cursor.take(count * width)))
     if form:
         cursor.skip(count * width)
     elif kind == _STRING:
         cursor.strings += count
-        if cursor.strings > MOST_STRINGS:
+        if cursor.strings > MAX_STRINGS:
             raise InvalidInput(
                 Message(
                     "{where}: its arrays hold more than {most_strings:,} texts.",
                     where=cursor.where,
-                    most_strings=MOST_STRINGS,
+                    most_strings=MAX_STRINGS,
                 )
             )
         cursor.skip_strings(count)
-    elif cursor.nested + count > MOST_NESTED:
+    elif cursor.nested + count > MAX_NESTED:
         raise InvalidInput(
             Message("{where}: {key} claims {count:,} arrays.", where=cursor.where, key=shown(key), count=count)
         )

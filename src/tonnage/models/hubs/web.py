@@ -15,7 +15,7 @@ from msgspec import Struct
 from tonnage.kernel.errors import InvalidInput, TonnageError, Unreachable, shown
 from tonnage.kernel.message import Message
 
-MOST_REDIRECTS = 5
+MAX_REDIRECTS = 5
 WORKERS = 8
 PATIENCE = 6  # seconds of a whole request, as a multiple of the timeout of one step
 _PORTS = {"http": 80, "https": 443}
@@ -113,7 +113,7 @@ def _follow(
 ) -> Answer:
     trusted = {origin(endpoint), *_HUB_ORIGINS} if origin(endpoint) is not None else set()
     deadline = monotonic() + PATIENCE * timeout()
-    for _ in range(MOST_REDIRECTS + 1):
+    for _ in range(MAX_REDIRECTS + 1):
         headers = dict(credentials) if origin(url) == origin(endpoint) else {}
         answer = _request(url, headers, largest, span, deadline)
         location = answer.headers.get("location")
@@ -122,7 +122,7 @@ def _follow(
         url = next_url(url, location, endpoint, origin(url) in trusted)
     raise Unreachable(
         Message(
-            "{host} redirects more than {most_redirects} times.", host=_host(endpoint), most_redirects=MOST_REDIRECTS
+            "{host} redirects more than {most_redirects} times.", host=_host(endpoint), most_redirects=MAX_REDIRECTS
         )
     )
 

@@ -16,7 +16,7 @@ from tonnage.numerics.precisions import Precision, Scale, grouped, precision
 
 SCALAR = 4  # bytes of one fp32 scale of a tensor
 SHAPE = 16  # bytes of weight_shape: two int64
-WIDEST = 2**20  # columns; no matrix of a language model has more
+MAX_COLUMNS = 2**20  # columns; no matrix of a language model has more
 PACKED = (2, 3, 4, 8)  # bits that GPTQ, AWQ and auto-round pack
 
 
@@ -56,12 +56,12 @@ def bit_width(config: Mapping[str, Any], *names: str, choices: Collection[int], 
 def group_columns(config: Mapping[str, Any], *names: str, default: int | None = None) -> int:
     """Columns that share a scale; 0: all of a row, which configs write as -1 or leave out."""
     size = whole_number(config, *names, default=default)
-    if size is not None and not (size == -1 or 1 <= size <= WIDEST):
+    if size is not None and not (size == -1 or 1 <= size <= MAX_COLUMNS):
         raise InvalidInput(
             Message(
                 "quantization_config: {names} must be -1 (whole rows) or from 1 to {widest}. Got {size}.",
                 names=names[0],
-                widest=WIDEST,
+                widest=MAX_COLUMNS,
                 size=shown(size),
             )
         )
@@ -72,13 +72,13 @@ def two_sizes(value: Any, name: str) -> tuple[int, int]:
     """Rows and columns of a block, as [128, 128] or "128x128"."""
     parts: Any = value.split("x") if isinstance(value, str) else value if isinstance(value, list | tuple) else []
     sizes = [int(part) if isinstance(part, str) and _SIZE.fullmatch(part) else part for part in parts]
-    if len(sizes) == 2 and all(type(size) is int and 1 <= size <= WIDEST for size in sizes):
+    if len(sizes) == 2 and all(type(size) is int and 1 <= size <= MAX_COLUMNS for size in sizes):
         return sizes[0], sizes[1]
     raise InvalidInput(
         Message(
             "quantization_config: {name} must hold two sizes from 1 to {widest}. Got {value}.",
             name=name,
-            widest=WIDEST,
+            widest=MAX_COLUMNS,
             value=shown(value),
         )
     )
