@@ -35,7 +35,9 @@ def process_bytes() -> int | None:
 
 
 def state(index: int = 0) -> dict[str, str]:
-    """The driver's version and settings of a GPU that figures depend on; what it does not tell is left out."""
+    """The driver's version, and the settings of a GPU that affect figures; what the driver does not report is left
+    out.
+    """
     answers = _query(index, ",".join(_STATE.values()))
     if len(answers) != len(_STATE):  # a driver refuses a whole query for a field that it does not know
         answers = [",".join(_query(index, query)) for query in _STATE.values()]

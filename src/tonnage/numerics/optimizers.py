@@ -24,7 +24,7 @@ LARGEST_PRECONDITIONER = 10_000  # SOAP leaves a longer side without one: soap.p
 
 
 class State(Struct, frozen=True):
-    """One state. `width`: bytes an element, None for the width of the weights that the optimizer updates.
+    """One state of an optimizer. `width`: bytes an element, None for the width of the updated weights.
 
     `block`: number of elements that share an fp32 scale in a quantised state.
     """

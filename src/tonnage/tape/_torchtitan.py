@@ -192,8 +192,8 @@ class TitanCode(Code):
         return heads_output
 
     def _merged(self, heads_output: Tensor) -> None:
-        """Ring attention merges blocks in fp32: what it has, the block's part, their difference and their sum
-        (_SDPAMerger).
+        """Note the merging of ring attention's blocks in fp32: the sum so far, the block's part, their difference and
+        the new sum (_SDPAMerger).
         """
         sums = [self.like(heads_output, 4) for _ in range(4)]
         self.mark()

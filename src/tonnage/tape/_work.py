@@ -256,7 +256,7 @@ class Worked:
         return back
 
     def _attention(self, scope: str, name: str, out: SizedTensor, operands: Sequence[SizedTensor]) -> list[Work]:
-        """Scores and weighted values of each pair of tokens; a fused kernel skips what the mask takes out."""
+        """Note the work of scores and weighted values for each pair of tokens; a fused kernel skips masked pairs."""
         moved = _sum((tensor.extent, _size(tensor)) for tensor in (*operands, out))
         cut = "gathered" if out.extent.split == "gathered" else "tensor"
         if name == "attention":

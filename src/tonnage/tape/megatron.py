@@ -225,7 +225,9 @@ class MegatronCode(Native):
             return self._fused(q, k, v, heads, out)
 
     def _fused(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float) -> Tensor:
-        """Keeps its inputs, its output and an fp32 log-sum-exp a head; backward sums dq in fp32 at most."""
+        """Fused attention: keeps its inputs, its output and an fp32 log-sum-exp a head; backward sums dq in fp32 at
+        most.
+        """
         heads_output, rows = self.new(out, q.width, q.extent), self.new(heads, 4, q.extent)
         shapes, others = [shape_of(operand) for operand in (q, k, v)], self._other_keys(k.elements + v.elements)
         if self.setting.context_parallel in ("p2p", "allgather"):
@@ -280,7 +282,7 @@ class MegatronCode(Native):
     # ---- feed-forward ----
 
     def activation(self, x: Tensor) -> Tensor:
-        """One kernel, which keeps its input; its backward is compiled."""
+        """The activation function as one kernel, which keeps its input; its backward is compiled."""
         return self.gated(x, x.elements)
 
     def gated(self, x: Tensor, out: float, chosen: Tensor | None = None) -> Tensor:

@@ -200,7 +200,7 @@ class Words(Tape):
         return gradient
 
     def softmax(self, x: Tensor, width: float | None = None) -> Tensor:
-        """Keeps its result, of `width` bytes a number. Its backward first makes the product of gradient and result
+        """Softmax, which keeps its result, of `width` bytes a number. Its backward first multiplies gradient and result
         (cuda/SoftMax.cu: softmax_backward_cuda_out).
         """
         out = self.like(x, width)

@@ -40,7 +40,7 @@ def read_bytes(path: Path, largest: int) -> bytes:
 
 
 def read_text(path: Path, largest: int) -> str:
-    """The same as text in UTF-8, without a byte order mark."""
+    """The content of a regular file as text in UTF-8, without a byte order mark."""
     return decode(read_bytes(path, largest), called(path))
 
 

@@ -447,7 +447,7 @@ def _mamba2(g: _Gguf, fields: Fields) -> None:
 
 
 def _nemotron_h(g: _Gguf, fields: Fields) -> None:
-    """Each block is attention (it has KV heads), feed-forward (it has a width), a mixture, or Mamba 2."""
+    """Nemotron-H: each block is attention (it has KV heads), feed-forward (it has a width), a mixture, or Mamba 2."""
     blocks, count = g.need("block_count"), fields["num_hidden_layers"]
     kv, widths = g.items("attention.head_count_kv", blocks)[:count], g.items("feed_forward_length", blocks)[:count]
     sparse = {int(name.split(".")[1]) for name in g.tensors if name.startswith("blk.") and "_exps." in name}

@@ -116,7 +116,7 @@ def block_fp8(config: Mapping[str, Any], scale_bits: int = 32) -> Precision:
 
 
 def fbgemm() -> Precision:
-    """One fp32 scale a row, and the bound of the activations' scale."""
+    """The precision of FBGEMM's fp8: one fp32 scale a row, and the bound of the activations' scale."""
     return replace(precision("fp8-channel"), tensor_bytes=SCALAR)
 
 

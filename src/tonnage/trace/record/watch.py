@@ -73,7 +73,7 @@ def _values(stack: ExitStack, recorder: Recorder) -> None:
 
 
 def _decision(recorder: Recorder, operation: str) -> None:
-    """A yes or no of a tensor, which decides what the user's own code runs next."""
+    """Raise InvalidInput where the user's own code decides by a tensor's value what runs next."""
     if operation.startswith(_SANE):
         return
     frames = list(here())
