@@ -166,14 +166,14 @@ def test_values_that_are_too_long_are_refused(tmp_path):
 
 
 def test_tables_that_are_too_long_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(nsight, "MOST_ROWS", 2)
+    monkeypatch.setattr(nsight, "MAX_ROWS", 2)
     with pytest.raises(InvalidInput, match="has more than 2 rows"):
         made(tmp_path, [usage(i, i, MIB) for i in range(3)])
 
 
 def test_a_search_that_goes_on_and_on_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(nsight, "_STEPS", 10)
-    monkeypatch.setattr(nsight, "_MOST_LOOKS", 100)
+    monkeypatch.setattr(nsight, "_MAX_LOOKS", 100)
     with pytest.raises(InvalidInput, match="interrupted"):
         made(tmp_path, [usage(i, i, MIB) for i in range(1000)])
 

@@ -152,7 +152,7 @@ def test_a_number_far_away_takes_no_memory_of_its_own():
 
 
 def test_containers_are_counted(monkeypatch):
-    monkeypatch.setattr(machine, "MOST_CONTAINERS", 100)
+    monkeypatch.setattr(machine, "MAX_CONTAINERS", 100)
     assert loads(b"]" * 100 + b".", "f") == []
     for opcode in (b"]", b"}", b"\x8f", b"(t", b"(l", b"(d"):
         with pytest.raises(InvalidInput, match="more than 100 containers"):

@@ -279,8 +279,8 @@ def test_the_first_of_many_errors_ends_all(hub: Sites):
         raise MissingDatum(item)
 
     with pytest.raises(MissingDatum):
-        web.each([str(number) for number in range(100)], fail)
-    assert web.each(["a", "b", "c"], str.upper) == ["A", "B", "C"]
+        web.call_each([str(number) for number in range(100)], fail)
+    assert web.call_each(["a", "b", "c"], str.upper) == ["A", "B", "C"]
 
 
 def test_nothing_of_a_signed_address_is_shown(hub: Sites, tmp_path: Path):

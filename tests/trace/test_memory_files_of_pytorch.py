@@ -16,7 +16,7 @@ from torch.profiler._memory_profiler import _CATEGORY_TO_INDEX
 
 from tonnage.kernel.units import MIB
 from tonnage.trace.allocator import Settings, snapshot
-from tonnage.trace.beside import beside
+from tonnage.trace.beside import compare_with_real
 from tonnage.trace.events import Events, check
 from tonnage.trace.foreign import read, write_snapshot
 from tonnage.trace.foreign.frames import WORDS
@@ -81,7 +81,7 @@ def test_a_traced_program_and_its_own_snapshot_agree(traced, replayed, tmp_path)
     found = read(tmp_path / "s.pickle")
     kept = Events(allocations=[each for each in traced.events.allocations if each.bytes])
     assert found.events.allocations == kept.allocations
-    made = beside(traced, replayed, found)
+    made = compare_with_real(traced, replayed, found)
     assert [row.name for row in made.stages if row.difference] == []
     assert [row.name for row in (*made.totals, *made.categories) if row.difference] == []
     assert {row.name for row in made.categories} >= {"parameter", "gradient", "optimizer", "activation"}

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from foreign.test_replays_are_written_and_read_back import programs
 from tonnage.kernel.units import MIB
-from tonnage.trace.beside import Row, beside
+from tonnage.trace.beside import Row, compare_with_real
 from tonnage.trace.events import Allocation, Events
 from tonnage.trace.foreign import Foreign, read, write_snapshot
 from tonnage.trace.foreign.snapshot import from_data
@@ -39,7 +39,9 @@ def figures(rows) -> dict:
 
 
 def against(**told):
-    return beside(PREDICTED, replay(PREDICTED.events), Foreign(format="f", source="s", device="cuda:0", **told))
+    return compare_with_real(
+        PREDICTED, replay(PREDICTED.events), Foreign(format="f", source="s", device="cuda:0", **told)
+    )
 
 
 def test_a_difference_is_predicted_less_real_and_its_share_is_of_the_real_figure():
@@ -105,7 +107,7 @@ def test_json_has_bytes_and_relative_errors():
 @given(programs())
 def test_a_program_beside_its_own_snapshot_differs_only_by_blocks_that_were_not_split(events):
     first = replay(events, record=True)
-    made = beside(recorded(events), first, from_data(as_snapshot(first, events), "f"))
+    made = compare_with_real(recorded(events), first, from_data(as_snapshot(first, events), "f"))
     assert figures(made.totals)["peak reserved"][0] == figures(made.totals)["peak reserved"][1]
     assert all(row.difference >= 0 for row in made.totals)
     assert sum(row.predicted for row in made.categories) == first.peak_allocated_bytes
@@ -114,6 +116,6 @@ def test_a_program_beside_its_own_snapshot_differs_only_by_blocks_that_were_not_
 def test_a_snapshot_on_disk_agrees_with_its_recording(tmp_path: Path):
     first = replay(PREDICTED.events, record=True)
     write_snapshot(first, PREDICTED.events, tmp_path / "s.pickle")
-    made = beside(PREDICTED, first, read(tmp_path / "s.pickle"))
+    made = compare_with_real(PREDICTED, first, read(tmp_path / "s.pickle"))
     assert [row.difference for part in (made.totals, made.categories, made.stages) for row in part] == [0] * 8
     assert [row.name for row in made.stages] == ["After loss", "After backward"]

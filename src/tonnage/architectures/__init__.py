@@ -37,23 +37,23 @@ HOW_TO_ADD = "add a family: one file in tonnage/architectures/ (CONTRIBUTING.md 
 _DTYPES = {"float32", "float16", "bfloat16", "float64", "float8_e4m3fn", "int8"}
 
 
-def build(fields: Mapping[str, Any], name: str, where: str = "config.json", given: Iterable[str] = ()) -> Model:
-    """Read a config.json's fields into a Model. `given`: those that the user put there, with dots between sections.
+def build(fields: Mapping[str, Any], name: str, where: str = "config.json", user_fields: Iterable[str] = ()) -> Model:
+    """Build the Model of a config.json's fields. `user_fields`: dotted names of those that the user set.
 
-    Raises MissingDatum for an architecture that no family knows, naming the nearest one and how to add it, and
-    InvalidInput for a given field that the family does not read, naming the nearest one that it does.
+    Raises MissingDatum for an unknown architecture, with the nearest known one and how to add it, and InvalidInput for
+    a user's field that the family does not read, with the nearest one that it does.
     """
-    given = tuple(given)
-    config = Config(fields, where, asked={} if given else None)
-    made = family_of(config)(config)
+    user_fields = tuple(user_fields)
+    config = Config(fields, where, lookups={} if user_fields else None)
+    built = family_of(config)(config)
     if class_name(config) not in ARCHITECTURES:
-        made = dressed(made, config)
+        built = dressed(built, config)
     dtype = config.text("dtype", "torch_dtype", default=None) or _inner_dtype(config)
     quantization = _quantization(config)
     check_numbers(config, list(_language_parts(config)))
-    refuse_unread(config, made.family, given)
+    refuse_unread(config, built.family, user_fields)
     return replace(
-        made,
+        built,
         name=name,
         architecture=class_name(config),
         dtype=_known_dtype(dtype, where),
@@ -64,11 +64,11 @@ def build(fields: Mapping[str, Any], name: str, where: str = "config.json", give
 
 
 def family_of(config: Config) -> Callable[[Config], Model]:
-    """The function that builds this config's model: by its class name, by its model type, by its family's language
+    """The function that builds this config's model: by its class name, by its model type, or by its family's language
     model.
     """
     name, model_type = class_name(config), config.text("model_type", default=None)
-    relatives = [(ARCHITECTURES, each) for each in language_models(name)]
+    relatives = [(ARCHITECTURES, relative) for relative in language_models(name)]
     for registry, key in ((ARCHITECTURES, name), (MODEL_TYPES, model_type), *relatives):
         if key:
             try:
@@ -105,7 +105,7 @@ def _unknown_architecture(name: str, where: str) -> str:
 
 
 def needs_family(model: Model, what: str) -> MissingDatum:
-    """The error for a question about a model that is known by its tensors alone."""
+    """The error for a question that a model known only by its tensors cannot answer."""
     name = model.architecture
     why = (
         Message("its architecture {name} is of no family", name=shown(name))
@@ -146,26 +146,26 @@ def _nearest(name: str, likeness: float = 0.3) -> str:
 
 
 def _quantization(config: Config) -> Mapping[str, Any] | None:
-    """How the checkpoint is quantised: of the model, or of its language model alone."""
+    """The quantization_config of the model, or of its language model alone."""
     for part in _language_parts(config):
         for name in ("quantization_config", "compression_config"):
-            found = part.raw(name)
-            if found is not None and not isinstance(found, Mapping):
+            section = part.raw(name)
+            if section is not None and not isinstance(section, Mapping):
                 raise InvalidInput(
                     Message(
                         "{where}: {name} must be an object. Got {found}.",
                         where=part.where,
                         name=name,
-                        found=shown(found),
+                        found=shown(section),
                     )
                 )
-            if found:
-                return found
+            if section:
+                return section
     return None
 
 
 def _language_parts(config: Config) -> list[Config]:
-    """The config, and the sections of it that hold a language model's."""
+    """The config, and its sections that describe a language model."""
     inner = [config.section(section, required=False) for section in _LANGUAGE_SECTIONS]
     return [config, *(part for part in inner if part is not None)]
 

@@ -20,8 +20,8 @@ def width(c: Config) -> int:
 
 
 def full_attention(c: Config, **options: Any) -> Attention:
-    """Attention whose heads share `hidden_size` evenly, with as many key/value heads as query heads unless
-    `kv_heads` says.
+    """Attention whose heads share `hidden_size` evenly, with as many key/value heads as query heads unless `kv_heads`
+    is set.
     """
     h, heads = width(c), c.size(*HEADS)
     options.setdefault("kv_heads", heads)
@@ -43,7 +43,7 @@ def head_width(c: Config, hidden: int, heads: int) -> int:
 
 
 def grouped(c: Config, heads: int, *names: str) -> int:
-    """Key/value heads under one of `names`, as many as `heads` where none is given; they must divide `heads`."""
+    """Key/value heads from one of `names`, as many as `heads` where none is set; they must divide `heads`."""
     groups = c.size(*names, default=heads)
     if heads % groups:
         raise InvalidInput(
@@ -68,8 +68,8 @@ def plain_mlp(c: Config, *sizes: str, names: tuple[str, str], name: str = "mlp",
     return MLP(name=name, hidden_size=h, intermediate_size=inner, gated=False, names=("", *names), **options)
 
 
-def beside(name: str, first: Norm, mixer: Op, feed: MLP, second: Norm | None = None) -> Block:
-    """Attention and feed-forward side by side. What both read is kept for backward once.
+def parallel_block(name: str, first: Norm, mixer: Op, feed: MLP, second: Norm | None = None) -> Block:
+    """A block of parallel attention and feed-forward. The input that both read is kept for backward once.
 
     They share the output of one norm, or each has a norm of the same input.
     """

@@ -1,4 +1,4 @@
-"""Reading fields of a config.json: each with the type and the range that can be right, each error naming the field."""
+"""Reads fields of a config.json: each with its type and range, each error with the name of the field."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, overload
@@ -25,8 +25,8 @@ def _lacks(where: str, names: tuple[str, ...]) -> str:
 class Config:
     """A config.json (or one of its sections) with checked access; names may be given with their historic aliases.
 
-    `assumed` collects the fields that the config left out and the family's own default filled; `asked`, where it is
-    given, those that were asked for, each with the alias under which it was found.
+    `assumed` collects the fields that the config left out and the family's own default filled; `lookups`, if it is a
+    dict, the fields that were read, each with the alias under which it was found.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Config:
         where: str,
         assumed: dict[str, Any] | None = None,
         path: str = "",
-        asked: dict[str, str] | None = None,
+        lookups: dict[str, str] | None = None,
     ):
         if not isinstance(fields, Mapping):
             raise InvalidInput(
@@ -45,26 +45,26 @@ class Config:
         self.where = where
         self.assumed: dict[str, Any] = {} if assumed is None else assumed
         self.path = path  # of this section within the file, with a dot at its end: "vision_config."
-        self.asked = asked
+        self.lookups = lookups
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """All fields as they stand, unchecked."""
+        """All fields, unchecked."""
         return self._fields
 
     def __contains__(self, name: str) -> bool:
-        return self._given((name,)) is not None
+        return self._first_present((name,)) is not None
 
     def raw(self, name: str, default: Any = None) -> Any:
-        """The field as it stands, unchecked."""
-        self._given((name,))
+        """The field, unchecked."""
+        self._first_present((name,))
         return self._fields.get(name, default)
 
     def size(self, *names: str, default: Any = _REQUIRED, smallest: int = 1, largest: int = LARGEST_SIZE) -> int:
-        """A whole number within bounds. `default` may be None, to say that the field may be absent."""
+        """A whole number within bounds. `default` may be None where the field may be absent."""
         name, value = self._find(names, default)
-        whole: Any = int(value) if isinstance(value, float) and value.is_integer() else value
-        if whole is not None and not (_plain(whole, int) and smallest <= whole <= largest):
+        number: Any = int(value) if isinstance(value, float) and value.is_integer() else value
+        if number is not None and not (_plain(number, int) and smallest <= number <= largest):
             raise InvalidInput(
                 Message(
                     "{where}: {name} must be a whole number from {smallest} to {largest}. Got {value}.",
@@ -75,7 +75,7 @@ class Config:
                     value=shown(value),
                 )
             )
-        return whole
+        return number
 
     def depth(self, *names: str, default: Any = _REQUIRED, smallest: int = 1) -> int:
         """A number of layers or of experts."""
@@ -121,7 +121,7 @@ class Config:
         return value
 
     def items(self, *names: str, default: Any = _REQUIRED, length: int | None = None) -> list[Any]:
-        """A list, of `length` items if that is given."""
+        """A list, of `length` items if it is set."""
         name, value = self._find(names, default)
         if value is not None and not (isinstance(value, list | tuple) and len(value) <= LARGEST_DEPTH):
             raise InvalidInput(
@@ -142,17 +142,17 @@ class Config:
 
     def layers(self, *names: str, default: Any = _REQUIRED) -> frozenset[int]:
         """A list of numbers of layers."""
-        given = self.items(*names, default=default)
-        if not all(_plain(layer, int) for layer in given):
+        layers = self.items(*names, default=default)
+        if not all(_plain(layer, int) for layer in layers):
             raise InvalidInput(
                 Message(
                     "{where}: {names} must hold numbers of layers. Got {given}.",
                     where=self.where,
                     names=names[0],
-                    given=shown(given),
+                    given=shown(layers),
                 )
             )
-        return frozenset(given)
+        return frozenset(layers)
 
     def one_of(self, name: str, choices: Mapping[str, Any] | tuple[str, ...], default: Any = _REQUIRED) -> str:
         """A string among `choices`."""
@@ -177,7 +177,7 @@ class Config:
 
     def section(self, *names: str, required: bool = True) -> "Config | None":
         """A nested object: text_config, vision_config."""
-        name = self._given(names)
+        name = self._first_present(names)
         if name is not None:
             if not isinstance(self._fields[name], Mapping):
                 raise InvalidInput(
@@ -189,47 +189,47 @@ class Config:
                     )
                 )
             where, path = f"{self.where}: {name}", f"{self.path}{name}."
-            return Config(self._fields[name], where, self.assumed, path, self.asked)
+            return Config(self._fields[name], where, self.assumed, path, self.lookups)
         if required:
             raise InvalidInput(Message("{where} lacks {names}.", where=self.where, names=joined(" or ", names)))
         return None
 
     def absent_section(self, name: str) -> "Config":
-        """The section that the config leaves out, empty."""
-        return Config({}, self.where, self.assumed, f"{self.path}{name}.", self.asked)
+        """An empty section, for one that the config leaves out."""
+        return Config({}, self.where, self.assumed, f"{self.path}{name}.", self.lookups)
 
     def with_fields(self, fields: Mapping[str, Any]) -> "Config":
-        """This part of the config with other fields."""
-        return Config(fields, self.where, self.assumed, self.path, self.asked)
+        """A copy of this part of the config with other fields."""
+        return Config(fields, self.where, self.assumed, self.path, self.lookups)
 
     def with_defaults(self, defaults: Mapping[str, Any]) -> "Config":
-        """The same config where the family's own defaults stand for absent fields; those used are remembered."""
+        """The same config with the family's own defaults for absent fields; those used are noted in `assumed`."""
         return _Defaulted(self, defaults)
 
     def _default(self, names: tuple[str, ...]) -> Any:
         return _REQUIRED
 
-    def _given(self, names: tuple[str, ...]) -> str | None:
-        """The first of the names that the config has."""
-        found = None
+    def _first_present(self, names: tuple[str, ...]) -> str | None:
+        """The first of the names that the config has; None where it has none."""
+        present = None
         for name in names:
             if self._fields.get(name) is not None:
-                found = name
+                present = name
                 break
-        if self.asked is not None:
-            self._note(self.asked, names, found)
-        return found
+        if self.lookups is not None:
+            self._note(self.lookups, names, present)
+        return present
 
-    def _note(self, asked: dict[str, str], names: tuple[str, ...], found: str | None) -> None:
+    def _note(self, lookups: dict[str, str], names: tuple[str, ...], present: str | None) -> None:
         for name in names:
             here = f"{self.path}{name}"
-            if name == found or asked.get(here) != here:
-                asked[here] = here if found is None else f"{self.path}{found}"
+            if name == present or lookups.get(here) != here:
+                lookups[here] = here if present is None else f"{self.path}{present}"
 
     def _find(self, names: tuple[str, ...], default: Any) -> tuple[str, Any]:
-        given = self._given(names)
-        if given is not None:
-            return given, self._fields[given]
+        present = self._first_present(names)
+        if present is not None:
+            return present, self._fields[present]
         inherited = self._default(names)
         if inherited is not _REQUIRED:
             return names[0], inherited
@@ -242,8 +242,8 @@ class _Defaulted(Config):
     _defaults: Mapping[str, Any]
 
     def __init__(self, config: Config, defaults: Mapping[str, Any]):
-        super().__init__(config.fields, config.where, config.assumed, config.path, config.asked)
-        # a second set of defaults stands behind the first: a wrapper's before those of the family that it wraps
+        super().__init__(config.fields, config.where, config.assumed, config.path, config.lookups)
+        # later defaults rank below earlier ones: a wrapper's win over those of the family that it wraps
         self._defaults = {**defaults, **config._defaults} if isinstance(config, _Defaulted) else defaults
 
     def _default(self, names: tuple[str, ...]) -> Any:
@@ -254,12 +254,12 @@ class _Defaulted(Config):
         return _REQUIRED
 
 
-def refuse_unread(config: Config, family: str, given: Iterable[str]) -> None:
-    """InvalidInput for a field among `given` (dotted, as Config.asked has them) that the family never asked for."""
-    asked = config.asked or {}
-    for path in given:
-        read_as = asked.get(path)
-        if read_as == path or (read_as is None and (_inside_whole(path, asked) or _is_dropout(path))):
+def refuse_unread(config: Config, family: str, user_fields: Iterable[str]) -> None:
+    """Raise InvalidInput for one of the user's fields (dotted, as in Config.lookups) that the family never read."""
+    lookups = config.lookups or {}
+    for path in user_fields:
+        read_as = lookups.get(path)
+        if read_as == path or (read_as is None and (_inside_whole(path, lookups) or _is_dropout(path))):
             continue
         where = f"{config.where}: {shown(path)}"
         if read_as is not None:
@@ -270,7 +270,7 @@ def refuse_unread(config: Config, family: str, given: Iterable[str]) -> None:
                     read_as=read_as,
                 )
             )
-        near = Message(" The nearest that it reads is {nearest!r}.", nearest=_nearest(path, asked))
+        near = Message(" The nearest that it reads is {nearest!r}.", nearest=_nearest(path, lookups))
         raise InvalidInput(
             Message(
                 "{where} is no field that the family {family} reads, so giving it changes nothing.{near}",
@@ -282,17 +282,17 @@ def refuse_unread(config: Config, family: str, given: Iterable[str]) -> None:
 
 
 def _is_dropout(path: str) -> bool:
-    """Whether training reads it, though no family does."""
+    """Whether training reads the field, though no family does."""
     return path.rpartition(".")[2] in (*HIDDEN_DROPOUT, *ATTENTION_DROPOUT)
 
 
-def _inside_whole(path: str, asked: Mapping[str, str]) -> bool:
-    """Whether a field lies in an object that was taken as a whole: quantization_config."""
-    whole = path.rpartition(".")[0]
-    return whole in asked and not any(name.startswith(f"{whole}.") for name in asked)
+def _inside_whole(path: str, lookups: Mapping[str, str]) -> bool:
+    """Whether a field is in an object that is read as a whole: quantization_config."""
+    parent = path.rpartition(".")[0]
+    return parent in lookups and not any(name.startswith(f"{parent}.") for name in lookups)
 
 
-def _nearest(path: str, asked: Iterable[str]) -> str:
+def _nearest(path: str, lookups: Iterable[str]) -> str:
     from difflib import SequenceMatcher
 
     name = path[:200].rpartition(".")[2]
@@ -302,11 +302,11 @@ def _nearest(path: str, asked: Iterable[str]) -> str:
         likeness.set_seq1(other.rpartition(".")[2])
         return likeness.ratio()
 
-    return max((other for other in asked if other not in _NO_SIZES), key=like, default="model_type")
+    return max((other for other in lookups if other not in _NO_SIZES), key=like, default="model_type")
 
 
 def is_one_of(value: Any, known: Iterable[str]) -> bool:
-    """Whether a value of a list is one of these names; what a config holds there may be of any type."""
+    """Whether an item of a config's list is one of these names; it may be of any type."""
     return _plain(value, str) and value in known
 
 

@@ -1,4 +1,4 @@
-"""How configs name their dropout. No layer's size depends on it; what training keeps for backward does."""
+"""The names of dropout fields in configs. No layer's size depends on dropout; the memory kept for backward does."""
 
 # GPT-2, GPT-NeoX and Falcon, BERT, BART, T5, GPT-Neo, StarCoder2 and Seed-OSS
 HIDDEN_DROPOUT = (

@@ -1,6 +1,4 @@
-"""Pieces of the encoders: tables with a norm after them, layers that normalise after each sublayer, heads by class
-name.
-"""
+"""Pieces of the encoders: tables with a norm after them, post-norm layers, heads by class name."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +12,7 @@ from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.message import Message, listed
 from tonnage.ops import MLP, Attention, Embedding, Head, Linear, Norm, Op
 
-# the endings of class names, the longer of two that both fit before the shorter
+# endings of class names; of two that both fit the longer comes first
 KINDS = (
     "ForMaskedLM",
     "ForCausalLM",
@@ -31,13 +29,13 @@ Heads = Mapping[str, tuple[Op, ...]]
 
 
 def kind_of(c: Config) -> str:
-    """What the class adds to the layers; "Model" where the config names no class."""
+    """The task of the class, by its ending; "Model" where the config names no class."""
     name = class_name(c)
     return next((kind for kind in KINDS if name.endswith(kind)), "Model")
 
 
 def tables(c: Config, width: int, positions: int, types: int, name: str = "embeddings") -> tuple[Op, ...]:
-    """Words, and positions and token types where they have rows."""
+    """Embedding tables of words, and of positions and token types where they have rows."""
     rows = {"word_embeddings": c.size("vocab_size"), "position_embeddings": positions, "token_type_embeddings": types}
     return tuple(
         Embedding(
@@ -127,7 +125,7 @@ def encoder(
     context: int | None,
     final: Sequence[Op] = (),
 ) -> Model:
-    """The Model whose head is the one of `known` that the class name asks for."""
+    """The Model with the head of `known` for its class name."""
     kind = kind_of(c)
     if kind not in known:
         raise MissingDatum(

@@ -1,4 +1,4 @@
-"""What a class name says beyond its family: no head, a score of the sequence, labels of the tokens.
+"""Heads by class name: no head, a score of the sequence, labels of the tokens.
 
 Embedding models and rerankers are decoders without their output projection. In transformers the base class is `XModel`;
 the scores are those of GenericForSequenceClassification, GenericForTokenClassification and GenericForQuestionAnswering
@@ -32,10 +32,10 @@ def class_name(c: Config) -> str:
 
 
 def task(name: str) -> str:
-    """What of TASKS the class is for; an empty string for a language model or an unknown class."""
+    """The ending of TASKS in the class name; empty for a language model or an unknown class."""
     if name.endswith(LANGUAGE_MODELS):
         return ""
-    return next((each for each in TASKS if name.endswith(each) and name != each), "")
+    return next((ending for ending in TASKS if name.endswith(ending) and name != ending), "")
 
 
 def language_models(name: str) -> list[str]:
@@ -45,7 +45,7 @@ def language_models(name: str) -> list[str]:
 
 
 def num_labels(c: Config, default: int = 2) -> int:
-    """Outputs of a classifier: as many as id2label lists, else `num_labels`."""
+    """Outputs of a classifier: the number of labels in id2label, else `num_labels`."""
     labels = c.raw("id2label")
     if labels is None:
         return c.size("num_labels", default=default, largest=LARGEST_DEPTH)
@@ -59,7 +59,7 @@ def num_labels(c: Config, default: int = 2) -> int:
 
 
 def score(c: Config, kind: str, width: int) -> tuple[Op, ...]:
-    """The layers that stand where the language model's head stood."""
+    """The layers that replace the language model's head."""
     if kind == "RewardModel":
         return _reward(c, width)
     if kind == "ForSequenceClassification":
@@ -86,18 +86,18 @@ def _reward(c: Config, width: int) -> tuple[Op, ...]:
     return hidden, Linear(name="score.2", in_features=width, out_features=REWARDS[name], bias=True, part="head")
 
 
-def with_head(made: Model, head: tuple[Op, ...]) -> Model:
-    """`made` with `head` in the place of its output projection to the vocabulary."""
-    main = made.decoder
-    kept = tuple(op for op in main.after if not isinstance(op, Head))
-    changed = replace(main, after=kept + head)
-    branches = tuple(changed if branch is main else branch for branch in made.branches)
-    return replace(made, branches=branches, tied=False)
+def with_head(built: Model, head: tuple[Op, ...]) -> Model:
+    """Replace the output projection to the vocabulary by `head`."""
+    main = built.decoder
+    others = tuple(op for op in main.after if not isinstance(op, Head))
+    changed = replace(main, after=others + head)
+    branches = tuple(changed if branch is main else branch for branch in built.branches)
+    return replace(built, branches=branches, tied=False)
 
 
-def dressed(made: Model, c: Config) -> Model:
-    """`made` as the class of `c` has it, where the family made a language model of it."""
-    kind, main = task(class_name(c)), made.decoder
+def dressed(built: Model, c: Config) -> Model:
+    """Replace the head by that of the class of `c`, where the family built a language model of it."""
+    kind, main = task(class_name(c)), built.decoder
     if not kind or not any(isinstance(op, Head) for op in main.after):
-        return made
-    return with_head(made, score(c, kind, main.hidden_size))
+        return built
+    return with_head(built, score(c, kind, main.hidden_size))

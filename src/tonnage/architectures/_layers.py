@@ -1,4 +1,4 @@
-"""What kind each layer is, and the decoder that follows from it: shared by families whose layers differ."""
+"""The kind of each layer, and the decoder built from the kinds: shared by families whose layers differ."""
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
@@ -17,24 +17,24 @@ ATTENTION = ("full_attention", "sliding_attention")
 def layer_kinds(
     c: Config, default: Callable[[int], str], known: Sequence[str] = ATTENTION, field: str = "layer_types"
 ) -> list[str]:
-    """The kind of each layer: the config's list, else `default(layer)`. A longer list names the draft layers'
-    kinds too.
+    """The kind of each layer: the config's list, else `default(layer)`. A longer list includes the draft layers'
+    kinds.
     """
     count = num_layers(c)
-    given = c.items(field, default=None)
-    if given is None:
+    listed_kinds = c.items(field, default=None)
+    if listed_kinds is None:
         return [default(layer) for layer in range(count)]
-    if len(given) < count:
+    if len(listed_kinds) < count:
         raise InvalidInput(
             Message(
                 "{where}: {name} must have {length} items, one for each layer. Got {count}.",
                 where=c.where,
                 name=field,
                 length=count,
-                count=len(given),
+                count=len(listed_kinds),
             )
         )
-    for kind in given:
+    for kind in listed_kinds:
         if not is_one_of(kind, known):
             raise InvalidInput(
                 Message(
@@ -45,7 +45,7 @@ def layer_kinds(
                     kind=shown(kind),
                 )
             )
-    return given[:count]
+    return listed_kinds[:count]
 
 
 def feed_kinds(c: Config, default: Callable[[int], str] | None = None) -> list[str]:
@@ -62,7 +62,7 @@ def feed_kinds(c: Config, default: Callable[[int], str] | None = None) -> list[s
 
 
 def every_nth_full(every: int) -> Callable[[int], str]:
-    """Sliding layers, and each `every`-th one full."""
+    """Kinds of sliding layers in which each `every`-th one is full."""
     return lambda layer: "sliding_attention" if (layer + 1) % every else "full_attention"
 
 
@@ -85,9 +85,7 @@ def stack(
     notes: tuple[str, ...] = (),
     **options: Any,
 ) -> Model:
-    """The usual decoder, where `make(kind)` is the layer of a kind; `tied`: what an absent tie_word_embeddings
-    means.
-    """
+    """The usual decoder, where `make(kind)` is the layer of a kind; `tied`: the default of tie_word_embeddings."""
     is_tied = c.flag("tie_word_embeddings", default=tied)
     blocks, layers = by_kind(kinds, make)
     main = decoder(c, blocks, layers, tied=is_tied, **options)
@@ -95,7 +93,7 @@ def stack(
 
 
 def window_of(c: Config, kind: str, field: str = "sliding_window") -> int | None:
-    """Tokens that a layer of this kind keeps: the config's window if it slides, else None for all."""
+    """Tokens that a layer of this kind keeps: the config's window if it slides, else None."""
     return None if kind == "full_attention" else c.size(field)
 
 

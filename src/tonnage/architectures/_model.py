@@ -1,4 +1,4 @@
-"""A model as the estimators see it: branches of layers, layers of blocks, blocks of operations."""
+"""The model that the estimators read: branches of layers, layers of blocks, blocks of operations."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ class Block(Struct, frozen=True, eq=False):
 
 
 class Branch(Struct, frozen=True, eq=False, kw_only=True):
-    """A stack of layers with what comes before and after it.
+    """A stack of layers with the operations before and after it.
 
     `layers[i]` is the index in `blocks` of layer i, so patterns (five sliding, one full) need no rule of their own.
     """
@@ -42,11 +42,11 @@ class Branch(Struct, frozen=True, eq=False, kw_only=True):
         return len(self.layers)
 
     def counts(self, first: int = 0, end: int | None = None) -> tuple[int, ...]:
-        """How many layers of each block there are from layer `first` up to `end`."""
+        """Number of layers of each block, from layer `first` up to `end`."""
         part = self.layers[first:end]
         if len(self.blocks) > 16:  # a kind for each layer, as searched models have them
-            found = Counter(part)
-            return tuple(found[index] for index in range(len(self.blocks)))
+            counter = Counter(part)
+            return tuple(counter[index] for index in range(len(self.blocks)))
         return tuple(part.count(index) for index in range(len(self.blocks)))
 
     def weighted(self) -> Iterator[tuple[Weight, int]]:
@@ -60,7 +60,7 @@ class Branch(Struct, frozen=True, eq=False, kw_only=True):
 
 
 class TensorGroup(Struct, frozen=True):
-    """The stored tensors of one part, type and role, added up.
+    """The sums of the stored tensors of one part, type and role.
 
     `dtype` is the type as the file names it ("BF16", "F8_E4M3", "I32" for packed 4-bit weights, "Q4_K"). `parameters`
     are the model's own: packed values unpacked, and none for scales and buffers.
@@ -76,7 +76,7 @@ class TensorGroup(Struct, frozen=True):
 
 
 class TensorSummary(Struct, frozen=True, kw_only=True):
-    """What the headers of a model's files say, exactly: nothing here comes from its config."""
+    """Exact sums from the headers of a model's files, without its config."""
 
     format: Literal["safetensors", "gguf"]
     files: int
@@ -93,7 +93,7 @@ class TensorSummary(Struct, frozen=True, kw_only=True):
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of all tensors as stored; the headers of the files are not in it."""
+        """Bytes of all tensors as stored, without the files' headers."""
         return sum(group.bytes for group in self.groups)
 
     @property
@@ -120,24 +120,24 @@ class TensorSummary(Struct, frozen=True, kw_only=True):
 
     @property
     def bits_per_parameter(self) -> float:
-        """Stored bits for one of the model's parameters, scales included."""
+        """Stored bits per model parameter, scales included."""
         return 8 * self.total_bytes / self.num_parameters if self.num_parameters else 0.0
 
 
 def _added(groups: tuple[TensorGroup, ...], key: str, what: str) -> dict[str, int]:
-    made: dict[str, int] = {}
+    sums: dict[str, int] = {}
     for group in groups:
-        made[getattr(group, key)] = made.get(getattr(group, key), 0) + getattr(group, what)
-    return made
+        sums[getattr(group, key)] = sums.get(getattr(group, key), 0) + getattr(group, what)
+    return sums
 
 
 class Model(Struct, frozen=True, eq=False, kw_only=True):
-    """A model read from whatever named it.
+    """A model read from a file, a hub, the catalogue or its dimensions.
 
-    `dtype` is the checkpoint's own type; `quantization` its quantization_config, as it stands; `assumed` the fields
-    that the config left to the family's defaults; `notes` what the user should know about how it was read; `tensors`
-    what its files hold, where they were read; `source` how it was read; `place` what a loader finds it by: its id on a
-    hub, or a path; empty where nobody knows one.
+    `dtype` is the checkpoint's own type; `quantization` its quantization_config, unchanged; `assumed` the fields that
+    the config left to the family's defaults; `notes` remarks for the user on how it was read; `tensors` the sums of its
+    files, where they were read; `source` how it was read; `place` the name that a loader takes, its id on a hub or a
+    path; empty where it has none.
     """
 
     name: str
@@ -180,16 +180,16 @@ class Model(Struct, frozen=True, eq=False, kw_only=True):
                 yield from branch.weighted()
 
     def num_parameters(self, drafts: bool = False) -> int:
-        """Parameters as transformers loads them; non-persistent buffers (rotary tables) are none."""
+        """Parameters as transformers loads them, without non-persistent buffers (rotary tables)."""
         return sum(weight.num_parameters * count for weight, count in self.weighted(drafts))
 
     def num_active_parameters(self) -> int:
-        """Parameters that one token of text passes through: of the experts those chosen, of towers none."""
+        """Parameters that one token of text passes through: only the chosen experts, no towers."""
         branches = (branch for branch in self.branches if branch.kind in ("decoder", "encoder"))
         return sum(weight.num_active_parameters * count for branch in branches for weight, count in branch.weighted())
 
     def num_embedding_parameters(self) -> int:
-        """Tables in and head out: what Kaplan2020 and model cards leave out of "non-embedding"."""
+        """Parameters of embedding and head, which Kaplan2020 and model cards leave out of "non-embedding"."""
         return sum(
             weight.num_parameters * count for weight, count in self.weighted() if weight.part in ("embedding", "head")
         )

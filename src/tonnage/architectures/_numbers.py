@@ -1,5 +1,4 @@
-"""Bounds of a config's numbers that no family asks for: checked once, since estimates read some of them from the config
-itself.
+"""Checks a config's numbers that no family reads, since estimates read some of them from the config itself.
 
 A family checks the numbers that decide its weights (`Config.size`, `Config.number`).
 """
@@ -11,7 +10,7 @@ from tonnage.architectures._config import LARGEST_SIZE, Config
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message
 
-LARGEST = 1e31  # of any number: some files hold the model_max_length of a tokenizer without one, 1e30
+LARGEST = 1e31  # any number: some files hold the model_max_length of a tokenizer without one, 1e30
 ROTARY_SECTIONS = ("rope_scaling", "rope_parameters")
 _FACTOR = (1e-6, 1e6)
 _SIDE = (0, 2**20)  # pixels, or patches
@@ -42,7 +41,7 @@ VISION = {
     "merge_kernel_size": _SIDE,
     "temporal_patch_size": _SIDE,
 }
-# Numbers of any size, of which no estimate reads more than that they are numbers.
+# Numbers of any size, which estimates use only if they are numbers.
 UNBOUNDED = (
     "attention_dropout",
     "initializer_range",
@@ -58,7 +57,7 @@ WHOLE_MODEL = {"mm_tokens_per_image": _SIDE}
 
 
 def check_numbers(config: Config, language_parts: list[Config]) -> None:
-    """InvalidInput where a number has a size that nothing has, or a rotation holds none where one belongs."""
+    """Raise InvalidInput for a number out of any plausible range, or a rotary section without its numbers."""
     for path, value in _numbers(config.fields):
         if not abs(value) <= LARGEST and value not in (float("inf"), float("-inf")):  # time_step_limit may be infinite
             raise InvalidInput(
@@ -76,20 +75,20 @@ def check_numbers(config: Config, language_parts: list[Config]) -> None:
     for part in language_parts:
         _check_ranges(part.fields, LANGUAGE, part.where)
         for name in UNBOUNDED:
-            if isinstance(said := part.fields.get(name), str):
+            if isinstance(entry := part.fields.get(name), str):
                 raise InvalidInput(
                     Message(
                         "{where}: {name} must be a finite number. Got {value}.",
                         where=part.where,
                         name=name,
-                        value=shown(said),
+                        value=shown(entry),
                     )
                 )
         _check_rotary(part)
 
 
 def _numbers(fields: Mapping[str, Any]) -> Iterator[tuple[str, int | float]]:
-    """The numbers of a config with the fields that they stand in, without recursion."""
+    """The numbers of a config with their dotted fields, without recursion."""
     waiting: list[tuple[str, Any]] = [("", fields)]
     while waiting:
         path, value = waiting.pop()
@@ -103,8 +102,8 @@ def _numbers(fields: Mapping[str, Any]) -> Iterator[tuple[str, int | float]]:
 
 def _check_ranges(fields: Mapping[str, Any], ranges: Mapping[str, tuple[float, float]], where: str) -> None:
     for name, (low, high) in ranges.items():
-        said = fields.get(name)
-        for value in said if isinstance(said, list | tuple) else (said,):
+        entry = fields.get(name)
+        for value in entry if isinstance(entry, list | tuple) else (entry,):
             if isinstance(value, str | bool):
                 raise InvalidInput(
                     Message(
@@ -130,19 +129,22 @@ def _check_ranges(fields: Mapping[str, Any], ranges: Mapping[str, tuple[float, f
 
 
 def _check_rotary(part: Config) -> None:
-    """Each kind of layer may have an object of its own."""
+    """Check the rotary sections; each kind of layer may have an object of its own."""
     for name in ROTARY_SECTIONS:
-        found = part.fields.get(name)  # not asked for: giving it changes no model
-        if found is None:
+        section_fields = part.fields.get(name)  # read past Config.lookups: setting it changes no model
+        if section_fields is None:
             continue
-        if not isinstance(found, Mapping):
+        if not isinstance(section_fields, Mapping):
             raise InvalidInput(
                 Message(
-                    "{where}: {name} must be an object. Got {found}.", where=part.where, name=name, found=shown(found)
+                    "{where}: {name} must be an object. Got {found}.",
+                    where=part.where,
+                    name=name,
+                    found=shown(section_fields),
                 )
             )
-        for each in (found, *(inner for inner in found.values() if isinstance(inner, Mapping))):
-            section = Config(each, f"{part.where}: {name}")
+        for rotary in (section_fields, *(inner for inner in section_fields.values() if isinstance(inner, Mapping))):
+            section = Config(rotary, f"{part.where}: {name}")
             for number in ROTARY:
                 section.number(number, default=None)
-            _check_ranges(each, ROTARY, section.where)
+            _check_ranges(rotary, ROTARY, section.where)

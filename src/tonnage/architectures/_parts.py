@@ -1,4 +1,4 @@
-"""Pieces that families share: attention and MLP by Hugging Face's usual names, and the usual decoder around them."""
+"""Pieces that families share: attention and MLP under Hugging Face's usual names, and the usual decoder."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -13,15 +13,15 @@ NormKind = Literal["rms", "layer"]
 
 
 def norm(name: str, width: int, kind: NormKind = "rms", **options: Any) -> Norm:
-    """RMSNorm unless said otherwise."""
+    """A norm, RMSNorm by default."""
     return Norm(name=name, width=width, kind=kind, **options)
 
 
 def head_dim(c: Config) -> int:
-    """`head_dim` of the config, or hidden_size / num_attention_heads, which must then divide."""
-    given = c.size("head_dim", default=None)
-    if given is not None:
-        return given
+    """`head_dim` of the config, else hidden_size / num_attention_heads, which must then divide."""
+    dim = c.size("head_dim", default=None)
+    if dim is not None:
+        return dim
     hidden, heads = (
         c.size("hidden_size", "n_embd", "d_model"),
         c.size("num_attention_heads", "n_head", "num_heads", "n_heads"),
@@ -41,21 +41,21 @@ def head_dim(c: Config) -> int:
 
 def kv_heads(c: Config, heads: int) -> int:
     """`num_key_value_heads`, by default as many as query heads; it must divide them."""
-    found = c.size("num_key_value_heads", default=heads)
-    if heads % found:
+    kv = c.size("num_key_value_heads", default=heads)
+    if heads % kv:
         raise InvalidInput(
             Message(
                 "{where}: {@num_key_value_heads} ({found}) must divide {@num_attention_heads} ({heads}).",
                 where=c.where,
-                found=found,
+                found=kv,
                 heads=heads,
             )
         )
-    return found
+    return kv
 
 
 def attention(c: Config, **options: Any) -> Attention:
-    """Grouped attention as most configs name it; `options` override or add fields of Attention."""
+    """Grouped attention from the usual config fields; `options` override or add fields of Attention."""
     if "heads" not in options:
         options["heads"] = c.size("num_attention_heads")
     if "kv_heads" not in options:
@@ -68,7 +68,7 @@ def attention(c: Config, **options: Any) -> Attention:
 
 
 def latent_attention(c: Config, **options: Any) -> LatentAttention:
-    """Latent attention as DeepSeek's configs name it; `options` override or add fields of LatentAttention."""
+    """Latent attention from DeepSeek's config fields; `options` override or add fields of LatentAttention."""
     fields: dict[str, Any] = {
         "hidden_size": c.size("hidden_size"),
         "heads": c.size("num_attention_heads"),
@@ -84,7 +84,7 @@ def latent_attention(c: Config, **options: Any) -> LatentAttention:
 
 
 def mlp(c: Config, **options: Any) -> MLP:
-    """Gated feed-forward as most configs name it."""
+    """Gated feed-forward from the usual config fields."""
     options.setdefault("hidden_size", c.size("hidden_size"))
     if "intermediate_size" not in options:
         options["intermediate_size"] = c.size("intermediate_size")
@@ -101,7 +101,7 @@ def pre_norm(
     **options: Any,
 ) -> Block:
     """The usual layer: norm, mixer, norm, feed-forward."""
-    first, second = (norm(each, width, kind, **options) for each in names)
+    first, second = (norm(norm_name, width, kind, **options) for norm_name in names)
     return Block(name, (first, mixer, second, feed))
 
 
@@ -123,7 +123,7 @@ def sandwich(name: str, mixer: Op, feed: Op, width: int, kind: NormKind = "rms")
 def pattern(
     c: Config, blocks: dict[str, Block], kinds: Sequence[str], field: str
 ) -> tuple[tuple[Block, ...], tuple[int, ...]]:
-    """Turn a list of layer kinds into (blocks in use, index of each layer's block)."""
+    """The blocks in use and the index of each layer's block, from a list of layer kinds."""
     used = [kind for kind in blocks if kind in kinds]
     for kind in kinds:
         if not is_one_of(kind, blocks):
@@ -189,7 +189,7 @@ def decoder(
 
 
 def num_layers(c: Config) -> int:
-    """The number of decoder layers, under its names."""
+    """The number of decoder layers, under any of its names."""
     return c.depth("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 
 

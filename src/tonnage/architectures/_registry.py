@@ -1,4 +1,4 @@
-"""An architecture turns a config.json into a Model. It states structure; it contains no formula."""
+"""The registry of architectures. An architecture turns a config.json into a Model; it contains no formula."""
 
 from collections.abc import Callable, Iterable
 from importlib import import_module
@@ -54,9 +54,10 @@ def load_all() -> None:
 
 
 def find(registry: Registry[T], name: str, everywhere: bool = True) -> T:
-    """The entry of `registry`, importing only the family files that mention the name: most commands need one of forty.
+    """The entry of `registry`; imports only the family files that mention the name, since most commands need one of
+    forty.
 
-    `everywhere`: where none mentions it, import all of them before giving up.
+    `everywhere`: if none mentions it, import all of them before giving up.
     """
     if name not in registry:
         quoted = f'"{name}"'

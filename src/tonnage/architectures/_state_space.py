@@ -1,4 +1,4 @@
-"""What families with Mamba layers share: fields of a Mamba 2 mixer, the rank of the step, the type of the state."""
+"""Pieces that families with Mamba layers share: the Mamba 2 mixer, the rank of the step, the type of the state."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ STATE_BYTES = {"float32": 4.0, "float16": 2.0, "bfloat16": 2.0}
 
 
 def mamba2(c: Config, **options: Any) -> Mamba2:
-    """The mixer of Bamba, Granite 4 and Falcon H1, by the fields that they share (transformers: BambaMixer)."""
+    """The mixer of Bamba, Granite 4 and Falcon H1, from their common fields (transformers: BambaMixer)."""
     heads = c.size("mamba_n_heads")
     inner = options.pop("inner_size", None) or inner_size(c, "mamba_expand")
     return Mamba2(
@@ -37,7 +37,7 @@ def inner_size(c: Config, field: str) -> int:
 
 
 def whole_width(c: Config, width: float) -> int:
-    """An expanded width as a whole number, if it is a width at all."""
+    """An expanded width as a whole number; InvalidInput where it is none."""
     if not 1 <= width <= LARGEST_SIZE:
         raise InvalidInput(
             Message(
@@ -51,9 +51,9 @@ def whole_width(c: Config, width: float) -> int:
 
 
 def head_width(c: Config, inner: int, heads: int) -> int:
-    """mamba_d_head, or "auto": the inner size over the heads; together they must make the inner size."""
-    given = c.raw("mamba_d_head")
-    width = inner // heads if given in (None, "auto") else c.size("mamba_d_head")
+    """mamba_d_head, or "auto": the inner size over the heads; heads times width must be the inner size."""
+    field_value = c.raw("mamba_d_head")
+    width = inner // heads if field_value in (None, "auto") else c.size("mamba_d_head")
     if width * heads != inner:
         raise InvalidInput(
             Message(
@@ -76,6 +76,6 @@ def step_rank(c: Config, field: str) -> int:
 
 
 def state_bytes(c: Config) -> float | None:
-    """Bytes of a number of the recurrent state, where the config says; None leaves it to the engine."""
+    """Bytes of a number of the recurrent state, where the config states its type; None leaves it to the engine."""
     kind = c.one_of("mamba_ssm_cache_dtype", STATE_BYTES, default=None)
     return None if kind is None else STATE_BYTES[kind]

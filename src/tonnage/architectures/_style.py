@@ -1,5 +1,4 @@
-"""What a model's own code does that decides memory in training, and that sizes do not tell: read from its config and
-its family.
+"""Choices of a model's own code that affect training memory and no size, from its config and its family.
 
 Source: transformers 5.23, models/*/modeling_*.py.
 """
@@ -19,7 +18,7 @@ ACTIVATIONS = (
     "mlp_hidden_act",
     "dense_act_fn",
 )
-# Where the config of a family does not say: what its code has.
+# The activation in the code of a family whose config does not name it.
 ACTIVATION = {
     "gpt2": "gelu_new",
     "gpt_bigcode": "gelu_pytorch_tanh",
@@ -71,7 +70,7 @@ UNTURNED = (
 )  # positions are learned, or biases of the scores
 NARROW_SOFTMAX = ("gpt2", "gpt3", "falcon")
 PARTS = ("partial_rotary_factor", "rotary_pct", "rope_pct")
-# Where the config does not say: the defaults of the classes' configurations.
+# The defaults of the classes' configurations, for configs without the field.
 PART = {
     **dict.fromkeys(
         ("qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text", "stablelm", "gpt_neox"), 0.25
@@ -122,7 +121,7 @@ EAGER = ("bloom", "mpt", "gptj", "gpt_oss", "mimo_v2_flash")  # transformers has
 
 
 def style_of(model: Model) -> Style:
-    """The style of the code that transformers has for this model."""
+    """The style of transformers' code for this model."""
     text = model.config.get("text_config")
     config: Mapping[str, Any] = {**model.config, **text} if isinstance(text, Mapping) else model.config
     kind = _kind(config)
@@ -186,9 +185,9 @@ def _rotary(family: str, config: Mapping[str, Any]) -> float:
 
 
 def _kind(config: Mapping[str, Any]) -> str:
-    """Its model_type; of a section nobody has checked it."""
-    found = config.get("model_type")
-    return found if isinstance(found, str) else ""
+    """Its model_type, or an empty text where it is none, since nothing checks it in a section."""
+    model_type = config.get("model_type")
+    return model_type if isinstance(model_type, str) else ""
 
 
 def _size(value: Any) -> int:

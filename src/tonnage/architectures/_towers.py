@@ -1,4 +1,4 @@
-"""Pieces that vision and audio towers share, and how a tower joins a language model."""
+"""Pieces that vision and audio towers share, and functions that join a tower to a language model."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,12 +13,12 @@ from tonnage.kernel.errors import InvalidInput, MissingDatum, UnknownName, shown
 from tonnage.kernel.message import Message
 from tonnage.ops import MLP, Attention, Convolution, Linear, Op, Parameter
 
-FC = ("", "fc1", "fc2")  # what the two matrices of an MLP without a gate are called
+FC = ("", "fc1", "fc2")  # names of the two matrices of an MLP without a gate
 OUT_PROJ = ("q_proj", "k_proj", "v_proj", "out_proj")
 TEXT_SECTIONS = ("text_config", "llm_config")
 
 
-# Wrappers' files leave out the fields of a text section that equal its class's defaults: these (transformers 5.23).
+# Text sections in wrappers' files leave out the fields that equal their class's defaults: these (transformers 5.23).
 TEXT_DEFAULTS: dict[str, dict[str, Any]] = {
     "llama": {
         "vocab_size": 32_000,
@@ -64,7 +64,7 @@ def language_model(c: Config, default: str) -> Model:
 
 
 def text_section(c: Config, default: str) -> Config:
-    """The text section with its model type, its class's defaults and the wrapper's word on tied embeddings."""
+    """The text section with its model type, its class's defaults and the wrapper's tie_word_embeddings."""
     section = c.section(*TEXT_SECTIONS, required=False)
     if section is None:
         flat = {
@@ -83,7 +83,7 @@ def text_section(c: Config, default: str) -> Config:
         )
     absent = {
         name: value for name, value in TEXT_DEFAULTS.get(model_type, {}).items() if name not in fields
-    }  # a null stands
+    }  # an explicit null is kept
     text = section.with_fields(fields)
     return text.with_defaults(absent) if absent else text
 
@@ -102,30 +102,32 @@ def tower(c: Config, default: str, section: str = "vision_config") -> Branch:
 
 
 def tower_if_any(c: Config, default: str, section: str = "vision_config") -> Branch | None:
-    """The same, or None where the config has no such section."""
+    """The branch of a tower's section; None where the config has no such section."""
     return tower(c, default, section) if section in c else None
 
 
 def tower_or(c: Config, default: str, section: str = "vision_config") -> Branch:
-    """The same, or the tower `default` with its own defaults where the config has no such section."""
+    """The branch of a tower's section; the tower `default` with its own defaults where the config has no such
+    section.
+    """
     if section in c:
         return tower(c, default, section)
     return find(TOWERS, default)(c.absent_section(section))
 
 
 def joined(text: Model, family: str, *towers: Branch | None, notes: Sequence[str] = ()) -> Model:
-    """The language model with its towers behind it, each a branch of its own."""
+    """The language model with its towers as further branches."""
     branches = text.branches + tuple(branch for branch in towers if branch is not None)
     return replace(text, family=family, branches=branches, notes=(*text.notes, *notes))
 
 
 def projected(branch: Branch, *ops: Op) -> Branch:
-    """The tower with `ops` (its projector) behind it."""
+    """The tower with `ops` (its projector) at its end."""
     return replace(branch, after=branch.after + ops)
 
 
 def linear(name: str, inputs: int, outputs: int, bias: bool = True) -> Linear:
-    """A matrix of a projector; no runtime cuts it over tensor ranks without being told."""
+    """A matrix of a projector; no runtime shards it over tensor ranks by default."""
     return Linear(name=name, in_features=inputs, out_features=outputs, bias=bias, part="vision")
 
 
@@ -135,16 +137,16 @@ def table(name: str, rows: int, width: int) -> Parameter:
 
 
 def patches(c: Config, name: str, taps: int, width: int, bias: bool = True) -> Convolution:
-    """The patch embedding: `taps` pixels of each of num_channels channels to `width`."""
+    """The patch embedding: `taps` pixels of each of num_channels channels -> `width`."""
     channels = c.size("num_channels", "in_channels", "in_chans", default=3)
     return Convolution(name=name, in_channels=channels, out_channels=width, kernel=taps, bias=bias, part="vision")
 
 
 def pair(c: Config, *names: str) -> tuple[int, int]:
-    """A height and a width, which a config may give as one number."""
+    """A height and a width; a single number means both."""
     for name in names:
-        given = c.raw(name)
-        if isinstance(given, list | tuple):
+        value = c.raw(name)
+        if isinstance(value, list | tuple):
             high, wide = whole_numbers(c, name, 2)
             return high, wide
     side = c.size(*names)
@@ -152,10 +154,10 @@ def pair(c: Config, *names: str) -> tuple[int, int]:
 
 
 def whole_numbers(c: Config, name: str, length: int | None = None, smallest: int = 1) -> list[int]:
-    """A list of whole numbers, as many as `length` if that is given."""
-    given = c.items(name)
-    right = all(type(item) is int and smallest <= item <= LARGEST_SIZE for item in given)
-    if not right or length not in (None, len(given)):
+    """A list of whole numbers, of `length` items if it is set."""
+    numbers = c.items(name)
+    right = all(type(item) is int and smallest <= item <= LARGEST_SIZE for item in numbers)
+    if not right or length not in (None, len(numbers)):
         count = "" if length is None else f"{length} "
         raise InvalidInput(
             Message(
@@ -164,10 +166,10 @@ def whole_numbers(c: Config, name: str, length: int | None = None, smallest: int
                 name=name,
                 count=count,
                 smallest=smallest,
-                given=shown(given),
+                given=shown(numbers),
             )
         )
-    return given
+    return numbers
 
 
 def patch_area(c: Config) -> int:
@@ -228,7 +230,7 @@ def vision_layer(
     extra: Sequence[Op] = (),
     name: str = "vision layer",
 ) -> Block:
-    """Norm, attention, norm, feed-forward; `extra`: what stands beside them (layer scales, gates)."""
+    """Norm, attention, norm, feed-forward; `extra`: operations beside them (layer scales, gates)."""
     return Block(name, (norm(norms[0], width, kind), mixer, norm(norms[1], width, kind), feed, *extra))
 
 

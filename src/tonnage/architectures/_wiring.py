@@ -1,4 +1,4 @@
-"""How the sublayers of a layer hang together: what reads the residual stream, and what is added to it."""
+"""Wiring of a layer's sublayers: which of them read the residual stream, and what is added to it."""
 
 from tonnage.architectures._model import Block
 from tonnage.ops import MLP, MoE, Norm, Op, Parameter
@@ -6,15 +6,14 @@ from tonnage.tape import Code, Tensor
 
 
 def run(block: Block, code: Code, x: Tensor) -> Tensor:
-    """One layer: each sublayer's output is added to the stream.
+    """Run one layer: each sublayer's output is added to the residual stream.
 
-    A norm after a sublayer belongs to it where another norm follows, or where the layer begins without one. Sublayers
-    without a norm between them, and those of a layer whose second norm keeps nothing of its own, read the stream side
-    by side.
+    A norm after a sublayer belongs to it if another norm follows, or if the layer begins without one. Sublayers without
+    a norm between them, and those of a layer whose second norm keeps nothing of its own, read the stream in parallel.
     """
     chains = _chains(block)
-    beside = any(isinstance(op, Norm) and not op.keeps for op in block.ops)
-    if beside:
+    parallel = any(isinstance(op, Norm) and not op.keeps for op in block.ops)
+    if parallel:
         return _beside(code, x, chains)
     if _normalises_sums(block):
         return _summed_first(code, x, chains)
@@ -50,7 +49,7 @@ def _feed_beside_mixture(code: Code, x: Tensor, dense: list[list[Op]], mixed: li
 
 
 def _normalises_sums(block: Block) -> bool:
-    """Layers as BERT's, N(x + M(x)): they begin without a norm and end with a LayerNorm."""
+    """Whether the layer is as BERT's, N(x + M(x)): it begins without a norm and ends with a LayerNorm."""
     first, last = block.ops[0], block.ops[-1]
     return not isinstance(first, Norm) and isinstance(last, Norm) and last.kind == "layer"
 

@@ -2,7 +2,7 @@
 
 Structure, heads and defaults: huggingface/transformers src/transformers/models/albert (v5.23). Layer i uses the weights
 of group int(i / (num_hidden_layers / num_hidden_groups)); a group holds inner_group_num layers. The weights are counted
-where a group is used first; each later use computes and keeps as much.
+where a group is used first; later uses compute and keep the same.
 """
 
 from tonnage.architectures._config import Config

@@ -1,4 +1,4 @@
-"""Snowflake Arctic: a mixture of 128 experts beside a dense feed-forward of the model's own width.
+"""Snowflake Arctic: a mixture of 128 experts in parallel with a dense feed-forward of the model's own width.
 
 Structure: vllm-project/vllm vllm/model_executor/models/arctic.py (ArcticDecoderLayer: every moe_layer_frequency-th
 layer is a mixture, with use_residual the dense one runs beside it); defaults:

@@ -22,7 +22,7 @@ def command_vision(c: Config) -> Model:
 
 
 def with_gate(c: Config, inner: int | None, normed: bool) -> Model:
-    """The first matrix makes values and their gates, so the second has half as many inputs."""
+    """A gated projector: the first matrix makes values and their gates, so the second has half as many inputs."""
     text, vision = language_model(c, "cohere2"), tower(c, "siglip_vision_model")
     inputs = vision.hidden_size * c.size("downsample_factor", default=2) ** 2
     inner, name = inner or text.hidden_size, "multi_modal_projector"

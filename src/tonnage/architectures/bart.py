@@ -86,7 +86,7 @@ def _stack(
 
 
 def _layer(c: Config, name: str, before: bool) -> Block:
-    """Each sublayer beside its norm, which comes before it or after."""
+    """A layer whose norms come before or after each sublayer."""
     h = c.size("d_model")
     feed = MLP(
         name="",

@@ -3,7 +3,7 @@ them.
 
 Sources: vllm-project/vllm vllm/model_executor/models/chatglm.py (ChatGLM2 to GLM-4: RMSNorm, grouped heads, gated
 feed-forward, untied head) and THUDM/ChatGLM-6B's modeling_chatglm.py (LayerNorm, biases, feed-forward of two matrices,
-tied head). One class name and one model type stand for both; the second generation is known by `padded_vocab_size` or
+tied head). Both have one class name and one model type; the second generation is recognised by `padded_vocab_size` or
 `ffn_hidden_size`. Their configs name the bare class ChatGLMModel and mean the language model with its head.
 """
 

@@ -7,7 +7,7 @@ alternates windows with full attention, three to one by default; with experts, t
 rms_norm_eps chooses RMSNorm.
 """
 
-from tonnage.architectures._classic import beside
+from tonnage.architectures._classic import parallel_block
 from tonnage.architectures._config import Config
 from tonnage.architectures._layers import every_nth_full, feed_kinds, layer_kinds, moe, stack
 from tonnage.architectures._model import Block, Model
@@ -24,7 +24,7 @@ WITHOUT_BIAS = {"bias": False}
 @architecture("CohereForCausalLM", model_types=("cohere",))
 def cohere(c: Config) -> Model:
     mixer = _attention(c, None, head_dim(c), normalised=c.flag("use_qk_norm", default=False))
-    layer = beside("decoder layer", _norm(c), mixer, mlp(c))
+    layer = parallel_block("decoder layer", _norm(c), mixer, mlp(c))
     kinds = layer_kinds(c, lambda _: "full_attention")
     return stack(c, "cohere", kinds, lambda _: layer, tied=True, norm_kind="layer", norm_options=WITHOUT_BIAS)
 
@@ -35,7 +35,7 @@ def cohere2(c: Config) -> Model:
     kinds = layer_kinds(c, every_nth_full(c.size("sliding_window_pattern")))
 
     def layer(kind: str) -> Block:
-        return beside(kind, _norm(c), _attention(c, _window(c, kind), head_dim(c)), mlp(c))
+        return parallel_block(kind, _norm(c), _attention(c, _window(c, kind), head_dim(c)), mlp(c))
 
     return stack(c, "cohere2", kinds, layer, tied=True, norm_kind="layer", norm_options=WITHOUT_BIAS)
 
@@ -49,7 +49,9 @@ def cohere2_moe(c: Config) -> Model:
         mixer = _attention(c, _window(c, kind[0]), c.size("head_dim"))
         if kind[1] == "dense":
             inner = c.size("prefix_dense_intermediate_size", default=None) or c.size("intermediate_size")
-            return beside(Message("dense {kind}", kind=kind[0]), _norm(c), mixer, mlp(c, intermediate_size=inner))
+            return parallel_block(
+                Message("dense {kind}", kind=kind[0]), _norm(c), mixer, mlp(c, intermediate_size=inner)
+            )
         inner = c.size("intermediate_size")
         shared = inner * c.depth("num_shared_experts", smallest=0)
         return Block(kind[0], (_norm(c), mixer, moe(c, intermediate_size=inner, shared_size=shared)))

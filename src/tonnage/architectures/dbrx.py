@@ -1,4 +1,4 @@
-"""DBRX: a mixture of sixteen experts of which four run, LayerNorm without bias.
+"""DBRX: a mixture of sixteen experts, four a token; LayerNorm without bias.
 
 Structure and defaults: transformers 5.23, models/dbrx (attn_config and ffn_config are nested; the model's d_model is
 the width of both; one matrix each holds all experts' w1, v1 and w2).

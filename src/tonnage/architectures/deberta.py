@@ -42,22 +42,24 @@ def deberta_v2(c: Config) -> Model:
 def _embeddings(c: Config, h: int, positions: int) -> tuple[Op, ...]:
     narrow = c.size("embedding_size", default=h)
     absolute = positions if c.flag("position_biased_input", default=True) else 0
-    made: tuple[Op, ...] = tables(c, narrow, absolute, c.size("type_vocab_size", smallest=0))
+    ops: tuple[Op, ...] = tables(c, narrow, absolute, c.size("type_vocab_size", smallest=0))
     if narrow != h:
-        made += (Linear(name="embeddings.embed_proj", in_features=narrow, out_features=h),)
-    return (*made, layer_norm("embeddings.LayerNorm", h))
+        ops += (Linear(name="embeddings.embed_proj", in_features=narrow, out_features=h),)
+    return (*ops, layer_norm("embeddings.LayerNorm", h))
 
 
 def _relative(c: Config, h: int, positions: int) -> tuple[Op, ...]:
-    """The encoder's own parts: a table of relative positions, its norm, and a convolution beside the first layer."""
-    made: tuple[Op, ...] = ()
+    """The encoder's own operations: a table of relative positions, its norm, and a convolution beside the first
+    layer.
+    """
+    ops: tuple[Op, ...] = ()
     if c.flag("relative_attention", default=False):
         farthest = c.size("max_relative_positions", default=-1, smallest=-1)
         buckets = c.size("position_buckets", default=-1, smallest=-1)
         span = buckets if buckets > 0 else farthest if farthest > 0 else positions
-        made += (Embedding(name="encoder.rel_embeddings", num_embeddings=2 * span, width=h, split="replicated"),)
+        ops += (Embedding(name="encoder.rel_embeddings", num_embeddings=2 * span, width=h, split="replicated"),)
     if "layer_norm" in [part.strip() for part in c.text("norm_rel_ebd", default="none").lower().split("|")]:
-        made += (layer_norm("encoder.LayerNorm", h),)
+        ops += (layer_norm("encoder.LayerNorm", h),)
     kernel = c.size("conv_kernel_size", default=0, smallest=0)
     if kernel:
         groups = c.size("conv_groups", default=1)
@@ -71,9 +73,9 @@ def _relative(c: Config, h: int, positions: int) -> tuple[Op, ...]:
                 )
             )
         inputs = h // groups
-        made += (Convolution(name="encoder.conv.conv", in_channels=inputs, out_channels=h, kernel=kernel, bias=True),)
-        made += (layer_norm("encoder.conv.LayerNorm", h),)
-    return made
+        ops += (Convolution(name="encoder.conv.conv", in_channels=inputs, out_channels=h, kernel=kernel, bias=True),)
+        ops += (layer_norm("encoder.conv.LayerNorm", h),)
+    return ops
 
 
 def _layer(c: Config, h: int) -> Block:
@@ -88,15 +90,15 @@ def _positions(c: Config, mixer: Attention) -> tuple[Op, ...]:
     """Projections of the relative positions, where they do not share those of the content."""
     if not c.flag("relative_attention", default=False) or c.flag("share_att_key", default=False):
         return ()
-    given = c.raw("pos_att_type") or []
-    if not isinstance(given, str | list):
+    attention_types = c.raw("pos_att_type") or []
+    if not isinstance(attention_types, str | list):
         raise InvalidInput(
             Message(
                 "{where}: pos_att_type must be a list of c2p and p2c, or one text. Got {given}.",
                 where=c.where,
-                given=shown(given),
+                given=shown(attention_types),
             )
         )
-    kinds = given.split("|") if isinstance(given, str) else given
+    kinds = attention_types.split("|") if isinstance(attention_types, str) else attention_types
     wanted = {"c2p": "attention.self.pos_key_proj", "p2c": "attention.self.pos_query_proj"}
     return tuple(dense(name, mixer.hidden_size, mixer.query_width) for kind, name in wanted.items() if kind in kinds)

@@ -83,9 +83,7 @@ def indexed_attention(c: Config, indexer: bool = True) -> LatentAttention:
 
 
 def mixture(c: Config, corrected: bool | None = None) -> MoE:
-    """Routed and shared experts; `corrected`: whether the router has a correction bias, None: as topk_method and
-    type say.
-    """
+    """Routed and shared experts; `corrected`: the router has a correction bias, None: as topk_method and type say."""
     width = c.size("moe_intermediate_size")
     if corrected is None:
         corrected = c.text("topk_method", default=None) == "noaux_tc" or c.text("model_type", default="") in CORRECTED

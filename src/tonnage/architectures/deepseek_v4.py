@@ -17,7 +17,7 @@ from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message, listed
 from tonnage.ops import CompressedAttention, HyperConnection, Linear, Op, Parameter
 
-# What DeepseekV4Config assumes; sgl-project's repackaged files leave some of them out.
+# DeepseekV4Config's defaults; sgl-project's repackaged files leave some of these fields out.
 DEFAULTS = {"hc_mult": 4, "sliding_window": 128, "num_hash_layers": 3, "head_dim": 512, "index_head_dim": 128}
 RATIOS = {"compressed_sparse_attention": 4, "heavily_compressed_attention": 128, "sliding_attention": 0}
 SPARSE = 4  # the ratio whose entries overlap and have an indexer
@@ -35,10 +35,10 @@ def deepseek_v4(c: Config) -> Model:
 
 
 def _ratios(c: Config) -> list[int]:
-    """Tokens per cache entry of every layer, draft layers behind the others."""
+    """Tokens per cache entry of every layer, draft layers last."""
     count = num_layers(c)
-    given, kinds = c.items("compress_ratios", default=None), c.items("layer_types", default=None)
-    if given is None and kinds is not None:
+    ratios, kinds = c.items("compress_ratios", default=None), c.items("layer_types", default=None)
+    if ratios is None and kinds is not None:
         if unknown := [kind for kind in kinds if not is_one_of(kind, RATIOS)]:
             raise InvalidInput(
                 Message(
@@ -48,27 +48,27 @@ def _ratios(c: Config) -> list[int]:
                     unknown=shown(unknown[0]),
                 )
             )
-        given = [RATIOS[kind] for kind in kinds]
-    if given is None:
+        ratios = [RATIOS[kind] for kind in kinds]
+    if ratios is None:
         raise InvalidInput(
             Message(
                 "{where} lacks compress_ratios, which decides how much of its context each layer keeps.", where=c.where
             )
         )
-    if len(given) < count or any(ratio not in RATIOS.values() for ratio in given):
+    if len(ratios) < count or any(ratio not in RATIOS.values() for ratio in ratios):
         raise InvalidInput(
             Message(
                 "{where}: compress_ratios must hold 0, 4 or 128 for each of {count} layers. Got {given}.",
                 where=c.where,
                 count=count,
-                given=shown(given),
+                given=shown(ratios),
             )
         )
-    return given
+    return ratios
 
 
 def _hashed(c: Config) -> list[bool]:
-    """Which layers choose experts by a table: the first num_hash_layers, or those that mlp_layer_types calls so."""
+    """Whether each layer chooses experts by a table: the first num_hash_layers, or those marked in mlp_layer_types."""
     first = c.depth("num_hash_layers", smallest=0)
     kinds = layer_kinds(c, lambda layer: "hash_moe" if layer < first else "moe", ("hash_moe", "moe"), "mlp_layer_types")
     return [kind == "hash_moe" for kind in kinds]
@@ -118,7 +118,7 @@ def _attention(c: Config, ratio: int) -> CompressedAttention:
 
 
 def hyper_connection(c: Config, name: str, joiner: str = "_") -> HyperConnection:
-    """Of each sublayer: how to read the streams, how to write to them, how to mix them."""
+    """The weights of a sublayer that read the streams, write to them and mix them."""
     copies = c.size("hc_mult")
     return HyperConnection(
         name=name, width=c.size("hidden_size"), copies=copies, outputs=(2 + copies) * copies, scales=3, joiner=joiner

@@ -52,7 +52,7 @@ def _mixture(c: Config) -> MoE:
 
 
 def _window_kinds(c: Config) -> list[str]:
-    """Sliding, but for every n-th layer; letters give the pattern one by one."""
+    """The kind of each layer: sliding except every n-th layer, or a pattern of letters."""
     slides, pattern = c.raw("sliding_window") is not None, c.raw("sliding_window_pattern")
     if isinstance(pattern, str):
         if not pattern or set(pattern) - set("LG"):

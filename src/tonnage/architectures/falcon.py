@@ -7,7 +7,7 @@ n_head_kv and n_layer; NVIDIA/NeMo's converter maps them in the same way (conver
 load_falcon_config).
 """
 
-from tonnage.architectures._classic import HEADS, beside, full_attention, grouped, plain_mlp, width
+from tonnage.architectures._classic import HEADS, full_attention, grouped, parallel_block, plain_mlp, width
 from tonnage.architectures._config import Config
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import decoder, model, norm
@@ -38,8 +38,8 @@ def _attention(c: Config, new: bool) -> Attention:
 
 
 def _layer(c: Config, new: bool, mixer: Attention, feed: MLP) -> Block:
-    """Sequential layers have two norms; parallel ones share one, or have one each in the new decoder (Falcon 2 11B
-    excepted).
+    """Sequential layers have two norms; parallel ones share one, or have one each in the new decoder (except Falcon 2
+    11B).
     """
     h = width(c)
     if not c.flag("parallel_attn", default=True):
@@ -48,5 +48,5 @@ def _layer(c: Config, new: bool, mixer: Attention, feed: MLP) -> Block:
             (norm("input_layernorm", h, "layer"), mixer, norm("post_attention_layernorm", h, "layer"), feed),
         )
     if c.size("num_ln_in_parallel_attn", default=2 if new else 1) == 2:
-        return beside("decoder layer", norm("ln_attn", h, "layer"), mixer, feed, norm("ln_mlp", h, "layer"))
-    return beside("decoder layer", norm("input_layernorm", h, "layer"), mixer, feed)
+        return parallel_block("decoder layer", norm("ln_attn", h, "layer"), mixer, feed, norm("ln_mlp", h, "layer"))
+    return parallel_block("decoder layer", norm("input_layernorm", h, "layer"), mixer, feed)

@@ -39,5 +39,5 @@ def falcon_h1(c: Config) -> Model:
 
 
 def _says_null(c: Config, field: str) -> bool:
-    """Whether the config has the field and it is null: then mamba_expand decides, else the class's default."""
+    """Whether the config sets the field to null: then mamba_expand decides, else the class's default."""
     return field in c.fields and c.raw(field) is None

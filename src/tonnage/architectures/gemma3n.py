@@ -68,7 +68,7 @@ def shared_layers(c: Config) -> list[bool]:
 
 
 def per_layer_inputs(c: Config) -> tuple[Op, ...]:
-    """The table of per-layer embeddings, and what the token embedding adds to it."""
+    """The table of per-layer embeddings, and the projection of the token embedding that is added to it."""
     h, width = c.size("hidden_size"), c.size("hidden_size_per_layer_input", smallest=0)
     if not width:
         return ()
@@ -81,7 +81,7 @@ def per_layer_inputs(c: Config) -> tuple[Op, ...]:
 
 
 def per_layer_gate(c: Config) -> tuple[Op, ...]:
-    """How a layer takes its own embedding in: gate, back to the hidden size, norm."""
+    """The operations that add a layer's own embedding: gate, projection to the hidden size, norm."""
     h, width = c.size("hidden_size"), c.size("hidden_size_per_layer_input", smallest=0)
     if not width:
         return ()

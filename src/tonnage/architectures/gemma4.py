@@ -66,7 +66,7 @@ def _attention(c: Config, kind: str, shared: bool) -> Attention:
 
 
 def _mixture(c: Config) -> tuple[Op, ...]:
-    """Router and experts beside the dense feed-forward, with norms around both."""
+    """Router and experts in parallel with the dense feed-forward, with norms around both."""
     if not c.flag("enable_moe_block", default=False):
         return ()
     h, experts = c.size("hidden_size"), c.depth("num_experts")

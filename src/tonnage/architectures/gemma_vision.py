@@ -37,7 +37,7 @@ def gemma3(c: Config) -> Model:
 
 @architecture("Gemma4ForConditionalGeneration", model_types=("gemma4",))
 def gemma4(c: Config) -> Model:
-    """Small sizes hear too; a null audio_config says that there is no such tower."""
+    """Small sizes have an audio tower too; a null audio_config means that there is none."""
     text = language_model(c, "gemma4_text")
     vision, audio = tower_if_any(c, "gemma4_vision"), tower_if_any(c, "gemma4_audio", "audio_config")
     if vision is not None:

@@ -1,11 +1,10 @@
 """A decoder from neutral dimensions, for models that have no config.json: sizes given on the command line, published
 tables.
 
-Its class name is "GenericDecoder" and its model type "generic". The field names are Hugging Face's. Left out, they make
-a decoder
-like Llama: RMSNorm before each sublayer, a gated feed-forward, rotary positions, no biases, an untied head. With
-`state_size` the layers are Mamba mixers, with `kv_lora_rank` attention is latent, with `num_experts` the feed-forward
-is a mixture.
+Its class name is "GenericDecoder" and its model type "generic". The field names are Hugging Face's. The defaults are a
+decoder like Llama: RMSNorm before each sublayer, a gated feed-forward, rotary positions, no biases, an untied head.
+With `state_size` the layers are Mamba mixers, with `kv_lora_rank` attention is latent, with `num_experts` the
+feed-forward is a mixture.
 """
 
 from collections.abc import Mapping
@@ -21,7 +20,7 @@ from tonnage.kernel.message import Message, joined
 from tonnage.kernel.registry import unknown
 from tonnage.ops import MLP, Attention, LatentAttention, Mamba, MoE, Norm, Op
 
-# What a field that is left out stands for; None: it follows from others, or the model has no such part.
+# Defaults of absent fields; None: derived from others, or the model has no such part.
 FIELDS: Mapping[str, Any] = {
     # sizes
     "hidden_size": None,
@@ -114,7 +113,7 @@ def generic(c: Config) -> Model:
 
 
 def _inner_default(c: Config) -> dict[str, int]:
-    """The inner width where none is given: 4 * hidden_size, or LLaMA's two thirds of that for a gated feed-forward."""
+    """The default inner width: 4 * hidden_size, or LLaMA's two thirds of that for a gated feed-forward."""
     h = c.size("hidden_size")
     if c.text("mlp", default="gated") == "plain":
         return {"intermediate_size": 4 * h}
@@ -132,7 +131,7 @@ def _norm(c: Config, name: str) -> Norm:
 
 
 def _layers(c: Config) -> tuple[list[Block], list[int]]:
-    """The kinds of layers in use, and which kind each layer is."""
+    """The kinds of layers in use, and the kind of each layer."""
     count = num_layers(c)
     if "state_size" in c:
         return [Block("Mamba layer", (_norm(c, "norm"), _mamba(c)))], [0] * count
@@ -143,7 +142,7 @@ def _layers(c: Config) -> tuple[list[Block], list[int]]:
 
 
 def _windows(c: Config, count: int) -> list[int | None]:
-    """The window of each layer; those that see everything are spread evenly, the last among them."""
+    """The window of each layer; full layers are spread evenly, the last layer among them."""
     window = c.size("sliding_window", default=None)
     windowed = c.depth("sliding_layers", default=0 if window is None else count, smallest=0)
     if windowed > count or (windowed and window is None):
@@ -163,13 +162,11 @@ def _windows(c: Config, count: int) -> list[int | None]:
 def _block(c: Config, window: int | None, dense: bool) -> Block:
     name = ("dense" if dense else "mixture") + (" layer" if window is None else " windowed layer")
     mixer = _latent(c) if "kv_lora_rank" in c else _attention(c, window)
-    return Block(name, _around(c, mixer, _feed(c) if dense else _mixture(c)))
+    return Block(name, _with_norms(c, mixer, _feed(c) if dense else _mixture(c)))
 
 
-def _around(c: Config, mixer: Op, feed: Op) -> tuple[Op, ...]:
-    """The sublayers with their norms: before, after, both, or one before an attention and a feed-forward side by
-    side.
-    """
+def _with_norms(c: Config, mixer: Op, feed: Op) -> tuple[Op, ...]:
+    """The sublayers with their norms: before, after, both, or one before a parallel attention and feed-forward."""
     pre, post, shared = c.flag("pre_norms"), c.flag("post_norms"), c.flag("shared_attention_norm")
     ops: tuple[Op, ...] = (_norm(c, "input_layernorm"), mixer) if pre or shared else (mixer,)
     if post:

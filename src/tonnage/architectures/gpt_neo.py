@@ -36,9 +36,9 @@ def _layer(c: Config, name: str, window: int | None) -> Block:
 def _kinds(c: Config) -> list[str]:
     """The kind of each layer: `attention_layers`, else `attention_types`, [[["global", "local"], 12]] by default."""
     layers = num_layers(c)
-    given = c.items("attention_layers", default=None, length=layers)
-    if given is not None:
-        return [str(kind) for kind in given]
+    listed_kinds = c.items("attention_layers", default=None, length=layers)
+    if listed_kinds is not None:
+        return [str(kind) for kind in listed_kinds]
     kinds = [
         kind
         for group in c.items("attention_types", default=[[["global", "local"], -(-layers // 2)]])

@@ -4,7 +4,7 @@ Structure and defaults: huggingface/transformers src/transformers/models/gpt_neo
 residuals (`use_parallel_residual`) have the same weights; side by side, the two norms read the same input.
 """
 
-from tonnage.architectures._classic import beside, full_attention, plain_mlp, width
+from tonnage.architectures._classic import full_attention, parallel_block, plain_mlp, width
 from tonnage.architectures._config import Config
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import decoder, model, norm
@@ -18,7 +18,7 @@ def gpt_neox(c: Config) -> Model:
     feed = plain_mlp(c, "intermediate_size", names=("dense_h_to_4h", "dense_4h_to_h"))
     first, second = (norm(name, width(c), "layer") for name in ("input_layernorm", "post_attention_layernorm"))
     if c.flag("use_parallel_residual", default=True):
-        layer = beside("decoder layer", first, mixer, feed, second)
+        layer = parallel_block("decoder layer", first, mixer, feed, second)
     else:
         layer = Block("decoder layer", (first, mixer, second, feed))
     tied = c.flag("tie_word_embeddings", default=False)

@@ -1,10 +1,10 @@
-"""GPT-J and CodeGen: rotary positions, attention and feed-forward beside each other after one norm, a head with a bias.
+"""GPT-J and CodeGen: rotary positions, parallel attention and feed-forward after one norm, a head with a bias.
 
 Structure and defaults: huggingface/transformers src/transformers/models/gptj and models/codegen (v5.23). CodeGen stores
 q, k and v as one matrix.
 """
 
-from tonnage.architectures._classic import beside, full_attention, plain_mlp, width
+from tonnage.architectures._classic import full_attention, parallel_block, plain_mlp, width
 from tonnage.architectures._config import Config
 from tonnage.architectures._model import Model
 from tonnage.architectures._parts import decoder, model, norm
@@ -25,7 +25,7 @@ def _parallel(c: Config, family: str, fused: str) -> Model:
     h = width(c)
     mixer = full_attention(c, name="attn", fused=fused, names=("q_proj", "k_proj", "v_proj", "out_proj"))
     feed = plain_mlp(c, "n_inner", names=("fc_in", "fc_out"))
-    layer = beside("decoder layer", norm("ln_1", h, "layer"), mixer, feed)
+    layer = parallel_block("decoder layer", norm("ln_1", h, "layer"), mixer, feed)
     tied = c.flag("tie_word_embeddings", default=False)
     branch = decoder(c, [layer], norm_kind="layer", tied=tied, head_bias=True, names=("wte", "wpe", "ln_f"))
     return model(c, family, branch, tied=tied)

@@ -62,7 +62,7 @@ def feed_forward(c: Config) -> Op:
 
 
 def mixture(c: Config, **options: Any) -> MoE:
-    """Experts beside a shared expert, each of the two where the config has it."""
+    """Experts and a shared expert, each only where the config has it."""
     return moe(
         c,
         name="",

@@ -51,20 +51,20 @@ def feed_forward(c: Config) -> Op:
 
 
 def kinds(c: Config) -> list[str]:
-    """The mixer of each layer, "mamba" or "attention": layer_types, by default all of Mamba 2."""
-    given = c.items("layer_types", "layers_block_type", default=None)
-    if given is None:
+    """The mixer of each layer, "mamba" or "attention": layer_types, by default Mamba 2 in all."""
+    listed_kinds = c.items("layer_types", "layers_block_type", default=None)
+    if listed_kinds is None:
         return ["mamba"] * num_layers(c)
-    if len(given) != num_layers(c):
+    if len(listed_kinds) != num_layers(c):
         raise InvalidInput(
             Message(
                 "{where}: layer_types must have {num_layers} items, one a layer. Got {count}.",
                 where=c.where,
                 num_layers=num_layers(c),
-                count=len(given),
+                count=len(listed_kinds),
             )
         )
-    for kind in given:
+    for kind in listed_kinds:
         if not is_one_of(kind, MIXERS):
             raise InvalidInput(
                 Message(
@@ -74,4 +74,4 @@ def kinds(c: Config) -> list[str]:
                     unknown=shown(kind),
                 )
             )
-    return [MIXERS[kind] for kind in given]
+    return [MIXERS[kind] for kind in listed_kinds]

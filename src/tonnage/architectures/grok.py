@@ -1,4 +1,4 @@
-"""Grok 1 and 2: eight wide experts of which two run, norms before and after both sublayers.
+"""Grok 1 and 2: eight wide experts, two a token; norms before and after both sublayers.
 
 Structure: sgl-project/sglang python/sglang/srt/models/grok.py (with residual_moe, Grok 2 runs a dense feed-forward
 beside the experts; moe_intermediate_size is the width of one expert where it is given); names of Grok 1's conversion to
@@ -20,7 +20,7 @@ def grok(c: Config) -> Model:
 
 @architecture("Grok1ModelForCausalLM", model_types=("grok-1",))
 def grok_1(c: Config) -> Model:
-    """Its configuration class ties the head to the embedding where the config does not say."""
+    """Grok 1, whose configuration class ties the head to the embedding by default."""
     return grok_model(c, "attn", "moe_block", ("linear", "linear_v", "linear_1"), tied=True)
 
 

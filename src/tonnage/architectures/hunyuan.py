@@ -46,26 +46,26 @@ def hunyuan_moe(c: Config) -> Model:
 
 
 def _one(c: Config, field: str, default: Any = None) -> int:
-    """A number that the config may give once, or once for each layer, then all equal."""
-    given = c.raw(field)
-    if not isinstance(given, list | tuple):
+    """A number that the config states once, or once per layer with equal values."""
+    value = c.raw(field)
+    if not isinstance(value, list | tuple):
         return c.depth(field) if default is None else c.depth(field, default=default)
     if (
-        not given
-        or len(set(map(repr, given))) != 1
-        or isinstance(given[0], bool)
-        or not isinstance(given[0], int)
-        or given[0] < 1
+        not value
+        or len(set(map(repr, value))) != 1
+        or isinstance(value[0], bool)
+        or not isinstance(value[0], int)
+        or value[0] < 1
     ):
         raise InvalidInput(
             Message(
                 "{where}: {field} must be one positive whole number, the same for all layers. Got {given}.",
                 where=c.where,
                 field=field,
-                given=shown(given),
+                given=shown(value),
             )
         )
-    return given[0]
+    return value[0]
 
 
 @architecture("HYV3ForCausalLM", model_types=("hy_v3",))

@@ -101,7 +101,7 @@ def layer(c: Config, full: bool, reuses: bool) -> Block:
 
 
 def mamba(c: Config) -> Mamba:
-    """The last parts of the projection, and the one out_proj of both kinds of heads."""
+    """Mamba's part of the layer: the last parts of the projection, and the one out_proj of both kinds of heads."""
     return Mamba(
         name="mamba",
         hidden_size=c.size("hidden_size"),

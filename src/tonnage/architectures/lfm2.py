@@ -93,8 +93,8 @@ def mixers(c: Config) -> list[str]:
 
 
 def width(c: Config) -> int:
-    given = c.size("block_ff_dim", "intermediate_size")
+    nominal = c.size("block_ff_dim", "intermediate_size")
     if not c.flag("block_auto_adjust_ff_dim"):
-        return given
+        return nominal
     multiple = c.size("block_multiple_of")
-    return -(-whole_width(c, c.number("block_ffn_dim_multiplier") * int(2 * given / 3)) // multiple) * multiple
+    return -(-whole_width(c, c.number("block_ffn_dim_multiplier") * int(2 * nominal / 3)) // multiple) * multiple

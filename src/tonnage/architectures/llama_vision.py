@@ -15,8 +15,8 @@ from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message
 from tonnage.ops import Attention, Head, Op, Parameter
 
-# The tower of meta-llama/Llama-4-Scout-17B-16E-Instruct and of Maverick, the same in both config.json files.
-# Copies of these files are in use without it, and Llama4VisionConfig's defaults are those of no released model.
+# The tower of meta-llama/Llama-4-Scout-17B-16E-Instruct and of Maverick, equal in both config.json files. Copies of
+# these files without it are in use, and Llama4VisionConfig's defaults are those of no released model.
 RELEASED = {
     "model_type": "llama4_vision_model",
     "hidden_size": 1408,
@@ -30,7 +30,7 @@ RELEASED = {
     "vision_output_dim": 4096,
 }
 ABSENT = "The config has no vision_config: the tower counted is that of the released Llama 4 models."
-EXTRA_TOKENS = 8  # MllamaTextModel's embedding has room for the image token; its head has not
+EXTRA_TOKENS = 8  # MllamaTextModel's embedding has rows for the image token; its head has not
 MLLAMA_TEXT = {
     "vocab_size": 128_256, "hidden_size": 4096, "intermediate_size": 14_336, "num_hidden_layers": 40,
     "num_attention_heads": 32,

@@ -36,7 +36,7 @@ def llava(c: Config) -> Model:
     model_types=("llava_next", "llava_next_video"),
 )
 def llava_next(c: Config) -> Model:
-    """Tiles of an image are put in rows, each of which ends with a learned vector."""
+    """LLaVA-NeXT: the tiles of an image form rows, and a learned vector ends each row."""
     return with_projector(c, "llama", "clip_vision_model", newline=True)
 
 
@@ -66,9 +66,9 @@ def with_projector(c: Config, text_type: str, vision_type: str, newline: bool = 
 
 
 def feature_layers(c: Config) -> int:
-    """How many layers of the tower the projector sees side by side: the field holds one layer's number, or a list."""
-    given = c.raw("vision_feature_layer")
-    if given is None or isinstance(given, list | tuple):
+    """Number of the tower's layers that the projector reads: the field holds one layer's number, or a list."""
+    layer_field = c.raw("vision_feature_layer")
+    if layer_field is None or isinstance(layer_field, list | tuple):
         layers = c.items("vision_feature_layer", default=[-2])
         if not 1 <= len(layers) <= 1024:
             raise InvalidInput(
@@ -95,7 +95,7 @@ def deepseek_vl(c: Config) -> Model:
 
 @architecture("Phi3VForCausalLM", model_types=("phi3_v",))
 def phi3_vision(c: Config) -> Model:
-    """Four patches side by side go through the projector; learned vectors end rows and part image and tiles."""
+    """The projector joins four patches; learned vectors end rows and separate image and tiles."""
     text = language_model(c.with_fields({**c.fields, "architectures": ["Phi3ForCausalLM"]}), "phi3")
     vision = tower(Config({"vision_config": CLIP_LARGE}, c.where, c.assumed, c.path), "clip_vision_model")
     merged = 4 * vision.hidden_size

@@ -100,18 +100,18 @@ def _feed_kinds(c: Config) -> list[str]:
 
 
 def _zeros_and_ones(c: Config, field: str) -> list[int] | None:
-    given = c.items(field, default=None)
-    if given is not None and (len(given) < num_layers(c) or any(item not in (0, 1) for item in given)):
+    numbers = c.items(field, default=None)
+    if numbers is not None and (len(numbers) < num_layers(c) or any(item not in (0, 1) for item in numbers)):
         raise InvalidInput(
             Message(
                 "{where}: {field} must hold 0 or 1 for each of {num_layers} layers. Got {given}.",
                 where=c.where,
                 field=field,
                 num_layers=num_layers(c),
-                given=shown(given),
+                given=shown(numbers),
             )
         )
-    return given
+    return numbers
 
 
 def _v2_drafts(c: Config) -> list[Branch]:

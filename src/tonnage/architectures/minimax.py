@@ -81,15 +81,15 @@ def mixture(c: Config, **options: Any) -> MoE:
 
 def kinds(c: Config) -> list[str]:
     """attn_type_list (0 lightning, 1 softmax), else layer_types, else every second layer (the class's rule)."""
-    given = c.items("attn_type_list", default=None, length=num_layers(c))
-    if given is None:
+    listed_kinds = c.items("attn_type_list", default=None, length=num_layers(c))
+    if listed_kinds is None:
         return layer_kinds(c, lambda i: MIXERS[(i + 1) % 2], MIXERS)
-    if any(kind not in (0, 1) for kind in given):
+    if any(kind not in (0, 1) for kind in listed_kinds):
         raise InvalidInput(
             Message(
                 "{where}: attn_type_list may hold 0 (lightning) and 1 (softmax). Got {given}.",
                 where=c.where,
-                given=shown(given),
+                given=shown(listed_kinds),
             )
         )
-    return [MIXERS[kind] for kind in given]
+    return [MIXERS[kind] for kind in listed_kinds]

@@ -146,5 +146,7 @@ def kinds(c: Config) -> list[tuple[str, str]]:
         freq = [name != "full_attention" for name in names]
     if feeds is not None:
         routed = [name == "sparse" for name in feeds]
-    attends = ["sparse" if each else "full" for each in freq or [0] * layers]
-    return list(zip(attends, ["mixture" if each else "dense" for each in routed or [1] * layers], strict=True))
+    attends = ["sparse" if is_sparse else "full" for is_sparse in freq or [0] * layers]
+    return list(
+        zip(attends, ["mixture" if is_routed else "dense" for is_routed in routed or [1] * layers], strict=True)
+    )

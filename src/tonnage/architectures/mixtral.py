@@ -1,4 +1,4 @@
-"""Mixtral: Mistral with eight experts of which a token takes two.
+"""Mixtral: Mistral with eight experts, two a token.
 
 Structure: transformers 5.23, models/mixtral/modeling_mixtral.py; the checkpoint's names (block_sparse_moe, w1, w2, w3)
 from its conversion_mapping.py.

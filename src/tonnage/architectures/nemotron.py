@@ -39,18 +39,18 @@ def deci(c: Config) -> Model:
 
 
 def grouped_kinds(c: Config) -> list[tuple[Any, Any]]:
-    """Attention with as many key heads as the list says, and the same feed-forward in all layers."""
+    """Attention with the number of key heads in the list, and the same feed-forward in all layers."""
     heads = c.items("num_key_value_heads_per_layer", length=num_layers(c))
     return [(("heads", count, None), ("width", c.size("intermediate_size"))) for count in heads]
 
 
 def searched_kinds(c: Config) -> list[tuple[Any, Any]]:
-    """What each entry of block_configs leaves of attention and feed-forward; equal layers get equal kinds."""
-    found = []
+    """The kinds of attention and feed-forward of each entry of block_configs; equal layers get equal kinds."""
+    layer_kinds = []
     for i, fields in enumerate(c.items("block_configs", length=num_layers(c))):
         entry = Config(fields, f"{c.where}: block_configs[{i}]", c.assumed, f"{c.path}block_configs[{i}].")
-        found.append((attention_kind(c, entry.section("attention")), feed_kind(c, entry.section("ffn"))))
-    return found
+        layer_kinds.append((attention_kind(c, entry.section("attention")), feed_kind(c, entry.section("ffn"))))
+    return layer_kinds
 
 
 def attention_kind(c: Config, part: Config) -> tuple[Any, ...] | None:

@@ -92,7 +92,9 @@ def mixture(c: Config) -> MoE:
 
 
 def draft(c: Config) -> list[Branch]:
-    """Multi-token prediction: the first layer of a step joins hidden state and embedding, the last has a norm more."""
+    """Multi-token prediction: the first layer of a step joins hidden state and embedding, the last has an extra
+    norm.
+    """
     count = c.depth("num_nextn_predict_layers", default=0, smallest=0)
     if not count:
         return []
@@ -135,22 +137,22 @@ def draft_kinds(c: Config) -> list[str]:
 
 
 def named_kinds(c: Config, names: tuple[str, ...], letters: str) -> list[str] | None:
-    given = c.items(*names, default=None)
+    listed_kinds = c.items(*names, default=None)
     known, field = KINDS, names[0]
-    if given is None:
+    if listed_kinds is None:
         pattern = c.text(letters, default=None)
         if pattern is None:
             return None
-        given, known, field = list(pattern), LETTERS, letters
-    for each in given:
-        if not is_one_of(each, known):
+        listed_kinds, known, field = list(pattern), LETTERS, letters
+    for kind in listed_kinds:
+        if not is_one_of(kind, known):
             raise InvalidInput(
                 Message(
                     "{where}: {field} may hold {known}. Got {kind}.",
                     where=c.where,
                     field=field,
                     known=listed(known),
-                    kind=shown(each),
+                    kind=shown(kind),
                 )
             )
-    return [known[each] for each in given]
+    return [known[kind] for kind in listed_kinds]

@@ -82,6 +82,6 @@ def attends(c: Config, **options: Any) -> Op:
 
 
 def post_norm(c: Config, name: str, mixer: Op, feed: Op) -> Block:
-    """Norms of what the two sublayers put out."""
+    """A layer with norms on the outputs of its two sublayers."""
     h = c.size("hidden_size")
     return Block(name, (mixer, norm("post_attention_layernorm", h), feed, norm("post_feedforward_layernorm", h)))

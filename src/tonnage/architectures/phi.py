@@ -9,7 +9,7 @@ of the past in most layers and keeps all of it in the cache.
 
 from typing import Literal
 
-from tonnage.architectures._classic import beside, grouped, head_width, plain_mlp, width
+from tonnage.architectures._classic import grouped, head_width, parallel_block, plain_mlp, width
 from tonnage.architectures._config import Config
 from tonnage.architectures._model import Branch, Model
 from tonnage.architectures._parts import attention, decoder, mlp, model, norm, pre_norm
@@ -40,7 +40,7 @@ def phi(c: Config) -> Model:
         norm_names=("q_layernorm", "k_layernorm"),
     )
     feed = plain_mlp(c, "intermediate_size", "n_inner", names=("fc1", "fc2"))
-    layer = beside("decoder layer", norm("input_layernorm", h, "layer"), mixer, feed)
+    layer = parallel_block("decoder layer", norm("input_layernorm", h, "layer"), mixer, feed)
     tied = c.flag("tie_word_embeddings", default=False)
     names = ("embed_tokens", "", "final_layernorm")
     return model(c, "phi", decoder(c, [layer], norm_kind="layer", tied=tied, head_bias=True, names=names), tied=tied)

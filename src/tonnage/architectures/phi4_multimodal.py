@@ -59,12 +59,12 @@ def phi4mm(c: Config) -> Model:
 def audio_fields(c: Config) -> dict[str, Any]:
     """The fields of audio_processor.config under transformers' names."""
     processor = c.section("audio_processor", required=False)
-    given = processor.section("config", required=False) if processor is not None else None
-    if given is None:
+    settings = processor.section("config", required=False) if processor is not None else None
+    if settings is None:
         return {"model_type": "phi4_multimodal_audio"}
-    fields = {name: given.raw(RENAMED.get(name, name)) for name in AUDIO}
+    fields = {name: settings.raw(RENAMED.get(name, name)) for name in AUDIO}
     for name, section, inner in NESTED:
-        part = given.section(section, required=False)
+        part = settings.section(section, required=False)
         fields[name] = None if part is None else part.raw(inner)
     return {
         "model_type": "phi4_multimodal_audio",
@@ -74,17 +74,17 @@ def audio_fields(c: Config) -> dict[str, Any]:
 
 def adapters(block: Block, ranks: int) -> tuple[Op, ...]:
     """Two low-rank matrices for each matrix of a layer; fused matrices have one pair."""
-    made: tuple[Op, ...] = ()
+    ops: tuple[Op, ...] = ()
     for op in block.ops:
         if isinstance(op, Attention):
             width = op.query_width + op.key_width + op.value_width
-            made += low_rank("self_attn.qkv_proj", op.hidden_size, width, ranks) + low_rank(
+            ops += low_rank("self_attn.qkv_proj", op.hidden_size, width, ranks) + low_rank(
                 "self_attn.o_proj", op.out_width, op.hidden_size, ranks
             )
         elif isinstance(op, MLP):
-            made += low_rank("mlp.gate_up_proj", op.hidden_size, 2 * op.intermediate_size, ranks)
-            made += low_rank("mlp.down_proj", op.intermediate_size, op.hidden_size, ranks)
-    return made
+            ops += low_rank("mlp.gate_up_proj", op.hidden_size, 2 * op.intermediate_size, ranks)
+            ops += low_rank("mlp.down_proj", op.intermediate_size, op.hidden_size, ranks)
+    return ops
 
 
 def low_rank(name: str, inputs: int, outputs: int, rank: int) -> tuple[Op, ...]:
@@ -106,7 +106,7 @@ def with_towers(c: Config, notes: tuple[str, ...]) -> Model:
     heard = audio.hidden_size * (c.section("audio_config", required=False) or c.absent_section("audio_config")).size(
         "downsample_rate", default=1
     )
-    for kind in ("speech", "vision_speech"):  # one pair for sound alone, one for sound beside images
+    for kind in ("speech", "vision_speech"):  # one pair for sound alone, one for sound with images
         audio = projected(audio, linear(f"up_proj_for_{kind}", heard, h), linear(f"down_proj_for_{kind}", h, h))
     return joined(text, "phi4_multimodal", vision, audio, notes=notes)
 
@@ -139,20 +139,20 @@ def first(c: Config) -> tuple[Op, ...]:
     """Mean and variance of the input, the table of biases, and strided convolutions, depth-wise after the first."""
     width, channels, bins = c.size("hidden_size"), c.size("nemo_conv_channels"), c.size("input_size")
     buckets = c.size("bias_max_distance") * (1 if c.flag("bias_symmetric") else 2)
-    made: tuple[Op, ...] = (
+    ops: tuple[Op, ...] = (
         table("encoder_embedding.global_mean and global_invstd", 2, bins),
         table("relative_attention_bias_layer.bias_values.weight", buckets, c.size("num_attention_heads")),
         filters("embed.conv.0", 1, channels, 9),
     )
     halvings = int(log2(c.size("time_reduction")))
     for i in range(1, halvings):
-        made += (
+        ops += (
             filters(f"embed.conv.{3 * i - 1}", 1, channels, 9),
             filters(f"embed.conv.{3 * i}", channels, channels, 1),
         )
     for _ in range(halvings):
         bins = (bins - 1) // 2 + 1
-    return (*made, linear("embed.out", channels * bins, width))
+    return (*ops, linear("embed.out", channels * bins, width))
 
 
 def filters(name: str, inputs: int, outputs: int, taps: int) -> Convolution:

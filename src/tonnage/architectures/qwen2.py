@@ -26,9 +26,7 @@ def qwen2(c: Config) -> Model:
 
 
 def window_kinds(c: Config) -> list[str]:
-    """Qwen's rule: full layers first, sliding ones from max_window_layers on, and only if use_sliding_window
-    says so.
-    """
+    """Qwen's rule: sliding layers from max_window_layers on, only if use_sliding_window is set."""
     slides = c.flag("use_sliding_window", default=False) and c.raw("sliding_window") is not None
     first = c.depth("max_window_layers", smallest=0) if slides else 0
     return layer_kinds(c, lambda layer: "sliding_attention" if slides and layer >= first else "full_attention")

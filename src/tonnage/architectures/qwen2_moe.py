@@ -38,7 +38,7 @@ def feed_forward(c: Config, kind: str) -> MLP | MoE:
 
 
 def mixture_kinds(c: Config) -> list[str]:
-    """Every decoder_sparse_step-th layer is a mixture, unless mlp_only_layers lists it."""
+    """The kind of each layer: every decoder_sparse_step-th is a mixture, unless mlp_only_layers lists it."""
     dense, step = c.layers("mlp_only_layers", default=[]), c.size("decoder_sparse_step", default=1)
     return ["dense" if layer in dense or (layer + 1) % step else "sparse" for layer in range(num_layers(c))]
 

@@ -78,5 +78,5 @@ def qwen3_omni(c: Config) -> Model:
 
 @architecture("Exaone4_5_ForConditionalGeneration", model_types=("exaone4_5",))
 def exaone4_5(c: Config) -> Model:
-    """EXAONE 4.5 sees through a tower of Qwen2.5-VL's making."""
+    """EXAONE 4.5 with its tower, a variant of Qwen2.5-VL's."""
     return joined(language_model(c, "exaone4_5_text"), "exaone4_5", tower(c, "exaone4_5_vision"))

@@ -55,7 +55,7 @@ def recurrence(c: Config) -> GatedRecurrence:
 
 
 def kinds(c: Config) -> list[str]:
-    """block_types, repeated as often as there are layers."""
+    """The kind of each layer: block_types, repeated to the number of layers."""
     cycle = c.items("block_types")
     for kind in cycle:
         if not is_one_of(kind, KNOWN):

@@ -34,6 +34,6 @@ def smollm3(c: Config) -> Model:
 def rotary(c: Config) -> list[int]:
     """1 for a layer with rotary positions, 0 for one without."""
     layers = num_layers(c)
-    given = c.items("no_rope_layers", default=None, length=layers)
+    flags = c.items("no_rope_layers", default=None, length=layers)
     interval = c.depth("no_rope_layer_interval")
-    return [int((i + 1) % interval != 0) for i in range(layers)] if given is None else given
+    return [int((i + 1) % interval != 0) for i in range(layers)] if flags is None else flags

@@ -6,7 +6,7 @@ Structure and defaults: huggingface/transformers src/transformers/models/stablel
 (`use_parallel_residual`).
 """
 
-from tonnage.architectures._classic import beside, full_attention, plain_mlp, width
+from tonnage.architectures._classic import full_attention, parallel_block, plain_mlp, width
 from tonnage.architectures._config import Config
 from tonnage.architectures._model import Model
 from tonnage.architectures._parts import attention, decoder, mlp, model, norm, pre_norm
@@ -21,7 +21,7 @@ def stablelm(c: Config) -> Model:
     names = ("q_layernorm.norms", "k_layernorm.norms")
     mixer = attention(c, bias=c.flag("use_qkv_bias", default=False), out_bias=False, qk_norm=norms, norm_names=names)
     if c.flag("use_parallel_residual", default=False):
-        layer = beside("decoder layer", norm("input_layernorm", h, "layer"), mixer, mlp(c))
+        layer = parallel_block("decoder layer", norm("input_layernorm", h, "layer"), mixer, mlp(c))
     else:
         layer = pre_norm("decoder layer", mixer, mlp(c), h, "layer")
     tied = c.flag("tie_word_embeddings", default=False)

@@ -91,7 +91,7 @@ def _head(c: Config, kind: str, tied: bool) -> tuple[Op, ...]:
 def _stack(
     c: Config, name: Literal["encoder", "decoder"], every_layer: bool, before: tuple[Op, ...], head: tuple[Op, ...] = ()
 ) -> Branch:
-    """One side. Its first layer holds the table of relative positions."""
+    """The encoder or the decoder. Its first layer holds the table of relative positions."""
     h, deep = c.size("d_model"), c.depth("num_layers")
     count = deep if name == "encoder" else c.depth("num_decoder_layers", default=deep)
     blocks = [_layer(c, Message("first {name} layer", name=name), name, relative=True)]
@@ -137,5 +137,5 @@ def _feed(c: Config, name: str) -> MLP:
 
 
 def _context(c: Config) -> int | None:
-    """Relative positions have no end: the length that the model was trained with, where the config tells it."""
+    """The training length, where the config states it: relative positions have no limit."""
     return c.size("n_positions", "max_position_embeddings", default=None)

@@ -100,7 +100,9 @@ def siglip_tower(c: Config, positions: int) -> Branch:
 
 
 def pooling_head(c: Config) -> tuple[Op, ...]:
-    """One learned query attends to all patches; projectors read the patches before it, but the weights are there."""
+    """The pooling head: one learned query attends to all patches. The projector reads the patches before it, yet its
+    weights are stored.
+    """
     width, heads = c.size("hidden_size"), c.size("num_attention_heads")
     return (
         Parameter(name="head.probe", elements=width, part="vision"),

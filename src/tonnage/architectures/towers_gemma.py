@@ -128,15 +128,15 @@ def visible(c: Config, prefix: str) -> int:
 
 def pairs(c: Config, name: str) -> list[tuple[int, int]]:
     """Two pairs of whole numbers: time and frequency of each of two convolutions."""
-    given = c.items(name)
-    right = [each for each in given if isinstance(each, list | tuple) and len(each) == 2]
-    if len(given) != 2 or len(right) != 2 or not all(type(side) is int and side > 0 for each in right for side in each):
+    items = c.items(name)
+    right = [item for item in items if isinstance(item, list | tuple) and len(item) == 2]
+    if len(items) != 2 or len(right) != 2 or not all(type(side) is int and side > 0 for item in right for side in item):
         raise InvalidInput(
             Message(
                 "{where}: {name} must hold two pairs of positive whole numbers. Got {given}.",
                 where=c.where,
                 name=name,
-                given=shown(given),
+                given=shown(items),
             )
         )
     return [(high, wide) for high, wide in right]

@@ -53,7 +53,7 @@ def intern_vit(c: Config) -> Branch:
 
 
 def internvit(c: Config, bias: bool, qk_norm: bool, before: tuple[Op, ...], after: tuple[Op, ...]) -> Branch:
-    """Each residual branch is scaled by a learned vector."""
+    """InternViT's branch; a learned vector scales each residual branch."""
     width = c.size("hidden_size")
     mixer = bidirectional(
         c,

@@ -40,7 +40,7 @@ NORMS = ("input_layernorm", "post_attention_layernorm")
 
 @tower("mllama_vision_model")
 def mllama(c: Config) -> Branch:
-    """Tiles share one position table, beside one for every aspect ratio; then a second, gated encoder."""
+    """Tiles share one position table, and each aspect ratio has one of its own; then a second, gated encoder."""
     c = c.with_defaults(MLLAMA)
     width = c.size("hidden_size")
     gates = tuple(Parameter(name=name, elements=1, part="vision") for name in ("gate_attn", "gate_ffn"))
@@ -65,7 +65,7 @@ def mllama_input(c: Config) -> tuple[Op, ...]:
 
 
 def tiles(c: Config, name: str) -> tuple[Op, ...]:
-    """Where a tile lies in its image: a row for every aspect ratio."""
+    """The table of a tile's position in its image: a row for every aspect ratio."""
     ratios = len(c.items("supported_aspect_ratios")) + 1
     rows = table(f"{name}.embedding.weight", ratios, c.size("max_num_tiles") * c.size("hidden_size"))
     return rows, Parameter(name=f"{name}.gate", elements=1, part="vision")

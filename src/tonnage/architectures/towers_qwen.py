@@ -60,13 +60,13 @@ def qwen2_vl(c: Config) -> Branch:
 
 @tower("qwen2_5_vl", "qwen2_5_vl_vision", "qwen2_5_omni_vision_encoder")
 def qwen2_5_vl(c: Config) -> Branch:
-    """All but four layers see windows of 112 x 112 pixels."""
+    """Qwen2.5-VL's tower: all but four layers see windows of 112 x 112 pixels."""
     return windowed_tower(c.with_defaults(QWEN2_5), None)
 
 
 @tower("exaone4_5_vision")
 def exaone4_5(c: Config) -> Branch:
-    """EXAONE 4.5's: the same with grouped keys and values."""
+    """EXAONE 4.5's tower: Qwen2.5-VL's with grouped keys and values."""
     c = c.with_defaults({**QWEN2_5, "num_key_value_heads": 8})
     return windowed_tower(c, c.size("num_key_value_heads"))
 
@@ -146,7 +146,7 @@ def first(c: Config, width: int, bias: bool) -> Op:
 
 
 def merged(c: Config) -> int:
-    """How many patches become one token."""
+    """Number of patches that are merged into one token."""
     return c.size("spatial_merge_size") ** 2
 
 

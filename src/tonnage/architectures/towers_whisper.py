@@ -101,7 +101,7 @@ def with_positions(c: Config) -> Branch:
 
 
 def waves(c: Config, width: int) -> tuple[Op, ...]:
-    """Two convolutions over time, the second with stride 2."""
+    """The input stage: two convolutions over time, the second with stride 2."""
     return (
         Convolution(
             name="conv1", in_channels=c.size("num_mel_bins"), out_channels=width, kernel=3, bias=True, part="vision"

@@ -60,7 +60,7 @@ def zamba(c: Config) -> Model:
 
 
 def zamba_stack(c: Config, mixer: Op, shared: Sequence[tuple[Op, ...]], own: tuple[Op, ...]) -> Model:
-    """Each shared block is counted where it first runs, and reused after that."""
+    """The Model of Zamba's layers: each shared block is counted where it first runs, and reused after that."""
     h = c.size("hidden_size")
     alone = (norm("input_layernorm", h), mixer)
     back = Linear(name="linear", in_features=h, out_features=h)
@@ -96,14 +96,14 @@ def shared_ops(c: Config, matrices: tuple[str, str, str], bias: bool) -> tuple[O
 
 
 def adapters(c: Config) -> tuple[Op, ...]:
-    """What a layer adds to the shared block: a matrix in two thin factors for each projection that it adapts."""
+    """The weights that a layer adds to the shared block: a low-rank pair for each projection that it adapts."""
     h, rank = c.size("hidden_size"), c.size("adapter_rank", "lora_rank")
     inner = c.size("intermediate_size", "ffn_hidden_size", default=4 * h)
-    made = factors("feed_forward.gate_up_proj_adapter_list", h, rank, 2 * inner, "mlp")
+    factors_of_all = factors("feed_forward.gate_up_proj_adapter_list", h, rank, 2 * inner, "mlp")
     if c.flag("use_shared_attention_adapter", "use_shared_attention_lora", default=False):
         for name in ("q", "k", "v"):
-            made += factors(f"self_attn.linear_{name}_adapter_list", 2 * h, rank, 2 * h, "attention")
-    return made
+            factors_of_all += factors(f"self_attn.linear_{name}_adapter_list", 2 * h, rank, 2 * h, "attention")
+    return factors_of_all
 
 
 def factors(name: str, inputs: int, rank: int, outputs: int, part: Any) -> tuple[Op, ...]:
@@ -140,7 +140,7 @@ def mamba2(c: Config) -> Mamba2:
 
 
 def mamba(c: Config) -> Mamba:
-    """Mamba 1 in n_mamba_heads heads: each has its part of x_proj and dt_proj, together as large as one."""
+    """Mamba 1 in n_mamba_heads heads: each has its part of x_proj and dt_proj, together as large as one head's."""
     h = c.size("hidden_size")
     return Mamba(
         name="mamba",
@@ -159,19 +159,19 @@ def mamba(c: Config) -> Mamba:
 def kinds(c: Config) -> list[str]:
     """layers_block_type, else the rule of the class: Zamba's period and offset, Zamba 2's own list of 54 layers."""
     layers = num_layers(c)
-    given = c.items("layers_block_type", "layer_types", default=None)
-    if given is None:
-        given = usual(c, layers)
-    if len(given) != layers:
+    listed_kinds = c.items("layers_block_type", "layer_types", default=None)
+    if listed_kinds is None:
+        listed_kinds = usual(c, layers)
+    if len(listed_kinds) != layers:
         raise InvalidInput(
             Message(
                 "{where}: layers_block_type must have {layers} items, one a layer. Got {count}.",
                 where=c.where,
                 layers=layers,
-                count=len(given),
+                count=len(listed_kinds),
             )
         )
-    for kind in given:
+    for kind in listed_kinds:
         if not is_one_of(kind, KINDS):
             raise InvalidInput(
                 Message(
@@ -181,7 +181,7 @@ def kinds(c: Config) -> list[str]:
                     kind=shown(kind),
                 )
             )
-    return [KINDS[kind] for kind in given]
+    return [KINDS[kind] for kind in listed_kinds]
 
 
 def usual(c: Config, layers: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""What every fact of a catalogue must satisfy beyond its type: a sane size, a source, a date."""
+"""Checks of a catalogue's facts beyond their type: a plausible size, a source, a date."""
 
 import datetime
 import re
@@ -11,7 +11,7 @@ from tonnage.kernel.message import Message, listed
 
 _DATE = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
 
-# The largest value that is still believable; beyond it a unit was mistaken. Generous: ten times what is on the market.
+# The largest plausible value; a larger one has the wrong unit. Generous: ten times what is on the market.
 LIMITS = {
     "gib": 65_536.0,
     "mib": 65_536.0 * 1024,
@@ -25,7 +25,7 @@ LIMITS = {
 
 
 def within(value: float | None, unit: str, where: str) -> None:
-    """A positive number of this unit, not above its limit; None passes: a fact that nobody published."""
+    """Check for a positive number of this unit, not above its limit; None passes: nobody published the fact."""
     if value is not None and not 0 < value <= LIMITS[unit]:
         raise InvalidInput(
             Message(
@@ -38,7 +38,7 @@ def within(value: float | None, unit: str, where: str) -> None:
 
 
 def one_of(value: str, known: Iterable[str], where: str) -> None:
-    """One of a few names."""
+    """Check for one of the known names."""
     names = list(known)
     if value not in names:
         raise InvalidInput(
@@ -49,7 +49,7 @@ def one_of(value: str, known: Iterable[str], where: str) -> None:
 
 
 def date(text: str, where: str) -> None:
-    """A day as YYYY-MM-DD."""
+    """Check for a day as YYYY-MM-DD."""
     if not _DATE.fullmatch(text):
         raise InvalidInput(
             Message("{where} must be a date such as 2026-11-21. Got {text}.", where=where, text=shown(text))
@@ -57,7 +57,7 @@ def date(text: str, where: str) -> None:
 
 
 def sourced(facts: Iterable[str], sources: Mapping[str, Source], where: str) -> None:
-    """Every fact has a source, its own or that of the table it stands in; every source has a text and a date."""
+    """Check that every fact has a source, its own or that of its table, and every source a text and a date."""
     for path, fact in sources.items():
         if not _DATE.fullmatch(fact.as_of):
             date(fact.as_of, Message("{where}: sources.{path}.as_of", where=where, path=path))
@@ -79,7 +79,7 @@ def sourced(facts: Iterable[str], sources: Mapping[str, Source], where: str) -> 
 
 @cache
 def is_calendar_day(text: str) -> bool:
-    """Whether a text is a day as YYYY-MM-DD that the calendar has; price lists have few days for many rows."""
+    """Whether a text is a day as YYYY-MM-DD that is in the calendar; cached, since price lists repeat few days."""
     try:
         return bool(_DATE.fullmatch(text) and datetime.date.fromisoformat(text))
     except ValueError:
@@ -87,7 +87,7 @@ def is_calendar_day(text: str) -> bool:
 
 
 def calendar_day(text: str, where: str) -> None:
-    """A day as YYYY-MM-DD that the calendar has."""
+    """Check for a day as YYYY-MM-DD that is in the calendar."""
     if is_calendar_day(text):
         return
     date(text, where)

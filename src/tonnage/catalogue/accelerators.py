@@ -1,4 +1,4 @@
-"""The catalogue of accelerators: catalogue/accelerators/*.toml -> Accelerator, scaled to base units here."""
+"""The catalogue of accelerators: catalogue/accelerators/*.toml -> Accelerator, in base units."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ class MemoryForm(Struct, forbid_unknown_fields=True):
 
 
 class VariantForm(Struct, forbid_unknown_fields=True):
-    """A way to run the same chip that shows less, or another, memory: a MIG or vGPU slice, ECC switched."""
+    """A configuration of the same chip with less, or other, memory: a MIG or vGPU slice, ECC switched."""
 
     what: str
     source: str
@@ -133,7 +133,7 @@ def _variant(form: AcceleratorFile, name: str) -> VariantForm:
 
 
 def _in_variant(memory: MemoryForm, chosen: VariantForm) -> MemoryForm:
-    """The chip's memory with what the variant changes; another size never has the chip's readings."""
+    """The chip's memory with the variant's changes; another size never keeps the chip's readings."""
     resized = chosen.nominal_gib is not None or chosen.reported_mib is not None
     return MemoryForm(
         nominal_gib=chosen.nominal_gib or memory.nominal_gib,
@@ -212,8 +212,8 @@ def _check_memory(memory: MemoryForm, where: str) -> None:
 
 
 def _check_reading(memory: MemoryForm, field: str, value: float | None, where: str) -> None:
-    """A reading of the whole memory in MiB: not above what is sold, and not so far below that its unit must be
-    another.
+    """Check a reading of the whole memory in MiB: not above the nominal size, and not so far below that its unit must
+    be wrong.
     """
     _checks.within(value, "mib", f"{where}.{field}")
     if value and value > memory.nominal_gib * 1024:

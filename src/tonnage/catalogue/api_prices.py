@@ -1,4 +1,4 @@
-"""Dated prices of hosted models by the token: catalogue/api_prices/*.toml -> ApiPrice. The user's own come first."""
+"""Dated prices per token of hosted models: catalogue/api_prices/*.toml -> ApiPrice. The user's own come first."""
 
 from datetime import date
 from functools import cache
@@ -12,15 +12,15 @@ from tonnage.catalogue.prices import STALE_DAYS
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message
 
-DEAREST = 1000.0  # USD for a million tokens: ten times what any hosted model costs
+MAX_USD = 1000.0  # for a million tokens: ten times what any hosted model costs
 
 
 class ApiPrice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a provider asks for a million tokens of prompts and of answers, in US dollars: list price of the usual tier,
-    without discounts.
+    """A provider's price for a million input and output tokens, in US dollars: list price of the usual tier, without
+    discounts.
 
-    `model`: the catalogue's name of what has its shape; `called`: what the provider calls it. `cached_input_usd`: of
-    tokens of a prompt that it has already, None where it lists no such price: then they cost as any others.
+    `model`: the catalogue's name of the model with the same shape; `called`: the provider's name of it.
+    `cached_input_usd`: of cached input tokens, None where it lists no such price: then they cost as all others.
     """
 
     provider: str
@@ -35,7 +35,7 @@ class ApiPrice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def cached(self) -> float:
-        """What a token of a prompt costs that the provider has already."""
+        """The price of cached input tokens."""
         return self.input_usd if self.cached_input_usd is None else self.cached_input_usd
 
 
@@ -47,23 +47,23 @@ class ApiPriceFile(Struct, forbid_unknown_fields=True):
 
 @cache
 def api_prices() -> tuple[ApiPrice, ...]:
-    """All prices by the token, the user's own first. One of the user's own stands for what is shipped of the same
-    provider and model.
+    """All prices per token, the user's own first; one of the user's own replaces a shipped one of the same provider and
+    model.
     """
     own = [price for path in toml_files.user_files("api_prices") for price in load(path).price]
-    taken = {(price.provider, price.model) for price in own}
+    own_keys = {(price.provider, price.model) for price in own}
     shipped = [price for path in sorted((toml_files.HERE / "api_prices").glob("*.toml")) for price in load(path).price]
-    return (*own, *(price for price in shipped if (price.provider, price.model) not in taken))
+    return (*own, *(price for price in shipped if (price.provider, price.model) not in own_keys))
 
 
 def of_model(model: str) -> tuple[ApiPrice, ...]:
-    """Prices of the model by its name in the catalogue or an alias of that; nothing for one that is not in it."""
+    """Prices of the model, by its name in the catalogue or an alias; none for a model that is not in it."""
     path = find(model) if model else None
     return tuple(price for price in api_prices() if path is not None and price.model == path.stem)
 
 
 def age_days(row: ApiPrice, today: date) -> int:
-    """Days since the price was said or read; 0 for one from after `today`."""
+    """Days since the price was published or read; 0 for a day after `today`."""
     return max(0, (today - date.fromisoformat(row.as_of)).days)
 
 
@@ -73,7 +73,7 @@ def is_stale(row: ApiPrice, today: date) -> bool:
 
 
 def forget() -> None:
-    """Read the files again."""
+    """Drop the cached prices, so that the files are read again."""
     api_prices.cache_clear()
 
 
@@ -90,14 +90,14 @@ def load(path: Path) -> ApiPriceFile:
         )
         for name in ("input_usd", "output_usd", "cached_input_usd"):
             value = getattr(price, name)
-            if value is not None and not 0 < value <= DEAREST:
+            if value is not None and not 0 < value <= MAX_USD:
                 raise InvalidInput(
                     Message(
                         "{where}: {name} must be above 0 and at most {dearest:,.0f} USD a million tokens. "
                         "Got {value!r}.",
                         where=where,
                         name=name,
-                        dearest=DEAREST,
+                        dearest=MAX_USD,
                         value=value,
                     )
                 )

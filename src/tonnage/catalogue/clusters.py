@@ -1,4 +1,4 @@
-"""Clusters as people write them: "h100", "8xH100-SXM-80GB", "16x8xH100-SXM-80GB", "4xdgx-h100", "my.toml", "local"."""
+"""Parses clusters: "h100", "8xH100-SXM-80GB", "16x8xH100-SXM-80GB", "4xdgx-h100", "my.toml", "local"."""
 
 import re
 from pathlib import Path
@@ -21,10 +21,10 @@ from tonnage.kernel.units import counted
 from tonnage.spec import Accelerator, Cluster, Node
 
 LARGEST = 10_000_000  # accelerators; the largest cluster built holds a few hundred thousand
-BOX = 8  # accelerators of a machine whose kind nobody named: as in the catalogue's servers of PCIe cards
+BOX = 8  # accelerators of a machine of unknown kind: as in the catalogue's servers of PCIe cards
 SHOWN = 8  # accelerators of a kind that an error lists
 A_MACHINE = "give a machine's name, as in 8xH100-SXM-80GB"  # where no file may be read
-LONGEST = 4096  # characters of a cluster's name, which may be a path
+MAX_NAME = 4096  # characters of a cluster's name, which may be a path
 
 
 def cluster(text: str) -> Cluster:
@@ -33,10 +33,10 @@ def cluster(text: str) -> Cluster:
         raise InvalidInput(
             Message("a cluster is given by a name such as 8xH100-SXM-80GB. Got {text}.", text=shown(text))
         )
-    if len(text) > LONGEST:
+    if len(text) > MAX_NAME:
         raise InvalidInput(
             Message(
-                "a cluster's name has at most {longest:,} characters. Got {text}.", longest=LONGEST, text=shown(text)
+                "a cluster's name has at most {longest:,} characters. Got {text}.", longest=MAX_NAME, text=shown(text)
             )
         )
     counts, name = _counts(text)
@@ -54,42 +54,42 @@ def cluster(text: str) -> Cluster:
 
 
 def says_how_many(text: str) -> bool:
-    """Whether a text says how many accelerators: with a number, or as a node or this machine does. `h100` leaves it
-    open.
+    """Whether a text states the number of accelerators: by a number, or by naming a node or this machine; `h100` does
+    not.
     """
     counts, name = _counts(text)
     return bool(counts) or name == "local" or _named(name)[1] is not None
 
 
 def parts(text: str) -> tuple[list[int], Accelerator, Node | None]:
-    """What a name says before anything is filled in: its counts, none where it has none, its accelerator, and the
-    node where it names one.
-    """
-    if len(text) > LONGEST:
+    """The counts of a name (empty where it has none), its accelerator, and its node where it names one."""
+    if len(text) > MAX_NAME:
         raise InvalidInput(
             Message(
-                "a cluster's name has at most {longest:,} characters. Got {text}.", longest=LONGEST, text=shown(text)
+                "a cluster's name has at most {longest:,} characters. Got {text}.", longest=MAX_NAME, text=shown(text)
             )
         )
     counts, name = _counts(text)
     return counts, *_named(name)
 
 
-def _left_open(name: str, taken: Accelerator) -> str:
-    """The other sizes of memory of an accelerator that was named without one."""
+def _left_open(name: str, assumed: Accelerator) -> str:
+    """A note on the other memory sizes of an accelerator that was named without one."""
     size = re.compile(r"-?[0-9]+gb", re.IGNORECASE)
-    bare = toml_files.key(size.sub("", taken.name))
-    if size.search(name) or ":" in name or bare == toml_files.key(taken.name):
+    bare = toml_files.key(size.sub("", assumed.name))
+    if size.search(name) or ":" in name or bare == toml_files.key(assumed.name):
         return ""
     others = [
-        each
-        for each in accelerator_names()
-        if toml_files.key(each) != toml_files.key(taken.name)
-        and toml_files.key(size.sub("", each)) == bare
-        and size.search(each)
+        name_of_other
+        for name_of_other in accelerator_names()
+        if toml_files.key(name_of_other) != toml_files.key(assumed.name)
+        and toml_files.key(size.sub("", name_of_other)) == bare
+        and size.search(name_of_other)
     ]
     return (
-        Message("{name} is made as {others} too: {taken} is taken.", name=name, others=listed(others), taken=taken.name)
+        Message(
+            "{name} is made as {others} too: {taken} is taken.", name=name, others=listed(others), taken=assumed.name
+        )
         if others
         else ""
     )
@@ -134,7 +134,7 @@ def _too_many(text: str) -> InvalidInput:
 
 
 def _one_count(name: str, text: str) -> tuple[list[int], str]:
-    """The other ways in which people write one count beside a name; a name that looks like one of them comes first."""
+    """Parse the other spellings of a count beside a name; a name that looks like one of them has precedence."""
     if _known(name):
         return [], name
     before, separator, after = name.rpartition(":")
@@ -150,7 +150,7 @@ def _one_count(name: str, text: str) -> tuple[list[int], str]:
 
 
 def _known(name: str) -> bool:
-    """Whether an accelerator or a node is called so."""
+    """Whether an accelerator or a node has this name."""
     return bool(toml_files.find("accelerators", name) or find_node(name))
 
 
@@ -164,7 +164,7 @@ def _named(name: str) -> tuple[Accelerator, Node | None]:
         node = node_named(name)
         return accelerator_named(node.accelerator), node
     if name.endswith(".toml") or any(separator in name for separator in "/\\"):
-        allowed_file(name, A_MACHINE)  # says so where none may be named
+        allowed_file(name, A_MACHINE)  # raises where no file may be named
         raise InvalidInput(
             Message(
                 "there is no file {name}. A cluster is a name, as in 8xH100-SXM-80GB, or a TOML file of "
@@ -173,14 +173,14 @@ def _named(name: str) -> tuple[Accelerator, Node | None]:
             )
         )
     if toml_files.key(name) in KINDS:
-        alike = [each for each in accelerator_names() if accelerator_named(each).kind == toml_files.key(name)]
-        more = Message(" and {count} more", count=len(alike) - SHOWN) if len(alike) > SHOWN else ""
+        of_kind = [known for known in accelerator_names() if accelerator_named(known).kind == toml_files.key(name)]
+        more = Message(" and {count} more", count=len(of_kind) - SHOWN) if len(of_kind) > SHOWN else ""
         raise UnknownName(
             Message(
                 "{name} is a kind of accelerator, not a name: take one of {alike}{more}, or local, which is "
                 "this machine.",
                 name=shown(name),
-                alike=listed(alike[:SHOWN]),
+                alike=listed(of_kind[:SHOWN]),
                 more=more,
             )
         )
@@ -214,30 +214,30 @@ def _of_nodes(text: str, counts: list[int], node: Node, accelerator: Accelerator
 
 
 def _of_accelerators(text: str, counts: list[int], accelerator: Accelerator) -> Cluster:
-    """One number counts accelerators; those beyond one node of the accelerator's usual kind fill further nodes."""
+    """A single number counts accelerators; those beyond one node of the accelerator's usual kind fill further nodes."""
     node = node_named(accelerator.default_node) if accelerator.default_node else None
     if len(counts) == 2:
         return _checked(text, accelerator, counts[0], counts[1], node)
     count = counts[0] if counts else 1
     if accelerator.scale_up and accelerator.scale_up.joins and node and count > node.accelerators:
-        each = BOX if count % BOX == 0 else count  # a machine of such cards has more than a bridge joins
-        return _checked(text, accelerator, count // each, each, node)
+        per_machine = BOX if count % BOX == 0 else count  # a machine of such cards has more than a bridge joins
+        return _checked(text, accelerator, count // per_machine, per_machine, node)
     per_node = node.accelerators if node else count
     if count > per_node and count % per_node == 0:
         return _checked(text, accelerator, count // per_node, per_node, node)
     return _checked(text, accelerator, 1, count, node)
 
 
-def _checked(text: str, accelerator: Accelerator, nodes: int, each: int, node: Node | None) -> Cluster:
-    if nodes * each > LARGEST:
+def _checked(text: str, accelerator: Accelerator, nodes: int, per_node: int, node: Node | None) -> Cluster:
+    if nodes * per_node > LARGEST:
         raise _too_many(text)
-    if node is not None and node.inside and 0 < node.inside.joins <= node.accelerators < each:
-        # a larger machine than the usual one, of which nothing is known but what joins its cards and leads out
+    if node is not None and node.inside and 0 < node.inside.joins <= node.accelerators < per_node:
+        # a larger machine than the usual one: only the links between and out of its cards are known
         node = Node(
             name=accelerator.name,
             accelerator=accelerator.name,
-            accelerators=each,
+            accelerators=per_node,
             inside=node.inside,
             outside=node.outside,
         )
-    return Cluster(accelerator=accelerator, num_nodes=nodes, accelerators_per_node=each, node=node)
+    return Cluster(accelerator=accelerator, num_nodes=nodes, accelerators_per_node=per_node, node=node)

@@ -1,4 +1,4 @@
-"""Electric grids: catalogue/grids/*.toml -> Grid, what a kilowatt-hour emits. The user's own come first."""
+"""Electric grids: catalogue/grids/*.toml -> Grid, the emissions of a kilowatt-hour. The user's own come first."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -36,7 +36,7 @@ def grids() -> tuple[Grid, ...]:
 
 
 def grid(name: str) -> Grid:
-    """The grid of this name or alias; MissingDatum where no source was found, which lists those that have one."""
+    """The grid of this name or alias; MissingDatum, which lists the known ones, where there is no source for it."""
     wanted = toml_files.key(name)
     for one in grids():
         if wanted in {toml_files.key(known) for known in (one.name, *one.aliases)}:

@@ -27,7 +27,7 @@ class LinkForm(Struct, forbid_unknown_fields=True):
 
 
 def check(form: LinkForm | None, where: str) -> None:
-    """A link's rate must be a believable number."""
+    """Check that a link's rate is plausible."""
     if form is not None:
         _checks.within(form.gb_per_s, "gb_per_s", f"{where}.gb_per_s")
         if form.joins < 0 or form.joins == 1:

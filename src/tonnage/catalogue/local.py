@@ -1,4 +1,4 @@
-"""`--on local`: which accelerators this machine has, asked of NVML, nvidia-smi, ROCm or macOS, in that order."""
+"""`--on local`: the accelerators of this machine, from NVML, nvidia-smi, ROCm or macOS, in that order."""
 
 import json
 import subprocess
@@ -19,11 +19,11 @@ SECONDS = 10
 
 
 class Found(NamedTuple):
-    """The driver's name of an accelerator, its total bytes as the driver reports them, and as programs get them, where
-    it says so.
+    """An accelerator by its driver's name, with its total bytes as the driver reports them, and as programs get them,
+    where the driver states it.
 
-    NVIDIA's driver names what it and the firmware keep ("reserved", since version 510): the total without it is what
-    cudaMemGetInfo gives. For AMD both totals are one.
+    NVIDIA's driver states what it and the firmware keep ("reserved", since version 510): the total without it is what
+    cudaMemGetInfo returns. For AMD both totals are the same.
     """
 
     name: str
@@ -33,58 +33,58 @@ class Found(NamedTuple):
 
 
 def local_cluster() -> Cluster:
-    """All accelerators of this machine, which must be equal; MissingDatum if there is none that we can see."""
-    found = detect()
-    if not found:
+    """All accelerators of this machine, which must be equal; MissingDatum if none is visible."""
+    detected = detect()
+    if not detected:
         raise MissingDatum(
             "this machine shows no accelerator (asked NVML, nvidia-smi, rocm-smi and macOS). "
             "Name one, for example rtx-4090, or a CPU from `tonnage accelerators`."
         )
-    if len({each.name for each in found}) > 1:
-        known = listed(sorted({each.name for each in found}))
+    if len({device.name for device in detected}) > 1:
+        known = listed(sorted({device.name for device in detected}))
         raise InvalidInput(
             Message(
                 "this machine has unlike accelerators ({known}). Name the ones to use, for example 8xrtx-4090.",
                 known=known,
             )
         )
-    return Cluster(accelerator=_described(found[0]), accelerators_per_node=len(found))
+    return Cluster(accelerator=_described(detected[0]), accelerators_per_node=len(detected))
 
 
 def detect() -> list[Found]:
     """Name and memory of each accelerator, from the first source that answers."""
     for ask in (_nvml, _nvidia_smi, _rocm_smi, _macos):
-        found = ask()
-        if found:
-            return found
+        detected = ask()
+        if detected:
+            return detected
     return []
 
 
-def _described(found: Found) -> Accelerator:
-    """The catalogue's entry for the driver's name, with the memory that this driver reports and gives."""
-    path = toml_files.find("accelerators", found.name)
+def _described(device: Found) -> Accelerator:
+    """The catalogue's entry for the driver's name, with the memory that this driver reports."""
+    path = toml_files.find("accelerators", device.name)
     if path is None:
-        size = f" ({found.reported / MIB:.0f} MiB)" if found.reported else ""
+        size = f" ({device.reported / MIB:.0f} MiB)" if device.reported else ""
         raise MissingDatum(
             Message(
                 "this machine has {found}{size}, which the catalogue does not describe. Describe it in a "
                 "TOML file (docs/catalogue.md) and give that: {--on} my-accelerator.toml.",
-                found=shown(found.name),
+                found=shown(device.name),
                 size=size,
             )
         )
     known = accelerator(path.stem)
-    if found.reported is None or known.memory.unified:
+    if device.reported is None or known.memory.unified:
         return known
-    here = Fact(source=f"{found.source} on this machine", as_of=datetime.now(UTC).date().isoformat())
-    read, runtime = {"memory.reported_mib", "memory.runtime_mib"}, found.runtime
+    here = Fact(source=f"{device.source} on this machine", as_of=datetime.now(UTC).date().isoformat())
+    read, runtime = {"memory.reported_mib", "memory.runtime_mib"}, device.runtime
     if (
-        runtime is None and found.reported == known.memory.reported_bytes
+        runtime is None and device.reported == known.memory.reported_bytes
     ):  # the catalogue's card: what programs get is known
         read, runtime = {"memory.reported_mib"}, known.memory.runtime_bytes
     return replace(
         known,
-        memory=replace(known.memory, reported_bytes=found.reported, runtime_bytes=runtime),
+        memory=replace(known.memory, reported_bytes=device.reported, runtime_bytes=runtime),
         sources={**known.sources, **dict.fromkeys(read, here)},
         why={path: reason for path, reason in known.why.items() if path not in read},
     )
@@ -106,8 +106,8 @@ def _nvml() -> list[Found]:
 
 
 def _nvml_memory(pynvml: Any, handle: Any) -> tuple[int, int | None]:
-    """Total as the driver reports it, and without what it keeps; a driver or a library before 510 tells the first
-    alone.
+    """Total as the driver reports it, and without its own part; drivers and libraries before 510 report only the
+    first.
     """
     try:
         memory = pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2)
@@ -117,19 +117,19 @@ def _nvml_memory(pynvml: Any, handle: Any) -> tuple[int, int | None]:
 
 
 def _nvidia_smi() -> list[Found]:
-    asked = "--query-gpu=name,memory.total,memory.reserved"
-    lines = _run("nvidia-smi", asked, "--format=csv,noheader,nounits").splitlines()
+    query = "--query-gpu=name,memory.total,memory.reserved"
+    lines = _run("nvidia-smi", query, "--format=csv,noheader,nounits").splitlines()
     if lines and not any(
         "," in line for line in lines
-    ):  # drivers before 510 refuse a query of memory.reserved as a whole
+    ):  # drivers before 510 refuse the whole query because of memory.reserved
         lines = _run("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits").splitlines()
-    found: list[Found] = []
+    devices: list[Found] = []
     for line in lines:
         name, total, reserved = [*map(str.strip, line.split(",")), "", ""][:3]
         if name and total.isdecimal():
             runtime = (int(total) - int(reserved)) * MIB if reserved.isdecimal() else None
-            found.append(Found(name, int(total) * MIB, runtime, "nvidia-smi"))
-    return found
+            devices.append(Found(name, int(total) * MIB, runtime, "nvidia-smi"))
+    return devices
 
 
 def _rocm_smi() -> list[Found]:
@@ -137,14 +137,14 @@ def _rocm_smi() -> list[Found]:
         cards = json.loads(_run("rocm-smi", "--showproductname", "--showmeminfo", "vram", "--json") or "{}")
     except ValueError:
         return []
-    found = []
+    devices = []
     for card in cards.values() if isinstance(cards, dict) else ():
         name = card.get("Card Series") or card.get("Card series") or card.get("Card Model")
         total = card.get("VRAM Total Memory (B)")
         if name:
             size = int(total) if str(total).isdecimal() else None
-            found.append(Found(str(name), size, size, "rocm-smi"))
-    return found
+            devices.append(Found(str(name), size, size, "rocm-smi"))
+    return devices
 
 
 def _macos() -> list[Found]:

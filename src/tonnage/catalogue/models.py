@@ -1,6 +1,4 @@
-"""The catalogue of models: catalogue/models/*.toml -> a config.json's fields, with what was published about the
-model.
-"""
+"""The catalogue of models: catalogue/models/*.toml -> a config.json's fields, with published counts of parameters."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +17,8 @@ from tonnage.kernel.units import LARGEST
 
 
 class Published(Struct, forbid_unknown_fields=True):
-    """A published count. A number is exact; a text such as "8.03B" is rounded, and must agree to its last digit.
+    """A published parameter count. A number is exact; a text such as "8.03B" is rounded, and must agree to its last
+    digit.
 
     `counts` says what was counted: "all" (the whole checkpoint, multi-token prediction included if it has that),
     "model" (what transformers loads), "text" (the language model without its towers), "non-embedding", "active"
@@ -33,11 +32,11 @@ class Published(Struct, forbid_unknown_fields=True):
 
 
 class Variant(Struct, forbid_unknown_fields=True):
-    """What the config.json of another checkpoint of the same shape has otherwise, by the name of that checkpoint.
+    """The differences in the config.json of another checkpoint of the same shape, under that checkpoint's name.
 
-    A table such as text_config is a section, of which the fields given change; any other value, quantization_config and
-    rope_scaling too, is taken whole. `also` are further aliases of the file that mean this checkpoint; its name behind
-    an owner does so without being listed.
+    A table such as text_config is a section, of which only the listed fields change; any other value,
+    quantization_config and rope_scaling too, is replaced as a whole. `also`: further aliases of the file that mean this
+    checkpoint; its name behind an owner is one without being listed.
     """
 
     config: dict[str, Any]
@@ -50,11 +49,10 @@ class Variant(Struct, forbid_unknown_fields=True):
 
 
 class ModelFile(Struct, forbid_unknown_fields=True):
-    """The form of a file. `config` has the keys of the model's own config.json, those that decide its size.
+    """The form of a file. `config` has the keys of the model's own config.json that decide its size.
 
-    `nulls`: keys that its config.json gives as null, which TOML cannot hold, where a class has another default; `load`
-    puts them into `config`. A shipped file has `hub`, `sources` and `published` too; who describes a model of his own
-    may leave them out.
+    `nulls`: keys that its config.json sets to null, which TOML cannot hold, where a class has another default; `load`
+    puts them into `config`. A shipped file has `hub`, `sources` and `published` too; a user's own file may omit them.
     """
 
     name: str
@@ -80,7 +78,7 @@ COUNTS = ("all", "model", "text", "non-embedding", "active", "active without tab
 
 
 def model_file(name: str) -> ModelFile:
-    """The entry of this name, alias or Hub id: that of the variant whose name it is, else that of the file."""
+    """The entry of this name, alias or Hub id: of the variant with that name, else of the file."""
     path = find(name)
     if path is None:
         raise toml_files.missing("models", "model", name)
@@ -88,7 +86,7 @@ def model_file(name: str) -> ModelFile:
 
 
 def named(form: ModelFile, name: str) -> ModelFile:
-    """The entry that `name` means among a file's own and its variants; `aliases` are then the names of that one."""
+    """The entry that `name` selects from a file and its variants; `aliases` are then the names of that one."""
     meant = _variant(form, name)
     aliases = [alias for alias in form.aliases if _variant(form, alias) == meant]
     if meant is None:
@@ -110,22 +108,22 @@ def named(form: ModelFile, name: str) -> ModelFile:
 
 
 def hub_id(form: ModelFile, name: str) -> str:
-    """The id on the Hugging Face Hub of the checkpoint that `name` means: an alias of its own, such as that of an
-    instructed one, else `hub`.
+    """The id on the Hugging Face Hub of the checkpoint that `name` selects: an alias of its own, such as an instruct
+    variant's, else `hub`.
 
     Case does not matter to the Hub.
     """
     if f"{toml_files.key(name)}-hf" in (*form.aliases, form.name):  # the files of Llama 2 in the Hub's own form
         name = f"{name}-hf"
-    said, _, wanted = toml_files.key(name).rpartition("/")
-    if said and said not in OF_MODELSCOPE:
+    owner_in_name, _, wanted = toml_files.key(name).rpartition("/")
+    if owner_in_name and owner_in_name not in OF_MODELSCOPE:
         return form.hub if toml_files.key(name) == toml_files.key(form.hub) else name
     owner = toml_files.key(form.hub).rpartition("/")[0]
     return f"{owner}/{wanted}" if f"{owner}/{wanted}" in form.aliases and wanted != form.name else form.hub
 
 
 def _variant(form: ModelFile, name: str) -> str | None:
-    """The variant that a name means: the one of that name, with or without owner, or the one that lists it."""
+    """The variant that a name selects: by its own name, with or without owner, or by the names that it lists."""
     wanted = toml_files.key(name)
     for variant, fields in form.variants.items():
         if wanted.rpartition("/")[2] == variant or wanted in fields.also:
@@ -134,7 +132,7 @@ def _variant(form: ModelFile, name: str) -> str | None:
 
 
 def _changed(config: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """`config` with other values for some fields; a section keeps the fields that are not given."""
+    """`config` with other values for some fields; a section keeps its other fields."""
     sections = {
         name: _changed(config[name], value) for name, value in fields.items() if _is_section(name, config, value)
     }
@@ -142,7 +140,7 @@ def _changed(config: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, 
 
 
 def _is_section(name: str, config: Mapping[str, Any], value: Any) -> bool:
-    """Whether a field is a part of the model with fields of its own; how weights are stored is one fact."""
+    """Whether a field is a section of the config with fields of its own; a quantization config counts as one value."""
     tables = isinstance(value, dict) and isinstance(config.get(name), dict)
     return tables and name.endswith("_config") and name != "quantization_config"
 
@@ -170,7 +168,7 @@ def load(path: Path) -> ModelFile:
 
 
 def _with_null(config: Mapping[str, Any], path: str, where: str) -> dict[str, Any]:
-    """`config` with a null; one of a section is named behind it, as in text_config.sliding_window."""
+    """`config` with a null at a dotted path, as in text_config.sliding_window."""
     field, _, rest = path.partition(".")
     if not rest:
         if field in config:
@@ -192,10 +190,10 @@ def _check_published(counts: list[Published], place: str) -> None:
 
 
 def _check_variant(form: ModelFile, name: str, variant: Variant, where: str) -> None:
-    """Its names are aliases of the file, its fields differ from the file's, and it says who says so."""
+    """Check that its names are aliases of the file, its fields differ from the file's, and it has a source."""
     for alias in (name, *variant.also):
         _checks.one_of(
-            alias, [toml_files.key(each) for each in form.aliases], Message("{where}: its name", where=where)
+            alias, [toml_files.key(known) for known in form.aliases], Message("{where}: its name", where=where)
         )
     _check_changes(form.config, variant.config, Message("{where}: config", where=where))
     _checks.date(variant.as_of, f"{where}: as_of")

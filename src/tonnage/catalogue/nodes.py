@@ -89,14 +89,14 @@ def _check(form: NodeFile, where: str) -> None:
                 accelerators=shown(form.accelerators),
             )
         )
-    each = form.accelerators_per_host
-    if each is not None and not (1 <= each <= form.accelerators and form.accelerators % each == 0):
+    per_host = form.accelerators_per_host
+    if per_host is not None and not (1 <= per_host <= form.accelerators and form.accelerators % per_host == 0):
         raise InvalidInput(
             Message(
                 "{where}: accelerators_per_host must divide its {accelerators:,} accelerators. Got {each}.",
                 where=where,
                 accelerators=form.accelerators,
-                each=shown(each),
+                each=shown(per_host),
             )
         )
     links.check(form.inside, Message("{where}: inside", where=where))

@@ -1,4 +1,4 @@
-"""Finding a price: offers that match, the cheapest of them, and what they are in dollars."""
+"""Finds prices: the offers that match, the cheapest of them, and their amounts in dollars."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -25,11 +25,11 @@ def offers(
     term_months: int | None = None,
     at_least: int = 1,
 ) -> tuple[Price, ...]:
-    """Hourly prices that match what is given, the user's own first.
+    """Hourly prices that match the arguments, the user's own first.
 
-    `term_months`: of a reserved price; `at_least`: accelerators of one machine. A region also finds prices that hold
-    everywhere. UnknownName for an accelerator, a provider, a region or a currency that nobody lists, InvalidInput for a
-    kind that there is not.
+    `term_months`: of a reserved price; `at_least`: accelerators of one machine. A region also matches prices that hold
+    everywhere. UnknownName for an accelerator, provider, region or currency that has no price, InvalidInput for an
+    unknown kind.
     """
     chip = accelerator_named(accelerator).name if accelerator else ""
     if kind:
@@ -61,61 +61,61 @@ def providers() -> list[str]:
 
 
 def regions() -> list[str]:
-    """Names of all regions that a price is of, and the one of those that hold everywhere."""
+    """Names of all regions with a price, and the one for prices that hold everywhere."""
     return sorted({price.region for price in prices()})
 
 
 def currencies() -> list[str]:
-    """Currencies that prices are in, US dollars among them."""
+    """Currencies of prices, US dollars among them."""
     return sorted({price.currency for price in prices()})
 
 
-def cheapest(found: Sequence[Price], rates: Rates | None = None) -> Price:
-    """The lowest price of an accelerator for an hour, of those that are `compared`."""
-    return min(compared(found, rates), key=lambda price: in_usd(price, rates) / price.accelerators)
+def cheapest(candidates: Sequence[Price], rates: Rates | None = None) -> Price:
+    """The lowest price of an accelerator for an hour, among those of `compared`."""
+    return min(compared(candidates, rates), key=lambda price: in_usd(price, rates) / price.accelerators)
 
 
-def compared(found: Sequence[Price], rates: Rates | None = None) -> list[Price]:
-    """The prices that an answer chooses from: the user's own alone where there are such, offers before an index of what
+def compared(candidates: Sequence[Price], rates: Rates | None = None) -> list[Price]:
+    """The prices that an answer chooses from: only the user's own if there are any; offers before an index of what
     others paid.
 
     MissingDatum without prices, or where all are in currencies without a rate: none is assumed.
     """
-    if not found:
+    if not candidates:
         raise MissingDatum(
             "no price is known for this. `tonnage prices` lists those that are; write yours in <config "
             "directory>/prices/."
         )
-    asked = [price for price in found if price in own_prices()] or list(found)
-    known = [price for price in asked if price.currency == DOLLARS or price.currency in (rates or {})]
+    considered = [price for price in candidates if price in own_prices()] or list(candidates)
+    known = [price for price in considered if price.currency == DOLLARS or price.currency in (rates or {})]
     if not known:
-        raise no_rate(sorted({price.currency for price in asked}))
+        raise no_rate(sorted({price.currency for price in considered}))
     return [price for price in known if not price.index] or known
 
 
 def in_usd(price: Price, rates: Rates | None = None) -> float:
-    """US dollars an hour, at a rate that the user gave; MissingDatum without one."""
+    """US dollars an hour, at the user's rate; MissingDatum without one."""
     if price.usd_per_hour is not None:
         return price.usd_per_hour
     return price.price_per_hour / rate(price.currency, rates)
 
 
 def rate(currency: str, rates: Rates | None) -> float:
-    """Units of the currency for one US dollar, as given; MissingDatum where it is not."""
+    """Units of the currency for one US dollar in `rates`; MissingDatum where it has none."""
     if currency == DOLLARS:
         return 1.0
     if not rates or currency not in rates:
         raise no_rate([currency])
-    given = rates[currency]
-    if isinstance(given, bool) or not isinstance(given, int | float) or not (isfinite(given) and given > 0):
+    units = rates[currency]
+    if isinstance(units, bool) or not isinstance(units, int | float) or not (isfinite(units) and units > 0):
         raise InvalidInput(
             Message(
                 "the rate of {currency} must be above 0: how many {currency} one USD buys. Got {given}.",
                 currency=currency,
-                given=shown(given),
+                given=shown(units),
             )
         )
-    return float(given)
+    return float(units)
 
 
 def no_rate(names: Sequence[str]) -> MissingDatum:
@@ -132,11 +132,9 @@ def no_rate(names: Sequence[str]) -> MissingDatum:
 
 
 def parse_rates(text: str, what: str) -> dict[str, float]:
-    """Rates as people write them: "CNY=7.2,EUR=0.9", each for one US dollar; UnknownName for a currency that no
-    price is in.
-    """
+    """Parse rates such as "CNY=7.2,EUR=0.9", each for one US dollar; UnknownName for a currency without a price."""
     known = [name for name in currencies() if name != DOLLARS]
-    found: dict[str, float] = {}
+    rates: dict[str, float] = {}
     for part in text.replace("，", ",").split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not re.fullmatch(r"[A-Za-z]{3}", name):
@@ -150,7 +148,7 @@ def parse_rates(text: str, what: str) -> dict[str, float]:
         if name.upper() not in known:
             raise unknown(Message("currency of {what}", what=what), name, known)
         try:
-            found[name.upper()] = float(value)
+            rates[name.upper()] = float(value)
         except ValueError:
             raise InvalidInput(
                 Message(
@@ -160,12 +158,12 @@ def parse_rates(text: str, what: str) -> dict[str, float]:
                     value=shown(value),
                 )
             ) from None
-        rate(name.upper(), found)
-    return found
+        rate(name.upper(), rates)
+    return rates
 
 
 def provider_named(name: str) -> str:
-    """The provider as its rows write it, whatever case is used; of "X (Y)" either name will do. Nothing of nothing."""
+    """The provider's name as in its rows, in any case; of "X (Y)" either name matches. Empty for an empty name."""
     if not name:
         return ""
     for known in providers():
@@ -175,10 +173,10 @@ def provider_named(name: str) -> str:
 
 
 def region_named(name: str) -> str:
-    """The region as its rows write it, whatever case is used. Nothing of nothing."""
+    """The region's name as in its rows, in any case. Empty for an empty name."""
     if not name:
         return ""
-    found = [known for known in regions() if toml_files.key(name) == toml_files.key(known)]
-    if not found:
+    matches = [known for known in regions() if toml_files.key(name) == toml_files.key(known)]
+    if not matches:
         raise unknown("region", name, regions())
-    return found[0]
+    return matches[0]

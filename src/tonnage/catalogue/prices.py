@@ -1,7 +1,7 @@
 """Dated prices: catalogue/prices/*.toml -> Price (rented, by the hour) and Purchase (bought).
 
-The user's own files come first, then what `tonnage prices refresh` read and what is shipped: of these two, the fresher
-ones.
+The user's own files come first, then those that `tonnage prices refresh` read and the shipped ones: of these two, the
+newer ones.
 """
 
 import re
@@ -19,7 +19,7 @@ from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 from tonnage.kernel.message import Message
 
 KINDS = ("on-demand", "spot", "reserved")
-LONGEST_TERM = 60  # months
+MAX_TERM_MONTHS = 60  # months
 STALE_DAYS = 90  # prices move by tens of percent in a year
 DOLLARS = "USD"
 Origin = Literal["own", "refreshed", "shipped"]
@@ -30,12 +30,12 @@ RowName = Callable[
 
 
 class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one machine costs an hour: list price before tax and discounts, without storage and traffic.
+    """The price of one machine for an hour: list price before tax and discounts, without storage and traffic.
 
     `price_per_hour` is in `currency`; `usd_per_hour` the same in US dollars, None where the price is in another
-    currency, because no rate of exchange is assumed. `term_months`: how long a reserved machine is taken for, None
-    where the provider does not say. `index`: what others paid on average; nobody offers it. `sizes`: of a price by the
-    accelerator, how many a machine may have that is sold so, and `sizes_source` who says so; without them one alone.
+    currency, because no rate of exchange is assumed. `term_months`: term of a reservation, None where the provider does
+    not state it. `index`: an average of what others paid, not an offer. `sizes`: for a price per accelerator, how many
+    a machine sold at it may have, and `sizes_source` the source of that; without them only one.
     """
 
     provider: str
@@ -57,7 +57,7 @@ class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def machines(self) -> "tuple[Price, ...]":
-        """The machines that are sold at this price: those of `sizes`, or the one that the row is."""
+        """The machines sold at this price: those of `sizes`, or the row's own."""
         if not self.sizes:
             return (self,)
         return tuple(
@@ -73,12 +73,12 @@ class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def price_per_accelerator_hour(self) -> float:
-        """In `currency`."""
+        """Price of an accelerator for an hour, in `currency`."""
         return self.price_per_hour / self.accelerators
 
     @property
     def usd_per_accelerator_hour(self) -> float:
-        """In US dollars; MissingDatum where the price is in another currency."""
+        """Price of an accelerator for an hour in US dollars; MissingDatum where the price is in another currency."""
         if self.usd_per_hour is None:
             raise MissingDatum(
                 Message(
@@ -92,7 +92,7 @@ class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Purchase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a machine or a card costs, in US dollars before tax, and the most power that it draws, in watts."""
+    """The price of a machine or a card, in US dollars before tax, and its maximum power in watts."""
 
     name: str
     accelerator: str
@@ -119,8 +119,8 @@ def own_prices() -> tuple[Price, ...]:
 
 @cache
 def refreshed_prices() -> tuple[Price, ...]:
-    """What was read by `tonnage prices refresh`, as far as it is fresher than what is shipped."""
-    found = tuple(
+    """Prices read by `tonnage prices refresh` that are not older than the shipped ones."""
+    candidates = tuple(
         Price(
             provider=cloud.provider,
             source=cloud.source,
@@ -137,13 +137,13 @@ def refreshed_prices() -> tuple[Price, ...]:
         for row in cloud.price
     )
     shipped = _newest(_all_shipped())
-    return tuple(price for price in found if price.as_of >= shipped.get(_what(price), ""))
+    return tuple(price for price in candidates if price.as_of >= shipped.get(_what(price), ""))
 
 
 @cache
 def prices() -> tuple[Price, ...]:
-    """All hourly prices, the user's own first. Of a provider's prices of a kind for an accelerator, those that were
-    refreshed stand for older ones that are shipped.
+    """All hourly prices, the user's own first. The newest source wins: for a provider, kind and accelerator, refreshed
+    prices override older shipped ones.
     """
     fresh = _newest(refreshed_prices())
     shipped = (price for price in _all_shipped() if _what(price) not in fresh)
@@ -152,15 +152,15 @@ def prices() -> tuple[Price, ...]:
 
 @cache
 def by_accelerator() -> dict[str, tuple[Price, ...]]:
-    """The same, of each accelerator: a file that was refreshed has thousands."""
-    made: dict[str, list[Price]] = {}
+    """All hourly prices by accelerator: a refreshed file has thousands of rows."""
+    rows: dict[str, list[Price]] = {}
     for price in prices():
-        made.setdefault(price.accelerator, []).append(price)
-    return {name: tuple(found) for name, found in made.items()}
+        rows.setdefault(price.accelerator, []).append(price)
+    return {name: tuple(group) for name, group in rows.items()}
 
 
 def origin(price: Price) -> Origin:
-    """Whose row it is: of the user's own files, refreshed, or shipped."""
+    """The origin of a row: the user's own files, refreshed, or shipped."""
     return "own" if price in own_prices() else "refreshed" if price in _refreshed() else "shipped"
 
 
@@ -172,14 +172,15 @@ def purchases() -> tuple[Purchase, ...]:
 
 
 def forget() -> None:
-    """Read the files again: they have changed, or the configuration directory has."""
+    """Drop the cached prices, after the files or the configuration directory have changed."""
     for known in (own_prices, refreshed_prices, _refreshed, prices, by_accelerator, purchases):
         known.cache_clear()
 
 
 def age_days(row: Price | Purchase, today: date | None = None) -> int:
-    """Days since the row's price was said or read; 0 for one from after `today`."""
-    return max(0, ((today or date.today()) - date.fromisoformat(row.as_of)).days)  # noqa: DTZ011 - a price list has a day, no zone
+    """Days since the row's price was published or read; 0 for a day after `today`."""
+    day = today or date.today()  # noqa: DTZ011 - a price list has a day, no zone
+    return max(0, (day - date.fromisoformat(row.as_of)).days)
 
 
 def is_stale(row: Price | Purchase, today: date | None = None) -> bool:
@@ -188,7 +189,7 @@ def is_stale(row: Price | Purchase, today: date | None = None) -> bool:
 
 
 def staleness(row: Price | Purchase, today: date | None = None) -> str:
-    """The warning about a row that is older than STALE_DAYS; nothing where it is not."""
+    """The warning about a row that is older than STALE_DAYS; empty for a newer one."""
     if not is_stale(row, today):
         return ""
     name = f"{row.provider} {row.instance}" if isinstance(row, Price) else row.name
@@ -238,16 +239,16 @@ def _what(price: Price) -> tuple[str, str, str]:
     return price.provider, price.accelerator, price.kind
 
 
-def _newest(found: Iterable[Price]) -> dict[tuple[str, str, str], str]:
-    """The newest day of each provider's prices of a kind for an accelerator."""
-    made: dict[tuple[str, str, str], str] = {}
-    for price in found:
-        made[_what(price)] = max(price.as_of, made.get(_what(price), ""))
-    return made
+def _newest(rows: Iterable[Price]) -> dict[tuple[str, str, str], str]:
+    """The newest day of each provider's prices, by kind and accelerator."""
+    newest: dict[tuple[str, str, str], str] = {}
+    for price in rows:
+        newest[_what(price)] = max(price.as_of, newest.get(_what(price), ""))
+    return newest
 
 
 def _priced(price: Price, where: RowName) -> Price:
-    """The checked row, with its price in its currency and, where that is the dollar, in dollars."""
+    """Check a row, and set its price in its currency and, if that is the dollar, in dollars."""
     if price.kind not in KINDS:
         _checks.one_of(price.kind, KINDS, Message("{where}: kind", where=where()))
     if not _CURRENCY.fullmatch(price.currency):
@@ -301,12 +302,12 @@ def _check_term(price: Price, where: RowName) -> None:
                 where=where(),
             )
         )
-    if price.term_months is not None and not 1 <= price.term_months <= LONGEST_TERM:
+    if price.term_months is not None and not 1 <= price.term_months <= MAX_TERM_MONTHS:
         raise InvalidInput(
             Message(
                 "{where}: term_months must be from 1 to {longest_term}. Got {term_months}.",
                 where=where(),
-                longest_term=LONGEST_TERM,
+                longest_term=MAX_TERM_MONTHS,
                 term_months=shown(price.term_months),
             )
         )

@@ -1,6 +1,6 @@
-"""The prices that `tonnage prices refresh` read: one dated file of the user, <config directory>/prices/refreshed.json.
+"""Prices read by `tonnage prices refresh`: one dated file of the user, <config directory>/prices/refreshed.json.
 
-It is JSON, not TOML as files of people are: it has thousands of rows, and every question about money reads it.
+It is JSON, not TOML as files written by people: it has thousands of rows, and every question about money reads it.
 """
 
 import os
@@ -25,7 +25,7 @@ Word = Annotated[str, Meta(min_length=1)]
 
 
 class Row(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """What one machine costs an hour in one region."""
+    """The price of one machine for an hour in one region."""
 
     instance: Word
     accelerator: Word
@@ -37,12 +37,12 @@ class Row(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
 
     @property
     def offer(self) -> tuple[str, str, int, str, str]:
-        """What is offered, whatever it costs."""
+        """The identity of the offer, without its price."""
         return self.instance, self.accelerator, self.accelerators, self.region, self.kind
 
 
 class Cloud(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The prices of one provider and where they were read; `cloud`: as the source calls it."""
+    """The prices of one provider and their source; `cloud`: the source's name of the provider."""
 
     cloud: Word
     provider: Word
@@ -58,8 +58,8 @@ class Refreshed(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Changed(Struct, kw_only=True, frozen=True):
-    """What a refresh changed of one cloud's offers. `kept`: old ones that stay because some of the new ones could
-    not be read.
+    """What a refresh changed in one cloud's offers. `kept`: old offers that stay because some new ones were
+    unreadable.
     """
 
     new: int = 0
@@ -69,7 +69,7 @@ class Changed(Struct, kw_only=True, frozen=True):
 
 
 def path() -> Path:
-    """Where the file lies."""
+    """The path of the file."""
     return toml_files.config_directory() / "prices" / "refreshed.json"
 
 
@@ -78,10 +78,10 @@ def load(at: Path) -> Refreshed:
     try:
         if not at.exists():
             return Refreshed()
-        made = msgspec.json.decode(read_bytes(at, LARGEST), type=Refreshed)
-        for day in {row.as_of for cloud in made.clouds for row in cloud.price}:
+        refreshed = msgspec.json.decode(read_bytes(at, LARGEST), type=Refreshed)
+        for day in {row.as_of for cloud in refreshed.clouds for row in cloud.price}:
             date.fromisoformat(day)
-        return made
+        return refreshed
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
         if isinstance(error, InvalidInput):
             raise
@@ -94,28 +94,26 @@ def load(at: Path) -> Refreshed:
         ) from None
 
 
-def merged(old: Refreshed, cloud: Cloud, *, whole: bool) -> tuple[Refreshed, Changed]:
-    """The old prices with those of one cloud in place of its own. Unless its new ones are `whole`, old offers that
-    are not among them stay.
-    """
-    before = next((each for each in old.clouds if each.cloud == cloud.cloud), None)
+def merged(old: Refreshed, cloud: Cloud, *, is_complete: bool) -> tuple[Refreshed, Changed]:
+    """Replace one cloud's prices. Unless the new ones are complete, old offers that are not among them stay."""
+    before = next((other for other in old.clouds if other.cloud == cloud.cloud), None)
     known = {row.offer: row for row in before.price} if before else {}
     new = {row.offer: row for row in cloud.price}
     gone = [row for offer, row in known.items() if offer not in new]
-    kept = [] if whole else gone
-    made = Cloud(cloud=cloud.cloud, provider=cloud.provider, source=cloud.source, price=[*cloud.price, *kept])
+    staying = [] if is_complete else gone
+    replacement = Cloud(cloud=cloud.cloud, provider=cloud.provider, source=cloud.source, price=[*cloud.price, *staying])
     changed = Changed(
         new=sum(offer not in known for offer in new),
         moved=sum(offer in known and known[offer].usd_per_hour != row.usd_per_hour for offer, row in new.items()),
-        gone=len(gone) - len(kept),
-        kept=len(kept),
+        gone=len(gone) - len(staying),
+        kept=len(staying),
     )
-    others = [each for each in old.clouds if each.cloud != cloud.cloud]
-    return Refreshed(clouds=sorted([*others, made], key=lambda each: each.cloud)), changed
+    others = [other for other in old.clouds if other.cloud != cloud.cloud]
+    return Refreshed(clouds=sorted([*others, replacement], key=lambda other: other.cloud)), changed
 
 
 def save(refreshed: Refreshed, at: Path) -> None:
-    """Write the file whole or not at all: what lay there before stays until the new one is complete."""
+    """Write the file atomically: the old one stays until the new one is complete."""
     from tempfile import mkstemp
 
     written = ""

@@ -1,6 +1,6 @@
-"""Facts live in TOML, a file a thing, each with its sources and dates. This is the only code that reads them.
+"""Reads facts from TOML, one file per entry, with sources and dates. This is the only code that reads them.
 
-A name is found without opening the other files: by its file's name, else by a scan for the quoted alias.
+A name is looked up without opening the other files: by file name, else by a scan for the quoted alias.
 """
 
 from collections.abc import Iterator
@@ -22,24 +22,24 @@ T = TypeVar("T")
 
 
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who says so, and when that was read (YYYY-MM-DD)."""
+    """The source of a fact, and the day it was read (YYYY-MM-DD)."""
 
     source: str
     as_of: str
 
 
 def names(kind: str) -> list[str]:
-    """File names of a catalogue and of the user's own files, without their ending."""
+    """Names of a catalogue's files and of the user's own, without their ending."""
     return sorted({path.stem for path in [*_shipped(kind), *user_files(kind)]})
 
 
 def key(name: str) -> str:
-    """How names are compared: case, spaces and underscores do not matter."""
+    """The form of a name for comparison: case, spaces and underscores do not matter."""
     return "-".join(name.lower().replace("_", " ").split())
 
 
 def find(kind: str, name: str) -> Path | None:
-    """The file of the thing called `name`, or that lists it among its aliases; the user's own files come first."""
+    """The file of the entry with this name or alias; the user's own files come first."""
     wanted = key(name)
     for path in user_files(kind):
         if wanted == key(path.stem) or wanted in _listed(path):
@@ -57,11 +57,11 @@ def _shipped(kind: str) -> list[Path]:
 @cache
 def _aliases(kind: str) -> dict[str, Path]:
     """Alias -> shipped file."""
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for path in _shipped(kind):
         for alias in _listed(path):
-            found.setdefault(alias, path)
-    return found
+            files.setdefault(alias, path)
+    return files
 
 
 def _listed(path: Path) -> list[str]:
@@ -95,8 +95,8 @@ def read(path: Path, form: type[T]) -> T:
     except OSError as error:
         raise InvalidInput(Message("cannot read {called}: {why}.", called=called(path), why=why(error))) from None
     kind: Any = form
-    found: T = _read(path, changed, kind)
-    return found
+    content: T = _read(path, changed, kind)
+    return content
 
 
 @lru_cache(maxsize=1024)
@@ -110,7 +110,7 @@ def toml(path: Path) -> dict[str, Any]:
 
 
 def convert(fields: Any, form: type[T], where: str) -> T:
-    """Checked fields; errors name the path inside the file."""
+    """Convert fields to a `form`; errors name the path inside the file."""
     try:
         return msgspec.convert(fields, form)
     except (msgspec.ValidationError, RecursionError) as error:
@@ -123,12 +123,14 @@ def user_files(kind: str) -> Iterator[Path]:
 
 
 def config_directory() -> Path:
-    """$TONNAGE_CONFIG, which must then be one, else $XDG_CONFIG_HOME/tonnage, else ~/.config/tonnage."""
+    """$TONNAGE_CONFIG, which must be a directory if set, else $XDG_CONFIG_HOME/tonnage, else ~/.config/tonnage."""
     import os
 
-    if given := os.environ.get("TONNAGE_CONFIG"):
-        if not os.path.isdir(given):  # noqa: PTH112 - unlike Path, it never raises
-            raise InvalidInput(Message("TONNAGE_CONFIG must be a directory. Got {given}.", given=shown(given, 4096)))
-        return Path(given)
+    if configured := os.environ.get("TONNAGE_CONFIG"):
+        if not os.path.isdir(configured):  # noqa: PTH112 - unlike Path, it never raises
+            raise InvalidInput(
+                Message("TONNAGE_CONFIG must be a directory. Got {given}.", given=shown(configured, 4096))
+            )
+        return Path(configured)
     base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111 - without a home too
     return Path(base) / "tonnage"

@@ -31,7 +31,8 @@ VERBS = {
     "validate": "predictions against published measurements, row by row",
     "mcp": "a server of the Model Context Protocol: the answers as tools for assistants",
 }
-FIRST_WORDS = """tonnage: does a large language model fit a machine, where does the memory go, what would make it fit - and why.
+FIRST_WORDS = """\
+tonnage: does a large language model fit a machine, where does the memory go, what would make it fit - and why.
 
 Try first:
   tonnage train llama-3.1-8b --on 8xH100-SXM-80GB
@@ -41,7 +42,8 @@ Try first:
 Verbs:
 {verbs}
 
-`tonnage VERB --help` lists every option with its unit and default. MODEL is a name from `tonnage models`, a Hugging Face or
+`tonnage VERB --help` lists every option with its unit and default. MODEL is a name from `tonnage models`, a Hugging \
+Face or
 ModelScope id or URL, a folder, a config.json, a .safetensors or a .gguf file.
 
 Exit status:

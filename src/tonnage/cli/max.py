@@ -28,7 +28,8 @@ def mode(words: Sequence[str]) -> ModuleType | None:
     name = next((word for word in names if is_what(word)), names[0] if names else None)
     if name is None or (not is_what(name) and {"-h", "--help"} & {*words}):
         return None
-    return import_module(f"tonnage.cli.{MODES[what_of(name, verbs[-1] if verbs else None).verb]}")  # type: ignore[arg-type]
+    verb = what_of(name, verbs[-1] if verbs else None).verb  # type: ignore[arg-type]
+    return import_module(f"tonnage.cli.{MODES[verb]}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -293,10 +293,10 @@ def _need_torch() -> None:
 
 def _against(what: str, traced: Any, model: Any, options: Any) -> dict[str, Any]:
     if what != "analytic":
-        from tonnage.trace.beside import beside
+        from tonnage.trace.beside import compare_with_real
         from tonnage.trace.foreign import read as read_foreign
 
-        return beside(traced.recording, traced.replayed, read_foreign(Path(what))).to_dict()
+        return compare_with_real(traced.recording, traced.replayed, read_foreign(Path(what))).to_dict()
     if model is None or options is None:
         raise InvalidInput("--against analytic: a program or a recording has no analytic estimate; a model has.")
     from tonnage.trace.against import analytic_phases, compare

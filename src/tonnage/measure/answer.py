@@ -17,13 +17,15 @@ from tonnage.measure.rows import Row, training_row
 from tonnage.measure.run import Measurement, Timing, measure
 
 TOOL = "tonnage measure"
-LONGEST = 4096  # tokens of a sequence, unless asked otherwise: as `tonnage train`
+DEFAULT_SEQUENCE_LENGTH = 4096  # default tokens of a sequence, as in `tonnage train`
 ATTENTION = ("sdpa", "eager", *attention.BACKENDS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How it is run. Those of a model (sequence_length to clip_grad_norm) do not hold for a program in a file."""
+    """Options of a measurement. Those of a model (sequence_length to clip_grad_norm) do not apply to a program in a
+    file.
+    """
 
     device: str = "cuda"
     steps: int = 2
@@ -46,7 +48,7 @@ class Measured:
 
     @property
     def document(self) -> MeasureDocument:
-        """What every face shows; a row of a trial on the host is of kind `trial`."""
+        """The document for all faces; a row measured on the host is of kind `trial`."""
         return MeasureDocument(row=self.row)
 
     def to_dict(self) -> dict[str, Any]:
@@ -57,11 +59,11 @@ class Measured:
 def measure_file(
     text: str, arguments: Mapping[str, Any], options: Options, progress: Callable[[str], None] = lambda stage: None
 ) -> Measured:
-    """FILE.py:callable. Raises MissingDatum without a GPU, InvalidInput for a program that cannot be run."""
+    """Measure FILE.py:callable. Raises MissingDatum without a GPU, InvalidInput for a program that cannot run."""
     device = _opened(options)
     run, digest = programs.of_file(text, arguments, options.steps, device.kind)
     path, _, name = text.rpartition(":")
-    given = "".join(f"-{key}-{value}" for key, value in arguments.items())
+    arguments_text = "".join(f"-{key}-{value}" for key, value in arguments.items())
     config = {
         "program": f"{Path(path).name}:{name}",
         "arguments": dict(arguments),
@@ -69,18 +71,18 @@ def measure_file(
         "attention": options.attention,
     }
     kernel = f"-{options.attention}" if options.attention != "sdpa" else ""
-    identity = slug(f"{Path(path).stem}-{name}{given}{kernel}-{digest}")
+    identity = slug(f"{Path(path).stem}-{name}{arguments_text}{kernel}-{digest}")
     return _measured(device, run, options, identity, {"name": f"{Path(path).name}:{name}"}, config, progress)
 
 
 def measure_model(
     model: Any, overrides: Mapping[str, Any], options: Options, progress: Callable[[str], None] = lambda stage: None
 ) -> Measured:
-    """A model of the catalogue, a hub or a file (tonnage.models.read), trained through Hugging Face transformers."""
+    """Measure a model of the catalogue, a hub or a file (tonnage.models.read), trained through transformers."""
     device = _opened(options)
-    context = int(model.config.get("max_position_embeddings") or LONGEST)
+    context = int(model.config.get("max_position_embeddings") or DEFAULT_SEQUENCE_LENGTH)
     training = programs.Training(
-        **{"sequence_length": min(context, LONGEST), **options.model, "attention": options.attention}
+        **{"sequence_length": min(context, DEFAULT_SEQUENCE_LENGTH), **options.model, "attention": options.attention}
     )
     run = programs.of_model(model.config, training, options.steps, device.kind)
     changed = "".join(f"-{name}-{value}" for name, value in overrides.items())
@@ -124,5 +126,5 @@ def _measured(
         parts.append(f"steps-{options.steps}")
     if isinstance(surroundings["allocator"], dict):
         parts += [slug(f"{name}-{value}") for name, value in surroundings["allocator"].items()]
-    made = training_row("-".join(parts), model, {**config, "steps": options.steps}, surroundings, measurement, TOOL)
-    return Measured(measurement=measurement, row=made, on_gpu=device.kind == "cuda")
+    row = training_row("-".join(parts), model, {**config, "steps": options.steps}, surroundings, measurement, TOOL)
+    return Measured(measurement=measurement, row=row, on_gpu=device.kind == "cuda")

@@ -1,4 +1,4 @@
-"""Attention in PyTorch with one backend alone, for models that call scaled_dot_product_attention."""
+"""Attention in PyTorch limited to one backend, for models that call scaled_dot_product_attention."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -11,7 +11,7 @@ BACKENDS = {"flash": "FLASH_ATTENTION", "efficient": "EFFICIENT_ATTENTION", "mat
 
 
 class NoBackend(InvalidInput, NotImplementedError):
-    """This PyTorch is too old to be told which backend attention takes."""
+    """The error of a PyTorch too old to select attention's backend."""
 
 
 def only(backend: str) -> Any:

@@ -1,4 +1,4 @@
-"""What a program is measured on: a GPU under PyTorch's caching allocator, or this host to try programs out."""
+"""The devices to measure on: a GPU under PyTorch's caching allocator, or this host to try programs out."""
 
 import re
 import sys
@@ -15,7 +15,7 @@ NO_TORCH = "PyTorch is not installed, and programs are measured with it: pip ins
 
 
 class Figures(NamedTuple):
-    """Bytes that the allocator has handed out and that it holds, now and at their peaks since `reset_peaks`."""
+    """Bytes that the allocator has handed out and that it reserves, now and at their peaks since `reset_peaks`."""
 
     allocated: int
     reserved: int
@@ -33,13 +33,13 @@ class Device(Protocol):
     def figures(self) -> Figures: ...
     def reset_peaks(self) -> None: ...
     def used_bytes(self) -> int | None:
-        """Of the whole device, by whomever."""
+        """Bytes in use on the whole device, by any process."""
 
     def process_bytes(self) -> int | None:
-        """Of this process with everything outside of the allocator, as the driver counts it."""
+        """Bytes of this process, including those outside of the allocator, as the driver counts them."""
 
     def seconds(self, call: Callable[[], Any]) -> float:
-        """How long the device takes for a call."""
+        """Seconds that the device takes for a call."""
 
     def empty_cache(self) -> None: ...
 
@@ -92,7 +92,7 @@ class Cuda:
 
 
 class Host:
-    """This machine's processor and memory: the process's resident memory stands for both kinds of bytes."""
+    """This machine's processor and memory: the process's resident memory counts as allocated and as reserved bytes."""
 
     kind = "cpu"
     index = 0
@@ -121,13 +121,13 @@ class Host:
 
 def open_device(text: str = "cuda") -> Device:
     """The device of a name: cuda, cuda:1, or cpu. MissingDatum where there is no GPU, or no PyTorch."""
-    found = re.fullmatch(r"cpu|cuda(?::(\d{1,3}))?", text.strip())
-    if not found:
+    match = re.fullmatch(r"cpu|cuda(?::(\d{1,3}))?", text.strip())
+    if not match:
         raise InvalidInput(Message("device is cuda, cuda:1 and so on, or cpu. Got {text}.", text=shown(text)))
     torch = _torch()
     if text.strip() == "cpu":
         return Host()
-    index = int(found[1] or 0)
+    index = int(match[1] or 0)
     try:
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     except RuntimeError:
@@ -150,11 +150,13 @@ def open_device(text: str = "cuda") -> Device:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether the device's memory ran out: the allocator says so by its class, libraries outside of it in words."""
+    """Whether the device's memory ran out: the allocator raises its own class, other libraries say it in the
+    message.
+    """
     text = str(error)
     names = {kind.__name__ for kind in type(error).__mro__}
-    said = "CUDA error: out of memory" in text or "STATUS_ALLOC_FAILED" in text
-    return "OutOfMemoryError" in names or (isinstance(error, RuntimeError) and said)
+    names_it = "CUDA error: out of memory" in text or "STATUS_ALLOC_FAILED" in text
+    return "OutOfMemoryError" in names or (isinstance(error, RuntimeError) and names_it)
 
 
 def _torch() -> Any:
@@ -166,7 +168,7 @@ def _torch() -> Any:
 
 
 def _resident() -> tuple[int, int]:
-    """Bytes of this process in memory, now and at most."""
+    """Bytes of this process in memory, now and at their peak."""
     try:
         import resource
     except ImportError:  # Windows

@@ -1,4 +1,4 @@
-"""Under what something was measured: device, driver, versions, allocator, date."""
+"""The environment of a measurement: device, driver, versions, allocator, date."""
 
 import os
 import platform
@@ -24,7 +24,7 @@ ALLOCATOR = (
 
 
 def environment(device: Device) -> dict[str, Any]:
-    """What a row's `config` says of the machine. Keys that this machine has nothing for are left out."""
+    """The part of a row's `config` that describes the machine. Keys without a value here are left out."""
     import torch
 
     facts: dict[str, Any] = {"gpu": "cpu", "gpus": 1}
@@ -52,7 +52,7 @@ def key(environment: dict[str, Any]) -> str:
 
 
 def slug(text: str) -> str:
-    """Lower case, with one hyphen for whatever is no letter, digit, dot or underscore.
+    """Lower case, with one hyphen for every run of characters that are no letter, digit, dot or underscore.
 
     >>> slug("NVIDIA H100 80GB HBM3")
     'nvidia-h100-80gb-hbm3'

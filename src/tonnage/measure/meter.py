@@ -1,4 +1,4 @@
-"""Stands where the tracer's recorder stands, and reads the device's counters at the end of each stage."""
+"""Takes the place of the tracer's recorder, and reads the device's counters at the end of each stage."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ class Stage:
 
 
 class Silent:
-    """A recorder that notes nothing: steps under it cost what they cost."""
+    """A recorder that records nothing, so that timed steps have no overhead."""
 
     def __init__(self, device: Device):
         self.device_type = device.kind
         self.phase = ""
-        self.kept: tuple[Any, ...] = ()
+        self.live: tuple[Any, ...] = ()
         self.modules = self
 
     def name(self, model: Any) -> None: ...
@@ -38,13 +38,13 @@ class Silent:
 
     def sort_live(self, phase: str, category: str) -> None: ...
 
-    def keep(self, *things: Any) -> None:
-        self.kept = things
+    def keep(self, *tensors: Any) -> None:
+        self.live = tensors
 
 
 class Meter(Silent):
-    """`stages`, in their order; `held`: bytes of the tensors of each known category at the end; `kept`: what lives
-    on.
+    """`stages`, in their order; `held`: bytes of the tensors of each known category at the end; `live`: objects that
+    stay alive after a step.
     """
 
     def __init__(self, device: Device, progress: Callable[[str], None] = lambda stage: None):
@@ -60,7 +60,7 @@ class Meter(Silent):
         self.model = model
 
     def mark(self, name: str, phase: str = "") -> None:
-        """The end of a stage: the next one starts with its own peaks."""
+        """End a stage; the next one starts with its own peaks."""
         self.device.synchronize()
         figures = self.device.figures()
         self.stages.append(Stage(name=name, **figures._asdict()))
@@ -69,26 +69,26 @@ class Meter(Silent):
         self.progress(name)
 
     def sort(self, tensors: Iterable[Any], category: str) -> None:
-        """Later tensors of a category take the place of earlier ones, since gradients and states are made anew;
-        buffers gather.
+        """Note tensors of a category. They replace earlier ones, since gradients and states are allocated anew; buffers
+        add up.
         """
-        found = self._storages.setdefault(category, {})
+        storages = self._storages.setdefault(category, {})
         if category != "buffer":
-            found.clear()
+            storages.clear()
         for tensor in tensors:
             if tensor.device.type == self.device_type:
                 storage = tensor.untyped_storage()
-                found[storage.data_ptr()] = int(storage.nbytes())
+                storages[storage.data_ptr()] = int(storage.nbytes())
 
     def sort_named(self, tensors: Iterable[tuple[str, Any]], category: str) -> None:
         self.sort((tensor for _, tensor in tensors), category)
 
     @property
     def held(self) -> dict[str, int]:
-        return {category: sum(found.values()) for category, found in self._storages.items()}
+        return {category: sum(storages.values()) for category, storages in self._storages.items()}
 
     def failed(self) -> None:
-        """What the counters say where a stage broke off; it has no end of its own."""
+        """Read the counters where a stage broke off without an end of its own."""
         figures = self.device.figures()
         after = self.stages[-1].name if self.stages else "the start"
         self.stages.append(Stage(name=Message("Out of memory after {after}", after=after), **figures._asdict()))

@@ -1,5 +1,5 @@
-"""What NVIDIA's driver says of a GPU and of this process, asked of NVML, or of nvidia-smi where there is no NVML for
-Python.
+"""NVIDIA's driver's figures of a GPU and of this process, from NVML, or from nvidia-smi where NVML's Python package is
+missing.
 """
 
 import os
@@ -20,10 +20,10 @@ _STATE = {
 
 
 def process_bytes() -> int | None:
-    """What this process holds on all GPUs; None where the driver does not tell.
+    """Bytes of this process on all GPUs; None where the driver does not report them.
 
-    Inside a container the driver may name processes by numbers of the machine outside: one process alone is then taken
-    for ours.
+    Inside a container the driver may report process ids of the machine outside: a single process is then taken to be
+    this one.
     """
     listed = _nvml_processes()
     if not listed:
@@ -35,7 +35,9 @@ def process_bytes() -> int | None:
 
 
 def state(index: int = 0) -> dict[str, str]:
-    """The driver's version and settings of a GPU that figures depend on; what it does not tell is left out."""
+    """The driver's version, and the settings of a GPU that affect figures; what the driver does not report is left
+    out.
+    """
     answers = _query(index, ",".join(_STATE.values()))
     if len(answers) != len(_STATE):  # a driver refuses a whole query for a field that it does not know
         answers = [",".join(_query(index, query)) for query in _STATE.values()]
@@ -47,13 +49,13 @@ def state(index: int = 0) -> dict[str, str]:
 
 
 def used_bytes(index: int = 0) -> int | None:
-    """What is in use of a GPU, asked without making a context on it."""
+    """Bytes in use on a GPU, read without creating a context on it."""
     answer = _query(index, "memory.used")
     return int(answer[0]) * _MIB if len(answer) == 1 and answer[0].isdecimal() else None
 
 
 def _query(index: int, fields: str) -> list[str]:
-    """The fields of a GPU, by its number among those that programs see."""
+    """The fields of a GPU, by its number among those visible to programs."""
     visible = [device.strip() for device in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if device.strip()]
     which = visible[index] if index < len(visible) else str(index)
     lines = _run("nvidia-smi", f"--id={which}", f"--query-gpu={fields}", "--format=csv,noheader,nounits").splitlines()
@@ -75,7 +77,7 @@ def _nvml_processes() -> list[tuple[int, int | None]]:
 
 
 def _whole(size: Any) -> int | None:
-    """NVML says None, or the largest number of 64 bits, for what it may not tell."""
+    """The size; None where NVML returns None or the largest 64-bit number, for figures it may not report."""
     return int(size) if isinstance(size, int) and 0 <= size < 2**60 else None
 
 

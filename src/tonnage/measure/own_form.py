@@ -1,5 +1,6 @@
-"""What `measure` measured as a row of docs/rows.md, which `tonnage validate` compares with the answer of `tonnage
-train`."""
+"""Converts a row of `measure` to the form of docs/rows.md, which `tonnage validate` compares with the answer of
+`tonnage train`.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,26 +26,26 @@ PLAIN_ATTENTION = ("eager", "sdpa")
 
 
 def in_own_form(row: Row) -> Row:
-    """The same measurement, its question in the words of the program; device, versions and settings are labels."""
+    """The same measurement in the form of docs/rows.md; device, versions and settings are its labels."""
     config = row["config"]
-    asked = _asked(row) if "seq_len" in config else {"skipped": "a program in a file is no question of tonnage"}
+    question = _question(row) if "seq_len" in config else {"skipped": "a program in a file is no question of tonnage"}
     labels = {name: str(value) for name, value in config.items() if name not in INPUTS.values()}
-    made = {
+    fields = {
         "id": row["id"],
         "kind": row["kind"],
-        **asked,
+        **question,
         "measured": _figure(row["measured"]),
-        "also": [figure for each in row["also"] for figure in _figures(each)],
+        "also": [figure for metric in row["also"] for figure in _figures(metric)],
         "labels": labels,
         "source": row["source"],
         "date": str(config.get("date", "")),
         "completeness": row["completeness"],
         "note": row.get("note", ""),
     }
-    return {name: value for name, value in made.items() if value not in ("", [], {})}
+    return {name: value for name, value in fields.items() if value not in ("", [], {})}
 
 
-def _asked(row: Row) -> dict[str, Any]:
+def _question(row: Row) -> dict[str, Any]:
     config, model = row["config"], row["model"]
     named: Any = model["name"]
     if model.get("overrides"):
@@ -59,7 +60,7 @@ def _asked(row: Row) -> dict[str, Any]:
 
 
 def _figures(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One metric; one with a figure for each stage is as many."""
+    """The figures of one metric: one for each stage, where it has several."""
     if not isinstance(measured["value"], Mapping):
         return [_figure(measured)]
     return [

@@ -1,4 +1,4 @@
-"""What is measured: a program in a user's file, or a model of Hugging Face transformers that is trained."""
+"""The programs to measure: one in a user's file, or the training of a model of Hugging Face transformers."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -77,7 +77,7 @@ class Training:
 
     @property
     def words(self) -> str:
-        """What tells it apart in an id."""
+        """The part of an id that names these settings."""
         batch = f"b{self.micro_batch_size}" + (f"x{self.num_microbatches}" if self.num_microbatches > 1 else "")
         parts = [f"s{self.sequence_length}", batch, self.precision, self.optimizer, self.implementation or ""]
         parts += [f"recompute-{self.recompute}" if self.recompute != "none" else ""]
@@ -88,7 +88,7 @@ class Training:
     def config(self) -> dict[str, Any]:
         """The `config` of its row, in the words of the published ones."""
         weights, autocast = PRECISIONS[self.precision]
-        made = {
+        config = {
             "seq_len": self.sequence_length,
             "local_batch": self.micro_batch_size,
             "num_microbatches": self.num_microbatches,
@@ -100,7 +100,7 @@ class Training:
             "autocast": autocast or "none",
             "attention": self.attention,
         }
-        return made if self.clip_grad_norm is None else {**made, "clip_grad_norm": self.clip_grad_norm}
+        return config if self.clip_grad_norm is None else {**config, "clip_grad_norm": self.clip_grad_norm}
 
     def make_optimizer(self, parameters: Any) -> Any:
         """The optimizer of torch.optim."""
@@ -116,8 +116,8 @@ class Training:
 
 
 def of_file(text: str, arguments: Mapping[str, Any], steps: int, device: str) -> tuple[Run, str]:
-    """What runs FILE.py:callable, and a hash of the file: other text is another program. The forms are those of the
-    tracer.
+    """A function that runs FILE.py:callable, and a hash of the file, since another text is another program. The forms
+    are those of the tracer.
     """
     from tonnage.trace.record import user
 
@@ -161,7 +161,7 @@ def _explained(error: Exception, text: str) -> TonnageError:
 
 
 def of_model(config: Mapping[str, Any], training: Training, steps: int, device: str) -> Run:
-    """What builds the model of a config.json with random weights, and trains it on random tokens."""
+    """A function that builds the model of a config.json with random weights, and trains it on random tokens."""
     dtype, autocast = PRECISIONS[training.precision]
     try:
         import transformers  # noqa: F401
@@ -197,7 +197,9 @@ def of_model(config: Mapping[str, Any], training: Training, steps: int, device: 
 
 
 def initialize(model: Any) -> None:
-    """Random weights, for steps that compute with ordinary numbers: what is left in memory could be anything."""
+    """Fill the weights with random numbers, so that steps compute with ordinary numbers and not with memory's
+    leftovers.
+    """
     import torch
 
     with torch.no_grad():

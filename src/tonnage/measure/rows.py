@@ -14,7 +14,7 @@ from tonnage.user_files import read_text, yaml_text
 
 Row = dict[str, Any]
 OUT_OF_MEMORY = "OOM"
-TRIAL = "trial"  # the kind of what the host measured: never to be taken for a GPU's
+TRIAL = "trial"  # the kind of rows measured on the host, which must never pass for a GPU's
 _SMI = "as the driver counts it (NVML or nvidia-smi)"
 
 
@@ -31,8 +31,8 @@ def training_row(
     tool: str,
     note: str = "",
 ) -> Row:
-    """The row of a training program. The main figure is what the allocator held at most; the note of one that ran
-    out of memory is PyTorch's message.
+    """The row of a training program. The main figure is the allocator's peak of reserved bytes; the note of a run that
+    ran out of memory is PyTorch's message.
     """
     peak: Any = OUT_OF_MEMORY if measured.failure is not None else measured.peak_reserved
     notes = [note, measured.failure or ""]
@@ -44,7 +44,7 @@ def training_row(
         ("max_memory_reserved", peak, "bytes"),
         _also(measured),
         tool,
-        "; ".join(each for each in notes if each),
+        "; ".join(text for text in notes if text),
     )
 
 
@@ -75,17 +75,17 @@ def _row(
     def metric(name: str, value: Any, unit: str) -> dict[str, Any]:
         return {"metric": name, "value": value, "unit": unit}
 
-    made: Row = {
+    row: Row = {
         "id": identity,
         "kind": TRIAL if config.get("gpu") == "cpu" else kind,
         "model": dict(model),
         "config": dict(config),
         "measured": metric(*measured),
-        "also": [metric(*each) for each in also],
+        "also": [metric(*figure) for figure in also],
         "source": source(tool),
         "completeness": "full",
     }
-    return {**made, "note": note} if note else made
+    return {**row, "note": note} if note else row
 
 
 def _also(measured: Measurement) -> list[tuple[str, Any, str]]:
@@ -127,26 +127,28 @@ def written_as_yaml(rows: Iterable[Row]) -> str:
 
 
 def merge(path: Path, rows: Iterable[Row], header: str = "") -> int:
-    """Writes rows into a YAML file: those of known ids take the place of the old, comments at its head stay. Gives
-    the number of rows in the file. Raises InvalidInput where the file cannot be read or written.
+    """Write rows into a YAML file: rows of known ids are replaced, comments at its head stay. Returns the number of
+    rows in the file. Raises InvalidInput where the file cannot be read or written.
     """
     try:
         text = read_text(path, yaml_text.LARGEST) if path.exists() else header
         before = yaml_text.parse(text, str(path)) or []
-        found = {str(each["id"]): each for each in before}
+        rows_by_id = {str(row["id"]): row for row in before}
     except (OSError, TypeError, KeyError) as error:
         raise InvalidInput(
             Message("{path} is no file of rows: {error}", path=path, error=" ".join(str(error).split())[:200])
         ) from None
     comments = [line for line in text.splitlines() if line.startswith("#")]
-    found |= {row["id"]: row for row in rows}
+    rows_by_id |= {row["id"]: row for row in rows}
     part = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text("".join(f"{line}\n" for line in comments) + written_as_yaml(found.values()), encoding="utf-8")
+        part.write_text(
+            "".join(f"{line}\n" for line in comments) + written_as_yaml(rows_by_id.values()), encoding="utf-8"
+        )
         part.replace(path)
     except OSError as error:
         raise InvalidInput(
             Message("cannot write {path}: {strerror}", path=path, strerror=error.strerror or error)
         ) from None
-    return len(found)
+    return len(rows_by_id)

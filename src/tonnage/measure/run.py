@@ -39,7 +39,7 @@ class Measurement:
 
     @property
     def step_time(self) -> float | None:
-        """The median."""
+        """Median seconds of a step; None where none was timed."""
         return median(self.step_seconds) if self.step_seconds else None
 
 
@@ -60,7 +60,7 @@ def measure(
     snapshot: Path | None = None,
     progress: Callable[[str], None] = lambda stage: None,
 ) -> Measurement:
-    """`run` builds a program and trains it under the meter. Where memory runs out the measurement says so; other
+    """Build a program with `run` and train it under the meter. If memory runs out, the measurement says so; other
     errors are raised.
     """
     meter = Meter(device, progress)
@@ -78,14 +78,14 @@ def measure(
         _dump(history, snapshot)
     process, used = device.process_bytes(), device.used_bytes()
     held, parameters = meter.held, _parameters(meter)
-    if failure is None and timing is not None and len(meter.kept) == 4:
+    if failure is None and timing is not None and len(meter.live) == 4:
         progress("step time")
         try:
             seconds = _timed(meter, device, timing)
         except BaseException as error:
             if not is_out_of_memory(error):
                 raise
-    meter.model, meter.kept = None, ()
+    meter.model, meter.live = None, ()
     gc.collect()
     device.empty_cache()
     return Measurement(
@@ -100,32 +100,32 @@ def measure(
 
 
 def _parameters(meter: Meter) -> int:
-    return 0 if meter.model is None else sum(each.numel() for each in meter.model.parameters())
+    return 0 if meter.model is None else sum(parameter.numel() for parameter in meter.model.parameters())
 
 
 def _timed(meter: Meter, device: Device, timing: Timing) -> tuple[float, ...]:
-    """Seconds of steps that go on from the measured ones: the same model, states and inputs."""
+    """Seconds of steps that continue the measured ones: the same model, states and inputs."""
     from tonnage.trace.record.train import train
 
-    program, optimizer, *_ = meter.kept
-    meter.kept = ()  # outputs of the last step
+    program, optimizer, *_ = meter.live
+    meter.live = ()  # outputs of the last step
     again = replace(program, optimizer=optimizer)
     silent: Any = Silent(device)
 
     def step() -> None:
         (program.model if optimizer is None else optimizer).zero_grad(set_to_none=True)
         train(silent, again, steps=1)
-        silent.kept = ()
+        silent.live = ()
 
     started = perf_counter()
-    found: list[float] = []
+    timed: list[float] = []
     for number in range(timing.warmup + timing.repeats):
-        if found and perf_counter() - started > timing.seconds:
+        if timed and perf_counter() - started > timing.seconds:
             break
-        taken = device.seconds(step)
+        duration = device.seconds(step)
         if number >= timing.warmup or perf_counter() - started > timing.seconds:
-            found.append(taken)
-    return tuple(found)
+            timed.append(duration)
+    return tuple(timed)
 
 
 def _history(device: Device) -> Any:

@@ -52,19 +52,19 @@ def read(
 
 @lru_cache(maxsize=128)
 def _of_catalogue(text: str, file: object, changed: int) -> Model:
-    """A model of the catalogue, made once of a file as it was when last changed: what is known of its layers is kept
-    with them.
+    """A model of the catalogue, built once per version of its file, so that results cached with its layers stay
+    valid.
     """
     from tonnage.models.reconcile import assemble
 
-    found = _catalogued(text)
-    if found is None:
+    contents = _catalogued(text)
+    if contents is None:
         raise _unknown(text)
-    return assemble(found, _NOTHING)
+    return assemble(contents, _NOTHING)
 
 
 def kind(text: str) -> str:
-    """Where `read` would look: "path", "hub", "modelscope", "catalogue" or "unknown". Asks no network."""
+    """The place where `read` would look: "path", "hub", "modelscope", "catalogue" or "unknown". Needs no network."""
     if local.looks_like_path(text) or local.find(text) is not None:
         return "path"
     reference = names.explicit(text)
@@ -76,10 +76,10 @@ def kind(text: str) -> str:
 
 
 def _contents(text: str, revision: str | None, offline: bool | None) -> Contents:
-    if len(text) > names.LONGEST:
+    if len(text) > names.MAX_NAME:
         raise InvalidInput(
             Message(
-                "a model's name has at most {longest} characters. Got {count}.", longest=names.LONGEST, count=len(text)
+                "a model's name has at most {longest} characters. Got {count}.", longest=names.MAX_NAME, count=len(text)
             )
         )
     path = local.find(text)
@@ -88,9 +88,9 @@ def _contents(text: str, revision: str | None, offline: bool | None) -> Contents
         return local.contents(path)
     reference = names.explicit(text)
     if reference is None and revision is None:
-        found = _catalogued(text)
-        if found is not None:
-            return found
+        contents = _catalogued(text)
+        if contents is not None:
+            return contents
     reference = reference or names.repository(text)
     if reference is not None:
         return _remote(reference, revision, offline)
@@ -100,14 +100,14 @@ def _contents(text: str, revision: str | None, offline: bool | None) -> Contents
 
 
 def _pasted(config: Mapping[str, Any]) -> Contents:
-    """The content of a config.json, whose model may say its own name."""
+    """The content of a config.json, which may state the model's name."""
     import json
 
     from tonnage.models.formats.config_json import parse
 
     fields = parse(json.dumps(dict(config)).encode(), "the config given")
-    said = config.get("_name_or_path")
-    name = said.rstrip("/").rpartition("/")[2][: names.LONGEST] if isinstance(said, str) else ""
+    name_or_path = config.get("_name_or_path")
+    name = name_or_path.rstrip("/").rpartition("/")[2][: names.MAX_NAME] if isinstance(name_or_path, str) else ""
     return Contents(name=name or "pasted config", source="the config given", where="the config given", fields=fields)
 
 
@@ -120,24 +120,24 @@ def _of_dimensions(overrides: Mapping[str, Any]) -> Model:
         )
     named = overrides.get("architectures") or overrides.get("model_type")
     fields: dict[str, Any] = {} if named else {"architectures": ["GenericDecoder"]}
-    found = Contents(name="unnamed model", source=DIMENSIONS, where=DIMENSIONS, fields=fields)
-    return assemble(found, overrides)
+    contents = Contents(name="unnamed model", source=DIMENSIONS, where=DIMENSIONS, fields=fields)
+    return assemble(contents, overrides)
 
 
 def _catalogued(text: str) -> Contents | None:
     from tonnage.catalogue import models as catalogue
 
-    found = catalogue.find(text) if "\0" not in text else None
-    if found is None:
+    file = catalogue.find(text) if "\0" not in text else None
+    if file is None:
         return None
-    form = catalogue.named(catalogue.load(found), text)
+    form = catalogue.named(catalogue.load(file), text)
     notes = [form.note] if form.note else []
     return Contents(
         name=form.name,
-        source=Message("catalogue entry {name}, variant {variant}", name=found.stem, variant=form.name)
+        source=Message("catalogue entry {name}, variant {variant}", name=file.stem, variant=form.name)
         if "variant" in form.sources
-        else Message("catalogue entry {name}", name=found.stem),
-        where=str(found.name),
+        else Message("catalogue entry {name}", name=file.stem),
+        where=str(file.name),
         fields=dict(form.config),
         notes=notes,
         place=catalogue.hub_id(form, text),
@@ -160,9 +160,9 @@ def _remote(reference: Reference, revision: str | None, offline: bool | None) ->
         from tonnage.models.hubs.hugging_face import contents
     else:
         from tonnage.models.hubs.modelscope import contents
-    found = contents(reference, offline)
-    found.place = reference.repository
-    return found
+    remote = contents(reference, offline)
+    remote.place = reference.repository
+    return remote
 
 
 def _no_revision(revision: str | None, what: str) -> None:
@@ -183,10 +183,10 @@ def _unknown(text: str) -> TonnageError:
     held = local.held_back(text)
     if held is not None:
         return held
-    found = unknown("model", text[:200], model_names(), aliases("models"))
+    nearest = unknown("model", text[:200], model_names(), aliases("models"))
     return UnknownName(
         Message(
             "{found} Or give a folder, a config.json, owner/name of the Hugging Face Hub, or modelscope:owner/name.",
-            found=found,
+            found=nearest,
         )
     )

@@ -1,4 +1,4 @@
-"""A model of an architecture that no family describes: its layers as the tensors show them, exact in weights alone."""
+"""A model of an unknown architecture: its layers from its tensors alone, with exact weights and nothing else."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -41,7 +41,7 @@ FLOATS = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "F64": "float6
 
 
 class StoredLayer(Op, frozen=True, eq=False, kw_only=True):
-    """The tensors of a layer whose operations nobody described: asked for anything but weights, it says so."""
+    """The tensors of a layer whose operations are unknown: weights are exact, everything else raises an error."""
 
     name: str
     items: tuple[Weight, ...]
@@ -93,7 +93,7 @@ def model_of_tensors(contents: Contents, fields: Mapping[str, Any], why: str) ->
 
 
 def dominant_float(summary: TensorSummary) -> str | None:
-    """The plain float type that most parameters are stored in, if they are stored so."""
+    """The plain float type that most parameters are stored in; None where most are not plain floats."""
     by_type = summary.parameters_by_dtype
     return FLOATS.get(max(by_type, key=by_type.__getitem__, default=""))
 
@@ -130,7 +130,7 @@ def _branches(items: Sequence[Item], facts: Facts, fields: Mapping[str, Any]) ->
             layers.setdefault(item.layer, []).append(item)
         else:
             rest.append(item)
-    others = [_side(kind, found, facts) for kind, found in sides.items() if found]
+    others = [_side(kind, members, facts) for kind, members in sides.items() if members]
     return [_decoder(rest, layers, facts, fields), *others]
 
 
@@ -167,7 +167,7 @@ def _decoder(rest: list[Item], layers: dict[int, list[Item]], facts: Facts, fiel
 
 
 def _blocks(layers: dict[int, list[Item]], fields: Mapping[str, Any]) -> tuple[tuple[Block, ...], tuple[int, ...]]:
-    """One block for each kind of layer: layers with the same names and shapes are of one kind."""
+    """One block per kind of layer: layers with equal names and shapes are one kind."""
     kinds: dict[tuple[tuple[str, tuple[int, ...], int], ...], int] = {}
     blocks: list[Block] = []
     order: list[int] = []
@@ -206,9 +206,9 @@ def _weight(key: tuple[str, int, int, int], count: int, part: Part, chosen: int 
 
 
 def _matrix(item: Item) -> tuple[int, int, int]:
-    """Matrices in the tensor (of stacked experts more than one), rows and columns that hold its parameters.
+    """Number of matrices in the tensor (over one for stacked experts), and their rows and columns.
 
-    A packed tensor keeps the rows that it stores, where they divide its parameters.
+    A packed tensor keeps its stored number of rows, where that divides its parameters.
     """
     shape, count = item.tensor.shape, item.parameters
     stacked, rows = (

@@ -1,4 +1,4 @@
-"""All models of the catalogue, read."""
+"""All models of the catalogue, as Model objects."""
 
 from collections.abc import Iterator
 
@@ -8,6 +8,6 @@ from tonnage.models import read
 
 
 def every() -> Iterator[tuple[str, str, Model]]:
-    """(name, id on the Hub, model) of each; asks no network."""
+    """Yield (name, id on the Hub, model) of every entry, without the network."""
     for name in model_names():
         yield name, model_file(name).hub, read(name, offline=True)

@@ -1,4 +1,4 @@
-"""What was read of a model, before config and tensors are brought together."""
+"""The content of a model's files, before config and tensors are reconciled."""
 
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 
 
 class Contents(Struct, kw_only=True):
-    """What a model's files say: the fields of its config and its tensors, where they have them. `place`: what a
-    loader finds it by.
+    """The fields of a model's config and its tensors, where the files have them. `place`: the name or path that a
+    loader takes.
     """
 
     name: str

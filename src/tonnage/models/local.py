@@ -16,13 +16,13 @@ from tonnage.user_files import file_size, open_regular, read_part
 if TYPE_CHECKING:
     from tonnage.models.places import File
 
-MOST_FILES = 100_000
+MAX_FILES = 100_000
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth")
 _ENDINGS = (".json", ".safetensors", ".gguf", ".toml")
 
 
 class Folder:
-    """The files of one folder; those below it are not looked at."""
+    """The files of one folder, without subfolders."""
 
     def __init__(self, path: Path, only: str | None = None):
         self.path, self.label = path, called(path)
@@ -50,20 +50,18 @@ class Folder:
         with open_regular(path) as file:
             return File(_reader(path), file_size(file))
 
-    def each(self, names: Sequence[str], read: Callable[[str], Any]) -> list[Any]:
+    def read_each(self, names: Sequence[str], read: Callable[[str], Any]) -> list[Any]:
         return [read(name) for name in names]
 
 
 def _name(folder: Path) -> str:
-    """What a folder's model is called: as the folder is, and where one folder is read, that one has no name to those
-    who ask.
-    """
+    """The model's name: that of the folder; the folder that is the argument itself has no name for the user."""
     return "model" if is_root(folder) else folder.name or folder.resolve().name
 
 
 def _names(path: Path) -> list[str]:
     with os.scandir(path) as entries:
-        names = [entry.name for _, entry in zip(range(MOST_FILES), entries, strict=False) if _is_file(entry)]
+        names = [entry.name for _, entry in zip(range(MAX_FILES), entries, strict=False) if _is_file(entry)]
     return sorted(names)
 
 
@@ -83,7 +81,7 @@ def _reader(path: Path) -> Callable[[int, int], bytes]:
 
 
 def find(text: str) -> Path | None:
-    """The path that the text means: one that is there and holds a model, or one that can be nothing but a path."""
+    """The path that the text names: one that exists and holds a model, or a text that can only be a path."""
     if "\0" in text or len(text) > 4096:
         return None
     if not reads_files() and not looks_like_path(text):
@@ -107,7 +105,7 @@ def find(text: str) -> Path | None:
 
 
 def looks_like_path(text: str) -> bool:
-    """Whether a text is written as a path and as nothing else."""
+    """Whether a text can only be a path."""
     return text.startswith(("/", "./", "../", "~", ".\\", "..\\")) or text in (".", "..") or text[1:3] in (":\\", ":/")
 
 
@@ -120,21 +118,21 @@ def _holds_model(path: Path) -> bool:
 
 
 def contents(path: Path) -> Contents:
-    """What the files at `path` tell."""
+    """The content of the files at `path`."""
     try:
-        found = _contents(path)
+        contents_of_path = _contents(path)
     except OSError as error:
         raise InvalidInput(Message("cannot read {called}: {why}.", called=called(path), why=error.strerror)) from None
     if path.is_dir() or path.suffix == ".gguf":  # which loaders take
-        found.place = called(path)
+        contents_of_path.place = called(path)
     elif path.suffix == ".safetensors" or path.name.endswith(".index.json") or _is_beside_weights(path):
-        found.place = called(path.parent)
-    return found
+        contents_of_path.place = called(path.parent)
+    return contents_of_path
 
 
 def _is_beside_weights(path: Path) -> bool:
-    """Whether a file is the config of the checkpoint in its folder; one that was saved by itself tells of a model,
-    and not where its weights are.
+    """Whether a file is the config of the checkpoint in its folder; a config saved on its own describes a model without
+    saying where its weights are.
     """
     return path.name == "config.json" and any(name.endswith(WEIGHTS) for name in _names(path.parent))
 
@@ -144,7 +142,7 @@ def _contents(path: Path) -> Contents:
 
     if path.is_dir():
         return read(Folder(path))
-    with open_regular(path):  # a pipe or a device is refused by its kind, before its name says anything
+    with open_regular(path):  # a pipe or a device is refused by its kind, before its name is looked at
         pass
     if path.suffix == ".toml":
         return _from_toml(path)
@@ -155,9 +153,9 @@ def _contents(path: Path) -> Contents:
             )
         )
     if path.suffix == ".json" and not path.name.endswith(".index.json"):
-        found = read(Folder(path.parent, only=path.name), path.name)
-        found.name = _name(path.absolute().parent) if path.name == "config.json" else path.stem
-        return found
+        contents = read(Folder(path.parent, only=path.name), path.name)
+        contents.name = _name(path.absolute().parent) if path.name == "config.json" else path.stem
+        return contents
     return read(Folder(path.parent), path.name)
 
 
@@ -175,7 +173,7 @@ def _from_toml(path: Path) -> Contents:
 
 
 def held_back(text: str) -> TonnageError | None:
-    """Why a folder of this name was not taken, for the error that says that nothing was found."""
+    """The error that says why a folder of this name was not read; None where there is none."""
     try:
         if is_there(text) and is_folder(path := allowed_file(text)):
             contents(path)

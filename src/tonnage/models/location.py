@@ -1,4 +1,4 @@
-"""A place that holds a model's files - a folder, a repository - and which of its files make the model."""
+"""Reads a model from a location - a folder, a repository - and chooses which of its files make the model."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -15,11 +15,11 @@ LARGEST_INDEX = 64_000_000  # bytes of a model.safetensors.index.json; DeepSeek-
 _SHARD = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.(safetensors|gguf)")
 _ASIDE = ("mmproj", "imatrix", "adapter_model", "training_args", "optimizer", "scheduler", "consolidated")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt")
-MOST_SHARDS = 2_000
+MAX_SHARDS = 2_000
 
 
 def read(location: Location, file: str | None = None) -> Contents:
-    """Everything that the headers and the config of the model at `location` tell."""
+    """The content of the headers and the config of the model at `location`."""
     choice = choose(location.names, file, location.label)
     contents = Contents(name=location.name, source=location.label, where=location.label)
     if choice.form == "gguf":
@@ -63,13 +63,13 @@ def read_weights(location: Location, choice: Choice, contents: Contents) -> None
     if missing:
         _lacks(location, choice, contents, missing, len(files))
         return
-    if len(files) > MOST_SHARDS:
+    if len(files) > MAX_SHARDS:
         raise InvalidInput(
             Message(
                 "{location} has {count:,} shards; more than {most_shards:,} are not read.",
                 location=location.label,
                 count=len(files),
-                most_shards=MOST_SHARDS,
+                most_shards=MAX_SHARDS,
             )
         )
     if files:
@@ -95,7 +95,7 @@ def _lacks(location: Location, choice: Choice, contents: Contents, missing: list
 
 
 def _joined(location: Location, files: Sequence[str], shards: dict[str, str] | None) -> list[Tensor]:
-    """The tensors of all files, each of them once."""
+    """The tensors of all files; each may be in one file only."""
 
     read_so_far: list[int] = []  # tensors of each file; files may be read at the same time
 
@@ -107,26 +107,26 @@ def _joined(location: Location, files: Sequence[str], shards: dict[str, str] | N
         _check_count(sum(read_so_far), location.label)
         return tensors
 
-    found: dict[str, Tensor] = {}
+    by_name: dict[str, Tensor] = {}
     count = 0
-    for tensors in location.each([f"{number} {name}" for number, name in enumerate(files)], header):
+    for tensors in location.read_each([f"{number} {name}" for number, name in enumerate(files)], header):
         count += len(tensors)
-        found.update((tensor.name, tensor) for tensor in tensors)
-    if not any(tensor.elements for tensor in found.values()):
+        by_name.update((tensor.name, tensor) for tensor in tensors)
+    if not any(tensor.elements for tensor in by_name.values()):
         raise InvalidInput(
             Message(
                 "{location}: {files} holds no tensors, or empty ones alone.", location=location.label, files=files[0]
             )
         )
-    if count != len(found):
+    if count != len(by_name):
         raise InvalidInput(
             Message(
                 "{location}: {count} tensors are stored in two files.",
                 location=location.label,
-                count=count - len(found),
+                count=count - len(by_name),
             )
         )
-    if shards is not None and (absent := next((name for name in shards if name not in found), None)) is not None:
+    if shards is not None and (absent := next((name for name in shards if name not in by_name), None)) is not None:
         raise InvalidInput(
             Message(
                 "{location}: the index places {absent} in {shards}, which does not hold it.",
@@ -135,16 +135,16 @@ def _joined(location: Location, files: Sequence[str], shards: dict[str, str] | N
                 shards=shards[absent],
             )
         )
-    return list(found.values()) if shards is None else [tensor for name, tensor in found.items() if name in shards]
+    return list(by_name.values()) if shards is None else [tensor for name, tensor in by_name.items() if name in shards]
 
 
 def _check_count(tensors: int, label: str) -> None:
-    if tensors > safetensors.MOST_TENSORS:
+    if tensors > safetensors.MAX_TENSORS:
         raise InvalidInput(
             Message(
                 "{label}: its files list more than {most_tensors:,} tensors.",
                 label=label,
-                most_tensors=safetensors.MOST_TENSORS,
+                most_tensors=safetensors.MAX_TENSORS,
             )
         )
 
@@ -157,15 +157,15 @@ def _read_gguf(location: Location, choice: Choice, contents: Contents) -> None:
     def header(item: str) -> gguf.Header:
         number, _, name = item.partition(" ")
         opened = location.open(name)
-        found = gguf.read_header(opened.read, opened.size, f"{location.label}: {name}", int(number))
-        read_so_far.append(len(found.tensors))
+        opened_header = gguf.read_header(opened.read, opened.size, f"{location.label}: {name}", int(number))
+        read_so_far.append(len(opened_header.tensors))
         _check_count(sum(read_so_far), location.label)
-        return found
+        return opened_header
 
-    headers = location.each([f"{number} {name}" for number, name in enumerate(choice.weights)], header)
+    headers = location.read_each([f"{number} {name}" for number, name in enumerate(choice.weights)], header)
     contents.where = f"{location.label}: {choice.weights[0]}"
     contents.form, contents.files = "gguf", len(headers)
-    contents.tensors = [tensor for found in headers for tensor in found.tensors]
+    contents.tensors = [tensor for opened_header in headers for tensor in opened_header.tensors]
     if len({tensor.name for tensor in contents.tensors}) != len(contents.tensors):
         raise InvalidInput(
             Message(
@@ -182,7 +182,7 @@ def _read_gguf(location: Location, choice: Choice, contents: Contents) -> None:
 
 
 def _add_quantization(location: Location, choice: Choice, contents: Contents) -> None:
-    """ModelOpt's older exports say how they are quantised in a file of their own."""
+    """Add the quantisation that ModelOpt's older exports state in a file of their own."""
     fields = contents.fields or {}
     folder = (choice.config or "").rpartition("/")[0]
     name = f"{folder}/hf_quant_config.json" if folder else "hf_quant_config.json"
@@ -196,7 +196,7 @@ def _add_quantization(location: Location, choice: Choice, contents: Contents) ->
 
 
 def choose(names: Sequence[str], file: str | None, label: str) -> Choice:
-    """The files to read: what `file` names, else the safetensors of the top folder, else its one GGUF file."""
+    """The files to read: `file` if it is set, else the safetensors of the top folder, else its one GGUF file."""
     if file and file not in names and not any(name.startswith(f"{file}/") for name in names):
         return _gguf_choice(names, file, label)
     if file and file in names and file.endswith(".gguf"):
@@ -236,8 +236,8 @@ def _safetensors_choice(here: list[str], file: str | None) -> Choice:
 
 def _gguf_choice(names: Sequence[str], wanted: str | None, label: str) -> Choice:
     """The one GGUF model among the names, or the one of the wanted quantisation."""
-    found = [name for name in names if _is_gguf(name)]
-    firsts = [name for name in found if not (shard := _SHARD.fullmatch(name)) or int(shard[2]) == 1]
+    ggufs = [name for name in names if _is_gguf(name)]
+    firsts = [name for name in ggufs if not (shard := _SHARD.fullmatch(name)) or int(shard[2]) == 1]
     matching = [name for name in firsts if wanted is None or _has_tag(name, wanted)]
     if len(matching) > 1 and wanted is not None:
         matching = [name for name in matching if not re.search(rf"UD-{re.escape(wanted)}", name, re.I)] or matching
@@ -266,20 +266,20 @@ def expected_shards(name: str) -> tuple[str, ...]:
     if not shard or int(shard[3]) < 2:
         return (name,)
     stem, total, ending = shard[1], int(shard[3]), shard[4]
-    if total > MOST_SHARDS:
+    if total > MAX_SHARDS:
         raise InvalidInput(
             Message(
                 "{name} says that it is one of {total:,} files; more than {most_shards:,} are not read.",
                 name=name,
                 total=total,
-                most_shards=MOST_SHARDS,
+                most_shards=MAX_SHARDS,
             )
         )
     return tuple(f"{stem}-{number:05}-of-{total:05}.{ending}" for number in range(1, total + 1))
 
 
 def shards_of(name: str, names: Iterable[str], label: str) -> tuple[str, ...]:
-    """All files that the file is a part of, the file alone if it is whole; MissingDatum where some are not there."""
+    """All shards that the file belongs to, or the file alone if it is complete; MissingDatum where some are missing."""
     wanted = expected_shards(name)
     missing = sorted(set(wanted).difference(names))
     if missing:

@@ -1,5 +1,4 @@
-"""What a text names: a repository of the Hugging Face Hub or of ModelScope, at a revision, and perhaps one of its
-files.
+"""Parses the name of a model: a repository of the Hugging Face Hub or of ModelScope, with a revision and a file.
 
 Only the names are taken from a URL. Its host decides which site is meant, and is never connected to.
 """
@@ -37,7 +36,7 @@ _IN_REPOSITORY = rf"({_PART}/{_PART})(?:@(refs/[^:@/]+/[^:@/]+|[^:@/]+))?(?:/([^
 _REVISION = r"[A-Za-z0-9_](?:[A-Za-z0-9_./+-]{0,253}[A-Za-z0-9_])?"
 _VERBS = ("tree", "blob", "resolve", "raw", "commit", "commits", "file", "files", "discussions", "summary")
 _NOT_MODELS = ("datasets", "spaces", "kernels", "buckets", "papers", "collections", "docs", "studios")
-LONGEST = 4096
+MAX_NAME = 4096  # characters of a name
 
 
 class Reference(Struct, frozen=True):
@@ -56,13 +55,13 @@ class Reference(Struct, frozen=True):
 
 
 def endpoint(site: Site) -> str:
-    """Where the site answers: $HF_ENDPOINT, $MODELSCOPE_ENDPOINT or $MODELSCOPE_DOMAIN, else the site itself."""
+    """The site's address: $HF_ENDPOINT, $MODELSCOPE_ENDPOINT or $MODELSCOPE_DOMAIN, else the site's own."""
     if site == "hub":
-        given = os.environ.get("HF_ENDPOINT") or HUB_ENDPOINT
+        address = os.environ.get("HF_ENDPOINT") or HUB_ENDPOINT
     else:
-        given = os.environ.get("MODELSCOPE_ENDPOINT") or os.environ.get("MODELSCOPE_DOMAIN") or MODELSCOPE_ENDPOINT
-    given = given.strip().rstrip("/")
-    return given if given.lower().startswith(("http://", "https://")) else f"https://{given}"
+        address = os.environ.get("MODELSCOPE_ENDPOINT") or os.environ.get("MODELSCOPE_DOMAIN") or MODELSCOPE_ENDPOINT
+    address = address.strip().rstrip("/")
+    return address if address.lower().startswith(("http://", "https://")) else f"https://{address}"
 
 
 def explicit(text: str) -> Reference | None:
@@ -79,9 +78,9 @@ def explicit(text: str) -> Reference | None:
 
 
 def repository(text: str) -> Reference | None:
-    """The Hub repository that a bare owner/name means, with @revision and :file where they are given."""
-    found = re.fullmatch(_OWNED, text)
-    return checked(Reference("hub", *found.groups())) if found else None
+    """The Hub repository of a bare owner/name, with @revision and :file if they are there."""
+    match = re.fullmatch(_OWNED, text)
+    return checked(Reference("hub", *match.groups())) if match else None
 
 
 def checked(reference: Reference) -> Reference:
@@ -99,7 +98,7 @@ def checked(reference: Reference) -> Reference:
 
 
 def plain_path(path: str, what: str) -> str:
-    """`path` if it is a relative path that stays where it is; InvalidInput where it could lead elsewhere."""
+    """`path` if it is a relative path without a way out of its folder; else InvalidInput."""
     parts = path.split("/")
     odd = any(part in ("", ".", "..") for part in parts) or any(character in path for character in "\\\0?#%:\n\r\t")
     if odd or len(path) > 1024:
@@ -118,8 +117,8 @@ def is_plain_path(path: str) -> bool:
 def _prefixed(site: Site, rest: str, text: str) -> Reference:
     form = _IN_REPOSITORY if rest.startswith("//") else _NAMED
     rest = rest.lstrip("/").removeprefix("models/").rstrip("/")
-    found = re.fullmatch(form, rest) or re.fullmatch(_NAMED, rest)
-    if not found or (site == "modelscope" and "/" not in found[1]):
+    match = re.fullmatch(form, rest) or re.fullmatch(_NAMED, rest)
+    if not match or (site == "modelscope" and "/" not in match[1]):
         raise InvalidInput(
             Message(
                 "write {text}:owner/name, with @revision and :file if need be. Got {text2}.",
@@ -127,7 +126,7 @@ def _prefixed(site: Site, rest: str, text: str) -> Reference:
                 text2=shown(text),
             )
         )
-    return checked(Reference(site, *found.groups()))
+    return checked(Reference(site, *match.groups()))
 
 
 def _from_url(text: str) -> Reference:
@@ -152,7 +151,7 @@ def _from_url(text: str) -> Reference:
 
 
 def _site(host: str, netloc: str) -> Site | None:
-    """The site that a host belongs to: its own hosts, or the one that the environment puts in its place."""
+    """The site that a host belongs to: one of its own hosts, or the mirror that the environment sets."""
     from urllib.parse import urlsplit
 
     if host in HUB_HOSTS:
@@ -181,8 +180,8 @@ def _from_path(site: Site, parts: list[str], text: str) -> Reference:
 
 
 def _revision_and_file(site: Site, rest: list[str]) -> tuple[str | None, str | None]:
-    """From tree/REV/..., blob/REV/...; a reference such as refs/pr/1 takes three parts. ModelScope:
-    file/view/REV/...
+    """The revision and the file of tree/REV/..., blob/REV/...; a reference such as refs/pr/1 has three parts.
+    ModelScope: file/view/REV/...
     """
     verb, rest = rest[0], rest[1:]
     if site == "modelscope":

@@ -1,4 +1,4 @@
-"""What looks like a model and is none: adapters, projectors, pipelines, tokenizers; what each is, and what to give
+"""Errors for what looks like a model and is none: adapters, projectors, pipelines, tokenizers; each says what to give
 instead.
 """
 
@@ -37,11 +37,11 @@ _GGUF_KINDS = {
 
 
 def refuse(location: "Location", file: str | None, choice: "Choice") -> None:
-    """InvalidInput where the file asked for is an adapter's, or the folder holds an adapter or a pipeline of
-    diffusers alone.
+    """Raise InvalidInput if the file is an adapter's, or if the folder holds only an adapter or a diffusers
+    pipeline.
     """
-    asked = (file or "").rpartition("/")[2]
-    if asked == ADAPTER_CONFIG or asked.startswith("adapter_model"):
+    file_name = (file or "").rpartition("/")[2]
+    if file_name == ADAPTER_CONFIG or file_name.startswith("adapter_model"):
         raise InvalidInput(
             Message(
                 "{location}: {file} is an adapter{base}",
@@ -72,7 +72,7 @@ def refuse(location: "Location", file: str | None, choice: "Choice") -> None:
 
 
 def refuse_adapters_tensors(tensors: "Sequence[Tensor]", where: str) -> None:
-    """InvalidInput for tensors without a config of which most are a LoRA's."""
+    """Raise InvalidInput for tensors without a config if most of them are a LoRA's."""
     count = sum(any(word in tensor.name for word in _LORA) for tensor in tensors)
     if 2 * count > len(tensors):
         raise InvalidInput(
@@ -87,7 +87,7 @@ def refuse_adapters_tensors(tensors: "Sequence[Tensor]", where: str) -> None:
 
 
 def refuse_other_gguf(metadata: Mapping[str, Any], tensors: "Sequence[Tensor]", where: str) -> None:
-    """InvalidInput for a GGUF file that holds no language model."""
+    """Raise InvalidInput for a GGUF file without a language model."""
     kind = metadata.get("general.type")
     kind = metadata.get("general.architecture") if kind in (None, "model") else kind
     what = _GGUF_KINDS.get(kind) if isinstance(kind, str) else None
@@ -112,7 +112,7 @@ def refuse_other_gguf(metadata: Mapping[str, Any], tensors: "Sequence[Tensor]", 
 
 
 def nothing_there(location: "Location", pickles: bool) -> TonnageError:
-    """The error for a folder that has no file of a model, with what it holds instead."""
+    """The error for a folder that has no file of a model; it lists what is there."""
     if pickles:
         text = "its weights are pickle files, which tonnage does not open, and nothing says what the model is"
         return MissingDatum(Message("{lacks}; {text}.", lacks=_lacks_all(location), text=text))
@@ -142,7 +142,7 @@ def _lacks_all(location: "Location") -> str:
 
 
 def _base(location: "Location", adapter: str | None) -> str:
-    """What to give in place of an adapter: the model that its config names."""
+    """Text that names the base model of an adapter's config."""
     base = None
     if adapter:
         from tonnage.models.formats import config_json  # and json, which a name of the catalogue does without
@@ -159,7 +159,7 @@ def _base(location: "Location", adapter: str | None) -> str:
 
 def _gguf_base(metadata: Mapping[str, Any]) -> str:
     for key in ("general.base_model.0.repo_url", "general.base_model.0.name"):
-        found = metadata.get(key)
-        if isinstance(found, str) and found.strip():
-            return Message("the model that it belongs to, {found}", found=shown(found))
+        base = metadata.get(key)
+        if isinstance(base, str) and base.strip():
+            return Message("the model that it belongs to, {found}", found=shown(base))
     return "the GGUF file of the model that it belongs to"

@@ -1,4 +1,4 @@
-"""What can be told of a model from the names and shapes of its tensors: table, head, layers, width, parameters."""
+"""Facts of a model from the names and shapes of its tensors: table, head, layers, width, parameters."""
 
 from collections.abc import Mapping, Sequence
 
@@ -31,8 +31,9 @@ _FINAL_NORMS = (
 
 
 class Facts(Struct, frozen=True, kw_only=True):
-    """`layers` counts all stored layers of the language model, `per_layer` their parameters; `drafts` those of tensors
-    that are called multi-token prediction."""
+    """`layers` counts all stored layers of the language model, `per_layer` their parameters; `drafts` are the
+    parameters of tensors named as multi-token prediction.
+    """
 
     rows: int | None
     width: int | None
@@ -46,11 +47,11 @@ class Facts(Struct, frozen=True, kw_only=True):
 
     @property
     def model_layers(self) -> int:
-        """Layers of the model proper: what is stored, less those at the end that are multi-token prediction."""
+        """Layers of the model proper: all stored ones, less those at the end that are multi-token prediction."""
         return self.layers - self.draft_layers
 
     def drafts_behind(self, layers: int) -> int:
-        """Parameters of multi-token prediction: tensors called so, and layers behind the model's last."""
+        """Parameters of multi-token prediction: tensors named so, and layers behind the model's last."""
         if self.model_layers != layers:
             return self.drafts
         return self.drafts + sum(count for layer, count in self.per_layer.items() if layer >= layers)
@@ -87,8 +88,8 @@ def observe(items: Sequence[Item]) -> Facts:
 
 
 def _table(items: Sequence[Item]) -> Tensor | None:
-    """The embedding of tokens."""
-    found = [
+    """The embedding table of the tokens."""
+    tables = [
         item.tensor
         for item in items
         if item.part == "embedding"
@@ -97,11 +98,11 @@ def _table(items: Sequence[Item]) -> Tensor | None:
         and item.tensor.name.endswith(_TABLES)
         and len(item.tensor.shape) == 2
     ]
-    return max(found, key=lambda tensor: tensor.shape[0], default=None)
+    return max(tables, key=lambda tensor: tensor.shape[0], default=None)
 
 
 def _width(table: Tensor | None, items: Sequence[Item]) -> int | None:
-    """The columns of the table, unless the final norm contradicts them: a table may be narrower than the model."""
+    """The model's width: the table's columns, unless the final norm contradicts them (a table may be narrower)."""
     if table is None or table.dtype in ("U32", "I32", "U8", "I8"):
         return None
     norms = {

@@ -1,6 +1,4 @@
-"""Fields that the user puts in place of a config's own, in the section that holds them and under the name used
-there.
-"""
+"""Fields that the user sets in place of a config's own, in the section and under the name that the config uses."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +7,7 @@ from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message
 
 _SECTIONS = ("text_config", "llm_config", "language_config", "thinker_config")
-# One quantity under the names that configs give it; the first is ours.
+# One quantity under its names in configs; the first is ours.
 _NAMES = (
     ("num_hidden_layers", "n_layer", "num_layers", "n_layers"),
     ("hidden_size", "n_embd", "d_model"),
@@ -22,22 +20,22 @@ _NAMES = (
     ("num_key_value_heads", "num_kv_heads"),
 )
 _LAYERS = _NAMES[0]
-LONGEST = 200  # characters of a field's name, its sections included
+MAX_FIELD_NAME = 200  # characters of a field's name, its sections included
 
 
 def apply(fields: Mapping[str, Any], overrides: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The fields with the overrides in their place, and what was done to lists with one entry for each layer.
+    """The fields with the overrides applied, and notes on lists with one entry per layer that were changed.
 
-    A family that is named by its model_type stands before the config's own class.
+    A family named by its model_type replaces the config's own class.
     """
-    made, notes = dict(fields), []
+    changed, notes = dict(fields), []
     if "model_type" in overrides and "architectures" not in overrides:
-        made.pop("architectures", None)
+        changed.pop("architectures", None)
     put_by: dict[tuple[str, ...], str] = {}
     for key, value in overrides.items():
-        if not isinstance(key, str) or not key or len(key) > LONGEST:
+        if not isinstance(key, str) or not key or len(key) > MAX_FIELD_NAME:
             raise InvalidInput(Message("an override is named by a field of config.json. Got {key}.", key=shown(key)))
-        path = _path(made, key)
+        path = _path(changed, key)
         before_it = put_by.setdefault(tuple(path), key)
         if before_it != key:
             raise InvalidInput(
@@ -47,35 +45,35 @@ def apply(fields: Mapping[str, Any], overrides: Mapping[str, Any]) -> tuple[dict
                     key=key,
                 )
             )
-        section = _copied(made, path[:-1])
+        section = _copied(changed, path[:-1])
         before = section.get(path[-1])
         section[path[-1]] = value
         if path[-1] in _LAYERS and isinstance(before, int) and isinstance(value, int) and value != before:
             notes += _fit_layers(section, before, value, overrides)
-    return made, notes
+    return changed, notes
 
 
 def paths(fields: Mapping[str, Any], overrides: Mapping[str, Any]) -> list[str]:
-    """Where `apply` puts each of the overrides, with dots between sections."""
+    """The dotted path that `apply` sets for each of the overrides."""
     return [".".join(_path(fields, key)) for key in overrides]
 
 
 def put(fields: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
-    """The fields with one of them replaced."""
+    """A copy of the fields with one of them replaced."""
     return apply(fields, {key: value})[0]
 
 
 def get(fields: Mapping[str, Any], key: str) -> Any:
-    """The field, wherever the config keeps it and however it calls it; None where it has none."""
-    found: Any = fields
+    """The value of a field, in any section and under any of its names; None where the config has none."""
+    value: Any = fields
     for part in _path(fields, key):
-        found = found.get(part) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
 
 
 def _path(fields: Mapping[str, Any], key: str) -> list[str]:
-    """Where a field is: as the user wrote it (text_config.num_hidden_layers), else where the config has it, else on
-    top.
+    """The path of a field: as the user wrote it (text_config.num_hidden_layers), else where the config has it, else at
+    the top.
     """
     if "." in key:
         return key.split(".")
@@ -90,9 +88,9 @@ def _path(fields: Mapping[str, Any], key: str) -> list[str]:
 
 
 def _sections(fields: Mapping[str, Any]) -> list[list[str]]:
-    found = [[name] for name in _SECTIONS if isinstance(fields.get(name), Mapping)]
-    return found + [
-        [*outer, "text_config"] for outer in found if isinstance(_at(fields, outer).get("text_config"), Mapping)
+    sections = [[name] for name in _SECTIONS if isinstance(fields.get(name), Mapping)]
+    return sections + [
+        [*outer, "text_config"] for outer in sections if isinstance(_at(fields, outer).get("text_config"), Mapping)
     ]
 
 
@@ -103,7 +101,7 @@ def _at(fields: Mapping[str, Any], path: list[str]) -> Mapping[str, Any]:
 
 
 def _copied(fields: dict[str, Any], path: list[str]) -> dict[str, Any]:
-    """The section at `path`, copied on the way so that the original stays as it is."""
+    """The section at `path`, copied along the path so that the original stays unchanged."""
     for name in path:
         inner = fields.get(name)
         if inner is not None and not isinstance(inner, Mapping):
@@ -120,7 +118,7 @@ def _copied(fields: dict[str, Any], path: list[str]) -> dict[str, Any]:
 
 
 def _fit_layers(section: dict[str, Any], before: int, after: int, overrides: Mapping[str, Any]) -> list[str]:
-    """Cut, or go on with, the lists that have one entry for each layer."""
+    """Cut or extend the lists that have one entry per layer."""
     notes: list[str] = []
     for key, value in list(section.items()):
         if (
@@ -150,7 +148,7 @@ def _is_per_layer(key: str, value: list[Any] | str) -> bool:
 
 
 def _continued(value: list[Any] | str, length: int, key: str) -> list[Any] | str:
-    """The pattern that the entries repeat, repeated further; refused where they repeat none."""
+    """The pattern of the entries, repeated to `length`; InvalidInput where they have no pattern."""
     size = len(value)
     period = next((p for p in range(1, size // 2 + 1) if all(value[i] == value[i % p] for i in range(size))), None)
     if period is None:

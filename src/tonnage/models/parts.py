@@ -1,4 +1,4 @@
-"""Which part of a model a tensor belongs to, by the names that checkpoints and GGUF files give."""
+"""The part of a model that a tensor belongs to, by its name in checkpoints and GGUF files."""
 
 _VISION = ("vision_tower", "visual.", "vision_model", "vision_encoder", "vision_embed", "mm_projector", "embed_vision",
            "multi_modal_projector", "image_newline", "view_seperator", "patch_merger", "vision_adapter")  # fmt: skip

@@ -1,4 +1,4 @@
-"""A place that holds files, a folder or a repository, and the files in it that make a model."""
+"""Protocols of a location that holds files, a folder or a repository, and of the files in it that make a model."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol
@@ -7,7 +7,7 @@ from msgspec import Struct
 
 
 class File(Struct, frozen=True):
-    """A file that can be read in parts; `size` in bytes, None where nobody knows it."""
+    """A file that can be read in parts; `size` in bytes, None where it is unknown."""
 
     read: Callable[[int, int], bytes]
     size: int | None
@@ -24,7 +24,7 @@ class Location(Protocol):
 
     def open(self, name: str) -> File: ...
 
-    def each(self, names: Sequence[str], read: Callable[[str], Any]) -> list[Any]: ...
+    def read_each(self, names: Sequence[str], read: Callable[[str], Any]) -> list[Any]: ...
 
 
 class Choice(Struct, frozen=True):

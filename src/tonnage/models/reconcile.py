@@ -1,6 +1,4 @@
-"""Config and tensors, brought together: what the tensors say beats what the config says, and a note tells both
-figures.
-"""
+"""Reconciles config and tensors: where they disagree, the tensors win, and a note states both figures."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,17 +18,17 @@ if TYPE_CHECKING:  # imported when there are tensors: a name of the catalogue ne
 
 
 def assemble(contents: Contents, overrides: Mapping[str, Any]) -> Model:
-    """The Model of what was read, with the user's own fields in place of the config's."""
+    """The Model of the contents, with the user's own fields in place of the config's."""
     if not overrides:
-        return _told(_read(contents), contents)
+        return _with_origin(_read(contents), contents)
     fields, notes = fields_of.apply(contents.fields or {}, overrides)
     try:
         before = _read(contents)
     except TonnageError:  # the overrides may give what the config lacks
-        return _told(_completed(contents, fields, notes, overrides), contents)
+        return _with_origin(_completed(contents, fields, notes, overrides), contents)
     if before.family == "tensors":
-        made = _completed(contents, fields, notes, overrides)
-        if made.family == "tensors":
+        completed = _completed(contents, fields, notes, overrides)
+        if completed.family == "tensors":
             raise InvalidInput(
                 Message(
                     "{where}: its layers are known from its tensors alone, so {overrides} cannot be changed.",
@@ -38,55 +36,57 @@ def assemble(contents: Contents, overrides: Mapping[str, Any]) -> Model:
                     overrides=listed(overrides),
                 )
             )
-        return _told(made, contents)
+        return _with_origin(completed, contents)
     fields, notes = fields_of.apply(before.config, overrides)
-    return _told(_overridden(before, fields, notes, overrides, contents), contents)
+    return _with_origin(_overridden(before, fields, notes, overrides, contents), contents)
 
 
 def _completed(contents: Contents, fields: dict[str, Any], notes: list[str], overrides: Mapping[str, Any]) -> Model:
-    """The model that has its fields from the user as well; of each that is given the family must make something."""
-    made = _read(replace(contents, fields=fields, notes=[*contents.notes, *notes]))
-    if made.family != "tensors":
+    """The model that takes missing fields from the user; the family must use each of them."""
+    model = _read(replace(contents, fields=fields, notes=[*contents.notes, *notes]))
+    if model.family != "tensors":
         build(fields, contents.name, contents.where, fields_of.paths(contents.fields or {}, overrides))
-    return made
+    return model
 
 
-def _told(model: Model, contents: Contents) -> Model:
+def _with_origin(model: Model, contents: Contents) -> Model:
     return replace(model, source=contents.source, place=contents.place)
 
 
 def _overridden(
     before: Model, fields: dict[str, Any], notes: list[str], overrides: Mapping[str, Any], contents: Contents
 ) -> Model:
-    """The changed model; what its files hold stays with it only while it has as many parameters."""
-    made = build(fields, contents.name, contents.where, fields_of.paths(before.config, overrides))
-    told = (
+    """The changed model; it keeps the stored tensors only while it has as many parameters."""
+    changed = build(fields, contents.name, contents.where, fields_of.paths(before.config, overrides))
+    all_notes = (
         *before.notes,
         Message("Given instead of what the config says: {overrides}.", overrides=listed(sorted(overrides))),
         *notes,
     )
     if before.tensors is None:
-        return replace(made, notes=told)
-    if all(branch.kind != "draft" for branch in before.branches):  # promised by the config, and not stored
-        made = replace(made, branches=tuple(branch for branch in made.branches if branch.kind != "draft"))
-    if made.num_parameters(True) == before.num_parameters(True):
-        return replace(made, notes=told, tensors=before.tensors)
-    return replace(made, notes=(*told, "The stored tensors are of the unchanged model, so they are left aside."))
+        return replace(changed, notes=all_notes)
+    if all(branch.kind != "draft" for branch in before.branches):  # named in the config, and not stored
+        changed = replace(changed, branches=tuple(branch for branch in changed.branches if branch.kind != "draft"))
+    if changed.num_parameters(True) == before.num_parameters(True):
+        return replace(changed, notes=all_notes, tensors=before.tensors)
+    return replace(
+        changed, notes=(*all_notes, "The stored tensors are of the unchanged model, so they are left aside.")
+    )
 
 
 def _read(contents: Contents) -> Model:
     if contents.fields is None:
         return _of_tensors(contents, "there is no config.json")
     try:
-        made = build(contents.fields, contents.name, contents.where)
+        model = build(contents.fields, contents.name, contents.where)
     except TonnageError as error:
         # A GGUF file's fields are our translation: where no family takes them, the tensors still tell the weights.
         if contents.tensors is None or not (isinstance(error, MissingDatum) or contents.form == "gguf"):
             raise
         return _of_tensors(contents, str(error).split(". ")[0])
     if contents.tensors is None:
-        return replace(made, notes=(*made.notes, *contents.notes))
-    return _reconciled(made, contents)
+        return replace(model, notes=(*model.notes, *contents.notes))
+    return _reconciled(model, contents)
 
 
 def _of_tensors(contents: Contents, why: str) -> Model:
@@ -101,16 +101,16 @@ def _reconciled(model: Model, contents: Contents) -> Model:
 
     items = describe(contents.tensors or [], packed_bits(model.config))
     facts = observe(items)
-    apart = _far_apart(model, items, facts)
-    if apart and contents.form == "gguf":  # our translation of its metadata is at fault
-        return _of_tensors(contents, apart)
-    if apart:
+    disagreement = _far_apart(model, items, facts)
+    if disagreement and contents.form == "gguf":  # our translation of its metadata is at fault
+        return _of_tensors(contents, disagreement)
+    if disagreement:
         raise InvalidInput(
             Message(
                 "{where}: {apart}, so they are of two models. Give the config that belongs to the files, "
                 "or say what differs ({@num_hidden_layers} and so on).",
                 where=contents.where,
-                apart=apart,
+                apart=disagreement,
             )
         )
     model, notes = _corrected(model, facts, contents)
@@ -122,7 +122,7 @@ def _reconciled(model: Model, contents: Contents) -> Model:
 
 
 def _far_apart(model: Model, items: "Sequence[Item]", facts: "Facts") -> str:
-    """Both counts, where no reading of the tensors brings them within a factor of two; else an empty text.
+    """A text with both counts, where no reading of the tensors brings them within a factor of two; else empty.
 
     Heads, windows and rotary sizes show in no tensor's shape: between models that far apart they would be a mix of
     both.
@@ -141,7 +141,9 @@ def _far_apart(model: Model, items: "Sequence[Item]", facts: "Facts") -> str:
 
 
 def _corrected(model: Model, facts: "Facts", contents: Contents) -> tuple[Model, list[str]]:
-    """Fields of the config that the tensors contradict, replaced where the count comes closer to what is stored."""
+    """Replace fields of the config that the tensors contradict, where that brings the count closer to the stored
+    one.
+    """
     notes: list[str] = []
     for key, value, text in _contradictions(model, facts, contents.fields or {}):
         try:
@@ -156,11 +158,11 @@ def _corrected(model: Model, facts: "Facts", contents: Contents) -> tuple[Model,
 
 def _contradictions(model: Model, facts: "Facts", fields: Mapping[str, Any]) -> list[tuple[str, Any, str]]:
     """(field, value of the tensors, what disagrees)."""
-    found: list[tuple[str, Any, str]] = []
+    contradictions: list[tuple[str, Any, str]] = []
     layers = fields_of.get(fields, "num_hidden_layers")
     stored = facts.model_layers
     if stored and isinstance(layers, int) and stored != layers and not fields.get("is_encoder_decoder"):
-        found.append(
+        contradictions.append(
             (
                 "num_hidden_layers",
                 stored,
@@ -169,7 +171,7 @@ def _contradictions(model: Model, facts: "Facts", fields: Mapping[str, Any]) -> 
         )
     width = fields_of.get(fields, "hidden_size")
     if facts.width and isinstance(width, int) and facts.width != width:
-        found.append(
+        contradictions.append(
             (
                 "hidden_size",
                 facts.width,
@@ -182,7 +184,7 @@ def _contradictions(model: Model, facts: "Facts", fields: Mapping[str, Any]) -> 
         )
     rows = fields_of.get(fields, "vocab_size")
     if facts.rows and isinstance(rows, int) and facts.rows != rows:
-        found.append(
+        contradictions.append(
             (
                 "vocab_size",
                 facts.rows,
@@ -192,10 +194,10 @@ def _contradictions(model: Model, facts: "Facts", fields: Mapping[str, Any]) -> 
             )
         )
     if facts.rows and not facts.head and not model.tied and _has_head(model):
-        found.append(
+        contradictions.append(
             ("tie_word_embeddings", True, "The config does not tie the head to the embedding, and no head is stored.")
         )
-    return found
+    return contradictions
 
 
 def _has_head(model: Model) -> bool:
@@ -203,7 +205,7 @@ def _has_head(model: Model) -> bool:
 
 
 def _distance(model: Model, facts: "Facts") -> int:
-    """How far the family's count is from what is stored, drafts and a second copy of a tied head aside."""
+    """Difference of the family's count from the stored one, without drafts and a second copy of a tied head."""
     return abs(model.num_parameters() - _expected(model, facts))
 
 
@@ -214,12 +216,12 @@ def _expected(model: Model, facts: "Facts") -> int:
 
 
 def _drafts(model: Model, summary: TensorSummary) -> tuple[Model, list[str]]:
-    """Multi-token-prediction layers that the config promises and nobody stored."""
+    """The model without multi-token-prediction layers that the config names and no file stores."""
     counted = model.num_parameters(True) - model.num_parameters()
     stored = summary.parameters_by_part.get("draft", 0)
     if counted and not stored:
-        kept = tuple(branch for branch in model.branches if branch.kind != "draft")
-        return replace(model, branches=kept), [
+        branches = tuple(branch for branch in model.branches if branch.kind != "draft")
+        return replace(model, branches=branches), [
             "The config names multi-token-prediction layers, and none are stored; they are left out."
         ]
     if counted != stored:
@@ -277,22 +279,22 @@ def _totals(model: Model, summary: TensorSummary, facts: "Facts") -> list[str]:
 
 
 def _dtype(model: Model, summary: TensorSummary) -> tuple[Model, list[str]]:
-    """The type that most parameters are stored in, where they are stored as plain floats."""
+    """The model with the plain float type that most parameters are stored in."""
     from tonnage.models.bare import dominant_float
 
     by_type = summary.parameters_by_dtype
     stored = max(by_type, key=by_type.__getitem__, default="")
-    found = dominant_float(summary)
-    if found is None:
+    dtype = dominant_float(summary)
+    if dtype is None:
         odd = model.quantization is None and stored and summary.format == "safetensors"
         return model, [
             Message("Most weights are stored as {stored}, and the config names no quantization.", stored=stored)
         ] if odd else []
-    if model.quantization is not None or model.dtype == found:
+    if model.quantization is not None or model.dtype == dtype:
         return model, []
     notes: list[str] = (
-        [Message("The config says dtype {dtype}, most weights are stored as {found}.", dtype=model.dtype, found=found)]
+        [Message("The config says dtype {dtype}, most weights are stored as {found}.", dtype=model.dtype, found=dtype)]
         if model.dtype
         else []
     )
-    return replace(model, dtype=found), notes
+    return replace(model, dtype=dtype), notes

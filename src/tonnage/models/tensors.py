@@ -1,7 +1,7 @@
-"""Tensors of a checkpoint: what part of the model each belongs to, and how many parameters it really holds.
+"""Tensors of a checkpoint: the part of the model that each belongs to, and the number of parameters in it.
 
-Quantised checkpoints pack several values into one stored number and add scales; both are undone here from names, types
-and shapes alone.
+Quantised checkpoints pack several values into one stored number and add scales; this module undoes both from names,
+types and shapes alone.
 """
 
 import re
@@ -18,7 +18,7 @@ from tonnage.kernel.message import Message
 from tonnage.models.parts import part_of
 
 Role = Literal["weight", "scale", "buffer"]
-MOST_PATTERNS = (
+MAX_PATTERNS = (
     50_000  # names without their numbers: a model has some dozens, one that glues numbers to words some thousands
 )
 _LAYERS = re.compile(r"(?:^|\.)(?:layers|h|blk|blocks|block|layer)\.(N)\.")
@@ -39,7 +39,7 @@ class Tensor(Struct, frozen=True, array_like=True, gc=False):
         return prod(self.shape)
 
 
-# Names that only quantisers give to what they store beside a weight.
+# Names that only quantisers use for data beside a weight.
 _SCALES = frozenset({
     "weight_scale_inv", "weight_scale", "weight_scale_2", "weight_global_scale", "weight_zero_point", "weight_g_idx",
     "weight_shape", "weight_scales", "input_scale", "input_scale_inv", "input_global_scale", "input_zero_point",
@@ -81,9 +81,9 @@ _PACKED = frozenset(
 
 
 class Item(Struct, frozen=True, gc=False):
-    """A tensor with what it is: `layer` is its number in the language model's stack of layers, None outside of it;
-    `draft` says that it is called multi-token prediction, `joins` that only a layer of multi-token prediction has
-    it.
+    """A tensor and its classification: `layer` is its number in the language model's stack of layers, None outside of
+    it; `draft`: it is named as multi-token prediction; `joins`: only a layer of multi-token prediction has such a
+    tensor.
     """
 
     tensor: Tensor
@@ -96,7 +96,7 @@ class Item(Struct, frozen=True, gc=False):
 
 
 class _Known(Struct, frozen=True):
-    """What a name tells when its numbers are left out."""
+    """The classification of a name without its numbers."""
 
     part: str
     last: str
@@ -107,45 +107,45 @@ class _Known(Struct, frozen=True):
 
 
 def describe(tensors: Sequence[Tensor], bits: int | None = None) -> list[Item]:
-    """Each tensor with its part, its role, and the model's parameters in it. `bits`: of packed weights, if the
-    config says.
+    """Classify each tensor: its part, its role, and the model's parameters in it. `bits`: of packed weights, if the
+    config states them.
     """
     by_name = {tensor.name: tensor for tensor in tensors}
     patterns = [_NUMBER.sub("N", tensor.name) for tensor in tensors]
-    if len(set(patterns)) > MOST_PATTERNS:
+    if len(set(patterns)) > MAX_PATTERNS:
         raise InvalidInput(
             Message(
                 "the tensors have more than {most_patterns:,} different names, numbers aside, so they are no model's.",
-                most_patterns=MOST_PATTERNS,
+                most_patterns=MAX_PATTERNS,
             )
         )
     known = [_of_pattern(pattern) for pattern in patterns]
     stack = _main_stack(tensors, known)
-    made = []
-    for tensor, told in zip(tensors, known, strict=True):
-        role = told.role or _role(tensor, told.last, by_name)
-        count = logical(tensor, told.last, by_name, bits) if role == "weight" else 0
-        layer = _number_after(tensor.name, stack) if told.stack and tensor.name.startswith(stack) else None
-        made.append(Item(tensor, told.part, role, count, layer, told.draft, told.joins))
-    return made
+    items = []
+    for tensor, pattern_facts in zip(tensors, known, strict=True):
+        role = pattern_facts.role or _role(tensor, pattern_facts.last, by_name)
+        count = logical(tensor, pattern_facts.last, by_name, bits) if role == "weight" else 0
+        layer = _number_after(tensor.name, stack) if pattern_facts.stack and tensor.name.startswith(stack) else None
+        items.append(Item(tensor, pattern_facts.part, role, count, layer, pattern_facts.draft, pattern_facts.joins))
+    return items
 
 
 def summarize(
     items: Iterable[Item], form: Literal["safetensors", "gguf"], files: int, layers: int | None = None
 ) -> TensorSummary:
-    """Tensors added up by part, type and role. `layers`: those of the model proper; later ones are multi-token
+    """Sum tensors by part, type and role. `layers`: those of the model proper; later ones are multi-token
     prediction.
     """
     sums: dict[tuple[str, str, Role], list[int]] = {}
     for item in items:
         behind = layers is not None and item.layer is not None and item.layer >= layers
-        found = sums.setdefault(
+        sums_of_group = sums.setdefault(
             ("draft" if behind or item.draft else item.part, item.tensor.dtype, item.role), [0, 0, 0, 0]
         )
-        found[0] += 1
-        found[1] += item.tensor.elements
-        found[2] += item.parameters
-        found[3] += item.tensor.bytes
+        sums_of_group[0] += 1
+        sums_of_group[1] += item.tensor.elements
+        sums_of_group[2] += item.parameters
+        sums_of_group[3] += item.tensor.bytes
     groups = (TensorGroup(*key, *values) for key, values in sorted(sums.items()))
     return TensorSummary(format=form, files=files, groups=tuple(groups))
 
@@ -159,10 +159,10 @@ def _of_pattern(pattern: str) -> _Known:
         part, role = part_of(head or pattern), "scale"
     elif last in _BUFFERS or pattern in _GGUF_BUFFERS or "rope_factors" in pattern:
         role = "buffer"
-    found = _LAYERS.search(pattern)
+    match = _LAYERS.search(pattern)
     stack = (
-        pattern[: found.start(1)]
-        if found and part not in ("vision", "audio") and "N" not in pattern[: found.start(1)]
+        pattern[: match.start(1)]
+        if match and part not in ("vision", "audio") and "N" not in pattern[: match.start(1)]
         else ""
     )
     joins = any(word in pattern for word in _JOINS)
@@ -174,9 +174,9 @@ def _main_stack(tensors: Sequence[Tensor], known: Sequence[_Known]) -> str:
     draft's.
     """
     sizes: dict[str, int] = {}
-    for tensor, told in zip(tensors, known, strict=True):
-        if told.stack and not told.draft:
-            sizes[told.stack] = sizes.get(told.stack, 0) + tensor.bytes + 1
+    for tensor, pattern_facts in zip(tensors, known, strict=True):
+        if pattern_facts.stack and not pattern_facts.draft:
+            sizes[pattern_facts.stack] = sizes.get(pattern_facts.stack, 0) + tensor.bytes + 1
     return max(sizes, key=sizes.__getitem__, default="")
 
 
@@ -186,7 +186,7 @@ def _number_after(name: str, stack: str) -> int | None:
 
 
 def _is_draft(pattern: str) -> bool:
-    """Whether a tensor is called multi-token prediction."""
+    """Whether a tensor is named as multi-token prediction."""
     return pattern.startswith(("mtp.", "model.mtp.", "mtp_", "model.mtp_")) or ".mtp." in pattern or ".mtp_" in pattern
 
 
@@ -199,17 +199,17 @@ def _role(tensor: Tensor, last: str, by_name: Mapping[str, Tensor]) -> Role:
 
 
 def _partner(name: str, by_name: Mapping[str, Tensor]) -> Tensor | None:
-    """The rounded or packed weight that a `scales` belongs to."""
+    """The rounded or packed weight that a `scales` tensor belongs to."""
     stem = name.rpartition(".")[0]
     for last in ("weight", "qweight", "W_q", "codes"):
-        found = by_name.get(f"{stem}.{last}")
-        if found is not None and (found.dtype in _FLOAT8 or found.dtype[0] in "UI"):
-            return found
+        weight = by_name.get(f"{stem}.{last}")
+        if weight is not None and (weight.dtype in _FLOAT8 or weight.dtype[0] in "UI"):
+            return weight
     return None
 
 
 def logical(tensor: Tensor, last: str, by_name: Mapping[str, Tensor], bits: int | None) -> int:
-    """How many of the model's parameters a stored weight holds."""
+    """Number of the model's parameters in a stored weight."""
     if last in _PACKED or tensor.dtype in ("U8", "I8", "U32", "I32"):
         return _unpacked(tensor, last, by_name, bits)
     return tensor.elements
@@ -217,9 +217,9 @@ def logical(tensor: Tensor, last: str, by_name: Mapping[str, Tensor], bits: int 
 
 def _unpacked(tensor: Tensor, last: str, by_name: Mapping[str, Tensor], bits: int | None) -> int:
     stem = tensor.name.rpartition(".")[0]
-    found = _from_neighbours(tensor, last, stem, by_name)
-    if found is not None:
-        return found
+    count = _from_neighbours(tensor, last, stem, by_name)
+    if count is not None:
+        return count
     if last.endswith("_blocks") or f"{tensor.name}.absmax" in by_name:
         return 2 * tensor.elements  # MXFP4 of gpt-oss, and 4-bit bitsandbytes: two values a byte
     if tensor.dtype in ("U32", "I32"):
@@ -235,7 +235,7 @@ def _unpacked(tensor: Tensor, last: str, by_name: Mapping[str, Tensor], bits: in
 
 
 def _from_neighbours(tensor: Tensor, last: str, stem: str, by_name: Mapping[str, Tensor]) -> int | None:
-    """Inputs x outputs, where the tensors beside a packed weight tell them whatever its number of bits."""
+    """Inputs x outputs, where the tensors beside a packed weight state them for any number of bits."""
     near = lambda name: by_name.get(f"{stem}.{name}")  # noqa: E731
     if last == "qweight" and len(tensor.shape) == 2 and (scales := near("scales")) is not None and scales.shape:
         if (order := near("g_idx")) is not None:
@@ -257,9 +257,9 @@ def _from_neighbours(tensor: Tensor, last: str, stem: str, by_name: Mapping[str,
 
 
 def bounds(items: Iterable[Item]) -> tuple[int, int]:
-    """How many parameters fewer, and how many more, packed whole numbers may hold than the count says.
+    """How many parameters fewer, and how many more, packed whole numbers may hold than the count assumes.
 
-    A form of packing that nobody described here may keep one value in each number, or one in each bit.
+    An unknown packing may keep one value in each number, or one in each bit.
     """
     fewer = more = 0
     for item in items:
@@ -274,14 +274,14 @@ def _scale_names(name: str, stem: str) -> tuple[str, ...]:
 
 
 def packed_bits(config: Mapping[str, Any]) -> int | None:
-    """Bits of packed integer weights, as quantization_config says in one of its forms."""
+    """Bits of packed integer weights, from quantization_config in any of its forms."""
     text = config.get("text_config")
     inner = text if isinstance(text, Mapping) else {}
     for section in (config, inner):
         for key in ("quantization_config", "compression_config", "quantization"):
-            found = _bits(section.get(key))
-            if found is not None:
-                return found
+            bits = _bits(section.get(key))
+            if bits is not None:
+                return bits
     return None
 
 
@@ -294,5 +294,9 @@ def _bits(section: Any) -> int | None:
         if isinstance(groups, Mapping)
         else []
     )
-    given = [section.get("bits"), section.get("w_bit"), *(w.get("num_bits") for w in weights if isinstance(w, Mapping))]
-    return next((bits for bits in given if isinstance(bits, int) and 1 <= bits <= 16), None)
+    widths = [
+        section.get("bits"),
+        section.get("w_bit"),
+        *(w.get("num_bits") for w in weights if isinstance(w, Mapping)),
+    ]
+    return next((bits for bits in widths if isinstance(bits, int) and 1 <= bits <= 16), None)

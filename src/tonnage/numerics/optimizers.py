@@ -1,4 +1,4 @@
-"""Optimizers, by the state that they keep. Adding one is adding one entry.
+"""Optimizers, by the states that they keep. Adding one is adding one entry.
 
 The master copy of the weights belongs to the training recipe, not to the optimizer. Step counters, a few bytes a
 tensor, are left out. `Optimizer.states(rows, columns)` counts one tensor exactly; `bytes_per_parameter` is its limit
@@ -15,8 +15,8 @@ from tonnage.kernel.message import Message
 from tonnage.kernel.registry import Registry, unknown
 
 # What a state has one number for: every parameter, every row or column (factored second moments), one block of rows,
-# all
-# (rank x longer side) of a low-rank gradient, (rank x shorter side) of its projector, a square of the rows or columns.
+# the whole tensor, (rank x longer side) of a low-rank gradient, (rank x shorter side) of its projector, a square of the
+# rows or columns.
 Shape = Literal["parameter", "row", "column", "head", "scalar", "low-rank", "projector", "row square", "column square"]
 # How optimizers tell tensors apart: matrices of the layers, tables (embedding and head), vectors (norms, biases).
 Role = Literal["matrix", "table", "vector"]
@@ -24,9 +24,9 @@ LARGEST_PRECONDITIONER = 10_000  # SOAP leaves a longer side without one: soap.p
 
 
 class State(Struct, frozen=True):
-    """One state. `width`: bytes an element, None for the width of the weights that the optimizer updates.
+    """One state of an optimizer. `width`: bytes an element, None for the width of the updated weights.
 
-    `block`: quantised in blocks of so many elements, each with an fp32 scale.
+    `block`: number of elements that share an fp32 scale in a quantised state.
     """
 
     name: str
@@ -40,9 +40,8 @@ class Optimizer(Struct, frozen=True, kw_only=True):
 
     A quantised state of fewer than `smallest` elements is kept in fp32 (`small_width`; None: as wide as the weights);
     `whole_blocks`: also one that its blocks do not divide. `paged`: states of at least 100 000 elements are in CUDA
-    managed memory, which moves to the host when the device is full. `rank`: of the low-rank gradient, unless asked
-    otherwise.
-    `products`: what it multiplies or factorises in an update, beside reading and writing its states.
+    managed memory, which moves to the host when the device is full. `rank`: default rank of the low-rank gradient.
+    `products`: what an update multiplies or factorises, besides reading and writing the states.
     """
 
     name: str
@@ -82,20 +81,20 @@ class Optimizer(Struct, frozen=True, kw_only=True):
 
         `heads`: query or key heads of the tensor, for Adam-mini. `update_bytes`: width of the weights that are updated.
         `full_precision`: the framework keeps this tensor's states in fp32 (transformers' Trainer does so for embeddings
-        under 8-bit bitsandbytes). A tensor without columns is a vector; a matrix is taken to be one of a layer unless
-        told.
+        under 8-bit bitsandbytes). A tensor without columns is a vector; a matrix is taken for one of a layer unless
+        `role` says otherwise.
         """
         role = role or ("vector" if type(columns) is int and columns == 1 else "matrix")
         size = _Size(rows, columns, heads, rank or self.rank)
         return {state.name: copies * self._bytes(state, size, update_bytes, full_precision) for state in self.of(role)}
 
     def total_bytes(self, rows: Number, columns: Number = 1, **how: Any) -> Number:
-        """All states of one tensor, as `states` counts them."""
+        """Bytes of all states of one tensor, as `states` counts them."""
         return sum(self.states(rows, columns, **how).values())
 
     def bytes_per_parameter(self, update_bytes: float = 4) -> float:
-        """What a parameter of a large matrix pays; factored states vanish. MissingDatum where that depends on the
-        shape.
+        """Bytes of state per parameter of a large matrix, where factored states vanish. MissingDatum where it depends
+        on the shape.
         """
         odd = [state.shape for state in self.matrix if state.shape in ("low-rank", "row square", "column square")]
         if odd:
@@ -114,7 +113,7 @@ class Optimizer(Struct, frozen=True, kw_only=True):
 
     @property
     def elementwise(self) -> bool:
-        """Whether every tensor pays bytes_per_parameter: no factors, no blocks, no roles."""
+        """Whether every tensor takes bytes_per_parameter: no factors, no blocks, no roles."""
         plain = all(state.shape == "parameter" and not state.block for state in self.matrix)
         return plain and self.table is None and self.vector is None
 
@@ -131,7 +130,7 @@ class Optimizer(Struct, frozen=True, kw_only=True):
 
 
 class _Size(Struct, frozen=True):
-    """A tensor, as the shapes of states see it."""
+    """The sizes of a tensor that the shapes of its states depend on."""
 
     rows: Number
     columns: Number

@@ -1,4 +1,4 @@
-"""Precisions: how many bits a number takes, with everything that is stored beside it, and which peak multiplies it.
+"""Precisions: bits of a number, everything stored beside it, and the peak that multiplies it.
 
 A weight of a quantised tensor costs more than its nominal bits: scales, zero points and tables come on top.
 `bits_per_weight` counts all that grows with the number of weights; `bytes(rows, columns)` also what is kept per row and
@@ -32,7 +32,7 @@ class Scale(Struct, frozen=True):
 
     @property
     def bits_per_weight(self) -> float:
-        """What each weight of a large tensor pays; a scale per row or per tensor vanishes."""
+        """Bits per weight of a large tensor; a scale per row or per tensor vanishes."""
         return self.bits / (self.rows * self.columns)
 
     def count(self, rows: Number, columns: Number) -> Number:
@@ -47,10 +47,9 @@ class Precision(Struct, frozen=True, kw_only=True):
     """One way to store numbers.
 
     `element_bits` is the nominal width. `compute` names the peak of Accelerator.dense_flops that a matrix product of
-    such
-    weights reaches: its own, or that of the type it is expanded to (weight-only formats). A format whose block of
-    `block` weights is one record of `block_bytes` (GGUF) gives those; the others list their `scales`. `tensor_bytes` is
-    stored once per tensor.
+    such weights reaches: its own, or that of the type it is expanded to (weight-only formats). A format whose block of
+    `block` weights is one record of `block_bytes` (GGUF) states those; the others list their `scales`. `tensor_bytes`
+    is stored once per tensor.
     """
 
     name: str
@@ -78,13 +77,15 @@ class Precision(Struct, frozen=True, kw_only=True):
 
     @property
     def description(self) -> str:
-        """What is stored beside the weights, in words."""
+        """Text that lists what is stored beside the weights."""
         if self.block_bytes:
             return Message("{block_bytes} bytes for {block} weights", block_bytes=self.block_bytes, block=self.block)
         return ", ".join(_words(scale) for scale in self.scales) or "no scales"
 
     def bytes(self, rows: Number, columns: Number = 1, copies: Number = 1) -> Number:
-        """Bytes of `copies` tensors of rows x columns (rows: output features), every scale counted. Arrays welcome."""
+        """Bytes of `copies` tensors of rows x columns (rows: output features), every scale counted. Takes arrays
+        too.
+        """
         if self.block_bytes:
             return copies * (rows * ceil_div(columns, self.block) * self.block_bytes + self.tensor_bytes)
         bits = rows * columns * self.element_bits
@@ -313,10 +314,11 @@ def _blocks() -> Iterator[Precision]:
 
 # (name, nominal bits, weights in a block, bytes of a block); types that only hold intermediate products are marked "*".
 _GGML = """
-q4_0 4 32 18|q4_1 4 32 20|q5_0 5 32 22|q5_1 5 32 24|q8_0 8 32 34|q8_1* 8 32 40|q2_k 2 256 84|q3_k 3 256 110|q4_k 4 256 144
-q5_k 5 256 176|q6_k 6 256 210|q8_k* 8 256 292|iq2_xxs 2 256 66|iq2_xs 2 256 74|iq3_xxs 3 256 98|iq1_s 1 256 50|iq4_nl 4 32 18
-iq3_s 3 256 110|iq2_s 2 256 82|iq4_xs 4 256 136|iq1_m 1 256 56|tq1_0 1 256 54|tq2_0 2 256 66|q1_0 1 128 18|q2_0 2 64 18
-i8 8 1 1|i16 16 1 2|i32 32 1 4|i64 64 1 8
+q4_0 4 32 18|q4_1 4 32 20|q5_0 5 32 22|q5_1 5 32 24|q8_0 8 32 34|q8_1* 8 32 40
+q2_k 2 256 84|q3_k 3 256 110|q4_k 4 256 144|q5_k 5 256 176|q6_k 6 256 210|q8_k* 8 256 292
+iq2_xxs 2 256 66|iq2_xs 2 256 74|iq3_xxs 3 256 98|iq1_s 1 256 50|iq4_nl 4 32 18|iq3_s 3 256 110
+iq2_s 2 256 82|iq4_xs 4 256 136|iq1_m 1 256 56|tq1_0 1 256 54|tq2_0 2 256 66|q1_0 1 128 18
+q2_0 2 64 18|i8 8 1 1|i16 16 1 2|i32 32 1 4|i64 64 1 8
 """
 
 
@@ -342,7 +344,7 @@ for _family in (_plain, _integers, _codebooks, _blocks, _ggml):
 
 
 class Recipe(Struct, frozen=True, kw_only=True):
-    """What a training recipe keeps for every parameter, in bytes; a runtime says which of it is resident, when and
+    """Bytes that a training recipe keeps for every parameter; a runtime says which of them are resident, when and
     where.
 
     `compute_bytes`: the copy that matrix products read. `master_bytes`: the copy that the optimizer updates, 0 where it
@@ -376,18 +378,16 @@ class Recipe(Struct, frozen=True, kw_only=True):
 
     @property
     def gathered_bytes(self) -> float:
-        """Width of a weight that travels from the rank that updated it."""
+        """Width of a weight as the rank that updated it sends it."""
         return self.compute_bytes if self.gather_bytes is None else self.gather_bytes
 
     @property
     def update_bytes(self) -> float:
-        """Width of the weights that the optimizer updates: optimizer states take it unless the optimizer fixes its
-        own.
-        """
+        """Width of the weights that the optimizer updates, and of its states unless the optimizer fixes their own."""
         return self.master_bytes or self.compute_bytes
 
     def resident_bytes(self, *, separate_compute_copy: bool = True, both_gradients: bool = False) -> float:
-        """Weights and gradients a parameter, unsharded.
+        """Bytes of weights and gradients per parameter, unsharded.
 
         `separate_compute_copy`: Megatron and DeepSpeed keep the 16-bit weights beside the master; FSDP2 and autocast
         keep the master only and cast it for each layer. `both_gradients`: 16-bit gradients are copied into a wider main
@@ -404,9 +404,9 @@ TRAINING_RECIPES: Registry[Recipe] = Registry("training recipe")
 
 
 def _recipe(name: str, compute: str, rest: str, widths: str, source: str, **options: Any) -> None:
-    """`widths`: compute copy, master, gradient, main gradient, reduction, activations."""
+    """Add a recipe. `widths`: compute copy, master, gradient, main gradient, reduction, activations."""
     sizes: list[Any] = [float(width) if "." in width else int(width) for width in widths.split()]
-    made = Recipe(
+    recipe = Recipe(
         name=name,
         compute=compute,
         rest=rest,
@@ -419,7 +419,7 @@ def _recipe(name: str, compute: str, rest: str, widths: str, source: str, **opti
         activation_bytes=sizes[5],
         **options,
     )
-    TRAINING_RECIPES.add(name, made)
+    TRAINING_RECIPES.add(name, recipe)
 
 
 _MIXED = "Micikevicius2017, sec. 3.1; Rajbhandari2020, sec. 3.1; Megatron-LM, docs/source/api-guide/dist_optimizer.md"

@@ -1,4 +1,4 @@
-"""What a layer is made of. Adding a kind of operation is adding one class here, with its formulas in `formulas/`."""
+"""The operations of layers. Adding a kind of operation is adding one class here, with its formulas in `formulas/`."""
 
 from tonnage.ops._base import Core as Core
 from tonnage.ops._base import Kernels as Kernels

@@ -1,8 +1,7 @@
-"""What an operation tells the estimators: its weights, what it caches, what it keeps for backward, what its core
-computes.
+"""Operations as the estimators read them: their weights, caches, tensors kept for backward, and the core's arithmetic.
 
-An op states structure - shapes, and how parallelism may cut them - and contains no formula.
-Ops compare by identity: a model is read once, and what is derived from its ops is remembered per op.
+An op states structure - shapes, and how parallelism may shard them - and contains no formula.
+Ops compare by identity: a model is read once, and results derived from its ops are cached per op.
 """
 
 from typing import Literal
@@ -48,11 +47,11 @@ class Weight(Struct, frozen=True, eq=False):
 
 
 class TokenCache(Struct, frozen=True, eq=False):
-    """What a layer keeps for every token of a request.
+    """A cache entry of a layer for every token of a request.
 
     `heads` is what tensor parallelism can split; 0: every rank keeps all of it. `window` is the number of tokens kept,
-    None for all. `bytes_per_element` is given where the engine's KV type does not decide. `stride`: one entry of
-    `elements` stands for so many tokens, written when the last of them is there (DeepSeek-V4's compressed caches).
+    None for all. `bytes_per_element` is set where the engine's KV type does not decide. `stride`: tokens per entry of
+    `elements`; the entry is written with the last of them (DeepSeek-V4's compressed caches).
     """
 
     name: str
@@ -64,7 +63,7 @@ class TokenCache(Struct, frozen=True, eq=False):
 
 
 class StateCache(Struct, frozen=True, eq=False):
-    """What a layer keeps for a request whatever its length: the state of a recurrence or of a convolution."""
+    """A layer's state for a request, of a size independent of its length: of a recurrence or a convolution."""
 
     name: str
     elements: int
@@ -118,7 +117,7 @@ class Kernels(Struct, frozen=True):
 
 
 class Op(Struct, frozen=True, eq=False):
-    """Abstract: one operation of a layer."""
+    """Abstract base of an operation of a layer."""
 
     def weights(self) -> tuple[Weight, ...]:
         return ()
@@ -133,14 +132,14 @@ class Op(Struct, frozen=True, eq=False):
         return ()
 
     def forward(self, code: Code, x: Tensor) -> Tensor:
-        """The operation in the words of a tape; one that does not write it out keeps what `saved` says."""
-        kept = [
+        """Write the operation on the tape; by default as one opaque step that keeps the tensors of `saved`."""
+        saved_tensors = [
             (
-                each.elements,
-                each.bytes_per_element or code.types.compute,
-                Extent("pair" if each.per_key else "token", each.split),
+                saved.elements,
+                saved.bytes_per_element or code.types.compute,
+                Extent("pair" if saved.per_key else "token", saved.split),
             )
-            for each in self.saved(code.kernels)
+            for saved in self.saved(code.kernels)
         ]
         held = [_held(weight) for weight in self.weights()]
         for weight in self.weights():
@@ -156,7 +155,7 @@ class Op(Struct, frozen=True, eq=False):
                 )
         for core in self.core():
             code.worked.scan(core.name, core.flops, pairs=core.per_key, records=code.records)
-        return code.opaque(type(self).__name__, x, kept, held, x.elements)
+        return code.opaque(type(self).__name__, x, saved_tensors, held, x.elements)
 
     def held(self, name: str) -> list[Held]:
         """The parameters of the linear layer `name`, or of the norm."""

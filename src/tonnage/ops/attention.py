@@ -143,28 +143,28 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
         sizes = (self.query_width, self.key_width, self.value_width)
         if self.fused:
             name = f"{self.name}.{self.fused}"
-            return (*code.taken_apart(code.linear(name, x, self.held(name), sum(sizes), TENSOR), sizes), None)
+            return (*code.split_qkv(code.linear(name, x, self.held(name), sum(sizes), TENSOR), sizes), None)
         if code.fuses_projections:
             held = [weight for name in (q, k, v) for weight in self.held(name)]
-            return (*code.taken_apart(code.linear(f"{self.name}.qkv_proj", x, held, sum(sizes), TENSOR), sizes), None)
+            return (*code.split_qkv(code.linear(f"{self.name}.qkv_proj", x, held, sum(sizes), TENSOR), sizes), None)
         gate = None
         queries = code.linear(q, x, self.held(q), sizes[0] * (2 if self.gate else 1), TENSOR)
-        if self.gate:  # a head's gate lies beside it
+        if self.gate:  # in memory, a head's gate follows its query
             queries, gate = code.parts(queries, sizes[:1] * 2)
             gate = code.copy(gate)
         queries = code.turned_heads(self._normed(code, queries, 0))
         if not self.has_kv:
-            return queries, code.given(sizes[1]), code.given(sizes[2]), gate
+            return queries, code.external_tensor(sizes[1]), code.external_tensor(sizes[2]), gate
         if self.memory_width:  # as long as the sequence itself
-            x = code.given(self.memory_width, TOKEN)
+            x = code.external_tensor(self.memory_width, TOKEN)
         keys = code.linear(k, x, self.held(k), sizes[1], TENSOR)
         values = keys if self.key_is_value else None
         keys = code.turned_heads(self._normed(code, keys, 1))
         return queries, keys, values or code.linear(v, x, self.held(v), sizes[2], TENSOR), gate
 
     def _normed(self, code: Code, x: Tensor, which: int, *, late: bool = False) -> Tensor:
-        """Queries (0) or keys (1) through their norm, if it stands here: right behind the projection, or behind all
-        three.
+        """Normalise queries (0) or keys (1), if their norm comes here: after the projection, or after all three
+        (`late`).
         """
         if not self.qk_norm or late != (code.style.norms_late or bool(self.fused) or code.fuses_projections):
             return x
@@ -229,7 +229,7 @@ class Attention(Op, frozen=True, eq=False, kw_only=True):
 
 
 def core_saved(heads: int, out_width: int, kernels: Kernels) -> tuple[Saved, ...]:
-    """What softmax attention keeps: flash its output and one fp32 log-sum-exp a head, eager all the scores.
+    """Tensors that softmax attention keeps: flash its output and one fp32 log-sum-exp a head, eager all the scores.
 
     Eager keeps the softmax's output and, with dropout, its mask and output: 2 + 1 + 2 bytes a score
     (Korthikanti2022, sec. 4.1). Written as transformers does, the softmax is in fp32 and cast; a fused kernel stays in

@@ -83,7 +83,7 @@ class Head(Op, frozen=True, eq=False, kw_only=True):
         return both[1:] if self.tied else both
 
     def core(self) -> tuple[Core, ...]:
-        return (Core(self.name, 2 * self.width * self.vocab_size),) if self.tied else ()  # else its weight says so
+        return (Core(self.name, 2 * self.width * self.vocab_size),) if self.tied else ()  # else its weight counts it
 
 
 class Convolution(Op, frozen=True, eq=False, kw_only=True):

@@ -10,9 +10,9 @@ class KimiDeltaAttention(Op, frozen=True, eq=False, kw_only=True):
     """A state of head_dim x head_dim a head, short convolutions on queries, keys and values, and a gate on the
     output.
 
-    `forget_rank` and `gate_rank`: the decay and the output gate come through so narrow a layer, None: through one
-    matrix. `decays`: numbers of A_log, None for one a head (Kimi K3 stores head_dim of them, of which the first
-    `heads` are read).
+    `forget_rank` and `gate_rank`: width of the low-rank pair of matrices that makes the decay and the output gate,
+    None: one full matrix. `decays`: numbers of A_log, None for one a head (Kimi K3 stores head_dim of them, of which
+    the first `heads` are read).
     """
 
     name: str = "self_attn"

@@ -13,8 +13,8 @@ class LatentAttention(Op, frozen=True, eq=False, kw_only=True):
 
     The cache holds the latent and one rotary key for all heads, so tensor parallelism cannot split it. `index_heads`
     and `index_dim` add DeepSeek-V3.2's indexer, whose keys are kept in fp8 with one fp32 scale a token; `index_topk`
-    is how many keys a query then attends to; `index_pool`: an indexer key stands for so many tokens (GLM-5.3-Flash);
-    `indexer=False`: the layer reuses another layer's choice.
+    is how many keys a query then attends to; `index_pool`: tokens per indexer key (GLM-5.3-Flash); `indexer=False`: the
+    layer reuses another layer's choice.
     """
 
     name: str = "self_attn"

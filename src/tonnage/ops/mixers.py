@@ -2,10 +2,9 @@
 
 Shapes are those of transformers 5.23 (models/mamba, mamba2, qwen3_next, minimax, lfm2). A convolution keeps the
 `conv_kernel` - 1 last inputs: vLLM's layout (vllm-project/vllm vllm/model_executor/layers/mamba/mamba_utils.py);
-transformers keeps one column more. What is kept for backward is what the fused kernels keep that transformers takes
-where they are
-installed: state-spaces/mamba, causal-conv1d, flash-linear-attention. Without them it runs plain PyTorch, which keeps 3
-to 25 times as much; lightning attention has no kernel there.
+transformers keeps one column more. Tensors kept for backward are those of the fused kernels that transformers uses
+where they are installed: state-spaces/mamba, causal-conv1d, flash-linear-attention. Without them it runs plain PyTorch,
+which keeps 3 to 25 times as much; lightning attention has no kernel there.
 """
 
 from typing import Any
@@ -20,7 +19,7 @@ SSD_FLOPS = 7  # a channel and state number: NVIDIA/Megatron-LM megatron/trainin
 class GatedDeltaNet(Op, frozen=True, eq=False, kw_only=True):
     """Linear attention with the gated delta rule (Qwen3-Next, Qwen3.5): a state of key_dim x value_dim a value head.
 
-    `inputs` names the input projections and what each makes: q, k, v, z (the output gate), b and a (write strength,
+    `inputs` names the input projections and what each computes: q, k, v, z (the output gate), b and a (write strength,
     decay). `state_bytes`: see Mamba.
     """
 
@@ -130,7 +129,7 @@ class Mamba(Op, frozen=True, eq=False, kw_only=True):
         )
 
     def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
-        """What mamba_ssm's MambaInnerFn keeps: the convolution and the step sizes are computed again in backward."""
+        """Tensors kept by mamba_ssm's MambaInnerFn, which recomputes the convolution and the step sizes in backward."""
         d, state = self.inner_size, self.state_size
         return (
             Saved("mixer input", self.hidden_size),
@@ -176,7 +175,7 @@ class Mamba2(Op, frozen=True, eq=False, kw_only=True):
 
     @property
     def _shared(self) -> int:
-        """B and C."""
+        """Width of B and C together."""
         return 2 * self.groups * self.state_size
 
     def weights(self) -> tuple[Weight, ...]:
@@ -202,7 +201,7 @@ class Mamba2(Op, frozen=True, eq=False, kw_only=True):
         )
 
     def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
-        """What mamba_ssm's MambaSplitConv1dScanCombinedFn keeps, and the input of out_proj."""
+        """Tensors kept by mamba_ssm's MambaSplitConv1dScanCombinedFn, and the input of out_proj."""
         return (
             Saved("mixer input", self.hidden_size),
             Saved("gate, x, B, C and step", 2 * self._inner + self._shared + self.heads, "tensor"),

@@ -20,27 +20,27 @@ class MLP(Op, frozen=True, eq=False, kw_only=True):
     bias: bool = False
     out_bias: bool | None = None
     names: tuple[str, str, str] = ("gate_proj", "up_proj", "down_proj")
-    keeps_input: bool = True  # False: attention beside it reads the same tensor and keeps it
+    keeps_input: bool = True  # False: the parallel attention reads the same tensor and keeps it
 
     def weights(self) -> tuple[Weight, ...]:
         gate, up, down = (f"{self.name}.{name}" if self.name else name for name in self.names)
         cut: dict[str, Any] = {"split": "tensor", "part": "mlp"}
-        made: tuple[Weight, ...] = (
+        weights: tuple[Weight, ...] = (
             matrix(gate, self.hidden_size, self.intermediate_size, bias=self.bias, **cut) if self.gated else ()
         )
-        made += matrix(up, self.hidden_size, self.intermediate_size, bias=self.bias, **cut)
+        weights += matrix(up, self.hidden_size, self.intermediate_size, bias=self.bias, **cut)
         out_bias = self.bias if self.out_bias is None else self.out_bias
-        return made + matrix(
+        return weights + matrix(
             down, self.intermediate_size, self.hidden_size, bias=out_bias, bias_split="replicated", **cut
         )
 
     def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
-        made = inner_saved("mlp", self.intermediate_size, self.gated, "tensor", kernels)
+        tensors = inner_saved("mlp", self.intermediate_size, self.gated, "tensor", kernels)
         if self.keeps_input:
-            made = (Saved("mlp input", self.hidden_size), *made)
+            tensors = (Saved("mlp input", self.hidden_size), *tensors)
         if kernels.dropout:
-            made += (Saved("mlp dropout mask", self.hidden_size, bytes_per_element=1),)
-        return made
+            tensors += (Saved("mlp dropout mask", self.hidden_size, bytes_per_element=1),)
+        return tensors
 
     def forward(self, code: Code, x: Tensor) -> Tensor:
         gate, up, down = (f"{self.name}.{name}" if self.name else name for name in self.names)
@@ -87,7 +87,7 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
     shared_names: tuple[str, str, str] = ("gate_proj", "up_proj", "down_proj")
     shared_bias: bool = False
     latent_size: int | None = None
-    extra_router: int = 0  # scales and the like: numbers beside the router's matrix
+    extra_router: int = 0  # scales and others: numbers besides the router's matrix
     experts_name: str = "experts"
     expert_names: tuple[str, str, str] = ("gate_proj", "up_proj", "down_proj")
     correction_name: str = ""  # empty: e_score_correction_bias of the router
@@ -99,15 +99,15 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
 
     def weights(self) -> tuple[Weight, ...]:
         h, router = self.hidden_size, self._at(self.router_name)
-        made: tuple[Weight, ...] = (Weight(f"{router}.weight", self.num_experts, h, part="router", linear=True),)
+        weights: tuple[Weight, ...] = (Weight(f"{router}.weight", self.num_experts, h, part="router", linear=True),)
         if self.router_bias:
-            made += (Weight(f"{router}.bias", self.num_experts, part="router"),)
+            weights += (Weight(f"{router}.bias", self.num_experts, part="router"),)
         if self.correction_bias:
             name = self._at(self.correction_name) if self.correction_name else f"{router}.e_score_correction_bias"
-            made += (Weight(name, self.num_experts, part="router"),)
+            weights += (Weight(name, self.num_experts, part="router"),)
         if self.extra_router:
-            made += (Weight(f"{router}.scale", self.extra_router, part="router"),)
-        made += self._experts() + self._latent()
+            weights += (Weight(f"{router}.scale", self.extra_router, part="router"),)
+        weights += self._experts() + self._latent()
         if self.shared_size:
             gated = self.gated if self.shared_gated is None else self.shared_gated
             shared = MLP(
@@ -118,49 +118,49 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
                 names=self.shared_names,
                 bias=self.shared_bias,
             )
-            made += shared.weights()
+            weights += shared.weights()
         if self.shared_gate:
-            made += (Weight(self._at("shared_expert_gate.weight"), 1, h, part="router"),)
-        return made
+            weights += (Weight(self._at("shared_expert_gate.weight"), 1, h, part="router"),)
+        return weights
 
     def _experts(self) -> tuple[Weight, ...]:
         width, f = self.latent_size or self.hidden_size, self.intermediate_size
         gate, up, down = (f"{self._at(self.experts_name)}.{name}" for name in self.expert_names)
-        each: dict[str, Any] = {
+        per_expert: dict[str, Any] = {
             "copies": self.num_experts,
             "active": self.top_k,
             "split": "expert",
             "part": "experts",
             "bias": self.bias,
         }
-        made: tuple[Weight, ...] = matrix(gate, width, f, **each) if self.gated else ()
-        return made + matrix(up, width, f, **each) + matrix(down, f, width, **each)
+        weights: tuple[Weight, ...] = matrix(gate, width, f, **per_expert) if self.gated else ()
+        return weights + matrix(up, width, f, **per_expert) + matrix(down, f, width, **per_expert)
 
     def _latent(self) -> tuple[Weight, ...]:
         if not self.latent_size:
             return ()
         into, out = (self._at(name) for name in self.latent_names)
-        made = matrix(into, self.hidden_size, self.latent_size, part="mlp")
-        made += matrix(out, self.latent_size, self.hidden_size, part="mlp")
+        weights = matrix(into, self.hidden_size, self.latent_size, part="mlp")
+        weights += matrix(out, self.latent_size, self.hidden_size, part="mlp")
         if self.latent_norm:
-            made += (Weight(f"{self._at(self.latent_norm)}.weight", self.latent_size, part="norm"),)
-        return made
+            weights += (Weight(f"{self._at(self.latent_norm)}.weight", self.latent_size, part="norm"),)
+        return weights
 
     def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
         width, k = self.latent_size or self.hidden_size, self.top_k
-        made: tuple[Saved, ...] = (
+        tensors: tuple[Saved, ...] = (
             Saved("mixture input", self.hidden_size),
             Saved("router scores in fp32", 2 * self.num_experts, bytes_per_element=4),
             Saved("tokens sent to experts", k * width, "expert"),
         )
-        made += inner_saved("experts", k * self.intermediate_size, self.gated, "expert", kernels)
-        made += (Saved("experts' outputs", k * width, "expert"),)
+        tensors += inner_saved("experts", k * self.intermediate_size, self.gated, "expert", kernels)
+        tensors += (Saved("experts' outputs", k * width, "expert"),)
         if self.shared_size:
             gated = self.gated if self.shared_gated is None else self.shared_gated
-            made += inner_saved("shared experts", self.shared_size, gated, "tensor", kernels)
+            tensors += inner_saved("shared experts", self.shared_size, gated, "tensor", kernels)
         if kernels.dropout:
-            made += (Saved("mixture dropout mask", self.hidden_size, bytes_per_element=1),)
-        return made
+            tensors += (Saved("mixture dropout mask", self.hidden_size, bytes_per_element=1),)
+        return tensors
 
     def forward(self, code: Code, x: Tensor) -> Tensor:
         if self.latent_size or self.extra_router:
@@ -179,7 +179,7 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
             return self.experts_out(code, x, self.scores(code, x))
 
     def experts_out(self, code: Code, x: Tensor, chosen: Tensor) -> Tensor:
-        """Tokens sorted by expert, grouped products, and back."""
+        """Output of the routed experts: sort the tokens by expert, multiply in groups, restore the order."""
         k, h, width = self.top_k, self.hidden_size, x.width
         tokens = code.gathered(x, k * h, EXPERT, 2 * INDEX * k)
         chosen = code.gathered(chosen, k, EXPERT, 0)
@@ -188,7 +188,9 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
         return code.to(code.summed(code.gathered(mixed, k * h, EXPERT, INDEX * k), h, TOKEN), width)
 
     def _through_all(self, code: Code, x: Tensor) -> Tensor:
-        """Llama 4 sends every token through every expert, times a score that is zero for all but those chosen."""
+        """Output of all experts: Llama 4 sends every token through each, times a score that is zero for those not
+        chosen.
+        """
         count, h = self.num_experts, self.hidden_size
         name = self._at(self.router_name)
         scores = code.gathered(
@@ -199,7 +201,7 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
         return code.summed(self._experts_of(code, tokens, count), h, TOKEN)
 
     def scores(self, code: Code, x: Tensor) -> Tensor:
-        """What weighs the chosen experts' outputs."""
+        """Weights of the chosen experts' outputs."""
         style, k = code.style.router, self.top_k
         name = self._at(self.router_name)
         if style.wide:
@@ -256,14 +258,14 @@ class MoE(Op, frozen=True, eq=False, kw_only=True):
 
 
 def inner_saved(name: str, width: int, gated: bool, split: SavedSplit, kernels: Kernels) -> tuple[Saved, ...]:
-    """Between the two matrix products: the activation's inputs, and the input of the last product."""
+    """Tensors kept between the two matrix products: the activation's inputs, and the input of the last product."""
     last = Saved(Message("{name} down input", name=name), width, split)
     if not gated:
         return Saved(Message("{name} activation input", name=name), width, split), last
-    made: tuple[Saved, ...] = (
+    tensors: tuple[Saved, ...] = (
         Saved(Message("{name} gate", name=name), width, split),
         Saved(f"{name} up", width, split),
     )
     if not kernels.fused_activation:
-        made += (Saved(Message("{name} activated gate", name=name), width, split),)
-    return (*made, last)
+        tensors += (Saved(Message("{name} activated gate", name=name), width, split),)
+    return (*tensors, last)

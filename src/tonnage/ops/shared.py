@@ -4,7 +4,7 @@ from tonnage.ops._base import Core, Kernels, Op, Saved, StateCache, TokenCache
 
 
 class Reused(Op, frozen=True, eq=False):
-    """`op` once more: it computes, keeps and caches like the first, and adds no parameters."""
+    """A second use of `op`'s weights: it computes, keeps and caches the same, and adds no parameters."""
 
     op: Op
 

@@ -11,7 +11,8 @@ cells 2 of 2
 A search that nobody follows only looks whether somebody does. What is counted, by its name (docs/web_jobs_and_saved.md
 has them for users):
 
-machines        kinds of accelerators in each size that a plan to train looks at; `of` grows where it has to look at more of them
+machines        kinds of accelerators in each size that a plan to train looks at; `of` grows where it has to look at
+                more of them
 plans           plans of those machines that were counted, whatever became of them
 estimated       of these, the ones that no bound turned away
 configurations  of a plan to serve: machine, engine, precisions and parallel sizes

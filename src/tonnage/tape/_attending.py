@@ -1,4 +1,4 @@
-"""What positions and attention are written with, and the kernel that PyTorch would choose."""
+"""Attention and positions on the tape, and the choice of kernel that PyTorch would make."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from tonnage.tape.kernels import AttentionKernel, chosen_kernel, shows_shared_he
 from tonnage.tape.tape import TENSOR, TOKEN, Extent, Gradients, Slot, Tensor
 from tonnage.tape.words import Words, shape_of
 
-FLASH_ROWS = 32  # flash_api.cpp: a head's width is rounded up to so many, above 128 to twice as many
+FLASH_ROWS = 32  # flash_api.cpp: a head's width is rounded up to a multiple of this, above 128 of twice this
 
 
 class Attending(Words):
@@ -26,7 +26,7 @@ class Attending(Words):
 
     @contextmanager
     def inside(self, name: str) -> Iterator[None]:
-        """What happens inside belongs to this module."""
+        """Count what happens inside as this module's."""
         self.scope.append(name)
         try:
             yield
@@ -37,32 +37,32 @@ class Attending(Words):
         return self.parameter(elements, self.types.parameter, split, heads, trains=self.trains)
 
     def constant(self, elements: float, width: float | None = None) -> Tensor:
-        """A tensor that all layers share: cosines and sines, a mask."""
+        """A tensor that all layers share: cosines and sines, or a mask."""
         return Tensor(None, elements, self.types.compute if width is None else width, TOKEN)
 
     def turned_heads(self, x: Tensor) -> Tensor:
-        """Heads before positions: what rotary embedding gives back is in another order than the projection's output."""
+        """Query or key heads before rotary embedding, which returns another memory order than the projection's
+        output.
+        """
         return self.reordered(x) if self.style.rotary else x
 
-    def taken_apart(self, x: Tensor, sizes: Sequence[float]) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values of one projection."""
+    def split_qkv(self, x: Tensor, sizes: Sequence[float]) -> tuple[Tensor, Tensor, Tensor]:
+        """Split the output of a fused projection into queries, keys and values."""
         if self.style.fused in ("picked", "spread"):  # keys and values are picked by an index, which copies them
-            q = self.parts(x, sizes[:1], whole=False)[0]
+            q = self.parts(x, sizes[:1], as_split=False)[0]
             k, v = (self.gathered(x, size, x.extent, 0) for size in sizes[1:])
             if self.style.fused == "spread":  # and shown to each query head of their group
                 q, k, v = self.copy(q), self.copy(k, q.elements), self.copy(v, q.elements)
         else:
-            q, k, v = self.parts(x, sizes, whole=self.style.fused != "slice")
+            q, k, v = self.parts(x, sizes, as_split=self.style.fused != "slice")
         return self.turned_heads(q), self.turned_heads(k), v
 
-    def given(self, elements: float, extent: Extent = TENSOR) -> Tensor:
-        """A tensor that another layer made and keeps: its gradient flows there."""
+    def external_tensor(self, elements: float, extent: Extent = TENSOR) -> Tensor:
+        """A tensor that another layer computed and keeps; its gradient flows there."""
         return Tensor(None, elements, self.types.compute, extent, Slot(), True)
 
     def tables(self, of: float) -> tuple[Tensor, Tensor]:
-        """Cosines and sines for the turned numbers of a head: those that all layers share, or two of this layer's
-        own.
-        """
+        """Cosines and sines for the rotary part of a head: those that all layers share, or two of this layer's own."""
         of *= self.style.rotary
         width = 4 if self.types.autocast or self.style.turns.startswith("pairs") else self.types.compute
         if not self.style.tables:
@@ -70,19 +70,19 @@ class Attending(Words):
         return self.new(of, width, TOKEN, "cosines"), self.new(of, width, TOKEN, "sines")
 
     def rotary(self, x: Tensor, of: float, tables: tuple[Tensor, Tensor] | None = None) -> Tensor:
-        """Positions on the turned part of the `of` numbers of each head."""
+        """Apply rotary positions to the rotary part of the `of` numbers of each head."""
         part = self.style.rotary
         if not part:
             return x
         if tables is None or self.style.tables == 2:
             tables = self.tables(of)
         if part != 1:
-            turned, passed = self.parts(x, [x.elements * part, x.elements * (1 - part)], whole=False)
+            turned, passed = self.parts(x, [x.elements * part, x.elements * (1 - part)], as_split=False)
             return self.cat([self.turned(turned, tables), passed])
         return self.turned(x, tables)
 
     def turned(self, x: Tensor, tables: tuple[Tensor, Tensor]) -> Tensor:
-        """Positions on all of these numbers."""
+        """Apply rotary positions to all of these numbers."""
         kind, width = self.style.turns, x.width
         if kind == "complex":
             return self.to(self.mul(self.to(x, 4), self.constant(1, 4)), width)
@@ -93,17 +93,17 @@ class Attending(Words):
         return self._rotated(x, tables)
 
     def _rotated(self, x: Tensor, tables: tuple[Tensor, Tensor]) -> Tensor:
-        """x * cos + rotate_half(x) * sin."""
+        """Return x * cos + rotate_half(x) * sin."""
         width = 4 if self.style.turns == "pairs cast" else x.width
         straight = self.mul(self.to(x, width), tables[0])
-        first, second = self.parts(x, [x.elements / 2] * 2, whole=False)
+        first, second = self.parts(x, [x.elements / 2] * 2, as_split=False)
         crossed = self.to(self.cat([self.mapped("neg", second), first]), width)
         return self.to(self.add(straight, self.mul(crossed, tables[1])), x.width)
 
     def _turned_apart(self, x: Tensor, tables: tuple[Tensor, Tensor]) -> Tensor:
-        """Both halves, or even and odd numbers, turned into each other and joined."""
+        """Rotate both halves (or the even and odd numbers) into each other, and concatenate them."""
         cosines, sines = tables
-        first, second = self.parts(x, [x.elements / 2] * 2, whole=self.style.turns_whole)
+        first, second = self.parts(x, [x.elements / 2] * 2, as_split=self.style.turns_whole)
         one = self.sub(self.mul(first, cosines), self.mul(second, sines))
         other = self.add(self.mul(second, cosines), self.mul(first, sines))
         return self.cat([one, other])
@@ -123,15 +123,13 @@ class Attending(Words):
         causal: bool = True,
         cross: bool = False,
     ) -> Tensor:
-        """The inside of attention, by the implementation that was chosen. `by_heads`: queries lie in the order of
-        heads.
-        """
+        """Attention by the chosen implementation. `by_heads`: queries are in memory in the order of heads."""
         if self.style.query_scaled:
             q = self.mapped("mul", q)
         if self.implementation == "eager" or self.style.soft_capped or self.style.eager_alone:
             return self.core(lambda q, k, v: self._eager(q, k, v, heads, out, kv_heads, sinks), q, k, v)
         q, k, v = (self.to(tensor, self.types.compute) for tensor in (q, k, v))
-        # a view of a fused projection, or what a join gives, lies in order of heads, and so does the result: it is
+        # a view of a fused projection, or of a concatenation, lies in order of heads, and so does the result: it is
         # copied for the projection
         is_copied = by_heads or self.style.rotary not in (0, 1)
         if self.implementation == "flash":
@@ -145,28 +143,30 @@ class Attending(Words):
         return self._sdpa(q, k, v, heads, out, kv_heads, is_masked, is_copied)
 
     def core(self, run: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
-        """The inside of attention, which selective recomputation runs twice."""
+        """Run attention's core, which selective recomputation runs twice."""
         return self.checkpoint(run, *inputs) if self.recompute == "selective" else run(*inputs)
 
     def _bias(self, heads: int, causal: bool) -> Tensor:
-        """The scores' bias, shared by all layers; a causal one has its later keys taken out, by a mask that is kept."""
+        """The scores' bias, shared by all layers; where it is causal, later keys are masked out, and the mask is
+        kept.
+        """
         pair = Extent("pair", "tensor")
-        bias = self.given(heads, pair)
+        bias = self.external_tensor(heads, pair)
         if causal:
             bias = self.masked_by(bias, self.new(1, 1, Extent("pair", "gathered"), "mask"))
         return self.copy(bias)
 
     def _repeated(self, x: Tensor, elements: float, kv_heads: int) -> Tensor:
-        """repeat_kv: one head alone is seen as many without a copy."""
+        """repeat_kv: a single head is expanded without a copy."""
         return self.copy(x, elements) if kv_heads > 1 else self.expanded(x, elements)
 
     def _flash(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float) -> Tensor:
-        """flash_attention_2: narrower values are padded to the width of the queries, and the result is cut."""
+        """flash_attention_2: values narrower than the queries are padded to their width, and the result is sliced."""
         if out == q.elements:
             return self.core(lambda q, k, v: self.attention(q, k, v, heads, out, "flash"), q, k, v)
         v = self.padded(v, v.elements * q.elements / out)
         heads_output = self.core(lambda q, k, v: self.attention(q, k, v, heads, q.elements, "flash"), q, k, v)
-        return self.copy(self.parts(heads_output, [out], whole=False)[0])
+        return self.copy(self.parts(heads_output, [out], as_split=False)[0])
 
     def _sdpa(
         self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, kv_heads: int, is_masked: bool, is_copied: bool
@@ -183,7 +183,7 @@ class Attending(Words):
         )
         if kernel == "math" or (is_shared and self.style.shares_openly):
             return self.core(lambda q, k, v: self._math(q, k, v, heads, out), q, k, v)
-        # a mask is made into numbers, for every layer anew
+        # a mask is converted to numbers, again in every layer
         mask = self.new(1, q.width, Extent("pair", "gathered"), "mask") if is_masked else None
         heads_output = self.core(lambda q, k, v: self.attention(q, k, v, heads, out, kernel, mask), q, k, v)
         return (
@@ -220,7 +220,7 @@ class Attending(Words):
             scores = self.mapped("tanh", scores, saves="output")
             scores = self.mapped("mul", scores)
         scores = self.add(scores, self.constant(1))
-        if sinks:  # a column more, which is left out here
+        if sinks:  # one column more, which is not counted here
             scores = self.cat([scores])
         if self.style.subtracts_max:
             scores = self.sub(scores, self.largest(scores, heads))
@@ -229,7 +229,7 @@ class Attending(Words):
         # of fp16 one kernel makes fp32 (native/SoftMax.cpp: half_to_float); bf16 is cast first
         scores = self.softmax(scores, 4 if self.style.upcasts_softmax else None)
         if sinks:
-            scores = self.parts(scores, [scores.elements], whole=False)[0]
+            scores = self.parts(scores, [scores.elements], as_split=False)[0]
         scores = self.to(scores, width)
         if self.drops_attention:
             scores = self.dropout(scores)

@@ -1,4 +1,4 @@
-"""What models are written with: linear layers, norms, activations - as transformers writes them in eager PyTorch."""
+"""Linear layers, norms and activations on the tape, as transformers writes them in eager PyTorch."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -18,13 +18,13 @@ class Code(Attending):
     fuses_projections = False
 
     def run(self, op: Any, x: Tensor) -> Tensor:
-        """One operation of a layer; a framework with modules of its own for it runs those."""
+        """Run one operation of a layer; a framework with its own module for it runs that."""
         return op.forward(self, x)
 
     def sublayer(
         self, before: Sequence[Any], mixers: Sequence[Any], run: Callable[[Tensor], Tensor], x: Tensor
     ) -> Tensor:
-        """`run`: norms and what mixes, one after the other; a framework may run some of it again in backward."""
+        """Run norms and mixers one after the other; a framework may recompute some of them in backward."""
         return run(x)
 
     def linear(
@@ -37,14 +37,14 @@ class Code(Attending):
         *,
         is_module: bool = True,
     ) -> Tensor:
-        """x times a weight, or several that are stored as one. `is_module`: a layer that adapters and quantisers
-        know.
+        """Multiply x by a weight, or by several that are stored as one. `is_module`: adapters and quantisers apply to
+        it.
         """
         with self.inside(name):
-            made = [self.weight(*each[:3]) for each in weights]
-            matrices = [each for each, held in zip(made, weights, strict=True) if not held.is_bias]
-            biases = [each for each, held in zip(made, weights, strict=True) if held.is_bias]
-            del made
+            tensors = [self.weight(*weight[:3]) for weight in weights]
+            matrices = [tensor for tensor, held in zip(tensors, weights, strict=True) if not held.is_bias]
+            biases = [tensor for tensor, held in zip(tensors, weights, strict=True) if held.is_bias]
+            del tensors
             adapters = self.adapters if is_module else None
             if adapters is None:
                 return self.times(x, matrices, out, extent, biases)
@@ -56,13 +56,13 @@ class Code(Attending):
             if adapters.targets and last not in adapters.targets:
                 return result
             results = [result]
-            del result  # peft names the sum as it named the result: the latter goes when the sum is there
+            del result  # peft binds the sum to the same name, so the first result is freed when the sum exists
             return self._adapted(x, results, out, extent, adapters)
 
     def times(
         self, x: Tensor, weights: Sequence[Tensor], out: float, extent: Extent = TOKEN, biases: Sequence[Tensor] = ()
     ) -> Tensor:
-        """A product: autocast casts all of them, the input last; what is stored as one is cast as one."""
+        """A matrix product: autocast casts all operands, the input last; weights stored as one are cast as one."""
         if self.types.autocast:
             biases = self.cast(biases, self.types.compute)
             weights = self.cast(weights, self.types.compute)
@@ -72,20 +72,18 @@ class Code(Attending):
     def times_dequantised(
         self, x: Tensor, weights: Sequence[Tensor], out: float, extent: Extent, adapters: Adapters
     ) -> Tensor:
-        """bitsandbytes' MatMul4Bit: the weight is made whole in forward and once more in backward, and nothing is
-        kept.
-        """
+        """bitsandbytes' MatMul4Bit: the weight is dequantised in forward and again in backward, and nothing is kept."""
         width = x.width
         x = self.to(x, adapters.compute)
-        shapes = [(each.elements, adapters.base, each.extent) for each in weights]
-        whole = [self.new(*each) for each in shapes]
+        shapes = [(weight.elements, adapters.base, weight.extent) for weight in weights]
+        dequantised = [self.new(*size) for size in shapes]
         product = self.new(out, x.width, extent)
         self.mark()
-        del whole
+        del dequantised
         shape = x.elements, x.width, x.extent
 
         def derivative(_: Gradients) -> Gradients:
-            again = [self.new(*each) for each in shapes]
+            again = [self.new(*size) for size in shapes]
             of_input = self.new(*shape)
             self.mark()
             del again
@@ -97,7 +95,7 @@ class Code(Attending):
         return self.copy(product) if adapters.copies else product
 
     def _adapted(self, x: Tensor, results: list[Tensor], out: float, extent: Extent, adapters: Adapters) -> Tensor:
-        """result + B(A(dropout(x))) * scaling, in the type of the adapters, and back."""
+        """Return result + B(A(dropout(x))) * scaling, computed in the type of the adapters and cast back."""
         width, h = results[0].width, x.elements
         if not (adapters.base and self.types.autocast):  # peft, bnb.py: requires_conversion
             x = self.to(x, adapters.width)
@@ -122,14 +120,14 @@ class Code(Attending):
     def _with_magnitudes(
         self, result: Tensor, high: Tensor, h: float, out: float, extent: Extent, adapters: Adapters
     ) -> Tensor:
-        """DoRA: (m - 1) * result + m * B(A(x)) * scaling, m a magnitude over the norm of the whole weight, which is
-        made for it.
+        """DoRA: (m - 1) * result + m * B(A(x)) * scaling, m a magnitude over the norm of the full weight, which is
+        materialised for it.
         """
         width = result.width
-        whole = [self.new(h * out, adapters.width, Extent("parameter", "replicated")) for _ in range(3)]
+        full_weights = [self.new(h * out, adapters.width, Extent("parameter", "replicated")) for _ in range(3)]
         eye = self.new(h * h, adapters.width, Extent("parameter", "replicated"))
         self.mark()
-        del whole, eye
+        del full_weights, eye
         scale = self.parameter(out, adapters.width, "replicated")
         left = self.mul(self.mapped("sub", scale), result)
         right = self.mapped("mul", self.mul(scale, high))
@@ -149,7 +147,7 @@ class Code(Attending):
             return self.product(self.to(x, 4), held, out)
 
     def layer_normed(self, x: Tensor, weights: Sequence[Held], groups: float = 1) -> Tensor:
-        """LayerNorm; autocast runs it in fp32."""
+        """LayerNorm, in fp32 under autocast."""
         width, kind = x.width, self.style.layer_norm
         held = [self.weight(*weight[:3]) for weight in weights]
         if kind == "written out":
@@ -160,7 +158,7 @@ class Code(Attending):
         return self.to(normed, width) if kind == "wide" else normed
 
     def _layer_norm_written_out(self, x: Tensor, weights: Sequence[Tensor], groups: float) -> Tensor:
-        """As CohereLayerNorm: the mean is subtracted twice."""
+        """CohereLayerNorm: the mean is subtracted twice."""
         width, h = x.width, self.to(x, 4)
         mean = self.mean(h, groups)
         scale = self.mapped("rsqrt", self.mean(self.square(self.sub(h, mean)), groups), saves="output")
@@ -171,11 +169,11 @@ class Code(Attending):
         return self.to(h, width)
 
     def rms_norm(self, x: Tensor, weight: Tensor | None, groups: float = 1) -> Tensor:
-        """As LlamaRMSNorm; "wide": the weight multiplies in fp32 and the result is cast (OLMo 2); "gemma": one is added
-        to the weight too; "narrow": the root multiplies what came in, not its fp32 copy (T5); "cast": the weight is
-        cast, "gemma4": and the root is a power.
+        """LlamaRMSNorm; "wide": the weight multiplies in fp32 and the result is cast (OLMo 2); "gemma": adds one to the
+        weight too; "narrow": the root multiplies the input, not its fp32 copy (T5); "cast": the weight is cast,
+        "gemma4": and the root is a power.
 
-        `groups`: norms a token, as many as heads where each is normalised alone.
+        `groups`: norms per token, the number of heads where each head is normalised alone.
         """
         width = x.width
         h = self.to(x, 4)
@@ -201,15 +199,15 @@ class Code(Attending):
         return self.rms_norm(x, self.weight(*weights[0][:3]) if weights else None, groups)
 
     def values(self, v: Tensor, heads: int) -> Tensor:
-        """What is done to values alone."""
+        """Post-processing of the values alone: a norm or a scale, where the model has one."""
         if self.style.values_normed:
             with self.inside("v_norm"):
                 v = self.rms_norm(v, None, heads)
         return self.mapped("mul", v) if self.style.values_scaled else v
 
     def gate_and_up(self, both: Tensor, inner: float) -> Tensor:
-        """What experts make of gates and ups that come from one product."""
-        gate, up = self.parts(both, [inner, inner], whole=not self.style.clamped_experts)
+        """The experts' hidden values from gates and ups of one product."""
+        gate, up = self.parts(both, [inner, inner], as_split=not self.style.clamped_experts)
         del both
         if not self.style.clamped_experts:
             return self.mul(self.activation(gate), up)
@@ -218,7 +216,7 @@ class Code(Attending):
         return self.mul(self.mapped("add", up), glu)
 
     def activation(self, x: Tensor) -> Tensor:
-        """The activation function of the model, between the products of a feed-forward."""
+        """The activation function of the model."""
         name = self.style.activation
         if name in WRITTEN_OUT:
             return self._gelu_written_out(x)
@@ -233,7 +231,7 @@ class Code(Attending):
         return self.mapped(name, x, saves="output" if name in ("relu", "tanh", "sigmoid") else "input")
 
     def powered(self, x: Tensor) -> Tensor:
-        """What a power is taken of: autocast casts it to fp32."""
+        """The base of a power, which autocast casts to fp32."""
         return self.to(x, 4) if self.types.autocast else x
 
     def _xielu(self, x: Tensor) -> Tensor:
@@ -258,32 +256,37 @@ class Code(Attending):
         return self.dropout(x) if self.drops else x
 
     def joined(self, residual: Tensor, x: Tensor) -> Tensor:
-        """The residual stream and what a sublayer adds to it."""
+        """Add a sublayer's output to the residual stream."""
         if self.style.residual_scaled:
             x = self.mapped("mul", x)
         return self.add(residual, x)
 
     def opaque(
-        self, name: str, x: Tensor, kept: Sequence[tuple[float, float, Extent]], weights: Sequence[Held], out: float
+        self,
+        name: str,
+        x: Tensor,
+        saved_sizes: Sequence[tuple[float, float, Extent]],
+        weights: Sequence[Held],
+        out: float,
     ) -> Tensor:
-        """An operation that is not written out: it keeps tensors (numbers, bytes each, extent), and its backward
-        holds a gradient of each that tensor parallelism cuts.
+        """An operation that is not written out: it keeps tensors of `saved_sizes` (numbers, bytes each, extent), and
+        its backward holds a gradient of each one that tensor parallelism shards.
         """
-        made = [self.new(*each) for each in kept]
+        saved = [self.new(*size) for size in saved_sizes]
         out_tensor = self.new(out, x.width, TOKEN)
-        flowing = [each for each in kept if each[2].split != "whole" and each[2].unit == "token"]
-        held = [self.weight(*each[:3]) for each in weights]
-        shapes = [(each.elements, each.width, each.extent) if each.slot else None for each in held]
+        flowing = [size for size in saved_sizes if size[2].split != "whole" and size[2].unit == "token"]
+        held = [self.weight(*weight[:3]) for weight in weights]
+        shapes = [(tensor.elements, tensor.width, tensor.extent) if tensor.slot else None for tensor in held]
         shape = x.elements, x.width, x.extent
 
         def derivative(_: Gradients) -> Gradients:
-            inner = [self.new(*each) for each in flowing]
-            of_weights = [self.new(*each) if each else None for each in shapes]
+            inner = [self.new(*size) for size in flowing]
+            of_weights = [self.new(*size) if size else None for size in shapes]
             self.mark()
             del inner
             return [self.new(*shape), *of_weights]
 
-        self.note(name, [out_tensor], [x, *held], made, derivative)
+        self.note(name, [out_tensor], [x, *held], saved, derivative)
         return out_tensor
 
 

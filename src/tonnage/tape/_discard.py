@@ -1,8 +1,8 @@
-"""Recomputation that drops what a function gave, not what it keeps (Megatron-core, tensor_parallel/random.py:
+"""Recomputation that drops a function's outputs, not what it keeps (Megatron-core, tensor_parallel/random.py:
 CheckpointWithoutOutput).
 
-The function runs without a graph; once whoever needs its results has saved them, their bytes are given back. When the
-gradient of a later tensor arrives, the function runs again and fills them.
+The function runs without a graph; once its consumers have saved the outputs, their bytes are freed. When the gradient
+of a later tensor arrives, the function runs again and refills them.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,10 +11,10 @@ from tonnage.tape.tape import Gradients, Node, Slot, Tape, Tensor
 
 
 class Discarded:
-    """One such function: `outputs` are used as any tensors, then given back by `drop`.
+    """A function whose `outputs` are used as any tensors, then freed by `drop`.
 
-    `shares`: what is made again becomes the storage of the old tensors (from core 0.17 on); else it is copied, and both
-    are held.
+    `shares`: the recomputed outputs become the storage of the old tensors (from core 0.17 on); else they are copied,
+    and both are held.
     """
 
     def __init__(self, tape: Tape, run: Callable[..., Sequence[Tensor]], *inputs: Tensor, shares: bool = True):
@@ -32,7 +32,7 @@ class Discarded:
         tape.note("recomputed", self.outputs, inputs, inputs, self._derivative)
 
     def drop(self, hook: Tensor) -> Tensor:
-        """Gives the outputs' bytes back until the gradient of `hook` arrives; to be used in its place from here on."""
+        """Free the outputs' bytes until the gradient of `hook` arrives; the returned tensor replaces `hook`."""
         self.outputs.clear()
         for storage in self.storages:
             storage.empty()

@@ -1,4 +1,4 @@
-"""What sizes grow with, and what cuts them."""
+"""What a size grows with, and what shards it."""
 
 from typing import Literal, NamedTuple
 
@@ -6,12 +6,12 @@ from typing import Literal, NamedTuple
 # there are.
 # "tile": as a token, but no more of them than a tile of TRL's losses has.
 Unit = Literal["token", "row", "pair", "tile", "parameter", "gradient"]
-# What cuts a size: nothing but sequence parallelism ("whole"), tensor ranks, expert ranks, the vocabulary; "gathered":
-# nothing at all.
+# What shards a size: only sequence parallelism ("whole"), tensor ranks, expert ranks, the vocabulary; "gathered":
+# nothing.
 
 
 class Extent(NamedTuple):
-    """What a size grows with, and what cuts it. `heads`: a rank holds at least one of so many."""
+    """What a size grows with, and what shards it. `heads`: a rank holds at least one of this many."""
 
     unit: Unit
     split: str

@@ -1,4 +1,4 @@
-"""What is left of a tape: the tensors that a layer keeps, and the moments of its backward at which memory can peak."""
+"""The result of a tape: the tensors that a layer keeps, and the moments of its backward at which memory can peak."""
 
 from collections.abc import Callable, Mapping
 from operator import ge
@@ -25,7 +25,7 @@ class Kept(Struct, frozen=True):
 
 
 class Moment(Struct, frozen=True, eq=False):
-    """What is live when an operation has just run: bytes by key, what the layer still keeps included."""
+    """Bytes that are live right after an operation, by key, including what the layer still keeps."""
 
     name: str
     live: Account
@@ -33,7 +33,8 @@ class Moment(Struct, frozen=True, eq=False):
 
 
 class Layer(Struct, frozen=True, eq=False):
-    """`kept` between forward and backward; `moments`, none of which needs less than another in all respects.
+    """The costs of one layer: `kept` between forward and backward; `moments`, none of which is below another in every
+    key.
 
     `trained`: parameters that a gradient was made for, by what cuts them. `work`: what its kernels do.
     """
@@ -56,9 +57,9 @@ def layer(code: Code, run: Callable[[Tensor], Tensor], hidden: float, width: flo
     out = run(x)
     slot, shape = out.slot, (out.elements, out.width, out.extent)
     del x, out
-    kept = tuple(
+    saved = tuple(
         Kept(storage.name, storage.key, storage.bytes / storage.width, storage.width)
-        for storage in code.kept()
+        for storage in code.saved_storages()
         if storage.bytes
     )
     code.kind, code.grown = "temporary", False
@@ -67,11 +68,11 @@ def layer(code: Code, run: Callable[[Tensor], Tensor], hidden: float, width: flo
     if slot is not None:
         code.backward([(slot, _first(code, shape))])
     trained = {key.extent: count for key, count in code.live.items() if key.extent.unit == "gradient" and count}
-    return Layer(kept, (*forward, *_undominated(code.moments, False)), trained, together(code.worked.done))
+    return Layer(saved, (*forward, *_undominated(code.moments, False)), trained, together(code.worked.done))
 
 
 def _first(code: Code, shape: tuple[float, float, Extent]) -> Tensor:
-    """The gradient that the next layer gives."""
+    """The gradient that the next layer hands over."""
     output = code.new(*shape)
     code.worked.written.clear()
     return output
@@ -80,7 +81,7 @@ def _first(code: Code, shape: tuple[float, float, Extent]) -> Tensor:
 def forward(
     code: Code, run: Callable[[Tensor], Tensor], hidden: float, width: float, *, records: bool
 ) -> tuple[Moment, ...]:
-    """The fullest moments of one layer's forward pass, its input included; `records`: with what autograd keeps."""
+    """The peak moments of one layer's forward pass, its input included; `records`: with what autograd keeps."""
     x = code.new(hidden, width, TOKEN, "input of the layer")
     x.slot = Slot() if records else None
     code.records = records
@@ -98,7 +99,7 @@ def forward(
 
 
 def _undominated(moments: list[tuple[str, Account]], forward: bool) -> list[Moment]:
-    """The moments that no other exceeds in every key, in their order."""
+    """The moments that no other one exceeds in every key, in their order."""
     keys = list(dict.fromkeys(key for _, account in moments for key in account))
     sizes = [tuple(account.get(key, 0) for key in keys) for _, account in moments]
     left: list[int] = []

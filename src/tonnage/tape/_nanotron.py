@@ -21,7 +21,7 @@ class Nanotron(Own, frozen=True, kw_only=True):
 
 
 class NanotronCode(Code):
-    """The pieces of a layer as nanotron has them."""
+    """The operations of a layer as nanotron writes them."""
 
     fuses_projections = True
 
@@ -42,8 +42,8 @@ class NanotronCode(Code):
         *,
         is_module: bool = True,
     ) -> Tensor:
-        """Columns: the input is gathered into a buffer, and what it keeps is the rank's part. Rows: every rank has a
-        part of the sum.
+        """Column-parallel: the input is gathered into a buffer, and only the rank's shard is kept. Row-parallel: every
+        rank has a partial sum.
         """
         if not self.own.tensor_parallel:
             return super().linear(name, x, weights, out, extent, is_module=is_module)
@@ -54,22 +54,22 @@ class NanotronCode(Code):
         return super().linear(name, x, weights, out, extent, is_module=is_module)
 
     def seen_whole(self, x: Tensor) -> Tensor:
-        """The gathered input, which lies in a buffer that all products share; its gradient is summed and cut again."""
-        kept = self.new(x.elements, x.width, GATHERED).storage if self.own.keeps_gathered else x.storage
-        out = Tensor(kept, x.elements, x.width, GATHERED)
+        """All-gather the input into a buffer that all products share; its gradient is reduce-scattered."""
+        storage = self.new(x.elements, x.width, GATHERED).storage if self.own.keeps_gathered else x.storage
+        out = Tensor(storage, x.elements, x.width, GATHERED)
         shape = x.elements, x.width, x.extent
         self.note("all_gather", [out], [x], [], lambda _: [self.new(*shape)], GATHER)
         return out
 
     def summed_up(self, x: Tensor) -> Tensor:
-        """A sum over the ranks, cut over the sequence; its gradient is gathered into the other buffer."""
+        """Reduce-scatter over the ranks; the gradient is gathered into the other buffer."""
         out = self.new(x.elements, x.width, TOKEN)
         elements, width, extent = x.elements, x.width, x.extent
         self.note("reduce_scatter", [out], [x], [], lambda _: [Tensor(None, elements, width, extent)], SCATTER)
         return out
 
-    def taken_apart(self, x: Tensor, sizes: Sequence[float]) -> tuple[Tensor, Tensor, Tensor]:
-        """permute(...).contiguous(): the copy is what queries are seen in."""
+    def split_qkv(self, x: Tensor, sizes: Sequence[float]) -> tuple[Tensor, Tensor, Tensor]:
+        """permute(...).contiguous(): queries are views of the copy."""
         q, k, v = self.parts(self.copy(x), sizes)
         return q, k, v
 
@@ -91,6 +91,6 @@ class NanotronCode(Code):
         causal: bool = True,
         cross: bool = False,
     ) -> Tensor:
-        """Keys and values are copied once more, one beside the other, and turned in place (FlashRotaryEmbedding)."""
+        """Copy keys and values once more into one tensor, and rotate them in place (FlashRotaryEmbedding)."""
         k, v = self.parts(self.cat([k, v]), [k.elements, v.elements])
         return self.core(lambda q, k, v: self.attention(q, k, v, heads, out, "flash"), q, k, v)

@@ -1,4 +1,4 @@
-"""What decides how a layer's code is written and cast: types, adapters, and a model's own style."""
+"""Settings that decide how a layer's code is written and cast: types, adapters, and the model's own style."""
 
 from typing import Any, Literal, NamedTuple
 
@@ -8,8 +8,8 @@ Implementation = Literal["flash", "sdpa", "efficient", "eager", "triton"]
 
 
 class Types(Struct, frozen=True):
-    """Bytes of a number: of parameters, and of what is computed. `autocast`: products cast what they are given;
-    `is_fp16`: those of two bytes are fp16.
+    """Bytes of a number: of parameters, and of what is computed. `autocast`: products cast their operands; `is_fp16`: a
+    two-byte type is fp16, not bf16.
     """
 
     parameter: float = 2
@@ -40,7 +40,7 @@ class Adapters(Struct, frozen=True):
 
 
 class Held(NamedTuple):
-    """A parameter of the model: how many numbers, and what cuts them."""
+    """A parameter of the model: how many numbers, and what shards them."""
 
     elements: float
     split: str
@@ -65,7 +65,7 @@ class Router(Struct, frozen=True):
 
 
 class Style(Struct, frozen=True):
-    """How a model's own code writes what its config leaves open.
+    """The choices of a model's own code that its config does not state.
 
     `norm`: "" as Llama, "wide", "narrow", "gemma", "cast" or "gemma4" (`Code.rms_norm`). `rotary`: part of each head
     that is turned; 0: none. `soft_capped`: tanh of the attention scores. `fused`: how a fused projection is taken
@@ -115,8 +115,8 @@ class Style(Struct, frozen=True):
 
 
 class Setting(Struct, frozen=True):
-    """All that decides what one layer keeps, beside its operations. `masked`: sequences are at least as long as its
-    window;
+    """All settings besides the operations that decide what one layer keeps. `masked`: sequences are at least as long as
+    its window;
     `own`: what only this flavour of code asks; `has_cudnn`: PyTorch prefers cuDNN's attention on this accelerator;
     `packed`: a row has several sequences, which a mask or the kernel keeps apart."""
 

@@ -1,8 +1,8 @@
 """torchtitan's layers: PyTorch's norms, rotary positions in complex numbers, sequence parallelism that gathers inputs,
 and what it keeps.
 
-Compiled, a chain of operations on single numbers is one kernel: nothing between its ends is held, and backward makes it
-again (torch, _functorch/partitioners.py: min_cut_rematerialization_partition).
+Compiled, a chain of elementwise operations is one kernel: nothing between its ends is held, and backward recomputes it
+(torch, _functorch/partitioners.py: min_cut_rematerialization_partition).
 """
 
 from collections.abc import Callable, Sequence
@@ -20,8 +20,8 @@ GATHER, SCATTER = Exchange("tensor parallel", "all_gather"), Exchange("tensor pa
 
 
 class Own(Struct, frozen=True, kw_only=True):
-    """What a framework's own layers are told by the plan. `ring`: context ranks pass
-    keys and values round; `float8`: operands of products are cast."""
+    """What the plan sets for a framework's own layers. `ring`: context ranks pass keys and values around;
+    `float8`: operands of products are cast."""
 
     compiled: bool = False
     tensor_parallel: bool = False
@@ -30,7 +30,7 @@ class Own(Struct, frozen=True, kw_only=True):
 
 
 class Titan(Own, frozen=True, kw_only=True):
-    """What changed from version to version, in torchtitan, models/llama3 and distributed/activation_checkpoint.py.
+    """Differences between versions, in torchtitan, models/llama3 and distributed/activation_checkpoint.py.
 
     `fuses_projections`: one matrix for queries, keys and values; `compiles_loss`: with the model; `decomposes_norm`:
     PyTorch before 2.9 has no kernel for an eager RMSNorm and takes it apart in fp32; `repeats_heads`: keys and values
@@ -48,13 +48,13 @@ class Titan(Own, frozen=True, kw_only=True):
 
 
 class Pending(Tensor):
-    """An activation function that a compiled kernel applies where its result is used: it still is its input."""
+    """The output of an activation function that a compiled kernel applies at its use; until then it is the input."""
 
     __slots__ = ()
 
 
 class TitanCode(Code):
-    """The pieces of a layer as torchtitan has them."""
+    """The operations of a layer as torchtitan writes them."""
 
     def __init__(self, setting: Setting):
         super().__init__(setting)
@@ -79,7 +79,7 @@ class TitanCode(Code):
         return super().run(op, x)
 
     def gather(self, x: Tensor) -> Tensor:
-        """Every rank's part of the sequence; the gradient is summed over the ranks and cut again."""
+        """All-gather over the sequence; the gradient is reduce-scattered."""
         out = self.new(x.elements, 1 if self.own.float8 else x.width, GATHERED)
         out.width = x.width  # cast to float8 on the way, and its gradient is not
         shape = x.elements, x.width, x.extent
@@ -87,7 +87,7 @@ class TitanCode(Code):
         return out
 
     def scatter(self, x: Tensor) -> Tensor:
-        """A sum over the ranks, of which each keeps its part of the sequence; the gradient is gathered."""
+        """Reduce-scatter over the sequence; the gradient is gathered."""
         out = self.new(x.elements, x.width, TOKEN)
         shape = x.elements, x.width, x.extent
         self.note("reduce_scatter", [out], [x], [], lambda _: [self.new(*shape)], SCATTER)
@@ -103,7 +103,7 @@ class TitanCode(Code):
         *,
         is_module: bool = True,
     ) -> Tensor:
-        """The products that end a module give every rank a part of the sum."""
+        """The products that end a module leave a partial sum on every rank."""
         x = self._settled(x)
         if self.own.tensor_parallel and extent == TENSOR and x.extent == TOKEN:
             x = self.gather(x)
@@ -122,7 +122,7 @@ class TitanCode(Code):
         extent: Extent = TOKEN,
         biases: Sequence[Tensor] = (),
     ) -> Tensor:
-        """In float8 backward casts the gradient, the input and the weight (torchao, float8/float8_linear.py)."""
+        """In float8, backward casts the gradient, the input and the weight (torchao, float8/float8_linear.py)."""
         self.quantised = self.own.float8
         out = super().product(x, weights, elements, extent, biases)
         self.quantised = False
@@ -192,8 +192,8 @@ class TitanCode(Code):
         return heads_output
 
     def _merged(self, heads_output: Tensor) -> None:
-        """Ring attention merges blocks in fp32: what it has, the block's part, their difference and their sum
-        (_SDPAMerger).
+        """Note the merging of ring attention's blocks in fp32: the sum so far, the block's part, their difference and
+        the new sum (_SDPAMerger).
         """
         sums = [self.like(heads_output, 4) for _ in range(4)]
         self.mark()
@@ -202,7 +202,7 @@ class TitanCode(Code):
     def _sdpa(
         self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float, kv_heads: int, is_masked: bool, is_copied: bool
     ) -> Tensor:
-        """The backends are named, cuDNN's first, and heads are shared by it where they are not repeated before."""
+        """The backends are listed with cuDNN first, and it takes shared heads where they are not repeated before."""
         return self.core(lambda q, k, v: self.attention(q, k, v, heads, out, "cudnn"), q, k, v)
 
     # ---- feed-forward ----
@@ -231,17 +231,21 @@ class TitanCode(Code):
     # ---- selective recomputation by operation ----
 
     def selective(self, run: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-        """Runs without keeping anything but its input and the results of some operations, and once more in backward."""
+        """Run keeping only the input and the results of some operations, and run again in backward."""
         self.cached, self.products = [], 0
         self.worked.is_first = True
         out = run(x)
         self.worked.is_first = False
         cached, self.cached = self.cached or [], None
-        if self.own.compiled:  # nobody reads the last product: the stream holds the sum
-            cached = [[each for each in made if each is not self.last_joined] for made in cached]
+        if self.own.compiled:  # nothing reads the last product: the residual stream holds the sum
+            cached = [[storage for storage in storages if storage is not self.last_joined] for storages in cached]
         self.nodes.clear()
         self.last_joined = None
-        saved = [Tensor(each, each.bytes / each.width, each.width, each.key.extent) for made in cached for each in made]
+        saved = [
+            Tensor(storage, storage.bytes / storage.width, storage.width, storage.key.extent)
+            for storages in cached
+            for storage in storages
+        ]
         shape = x.storage, x.elements, x.width, x.extent
         held: list[list[Storage]] = []
 
@@ -253,17 +257,17 @@ class TitanCode(Code):
             slot = Slot()
             self.again, self.products = list(cached), 0
             cached.clear()
-            made = run(Tensor(*shape, slot))
+            output = run(Tensor(*shape, slot))
             self.again, self.worked.when = None, when
             self.mark()
-            end, gradient = made.slot, gradients[0]
-            del made
-            found: dict[Slot, Tensor] = {}
+            end, gradient = output.slot, gradients[0]
+            del output
+            gradients_by_slot: dict[Slot, Tensor] = {}
             if end is not None and gradient is not None:
                 self.kind = "temporary"
-                found = self.backward([(end, gradient.alias())])
+                gradients_by_slot = self.backward([(end, gradient.alias())])
             self.nodes, self.kind = outer, kind
-            return [found.get(slot)]
+            return [gradients_by_slot.get(slot)]
 
         out.slot = None
         self.note("checkpoint", [out], [x], [x, *saved], derivative)
@@ -298,7 +302,7 @@ class TitanCode(Code):
         self.worked.is_known = False
 
     def _is_saved(self, name: str) -> bool:
-        """Every second product, attention, what a reduce-scatter gives."""
+        """Whether selective recomputation keeps this result: every second product, attention, a reduce-scatter."""
         if self.cached is None and self.again is None:
             return False
         if name == "mm":

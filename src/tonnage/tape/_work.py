@@ -1,4 +1,4 @@
-"""What operations do while they run: arithmetic, bytes that they read and write, bytes that they send.
+"""The work of operations: arithmetic, bytes read and written, bytes sent.
 
 The tape notes them as operations happen, so recomputation, frozen weights and fused kernels count as they do in the run
 itself.
@@ -16,8 +16,8 @@ Group = Literal["tensor parallel", "context parallel", "expert parallel", "exper
 Collective = Literal["all_gather", "reduce_scatter", "all_reduce", "all_to_all", "send"]
 
 PRODUCTS = ("mm", "mm_4bit")
-# what runs inside of these is noted by itself; an all-to-all that is no exchange here is part of attention's over
-# context ranks
+# work inside of these is noted on its own; an all-to-all that is no exchange here belongs to attention over context
+# ranks
 INSIDE = (
     "checkpoint",
     "recomputed",
@@ -34,12 +34,12 @@ BACK: dict[Collective, Collective] = {
     "reduce_scatter": "all_gather",
     "all_to_all": "all_to_all",
 }
-ATTENTION_BACKWARD = 2.5  # five products for two (Dao2023, sec. 3.2): the scores are made again
+ATTENTION_BACKWARD = 2.5  # five products for two (Dao2023, sec. 3.2): the scores are recomputed
 
 
 class Exchange(NamedTuple):
-    """What the ranks of a group do with the parts that they have. `beside`: it can run beside the kernel that it is
-    for, as a ring can beside attention.
+    """A collective of the ranks of a group. `beside`: it can overlap the kernel that it is for, as ring attention
+    does.
     """
 
     group: Group
@@ -50,11 +50,11 @@ class Exchange(NamedTuple):
 class Work(NamedTuple):
     """One kernel, or a few that run one after the other.
 
-    `flops` for each unit of `per`; `bytes` read and written, or sent, by extent. Of a product: `outer` are the
-    rows of the weight, `is_cut` where ranks share them; `quantised`: its operands may be narrower than 16 bit.
-    `kernels`: how many this stands for. `causal`: of attention, a token sees none after it; `fused`: its kernel
-    skips what the mask takes out. `exchange`: what ranks do to send these bytes, of such work alone. `name` is for
-    people: nothing reads it.
+    `flops` for each unit of `per`; `bytes` read and written, or sent, by extent. For a product: `outer` are the rows of
+    the weight, `is_cut` where ranks shard them; `quantised`: its operands may be narrower than 16 bit. `kernels`: how
+    many kernels this entry counts. `causal`: in attention, a token sees no later one; `fused`: its kernel skips what is
+    masked. `exchange`: the collective that sends these bytes, for communication alone. `name` is for people: no code
+    reads it.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Work(NamedTuple):
 
 
 class SizedTensor(Protocol):
-    """What counting work reads of a tensor: `elements` numbers of `width` bytes for each unit of its extent.
+    """The attributes of a tensor that counting work reads: `elements` numbers of `width` bytes per unit of its extent.
 
     `slot` is None where no gradient is asked for.
     """
@@ -94,7 +94,7 @@ class SizedTensor(Protocol):
 
 
 class Operation(Protocol):
-    """What counting the work of a derivative reads of the operation that it belongs to; `saved` are storages."""
+    """The attributes of an operation that counting the work of its derivative reads; `saved` are storages."""
 
     @property
     def name(self) -> str: ...
@@ -113,14 +113,14 @@ class Operation(Protocol):
 
 
 class Worked:
-    """Collects work as a tape runs. `written`: bytes of tensors that were made since the last operation."""
+    """Collects work as a tape runs. `written`: bytes of tensors created since the last operation."""
 
     def __init__(self) -> None:
         self.done: list[Work] = []
         self.written: defaultdict[Extent, float] = defaultdict(float)
         self.when: Pass = "forward"
         self.copies = 1.0
-        self.causal = True  # the attention at work
+        self.causal = True  # of the current attention
         self.is_first = False  # selective recomputation by operation: a first run, whose derivatives are not used
         self.repeats = 1.0  # parts of the sequence that pass one after the other
         self.expanded: list[
@@ -137,14 +137,16 @@ class Worked:
         quantised: bool,
         exchange: Exchange | None,
     ) -> list[Work]:
-        """Notes an operation; what its derivative will do besides moving bytes is given back."""
+        """Note an operation, and return the work of its derivative besides moving bytes."""
         count = len(self.done)
-        given = [tensor for tensor in inputs if tensor is not None]
+        operands = [tensor for tensor in inputs if tensor is not None]
         if exchange is not None:
-            self._exchanged(scope, self.when, exchange, given[0] if exchange.collective == "reduce_scatter" else out[0])
+            self._exchanged(
+                scope, self.when, exchange, operands[0] if exchange.collective == "reduce_scatter" else out[0]
+            )
             back = []
         else:
-            back = self._forward(name, scope, out, given, quantised)
+            back = self._forward(name, scope, out, operands, quantised)
         if self.is_known:
             del self.done[count:]
         if self.repeats != 1:
@@ -153,35 +155,33 @@ class Worked:
         return back
 
     def _forward(
-        self, name: str, scope: str, out: Sequence[SizedTensor], given: Sequence[SizedTensor], quantised: bool
+        self, name: str, scope: str, out: Sequence[SizedTensor], operands: Sequence[SizedTensor], quantised: bool
     ) -> list[Work]:
         if name in INSIDE:
             self.written.clear()
             return []
         if name in PRODUCTS:
             self.written.clear()
-            return self._product(scope, out[0], given, quantised)
+            return self._product(scope, out[0], operands, quantised)
         if name in ("bmm", "attention"):
             self.written.clear()
-            return self._attention(scope, name, out[0], given)
+            return self._attention(scope, name, out[0], operands)
         if not self.written:
             return []
-        moved = _sum(self.written.items(), ((tensor.extent, _size(tensor)) for tensor in given))
+        moved = _sum(self.written.items(), ((tensor.extent, _size(tensor)) for tensor in operands))
         self.written.clear()
         self.done.append(Work(scope, "move", self.when, bytes=moved))
         return []
 
     def expand(self, packed: float, shapes: Iterable[tuple[float, float, Extent]]) -> None:
-        """The weights of the next product are made whole before it, and for the gradient of its input once more:
-        bitsandbytes, autograd/_functions.py (MatMul4Bit). `packed`: bytes a parameter as stored; `shapes`:
-        parameters, bytes a parameter when whole.
+        """The weights of the next product are dequantised before it, and again for the gradient of its input:
+        bitsandbytes, autograd/_functions.py (MatMul4Bit). `packed`: bytes a parameter as stored; `shapes`: parameters,
+        bytes a parameter when dequantised.
         """
-        self.expanded = [(elements, packed, whole, extent) for elements, whole, extent in shapes]
+        self.expanded = [(elements, packed, unpacked, extent) for elements, unpacked, extent in shapes]
 
     def head(self, name: str, inner: float, outer: float, *, trains: bool) -> None:
-        """The products of a head whose loss is one kernel with it: forward, and the gradients, which it makes at
-        once.
-        """
+        """Note the products of a head that is fused with its loss: forward, and the gradients, computed at once."""
         per, parameters = Extent("token", "tensor"), Extent("parameter", "vocab")
         moved = {Extent("token", "gathered"): 2 * outer, parameters: 2 * inner * outer}
         product = Work(name, "product", self.when, 2 * inner * outer, per, moved, outer, is_cut=True)
@@ -194,7 +194,7 @@ class Worked:
     def matrix(
         self, name: str, inner: float, outer: float, split: str, heads: int, *, trains: bool, records: bool
     ) -> None:
-        """The product of a linear layer that is not written out."""
+        """Note the product of a linear layer that is not written out."""
         per = Extent("token", "tensor" if split in ("tensor", "kv", "vocab") else "whole")
         moved = {per: 2 * (inner + outer), Extent("parameter", split, heads): 2 * inner * outer}
         product = Work(name, "product", self.when, 2 * inner * outer, per, moved, outer, is_cut=True, quantised=True)
@@ -205,7 +205,7 @@ class Worked:
                 self.done.append(product._replace(when="backward", wgrad=True))
 
     def scan(self, name: str, flops: float, *, pairs: bool, records: bool) -> None:
-        """Arithmetic that no weight does: of each token, or of each pair of tokens."""
+        """Note arithmetic without weights, per token or per pair of tokens."""
         work = Work(
             name, "attention" if pairs else "scan", self.when, flops, Extent("pair" if pairs else "token", "tensor")
         )
@@ -214,25 +214,25 @@ class Worked:
             self.done.append(work._replace(when="backward", flops=2 * flops))
 
     def send(self, name: str, when: Pass, exchange: Exchange, sent: Mapping[Extent, float]) -> None:
-        """Notes an exchange that an operation does inside."""
+        """Note a collective inside an operation."""
         self.done.append(Work(name, "exchange", when, bytes=sent, exchange=exchange))
 
-    def _exchanged(self, name: str, when: Pass, exchange: Exchange, whole: SizedTensor) -> None:
-        """Notes one that is an operation: bytes of the whole tensor that ranks send each other parts of."""
+    def _exchanged(self, name: str, when: Pass, exchange: Exchange, full_tensor: SizedTensor) -> None:
+        """Note a collective that is an operation: bytes of the full tensor of which ranks send parts."""
         self.written.clear()
-        self.send(name, when, exchange, {whole.extent: whole.elements * whole.width})
+        self.send(name, when, exchange, {full_tensor.extent: full_tensor.elements * full_tensor.width})
 
-    def _product(self, scope: str, out: SizedTensor, given: Sequence[SizedTensor], quantised: bool) -> list[Work]:
+    def _product(self, scope: str, out: SizedTensor, operands: Sequence[SizedTensor], quantised: bool) -> list[Work]:
         expanded, self.expanded = self.expanded, []
-        x, weights = given[0], [tensor for tensor in given[1:] if tensor.extent.unit == "parameter"]
+        x, weights = operands[0], [tensor for tensor in operands[1:] if tensor.extent.unit == "parameter"]
         inner, outer = x.elements / self.copies, out.elements / self.copies
         extents = [*(tensor.extent for tensor in weights), *(extent for *_, extent in expanded)]
         split = extents[0].split if extents else "replicated"
         routed = split == "expert" or x.extent.unit == "row"
         per, is_cut = _per(x, split, routed)
         moved = _sum(
-            ((tensor.extent, _size(tensor)) for tensor in (*given, out)),
-            ((extent, elements * whole) for elements, _, whole, extent in expanded),
+            ((tensor.extent, _size(tensor)) for tensor in (*operands, out)),
+            ((extent, elements * unpacked) for elements, _, unpacked, extent in expanded),
         )
         product = Work(
             scope,
@@ -246,8 +246,8 @@ class Worked:
             is_cut,
             quantised,
         )
-        # packed weights are read, whole ones written, which the product then reads
-        passing = _sum((extent, elements * (packed + whole)) for elements, packed, whole, extent in expanded)
+        # packed weights are read and dequantised ones written, which the product then reads
+        passing = _sum((extent, elements * (packed + unpacked)) for elements, packed, unpacked, extent in expanded)
         first = [Work(scope, "move", self.when, bytes=passing, kernels=len(expanded))] if expanded else []
         self.done += [*first, product]
         back = [tensor._replace(when="backward") for tensor in (*first, product)] if x.slot is not None else []
@@ -255,22 +255,22 @@ class Worked:
             back.append(product._replace(when="backward", wgrad=True))
         return back
 
-    def _attention(self, scope: str, name: str, out: SizedTensor, given: Sequence[SizedTensor]) -> list[Work]:
-        """Scores and weighted values of each pair of tokens; a fused kernel skips what the mask takes out."""
-        moved = _sum((tensor.extent, _size(tensor)) for tensor in (*given, out))
+    def _attention(self, scope: str, name: str, out: SizedTensor, operands: Sequence[SizedTensor]) -> list[Work]:
+        """Note the work of scores and weighted values for each pair of tokens; a fused kernel skips masked pairs."""
+        moved = _sum((tensor.extent, _size(tensor)) for tensor in (*operands, out))
         cut = "gathered" if out.extent.split == "gathered" else "tensor"
         if name == "attention":
             work = Work(
                 scope,
                 "attention",
                 self.when,
-                2 * (given[0].elements + out.elements),
+                2 * (operands[0].elements + out.elements),
                 Extent("pair", cut),
                 moved,
                 causal=self.causal,
             )
             return self._noted(work, ATTENTION_BACKWARD)
-        inner = given[0].elements if out.extent.unit == "pair" else out.elements
+        inner = operands[0].elements if out.extent.unit == "pair" else out.elements
         work = Work(scope, "attention", self.when, 2 * inner, Extent("pair", cut), moved, fused=False)
         return self._noted(work, 2)
 
@@ -280,9 +280,7 @@ class Worked:
         return [work._replace(when="backward", flops=passes * work.flops, bytes=back)]
 
     def backward(self, node: Operation, gradients: Iterable[SizedTensor | None]) -> None:
-        """Notes what a derivative has just done; it has been given these gradients, and has read what the node
-        saved.
-        """
+        """Note the work of a derivative, which was handed these gradients and has read what the node saved."""
         if node.exchange is not None:
             first = next(tensor for tensor in gradients if tensor is not None)
             back = node.exchange._replace(collective=BACK[node.exchange.collective])
@@ -305,7 +303,7 @@ class Worked:
 
 
 def together(done: Sequence[Work]) -> tuple[Work, ...]:
-    """The same work, with all that only reads and writes in one for each pass: its time is the sum of its bytes."""
+    """Merge all work that only reads and writes into one entry per pass: its time is the sum of its bytes."""
     moves: dict[Pass, list[Work]] = {}
     for work in done:
         if work.kind == "move":
@@ -324,7 +322,7 @@ def _times(work: Work, repeats: float) -> Work:
 
 
 def _per(x: SizedTensor, split: str, routed: bool) -> tuple[Extent, bool]:
-    """What the arithmetic grows with, and whether the rows of the weight are cut, not its columns."""
+    """The extent that the arithmetic grows with, and whether the rows of the weight are sharded, not its columns."""
     if routed:
         if x.extent.unit == "row":
             return Extent("row", "expert"), x.extent.split != "expert"

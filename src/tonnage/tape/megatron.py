@@ -1,9 +1,9 @@
-"""What layers are written with in Megatron-core: modules of Transformer Engine, sequence parallelism, fused kernels.
+"""A layer's operations in Megatron-core: modules of Transformer Engine, sequence parallelism, fused kernels.
 
 Sources: Transformer Engine, transformer_engine/pytorch/module/{linear,layernorm_linear,grouped_linear,base}.py,
 ops/basic, and attention/dot_product_attention; Megatron-core, megatron/core/{fusions,transformer,tensor_parallel}.
-Under sequence parallelism the stream is cut ("whole" extents); what a column-parallel product gathers is not
-("gathered").
+Under sequence parallelism the residual stream is sharded ("whole" extents); the gathered input of a column-parallel
+product is not ("gathered").
 """
 
 from collections.abc import Callable, Sequence
@@ -38,8 +38,8 @@ class Shape(NamedTuple):
 
 
 class MegatronCode(Native):
-    """The words of a layer as Megatron-core's modules carry them out. `shapes`: weights whose gradients are fused
-    into their sums.
+    """A layer's operations as Megatron-core's modules run them. `shapes`: weights whose gradients are fused into the
+    accumulation buffer.
     """
 
     def __init__(self, setting: Setting):
@@ -52,12 +52,12 @@ class MegatronCode(Native):
         self.shapes: dict[Shape, None] = {}
 
     def moment(self, name: str) -> None:
-        """A moment of the forward pass at which memory can peak."""
+        """Note a moment of the forward pass at which memory can peak."""
         self.where = ".".join([*self.scope, name])
         self.mark()
 
     def discarding(self, run: Callable[..., Sequence[Tensor]], *inputs: Tensor) -> Discarded:
-        """A function whose results are given back, and made again in backward."""
+        """A function whose results are freed, and recomputed in backward."""
         return Discarded(self, run, *inputs, shares=self.setting.has("recomputed outputs share their storage"))
 
     # ---- linear layers ----
@@ -72,7 +72,7 @@ class MegatronCode(Native):
         *,
         is_module: bool = True,
     ) -> Tensor:
-        """Column-parallel if it cuts its output, row-parallel if its input is cut, else on every rank (TELinear,
+        """Column-parallel if it shards its output, row-parallel if its input is sharded, else on every rank (TELinear,
         duplicated).
         """
         with self.inside(name):
@@ -82,7 +82,7 @@ class MegatronCode(Native):
             return self._product(x, weights, out, extent, Shape(out, x.elements, cut), gathers_gradient=bool(cut))
 
     def output_projection(self, x: Tensor, weights: Sequence[Held], out: float) -> Tensor:
-        """Attention's last product: its input is kept by attention in 16 bit, and so by this one but under delayed
+        """Attention's output projection: attention keeps its input in 16 bit, and so does this one except under delayed
         scaling.
         """
         with self.inside("linear_proj"):
@@ -98,7 +98,7 @@ class MegatronCode(Native):
             return self._product(x, weights, out, extent, Shape(out, x.elements, cut, "expert"), copies=True)
 
     def stored(self, x: Tensor) -> Tensor:
-        """What a product keeps of its input: fp8 recipes keep their own copy."""
+        """The copy of its input that a product keeps: fp8 recipes keep their own."""
         if not self.setting.fp8:
             return x
         return self.new(x.elements, STORED[self.setting.fp8], x.extent, ".".join([*self.scope, "input in fp8"]))
@@ -118,12 +118,12 @@ class MegatronCode(Native):
     ) -> Tensor:
         self.shapes[shape] = None
         product = self.new(out, x.width, extent)
-        held = [self.weight(*each[:3]) for each in weights]
-        trains = any(each.slot for each in held)
+        held = [self.weight(*weight[:3]) for weight in weights]
+        trains = any(tensor.slot for tensor in held)
         saved = (x if original else self.stored(x)) if trains else None
         kept_width = saved.width if saved is not None else x.width
         elements, width, cut = shape_of(x)
-        needs_gradient, is_bias = x.slot is not None, [each.is_bias for each in weights]
+        needs_gradient, is_bias = x.slot is not None, [weight.is_bias for weight in weights]
         spread = self.setting.sequence_parallel and cut.split == "whole"
         self.quantised = True
         if gathers:
@@ -131,17 +131,17 @@ class MegatronCode(Native):
 
         def derivative(gradients: Gradients) -> Gradients:
             g = first_gradient(gradients)
-            beside = [self.like(g)] if copies and g.is_view else []
+            temporaries = [self.like(g)] if copies and g.is_view else []
             if gathers_gradient and self.setting.sequence_parallel:
-                beside.append(self.new(g.elements, g.width, GATHERED))
+                temporaries.append(self.new(g.elements, g.width, GATHERED))
             if self.setting.fp8:
-                beside.append(self.like(g, STORED[self.setting.fp8]))
+                temporaries.append(self.like(g, STORED[self.setting.fp8]))
             if gathers and spread and trains:
-                beside.append(self.new(elements, kept_width, GATHERED))
+                temporaries.append(self.new(elements, kept_width, GATHERED))
             if gathers and spread and needs_gradient:
-                beside.append(self.new(elements, width, GATHERED))  # reduce-scattered into the shard
+                temporaries.append(self.new(elements, width, GATHERED))  # reduce-scattered into the shard
             of_input = self.new(elements, width, cut) if needs_gradient else None
-            of_weights = [self.weight_gradient(*each) for each in zip(held, is_bias, strict=True)]
+            of_weights = [self.weight_gradient(*pair) for pair in zip(held, is_bias, strict=True)]
             if gathers and needs_gradient:
                 self._sent("reduce_scatter" if spread else "all_reduce", "backward", elements, width)
             if gathers and spread and trains:
@@ -149,7 +149,7 @@ class MegatronCode(Native):
             if gathers_gradient and self.setting.sequence_parallel:
                 self._sent("all_gather", "backward", out, width)
             self.mark()
-            del beside
+            del temporaries
             return [of_input, *of_weights]
 
         self.note("mm", [product], [x, *held], [saved], derivative)
@@ -161,13 +161,13 @@ class MegatronCode(Native):
     def _sent(
         self, collective: Collective | Literal[""], when: Pass | Literal[""], elements: float, width: float
     ) -> None:
-        """What tensor ranks send each other around a product."""
+        """Note the communication of tensor ranks for a product."""
         if collective:
             name, exchange = ".".join([*self.scope, collective]), Exchange("tensor parallel", collective)
             self.worked.send(name, when or self.worked.when, exchange, {GATHERED: elements * width})
 
     def weight_gradient(self, weight: Tensor, is_bias: bool) -> Tensor | None:
-        """Fused with accumulation, it never is a tensor of its own."""
+        """The gradient of a weight; fused with accumulation, it is no tensor of its own."""
         if weight.slot is None:
             return None
         if self.setting.gradient_accumulation_fusion and not is_bias:
@@ -180,7 +180,7 @@ class MegatronCode(Native):
         return x
 
     def rotary(self, x: Tensor, of: float, tables: tuple[Tensor, Tensor] | None = None) -> Tensor:
-        """Fused: new heads, nothing kept. Else cosines and sines in 16 bit are kept, for all heads of a token."""
+        """Fused: new heads, nothing kept. Else keeps cosines and sines in 16 bit, for all heads of a token."""
         part = self.style.rotary
         if not part:
             return x
@@ -204,7 +204,7 @@ class MegatronCode(Native):
         causal: bool = True,
         cross: bool = False,
     ) -> Tensor:
-        """Flash or cuDNN attention, or the one of separate products."""
+        """Flash or cuDNN attention, or unfused attention."""
         heads_output = self.core(lambda q, k, v: self._core(q, k, v, heads, out), q, k, v)
         own = self.setting.context_parallel
         if own == "allgather" or (
@@ -225,7 +225,9 @@ class MegatronCode(Native):
             return self._fused(q, k, v, heads, out)
 
     def _fused(self, q: Tensor, k: Tensor, v: Tensor, heads: int, out: float) -> Tensor:
-        """Keeps its inputs, its output and an fp32 log-sum-exp a head; backward sums dq in fp32 at most."""
+        """Fused attention: keeps its inputs, its output and an fp32 log-sum-exp a head; backward sums dq in fp32 at
+        most.
+        """
         heads_output, rows = self.new(out, q.width, q.extent), self.new(heads, 4, q.extent)
         shapes, others = [shape_of(operand) for operand in (q, k, v)], self._other_keys(k.elements + v.elements)
         if self.setting.context_parallel in ("p2p", "allgather"):
@@ -242,9 +244,9 @@ class MegatronCode(Native):
                 self.worked.send(
                     passed, "backward", PASSED[passed], {extent: 2 * size for extent, size in moved.items()}
                 )
-            beside = [self.new(shapes[0][0], 4, shapes[0][2]), self.new(others, shapes[0][1], shapes[0][2])]
+            temporaries = [self.new(shapes[0][0], 4, shapes[0][2]), self.new(others, shapes[0][1], shapes[0][2])]
             self.mark()
-            del beside
+            del temporaries
             return gradients
 
         self.note("attention", [heads_output], [q, k, v], [q, k, v, heads_output, rows], derivative)
@@ -280,11 +282,11 @@ class MegatronCode(Native):
     # ---- feed-forward ----
 
     def activation(self, x: Tensor) -> Tensor:
-        """One kernel, which keeps its input; its backward is compiled."""
+        """The activation function as one kernel, which keeps its input; its backward is compiled."""
         return self.gated(x, x.elements)
 
     def gated(self, x: Tensor, out: float, chosen: Tensor | None = None) -> Tensor:
-        """act(gate) * up of one tensor that holds both; `chosen`: times what the router gave each row."""
+        """Return act(gate) * up of one tensor that holds both; `chosen`: times the router's weight of each row."""
         with self.inside("activation"):
             product = self.new(out, x.width, x.extent)
             saved = self.like(x, 1) if self.setting.fp8_input_store else x

@@ -1,4 +1,6 @@
-"""What decides how Megatron-core runs a layer: options of its command line, and facts that changed between releases."""
+"""Settings that decide how Megatron-core runs a layer: command-line options, and facts that changed between
+releases.
+"""
 
 from typing import Literal
 
@@ -14,7 +16,7 @@ CrossEntropy = Literal["te", "native", "unfused"]
 # pytorch/tensor/*).
 STORED: dict[str, float] = {"delayed": 1, "tensorwise": 1, "mxfp8": 1 + 1 / 32, "blockwise": 1 + 4 / 128}
 
-# What a release of Megatron-core or of Transformer Engine was the first to do, of those that were read:
+# The first release of Megatron-core or of Transformer Engine with a behaviour, among those that were read:
 # core 0.14, 0.15.3, 0.16.0, 0.17.0, 0.18.0; Transformer Engine 2.2, 2.5, 2.7, 2.8, 2.9, 2.10, 2.11, 2.20.
 SINCE: dict[str, tuple[Literal["core", "engine"], Release]] = {
     "shared experts run before the router": ("core", (0, 15)),  # transformer/moe/moe_layer.py, custom_forward
@@ -78,7 +80,7 @@ class MegatronSetting(Setting, frozen=True, kw_only=True):
     shared_expert_overlap: bool = False
 
     def has(self, fact: str) -> bool:
-        """Whether these releases do so."""
+        """Whether these releases have this behaviour."""
         which, first = SINCE[fact]
         return (self.core if which == "core" else self.engine) >= first
 

@@ -1,7 +1,7 @@
-"""Storages that die when nobody holds them, nodes that keep what their derivative needs, and backward through them.
+"""Storages that live as long as something holds them, nodes that keep what their derivative needs, and backward.
 
-Reference counting is Python's own, as it is in PyTorch: a local variable of a forward pass holds its tensor just as
-long as the one of the real model does.
+Reference counting is Python's own, as it is in PyTorch: a local variable of a forward pass holds its tensor as long as
+that of the real model does.
 """
 
 import sys
@@ -16,7 +16,7 @@ Kind = Literal["activation", "temporary"]
 
 
 class Key(NamedTuple):
-    """A line of an account: bytes of this kind, for each token, pair of tokens, or parameter."""
+    """A line of an account: bytes of this kind, per token, pair of tokens, or parameter."""
 
     kind: Kind
     extent: Extent
@@ -27,12 +27,12 @@ Account = dict[Key, float]
 
 
 def without(live: Account, unit: str) -> Account:
-    """An account without what grows with this unit."""
+    """An account without the lines that grow with this unit."""
     return {key: size for key, size in live.items() if key.extent.unit != unit}
 
 
 class Storage:
-    """Bytes that are live as long as somebody holds this object."""
+    """Bytes that are live as long as this object is held."""
 
     __slots__ = ("bytes", "full", "key", "live", "name", "tape", "width")
 
@@ -45,12 +45,12 @@ class Storage:
         tape.grown = True
 
     def empty(self) -> None:
-        """The bytes go, the object stays (resize_(0))."""
+        """Free the bytes and keep the object (resize_(0))."""
         self.live[self.key] -= self.bytes
         self.bytes = 0
 
     def refill(self) -> None:
-        """The bytes of an emptied storage are back."""
+        """Count the bytes of an emptied storage again."""
         self.live[self.key] += self.full - self.bytes
         self.bytes = self.full
 
@@ -61,7 +61,7 @@ class Storage:
 
 
 class Slot:
-    """Where gradients of one tensor meet. `leaf`: parameters whose gradient ends here."""
+    """The place where gradients of one tensor are summed. `leaf`: parameters whose gradient ends here."""
 
     __slots__ = ("leaf",)
 
@@ -103,7 +103,7 @@ Derivative = Callable[[Gradients], Gradients]
 
 
 class Node:
-    """One operation that was done: its outputs' slots, what it saved, and its derivative."""
+    """One recorded operation: its outputs' slots, what it saved, and its derivative."""
 
     __slots__ = ("derivative", "exchange", "inputs", "name", "outputs", "repeats", "saved", "work")
 
@@ -118,7 +118,7 @@ class Node:
 
 
 class Tape:
-    """`live`: bytes now. `moments`: what was live whenever it stopped growing, with the operation that had just run."""
+    """`live`: bytes now. `moments`: live bytes at each local peak, with the operation that had just run."""
 
     def __init__(self) -> None:
         self.live: Account = defaultdict(float)
@@ -131,17 +131,17 @@ class Tape:
         self.records = True
         self.quantised = False  # operands of products may be narrower than 16 bit
         self.worked = Worked()
-        self.watches = False  # every time that memory is about to shrink is a moment
+        self.watches = False  # record a moment before every release of memory
 
     # ---- forward ----
 
     def new(self, elements: float, width: float, extent: Extent = TOKEN, name: str = "") -> Tensor:
-        """A new tensor, on the account until nobody holds it."""
+        """A new tensor, counted as live while something holds it."""
         key = Key(self.kind, extent)
         return Tensor(Storage(self, name, key, elements, width), elements, width, extent)
 
     def like(self, other: Tensor, width: float | None = None) -> Tensor:
-        """A new tensor as large as another one."""
+        """A new tensor of the size of another one."""
         return self.new(other.elements, other.width if width is None else width, other.extent)
 
     def note(
@@ -153,8 +153,8 @@ class Tape:
         derivative: Derivative,
         exchange: Exchange | None = None,
     ) -> None:
-        """Writes down an operation, if a gradient is asked for of one of its inputs. `exchange`: what it is, where
-        ranks send each other parts.
+        """Record an operation if one of its inputs needs a gradient. `exchange`: its collective, where ranks
+        communicate.
         """
         slots = [tensor.slot if tensor is not None else None for tensor in inputs]
         work = self.worked.forward(name, ".".join([*self.scope, name]), out, inputs, self.quantised, exchange)
@@ -170,12 +170,12 @@ class Tape:
         self.nodes.append(Node(".".join([*self.scope, name]), tensors, slots, storages, derivative))
         self.nodes[-1].work, self.nodes[-1].repeats, self.nodes[-1].exchange = work, self.worked.repeats, exchange
 
-    def kept(self) -> list[Storage]:
-        """What the nodes hold, each storage once, in the order in which it was saved."""
+    def saved_storages(self) -> list[Storage]:
+        """The storages that the nodes hold, each once, in the order in which they were saved."""
         return list(dict.fromkeys(storage for node in self.nodes for storage in node.saved))
 
     def checkpoint(self, run: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
-        """Runs without keeping anything but its inputs, and once more when their gradients are asked for."""
+        """Run keeping only the inputs, and run again when their gradients are needed."""
         records, self.records = self.records, False
         out = run(*inputs)
         self.records = records
@@ -195,11 +195,11 @@ class Tape:
             self.worked.when = when
             slot = outputs.slot
             del outputs
-            found: dict[Slot, Tensor] = {}
+            gradients_by_slot: dict[Slot, Tensor] = {}
             if slot is not None and gradients[0] is not None:
-                found = self.backward([(slot, _handed_over(gradients))])
+                gradients_by_slot = self.backward([(slot, _handed_over(gradients))])
             self.nodes, self.kind = outer, kind
-            return [found.get(slot) if slot is not None else None for slot in slots]
+            return [gradients_by_slot.get(slot) if slot is not None else None for slot in slots]
 
         self.note("checkpoint", [out], inputs, inputs, derivative)
         return out
@@ -207,7 +207,7 @@ class Tape:
     # ---- backward ----
 
     def backward(self, outputs: Sequence[tuple[Slot, Tensor]]) -> dict[Slot, Tensor]:
-        """Runs all nodes from these gradients on; the gradients of slots that no node made are left over."""
+        """Run all nodes from these gradients on, and return the gradients of slots that no node produced."""
         self.kind = "temporary"
         waiting: dict[Slot, Tensor] = {}
         for end, first in outputs:
@@ -235,7 +235,7 @@ class Tape:
         return waiting
 
     def mark(self) -> None:
-        """A moment: memory is about to shrink."""
+        """Record a moment: memory is about to shrink."""
         if self.grown:
             self.moments.append((self.where, dict(self.live)))
             self.grown = False
@@ -253,7 +253,7 @@ class Tape:
 
 
 def _handed_over(gradients: Gradients) -> Tensor:
-    """The gradient, which the node lets go of: without reentrance the layer's own nodes are the graph's."""
+    """The gradient, which the node no longer holds: without reentrance the layer's own nodes are the graph's."""
     assert isinstance(gradients, list)
     gradient: Tensor = gradients.pop()
     return gradient

@@ -1,4 +1,4 @@
-"""The words of a forward pass: PyTorch's operations, each with what its derivative saves and allocates.
+"""PyTorch's operations on the tape, each with what its derivative saves and allocates.
 
 What is saved: torch, tools/autograd/derivatives.yaml. What CUDA kernels allocate inside: aten/src/ATen/native, as
 named.
@@ -23,7 +23,7 @@ class Words(Tape):
     # ---- element by element ----
 
     def to(self, x: Tensor, width: float) -> Tensor:
-        """Another type; the same tensor if it is of that type already."""
+        """Cast to another type; returns the same tensor if it already has it."""
         if x.width == width:
             return x
         out = self.like(x, width)
@@ -32,7 +32,7 @@ class Words(Tape):
         return out
 
     def cast(self, parts: Sequence[Tensor], width: float) -> list[Tensor]:
-        """Another type for what is stored as one tensor."""
+        """Cast tensors that are stored as one."""
         if all(part.width == width for part in parts):
             return list(parts)
         out = [self.like(part, width) for part in parts]
@@ -47,7 +47,7 @@ class Words(Tape):
     def mapped(
         self, name: str, x: Tensor, *, saves: Literal["", "input", "output"] = "", temporaries: int = 0
     ) -> Tensor:
-        """A function of each number: what its derivative saves, and how many copies it makes besides its result."""
+        """An elementwise function: what its derivative saves, and how many temporary copies it allocates."""
         out = self.like(x)
         saved = {"": [], "input": [x], "output": [out]}[saves]
 
@@ -62,7 +62,7 @@ class Words(Tape):
         return out
 
     def clamped(self, x: Tensor, *, sides: int) -> Tensor:
-        """Its derivative makes a mask of one byte a number for each side."""
+        """clamp(x): its derivative allocates a mask of one byte a number for each side."""
         out = self.like(x)
 
         def derivative(gradients: Gradients) -> Gradients:
@@ -76,7 +76,7 @@ class Words(Tape):
         return out
 
     def smaller(self, x: Tensor) -> Tensor:
-        """min(x, a number): keeps x; its derivative makes a mask and a masked gradient for each side."""
+        """min(x, a number): keeps x; its derivative allocates a mask and a masked gradient for each side."""
         out = self.like(x)
 
         def derivative(gradients: Gradients) -> Gradients:
@@ -90,7 +90,7 @@ class Words(Tape):
         return out
 
     def either(self, x: Tensor, y: Tensor) -> Tensor:
-        """A choice by a mask of one byte a number, which is kept."""
+        """where(mask, x, y): keeps the mask, one byte a number."""
         out, mask = self.like(x), self.like(x, 1)
         self.note(
             "where", [out], [x, y], [mask], lambda g: [self.like(first_gradient(g)), self.like(first_gradient(g))]
@@ -98,7 +98,7 @@ class Words(Tape):
         return out
 
     def masked_by(self, x: Tensor, mask: Tensor) -> Tensor:
-        """x where a mask says so, a constant elsewhere; the mask is kept."""
+        """x with a constant where the mask is set; the mask is kept."""
         out = self.like(x)
 
         def derivative(gradients: Gradients) -> Gradients:
@@ -108,7 +108,7 @@ class Words(Tape):
         return out
 
     def add(self, x: Tensor, y: Tensor) -> Tensor:
-        """The incoming gradient goes on both ways as it is, but for a cast."""
+        """x + y: the incoming gradient goes to both as it is, but for a cast."""
         out = self.like(_larger(x, y), max(x.width, y.width))
         widths = x.width, y.width
         needs_gradient = x.slot is not None, y.slot is not None
@@ -124,7 +124,7 @@ class Words(Tape):
         return out
 
     def sub(self, x: Tensor, y: Tensor) -> Tensor:
-        """The second gradient is the incoming one negated."""
+        """x - y: the second gradient is the incoming one negated."""
         out = self.like(_larger(x, y), max(x.width, y.width))
         shapes = shape_of(x), shape_of(y)
         needs_gradient = x.slot is not None, y.slot is not None
@@ -139,8 +139,8 @@ class Words(Tape):
         return out
 
     def mul(self, x: Tensor, y: Tensor) -> Tensor:
-        """A product saves what the other's gradient needs; the gradient of a smaller factor is summed from a whole
-        product.
+        """x * y: each factor is saved if the other needs a gradient; the gradient of a smaller factor is summed from a
+        full-size product.
         """
         out = self.like(_larger(x, y), max(x.width, y.width))
         shapes = shape_of(x), shape_of(y)
@@ -160,7 +160,7 @@ class Words(Tape):
     def _reduced(
         self, wholes: list[Tensor | None], at: int, elements: float, width: float, extent: Extent
     ) -> Tensor | None:
-        """Takes a gradient from the list: summed to the shape that its factor has, then cast."""
+        """Take a gradient from the list: sum it to the shape of its factor, then cast it."""
         gradient, wholes[at] = wholes[at], None
         if gradient is None:
             return None
@@ -180,14 +180,14 @@ class Words(Tape):
         return self.mapped("pow", x, saves="input", temporaries=2)
 
     def mean(self, x: Tensor, elements: float) -> Tensor:
-        """The mean over features, `elements` of them a token; its gradient is spread again."""
+        """The mean over features, `elements` of them a token; its gradient is expanded."""
         out = self.new(elements, x.width, x.extent)
-        whole = shape_of(x)
-        self.note("mean", [out], [x], [], lambda _: [self.new(*whole)])
+        shape = shape_of(x)
+        self.note("mean", [out], [x], [], lambda _: [self.new(*shape)])
         return out
 
     def largest(self, x: Tensor, elements: float) -> Tensor:
-        """The largest of each row, which keeps where it stands; its gradient is put into zeros."""
+        """The maximum of each row, which keeps its index; its gradient is scattered into zeros."""
         out, where = self.new(elements, x.width, TENSOR), self.new(elements, 8, TENSOR)
         like = shape_of(x)
         self.note("max", [out], [x], [where], lambda _: [self._into_zeros(*like)])
@@ -200,7 +200,7 @@ class Words(Tape):
         return gradient
 
     def softmax(self, x: Tensor, width: float | None = None) -> Tensor:
-        """Keeps its result, of `width` bytes a number. Its backward first makes the product of gradient and result
+        """Softmax, which keeps its result, of `width` bytes a number. Its backward first multiplies gradient and result
         (cuda/SoftMax.cu: softmax_backward_cuda_out).
         """
         out = self.like(x, width)
@@ -217,17 +217,19 @@ class Words(Tape):
         return out
 
     def dropout(self, x: Tensor) -> Tensor:
-        """Keeps a mask of one byte a number."""
+        """Dropout, which keeps a mask of one byte a number."""
         out, mask = self.like(x), self.like(x, 1)
         self.note("dropout", [out], [x], [mask], lambda g: [self.like(first_gradient(g))])
         return out
 
     # ---- views and copies ----
 
-    def parts(self, x: Tensor, sizes: Sequence[float], *, whole: bool = True) -> list[Tensor]:
-        """Views of parts. `whole`: the gradient is put together once; else each slice makes zeros of full size."""
+    def parts(self, x: Tensor, sizes: Sequence[float], *, as_split: bool = True) -> list[Tensor]:
+        """Views of parts. `as_split`: as torch.split, with one gradient; else as slices, each with zeros of full
+        size.
+        """
         views = [x.alias(elements=size) for size in sizes]
-        if whole:
+        if as_split:
             like = shape_of(x)
             self.note("split", views, [x], [], lambda _: [self.new(*like)])
             return views
@@ -237,7 +239,7 @@ class Words(Tape):
         return views
 
     def cat(self, parts: Sequence[Tensor]) -> Tensor:
-        """One new tensor; its gradient goes back in views."""
+        """Concatenate into a new tensor; its gradient goes back in views."""
         out = self.new(sum(part.elements for part in parts), max(part.width for part in parts), parts[0].extent)
         sizes = [part.elements for part in parts]
         self.note(
@@ -256,14 +258,14 @@ class Words(Tape):
         return out
 
     def expanded(self, x: Tensor, elements: float) -> Tensor:
-        """A view that shows the same numbers several times: its gradient is summed."""
+        """An expanded view: its gradient is summed."""
         out = x.alias(elements=elements)
         like = shape_of(x)
         self.note("expand", [out], [x], [], lambda _: [self.new(*like)])
         return out
 
     def filled(self, parts: Sequence[Tensor]) -> Tensor:
-        """An empty tensor, and parts copied into it one after the other: each copy's derivative copies the whole
+        """An empty tensor into which parts are copied one after the other: each copy's derivative copies the full
         gradient.
         """
         out = self.new(sum(part.elements for part in parts), parts[0].width, parts[0].extent)
@@ -291,14 +293,14 @@ class Words(Tape):
         return out
 
     def padded(self, x: Tensor, elements: float) -> Tensor:
-        """A copy with zeros beside it; the gradient of the zeros is cut off by a view."""
+        """Pad with zeros, in a copy; a view cuts the gradient of the zeros off."""
         out = self.new(elements, x.width, x.extent)
         size = x.elements
         self.note("pad", [out], [x], [], lambda g: [first_gradient(g).alias(elements=size, is_view=True)])
         return out
 
     def gathered(self, x: Tensor, elements: float, extent: Extent, index: float) -> Tensor:
-        """Rows or numbers picked by an index, `index` bytes a token of which are kept; the gradient is put into
+        """Rows or numbers at an index, of which `index` bytes a token are kept; the gradient is scattered into
         zeros.
         """
         out, indices = self.new(elements, x.width, extent), self.new(index, 1, extent)
@@ -315,10 +317,10 @@ class Words(Tape):
         return out
 
     def summed(self, x: Tensor, elements: float, extent: Extent) -> Tensor:
-        """A sum over copies: its gradient is a view of what comes in."""
+        """A sum over copies: its gradient is an expanded view of the incoming one."""
         out = self.new(elements, x.width, extent)
-        whole, width, cut = shape_of(x)
-        self.note("sum", [out], [x], [], lambda g: [Tensor(first_gradient(g).storage, whole, width, cut, None, True)])
+        size, width, cut = shape_of(x)
+        self.note("sum", [out], [x], [], lambda g: [Tensor(first_gradient(g).storage, size, width, cut, None, True)])
         return out
 
     # ---- products ----
@@ -331,7 +333,7 @@ class Words(Tape):
         extent: Extent = TOKEN,
         biases: Sequence[Tensor] = (),
     ) -> Tensor:
-        """x times weights that stand side by side: saves what the other's gradient needs."""
+        """x times weights that are stored as one: saves what the other's gradient needs."""
         out = self.new(elements, x.width, extent)
         shape, needs_gradient, trains = shape_of(x), x.slot is not None, any(weight.slot for weight in weights)
         parameters = [shape_of(operand) if operand.slot else None for operand in (*weights, *biases)]
@@ -364,7 +366,7 @@ class Words(Tape):
     def layer_norm(
         self, x: Tensor, weights: Sequence[Tensor], *, statistics: float = 1, centred: bool = True
     ) -> Tensor:
-        """native_layer_norm: keeps its input, mean and root in fp32; the weights' gradients are made in the same call.
+        """native_layer_norm: keeps its input, mean and root in fp32; one call computes all gradients.
 
         `centred`: False: RMSNorm, which has no mean."""
         out = self.like(x)
@@ -380,7 +382,7 @@ class Words(Tape):
         return out
 
     def log_softmax(self, x: Tensor) -> Tensor:
-        """Keeps its result."""
+        """log_softmax, which keeps its result."""
         return self.mapped("log_softmax", x, saves="output")
 
     def chosen(self, x: Tensor) -> Tensor:
@@ -391,7 +393,7 @@ class Words(Tape):
         return out
 
     def in_place(self, x: Tensor) -> Tensor:
-        """A loss that keeps its input and turns it into the gradient."""
+        """A loss that keeps its input and overwrites it with the gradient."""
         out = self.new(0, 4, x.extent)
         storage, elements, width, extent = x.storage, x.elements, x.width, x.extent
         self.note("loss", [out], [x], [x], lambda _: [Tensor(storage, elements, width, extent, None, True)])
@@ -410,7 +412,7 @@ def shape_of(x: Tensor) -> tuple[float, float, Extent]:
 
 def _larger(x: Tensor, y: Tensor) -> Tensor:
     """The operand that has the shape of the result."""
-    return max(x, y, key=lambda each: (_ORDER.index(each.extent.unit), each.elements))
+    return max(x, y, key=lambda operand: (_ORDER.index(operand.extent.unit), operand.elements))
 
 
 _ORDER = ("gradient", "parameter", "token", "row", "pair")

@@ -1,4 +1,4 @@
-"""A traced program beside the analytic estimate of the same: term by term, stage by stage."""
+"""Compares a traced program with the analytic estimate of it: term by term, stage by stage."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from tonnage.trace.events import Category, Events
 from tonnage.trace.request import TraceOptions
 from tonnage.trace.timeline import by_category
 
-# The analytic estimate's parts, and the categories that they are.
+# The analytic estimate's parts, and the matching categories of a trace.
 PARTS: dict[str, tuple[Category, ...]] = {
     "weights": ("parameter",), "gradients": ("gradient",), "optimizer": ("optimizer",), "activations": ("activation",),
     "temporary": ("temporary",), "communication buffers": ("buffer",),
@@ -26,12 +26,12 @@ STAGES = ("After backward", "After optimizer step")
 
 
 def stage_of(phase: str) -> str:
-    """The stage of a trace in which a phase of the estimate lies."""
+    """The stage of a trace that contains a phase of the estimate."""
     return STAGES[phase == "optimizer step"]
 
 
 class Row(Struct, frozen=True):
-    """One part at the peak of a stage, both ways, in bytes."""
+    """One part at the peak of a stage: traced and analytic bytes."""
 
     stage: str
     part: str
@@ -44,7 +44,9 @@ class Row(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """`rows`: the parts at each stage's peak; totals are of tensors, without context, communicators and reserve."""
+    """`rows`: the parts at each stage's peak; the totals are of tensors only, without context, NCCL buffers and
+    reserve.
+    """
 
     rows: tuple[Row, ...]
     traced_bytes: int
@@ -64,7 +66,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
 
 def compare(traced: TraceAnswer, phases: tuple[Term, ...]) -> Comparison:
-    """The traced program's last step beside the phases of an analytic answer."""
+    """Compare the traced program's last step with the phases of an analytic answer."""
     events = traced.recording.events
     peaks = {stage: peak_of(events, stage) for stage in STAGES}
     rows = []
@@ -81,11 +83,11 @@ def compare(traced: TraceAnswer, phases: tuple[Term, ...]) -> Comparison:
 
 
 def analytic_phases(model: Model, options: TraceOptions, accelerator: str = "H100-SXM-80GB") -> tuple[Term, ...]:
-    """The phases of the analytic estimate of the same program. Raises MissingDatum where there is none."""
+    """The phases of the analytic estimate of the same program. Raises MissingDatum where there is no such estimate."""
     if options.mode != "train" or options.num_layers is not None:
         raise MissingDatum("the analytic estimate is of training whole models: no fewer layers, no generation.")
     world = options.world_size or 1
-    made = train(
+    estimate = train(
         model,
         cluster(accelerator if world == 1 else f"{world}x{accelerator}"),
         TrainingOptions(
@@ -106,7 +108,7 @@ def analytic_phases(model: Model, options: TraceOptions, accelerator: str = "H10
             optimizer_implementation=_implementation(options),
         ),
     )
-    return made.phases
+    return estimate.phases
 
 
 def _tensors(phase: Term) -> float:
@@ -114,8 +116,8 @@ def _tensors(phase: Term) -> float:
 
 
 def _part(phase: Term, part: str) -> float:
-    """A part of a phase; the workspaces of cuBLAS, which the estimate has under the runtime's overhead, are buffers
-    of the trace.
+    """A part of a phase. The workspaces of cuBLAS, which the estimate counts as the runtime's overhead, count as
+    buffers, as in the trace.
     """
     size = float(phase.child(part).value)
     if part == "communication buffers":
@@ -124,12 +126,12 @@ def _part(phase: Term, part: str) -> float:
 
 
 def peak_of(events: Events, stage: str) -> dict[Category, int]:
-    """Bytes by category when most was alive in the last stage whose name begins so."""
-    found = [i for i, mark in enumerate(events.marks) if mark.name.startswith(stage)]
-    if not found:
+    """Bytes by category at the peak of the last stage whose name begins with `stage`."""
+    stages = [i for i, mark in enumerate(events.marks) if mark.name.startswith(stage)]
+    if not stages:
         return {}
-    start = events.marks[found[-1] - 1].position if found[-1] else 0
-    end = events.marks[found[-1]].position
+    start = events.marks[stages[-1] - 1].position if stages[-1] else 0
+    end = events.marks[stages[-1]].position
     now = best = 0
     at = start
     for position, event in enumerate(events.order[:end], 1):
@@ -140,6 +142,6 @@ def peak_of(events: Events, stage: str) -> dict[Category, int]:
 
 
 def _implementation(options: TraceOptions) -> str:
-    """torch's default is foreach; optimizers of others have none."""
+    """The optimizer implementation: "default" means foreach in torch; other libraries have only one."""
     chosen = options.optimizer_implementation
     return {"default": "foreach", "loop": "for-loop"}.get(chosen, chosen)

@@ -1,4 +1,4 @@
-"""The answer of `tonnage trace`: stages, peak, what is alive there, where memory would run out, and how it is known."""
+"""The answer of `tonnage trace`: stages, peak, allocations at the peak, the least capacity, and the method."""
 
 from typing import Any
 
@@ -30,8 +30,8 @@ _NAMES: dict[Category, str] = {
 
 
 class TraceAnswer(Struct, frozen=True, kw_only=True):
-    """`replayed`: with the capacity asked for, if any; `least_capacity_bytes`: in how little memory the program
-    still runs.
+    """`replayed`: with the requested capacity, if any; `least_capacity_bytes`: the smallest memory in which the
+    program runs.
     """
 
     recording: Recording
@@ -51,12 +51,12 @@ class TraceAnswer(Struct, frozen=True, kw_only=True):
 
     @property
     def status(self) -> int:
-        """0 it runs, or no capacity was named; 3 it runs out of memory."""
+        """0 if it runs, or no capacity was given; 3 if it runs out of memory."""
         return 3 if self.fits is False else 0
 
     @property
     def document(self) -> TraceDocument:
-        """What every face shows."""
+        """The document for all faces."""
         run, recording = self.replayed, self.recording
         return TraceDocument(
             question=self.question,
@@ -74,8 +74,8 @@ class TraceAnswer(Struct, frozen=True, kw_only=True):
             memory=self.memory.document,
             modules=[builtins(share) for share in self.modules],
             timeline=builtins(self.line),
-            overlays=[builtins(each) for each in recording.overlays],
-            answers=[builtins(each) for each in recording.answers],
+            overlays=[builtins(overlay) for overlay in recording.overlays],
+            answers=[builtins(question) for question in recording.answers],
             attention=dict(recording.attention),
             unmodelled=dict(recording.unmodelled),
             warnings=list(recording.notes),
@@ -96,8 +96,8 @@ def answer(
     points: int = 2000,
     modules: int = 40,
 ) -> TraceAnswer:
-    """Replays a recording. `capacity`, `total`, `outside` as `replay` takes them; `points` of the timeline; the
-    `modules` that hold most at the peak.
+    """Replay a recording. `capacity`, `total`, `outside`: see `replay`; `points` of the timeline; `modules`: how many
+    of those that hold most at the peak.
     """
     settings = settings or Settings()
     chosen = profile(recording.profile)
@@ -136,7 +136,9 @@ def answer(
 
 
 def _memory(recording: Recording, run: Replay, alive: list[int]) -> Term:
-    """Reserved bytes at the peak: tensors by category, what blocks are larger, what is held and not handed out."""
+    """Reserved bytes at the peak: tensors by category, rounding of blocks, and reserved bytes that are not
+    allocated.
+    """
 
     def part(name: str, size: int) -> Term:
         return Term.by(

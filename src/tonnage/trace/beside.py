@@ -1,8 +1,8 @@
-"""Predicted and real memory side by side: totals, categories at the peak, stages.
+"""Compares predicted with real memory: totals, categories at the peak, stages.
 
-Fair rules: each side is taken at its own peak. Categories of ours that the real file does not distinguish stand
-together with its own words under "not told". Bytes are as requested; what blocks hold besides is a row of its own, so
-that the rows sum to what is allocated. A difference is predicted less real; its share is of the real figure.
+Rules: each side is taken at its own peak. Categories of ours that the real file does not distinguish are summed with
+its own words as "not told". Bytes are as requested; the rounding of blocks is a row of its own, so that the rows sum to
+the allocated bytes. A difference is predicted minus real; its share is of the real figure.
 """
 
 from collections import Counter
@@ -19,11 +19,11 @@ from tonnage.trace.foreign import NOT_TOLD, Foreign
 from tonnage.trace.recording import Recording
 from tonnage.trace.replay import Replay
 
-ROUNDING = "rounding"  # what blocks hold beside what was asked for
+ROUNDING = "rounding"  # bytes of blocks beyond the requested ones
 
 
 class Row(Struct, frozen=True):
-    """One figure of both, in bytes; None where a side does not tell it."""
+    """One figure of both sides, in bytes; None where a side lacks it."""
 
     name: str
     predicted: int | None
@@ -49,9 +49,9 @@ class Row(Struct, frozen=True):
         }
 
 
-class Beside(Struct, frozen=True, kw_only=True):
+class MemoryComparison(Struct, frozen=True, kw_only=True):
     """`totals`: peaks of allocated and reserved; `categories`: at the peaks, as requested; `stages`: allocated at
-    stages that both name. `notes`: what the real file cannot tell.
+    stages that both name. `notes`: limits of the real file.
     """
 
     program: str
@@ -64,14 +64,14 @@ class Beside(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        made: dict[str, Any] = msgspec.json.decode(encode(self))
+        """The comparison as JSON data."""
+        data: dict[str, Any] = msgspec.json.decode(encode(self))
         for part in ("totals", "categories", "stages"):
-            made[part] = [row.to_dict() for row in getattr(self, part)]
-        return made
+            data[part] = [row.to_dict() for row in getattr(self, part)]
+        return data
 
     def rows(self) -> Iterator[tuple[str, str, str, str, str]]:
-        """(what, predicted, real, difference, percent) as texts; an empty one before each part."""
+        """(name, predicted, real, difference, percent) as texts; an empty row before each part."""
         for part, name in (
             (self.totals, ""),
             (self.categories, "at the peak"),
@@ -83,13 +83,13 @@ class Beside(Struct, frozen=True, kw_only=True):
                 yield (row.name, _bytes(row.predicted), _bytes(row.real), _signed(row.difference), _percent(row.share))
 
 
-def beside(recording: Recording, replay: Replay, foreign: Foreign) -> Beside:
-    """Compares a replayed recording with what a file tells of a real run."""
+def compare_with_real(recording: Recording, replay: Replay, foreign: Foreign) -> MemoryComparison:
+    """Compare a replayed recording with a file of a real run."""
     totals = [Row("peak reserved", replay.peak_reserved_bytes, foreign.reserved_peak)]
     if foreign.allocated_peak is not None or foreign.reserved_peak is None:
         totals.insert(0, Row("peak allocated", replay.peak_allocated_bytes, foreign.allocated_peak))
     categories = () if foreign.allocated_peak is None else tuple(_categories(recording, replay, foreign))
-    return Beside(
+    return MemoryComparison(
         program=recording.program,
         source=foreign.source,
         format=foreign.format,
@@ -103,27 +103,27 @@ def beside(recording: Recording, replay: Replay, foreign: Foreign) -> Beside:
 
 def _categories(recording: Recording, replay: Replay, foreign: Foreign) -> Iterator[Row]:
     events = recording.events
-    made: Counter[str] = Counter()
+    predicted: Counter[str] = Counter()
     for number in events.live_at(replay.peak_position):
-        made[events.allocations[number].category] += events.allocations[number].bytes
-    told = [category for category in CATEGORIES if category in foreign.told]
-    for category in told:
-        yield Row(category, made[category], foreign.by_category.get(category, 0))
-    rest = _without(made, told), _without(foreign.by_category, told)
+        predicted[events.allocations[number].category] += events.allocations[number].bytes
+    distinguished = [category for category in CATEGORIES if category in foreign.told]
+    for category in distinguished:
+        yield Row(category, predicted[category], foreign.by_category.get(category, 0))
+    rest = _without(predicted, distinguished), _without(foreign.by_category, distinguished)
     if any(rest):
         yield Row(NOT_TOLD, *rest)
-    held = replay.peak_allocated_bytes - sum(made.values())
+    held = replay.peak_allocated_bytes - sum(predicted.values())
     real = (foreign.allocated_peak or 0) - sum(foreign.by_category.values())
     if held or real:
         yield Row(ROUNDING, held, real)
 
 
-def _without(by_category: Mapping[str, int], told: Sequence[str]) -> int:
-    return sum(size for category, size in by_category.items() if category not in told)
+def _without(by_category: Mapping[str, int], categories: Sequence[str]) -> int:
+    return sum(size for category, size in by_category.items() if category not in categories)
 
 
 def _stages(replay: Replay, foreign: Foreign) -> Iterator[Row]:
-    """Stages that both name. Where a name comes again, as with microbatches, its last moment counts."""
+    """Stages that both name. Where a name repeats, as with microbatches, its last moment counts."""
     predicted = {stage.name: stage.allocated_bytes for stage in replay.stages}
     real = {stage.name: stage.allocated_bytes for stage in foreign.stages}
     for name, size in predicted.items():

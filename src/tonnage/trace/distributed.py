@@ -1,4 +1,4 @@
-"""What a distributed training program is asked to be: sizes and choices, checked before anything is built. Needs no
+"""The options of a distributed training program: sizes and choices, checked before anything is built. Needs no
 torch.
 """
 
@@ -17,7 +17,7 @@ DTYPES = ("fp32", "bf16", "fp16")
 
 
 class World(Struct, frozen=True, kw_only=True):
-    """How many ranks there are, and which of them is traced."""
+    """The number of ranks, and the rank that is traced."""
 
     size: int
     rank: int = 0
@@ -37,9 +37,7 @@ class World(Struct, frozen=True, kw_only=True):
 
 
 def world_of(environment: Mapping[str, str] = os.environ, size: int = -1, rank: int = -1) -> World:
-    """The world that a program's own arguments name, else what a launcher would have put into WORLD_SIZE and RANK,
-    else one rank.
-    """
+    """The world of the program's own arguments, else of WORLD_SIZE and RANK as a launcher sets them, else one rank."""
     return World(
         size=size if size >= 0 else _number(environment, "WORLD_SIZE", 1),
         rank=rank if rank >= 0 else _number(environment, "RANK", 0),
@@ -59,9 +57,9 @@ def _number(environment: Mapping[str, str], name: str, otherwise: int) -> int:
 class Distributed(Struct, frozen=True, kw_only=True):
     """A distributed training program of a Hugging Face config.
 
-    `dtype`: of the weights that the optimizer updates; `param_dtype`: of what computes (FSDP2's mixed precision policy,
-    else autocast); `reduce_dtype`: in which FSDP2 reduces gradients. `bucket_cap_mb` is in MiB, as DDP means it.
-    `attention`: None for what transformers chooses.
+    `dtype`: of the weights that the optimizer updates; `param_dtype`: of the computation (FSDP2's mixed precision
+    policy, else autocast); `reduce_dtype`: of FSDP2's gradient reduction. `bucket_cap_mb` is in MiB, as in DDP.
+    `attention`: None for transformers' choice.
     """
 
     kind: Kind = "fsdp2"
@@ -163,7 +161,7 @@ class Distributed(Struct, frozen=True, kw_only=True):
 
     @property
     def tensor_width(self) -> int:
-        """Ranks that share each layer: all of them where nothing else shards."""
+        """Number of ranks that share each layer: all of them if nothing else shards."""
         return self.world_size if self.kind == "tp" else self.tensor_parallel_size
 
     @property
@@ -172,7 +170,7 @@ class Distributed(Struct, frozen=True, kw_only=True):
 
     @property
     def program(self) -> str:
-        """One line that says what was traced."""
+        """One line that describes the traced program."""
         parts: list[str] = [
             Message(
                 "{kind} on {world_size} ranks, rank {rank}", kind=self.kind, world_size=self.world_size, rank=self.rank

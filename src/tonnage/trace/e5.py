@@ -1,4 +1,4 @@
-"""Rule E5's program, recorded: its events ship as data, so that its ten figures are replayed without torch."""
+"""Rule E5's program as shipped events, so that its ten figures are replayed without torch."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -12,15 +12,15 @@ from tonnage.trace.replay import Stage, replay
 
 
 class Variant(Struct, frozen=True, eq=False):
-    """The program under one profile; `arguments` change what the rule says of it."""
+    """The program under one profile; `arguments` differ from those of the rule."""
 
     name: str
     profile: str
     arguments: Mapping[str, Any] = {}
 
 
-# The figures of the rule fit PyTorch 1.12 and 1.13: one-tensor Adam, 1 MiB for cublasLt inside each addmm, nothing
-# kept.
+# The figures of the rule fit PyTorch 1.12 and 1.13: single-tensor Adam, 1 MiB for cublasLt inside each addmm, no
+# workspace kept.
 AS_MEASURED = Variant("as measured", "torch-1.13-a100")
 VARIANTS = (
     AS_MEASURED,

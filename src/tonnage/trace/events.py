@@ -1,6 +1,6 @@
-"""The one form of a recorded program: what was allocated, in which order it came and went, and the marks between.
+"""The event format of a recorded program: its allocations, the order in which they are made and freed, and marks.
 
-Both front ends and every reader of foreign files make it; the allocator's model, the fold and the timeline read it.
+Both front ends and every reader of foreign files write it; the allocator's model, the fold and the timeline read it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,12 +16,12 @@ from tonnage.kernel.message import Message
 Category = Literal["parameter", "gradient", "optimizer", "activation", "temporary", "buffer"]
 CATEGORIES: tuple[Category, ...] = ("parameter", "gradient", "optimizer", "activation", "temporary", "buffer")
 SCHEMA = "tonnage/events/1"
-LARGEST = 2**50  # bytes of one allocation; more is a broken file
+MAX_ALLOCATION = 2**50  # bytes of one allocation; more is a broken file
 
 
 class Allocation(Struct, array_like=True, gc=False):
-    """One piece of memory. `bytes` as requested, `stream` 0 is the default one; `operation`, `module` and `phase`
-    say who made it, and `overlay` that the operation's kernel takes it, which no tensor shows.
+    """One allocation. `bytes` as requested, `stream` 0 is the default one; `operation`, `module` and `phase` are its
+    origin; `overlay`: a temporary inside the operation's kernel, which no tensor shows.
     """
 
     bytes: int
@@ -34,7 +34,7 @@ class Allocation(Struct, array_like=True, gc=False):
 
 
 class Mark(Struct, frozen=True, array_like=True):
-    """The end of a stage: after so many events."""
+    """The end of a stage, after `position` events."""
 
     position: int
     name: str
@@ -51,7 +51,7 @@ class Events(Struct, kw_only=True):
         return len(self.order)
 
     def allocate(self, allocation: Allocation) -> int:
-        """Adds an allocation at the end; returns its number."""
+        """Add an allocation at the end; returns its number."""
         number = len(self.allocations)
         self.allocations.append(allocation)
         self.order.append(number)
@@ -61,11 +61,11 @@ class Events(Struct, kw_only=True):
         self.order.append(~number)
 
     def mark(self, name: str) -> None:
-        """Ends a stage here."""
+        """End a stage here."""
         self.marks.append(Mark(len(self.order), name))
 
     def live_at(self, position: int) -> list[int]:
-        """Allocations that are alive after the first `position` events, in order of their making."""
+        """Allocations that are alive after the first `position` events, in the order of allocation."""
         alive: dict[int, None] = {}
         for event in self.order[:position]:
             if event >= 0:
@@ -75,13 +75,13 @@ class Events(Struct, kw_only=True):
         return list(alive)
 
     def sequence(self) -> Iterator[tuple[bool, int]]:
-        """(whether made, bytes) of each event: what two traces of the same program share whatever their numbers are."""
+        """(is an allocation, bytes) of each event: equal for two traces of the same program, whatever their numbers."""
         for event in self.order:
             yield event >= 0, self.allocations[event if event >= 0 else ~event].bytes
 
 
 class _File(Struct):
-    """Columns and one table of names: small on disk."""
+    """The file: columns and one table of names, which is small on disk."""
 
     schema: str
     names: list[str]
@@ -98,23 +98,23 @@ class _File(Struct):
 
 
 def encode(events: Events, about: dict[str, Any] | None = None) -> bytes:
-    """The JSON form, with whatever the writer wants to say `about` it."""
+    """The JSON form, with the writer's data in `about`."""
     names: dict[str, int] = {}
 
     def at(name: str) -> int:
         return names.setdefault(name, len(names))
 
-    made = events.allocations
+    allocations = events.allocations
     file = _File(
         schema=SCHEMA,
         names=[],
-        bytes=[a.bytes for a in made],
-        streams=[a.stream for a in made],
-        operations=[at(a.operation) for a in made],
-        modules=[at(a.module) for a in made],
-        phases=[at(a.phase) for a in made],
-        categories=[CATEGORIES.index(a.category) for a in made],
-        overlays=[i for i, a in enumerate(made) if a.overlay],
+        bytes=[a.bytes for a in allocations],
+        streams=[a.stream for a in allocations],
+        operations=[at(a.operation) for a in allocations],
+        modules=[at(a.module) for a in allocations],
+        phases=[at(a.phase) for a in allocations],
+        categories=[CATEGORIES.index(a.category) for a in allocations],
+        overlays=[i for i, a in enumerate(allocations) if a.overlay],
         order=events.order,
         marks=events.marks,
         about=about or {},
@@ -124,7 +124,7 @@ def encode(events: Events, about: dict[str, Any] | None = None) -> bytes:
 
 
 def decode(data: bytes, where: str = "the file") -> tuple[Events, dict[str, Any]]:
-    """The events of a JSON form and what it says about them. Raises InvalidInput."""
+    """The events of a JSON form, and its `about`. Raises InvalidInput."""
     try:
         file = msgspec.json.decode(data, type=_File)
     except msgspec.DecodeError as error:
@@ -141,10 +141,12 @@ def decode(data: bytes, where: str = "the file") -> tuple[Events, dict[str, Any]
     columns = (file.bytes, file.streams, file.operations, file.modules, file.phases, file.categories)
     if len({len(column) for column in columns}) > 1:
         raise InvalidInput(Message("{where}: the columns of its allocations differ in length.", where=where))
-    if any(not 0 <= size < LARGEST for size in file.bytes):
+    if any(not 0 <= size < MAX_ALLOCATION for size in file.bytes):
         raise InvalidInput(
             Message(
-                "{where}: an allocation has less than 0 or more than {largest} bytes.", where=where, largest=LARGEST
+                "{where}: an allocation has less than 0 or more than {largest} bytes.",
+                where=where,
+                largest=MAX_ALLOCATION,
             )
         )
     _within(where, "names", (*file.operations, *file.modules, *file.phases), len(file.names))
@@ -182,7 +184,7 @@ def _within(where: str, what: str, numbers: Iterable[int], count: int) -> None:
 
 
 def check(events: Events, where: str = "the events") -> None:
-    """Every allocation is made once, and freed at most once and after that. Raises InvalidInput."""
+    """Check that every allocation is made once, and freed at most once and later. Raises InvalidInput."""
     state = bytearray(len(events.allocations))
     for position, event in enumerate(events.order):
         number = event if event >= 0 else ~event

@@ -1,7 +1,7 @@
-"""Memory that kernels take and no tensor shows, by operation, version of PyTorch and GPU.
+"""Overlays: memory of kernels that no tensor shows, by operation, version of PyTorch and GPU.
 
-An overlay looks at one call and says which temporaries live inside it, which workspace stays from now on, or how large
-the storage of its result really is. Torch is not needed here: a call's tensors have `shape`, `dim`, `numel` and
+An overlay inspects one call and returns the temporaries inside it, the workspace that stays from then on, or the real
+size of its result's storage. Torch is not needed here: a call's tensors have `shape`, `dim`, `numel` and
 `element_size`.
 """
 
@@ -15,12 +15,12 @@ from tonnage.trace.profiles import Profile, Version
 
 
 class Effect(Struct, frozen=True, kw_only=True):
-    """`temporaries`: bytes that live together inside the call; `kept`: workspaces (name, bytes) that stay from their
+    """`temporaries`: bytes that are live together inside the call; `workspaces`: (name, bytes) that stay from their
     first use on each thread; `storage`: bytes of the result's storage.
     """
 
     temporaries: tuple[int, ...] = ()
-    kept: tuple[tuple[str, int], ...] = ()
+    workspaces: tuple[tuple[str, int], ...] = ()
     storage: int | None = None
 
 
@@ -34,8 +34,8 @@ class Call(Struct, frozen=True):
 
 
 class Overlay(Struct, frozen=True, kw_only=True):
-    """What `effect` says holds for `operations` from a version of PyTorch to another. `exact`: read from the
-    kernel's source; else an estimate of it.
+    """An `effect` on `operations`, from one version of PyTorch to another. `exact`: read from the kernel's source; else
+    an estimate.
     """
 
     name: str
@@ -52,12 +52,12 @@ class Overlay(Struct, frozen=True, kw_only=True):
 
 def overlays(profile: Profile) -> dict[str, tuple[Overlay, ...]]:
     """The overlays of a profile, by operation."""
-    made: dict[str, tuple[Overlay, ...]] = {}
+    by_operation: dict[str, tuple[Overlay, ...]] = {}
     for overlay in OVERLAYS:
         if overlay.holds(profile):
             for operation in overlay.operations:
-                made[operation] = (*made.get(operation, ()), overlay)
-    return made
+                by_operation[operation] = (*by_operation.get(operation, ()), overlay)
+    return by_operation
 
 
 def _round_up(number: int, step: int) -> int:
@@ -70,20 +70,22 @@ def _bytes(tensor: Any) -> int:
 
 def _cublas(call: Call) -> Effect | None:
     if call.profile.cublas == "kept":
-        return Effect(kept=(("cublas", call.profile.cublas_bytes),))
+        return Effect(workspaces=(("cublas", call.profile.cublas_bytes),))
     return Effect(temporaries=(call.profile.cublas_bytes,)) if call.profile.cublas == "temporary" else None
 
 
 def _with_bias(call: Call) -> Effect | None:
-    """addmm goes to cublasLt where its bias is a vector and its product no vector."""
+    """The workspaces of addmm, which calls cublasLt where its bias is a vector and its product no vector."""
     bias, _, second = call.arguments[:3]
     profile = call.profile
     if bias.dim() != 1 or second.shape[0] <= 1 or second.shape[1] <= 1:
         return _cublas(call)
-    kept = (("cublas", profile.cublas_bytes),) if profile.cublas == "kept" else ()
+    workspaces = (("cublas", profile.cublas_bytes),) if profile.cublas == "kept" else ()
     if profile.lt == "temporary":
-        return Effect(temporaries=(profile.lt_bytes,), kept=kept)
-    return Effect(kept=(*kept, ("cublaslt", profile.lt_bytes)) if profile.lt == "kept" else kept)
+        return Effect(temporaries=(profile.lt_bytes,), workspaces=workspaces)
+    if profile.lt == "kept":
+        workspaces = (*workspaces, ("cublaslt", profile.lt_bytes))
+    return Effect(workspaces=workspaces)
 
 
 def _mean_loss(call: Call) -> Effect | None:
@@ -115,7 +117,7 @@ def _split_kv(call: Call) -> Effect | None:
 
 
 def _splits(blocks: int, multiprocessors: int, key_blocks: int) -> int:
-    """The least splits that fill the multiprocessors to 85 % of what any number of splits would."""
+    """The smallest number of splits that uses the multiprocessors to 85 % of the best possible."""
     if blocks >= 0.8 * multiprocessors:
         return 1
     eligible = [

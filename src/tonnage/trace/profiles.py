@@ -1,4 +1,4 @@
-"""Profiles: the version of PyTorch and the accelerator that a trace stands for. Data in profiles.toml."""
+"""Profiles: a version of PyTorch and an accelerator to trace for. Data in profiles.toml."""
 
 import re
 import tomllib
@@ -19,7 +19,7 @@ Workspace = Literal["outside", "temporary", "kept", "unified"]
 
 
 class Gpu(Struct, frozen=True, kw_only=True):
-    """An accelerator as PyTorch's kernels see it. `accelerator`: its name in the catalogue."""
+    """An accelerator's properties that PyTorch's kernels depend on. `accelerator`: its name in the catalogue."""
 
     name: str
     accelerator: str
@@ -30,8 +30,8 @@ class Gpu(Struct, frozen=True, kw_only=True):
 class Profile(Struct, frozen=True, kw_only=True):
     """`cublas`, `lt`: how the workspaces of the two libraries are held, and their bytes. `cudnn` as its version number.
 
-    `foreach`: whether optimizers take all parameters at once by default; `inferred`: what of this no source says
-    plainly.
+    `foreach`: whether optimizers update all parameters at once by default; `inferred`: which of these facts no source
+    states.
     """
 
     torch: Version
@@ -58,10 +58,10 @@ class Profile(Struct, frozen=True, kw_only=True):
 
 def profile(name: str) -> Profile:
     """The profile of a name such as torch-1.13-a100, torch-2.13-h100, or h100 (with the newest PyTorch)."""
-    found = re.fullmatch(r"(?:torch-?(\d+)\.(\d+)(?:\.\d+)?-?)?([a-z0-9-]*)", name.strip().lower())
-    if not found or not name.strip():
+    match = re.fullmatch(r"(?:torch-?(\d+)\.(\d+)(?:\.\d+)?-?)?([a-z0-9-]*)", name.strip().lower())
+    if not match or not name.strip():
         raise InvalidInput(Message("a profile is written torch-2.13-h100. Got {name!r}.", name=name[:80]))
-    version = (int(found[1]), int(found[2])) if found[1] else NEWEST
+    version = (int(match[1]), int(match[2])) if match[1] else NEWEST
     if not OLDEST <= version <= NEWEST:
         raise InvalidInput(
             Message(
@@ -72,7 +72,7 @@ def profile(name: str) -> Profile:
                 name=name[:80],
             )
         )
-    return _profile(version, gpu(found[3] or "h100"))
+    return _profile(version, gpu(match[3] or "h100"))
 
 
 def gpu(name: str) -> Gpu:
@@ -97,7 +97,7 @@ def names() -> tuple[str, ...]:
 def _profile(version: Version, chosen: Gpu) -> Profile:
     data = _data()
     row = next(
-        each for each in data["gemm"] if _version(each["from"]) <= version <= _version(each.get("until", "99.0"))
+        entry for entry in data["gemm"] if _version(entry["from"]) <= version <= _version(entry.get("until", "99.0"))
     )
     sizes = data["workspace"]
     later = version >= _version(sizes["later"])

@@ -1,5 +1,4 @@
-"""What a user gives to be traced: a model with what trains it, or a function that does everything itself. Needs no
-torch.
+"""The program that a user traces: a model with its training, or a function that runs everything itself. Needs no torch.
 
 A dataclass, not a msgspec struct: the same programs are measured on machines that have torch and nothing else.
 """
@@ -18,10 +17,10 @@ STAGES = ("After forward", "After loss", "After backward", "After optimizer step
 class Program:
     """One training program.
 
-    `inputs`: positional (tuple), by name (mapping) or a single one. `loss`: of the model's output, a scalar; None: the
-    output's own `loss`. `optimizer`: of the parameters; None: forward and backward only. `keeps_output`: a script's
-    variables live on through backward and the step, a trainer's do not. `autocast`: "bf16" or "fp16", for
-    torch.autocast on the accelerator.
+    `inputs`: positional (tuple), by name (mapping) or a single one. `loss`: a function of the model's output to a
+    scalar; None: the output's own `loss`. `optimizer`: a function of the parameters; None: forward and backward only.
+    `keeps_output`: a script's variables stay alive through backward and the step, a trainer's do not. `autocast`:
+    "bf16" or "fp16", for torch.autocast on the accelerator.
     """
 
     model: Any
@@ -34,38 +33,38 @@ class Program:
     num_microbatches: int = 1
 
 
-def as_program(made: Any, where: str) -> Program:
-    """What a user's function returned, as a Program: one already, a mapping of its fields, or (model, inputs, loss,
+def as_program(returned: Any, where: str) -> Program:
+    """A user function's result as a Program: a Program, a mapping of its fields, or (model, inputs, loss,
     optimizer).
     """
-    if isinstance(made, Program):
-        return made
-    if isinstance(made, Mapping):
+    if isinstance(returned, Program):
+        return returned
+    if isinstance(returned, Mapping):
         known = [field.name for field in fields(Program)]
-        unknown = sorted(set(made) - set(known))
-        if unknown or not {"model", "inputs"} <= set(made):
+        unknown = sorted(set(returned) - set(known))
+        if unknown or not {"model", "inputs"} <= set(returned):
             raise InvalidInput(
                 Message(
                     "{where} must return model and inputs, and may return {known}. Got {made}.",
                     where=where,
                     known=listed(known[2:]),
-                    made=sorted(made),
+                    made=sorted(returned),
                 )
             )
-        return Program(**made)
-    if isinstance(made, tuple) and 2 <= len(made) <= 4:
-        return Program(**dict(zip(("model", "inputs", "loss", "optimizer"), made, strict=False)))
+        return Program(**returned)
+    if isinstance(returned, tuple) and 2 <= len(returned) <= 4:
+        return Program(**dict(zip(("model", "inputs", "loss", "optimizer"), returned, strict=False)))
     raise InvalidInput(
         Message(
             "{where} must return a Program, a dict of its fields, or (model, inputs, loss, optimizer). Got {type}.",
             where=where,
-            type=type(made).__name__,
+            type=type(returned).__name__,
         )
     )
 
 
 def arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Inputs as positional arguments and arguments by name."""
+    """Inputs split into positional and named arguments."""
     if isinstance(inputs, Mapping):
         return (), dict(inputs)
     return (tuple(inputs), {}) if isinstance(inputs, tuple | list) else ((inputs,), {})

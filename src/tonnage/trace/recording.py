@@ -1,6 +1,4 @@
-"""What a recording is when it is over: events, and how they came about. Needs no torch; it is written to and read
-from disk.
-"""
+"""A finished recording: events, and how they came about. Needs no torch; it is saved to disk and loaded from it."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -19,7 +17,7 @@ LARGEST_FILE = 2**30  # bytes
 
 
 class Fired(Struct, frozen=True):
-    """An overlay that a program met: how many calls, the most bytes that it held at once, where they are known from."""
+    """An overlay that fired: its number of calls, its peak of bytes, and its source."""
 
     name: str
     calls: int
@@ -29,7 +27,7 @@ class Fired(Struct, frozen=True):
 
 
 class Answered(Struct, frozen=True):
-    """A question that only data could answer, and what the program was told."""
+    """A question that only data could answer, and the answer that the program got."""
 
     operation: str
     dtype: str
@@ -38,8 +36,8 @@ class Answered(Struct, frozen=True):
 
 
 class Recording(Struct, kw_only=True):
-    """`front_end`: meta or cuda; `attention`: calls by backend; `unmodelled`: operations whose kernels may hold
-    memory that is not counted, and how often they ran; `notes`: what a reader must know.
+    """`front_end`: meta or cuda; `attention`: calls by backend; `unmodelled`: calls of operations whose kernels may
+    hold uncounted memory; `notes`: limits of the recording.
     """
 
     events: Events
@@ -61,7 +59,7 @@ class Recording(Struct, kw_only=True):
 
 
 def load(path: Path) -> Recording:
-    """A recording that was saved. Raises InvalidInput."""
+    """Read a saved recording. Raises InvalidInput."""
     return from_bytes(read_bytes(path, LARGEST_FILE), str(path))
 
 
@@ -91,7 +89,7 @@ class _About(Struct, kw_only=True):
         return Recording(events=events, **fields)
 
 
-# Kernels that take scratch memory which no overlay counts yet.
+# Kernels with scratch memory that no overlay counts yet.
 SCRATCH = (
     "topk",
     "sort",
@@ -115,15 +113,15 @@ SCRATCH = (
 
 
 def unmodelled(calls: Mapping[str, int], modelled: Iterable[str]) -> dict[str, int]:
-    """Operations whose kernels are known to take scratch memory, and that no overlay covers. Collectives have no
-    kernels here.
+    """Calls of operations whose kernels take scratch memory that no overlay covers. Collectives have no kernels
+    here.
     """
     covered = set(modelled)
-    found = Counter(
+    counted = Counter(
         {
             name: count
             for name, count in calls.items()
             if name not in covered and "c10d" not in name and any(word in name for word in SCRATCH)
         }
     )
-    return dict(found.most_common())
+    return dict(counted.most_common())

@@ -1,4 +1,4 @@
-"""Events through the allocator: stages, peaks, what is alive at the peak, and where memory would run out."""
+"""Replays events through the allocator: stages, peaks, and where memory would run out."""
 
 from typing import Literal
 
@@ -11,7 +11,7 @@ from tonnage.trace.events import Events
 
 
 class Stage(Struct, frozen=True):
-    """At a mark: what the allocator had handed out and held, and the most since the mark before."""
+    """At a mark: allocated and reserved bytes, and the peak since the mark before."""
 
     name: str
     allocated_bytes: int
@@ -20,8 +20,8 @@ class Stage(Struct, frozen=True):
 
 
 class Failure(Struct, frozen=True, kw_only=True):
-    """Where memory ran out. `need`: the program wants more than there is; `fragmentation`: it would fit if free
-    memory lay together.
+    """Where memory ran out. `need`: the program wants more than there is; `fragmentation`: it would fit if free memory
+    were contiguous.
     """
 
     position: int
@@ -33,7 +33,7 @@ class Failure(Struct, frozen=True, kw_only=True):
 
 
 class Replay(Struct, frozen=True, kw_only=True):
-    """What the allocator did. `peak_position`: how many events had happened when most was allocated."""
+    """The result of a replay. `peak_position`: number of events before the peak of allocated bytes."""
 
     stages: tuple[Stage, ...]
     peak_allocated_bytes: int
@@ -56,8 +56,8 @@ def replay(
     torch: tuple[int, int] = (2, 13),
     record: bool = False,
 ) -> Replay:
-    """Runs the events. `capacity`: bytes of the accelerator that the program may use, `outside`: of these, what is
-    not the allocator's (context, communicators); `total`: of the accelerator, as the message prints it.
+    """Replay the events. `capacity`: bytes of the accelerator that the program may use, `outside`: of these, the ones
+    outside the allocator (CUDA context, NCCL buffers); `total`: of the accelerator, as the message prints it.
     """
     room = None if capacity is None else max(capacity - outside, 0)
     allocator = Allocator(settings, room, total or capacity, record)
@@ -86,13 +86,13 @@ def replay(
 
 
 class _Run:
-    """One pass over the events, a stretch at a time."""
+    """One pass over the events, up to successive ends."""
 
     def __init__(self, events: Events, allocator: Allocator):
         self.events, self.allocator = events, allocator
         self.blocks: list[Block | None] = [None] * len(events.allocations)
-        self.sizes = [each.bytes for each in events.allocations]
-        self.streams = [each.stream for each in events.allocations]
+        self.sizes = [allocation.bytes for allocation in events.allocations]
+        self.streams = [allocation.stream for allocation in events.allocations]
         self.position = self.peak_position = self.peak = self.stage_peak = 0
         self.error: OutOfMemory | None = None
 
@@ -122,9 +122,9 @@ class _Run:
         self.peak, self.stage_peak = peak, stage_peak
 
     def take_peak(self) -> int:
-        """The most since the last mark."""
-        found, self.stage_peak = self.stage_peak, self.allocator.allocated
-        return found
+        """The peak since the last mark; starts a new one."""
+        peak, self.stage_peak = self.stage_peak, self.allocator.allocated
+        return peak
 
 
 def _failure(run: _Run, events: Events, total: int, capacity: int, outside: int, torch: tuple[int, int]) -> Failure:
@@ -153,9 +153,7 @@ def _failure(run: _Run, events: Events, total: int, capacity: int, outside: int,
 
 
 def most_alive(events: Events, allocator: Allocator) -> int:
-    """The most bytes that were ever alive, each allocation rounded as a block: what no allocator could do with less
-    than.
-    """
+    """The peak of live bytes, each allocation rounded to its block: a lower bound for every allocator."""
     now = most = 0
     for event in events.order:
         size = events.allocations[event if event >= 0 else ~event].bytes
@@ -166,7 +164,7 @@ def most_alive(events: Events, allocator: Allocator) -> int:
 
 
 def least_capacity(events: Events, settings: Settings | None = None, step: int = 2 * MIB) -> int:
-    """The smallest memory, in steps of the driver's pages, in which the events run, with whatever retries it takes."""
+    """The smallest memory, in steps of the driver's pages, in which the events run, with any number of retries."""
     free = replay(events, settings)
     low, high = free.peak_allocated_bytes // step, -(-free.peak_reserved_bytes // step)
     while low < high:

@@ -1,4 +1,4 @@
-"""What a user may ask to be traced of a model's config, checked before torch is imported."""
+"""Options of a traced model, checked before torch is imported."""
 
 from typing import Literal
 
@@ -20,8 +20,8 @@ LARGEST = 2**31
 
 
 class TraceOptions(Struct, frozen=True, kw_only=True):
-    """None: not said. `precision`: of weights and arithmetic; -mixed keeps fp32 weights under autocast, or FSDP2's
-    policy.
+    """Options; None: not set. `precision`: of weights and arithmetic; -mixed keeps fp32 weights under autocast, or
+    FSDP2's policy.
 
     `lora_rank` trains adapters only, on a base quantised to `base`, which peft's prepare_model_for_kbit_training has
     prepared (`upcast_base`). `generate` serves: `prompt` tokens of `micro_batch_size` sequences, then `new_tokens`
@@ -53,7 +53,7 @@ class TraceOptions(Struct, frozen=True, kw_only=True):
 
 
 def checked(model: Model, options: TraceOptions) -> TraceOptions:
-    """The options with their defaults filled in. Raises InvalidInput, InvalidPlan, UnknownName."""
+    """The options with their defaults. Raises InvalidInput, InvalidPlan, UnknownName."""
     for name in (
         "sequence_length",
         "micro_batch_size",
@@ -136,7 +136,7 @@ def _runtime(options: TraceOptions) -> str:
 
 
 def distributed_plan(options: TraceOptions) -> Distributed:
-    """The distributed program that checked options ask for."""
+    """The distributed program of checked options."""
     world = options.world_size or options.tensor_parallel_size
     tensor = options.tensor_parallel_size
     mixed = options.precision.endswith("-mixed")

@@ -1,4 +1,4 @@
-"""What memory is for: by category over time, and by module at one moment. Requested bytes, as tensors see them."""
+"""Memory by category over time, and by module at one moment, in requested bytes."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from tonnage.trace.events import CATEGORIES, Category, Events
 
 
 class Timeline(Struct, frozen=True):
-    """`positions`: numbers of events; `bytes_by_category`: what was alive after so many, one list a category."""
+    """`positions`: numbers of events; `bytes_by_category`: live bytes after so many, one list a category."""
 
     positions: tuple[int, ...]
     bytes_by_category: dict[Category, tuple[int, ...]]
@@ -19,7 +19,7 @@ class Timeline(Struct, frozen=True):
 
 
 def timeline(events: Events, points: int = 2000) -> Timeline:
-    """At most about `points` moments: of each stretch of events the one at which most was alive, and every mark."""
+    """About `points` moments: the peak of each run of events, and every mark."""
     columns: dict[Category, list[int]] = {category: [] for category in CATEGORIES}
     alive = dict.fromkeys(CATEGORIES, 0)
     positions: list[int] = []
@@ -51,7 +51,7 @@ def _stops(events: Events, points: int) -> set[int]:
 
 
 class Share(Struct, frozen=True):
-    """What one module, or all of a category, holds at a moment: bytes in so many allocations."""
+    """The share of one module, or of all of a category, at a moment: bytes in a number of allocations."""
 
     name: str
     category: Category
@@ -60,7 +60,7 @@ class Share(Struct, frozen=True):
 
 
 def by_category(events: Events, numbers: Sequence[int]) -> dict[Category, int]:
-    """Bytes of these allocations by what they are for; only categories that have any."""
+    """Bytes of these allocations by category; only categories that have any."""
     totals = dict.fromkeys(CATEGORIES, 0)
     for number in numbers:
         allocation = events.allocations[number]
@@ -69,7 +69,7 @@ def by_category(events: Events, numbers: Sequence[int]) -> dict[Category, int]:
 
 
 def by_module(events: Events, numbers: Sequence[int]) -> list[Share]:
-    """The same by module and category, largest first. What no module made is under its operation."""
+    """Bytes by module and category, largest first. Allocations without a module are under their operation."""
     totals: dict[tuple[str, Category], list[int]] = {}
     for number in numbers:
         allocation = events.allocations[number]

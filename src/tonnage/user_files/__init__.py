@@ -2,7 +2,7 @@
 
 A file is a regular file of bounded size. It is opened without blocking, and its kind is checked on the open descriptor,
 so that a pipe or a device that takes its place in between is refused too. `yaml_text`, `toml_text`, `json_text` and
-`csv_text` parse what was read: in time that grows with the size of the text, whatever the text holds.
+`csv_text` parse what was read, in time proportional to the size of the text for any content.
 """
 
 import os
@@ -29,9 +29,7 @@ _PIECE = 2**24  # bytes of one read
 
 
 def read_bytes(path: Path, largest: int) -> bytes:
-    """The content of a regular file of at most `largest` bytes. InvalidInput names the file and what is wrong with
-    it.
-    """
+    """The content of a regular file of at most `largest` bytes. InvalidInput names the file and the problem."""
     with open_regular(path) as file:
         if file_size(file) > largest:
             raise too_large(path, largest)
@@ -42,7 +40,7 @@ def read_bytes(path: Path, largest: int) -> bytes:
 
 
 def read_text(path: Path, largest: int) -> str:
-    """The same as text in UTF-8, without a byte order mark."""
+    """The content of a regular file as text in UTF-8, without a byte order mark."""
     return decode(read_bytes(path, largest), called(path))
 
 

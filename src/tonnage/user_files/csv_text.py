@@ -1,4 +1,4 @@
-"""CSV within bounds: a header without a name twice, a bounded number of rows."""
+"""CSV within bounds: unique names in the header, a bounded number of rows."""
 
 import csv
 import io
@@ -8,7 +8,7 @@ from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message
 from tonnage.user_files.json_text import first_repeated
 
-MOST_COLUMNS = 1_000
+MAX_COLUMNS = 1_000
 
 
 class Rows:
@@ -18,12 +18,12 @@ class Rows:
         self.where = where
         self._reader = csv.reader(io.StringIO(text, newline=""))
         self.header = [name.strip() for name in self._next() or []]
-        if len(self.header) > MOST_COLUMNS:
+        if len(self.header) > MAX_COLUMNS:
             raise InvalidInput(
                 Message(
                     "{where}: line 1: a table has at most {most_columns:,} columns. Got {count:,}.",
                     where=where,
-                    most_columns=MOST_COLUMNS,
+                    most_columns=MAX_COLUMNS,
                     count=len(self.header),
                 )
             )

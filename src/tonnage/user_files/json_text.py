@@ -1,4 +1,4 @@
-"""JSON within bounds: finite numbers, no key twice, bounded depth."""
+"""JSON within bounds: finite numbers, unique keys, bounded depth."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message
 from tonnage.user_files import decode
 
-DEEPEST = 64
+MAX_DEPTH = 64
 MOST_SECTIONS = 200_000  # lists and objects of one text
 _LONG = 309  # digits of a whole number that no float holds
 _LONG_NUMBER = re.compile(rb"[0-9]{%d}" % _LONG)
@@ -33,7 +33,7 @@ def parse(
         )
     text = decode(data, where)
     try:
-        found = json.loads(
+        value = json.loads(
             text,
             object_pairs_hook=lambda pairs: _object(pairs, where),
             parse_int=_whole if _LONG_NUMBER.search(data) else None,
@@ -42,22 +42,20 @@ def parse(
         raise InvalidInput(Message("{where} is not JSON: {error}.", where=where, error=error)) from None
     except RecursionError:
         raise InvalidInput(
-            Message("{where} is nested more than {deepest} deep.", where=where, deepest=DEEPEST)
+            Message("{where} is nested more than {deepest} deep.", where=where, deepest=MAX_DEPTH)
         ) from None
-    _check(found, where, may_be_infinite)
-    return found
+    _check(value, where, may_be_infinite)
+    return value
 
 
 def _whole(digits: str) -> int | float:
-    """A whole number; infinity for one that is larger than any float, which the check of numbers refuses by its
-    field.
-    """
+    """A whole number; infinity for one larger than any float, which the check of numbers then refuses by its field."""
     return int(digits) if len(digits) < _LONG else -inf if digits.startswith("-") else inf
 
 
 def _object(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         raise InvalidInput(
             Message(
                 "{where} holds {first_repeated} twice in one object.",
@@ -65,11 +63,11 @@ def _object(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
                 first_repeated=shown(first_repeated((key for key, _ in pairs))),
             )
         )
-    return made
+    return fields
 
 
 def first_repeated(names: Any) -> Any:
-    """The first name that came before; None where none did."""
+    """The first name that is there twice; None where all are different."""
     seen: set[Any] = set()
     for name in names:
         if name in seen:
@@ -78,9 +76,9 @@ def first_repeated(names: Any) -> Any:
     return None
 
 
-def _check(found: Any, where: str, may_be_infinite: Collection[str]) -> None:
-    """Depth and numbers, without recursion."""
-    waiting: list[tuple[Any, str, int]] = [(found, "", 0)]
+def _check(root: Any, where: str, may_be_infinite: Collection[str]) -> None:
+    """Check depth and numbers, without recursion."""
+    waiting: list[tuple[Any, str, int]] = [(root, "", 0)]
     while waiting:
         value, name, depth = waiting.pop()
         if isinstance(value, float) and (isnan(value) or (isinf(value) and name not in may_be_infinite)):
@@ -93,7 +91,9 @@ def _check(found: Any, where: str, may_be_infinite: Collection[str]) -> None:
                 )
             )
         if isinstance(value, dict | list):
-            if depth >= DEEPEST:
-                raise InvalidInput(Message("{where} is nested more than {deepest} deep.", where=where, deepest=DEEPEST))
+            if depth >= MAX_DEPTH:
+                raise InvalidInput(
+                    Message("{where} is nested more than {deepest} deep.", where=where, deepest=MAX_DEPTH)
+                )
             inner = value.items() if isinstance(value, dict) else ((name, item) for item in value)
             waiting.extend((item, key, depth + 1) for key, item in inner if isinstance(item, dict | list | float))

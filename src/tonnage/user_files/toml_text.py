@@ -15,14 +15,16 @@ from tonnage.kernel.reach import called
 from tonnage.user_files import read_text
 
 LARGEST = 10_000_000  # bytes
-MOST_PARTS = 16  # of a key: a.b.c has three
-DEEPEST = 32
+MAX_PARTS = 16  # of a key: a.b.c has three
+MAX_DEPTH = 32
 _PART = r"(?:[A-Za-z0-9_-]++|\"[^\"\n]*+\"|'[^'\n]*+')"
-_LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MOST_PARTS}}}")
+_LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MAX_PARTS}}}")
 
 
 def load(path: Path, largest: int = LARGEST) -> dict[str, Any]:
-    """The tables of a file; InvalidInput where it cannot be read, is no TOML, or holds what no file of users needs."""
+    """The tables of a file; InvalidInput where it cannot be read, is no TOML, or has values that user files do not
+    need.
+    """
     return parse(read_text(path, largest), called(path))
 
 
@@ -34,30 +36,32 @@ def parse(text: str, where: str) -> dict[str, Any]:
             Message(
                 "{where} has a key of more than {most_parts} parts. Got {group}.",
                 where=where,
-                most_parts=MOST_PARTS,
+                most_parts=MAX_PARTS,
                 group=shown(long_key.group()),
             )
         )
     try:
-        found = tomllib.loads(text)
+        tables = tomllib.loads(text)
     except RecursionError:
         raise InvalidInput(
-            Message("{where} is nested more than {deepest} deep.", where=where, deepest=DEEPEST)
+            Message("{where} is nested more than {deepest} deep.", where=where, deepest=MAX_DEPTH)
         ) from None
     except ValueError as error:  # no TOML, or a whole number of more digits than Python reads
         raise InvalidInput(Message("{where} is not TOML: {error}", where=where, error=str(error)[:300])) from None
-    _check(found, where)
-    return found
+    _check(tables, where)
+    return tables
 
 
-def _check(found: Any, where: str) -> None:
-    """Depth, numbers and dates, without recursion."""
-    waiting: list[tuple[Any, str, int]] = [(found, "", 0)]
+def _check(tables: Any, where: str) -> None:
+    """Check depth, numbers and dates, without recursion."""
+    waiting: list[tuple[Any, str, int]] = [(tables, "", 0)]
     while waiting:
         value, name, depth = waiting.pop()
         if isinstance(value, dict | list):
-            if depth >= DEEPEST:
-                raise InvalidInput(Message("{where} is nested more than {deepest} deep.", where=where, deepest=DEEPEST))
+            if depth >= MAX_DEPTH:
+                raise InvalidInput(
+                    Message("{where} is nested more than {deepest} deep.", where=where, deepest=MAX_DEPTH)
+                )
             inner = value.items() if isinstance(value, dict) else ((name, item) for item in value)
             waiting.extend((item, key, depth + 1) for key, item in inner if not isinstance(item, str | float))
         elif not isinstance(value, int):

@@ -1,8 +1,8 @@
 """YAML within bounds, as plain data: lists, mappings, texts, numbers, true, false and null.
 
-Values are built here from the events of PyYAML's parser, so that no tag, no constructor and no recursion of PyYAML
-takes part. A plain scalar means what YAML 1.1 says, with three exceptions: dates and numbers in base 60 stay texts, and
-a number that is larger than any float is infinity, which those who read the field refuse.
+Values are built here from the events of PyYAML's parser, so that no tag, constructor or recursion of PyYAML takes part.
+A plain scalar is read as in YAML 1.1, with three exceptions: dates and numbers in base 60 stay texts, and a number
+larger than any float is infinity, which the reader of the field refuses.
 """
 
 from collections.abc import Hashable, Iterator
@@ -17,17 +17,18 @@ from tonnage.user_files import read_text
 
 LARGEST = 64_000_000  # bytes of a file; 10,000 rows of measurements take about 10 MB
 LARGEST_WITHOUT_LIBYAML = 8_000_000  # the parser in Python reads a tenth as fast
-DEEPEST = 32
+MAX_DEPTH = 32
 MOST_VALUES = 1_000_000  # with every alias written out
-_MOST_DIGITS = 308  # of a whole number that fits a float
+_MAX_DIGITS = 308  # of a whole number that fits a float
 _MERGE = object()
 _WORDS = {"yes": True, "no": False, "true": True, "false": False, "on": True, "off": False}
 
 
-class _Open:
-    """A list or a mapping that is being read. `start`: values before it; `merged`: what `<<` names, None before it.
+class _OpenCollection:
+    """A list or a mapping that is being read. `start`: values before it; `merged`: mappings of its `<<`, None before
+    it.
 
-    No struct of msgspec: benchmarks/gpu/ reads YAML beside nothing but torch.
+    Not a msgspec struct: benchmarks/gpu/ reads YAML with nothing but torch installed.
     """
 
     __slots__ = ("anchor", "has_key", "key", "merged", "start", "value")
@@ -40,12 +41,12 @@ class _Open:
 
 
 def load(path: Path, largest: int = LARGEST) -> Any:
-    """What a file holds; InvalidInput where it cannot be read, is no YAML, or unfolds beyond the bounds."""
+    """The content of a file; InvalidInput where it cannot be read, is no YAML, or exceeds the bounds."""
     return parse(read_text(path, min(largest, _largest())), called(path))
 
 
 def parse(text: str, where: str) -> Any:
-    """What a text holds; the errors name `where` and the row of the outermost list."""
+    """The value of a text; errors name `where` and the row of the outermost list."""
     import yaml
 
     try:
@@ -71,7 +72,7 @@ def _largest() -> int:
 
 
 class _Builder:
-    """Makes values of events. `count`: values so far, each alias as many as it stands for; `row`: the item of the
+    """Builds values from events. `count`: values so far, an alias counted as its whole value; `row`: the item of the
     outermost list.
     """
 
@@ -80,10 +81,10 @@ class _Builder:
 
         self.where = where
         self.resolvers = yaml.SafeLoader.yaml_implicit_resolvers
-        self.open: list[_Open] = []
+        self.open: list[_OpenCollection] = []
         self.anchors: dict[str, tuple[Any, int]] = {}
         self.count = self.row = self.documents = 0
-        self.found: Any = None
+        self.root: Any = None
 
     def build(self, events: Iterator[Any]) -> Any:
         from yaml import events as e
@@ -108,7 +109,7 @@ class _Builder:
                             where=self.where,
                         )
                     )
-        return self.found
+        return self.root
 
     # ---- events ----
 
@@ -120,7 +121,7 @@ class _Builder:
             )
 
     def _alias(self, anchor: str) -> None:
-        if any(each.anchor == anchor for each in self.open):
+        if any(collection.anchor == anchor for collection in self.open):
             raise self._error(Message("{anchor} refers to itself", anchor=shown(anchor)))
         if anchor not in self.anchors:
             raise self._error(Message("no anchor is called {anchor}", anchor=shown(anchor)))
@@ -129,20 +130,20 @@ class _Builder:
 
     def _start(self, value: Any, anchor: str | None) -> None:
         self._count(1)
-        if len(self.open) == DEEPEST:
-            raise self._error(Message("it is nested more than {deepest} deep", deepest=DEEPEST))
-        self.open.append(_Open(value, anchor, self.count))
+        if len(self.open) == MAX_DEPTH:
+            raise self._error(Message("it is nested more than {deepest} deep", deepest=MAX_DEPTH))
+        self.open.append(_OpenCollection(value, anchor, self.count))
 
     def _end(self) -> None:
         closed = self.open.pop()
         value, size = closed.value, self.count - closed.start + 1
         if closed.merged is not None:
             own, value = value, {}
-            for each in (
+            for mapping in (
                 *reversed(closed.merged),
                 own,
-            ):  # the first of several wins, and what stands beside `<<` wins over all
-                value.update(each)
+            ):  # the first of several wins, and keys beside `<<` win over all
+                value.update(mapping)
         if closed.anchor:
             self.anchors[closed.anchor] = (value, size)
         self._put(value)
@@ -166,28 +167,28 @@ class _Builder:
             )
 
     def _put(self, value: Any) -> None:
-        """A value into the collection around it: an item, a key, or the value of a key."""
+        """Put a value into the open collection: as an item, a key, or the value of a key."""
         if not self.open:
-            self.found = value
+            self.root = value
             return
-        around = self.open[-1]
-        if isinstance(around.value, list):
-            around.value.append(value)
-        elif not around.has_key:
-            around.key, around.has_key = self._key(value, around), True
+        parent = self.open[-1]
+        if isinstance(parent.value, list):
+            parent.value.append(value)
+        elif not parent.has_key:
+            parent.key, parent.has_key = self._key(value, parent), True
         else:
-            if around.key is _MERGE:
-                around.merged = self._merged(value)
+            if parent.key is _MERGE:
+                parent.merged = self._merged(value)
             else:
-                around.value[around.key] = value
-            around.has_key = False
+                parent.value[parent.key] = value
+            parent.has_key = False
 
     # ---- values ----
 
-    def _key(self, value: Any, around: _Open) -> Any:
+    def _key(self, value: Any, parent: _OpenCollection) -> Any:
         if not isinstance(value, Hashable):
             raise self._error("a key of a mapping must be a text or a number")
-        if value in around.value or (value is _MERGE and around.merged is not None):
+        if value in parent.value or (value is _MERGE and parent.merged is not None):
             raise self._error(
                 Message("{value} is there twice in one mapping", value=shown("<<" if value is _MERGE else value))
             )
@@ -195,7 +196,7 @@ class _Builder:
 
     def _merged(self, value: Any) -> list[Any]:
         listed = value if isinstance(value, list) else [value]
-        if not all(isinstance(each, dict) for each in listed):
+        if not all(isinstance(mapping, dict) for mapping in listed):
             raise self._error(Message("<< takes a mapping, or a list of them. Got {value}", value=shown(value)))
         return listed
 
@@ -218,7 +219,7 @@ class _Builder:
 
 
 def _resolved(kind: str, text: str) -> Any:
-    """What a plain scalar of this kind is."""
+    """The value of a plain scalar of this kind."""
     if kind == "null":
         return None
     if kind == "bool":
@@ -234,7 +235,7 @@ def _resolved(kind: str, text: str) -> Any:
 def _whole(text: str) -> int | float:
     digits = text.replace("_", "")
     sign, digits = (-1 if digits.startswith("-") else 1), digits.lstrip("+-")
-    if len(digits) > _MOST_DIGITS:
+    if len(digits) > _MAX_DIGITS:
         return sign * inf
     if digits.startswith(("0b", "0x")):
         return sign * int(digits, 0)

@@ -30,7 +30,7 @@ class Reply(NamedTuple):
     words: tuple[str, ...]
 
 
-def ask(verb: str, question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -> Reply:  # noqa: B008 - a Reach cannot change
+def ask(verb: str, question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -> Reply:
     """Answer a question. Raises TonnageError as the command line does; `within` says what may be read for it."""
     with reach.limited(within):
         asked = read(verb, question)
@@ -39,7 +39,7 @@ def ask(verb: str, question: Mapping[str, Any], within: reach.Reach = reach.Reac
             return Reply(found.document, int(found.status), command(asked.form, question))
 
 
-def training(question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -> tuple[Any, tuple[str, ...]]:  # noqa: B008
+def training(question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -> tuple[Any, tuple[str, ...]]:
     """The answer of `train` to a question, for what is drawn from it and is no part of its document; and the words
     of its command line. The next best moves, which take most of the time of an answer, are left out.
     """

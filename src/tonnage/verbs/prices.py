@@ -17,7 +17,8 @@ from tonnage.verbs.answered import Answered
 def document_of(arguments: Given) -> PricesDocument:
     """The prices that are asked for."""
     given = values(arguments, PRICES)
-    today, rates = given.get("as_of", date.today()), given.get("exchange_rate", {})  # noqa: DTZ011 - prices have a day, no zone
+    today = given.get("as_of", date.today())  # noqa: DTZ011 - prices have a day, no zone
+    rates = given.get("exchange_rate", {})
     name = name_of(arguments)
     found = offers(
         name,

@@ -14,7 +14,7 @@ from tonnage.verbs.ask import Reply, training
 TIMELINE = "timeline"
 
 
-def drawn(question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -> Reply:  # noqa: B008 - a Reach cannot change
+def drawn(question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -> Reply:
     """A TimelineDocument. Its status is the answer's."""
     answer, words = training(question, within)
     step = answer.pieces

@@ -9,7 +9,8 @@ from tonnage.verbs.compare import compared
 
 OPTIONS = compared(form_of("compare", "serve"))
 HELP = compare.about(
-    "which machine, precision and context for a served model, at what price? (`tonnage compare --train --help`: for training)",
+    "which machine, precision and context for a served model, at what price? "
+    "(`tonnage compare --train --help`: for training)",
     OPTIONS,
     "enforce-eager",
 )

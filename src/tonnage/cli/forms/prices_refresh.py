@@ -232,7 +232,7 @@ def _one(source: Source, old: refreshed.Refreshed, as_of: date | None) -> tuple[
         listed = skypilot.read(content, source.cloud, source.where, source.where, day_of)
     except TonnageError as error:
         return old, replace(report, problem=str(error))
-    new, changed = refreshed.merged(old, listed.cloud, whole=not listed.malformed)
+    new, changed = refreshed.merged(old, listed.cloud, is_complete=not listed.malformed)
     return new, replace(
         report,
         as_of=day_of,

@@ -13,7 +13,8 @@ from tonnage.tape import CODES, Code, Extent, Held, Layer, Moment, Setting, Tens
 
 def window_of(block: Block) -> int | None:
     """The window of a layer's attention; None: it sees everything."""
-    return next((op.window for op in block.ops if getattr(op, "window", None) is not None), None)  # type: ignore[attr-defined]
+    windows = (getattr(op, "window", None) for op in block.ops)
+    return next((window for window in windows if window is not None), None)
 
 
 @lru_cache(maxsize=1024)

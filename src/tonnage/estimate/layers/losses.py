@@ -19,7 +19,7 @@ def upcast(code: Code, logits: Tensor) -> Tensor:
 def shifted(code: Code, logits: Tensor) -> Tensor:
     """As `upcast`, on a copy of all positions but the last; the fp32 logits have a name too."""
     wide = code.to(logits, 4)
-    copied = code.copy(code.parts(wide, [wide.elements], whole=False)[0])
+    copied = code.copy(code.parts(wide, [wide.elements], as_split=False)[0])
     logarithms = code.log_softmax(copied)
     code.mark()
     del wide, copied
@@ -74,7 +74,8 @@ def chunked(code: Code, x: Tensor, hidden: float) -> Tensor:
     """torchtitan's ChunkedLossWrapper: the hidden states, whole on every tensor rank, and their gradient in fp32
     beside the chunk at work.
     """
-    extent = Extent("token", "gathered") if getattr(code, "own", None) and code.own.tensor_parallel else x.extent  # type: ignore[attr-defined]
+    own = getattr(code, "own", None)
+    extent = Extent("token", "gathered") if own and own.tensor_parallel else x.extent
     states, gradient = code.new(hidden, x.width, extent), code.new(hidden, 4, extent)
     shape = x.elements, x.width, x.extent
     code.note("chunks", [states], [x], [states, gradient], lambda _: [code.new(*shape)])

@@ -200,7 +200,8 @@ def _seconds(value: object, where: str) -> float:
     """A number of seconds, or a moment: 2023-11-16 18:17:03.9799600 (Azure's have seven digits after the point)."""
     text = value.strip()[:_LONGEST_MOMENT] if isinstance(value, str) else ""
     try:
-        number = float(text) if isinstance(value, str) else float(value) if type(value) in (int, float) else -1.0  # type: ignore[arg-type]
+        is_number = type(value) in (int, float)
+        number = float(text if isinstance(value, str) else value if is_number else -1)  # type: ignore[arg-type]
         if 0 <= number < 1e15:
             return number
     except ValueError:
@@ -208,7 +209,8 @@ def _seconds(value: object, where: str) -> float:
         digits = len(rest) - len(rest.lstrip("0123456789"))
         try:
             moment = datetime.fromisoformat(f"{whole}.{rest[:digits][:6]:0<6}{rest[digits:]}" if digits else text)
-            return (moment.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds() - _offset(moment)  # noqa: DTZ001
+            epoch = datetime(1970, 1, 1)  # noqa: DTZ001
+            return (moment.replace(tzinfo=None) - epoch).total_seconds() - _offset(moment)
         except ValueError:
             pass
     raise InvalidInput(

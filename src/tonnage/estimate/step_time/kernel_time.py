@@ -40,7 +40,8 @@ class KernelTime:
         self.wide = _wide_peak(step)
         self.narrow = _narrow_peak(step)
         mixture = next((op for block in step.layers for op in block.ops if getattr(op, "num_experts", 0)), None)
-        self.experts = mixture.num_experts / step.plan.expert_parallel_size if mixture is not None else 1  # type: ignore[attr-defined]
+        ranks = step.plan.expert_parallel_size
+        self.experts = mixture.num_experts / ranks if mixture is not None else 1  # type: ignore[attr-defined]
         self.chosen = mixture.top_k if mixture is not None else 1  # type: ignore[attr-defined]
         self.tokens = self.sizes.s * self.sizes.b / self.sizes.c
         self.around_experts = rates.newer_around_experts if step.framework.fuses_around_experts else 1

@@ -1,1 +1,1 @@
-"""What the files of a model say: config.json, safetensors, GGUF."""
+"""Readers of a model's files: config.json, safetensors, GGUF."""

@@ -1,4 +1,4 @@
-"""A config.json, read strictly: one object, of bounded size and depth, no key twice, no number that is none."""
+"""A config.json, read strictly: one object, of bounded size and depth, with unique keys and finite numbers."""
 
 from typing import Any
 
@@ -7,13 +7,13 @@ from tonnage.kernel.message import Message
 from tonnage.user_files import json_text
 
 LARGEST = 10_000_000  # bytes
-DEEPEST = json_text.DEEPEST
+MAX_DEPTH = json_text.MAX_DEPTH
 # Step sizes of state spaces are clamped to [0, Infinity], and transformers writes that down (Mamba 2, Nemotron-H).
 _MAY_BE_INFINITE = frozenset({"time_step_limit"})
 
 
 def parse(data: bytes, where: str) -> dict[str, Any]:
-    """The fields; InvalidInput says what is wrong and in which field."""
+    """The fields; InvalidInput names the field and the problem."""
     if len(data) > LARGEST:
         raise InvalidInput(
             Message(

@@ -41,7 +41,7 @@ TYPES: dict[int, tuple[str, int, int]] = {
     41: ("Q1_0", 128, 18),
 }
 
-# general.file_type: what the whole file is called (LLAMA_FTYPE of llama.h).
+# general.file_type: the name of the file's quantisation (LLAMA_FTYPE of llama.h).
 FILE_TYPES: dict[int, str] = {
     0: "F32",
     1: "F16",

@@ -1,4 +1,4 @@
-"""Headers of GGUF files, versions 1 to 3, either byte order: metadata and where each tensor lies.
+"""Headers of GGUF files, versions 1 to 3, either byte order: metadata, and the place of each tensor.
 
 The form is that of ggml-org/ggml, docs/gguf.md. Every count and length is checked against the file's size and against
 limits before anything is read for it, so that a hostile file costs little.
@@ -18,18 +18,18 @@ from tonnage.models.tensors import Tensor
 
 MAGIC = b"GGUF"
 LARGEST_HEADER = 256 * 2**20  # bytes; a tokenizer of 260,000 tokens with its merges takes about 10 MB
-MOST_KEYS = 65_536
-MOST_TENSORS = 300_000
-MOST_STRINGS = 4_000_000  # of all arrays together: a tokenizer has 260,000 tokens and as many merges
-MOST_ITEMS = 4_000_000  # of one array
+MAX_KEYS = 65_536
+MAX_TENSORS = 300_000
+MAX_STRINGS = 4_000_000  # of all arrays together: a tokenizer has 260,000 tokens and as many merges
+MAX_ITEMS = 4_000_000  # of one array
 KEPT_ITEMS = 4_096  # of an array of numbers; longer ones and texts are only counted
-MOST_KEPT, MOST_NESTED = 1_000_000, 100_000  # of all arrays together
-LONGEST_NAME = 65_535
+MAX_KEPT_ITEMS, MAX_NESTED = 1_000_000, 100_000  # of all arrays together
+MAX_NAME = 65_535
 LARGEST_FILE = 2**62
 FIRST_READ, LARGEST_READ = 2**18, 2**24
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _STRING, _ARRAY = 8, 9
-_DEEPEST = 4
+_MAX_DEPTH = 4
 Read = Callable[[int, int], bytes]
 
 
@@ -40,7 +40,7 @@ class Counted(Struct, frozen=True):
 
 
 class Header(Struct, frozen=True):
-    """What a GGUF file says of itself."""
+    """The content of a GGUF header."""
 
     version: int
     metadata: dict[str, Any]
@@ -49,13 +49,13 @@ class Header(Struct, frozen=True):
 
 
 class _Cursor:
-    """Reads on through a file in growing pieces."""
+    """Reads forward through a file in growing pieces."""
 
     def __init__(self, read: Read, size: int | None, where: str):
         self._read, self.size, self.where = read, size, where
         self._buffer, self._at, self._end, self._piece = b"", 0, 0, FIRST_READ
         self.order, self.count_format = "<", "Q"
-        self.kept, self.nested, self.strings = 0, 0, 0
+        self.kept_items, self.nested, self.strings = 0, 0, 0
 
     @property
     def position(self) -> int:
@@ -100,18 +100,18 @@ class _Cursor:
     def _fill(self, count: int) -> None:
         if count > self.left:
             raise self.cut_off()
-        kept = self._buffer[self._at :]
-        wanted = max(count - len(kept), self._piece)
+        rest = self._buffer[self._at :]
+        wanted = max(count - len(rest), self._piece)
         if self.size is not None:
             wanted = min(wanted, self.size - self._end)
         new = self._read(self._end, wanted)
         self._piece = min(2 * self._piece, LARGEST_READ)
-        self._buffer, self._at, self._end = kept + new, 0, self._end + len(new)
+        self._buffer, self._at, self._end = rest + new, 0, self._end + len(new)
         if len(self._buffer) < count:
             raise self.cut_off()
 
     def skip_strings(self, count: int) -> None:
-        """Pass over texts, each of them a length and that many bytes."""
+        """Skip texts, each stored as a length and that many bytes."""
         width, form = (8, "Q") if self.count_format == "Q" else (4, "I")
         unpack = struct.Struct(self.order + form).unpack_from
         while count:
@@ -129,11 +129,11 @@ class _Cursor:
 
 
 def read_header(read: Read, size: int | None, where: str, file: int = 0) -> Header:
-    """The header of a file that `read(start, length)` gives; `size` is the file's, None where nobody knows it."""
+    """The header of a file that `read(start, length)` reads; `size` is the file's, None where it is unknown."""
     cursor = _Cursor(read, size, where)
     version = _version(cursor)
     tensor_count, key_count = cursor.count(), cursor.count()
-    if key_count > min(MOST_KEYS, cursor.left // 12) or tensor_count > min(MOST_TENSORS, cursor.left // 16):
+    if key_count > min(MAX_KEYS, cursor.left // 12) or tensor_count > min(MAX_TENSORS, cursor.left // 16):
         raise InvalidInput(
             Message(
                 "{where}: {key_count:,} keys and {tensor_count:,} tensors do not fit its header: it is cut "
@@ -144,9 +144,9 @@ def read_header(read: Read, size: int | None, where: str, file: int = 0) -> Head
             )
         )
     metadata = _metadata(cursor, key_count)
-    found = [_tensor_info(cursor) for _ in range(tensor_count)]
-    _check_data(found, cursor, metadata)
-    tensors = [Tensor(name, TYPES[number][0], shape, taken, file) for name, shape, number, taken, _ in found]
+    infos = [_tensor_info(cursor) for _ in range(tensor_count)]
+    _check_data(infos, cursor, metadata)
+    tensors = [Tensor(name, TYPES[number][0], shape, size, file) for name, shape, number, size, _ in infos]
     if len({tensor.name for tensor in tensors}) != len(tensors):
         raise InvalidInput(Message("{where}: two tensors have the same name.", where=where))
     return Header(version, metadata, tensors, cursor.order == ">")
@@ -177,13 +177,13 @@ def _text(cursor: _Cursor, longest: int, what: str) -> str:
 
 
 def _metadata(cursor: _Cursor, count: int) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
     for _ in range(count):
-        key = _text(cursor, LONGEST_NAME, "a key")
-        if key in made:
+        key = _text(cursor, MAX_NAME, "a key")
+        if key in metadata:
             raise InvalidInput(Message("{where} holds {key} twice.", where=cursor.where, key=shown(key)))
-        made[key] = _value(cursor, cursor.number("I"), key, 0)
-    return made
+        metadata[key] = _value(cursor, cursor.number("I"), key, 0)
+    return metadata
 
 
 def _value(cursor: _Cursor, kind: int, key: str, depth: int) -> Any:
@@ -193,7 +193,7 @@ def _value(cursor: _Cursor, kind: int, key: str, depth: int) -> Any:
         return cursor.number(_SCALARS[kind])
     if kind == _STRING:
         return _string(cursor)
-    if kind == _ARRAY and depth < _DEEPEST:
+    if kind == _ARRAY and depth < _MAX_DEPTH:
         return _array(cursor, key, depth)
     raise InvalidInput(
         Message("{where}: {key} is of type {kind}, or nested too deep.", where=cursor.where, key=shown(key), kind=kind)
@@ -204,7 +204,7 @@ def _string(cursor: _Cursor) -> Any:
     length = cursor.count()
     if length > cursor.left:
         raise cursor.cut_off()
-    if length > LONGEST_NAME:  # chat templates and whole tokenizers: nobody asks for them here
+    if length > MAX_NAME:  # chat templates and tokenizers, which are not needed here
         cursor.skip(length)
         return Counted(length)
     return cursor.take(length).decode("utf-8", "replace")
@@ -214,7 +214,7 @@ def _array(cursor: _Cursor, key: str, depth: int) -> Any:
     kind, count = cursor.number("I"), cursor.count()
     form = _SCALARS.get(kind)
     width = struct.calcsize(f"={form}") if form else 4
-    if count > MOST_ITEMS or count * width > cursor.left:
+    if count > MAX_ITEMS or count * width > cursor.left:
         raise InvalidInput(
             Message(
                 "{where}: {key} claims {count:,} items, more than the file holds or a header may.",
@@ -223,23 +223,23 @@ def _array(cursor: _Cursor, key: str, depth: int) -> Any:
                 count=count,
             )
         )
-    if form and count <= KEPT_ITEMS and cursor.kept + count <= MOST_KEPT:
-        cursor.kept += count
+    if form and count <= KEPT_ITEMS and cursor.kept_items + count <= MAX_KEPT_ITEMS:
+        cursor.kept_items += count
         return list(struct.unpack(f"{cursor.order}{count}{'B' if kind == 7 else form}", cursor.take(count * width)))
     if form:
         cursor.skip(count * width)
     elif kind == _STRING:
         cursor.strings += count
-        if cursor.strings > MOST_STRINGS:
+        if cursor.strings > MAX_STRINGS:
             raise InvalidInput(
                 Message(
                     "{where}: its arrays hold more than {most_strings:,} texts.",
                     where=cursor.where,
-                    most_strings=MOST_STRINGS,
+                    most_strings=MAX_STRINGS,
                 )
             )
         cursor.skip_strings(count)
-    elif cursor.nested + count > MOST_NESTED:
+    elif cursor.nested + count > MAX_NESTED:
         raise InvalidInput(
             Message("{where}: {key} claims {count:,} arrays.", where=cursor.where, key=shown(key), count=count)
         )
@@ -289,9 +289,9 @@ def _tensor_info(cursor: _Cursor) -> tuple[str, tuple[int, ...], int, int, int]:
 
 
 def _check_data(
-    found: list[tuple[str, tuple[int, ...], int, int, int]], cursor: _Cursor, metadata: dict[str, Any]
+    infos: list[tuple[str, tuple[int, ...], int, int, int]], cursor: _Cursor, metadata: dict[str, Any]
 ) -> None:
-    """Tensors are aligned, do not overlap, and end before the file does."""
+    """Check that tensors are aligned, do not overlap, and end before the file does."""
     where = cursor.where
     alignment = metadata.get("general.alignment", 32)
     if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1) or alignment > 2**20:
@@ -304,7 +304,7 @@ def _check_data(
         )
     start = -(-cursor.position // alignment) * alignment
     at = 0
-    for offset, taken, name in sorted((offset, taken, name) for name, _, _, taken, offset in found):
+    for offset, size, name in sorted((offset, size, name) for name, _, _, size, offset in infos):
         if offset < at or offset % alignment:
             raise InvalidInput(
                 Message(
@@ -314,7 +314,7 @@ def _check_data(
                     alignment=alignment,
                 )
             )
-        at = offset + taken
+        at = offset + size
         if start + at > (LARGEST_FILE if cursor.size is None else cursor.size):
             known = (
                 "no file is as large"

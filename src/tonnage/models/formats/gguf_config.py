@@ -1,7 +1,7 @@
 """GGUF metadata -> the fields of the config.json that the file was made from.
 
-Keys are llama.cpp's (gguf 0.19, constants.py: Keys); what each architecture's converter writes is in its
-convert_hf_to_gguf.py. Where metadata is silent - biases, a tied head, a second norm - the tensors tell.
+Keys are llama.cpp's (gguf 0.19, constants.py: Keys); the keys that each architecture's converter writes are in its
+convert_hf_to_gguf.py. Where metadata is silent - biases, a tied head, a second norm - the tensors decide.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -85,7 +85,9 @@ class _Gguf:
         return None if isinstance(value, Counted) else value
 
     def value(self, key: str) -> Any:
-        """A whole number, or a list with one for each layer where they differ; None where the key is missing."""
+        """The value: a whole number, or a list with one for each layer where they differ; None where the key is
+        missing.
+        """
         value = self.raw(key)
         if isinstance(value, list):
             if not value:
@@ -96,7 +98,7 @@ class _Gguf:
         return self._whole(key, value)
 
     def number(self, key: str, default: int | None = None) -> int | None:
-        """A whole number; of a list its largest."""
+        """The value as a whole number: of a list its maximum."""
         value = self.value(key)
         if isinstance(value, list):
             value = max(self._whole(key, item) for item in value)
@@ -118,8 +120,8 @@ class _Gguf:
     def items(self, key: str, length: int) -> list[int]:
         """One whole number for each layer."""
         value = self.value(key)
-        found = value if isinstance(value, list) else [value or 0] * length
-        if len(found) != length:
+        numbers = value if isinstance(value, list) else [value or 0] * length
+        if len(numbers) != length:
             raise InvalidInput(
                 Message(
                     "{where}: {architecture}.{key} must have {length} items. Got {count}.",
@@ -127,10 +129,10 @@ class _Gguf:
                     architecture=self.architecture,
                     key=key,
                     length=length,
-                    count=len(found),
+                    count=len(numbers),
                 )
             )
-        return [self._whole(key, item) for item in found]
+        return [self._whole(key, item) for item in numbers]
 
     def _whole(self, key: str, value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < LARGEST:
@@ -151,7 +153,7 @@ class _Gguf:
 
 
 def config_of(metadata: Mapping[str, Any], tensors: Sequence[Tensor], where: str) -> tuple[Fields, list[str]]:
-    """The fields of a config.json, and notes on what they leave open."""
+    """The fields of a config.json, and notes on missing ones."""
     g = _Gguf(metadata, tensors, where)
     fields: Fields = {"model_type": f"gguf:{g.architecture}"}
     notes: list[str] = []
@@ -191,7 +193,7 @@ def _common(g: _Gguf) -> Fields:
 
 
 def _vocabulary(g: _Gguf) -> int | None:
-    """Rows of the table; without it what the metadata says, or the number of tokens."""
+    """Rows of the embedding table; without it the metadata's vocab_size, or the number of tokens."""
     table = g.tensors.get("token_embd.weight")
     if table is not None and len(table.shape) == 2:
         return table.shape[0]
@@ -247,13 +249,13 @@ def _qwen3moe(g: _Gguf, fields: Fields) -> None:
 
 
 def _rows(g: _Gguf, name: str) -> int | None:
-    """The outputs of one expert, or of a matrix."""
-    found = next((tensor for key, tensor in g.tensors.items() if key.endswith(f".{name}")), None)
-    return found.shape[-2] if found is not None and len(found.shape) > 1 else None
+    """The output rows of one expert, or of a matrix."""
+    match = next((tensor for key, tensor in g.tensors.items() if key.endswith(f".{name}")), None)
+    return match.shape[-2] if match is not None and len(match.shape) > 1 else None
 
 
 def _tied(name: str) -> Callable[[_Gguf, Fields], None]:
-    """Families whose head is always the table, also where a file stores it once more."""
+    """A converter for families whose head is always tied, even where a file stores it again."""
 
     def special(g: _Gguf, fields: Fields) -> None:
         fields |= {"architectures": [name], "tie_word_embeddings": True}
@@ -445,9 +447,7 @@ def _mamba2(g: _Gguf, fields: Fields) -> None:
 
 
 def _nemotron_h(g: _Gguf, fields: Fields) -> None:
-    """Each block is one of attention, feed-forward, mixture or Mamba 2: those with KV heads, with a width, or
-    neither.
-    """
+    """Nemotron-H: each block is attention (it has KV heads), feed-forward (it has a width), a mixture, or Mamba 2."""
     blocks, count = g.need("block_count"), fields["num_hidden_layers"]
     kv, widths = g.items("attention.head_count_kv", blocks)[:count], g.items("feed_forward_length", blocks)[:count]
     sparse = {int(name.split(".")[1]) for name in g.tensors if name.startswith("blk.") and "_exps." in name}

@@ -1,7 +1,7 @@
-"""Headers of safetensors files: 8 bytes of length, then JSON that says where each tensor lies.
+"""Headers of safetensors files: 8 bytes of length, then JSON with the place of each tensor.
 
-The format's own rules hold (README of huggingface/safetensors): a header of at most 100 MB, an object without
-duplicate keys, offsets that cover the file without hole or overlap.
+The format's own rules are checked (README of huggingface/safetensors): a header of at most 100 MB, an object without
+duplicate keys, offsets that cover the file without gap or overlap.
 """
 
 import json
@@ -18,10 +18,10 @@ from tonnage.user_files import json_text
 
 LARGEST_HEADER = 100_000_000
 LARGEST_FILE = 2**62
-MOST_TENSORS = 300_000  # of a model; DeepSeek-V3 has 92,000, and an expert of a larger mixture in 4 bits takes nine
-LONGEST_NAME = 1_000  # characters; published ones stay under 200
-MOST_COMMAS = 4_000_000
-SLOW_LIMIT = 32_000_000  # bytes of a header that is worth the search for duplicate keys
+MAX_TENSORS = 300_000  # of a model; DeepSeek-V3 has 92,000, and an expert of a larger mixture in 4 bits takes nine
+MAX_NAME = 1_000  # characters; published ones stay under 200
+MAX_COMMAS = 4_000_000
+SLOW_LIMIT = 32_000_000  # bytes of the largest header that is searched for duplicate keys
 # Bits of an element; safetensors 0.8, Dtype.
 BITS = {
     "BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8,
@@ -44,7 +44,7 @@ _ENTRY = msgspec.json.Decoder(_Entry)
 
 
 def read_header(read: Read, size: int | None, where: str, file: int = 0) -> list[Tensor]:
-    """The tensors of a file that `read(start, length)` gives; `size` is the file's, None where nobody knows it."""
+    """The tensors of a file that `read(start, length)` reads; `size` is the file's, None where it is unknown."""
     first = read(0, FIRST_READ if size is None else min(FIRST_READ, size))
     length = header_length(first, size, where)
     if 8 + length > len(first):
@@ -89,21 +89,21 @@ def parse(header: bytes, data_bytes: int | None, where: str, file: int = 0) -> l
     """The tensors of a header; `data_bytes` is what follows it in the file."""
     if not header.startswith(b"{"):
         raise InvalidInput(Message("{where}: the header does not begin with an object.", where=where))
-    if header.count(b"{") > MOST_TENSORS or header.count(b",") > MOST_COMMAS:
+    if header.count(b"{") > MAX_TENSORS or header.count(b",") > MAX_COMMAS:
         raise InvalidInput(
             Message(
-                "{where}: the header lists more than {most_tensors:,} tensors.", where=where, most_tensors=MOST_TENSORS
+                "{where}: the header lists more than {most_tensors:,} tensors.", where=where, most_tensors=MAX_TENSORS
             )
         )
     entries = _entries(header, where)
     tensors, spans = [], []
     for name, entry in entries.items():
-        if len(name) > LONGEST_NAME:
+        if len(name) > MAX_NAME:
             raise InvalidInput(
                 Message(
                     "{where}: a tensor's name has at most {longest_name:,} characters. Got {name}.",
                     where=where,
-                    longest_name=LONGEST_NAME,
+                    longest_name=MAX_NAME,
                     name=shown(name),
                 )
             )

@@ -1,1 +1,1 @@
-"""Models of Hugging Face and ModelScope: what is fetched, and what is kept on this machine."""
+"""Models of Hugging Face and ModelScope: requests, and the copies kept on this machine."""

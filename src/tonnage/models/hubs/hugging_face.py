@@ -1,6 +1,6 @@
 """Models of the Hugging Face Hub: config through its cache, headers of the weights by parts of files.
 
-Everything is asked at one commit: the revision is resolved first, with the list of files, in one request.
+All requests are for one commit: the revision is resolved first, with the list of files, in one request.
 """
 
 import difflib
@@ -47,7 +47,7 @@ class _Info(msgspec.Struct):
 
 
 class Repository:
-    """The files of a repository at a commit; `offline` asks nobody."""
+    """The files of a repository at a commit; `offline`: no requests."""
 
     def __init__(self, reference: Reference, commit: str, files: Sequence[str], offline: bool):
         self.name, self.commit, self.offline = reference.repository, commit, offline
@@ -82,15 +82,15 @@ class Repository:
         )
         return File(remote.read, remote.size)
 
-    def each(self, names: Sequence[str], read: Callable[[str], Any]) -> list[Any]:
-        made = web.each(names, read)
+    def read_each(self, names: Sequence[str], read: Callable[[str], Any]) -> list[Any]:
+        results = web.call_each(names, read)
         for name, remote in self._read.items():
             self._keep(name, remote)
         self._read.clear()
-        return made
+        return results
 
     def _keep(self, name: str, remote: RemoteFile) -> None:
-        """Remember the header that was read; of safetensors not the data behind it."""
+        """Store the header that was read in the cache; for safetensors without the data behind it."""
         end = 8 + int.from_bytes(remote.start[:8], "little") if name.endswith(".safetensors") else len(remote.start)
         if remote.size is not None:
             self._cache.store_header(name, bytes(remote.start[:end]), remote.size)
@@ -119,10 +119,10 @@ class Repository:
 
 
 def contents(reference: Reference, offline: bool | None) -> Contents:
-    """What the repository tells: from the Hub, or from the cache where the Hub cannot be asked."""
+    """The content of the repository: from the Hub, or from the cache where the Hub cannot be reached."""
     if is_offline(offline):
-        found = _cached(reference)
-        if found is None:
+        contents = _cached(reference)
+        if contents is None:
             raise Unreachable(
                 Message(
                     "{reference} is not in the cache of huggingface_hub, and offline mode forbids to ask "
@@ -132,30 +132,30 @@ def contents(reference: Reference, offline: bool | None) -> Contents:
                     catalogued=_catalogued(reference.repository),
                 )
             )
-        return found
+        return contents
     try:
         repository = _resolve(reference)
     except Unreachable as error:
-        found = _cached(reference)
-        if found is None:
+        contents = _cached(reference)
+        if contents is None:
             raise Unreachable(
                 Message("{error}{catalogued}", error=error, catalogued=_catalogued(reference.repository))
             ) from None
-        found.notes.append(
+        contents.notes.append(
             Message("Read from the cache, because {error}{error2}", error=str(error)[0].lower(), error2=str(error)[1:])
         )
-        return found
+        return contents
     return read(repository, reference.file)
 
 
 def is_offline(offline: bool | None) -> bool:
-    """As the caller says, else as HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE say."""
+    """Whether to make no requests: as the caller says, else as HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE say."""
     if offline is not None:
         return offline
     from huggingface_hub import constants
 
-    said = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE") or ""
-    return constants.HF_HUB_OFFLINE or said.upper() in ("1", "ON", "YES", "TRUE")
+    setting = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE") or ""
+    return constants.HF_HUB_OFFLINE or setting.upper() in ("1", "ON", "YES", "TRUE")
 
 
 def _cached(reference: Reference) -> Contents | None:
@@ -167,7 +167,7 @@ def _cached(reference: Reference) -> Contents | None:
 
 
 def _resolve(reference: Reference) -> Repository:
-    """The commit that the revision means now, and the files in it."""
+    """The files at the commit that the revision names now."""
     revision = reference.revision or DEFAULT_REVISION
     answer = _get(
         f"{names.endpoint('hub')}/api/models/{reference.repository}/revision/{quote(revision, safe='')}",
@@ -190,8 +190,8 @@ def _resolve(reference: Reference) -> Repository:
 
 
 def _probe(reference: Reference, revision: str) -> Repository:
-    """For an endpoint that serves files and lists none: ask for those that a model has."""
-    found, commit = [], ""
+    """The files of an endpoint that serves files and lists none: request those that a model has."""
+    present, commit = [], ""
     answer = None
     named = [reference.file] if reference.file and "." in reference.file else []
     for name in (*named, *_PROBED):
@@ -199,18 +199,20 @@ def _probe(reference: Reference, revision: str) -> Repository:
         answer = _get(url, 1, (0, 1))
         if answer.status in (200, 206):
             commit = answer.headers.get("x-repo-commit", commit)
-            found.append(name)
+            present.append(name)
     if answer is not None and not COMMIT.fullmatch(commit):
         _refuse(answer, reference.repository, None, revision)
         raise Unreachable(
             Message("{host} does not answer as a Hugging Face Hub does; HF_ENDPOINT may be wrong.", host=_host())
         )
-    made = Repository(reference, commit, found, offline=False)
-    if _PROBED[1] in found:
-        index = made.small(_PROBED[1], LARGEST_LISTING)
-        made.names = sorted({*found, *safetensors.parse_index(index, f"{made.label}: {_PROBED[1]}").values()})
-    Cache(reference.repository, commit).list(list(made.names), revision)
-    return made
+    repository = Repository(reference, commit, present, offline=False)
+    if _PROBED[1] in present:
+        index = repository.small(_PROBED[1], LARGEST_LISTING)
+        repository.names = sorted(
+            {*present, *safetensors.parse_index(index, f"{repository.label}: {_PROBED[1]}").values()}
+        )
+    Cache(reference.repository, commit).list(list(repository.names), revision)
+    return repository
 
 
 def _get(url: str, largest: int, span: tuple[int, int] | None = None) -> web.Answer:
@@ -220,9 +222,9 @@ def _get(url: str, largest: int, span: tuple[int, int] | None = None) -> web.Ans
 def _credentials() -> dict[str, str]:
     from huggingface_hub import constants, get_token
 
-    made = {"User-Agent": "tonnage"}
+    headers = {"User-Agent": "tonnage"}
     if constants.HF_HUB_DISABLE_IMPLICIT_TOKEN:
-        return made
+        return headers
     try:
         token = web.within(get_token, web.PATIENCE * web.timeout(), "the token service")
     except TonnageError:
@@ -232,18 +234,18 @@ def _credentials() -> dict[str, str]:
     if token:
         if not (token.isascii() and token.isprintable()) or " " in token:
             raise InvalidInput("the token in HF_TOKEN holds characters that no token has.")
-        made["Authorization"] = f"Bearer {token}"
-    return made
+        headers["Authorization"] = f"Bearer {token}"
+    return headers
 
 
 def _refuse(answer: web.Answer, repository: str, file: str | None, revision: str = "") -> None:
-    """Raise what the answer's status means, if it is no success."""
+    """Raise the error for the answer's status, unless it is a success."""
     if answer.status in (200, 206):
         return
     code = answer.headers.get("x-error-code", "")
-    said = answer.headers.get("x-error-message", "")
+    message = answer.headers.get("x-error-message", "")
     has_token = "Authorization" in _credentials()
-    if answer.status == 401 and has_token and (not code or "credentials" in said.lower()):
+    if answer.status == 401 and has_token and (not code or "credentials" in message.lower()):
         raise InvalidInput(
             Message(
                 "{host} refuses the token in HF_TOKEN (or the one that `hf auth login` saved): it is wrong or expired.",
@@ -307,11 +309,11 @@ def _absent(repository: str, has_token: bool) -> str:
 
 
 def _catalogued(repository: str) -> str:
-    """How to have the model without the Hub, where the catalogue describes it."""
+    """A text that offers the catalogue's entry, which needs no Hub; empty where there is none."""
     from tonnage.catalogue.models import find, model_file
 
-    found = model_file(repository).name if find(repository) else None
-    return Message(" The catalogue describes it without any network: {found!r}.", found=found) if found else ""
+    entry = model_file(repository).name if find(repository) else None
+    return Message(" The catalogue describes it without any network: {found!r}.", found=entry) if entry else ""
 
 
 def _nearest(repository: str) -> str:
@@ -324,5 +326,5 @@ def _nearest(repository: str) -> str:
 
 
 def _host() -> str:
-    found = web.origin(names.endpoint("hub"))
-    return found[1] if found else "HF_ENDPOINT"
+    address = web.origin(names.endpoint("hub"))
+    return address[1] if address else "HF_ENDPOINT"

@@ -1,4 +1,4 @@
-"""What is already on this machine of a Hub repository: huggingface_hub's own cache, and the headers that were read
+"""The files of a Hub repository that are on this machine: huggingface_hub's own cache, and headers that were read
 before.
 
 The layout of the cache is huggingface_hub's (its guide "Understand caching"): refs/<revision> holds a commit,
@@ -27,12 +27,12 @@ class Cache:
         self._assets = _assets(repository, commit)
 
     def path(self, name: str) -> Path | None:
-        """The file, if all of it is here."""
-        found = self._folder / "snapshots" / self.commit / name
-        return found if found.is_file() else None
+        """The file, if it is complete in the cache."""
+        file = self._folder / "snapshots" / self.commit / name
+        return file if file.is_file() else None
 
     def names(self) -> list[str]:
-        """The files that are here, and those that the Hub listed when it was last asked."""
+        """The files in the cache, and those that the Hub listed when it was last asked."""
         snapshot = self._folder / "snapshots" / self.commit
         here = {path.relative_to(snapshot).as_posix() for path in snapshot.rglob("*") if path.is_file()}
         return sorted(here | set(self._listed()))
@@ -44,13 +44,13 @@ class Cache:
             return []
 
     def list(self, names: list[str], revision: str) -> None:
-        """Remember what the repository holds, and which commit the revision means."""
+        """Store the list of files, and the commit of the revision."""
         _write(self._assets / "files.json", msgspec.json.encode(names))
         if revision != self.commit:
             _write(self._folder / "refs" / revision, self.commit.encode())
 
     def store(self, name: str, data: bytes, etag: str) -> None:
-        """Put a whole file where huggingface_hub would."""
+        """Store a complete file where huggingface_hub would."""
         place = self._folder / "snapshots" / self.commit / name
         etag = etag.removeprefix("W/").strip('"')
         if place.exists():
@@ -63,7 +63,7 @@ class Cache:
             _link(blob, place, data)
 
     def header(self, name: str) -> tuple[bytes, int] | None:
-        """The start of a file and the file's size, as they were read before."""
+        """The stored start of a file, and the file's size."""
         try:
             packed = (self._assets / _key(name)).read_bytes()
             unpacker = zlib.decompressobj()
@@ -79,14 +79,14 @@ class Cache:
 
 
 def folder(repository: str) -> Path:
-    """Where huggingface_hub keeps the repository."""
+    """The folder where huggingface_hub keeps the repository."""
     from huggingface_hub import constants
 
     return Path(constants.HF_HUB_CACHE) / f"models--{repository.replace('/', '--')}"
 
 
 def commit_of(repository: str, revision: str) -> str | None:
-    """The commit that the revision meant when the Hub was last asked."""
+    """The commit of the revision when the Hub was last asked."""
     if COMMIT.fullmatch(revision):
         return revision
     try:
@@ -107,7 +107,7 @@ def _key(name: str) -> str:
 
 
 def _write(path: Path, data: bytes) -> bool:
-    """Whether the file could be written, all of it or nothing; a cache that cannot be written to is no error."""
+    """Write the file atomically, and return whether that worked; a read-only cache is no error."""
     partial = path.with_name(f"{path.name}.{os.getpid()}.{os.urandom(4).hex()}.incomplete")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -65,15 +65,15 @@ class Repository:
         remote = RemoteFile(part, self._url(name), f"{self.label}: {name}")
         return File(remote.read, remote.size)
 
-    def each(self, names: Sequence[str], read: Callable[[str], Any]) -> list[Any]:
-        return web.each(names, read)
+    def read_each(self, names: Sequence[str], read: Callable[[str], Any]) -> list[Any]:
+        return web.call_each(names, read)
 
     def _url(self, name: str) -> str:
         return _api(self.name, "repo", Revision=self.revision, FilePath=name)
 
 
 def contents(reference: Reference, offline: bool | None) -> Contents:
-    """What the repository tells: from ModelScope, or from its SDK's cache where it cannot be asked."""
+    """The content of the repository: from ModelScope, or from its SDK's cache where it cannot be reached."""
     if not is_offline(offline):
         try:
             return read(_resolve(reference), reference.file)
@@ -88,10 +88,10 @@ def contents(reference: Reference, offline: bool | None) -> Contents:
                 "{reason} {reference} is not in ModelScope's cache either.", reason=reason, reference=reference.text
             )
         )
-    found = read(Folder(folder), reference.file)
-    found.name = reference.repository
-    found.notes.append(Message("Read from ModelScope's cache. {reason}", reason=reason))
-    return found
+    contents = read(Folder(folder), reference.file)
+    contents.name = reference.repository
+    contents.notes.append(Message("Read from ModelScope's cache. {reason}", reason=reason))
+    return contents
 
 
 def _resolve(reference: Reference) -> Repository:
@@ -139,7 +139,7 @@ def _get(url: str, largest: int, span: tuple[int, int] | None = None) -> web.Ans
 
 
 def _refuse(answer: web.Answer, repository: str, revision: str, file: str | None) -> None:
-    """Raise what the answer's status means, if it is no success."""
+    """Raise the error for the answer's status, unless it is a success."""
     if answer.status in (200, 206):
         return
     if answer.status == 401:
@@ -175,17 +175,17 @@ def _refuse(answer: web.Answer, repository: str, revision: str, file: str | None
     )
 
 
-def _absent(repository: str, revision: str, said: str) -> str:
-    said = f" ({said[:200]})" if said else ""
+def _absent(repository: str, revision: str, detail: str) -> str:
+    detail = f" ({detail[:200]})" if detail else ""
     return Message(
         "there is no model {repository} with a revision {revision} on {host}, or it is private{said}.",
         repository=shown(repository),
         revision=shown(revision),
         host=_host(),
-        said=said,
+        said=detail,
     )
 
 
 def _host() -> str:
-    found = web.origin(names.endpoint("modelscope"))
-    return found[1] if found else "MODELSCOPE_ENDPOINT"
+    address = web.origin(names.endpoint("modelscope"))
+    return address[1] if address else "MODELSCOPE_ENDPOINT"

@@ -1,4 +1,4 @@
-"""A file on a web site, read on from its start in parts; what was read is kept, so that no byte is asked for twice."""
+"""A file on a web site, read forward from its start in parts; parts are kept, so that no byte is requested twice."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ Fetch = Callable[[str, tuple[int, int]], Answer]
 
 
 class RemoteFile:
-    """`fetch(url, (first byte, count))` answers with that part; the first part also tells the file's size."""
+    """A remote file. `fetch(url, (first byte, count))` returns that part; the first part also tells the file's size."""
 
     def __init__(self, fetch: Fetch, url: str, name: str):
         self._fetch, self._name = fetch, name
@@ -20,7 +20,7 @@ class RemoteFile:
         if self.size is None and len(self.start) < FIRST_READ:
             self.size = len(self.start)
         self._expect(len(self.start), FIRST_READ if self.size is None else min(FIRST_READ, self.size))
-        # The place that the endpoint redirected to: later parts come from there without asking the endpoint again.
+        # The URL that the endpoint redirected to: later parts come from there without asking the endpoint again.
         self._url = answer.url
 
     def read(self, start: int, length: int) -> bytes:
@@ -34,13 +34,13 @@ class RemoteFile:
             self._expect(len(part), end - have if self.size is not None else 0)
         return bytes(self.start[start:end])
 
-    def _expect(self, came: int, asked: int) -> None:
-        if came < asked:
+    def _expect(self, received: int, requested: int) -> None:
+        if received < requested:
             raise Unreachable(
                 Message(
                     "{name}: {came:,} bytes came where {asked:,} were asked for.",
                     name=self._name,
-                    came=came,
-                    asked=asked,
+                    came=received,
+                    asked=requested,
                 )
             )

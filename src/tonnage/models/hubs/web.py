@@ -1,6 +1,6 @@
-"""Bounded requests: to one endpoint, along the redirects that it gives, for so many bytes and so many seconds.
+"""Requests within bounds: to one endpoint, along its redirects, with a limit of bytes and seconds.
 
-The connection is huggingface_hub's, so that proxies, certificates and its offline switch hold as the user set them.
+The connection is huggingface_hub's, so that the user's proxies, certificates and offline switch apply.
 """
 
 import threading
@@ -15,15 +15,15 @@ from msgspec import Struct
 from tonnage.kernel.errors import InvalidInput, TonnageError, Unreachable, shown
 from tonnage.kernel.message import Message
 
-MOST_REDIRECTS = 5
+MAX_REDIRECTS = 5
 WORKERS = 8
-PATIENCE = 6  # times the timeout of one step: what a whole request may take
+PATIENCE = 6  # seconds of a whole request, as a multiple of the timeout of one step
 _PORTS = {"http": 80, "https": 443}
 _HUB_ORIGINS = frozenset({("https", "huggingface.co", 443), ("https", "hf.co", 443)})
 
 
 class Answer(Struct):
-    """Status, headers with lower-case names, and at most as many bytes as were asked for."""
+    """A response: status, headers with lower-case names, and at most as many bytes as were requested."""
 
     status: int
     headers: Mapping[str, str]
@@ -32,7 +32,7 @@ class Answer(Struct):
 
     @property
     def total(self) -> int | None:
-        """The size of the whole file, where the server tells it."""
+        """The size of the whole file, where the server states it."""
         text = (
             self.headers.get("content-range", "").rpartition("/")[2]
             if self.status == 206
@@ -59,7 +59,7 @@ def get(
 
 
 def within(call: Callable[[], Any], seconds: float, host: str) -> Any:
-    """The call's result, or Unreachable after so many seconds, whatever the call then still waits for."""
+    """The call's result; Unreachable after `seconds`, whatever the call is still waiting for."""
     results: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
     threading.Thread(target=lambda: results.put(_outcome(call)), daemon=True).start()
     try:
@@ -73,8 +73,8 @@ def within(call: Callable[[], Any], seconds: float, host: str) -> Any:
     return result
 
 
-def each(items: Sequence[str], call: Callable[[str], Any]) -> list[Any]:
-    """The call's result for every item, a few at a time, in their order; the first error ends it."""
+def call_each(items: Sequence[str], call: Callable[[str], Any]) -> list[Any]:
+    """The call's result for every item, a few in parallel, in their order; the first error ends it."""
     if len(items) < 2:
         return [call(item) for item in items]
     results: SimpleQueue[tuple[int, tuple[Any, BaseException | None]]] = SimpleQueue()
@@ -91,14 +91,14 @@ def each(items: Sequence[str], call: Callable[[str], Any]) -> list[Any]:
 
     for _ in range(min(WORKERS, len(items))):
         threading.Thread(target=work, daemon=True).start()
-    made: list[Any] = [None] * len(items)
+    outcomes: list[Any] = [None] * len(items)
     for _ in items:
         number, (result, error) = results.get()
         if error is not None:
             stop.set()
             raise error
-        made[number] = result
-    return made
+        outcomes[number] = result
+    return outcomes
 
 
 def _outcome(call: Callable[..., Any], *arguments: Any) -> tuple[Any, BaseException | None]:
@@ -113,7 +113,7 @@ def _follow(
 ) -> Answer:
     trusted = {origin(endpoint), *_HUB_ORIGINS} if origin(endpoint) is not None else set()
     deadline = monotonic() + PATIENCE * timeout()
-    for _ in range(MOST_REDIRECTS + 1):
+    for _ in range(MAX_REDIRECTS + 1):
         headers = dict(credentials) if origin(url) == origin(endpoint) else {}
         answer = _request(url, headers, largest, span, deadline)
         location = answer.headers.get("location")
@@ -122,14 +122,15 @@ def _follow(
         url = next_url(url, location, endpoint, origin(url) in trusted)
     raise Unreachable(
         Message(
-            "{host} redirects more than {most_redirects} times.", host=_host(endpoint), most_redirects=MOST_REDIRECTS
+            "{host} redirects more than {most_redirects} times.", host=_host(endpoint), most_redirects=MAX_REDIRECTS
         )
     )
 
 
 def next_url(url: str, location: str, endpoint: str, trusted: bool) -> str:
-    """Where a redirect leads, if it may: anywhere on its own host; elsewhere only from the endpoint, never to a host
-    inside this network that the endpoint is not in itself, never from https to http."""
+    """The target of a redirect, if it is allowed: anywhere on its own host; elsewhere only from the endpoint, never to
+    a host inside this network unless the endpoint is inside too, never from https to http.
+    """
     try:
         following = urljoin(url, location)
     except ValueError:
@@ -188,20 +189,20 @@ def _stream(
 
     client_error: type[Exception] = HfHubHTTPError.__mro__[
         1
-    ]  # HTTPError of the client library that huggingface_hub is built on
+    ]  # HTTPError of the client library that huggingface_hub uses
     try:
         with get_session().stream("GET", url, headers=headers, timeout=timeout(), follow_redirects=False) as response:
-            found = {name.lower(): value for name, value in response.headers.items()}
+            headers_by_name = {name.lower(): value for name, value in response.headers.items()}
             limit = _limit(response.status_code, largest, span)
             body = _body(response.iter_raw(), limit, url, deadline, cut=span is not None or response.status_code != 200)
-            return Answer(response.status_code, found, body, url)
+            return Answer(response.status_code, headers_by_name, body, url)
     except OfflineModeIsEnabled:
         raise Unreachable(Message("offline mode (HF_HUB_OFFLINE) forbids to ask {host}.", host=_host(url))) from None
     except (client_error, OSError) as error:
         if again and type(error).__name__ in (
             "RemoteProtocolError",
             "ReadError",
-        ):  # a kept connection that the server closed
+        ):  # a reused connection that the server closed
             return _stream(url, headers, largest, span, deadline, again=False)
         raise Unreachable(Message("cannot reach {host}: {reason}.", host=_host(url), reason=_reason(error))) from None
     except TonnageError:
@@ -219,7 +220,7 @@ def _limit(status: int, largest: int, span: tuple[int, int] | None) -> int:
 
 
 def _body(pieces: Iterable[bytes], limit: int, url: str, deadline: float, cut: bool) -> bytes:
-    """At most `limit` bytes; what is longer is cut, or refused."""
+    """The body, at most `limit` bytes; a longer one is cut, or refused."""
     body = bytearray()
     for piece in pieces:
         body += piece
@@ -240,25 +241,25 @@ def _body(pieces: Iterable[bytes], limit: int, url: str, deadline: float, cut: b
 
 
 def _part(answer: Answer, span: tuple[int, int]) -> bytes:
-    """The asked part of what came: some servers send all of the file from its start."""
+    """The requested part of the body: some servers send the whole file from its start."""
     if answer.status == 200:
         return answer.body[span[0] :]
-    given = answer.headers.get("content-range", "")
-    if not given.replace(" ", "").lower().startswith(f"bytes{span[0]}-"):
+    content_range = answer.headers.get("content-range", "")
+    if not content_range.replace(" ", "").lower().startswith(f"bytes{span[0]}-"):
         path = urlsplit(answer.url).path
         raise Unreachable(
             Message(
                 "{host} sent another part of {path} than was asked for ({given}).",
                 host=_host(answer.url),
                 path=path,
-                given=shown(given),
+                given=shown(content_range),
             )
         )
     return answer.body
 
 
 def origin(url: str) -> tuple[str, str, int] | None:
-    """Scheme, host and port; None for what is no http or https address."""
+    """Scheme, host and port; None for a text that is no http or https address."""
     try:
         parts: SplitResult = urlsplit(url)
         host, port = (parts.hostname or "").lower(), parts.port or _PORTS.get(parts.scheme.lower(), 0)
@@ -268,8 +269,8 @@ def origin(url: str) -> tuple[str, str, int] | None:
 
 
 def _host(url: str) -> str:
-    found = origin(url)
-    return found[1] if found else "the endpoint"
+    address = origin(url)
+    return address[1] if address else "the endpoint"
 
 
 def _reason(error: BaseException) -> str:

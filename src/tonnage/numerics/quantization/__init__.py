@@ -1,4 +1,4 @@
-"""Quantised checkpoints: what a GGUF file type or a Hugging Face quantization_config stores each tensor in."""
+"""Quantised checkpoints: the precision of each tensor, from a GGUF file type or a Hugging Face quantization_config."""
 
 from tonnage.numerics.quantization._gguf import FILE_TYPES as FILE_TYPES
 from tonnage.numerics.quantization._gguf import SOURCE as SOURCE

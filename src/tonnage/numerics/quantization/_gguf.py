@@ -1,4 +1,4 @@
-"""GGUF file types: what each stores a tensor in.
+"""GGUF file types: the precision that each one stores a tensor in.
 
 A GGUF file type such as Q4_K_M is a mixture: `llama-quantize` gives each tensor a type by its role, its layer and the
 model's shape. `tensor_type` restates that choice (llama.cpp, src/llama-quant.cpp, read at commit 007dbbf on
@@ -28,9 +28,9 @@ class FileType(Struct, frozen=True, kw_only=True):
 
 
 class Shape(Struct, frozen=True, kw_only=True):
-    """What the rules ask of a model. `num_values`: layers with values (attn_v, attn_qkv), where not all have them;
-    `groups`: query heads a KV head; `tied`: no output matrix of its own; `imatrix`: an importance matrix was at
-    hand.
+    """The facts of a model that the rules depend on. `num_values`: layers with values (attn_v, attn_qkv), where not all
+    have them; `groups`: query heads a KV head; `tied`: no output matrix of its own; `imatrix`: an importance matrix was
+    used.
     """
 
     num_layers: int
@@ -42,7 +42,7 @@ class Shape(Struct, frozen=True, kw_only=True):
 
     @property
     def is_70b(self) -> bool:
-        """llama.cpp knows Llama's 70B by its 80 layers and grouped attention."""
+        """Whether the model is Llama 70B, which llama.cpp recognises by its 80 layers and grouped attention."""
         return self.num_layers == 80 and self.groups > 1
 
 
@@ -102,8 +102,8 @@ def file_type(name: str) -> FileType:
 def role(name: str, part: str, columns: int) -> str:
     """GGUF's name for a tensor of an op (ops.Weight), as far as the rules tell them apart.
 
-    "plain" is fp32 in every file, "kept" 16 bits wide. The rules treat gate and up alike, so "ffn_up" stands for both;
-    what they do not know is "other".
+    "plain" is fp32 in every file, "kept" 16 bits wide. The rules treat gate and up the same, so "ffn_up" is both; a
+    tensor that they do not know is "other".
     """
     parts = name.removesuffix(".weight").split(".")
     stem = parts[-2] if parts[-1] == "proj" and len(parts) > 2 else parts[-1]
@@ -202,7 +202,7 @@ _EMBEDDING = {
 
 
 def more_bits(layer: int, layers: int) -> bool:
-    """The layers that the _M mixtures spend more bits on: the first and last eighth, and every third between."""
+    """Whether the _M mixtures spend more bits on this layer: the first and last eighth, and every third between."""
     return layer < layers // 8 or layer >= 7 * layers // 8 or (layer - layers // 8) % 3 == 2
 
 
@@ -213,7 +213,7 @@ def _output(name: str, base: str, columns: int) -> str:
 
 
 def _low(name: str, base: str, what: str, layer: int, shape: Shape) -> str:
-    """File types below three bits."""
+    """The precision of a tensor in file types below three bits."""
     wide = "iq3_s" if name in ("iq2_s", "iq2_m") else "q2_k"
     if what in VALUES:
         return "q4_k" if shape.groups >= 4 or shape.num_experts >= 4 else wide
@@ -229,8 +229,8 @@ def _low(name: str, base: str, what: str, layer: int, shape: Shape) -> str:
 
 
 def _values(name: str, base: str, layer: int, shape: Shape) -> str:
-    """attn_v, small under grouped attention and sensitive, gets more bits than the rest. `layer`: of those that have
-    it.
+    """The precision of attn_v, which is small under grouped attention, sensitive, and gets more bits than the rest.
+    `layer`: counted among the layers that have it.
     """
     wide = shape.groups >= 4
     more = more_bits(layer, shape.num_layers if shape.num_values is None else shape.num_values)
@@ -255,7 +255,7 @@ def _values(name: str, base: str, layer: int, shape: Shape) -> str:
 
 
 def _down(name: str, base: str, layer: int, shape: Shape) -> str:
-    """ffn_down, the other sensitive matrix, in the first eighth of the layers or in most."""
+    """The precision of ffn_down, also sensitive: more bits in the first eighth of the layers, or in most."""
     first, most = layer < shape.num_layers // 8, more_bits(layer, shape.num_layers)
     plain = not shape.imatrix
     if name == "iq3_m" and not first and shape.num_experts == 8 and most:

@@ -1,4 +1,4 @@
-"""What each module of a quantised checkpoint is stored in, from its quantization_config."""
+"""The precision of each module of a quantised checkpoint, from its quantization_config."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
@@ -24,7 +24,7 @@ _SIGHT = ("vis", "image", "mm_projector", "multi_modal", "audio", "speech")
 
 
 class Matrix(Protocol):
-    """What is asked of ops.Weight."""
+    """The attributes of ops.Weight that a layout reads."""
 
     @property
     def part(self) -> Any: ...
@@ -35,14 +35,14 @@ class Matrix(Protocol):
 
 
 class Rule(Struct, frozen=True):
-    """These modules are stored in this precision; None: in the checkpoint's own type."""
+    """The precision that these modules are stored in; None: the checkpoint's own type."""
 
     modules: Modules
     stored: Precision | None
 
 
 class Layout(Struct, frozen=True, kw_only=True):
-    """The first rule that means a module decides; `matrices` is what all other matrices of the layers are in.
+    """The precision of every module: the first rule that matches it, else `matrices` for the matrices of the layers.
 
     `experts`: those of routed experts, where they differ from the rest; `keeps_experts`: they stay as they were.
     `tables`: embedding, head and routers are quantised like matrices (MLX). `towers`: vision and audio too.
@@ -62,11 +62,11 @@ class Layout(Struct, frozen=True, kw_only=True):
     @property
     def used(self) -> list[Precision]:
         """The precisions in use, the most common first."""
-        found = [self.matrices, self.experts, *(rule.stored for rule in self.rules)]
-        return list({each.name: each for each in found if each}.values())
+        precisions = [self.matrices, self.experts, *(rule.stored for rule in self.rules)]
+        return list({precision.name: precision for precision in precisions if precision}.values())
 
     def precision_of(self, weight: Matrix, modules: Iterable[Module]) -> Precision | None:
-        """What a matrix is stored in; None: in the checkpoint's own type."""
+        """The precision that a matrix is stored in; None: the checkpoint's own type."""
         if not self._can(weight):
             return None
         for rule in self.rules:
@@ -79,26 +79,26 @@ class Layout(Struct, frozen=True, kw_only=True):
         return self.matrices
 
     def _can(self, weight: Matrix) -> bool:
-        """Whether a quantiser that is told to can pack this weight: products, and with `tables` embeddings."""
+        """Whether a quantiser can pack this weight: matrix products, and with `tables` embeddings."""
         return weight.linear or (self.tables and weight.part == "embedding")
 
 
 def layout(config: Mapping[str, Any], scale_bits: int = 32) -> Layout:
-    """The layout of a quantization_config. `scale_bits`: of the scales of fp8 blocks, which no config says.
+    """The layout of a quantization_config. `scale_bits`: width of the scales of fp8 blocks, which no config states.
 
-    Raises InvalidInput for a field that cannot be, MissingDatum where the config does not say what its matrices are
+    Raises InvalidInput for a field that is invalid, MissingDatum where the config does not say what its matrices are
     stored in.
     """
-    found = _read(config, scale_bits)
-    searches = sum(rule.modules.searches for rule in found.rules)
-    if searches > MOST_SEARCHES:
+    stored = _read(config, scale_bits)
+    searches = sum(rule.modules.searches for rule in stored.rules)
+    if searches > MAX_SEARCHES:
         raise MissingDatum(
             Message("quantization_config: {searches} patterns are too many to try on every module.", searches=searches)
         )
-    return found
+    return stored
 
 
-MOST_SEARCHES = 1000  # globs and regular expressions; names are looked up, and may be any number
+MAX_SEARCHES = 1000  # globs and regular expressions; names are looked up, and may be any number
 
 
 def _read(config: Mapping[str, Any], scale_bits: int) -> Layout:
@@ -130,7 +130,7 @@ def _read(config: Mapping[str, Any], scale_bits: int) -> Layout:
 
 
 def _named(value: Any) -> list[str]:
-    """The names in a list of a config, which may be anything."""
+    """The names in a list of a config; empty where it is no list of texts."""
     return [item for item in value if isinstance(item, str)] if isinstance(value, list | tuple) else []
 
 
@@ -167,12 +167,12 @@ def _gptq(config: Mapping[str, Any], scale_bits: int) -> Layout:
 def _dynamic(config: Mapping[str, Any]) -> list[Rule]:
     """GPTQModel: "-:regex" leaves modules alone, "+:regex" (or "regex") changes bits and group size."""
     listed = config.get("dynamic")
-    made = []
+    rules = []
     for pattern, changed in listed.items() if isinstance(listed, Mapping) else ():
         modules = Modules([f"re:{pattern.removeprefix('-:').removeprefix('+:')}"])
         left = pattern.startswith("-:") or not isinstance(changed, Mapping)
-        made.append(Rule(modules, None if left else schemes.packed_integers({**config, **changed}, "gptq")))
-    return made
+        rules.append(Rule(modules, None if left else schemes.packed_integers({**config, **changed}, "gptq")))
+    return rules
 
 
 def _awq(config: Mapping[str, Any], scale_bits: int) -> Layout:
@@ -180,14 +180,14 @@ def _awq(config: Mapping[str, Any], scale_bits: int) -> Layout:
 
 
 def _auto_round(config: Mapping[str, Any], scale_bits: int) -> Layout:
-    """GPTQ's packing without the group of each column; its other data types are stored in other ways."""
+    """auto-round: GPTQ's packing without the group index; other data types are stored in other ways."""
     if config.get("data_type") not in (None, "int"):
         raise schemes.missing(f"auto-round's data_type {shown(config['data_type'])}")
     stored = schemes.packed_integers(config, "auto-round")
     extra = config.get("extra_config")
     names, rules = [], []
     for name, changed in extra.items() if isinstance(extra, Mapping) else ():
-        bits = schemes.whole(changed, "bits") if isinstance(changed, Mapping) else None
+        bits = schemes.whole_number(changed, "bits") if isinstance(changed, Mapping) else None
         wide = bits is None or bits >= 16
         other = None if wide else schemes.packed_integers({**config, **changed}, "auto-round")
         if any(letter in _REGEX for letter in name):
@@ -213,7 +213,7 @@ def _fbgemm(config: Mapping[str, Any], scale_bits: int) -> Layout:
 
 
 def _mxfp4(config: Mapping[str, Any], scale_bits: int) -> Layout:
-    """transformers quantises nothing but experts to it."""
+    """transformers quantises only experts to it."""
     return Layout(matrices=None, experts=precision("mxfp4"))
 
 
@@ -241,7 +241,9 @@ _READERS = {
 
 
 def _mlx(config: Mapping[str, Any]) -> Layout:
-    """Every matrix and table, with the modules that the config lists in another way or not at all (false)."""
+    """MLX: every matrix and table, with exceptions that the config lists in another precision or as not quantised
+    (false).
+    """
     named = [
         (
             name.replace("switch_mlp", "experts"),
@@ -285,5 +287,5 @@ def _compressed(config: Mapping[str, Any]) -> Layout:
 
 
 def _names_towers(config: Mapping[str, Any]) -> bool:
-    """Whether any pattern speaks of a tower: then the towers are left alone."""
+    """Whether any pattern names a tower: then the towers are left unquantised."""
     return any(word in item for item in _excluded(config) for word in _SIGHT)

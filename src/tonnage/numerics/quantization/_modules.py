@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from tonnage.numerics.quantization._patterns import expression
 
-LONGEST = 500  # characters of a name or a glob; a longer one is no module's
+MAX_NAME = 500  # characters of a name or a glob; a longer one is no module's
 
 
 class Module(Struct, frozen=True):
@@ -33,7 +33,7 @@ _BEFORE_REGEX = ("", "model.", "language_model.model.", "model.language_model.")
 
 
 class Modules:
-    """The modules that a list of patterns means.
+    """The modules that match a list of patterns.
 
     A name means that module and all below it; a name that no layer begins (lm_head, mlp.gate) means every module that
     has it as parts of its name, or with `inside` every module whose name contains it (AutoAWQ). `by_layer`: layers of
@@ -56,7 +56,7 @@ class Modules:
 
     @property
     def searches(self) -> int:
-        """Patterns that every module has to be compared with."""
+        """Number of patterns that every module has to be compared with."""
         return len(self._expressions) + len(self._globs.get(None, ()))
 
     def _add(self, pattern: str) -> None:
@@ -64,11 +64,11 @@ class Modules:
             self._expressions.append(expression(pattern[3:]))
             self.by_layer = self.by_layer or _has_digits(pattern)
             return
-        if len(pattern) >= LONGEST:
+        if len(pattern) >= MAX_NAME:
             return
-        found = _PREFIX.match(pattern)
-        rest = pattern[found.end() :] if found else pattern
-        layer = int(found[1]) if found and found[1] else None
+        prefix = _PREFIX.match(pattern)
+        rest = pattern[prefix.end() :] if prefix else pattern
+        layer = int(prefix[1]) if prefix and prefix[1] else None
         if layer is None and not _is_glob(rest):
             self._parts.add(rest)
             return
@@ -79,7 +79,7 @@ class Modules:
             self._names.setdefault(layer, set()).add(rest)
 
     def has(self, modules: Iterable[Module]) -> bool:
-        """Whether a module is meant by any of its names."""
+        """Whether the patterns match a module by any of its names."""
         return any(self._has(module) for module in modules)
 
     def _has(self, module: Module) -> bool:
@@ -92,15 +92,15 @@ class Modules:
                 return True
         if None in self._compiled and self._compiled[None].match(full):
             return True
-        return self._has_part(full) or any(self._matches(each, full) for each in self._expressions)
+        return self._has_part(full) or any(self._matches(pattern, full) for pattern in self._expressions)
 
     def _has_part(self, full: str) -> bool:
         if self._inside:
             return any(part in f"model.{full}" for part in self._parts)
         return not self._parts.isdisjoint(_runs(full))
 
-    def _matches(self, each: re.Pattern[str], full: str) -> bool:
-        search = each.search if self._anywhere else each.match
+    def _matches(self, pattern: re.Pattern[str], full: str) -> bool:
+        search = pattern.search if self._anywhere else pattern.match
         return any(search(before + full) for before in _BEFORE_REGEX)
 
     @cached_property
@@ -118,7 +118,7 @@ def _has_digits(text: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def _above(name: str) -> tuple[str, ...]:
-    """The name and those of the modules that hold it."""
+    """The name and those of all modules that contain it."""
     parts = name.split(".")
     return tuple(".".join(parts[:end]) for end in range(len(parts), 0, -1))
 
@@ -131,6 +131,6 @@ def _runs(full: str) -> tuple[str, ...]:
 
 
 def _glob(pattern: str) -> str:
-    """A glob for a module, with all below it; "*.mlp" also means an mlp that nothing holds."""
+    """A regular expression for a glob and all modules below it; "*.mlp" also matches an mlp at the top."""
     forms = [pattern, f"{pattern}.*", *([pattern[2:]] if pattern.startswith("*.") else [])]
     return "|".join(map(translate, forms))

@@ -1,4 +1,4 @@
-"""Regular expressions out of config files: compiled, unless one could take for ever on the name of a module."""
+"""Regular expressions from config files: compiled, unless matching one could take exponential time."""
 
 import re
 import warnings
@@ -6,9 +6,9 @@ import warnings
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message
 
-LONGEST = 10_000  # characters
-MOST_OPEN = 4  # in a row, of what almost any character may be: .* and \w+, but not \d+ and a*
-MOST = 20  # in a row, of any kind
+MAX_LENGTH = 10_000  # characters
+MAX_OPEN = 4  # in a row, of what almost any character may match: .* and \w+, but not \d+ and a*
+MAX_REPEATS = 20  # in a row, of any kind
 
 _ESCAPED = re.compile(r"\\(?:([wSDW])|.)", re.DOTALL)
 _SET = re.compile(r"\[\^?\]?[^\]]*\]")
@@ -19,8 +19,8 @@ _REPEAT = re.compile(r"[*+]|\{\d*(?:,\d*)?\}")
 
 
 def expression(text: str) -> re.Pattern[str]:
-    """The expression; InvalidInput if it is none, or if what it repeats can itself match in several ways: (a+)+."""
-    if len(text) > LONGEST:
+    """Compile the expression; InvalidInput if it is invalid, or if what it repeats can match in several ways: (a+)+."""
+    if len(text) > MAX_LENGTH:
         raise InvalidInput(
             Message(
                 "quantization_config: a pattern of {count} characters is too long: {text}.",
@@ -43,9 +43,9 @@ def expression(text: str) -> re.Pattern[str]:
 
 
 def _takes_for_ever(text: str) -> bool:
-    """Groups are replaced from the innermost on, by as many repetitions as they hold, or V for other choices."""
-    plain = _ESCAPED.sub(lambda found: "." if found[1] else "n", text)
-    plain = _SET.sub(lambda found: "n" if _DIGITS.fullmatch(found[0]) else ".", plain)
+    """Whether it backtracks: replace groups from the innermost on by their repetitions, or V for other choices."""
+    plain = _ESCAPED.sub(lambda match: "." if match[1] else "n", text)
+    plain = _SET.sub(lambda match: "n" if _DIGITS.fullmatch(match[0]) else ".", plain)
     while (group := _INNERMOST.search(plain)) is not None:
         inner = group[1].removeprefix("?")
         wide, all_ = _in_a_row(inner)
@@ -58,10 +58,10 @@ def _takes_for_ever(text: str) -> bool:
 
 
 def _too_many(wide: int, repeats: int) -> bool:
-    return wide > MOST_OPEN or repeats > MOST
+    return wide > MAX_OPEN or repeats > MAX_REPEATS
 
 
 def _in_a_row(text: str) -> tuple[int, int]:
-    """Repetitions of the alternatives that have the most: of open ones, and of all."""
+    """Repetitions of the alternatives that have the most: (open ones, all)."""
     parts = text.split("|")
     return max(len(_OPEN.findall(part)) for part in parts), max(len(_REPEAT.findall(part)) for part in parts)

@@ -1,7 +1,7 @@
-"""How quantised matrices are stored, from one scheme of a quantization_config, to the byte.
+"""Bytes of quantised matrices, from one scheme of a quantization_config.
 
 What is stored beside a matrix depends on the tool: AutoGPTQ writes the group of each column, modelopt a scale for the
-activations, compressed-tensors the original shape. Each is read off that tool's export code (`source` of a precision).
+activations, compressed-tensors the original shape. Each is read from that tool's export code (`source` of a precision).
 """
 
 import re
@@ -16,7 +16,7 @@ from tonnage.numerics.precisions import Precision, Scale, grouped, precision
 
 SCALAR = 4  # bytes of one fp32 scale of a tensor
 SHAPE = 16  # bytes of weight_shape: two int64
-WIDEST = 2**20  # columns; no matrix of a language model has more
+MAX_COLUMNS = 2**20  # columns; no matrix of a language model has more
 PACKED = (2, 3, 4, 8)  # bits that GPTQ, AWQ and auto-round pack
 
 
@@ -26,8 +26,8 @@ def missing(what: str) -> MissingDatum:
     )
 
 
-def whole(config: Mapping[str, Any], *names: str, default: Any = None) -> Any:
-    """The first of these fields that is given; it must be a whole number, or None where nothing is given."""
+def whole_number(config: Mapping[str, Any], *names: str, default: Any = None) -> Any:
+    """The first of these fields that is set; it must be a whole number, or None where none is set."""
     name = next((name for name in names if config.get(name) is not None), names[0])
     value = config.get(name, default)
     if value is not None and type(value) is not int:
@@ -39,7 +39,7 @@ def whole(config: Mapping[str, Any], *names: str, default: Any = None) -> Any:
 
 def bit_width(config: Mapping[str, Any], *names: str, choices: Collection[int], default: Any = None) -> int:
     """Bits of a weight."""
-    bits = whole(config, *names, default=default)
+    bits = whole_number(config, *names, default=default)
     if bits not in choices:
         known = listed(map(str, choices))
         raise InvalidInput(
@@ -55,13 +55,13 @@ def bit_width(config: Mapping[str, Any], *names: str, choices: Collection[int], 
 
 def group_columns(config: Mapping[str, Any], *names: str, default: int | None = None) -> int:
     """Columns that share a scale; 0: all of a row, which configs write as -1 or leave out."""
-    size = whole(config, *names, default=default)
-    if size is not None and not (size == -1 or 1 <= size <= WIDEST):
+    size = whole_number(config, *names, default=default)
+    if size is not None and not (size == -1 or 1 <= size <= MAX_COLUMNS):
         raise InvalidInput(
             Message(
                 "quantization_config: {names} must be -1 (whole rows) or from 1 to {widest}. Got {size}.",
                 names=names[0],
-                widest=WIDEST,
+                widest=MAX_COLUMNS,
                 size=shown(size),
             )
         )
@@ -72,13 +72,13 @@ def two_sizes(value: Any, name: str) -> tuple[int, int]:
     """Rows and columns of a block, as [128, 128] or "128x128"."""
     parts: Any = value.split("x") if isinstance(value, str) else value if isinstance(value, list | tuple) else []
     sizes = [int(part) if isinstance(part, str) and _SIZE.fullmatch(part) else part for part in parts]
-    if len(sizes) == 2 and all(type(size) is int and 1 <= size <= WIDEST for size in sizes):
+    if len(sizes) == 2 and all(type(size) is int and 1 <= size <= MAX_COLUMNS for size in sizes):
         return sizes[0], sizes[1]
     raise InvalidInput(
         Message(
             "quantization_config: {name} must hold two sizes from 1 to {widest}. Got {value}.",
             name=name,
-            widest=WIDEST,
+            widest=MAX_COLUMNS,
             value=shown(value),
         )
     )
@@ -116,7 +116,7 @@ def block_fp8(config: Mapping[str, Any], scale_bits: int = 32) -> Precision:
 
 
 def fbgemm() -> Precision:
-    """One fp32 scale a row, and the bound of the activations' scale."""
+    """The precision of FBGEMM's fp8: one fp32 scale a row, and the bound of the activations' scale."""
     return replace(precision("fp8-channel"), tensor_bytes=SCALAR)
 
 
@@ -155,20 +155,20 @@ _MODELOPT = {
 def modelopt(algorithm: str, config: Mapping[str, Any]) -> Precision:
     """NVIDIA's tool: fp32 scalars for the weight and, unless they stay 16 bits wide, for the activations.
 
-    What AWQ multiplies the inputs by is stored where no norm takes it up, which no config says: it is left out, 0.02 %.
+    AWQ's factors of the inputs are stored where no norm absorbs them, which no config says: they are left out, 0.02 %.
     """
     if algorithm not in _MODELOPT:
         raise missing(f"quant_algo {shown(algorithm)}")
     name, scalars = _MODELOPT[algorithm]
-    found = replace(precision(name), tensor_bytes=scalars * SCALAR)
+    stored = replace(precision(name), tensor_bytes=scalars * SCALAR)
     group = group_columns(config, "group_size")
-    if name in ("nvfp4", "int4") and group and group != found.block:
-        found = replace(found, block=group, scales=(replace(found.scales[0], columns=group),))
+    if name in ("nvfp4", "int4") and group and group != stored.block:
+        stored = replace(stored, block=group, scales=(replace(stored.scales[0], columns=group),))
     if name == "int4":
-        found = replace(found, scales=(replace(found.scales[0], what="fp32 scale", bits=32),))
+        stored = replace(stored, scales=(replace(stored.scales[0], what="fp32 scale", bits=32),))
     if algorithm == "W8A8_SQ_PER_CHANNEL":
-        found = replace(found, scales=(*found.scales, Scale("16-bit factor of the inputs", 16, 0, 1)))
-    return found
+        stored = replace(stored, scales=(*stored.scales, Scale("16-bit factor of the inputs", 16, 0, 1)))
+    return stored
 
 
 def compressed_tensors(group: Mapping[str, Any], form: str) -> Precision:
@@ -188,7 +188,7 @@ def compressed_tensors(group: Mapping[str, Any], form: str) -> Precision:
 
 
 def _packed(form: str, bits: int) -> bool:
-    """Whether integers are packed, or a byte each. A group that does not say is packed where that saves something."""
+    """Whether integers are packed, or take a byte each; a group that does not say is packed where that saves memory."""
     if "24" in form:
         raise missing(Message("the sparse format {form}", form=shown(form)))
     return "pack" in form or (bits < 8 and form not in ("int-quantized", "naive-quantized"))
@@ -215,13 +215,13 @@ def _floats(weights: Mapping[str, Any], bits: int, columns: int, static: bool) -
 
 
 def _integers(weights: Mapping[str, Any], bits: int, group: int, packed: bool, static: bool) -> Precision:
-    """Packed densely into int32; else one byte each, whatever the bits."""
+    """Integers, packed densely into int32; else one byte each, whatever the bits."""
     scales = [Scale("16-bit scale", 16, 1, group)]
     if weights.get("symmetric") is False:
         scales.append(Scale("zero point", bits if packed else 8, 1, group))
     if weights.get("actorder") == "group":
         scales.append(Scale("group index (int32)", 32, 0, 1))
-    plain = 128 if bits < 8 else 0  # the grouping that a bare int4 or int8 means
+    plain = 128 if bits < 8 else 0  # the group size of a bare int4 or int8
     name = f"int{bits}" + ("" if group == plain else f"-{group}g" if group else "-channel")
     return Precision(
         name=name,
@@ -243,7 +243,7 @@ def quark(scheme: Mapping[str, Any]) -> Precision:
     if not isinstance(weight, Mapping):
         raise missing(Message("quark's weight {weight}", weight=shown(weight)))
     kind, how = weight.get("dtype"), weight.get("qscheme")
-    if kind == "fp4" and how == "per_group" and whole(weight, "group_size") == 32:
+    if kind == "fp4" and how == "per_group" and whole_number(weight, "group_size") == 32:
         return precision("mxfp4")
     if kind == "fp8_e4m3" and how in ("per_tensor", "per_channel"):
         return precision("fp8-e4m3" if how == "per_tensor" else "fp8-channel")

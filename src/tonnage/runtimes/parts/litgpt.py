@@ -55,10 +55,10 @@ class LitGPT(Code):
         """Heads with their positions, joined with what is not turned even where that is nothing."""
         part = self.style.rotary
         x = self.reordered(x)
-        turned, passed = self.parts(x, [x.elements * part, x.elements * (1 - part)], whole=False)
+        turned, passed = self.parts(x, [x.elements * part, x.elements * (1 - part)], as_split=False)
         del x
         cosines = self.constant(of * part)
-        first, second = self.parts(turned, [turned.elements / 2] * 2, whole=False)
+        first, second = self.parts(turned, [turned.elements / 2] * 2, as_split=False)
         straight = self.mul(turned, cosines)
         del turned
         return self.cat([self.add(straight, self.mul(self.cat([self.mapped("neg", second), first]), cosines)), passed])

@@ -427,7 +427,11 @@ def _missed(pool: Pool, model: Model, shapes: list[Any], stages: int | None) -> 
     for shape, room in zip(shapes, rooms, strict=True):
         most = min(room, model.num_layers)
         for number in sorted({1, 2, min(4, most), most}) if stages is None else [stages]:
-            pipe = Pipe(shape.costs(number), number, lambda place, n=number, s=shape: s.in_flight(place, n))  # type: ignore[misc]
+            pipe = Pipe(
+                shape.costs(number),
+                number,
+                lambda place, n=number, s=shape: s.in_flight(place, n),  # type: ignore[misc]
+            )
             held, short = pipe.room()
             if held > best[0] or (held == best[0] and short < best[1]):
                 best = held, short, shape, number

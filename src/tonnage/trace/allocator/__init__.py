@@ -1,5 +1,5 @@
-"""A model of PyTorch's caching allocator for CUDA: which segments it asks the driver for, and which blocks it hands
-out.
+"""A model of PyTorch's caching allocator for CUDA: the segments that it requests from the driver, and the blocks that
+it hands out.
 
 The rules are those of c10/cuda/CUDACachingAllocator.cpp, class DeviceCachingAllocator, without private pools of CUDA
 graphs and without record_stream. Needs no torch.

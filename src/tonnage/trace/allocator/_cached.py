@@ -1,4 +1,4 @@
-"""The memory that an allocator holds: pools of free blocks, the first block of each segment, and counters."""
+"""The memory of an allocator: pools of free blocks, the first block of each segment, and counters."""
 
 from typing import Any
 
@@ -10,12 +10,11 @@ FIRST_ADDRESS = 0x7F00_0000_0000
 
 
 class CachedMemory:
-    """Memory of one accelerator.
+    """The memory of one accelerator.
 
-    `capacity`: bytes that the program may reserve; None: no limit. `total`: bytes of the accelerator.
-    Counters in bytes: `allocated`, `reserved`, `requested` and their peaks; `segments`, `retries`,
-    `driver_allocations`, `driver_frees` count. With `record`, `trace` holds an entry for each action, as memory
-    snapshots have them.
+    `capacity`: bytes that the program may reserve; None: no limit. `total`: bytes of the accelerator. Counters in
+    bytes: `allocated`, `reserved`, `requested` and their peaks; `segments`, `retries`, `driver_allocations`,
+    `driver_frees` count. With `record`, `trace` holds an entry for each action, in the form of memory snapshots.
     """
 
     def __init__(
@@ -35,7 +34,7 @@ class CachedMemory:
         self.searches = {
             True: 0,
             False: 0,
-        }  # in small and large pools: a block's age is how many went by since it was freed
+        }  # in small and large pools: a block's age is the number of searches since it was freed
         self.allocated = self.reserved = self.requested = 0
         self.peak_allocated = self.peak_reserved = self.peak_requested = 0
         self.segments = self.retries = self.driver_allocations = self.driver_frees = 0
@@ -43,12 +42,12 @@ class CachedMemory:
         self.trace: list[tuple[str, int, int, int, Any]] | None = [] if record else None
 
     def insert(self, block: Block) -> None:
-        """Puts a free block into its pool."""
+        """Put a free block into its pool."""
         block.age = self.searches[block.pool.small]
         block.pool.insert(block)
 
     def merge(self, block: Block, neighbour: Block | None) -> None:
-        """Joins a neighbour that is free, and mapped as the block is, to the block."""
+        """Join the block with a neighbour that is free, and mapped as the block is."""
         if neighbour is None or neighbour.allocated or neighbour.mapped != block.mapped:
             return
         pool = block.pool
@@ -71,7 +70,7 @@ class CachedMemory:
         block.size += neighbour.size
 
     def grow(self, size: int) -> None:
-        """Counts memory that came from the driver."""
+        """Count memory that came from the driver."""
         self.reserved += size
         self.driver_allocations += 1
         self.peak_reserved = max(self.peak_reserved, self.reserved)

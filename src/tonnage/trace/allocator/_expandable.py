@@ -1,4 +1,4 @@
-"""expandable_segments: one long stretch of addresses for each pool, to which memory is mapped page by page."""
+"""expandable_segments: one long range of addresses for each pool, to which memory is mapped page by page."""
 
 from tonnage.kernel.units import MIB
 from tonnage.trace.allocator._cached import CachedMemory
@@ -8,7 +8,7 @@ SMALL_PAGE = 2 * MIB
 
 
 def best_fit(pool: Pool, place: int) -> int:
-    """Of the blocks that are large enough, the first that can grow least: its size counts with what may be mapped
+    """The place of the large enough block that can grow least: its size counts with the range that may be mapped
     behind it.
     """
     keys, blocks = pool.keys, pool.blocks
@@ -42,7 +42,7 @@ def allocate(allocator: CachedMemory, pool: Pool, size: int) -> Block | None:
 
 
 def _stretch(allocator: CachedMemory, pool: Pool, size: int) -> Block:
-    """The lowest stretch with room for `size`, which may begin with free mapped memory; a new one if there is none."""
+    """The lowest range with room for `size`, which may begin with free mapped memory; a new one if there is none."""
     for block in pool.unmapped:
         before = block.previous
         first = before if before is not None and not before.allocated else block
@@ -69,7 +69,7 @@ def _room(block: Block | None, wanted: int) -> int:
 
 
 def _map(allocator: CachedMemory, block: Block, size: int) -> bool:
-    """Maps the pages that hold the first `size` bytes of an unmapped block."""
+    """Map the pages that hold the first `size` bytes of an unmapped block."""
     segment, pool = block.segment, block.pool
     assert segment is not None  # only such blocks are unmapped
     mapped = -(-size // segment.page) * segment.page
@@ -94,7 +94,7 @@ def _map(allocator: CachedMemory, block: Block, size: int) -> bool:
 
 
 def unmap(allocator: CachedMemory, block: Block) -> None:
-    """Gives back the whole pages of a free block; a segment without any mapped page is given up."""
+    """Unmap the whole pages of a free block; a segment without any mapped page is released."""
     segment, pool = block.segment, block.pool
     assert segment is not None  # the caller looked
     low = segment.base + -(-(block.address - segment.base) // segment.page) * segment.page

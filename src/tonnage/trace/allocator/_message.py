@@ -1,4 +1,4 @@
-"""What PyTorch prints when it runs out of memory."""
+"""PyTorch's message for running out of memory."""
 
 from tonnage.kernel.units import GIB, KIB, MIB
 
@@ -10,7 +10,7 @@ _ADVICE = (
 
 
 def format_size(size: int) -> str:
-    """A number of bytes in the words of c10's format_size."""
+    """A number of bytes as c10's format_size prints it."""
     if size <= KIB:
         return f"{size} bytes"
     for unit, name in ((KIB, "KiB"), (MIB, "MiB")):
@@ -30,7 +30,7 @@ def out_of_memory_message(
     allowed: int | None = None,
     torch: tuple[int, int] = (2, 13),
 ) -> str:
-    """PyTorch's sentence, by version. Sizes in bytes; `in_use`: of the process, `allowed`: by a memory fraction."""
+    """PyTorch's sentence, by version. Sizes in bytes; `in_use`: by the process, `allowed`: by a memory fraction."""
     if torch < (2, 1):
         return (
             f"CUDA out of memory. Tried to allocate {format_size(tried)} (GPU 0; {format_size(total)} total capacity; "

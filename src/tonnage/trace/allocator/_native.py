@@ -1,4 +1,4 @@
-"""DeviceCachingAllocator: allocation from free blocks, from the driver, after giving cached memory back; freeing."""
+"""DeviceCachingAllocator: allocate from free blocks or from the driver, release cached memory, free blocks."""
 
 from typing import Any
 
@@ -13,12 +13,12 @@ from tonnage.trace.allocator.settings import INTERVALS
 MIN_BLOCK = 512
 SMALL_SIZE = MIB  # up to this, a request is small
 SMALL_BUFFER = 2 * MIB  # the segment of small blocks
-MIN_LARGE = 10 * MIB  # from this on, a request has a segment of its own
+MIN_LARGE = 10 * MIB  # a request of at least this size has its own segment
 ROUND_LARGE = 2 * MIB
 
 
 class OutOfMemory(Exception):
-    """The driver has no memory for a segment: `tried` bytes of it, for a request of `requested` bytes."""
+    """The driver has no memory for a segment of `tried` bytes, for a request of `requested` bytes."""
 
     def __init__(self, tried: int, requested: int, stream: int):
         super().__init__(Message("tried to allocate {tried} bytes", tried=tried))
@@ -26,10 +26,10 @@ class OutOfMemory(Exception):
 
 
 class Allocator(CachedMemory):
-    """One accelerator's allocator: which block a request gets, and what is asked of the driver."""
+    """One accelerator's allocator: it chooses the block for a request, and the segments to request from the driver."""
 
     def allocate(self, size: int, stream: int = 0, context: Any = None) -> Block | None:
-        """A block of at least `size` bytes; None for none at all. Raises OutOfMemory."""
+        """A block of at least `size` bytes; None for 0 bytes. Raises OutOfMemory."""
         if size <= 0:
             return None
         rounded = (size + 511) & -512 if not self.settings.roundup_power2_divisions else self.rounded(size)
@@ -51,7 +51,7 @@ class Allocator(CachedMemory):
         return block
 
     def free(self, block: Block | None) -> None:
-        """Gives a block back to its pool, joined with free neighbours."""
+        """Return a block to its pool, joined with free neighbours."""
         if block is None:
             return
         self.allocated -= block.size
@@ -72,7 +72,7 @@ class Allocator(CachedMemory):
         release.all_cached(self)
 
     def rounded(self, size: int) -> int:
-        """A request's size as a block has it."""
+        """A request's size rounded up to that of its block."""
         if size < MIN_BLOCK:
             return MIN_BLOCK
         table = self.settings.roundup_power2_divisions
@@ -83,7 +83,7 @@ class Allocator(CachedMemory):
         return -(-size // MIN_BLOCK) * MIN_BLOCK
 
     def segment_size(self, rounded: int) -> int:
-        """What the driver is asked for, for a block of this size."""
+        """The segment size that is requested from the driver for a block of this size."""
         if rounded <= SMALL_SIZE:
             return SMALL_BUFFER
         if rounded < MIN_LARGE:
@@ -105,56 +105,56 @@ class Allocator(CachedMemory):
         if settings.expandable_segments:
             place = expandable.best_fit(pool, place)
         key = keys[place]
-        found = key >> ADDRESS_BITS
-        if size < settings.max_split_size <= found:
+        block_size = key >> ADDRESS_BITS
+        if size < settings.max_split_size <= block_size:
             return None  # a small request must not take an oversize block
-        if size >= settings.max_split_size and found >= size + settings.max_non_split_rounding:
+        if size >= settings.max_split_size and block_size >= size + settings.max_non_split_rounding:
             return None
         del keys[place]
         return pool.blocks.pop(key)
 
     def _from_driver(self, pool: Pool, rounded: int, size: int, context: Any) -> Block:
-        """A block of new memory, after giving back as much cached memory as it takes."""
-        asked = self.segment_size(rounded)
+        """A block of new memory, after releasing as much cached memory as that needs."""
+        segment_bytes = self.segment_size(rounded)
         if self.collects:
             release.aged(self)
-        block = self._new_block(pool, rounded, asked)
+        block = self._new_block(pool, rounded, segment_bytes)
         if block is None and release.oversize(self, pool, rounded):
-            block = self._new_block(pool, rounded, asked)
+            block = self._new_block(pool, rounded, segment_bytes)
         if block is None:
             release.all_cached(self)
             self.retries += 1
-            block = self._new_block(pool, rounded, asked)
+            block = self._new_block(pool, rounded, segment_bytes)
         if block is None:
             if self.trace is not None:
                 self.trace.append(("oom", (self.capacity or 0) - self.reserved, rounded, pool.stream, context))
-            raise OutOfMemory(asked, size, pool.stream)
+            raise OutOfMemory(segment_bytes, size, pool.stream)
         return block
 
-    def _new_block(self, pool: Pool, rounded: int, asked: int) -> Block | None:
-        if self.allowed is not None and self.reserved + asked > self.allowed:
+    def _new_block(self, pool: Pool, rounded: int, segment_bytes: int) -> Block | None:
+        if self.allowed is not None and self.reserved + segment_bytes > self.allowed:
             return None
         if self.settings.expandable_segments:
             return expandable.allocate(self, pool, rounded)
-        if not self.has_room(asked):
+        if not self.has_room(segment_bytes):
             return None
-        block = Block(asked, self.next_address, pool)
-        self.next_address += -(-asked // ROUND_LARGE) * ROUND_LARGE
+        block = Block(segment_bytes, self.next_address, pool)
+        self.next_address += -(-segment_bytes // ROUND_LARGE) * ROUND_LARGE
         self.heads[block.address] = block
-        self.grow(asked)
+        self.grow(segment_bytes)
         self.segments += 1
         if self.trace is not None:
-            self.trace.append(("segment_alloc", block.address, asked, pool.stream, None))
+            self.trace.append(("segment_alloc", block.address, segment_bytes, pool.stream, None))
         return block
 
     def _splits(self, small: bool, size: int, rest: int) -> bool:
-        """Whether the rest of a block becomes a free block; else the whole block counts as allocated."""
+        """Whether the rest of a block becomes a free block; else the full block counts as allocated."""
         if small or self.settings.expandable_segments:
             return rest >= MIN_BLOCK
         return size < self.settings.max_split_size and rest > SMALL_SIZE
 
     def _split(self, rest: Block, size: int, left: int) -> Block:
-        """The first `size` bytes as a block of their own; `rest` keeps the end."""
+        """Split off the first `size` bytes as a block; `rest` keeps the end."""
         block = Block(size, rest.address, rest.pool, rest.segment)
         before = rest.previous
         block.previous, block.next, rest.previous = before, rest, block
@@ -169,7 +169,7 @@ class Allocator(CachedMemory):
 
 
 def _next_division(size: int, divisions: int) -> int:
-    """The next of so many equal steps between two powers of two."""
+    """The size rounded up to the next of `divisions` equal steps between two powers of two."""
     if size & (size - 1) == 0:
         return size
     floor = 1 << (size.bit_length() - 1)

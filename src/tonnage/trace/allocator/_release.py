@@ -1,4 +1,4 @@
-"""Giving cached memory back to the driver: what is old, what is oversize, or all that is whole."""
+"""Releases cached memory to the driver: old, oversize, or all entirely free segments."""
 
 from tonnage.trace.allocator import _expandable as expandable
 from tonnage.trace.allocator._cached import CachedMemory
@@ -7,20 +7,20 @@ from tonnage.trace.allocator.settings import NO_LIMIT
 
 
 def all_cached(allocator: CachedMemory) -> None:
-    """Every segment that is wholly free, large ones first; expandable ones page by page."""
+    """Release every entirely free segment, large ones first; expandable ones page by page."""
     for small in (False, True):
         for pool in [pool for (kind, _), pool in allocator.pools.items() if kind is small]:
             blocks = pool.free_blocks()
             for block in blocks:
                 if block.segment is None and not block.is_split:
-                    whole(allocator, block)
+                    release_segment(allocator, block)
             for block in blocks:
                 if block.segment is not None:
                     expandable.unmap(allocator, block)
 
 
 def oversize(allocator: CachedMemory, pool: Pool, size: int) -> bool:
-    """With max_split_size: one free block that is large enough, or several oversize ones, the largest first."""
+    """With max_split_size: release one free block that is large enough, or several oversize ones, the largest first."""
     limit = allocator.settings.max_split_size
     if limit == NO_LIMIT:
         return False
@@ -30,19 +30,19 @@ def oversize(allocator: CachedMemory, pool: Pool, size: int) -> bool:
     if place < len(blocks):
         if blocks[place].segment is not None:
             return False
-        whole(allocator, blocks[place])
+        release_segment(allocator, blocks[place])
         return True
     released = 0
     for block in reversed(blocks):
         if released >= wanted or block.size < limit or block.segment is not None:
             break
         released += block.size
-        whole(allocator, block)
+        release_segment(allocator, block)
     return released >= wanted
 
 
 def aged(allocator: CachedMemory) -> None:
-    """garbage_collection_threshold: whole free large blocks older than the average, until below the threshold."""
+    """garbage_collection_threshold: release free large segments older than the average, until below the threshold."""
     assert allocator.allowed is not None  # only then is anything collected
     threshold = int(allocator.settings.garbage_collection_threshold * allocator.allowed)
     target = allocator.reserved - threshold
@@ -66,12 +66,12 @@ def aged(allocator: CachedMemory) -> None:
         for block in old:
             released += block.size
             total -= ages[id(block)]
-            whole(allocator, block)
+            release_segment(allocator, block)
         free = [block for block in free if ages[id(block)] < average]
 
 
-def whole(allocator: CachedMemory, block: Block) -> None:
-    """One segment that is a single free block."""
+def release_segment(allocator: CachedMemory, block: Block) -> None:
+    """Release a segment that is a single free block."""
     block.pool.remove(block)
     del allocator.heads[block.address]
     allocator.reserved -= block.size

@@ -1,4 +1,4 @@
-"""The allocator's state and history as torch.cuda.memory._snapshot() gives them, which PyTorch's own viewer opens."""
+"""The allocator's state and history in the form of torch.cuda.memory._snapshot(), for PyTorch's own viewer."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,8 +10,8 @@ Frames = Callable[[Any], list[dict[str, Any]]]
 
 
 def snapshot(allocator: Allocator, frames: Frames = lambda context: []) -> dict[str, Any]:
-    """Segments with their blocks, and one trace entry for each recorded action. `frames`: of what was given to
-    `allocate`.
+    """Segments with their blocks, and one trace entry for each recorded action. `frames`: the stack frames of a context
+    that `allocate` was called with.
     """
     entries = [
         {
@@ -25,13 +25,13 @@ def snapshot(allocator: Allocator, frames: Frames = lambda context: []) -> dict[
         }
         for time, (action, address, size, stream, context) in enumerate(allocator.trace or ())
     ]
-    segments = [each for _, head in sorted(allocator.heads.items()) for each in _segments(head, frames)]
+    segments = [segment for _, head in sorted(allocator.heads.items()) for segment in _segments(head, frames)]
     return {"segments": segments, "device_traces": [entries], "allocator_settings": {}, "external_annotations": []}
 
 
 def _segments(head: Block, frames: Frames) -> list[dict[str, Any]]:
-    """One segment, or one for each mapped stretch of an expandable one."""
-    made: list[dict[str, Any]] = []
+    """One segment, or one for each mapped range of an expandable one."""
+    segments: list[dict[str, Any]] = []
     block: Block | None = head
     current: dict[str, Any] | None = None
     while block is not None:
@@ -40,7 +40,7 @@ def _segments(head: Block, frames: Frames) -> list[dict[str, Any]]:
         else:
             if current is None:
                 current = _segment(block)
-                made.append(current)
+                segments.append(current)
             held = block.size if block.allocated else 0
             current["total_size"] += block.size
             current["allocated_size"] += held
@@ -56,7 +56,7 @@ def _segments(head: Block, frames: Frames) -> list[dict[str, Any]]:
                 }
             )
         block = block.next
-    return made
+    return segments
 
 
 def _segment(block: Block) -> dict[str, Any]:

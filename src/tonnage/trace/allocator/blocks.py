@@ -1,4 +1,4 @@
-"""What the allocator keeps: blocks, joined to their neighbours in one segment, and pools of free ones."""
+"""The allocator's blocks, linked to their neighbours in one segment, and its pools of free blocks."""
 
 from bisect import bisect_left, insort
 from typing import Any
@@ -7,7 +7,7 @@ ADDRESS_BITS = 48
 
 
 class Segment:
-    """A stretch of addresses that is mapped page by page (expandable_segments)."""
+    """A range of addresses that is mapped page by page (expandable_segments)."""
 
     __slots__ = ("base", "page", "size")
 
@@ -16,8 +16,8 @@ class Segment:
 
 
 class Block:
-    """`size` bytes from `address` on. `requested`: what the program asked for; `segment`: the expandable one that it
-    is in.
+    """`size` bytes from `address` on. `requested`: the program's request; `segment`: the expandable segment of the
+    block.
     """
 
     __slots__ = (
@@ -44,7 +44,7 @@ class Block:
 
     @property
     def key(self) -> int:
-        """Orders free blocks by size, then address."""
+        """The sort key of free blocks: size, then address."""
         return self.size << ADDRESS_BITS | self.address
 
     @property
@@ -53,8 +53,8 @@ class Block:
 
 
 class Pool:
-    """Free blocks of one stream, small or large, smallest first. `unmapped`: stretches of expandable segments
-    without memory.
+    """Free blocks of one stream, small or large, smallest first. `unmapped`: ranges of expandable segments without
+    memory.
     """
 
     __slots__ = ("blocks", "keys", "small", "stream", "unmapped")
@@ -80,7 +80,7 @@ class Pool:
         return bisect_left(self.keys, size << ADDRESS_BITS)
 
     def insert_unmapped(self, block: Block) -> None:
-        insort(self.unmapped, block, key=lambda each: each.address)
+        insort(self.unmapped, block, key=lambda unmapped: unmapped.address)
 
     def free_blocks(self) -> list[Block]:
         return [self.blocks[key] for key in self.keys]

@@ -1,4 +1,4 @@
-"""PYTORCH_CUDA_ALLOC_CONF, read and refused as PyTorch reads and refuses it."""
+"""PYTORCH_CUDA_ALLOC_CONF, with the values that PyTorch accepts and refuses."""
 
 import re
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ from tonnage.kernel.units import MIB
 
 NO_LIMIT = 2**63
 LARGE_BUFFER = 20 * MIB
-INTERVALS = 16  # of roundup_power2_divisions: powers of two from 1 MiB on, the last one open
+INTERVALS = 16  # of roundup_power2_divisions: powers of two from 1 MiB on, the last one unbounded
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """What the allocator is told. Sizes in bytes; `roundup_power2_divisions` holds one number for each power of two
-    from 1 MiB on, or nothing; `memory_fraction` None: the program may use all of the accelerator.
+    """The allocator's settings. Sizes in bytes; `roundup_power2_divisions` holds one number for each power of two from
+    1 MiB on, or nothing; `memory_fraction` None: the program may use all of the accelerator.
     """
 
     max_split_size: int = NO_LIMIT
@@ -30,8 +30,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     ignored: tuple[str, ...] = ()
 
 
-# Options that change nothing of what this model follows: pinned memory, locks, the backend's name where it is the
-# native one.
+# Options without effect on this model: pinned memory, locks, the backend's name if it is the native one.
 _NO_EFFECT = frozenset(
     {
         "pinned_use_cuda_host_register",
@@ -57,29 +56,29 @@ _OPTIONS = (
 
 
 def parse_settings(text: str) -> Settings:
-    """The settings that a value of PYTORCH_CUDA_ALLOC_CONF (or PYTORCH_ALLOC_CONF) gives.
+    """The settings of a value of PYTORCH_CUDA_ALLOC_CONF (or PYTORCH_ALLOC_CONF).
 
-    Raises InvalidInput for what PyTorch refuses, UnknownName for an option that it does not have.
+    Raises InvalidInput for values that PyTorch refuses, UnknownName for an option that it does not have.
     """
-    made: dict[str, object] = {}
+    values: dict[str, object] = {}
     ignored = []
     for name, value in _pairs(text):
         if name in _NO_EFFECT:
             ignored.append(name)
         elif name == "max_split_size_mb":
-            made["max_split_size"] = _mebibytes(name, value, more_than=LARGE_BUFFER // MIB)
+            values["max_split_size"] = _mebibytes(name, value, more_than=LARGE_BUFFER // MIB)
         elif name == "max_non_split_rounding_mb":
-            made["max_non_split_rounding"] = _mebibytes(name, value, more_than=LARGE_BUFFER // MIB)
+            values["max_non_split_rounding"] = _mebibytes(name, value, more_than=LARGE_BUFFER // MIB)
         elif name == "large_segment_size_mb":
-            made["large_segment_size"] = _mebibytes(name, value, more_than=LARGE_BUFFER // MIB - 1)
+            values["large_segment_size"] = _mebibytes(name, value, more_than=LARGE_BUFFER // MIB - 1)
         elif name == "garbage_collection_threshold":
-            made["garbage_collection_threshold"] = _share(name, value)
+            values["garbage_collection_threshold"] = _share(name, value)
         elif name == "per_process_memory_fraction":
-            made["memory_fraction"] = _share(name, value, closed=True)
+            values["memory_fraction"] = _share(name, value, closed=True)
         elif name == "expandable_segments":
-            made["expandable_segments"] = _flag(name, value)
+            values["expandable_segments"] = _flag(name, value)
         elif name == "roundup_power2_divisions":
-            made["roundup_power2_divisions"] = _divisions(value)
+            values["roundup_power2_divisions"] = _divisions(value)
         elif name == "backend":
             if value != "native":
                 raise InvalidInput(
@@ -87,22 +86,22 @@ def parse_settings(text: str) -> Settings:
                 )
         else:
             raise unknown("option of PYTORCH_CUDA_ALLOC_CONF", name, _OPTIONS)
-    return Settings(**made, ignored=tuple(ignored))  # type: ignore[arg-type]
+    return Settings(**values, ignored=tuple(ignored))  # type: ignore[arg-type]
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
     rest = text.replace(" ", "")
     while rest:
-        found = re.match(r"(\w+):(\[[^\]]*\]|[^,\[\]]+)(?:,|$)", rest)
-        if not found:
+        match = re.match(r"(\w+):(\[[^\]]*\]|[^,\[\]]+)(?:,|$)", rest)
+        if not match:
             raise InvalidInput(
                 Message(
                     "PYTORCH_CUDA_ALLOC_CONF is a list of option:value, separated by commas. Got {rest!r}.",
                     rest=rest[:80],
                 )
             )
-        yield found[1], found[2]
-        rest = rest[found.end() :]
+        yield match[1], match[2]
+        rest = rest[match.end() :]
 
 
 def _whole(name: str, value: str) -> int:
@@ -145,20 +144,20 @@ def _divisions(value: str) -> tuple[int, ...]:
     """One number for all sizes, or [256:1,512:2,1024:4,>:8]: divisions by size in MiB."""
     if not value.startswith("["):
         return (_power(value, "roundup_power2_divisions"),) * INTERVALS
-    made = [0] * INTERVALS
+    by_interval = [0] * INTERVALS
     last = -1
     for part in value.strip("[]").split(","):
         size, _, count = part.partition(":")
         divisions = _power(count, "roundup_power2_divisions", zero=True)
         if size == ">":
-            made[last + 1 :] = [divisions] * (INTERVALS - last - 1)
+            by_interval[last + 1 :] = [divisions] * (INTERVALS - last - 1)
             continue
         at = min(_power(size, "size in roundup_power2_divisions").bit_length() - 1, INTERVALS - 1)
         if last < 0:  # the first number holds for all smaller sizes too
-            made[:at] = [divisions] * at
-        made[at] = divisions
+            by_interval[:at] = [divisions] * at
+        by_interval[at] = divisions
         last = at
-    return tuple(made)
+    return tuple(by_interval)
 
 
 def _power(text: str, what: str, zero: bool = False) -> int:

@@ -1,8 +1,8 @@
-"""The events of a deep program from those of the same program with few layers, by expanding what repeats.
+"""Derives the events of a deep program from traces of it with few layers, by repeating periods of layers.
 
 Three traces, each one period of layers longer than the one before, show where events are inserted, which allocation
-each free of an insertion means, and which layer its module is. Nothing is scaled: the result is an event list like any
-other. Needs no torch.
+each free refers to, and the layer of each module. Nothing is scaled: the result is an ordinary event list. Needs no
+torch.
 """
 
 from tonnage.trace.fold._errors import DoesNotFold as DoesNotFold

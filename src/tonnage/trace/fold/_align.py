@@ -1,4 +1,4 @@
-"""Three traces side by side: what all of them have, and the loops that run once more in each."""
+"""Aligns three traces: the events common to all, and the loops that run once more in each."""
 
 import math
 import re
@@ -12,15 +12,14 @@ from tonnage.trace.events import Events
 from tonnage.trace.fold._errors import DoesNotFold
 
 NUMBERS = re.compile(r"\d+")
-_WAYS = 500  # that are tried before a stage is given up
+_WAYS = 500  # alignments tried before a stage is given up
 _REST = "after the last mark"
 
 
 class Piece(Struct, frozen=True):
     """A part of a stage: `length` events, once (`count` None), or `count` times in the first trace and once more in
-    each next.
-    `ends`: its stage ends with it. `begun`: it is the end of a repetition of the loop after it, whose beginning is
-    missing.
+    each later one. `ends`: its stage ends with it. `begun`: it is the end of a repetition of the next loop, without its
+    beginning.
     """
 
     stage: str
@@ -34,7 +33,7 @@ class Piece(Struct, frozen=True):
 
 
 class _Stream(Struct, frozen=True):
-    """One trace's events as numbers that compare: `kinds` without bytes, `tokens` with them."""
+    """One trace's events as comparable numbers: `kinds` without bytes, `tokens` with them."""
 
     kinds: list[int]
     tokens: list[tuple[int, int]]
@@ -43,37 +42,44 @@ class _Stream(Struct, frozen=True):
 def pieces(traces: Sequence[Events]) -> list[Piece]:
     """The parts of all stages, in order. Raises DoesNotFold."""
     names: dict[object, int] = {}
-    streams = [_stream(each, names) for each in traces]
-    found: list[Piece] = []
+    streams = [_stream(trace, names) for trace in traces]
+    parts: list[Piece] = []
     for stage, *bounds in _stages(traces):
         part = _Stage(stage, streams, bounds)
-        found += part.pieces()
-    return found
+        parts += part.pieces()
+    return parts
 
 
 def _stages(traces: Sequence[Events]) -> Iterator[tuple[str, tuple[int, int], tuple[int, int], tuple[int, int]]]:
     """Each stage's name, and its first event and end in each trace."""
-    names = [[mark.name for mark in each.marks] for each in traces]
-    if not all(each == names[0] for each in names):
+    names = [[mark.name for mark in trace.marks] for trace in traces]
+    if not all(stage_names == names[0] for stage_names in names):
         raise DoesNotFold(next(iter(names[0]), _REST), "the traces end other stages.")
-    ends = [[0, *(mark.position for mark in each.marks), len(each.order)] for each in traces]
-    yield from zip([*names[0], _REST], *(pairwise(each) for each in ends), strict=True)
+    ends = [[0, *(mark.position for mark in trace.marks), len(trace.order)] for trace in traces]
+    yield from zip([*names[0], _REST], *(pairwise(positions) for positions in ends), strict=True)
 
 
 def _stream(events: Events, names: dict[object, int]) -> _Stream:
     kind_of, sizes = [], []
-    for made in events.allocations:
-        module = NUMBERS.sub("#", made.module)
-        label = (made.stream, made.operation, module, made.phase, made.category, made.overlay)
+    for allocation in events.allocations:
+        module = NUMBERS.sub("#", allocation.module)
+        label = (
+            allocation.stream,
+            allocation.operation,
+            module,
+            allocation.phase,
+            allocation.category,
+            allocation.overlay,
+        )
         kind_of.append(2 * names.setdefault(label, len(names)))
-        sizes.append(made.bytes)
+        sizes.append(allocation.bytes)
     kinds = [kind_of[event] if event >= 0 else kind_of[~event] + 1 for event in events.order]
     tokens = [(kind, sizes[event if event >= 0 else ~event]) for kind, event in zip(kinds, events.order, strict=True)]
     return _Stream(kinds, tokens)
 
 
 class _Stage:
-    """One stage of the three traces. A place is where each of them is."""
+    """One stage of the three traces. A place is a position in each of them."""
 
     def __init__(self, stage: str, streams: Sequence[_Stream], bounds: Sequence[tuple[int, int]]):
         self.stage = stage
@@ -82,9 +88,9 @@ class _Stage:
         self.ends = [end - first for first, end in bounds]
 
     def pieces(self) -> list[Piece]:
-        """Runs along all three until they part, which is where a loop goes on in the longer ones.
+        """Advance in all three until they differ, which is where a loop continues in the longer ones.
 
-        How long the loop is may be told in several ways; the next best is tried where one leads nowhere.
+        A loop's length may be ambiguous; the next best one is tried where the first choice fails.
         """
         ways: list[tuple[list[int], list[Piece]]] = [([0, 0, 0], [])]
         furthest = 0
@@ -92,13 +98,13 @@ class _Stage:
             if not ways:
                 break
             start, before = ways.pop()
-            alike = self._alike(start)
-            place = [each + alike for each in start]
+            common = self._count_common(start)
+            place = [position + common for position in start]
             if place == self.ends:
-                return [*before, Piece(self.stage, alike, ends=True)]
+                return [*before, Piece(self.stage, common, ends=True)]
             furthest = max(furthest, place[0])
             for length in reversed(self._lengths(place)):
-                after = [each + more * length for more, each in enumerate(place)]
+                after = [position + more * length for more, position in enumerate(place)]
                 ways.append((after, [*before, *self._loop(start[2], place[2], length)]))
         raise DoesNotFold(
             self.stage,
@@ -106,15 +112,17 @@ class _Stage:
         )
 
     def _loop(self, start: int, place: int, length: int) -> Iterator[Piece]:
-        """What is between two places of the third trace: events, and repetitions up to the second place."""
+        """The pieces between two places of the third trace: events, and repetitions up to the second place."""
         first = self._first_repeated(start, place, length)
         count, begun = divmod(place - first, length)
         yield Piece(self.stage, first - start)
         yield Piece(self.stage, begun, begun=True)
         yield Piece(self.stage, length, count)
 
-    def _alike(self, place: Sequence[int]) -> int:
-        """For how many events the three go the same way. Bytes may grow by the same step from trace to trace."""
+    def _count_common(self, place: Sequence[int]) -> int:
+        """Number of events that the three have in common from here. Bytes may grow by an equal step from trace to
+        trace.
+        """
         a, b, c = self.tokens
         i, j, k = place
         count = 0
@@ -125,12 +133,12 @@ class _Stage:
         return count
 
     def _lengths(self, place: Sequence[int]) -> list[int]:
-        """Of what the second trace has here once and the third twice: first those after which all go the same way
-        for longest.
+        """Lengths that the second trace has here once and the third twice; first those that have most events in
+        common after.
         """
         i, j, k = place
-        rest, rest_b, rest_c = (end - each for end, each in zip(self.ends, place, strict=True))
-        found: list[tuple[float, int]] = []
+        rest, rest_b, rest_c = (end - position for end, position in zip(self.ends, place, strict=True))
+        candidates: list[tuple[float, int]] = []
         (_, kinds, kinds_c), tokens = self.kinds, self.tokens[2]
         for length in range(1, min(rest_b - rest, (rest_c - rest) // 2) + 1):
             if tokens[k] != tokens[k + length] or kinds[j] != kinds_c[k]:
@@ -140,13 +148,13 @@ class _Stage:
             if tokens[k : k + length] != tokens[k + length : k + 2 * length]:
                 continue
             after = [i, j + length, k + 2 * length]
-            alike = math.inf if after == self.ends else self._alike(after)
-            if alike:
-                found.append((-alike, length))
-        return [length for _, length in sorted(found)]
+            common = math.inf if after == self.ends else self._count_common(after)
+            if common:
+                candidates.append((-common, length))
+        return [length for _, length in sorted(candidates)]
 
     def _first_repeated(self, start: int, place: int, length: int) -> int:
-        """How far back the repetition reaches in the third trace."""
+        """How far back the repetition extends in the third trace."""
         tokens = self.tokens[2]
         while place > start and tokens[place - 1] == tokens[place - 1 + length]:
             place -= 1

@@ -1,14 +1,13 @@
-"""Which layers of a model repeat, and of how few layers a trace shows it."""
+"""The repetition of a model's layers, and how few layers a trace needs to show it."""
 
 from collections.abc import Hashable, Sequence
 
 
 def short_layers(kinds: Sequence[Hashable]) -> tuple[int, int, int] | None:
-    """Numbers of layers of three short programs, a period apart, whose layers begin as those of `kinds` and end as they
-    do.
+    """Numbers of layers of three short programs, a period apart, whose layers begin and end as those of `kinds`.
 
-    None if all together are no less than the whole. A few layers at the beginning may be of other kinds (dense before
-    MoE); the period is that of the rest (five sliding, one full).
+    None if all three together have as many layers as the model. A few layers at the beginning may be of other kinds
+    (dense before MoE); the period is that of the rest (five sliding, one full).
     """
     total = len(kinds)
     best: tuple[int, int, int] | None = None
@@ -22,7 +21,7 @@ def short_layers(kinds: Sequence[Hashable]) -> tuple[int, int, int] | None:
 
 
 def _irregular(kinds: Sequence[Hashable], period: int) -> int:
-    """How many layers come before those that repeat with this period up to the last."""
+    """Number of layers before those that repeat with this period up to the last."""
     start = len(kinds) - period
     while start > 0 and kinds[start - 1] == kinds[start - 1 + period]:
         start -= 1

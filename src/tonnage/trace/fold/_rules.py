@@ -1,4 +1,4 @@
-"""What an event of a piece does, as a rule of which repetition it is in and of how many repetitions there are."""
+"""The rule of an event of a piece, by its repetition and the number of repetitions."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -10,19 +10,20 @@ from tonnage.trace.fold._align import NUMBERS
 
 
 class Point(Struct, frozen=True):
-    """An event as it was seen: in repetition `i`, in the trace with `more` repetitions than the first.
+    """An observed event: in repetition `i`, in the trace with `more` repetitions than the first.
 
-    Of an allocation, `made` is it; of a free, `freed` is the (piece, place in it, repetition) of what was freed.
+    For an allocation, `allocation` is it; for a free, `freed` is the (piece, place in it, repetition) of its
+    allocation.
     """
 
     i: int
     more: int
-    made: Allocation | None
+    allocation: Allocation | None
     freed: tuple[int, int, int]
 
 
 class Line(Struct, frozen=True):
-    """A whole number that is so much at first, and grows along repetitions and with their number."""
+    """A whole number that starts at `base`, and grows along repetitions and with their number."""
 
     base: int
     along: int = 0
@@ -32,8 +33,8 @@ class Line(Struct, frozen=True):
         return self.base + self.along * i + self.total * more
 
 
-class Made(Struct, frozen=True):
-    """An allocation: `like` another but for its bytes and the numbers in its module's name."""
+class AllocationRule(Struct, frozen=True):
+    """An allocation: `like` another except its bytes and the numbers in its module's name."""
 
     like: Allocation
     bytes: Line
@@ -49,19 +50,19 @@ class Made(Struct, frozen=True):
         return Allocation(size, like.stream, like.operation, module, like.phase, like.category, like.overlay)
 
 
-class Freed(Struct, frozen=True):
-    """A free of what was made at a place of a piece, in some repetition of that."""
+class FreeRule(Struct, frozen=True):
+    """A free of the allocation at a place of a piece, in some repetition of it."""
 
     piece: int
     place: int
     repetition: Line
 
 
-Rule = Made | Freed
+Rule = AllocationRule | FreeRule
 
 
 class Loop(Struct, frozen=True):
-    """Rules of one place: of the first repetitions, of the last (from the end), and of all between."""
+    """The rules of one place: of the first repetitions, of the last (from the end), and of all between."""
 
     head: tuple[Rule, ...] = ()
     middle: Rule | None = None
@@ -76,7 +77,7 @@ class Loop(Struct, frozen=True):
         return self.middle
 
 
-# How many repetitions at the beginning and at the end may differ from those between; the fewest that do are taken.
+# How many repetitions at the beginning and at the end may differ from those between; the fewest that fit are taken.
 _EDGES = sorted(((head, tail) for head in range(4) for tail in range(4)), key=lambda edge: (sum(edge), edge))
 
 
@@ -113,51 +114,53 @@ Slopes = tuple[tuple[int, int], ...]
 
 
 def _fixed(step: int) -> Slopes:
-    """Counted from the beginning, or from the end."""
+    """Slopes of a number counted from the beginning, or from the end."""
     return ((0, 0), (0, step))
 
 
 def _moving(step: int) -> Slopes:
-    """The same for all repetitions, with them, or against them from the end."""
+    """Slopes of a number that is equal in all repetitions, grows with them, or falls with them from the end."""
     return ((0, 0), (step, 0), (-step, step))
 
 
 def _rule(points: Sequence[Point], modules: Slopes, repetitions: Slopes) -> Rule | None:
-    if points[0].made is None:
-        return _freed(points, repetitions)
-    return _made(points, points[0].made, modules)
+    if points[0].allocation is None:
+        return _free_rule(points, repetitions)
+    return _allocation_rule(points, points[0].allocation, modules)
 
 
-def _freed(points: Sequence[Point], slopes: Slopes) -> Freed | None:
+def _free_rule(points: Sequence[Point], slopes: Slopes) -> FreeRule | None:
     piece, place, _ = points[0].freed
     if any(point.freed[:2] != (piece, place) for point in points):
         return None
     repetition = _line(points, lambda point: point.freed[2], slopes)
-    return None if repetition is None else Freed(piece, place, repetition)
+    return None if repetition is None else FreeRule(piece, place, repetition)
 
 
-def _made(points: Sequence[Point], like: Allocation, slopes: Slopes) -> Made | None:
+def _allocation_rule(points: Sequence[Point], like: Allocation, slopes: Slopes) -> AllocationRule | None:
     size = _line(points, lambda point: _allocation(point).bytes, _growth(points))
     texts = NUMBERS.split(like.module)
     numbers = [_line(points, partial(_number, index), slopes) for index in range(len(texts) - 1)]
     lines = tuple(line for line in numbers if line is not None)
-    return None if size is None or len(lines) < len(numbers) else Made(like, size, tuple(texts), lines)
+    return None if size is None or len(lines) < len(numbers) else AllocationRule(like, size, tuple(texts), lines)
 
 
 def _number(index: int, point: Point) -> int:
-    """Of the numbers in its module's name, one."""
+    """The `index`-th number in the module's name."""
     return int(NUMBERS.findall(_allocation(point).module)[index])
 
 
 def _growth(points: Iterable[Point]) -> Slopes:
-    """Bytes may grow with the number of layers: a stack of one figure for each parameter. Three traces must show it."""
+    """The growth of bytes with the number of layers (a stack of one figure for each parameter), if three traces show
+    it.
+    """
     sizes = {point.more: _allocation(point).bytes for point in points}
     return ((0, sizes[1] - sizes[0]),) if len(sizes) == 3 else ((0, 0),)
 
 
 def _allocation(point: Point) -> Allocation:
-    assert point.made is not None  # points of one place are all allocations or all frees
-    return point.made
+    assert point.allocation is not None  # points of one place are all allocations or all frees
+    return point.allocation
 
 
 def _line(points: Sequence[Point], value: Callable[[Point], int], slopes: Slopes) -> Line | None:

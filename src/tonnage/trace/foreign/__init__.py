@@ -1,7 +1,6 @@
-"""Memory as other programs recorded it, read into events, and a replay written as PyTorch's viewer reads it. Needs no
-torch.
+"""Readers of other programs' memory files into events, and a writer of replays for PyTorch's viewer. Needs no torch.
 
-Nothing in a file is ever run: pickles are read by a machine of ours that knows plain data alone.
+Nothing in a file is ever run: a machine of ours reads pickles and knows only plain data.
 """
 
 from tonnage.trace.foreign._foreign import NOT_TOLD as NOT_TOLD

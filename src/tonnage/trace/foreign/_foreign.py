@@ -1,4 +1,4 @@
-"""What every reader of another program's memory file gives."""
+"""The result of every reader of another program's memory file."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ NOT_TOLD = "not told"  # bytes whose category the file does not say
 
 
 class Device(Struct, frozen=True):
-    """One device of a file: how many actions it recorded there, and the most bytes that it saw held."""
+    """One device of a file: the number of actions recorded there, and its peak of held bytes."""
 
     name: str
     actions: int
@@ -23,8 +23,8 @@ class Device(Struct, frozen=True):
 
 
 class Segment(Struct, frozen=True, kw_only=True):
-    """Memory that the allocator holds at the end: `allocated_bytes` of it are in use, `largest_free_bytes` lie
-    together.
+    """Memory that the allocator holds at the end: `allocated_bytes` of it are in use, `largest_free_bytes` are
+    contiguous.
     """
 
     address: int
@@ -37,14 +37,13 @@ class Segment(Struct, frozen=True, kw_only=True):
 
 
 class Foreign(Struct, frozen=True, kw_only=True):
-    """Real memory, as a file of `format` at `source` tells it, of one of its `devices`.
+    """Real memory of one of the `devices` in a file of `format` at `source`.
 
-    `allocated_peak` and `reserved_peak`: the most bytes in use, and held for use, each None where the file does not
-    say.
-    `by_category`: bytes at the peak; words of `tonnage.trace.events` where the file distinguishes them (those it knows
-    anywhere are `told`), the file's own words, or "not told". `events`: None where allocations are not told one by one.
-    `stages`: at moments that have a name; `reserved_bytes` is 0 in them where the file does not say. `notes`: what a
-    reader must know.
+    `allocated_peak` and `reserved_peak`: the most bytes in use, and held, each None where the file does not state it.
+    `by_category`: bytes at the peak; words of `tonnage.trace.events` where the file distinguishes them (`told` lists
+    those that it knows anywhere), the file's own words, or "not told". `events`: None where the file has no single
+    allocations. `stages`: at named moments; `reserved_bytes` is 0 in them where the file does not state it. `notes`:
+    limits of the file.
     """
 
     format: str
@@ -66,18 +65,18 @@ class Foreign(Struct, frozen=True, kw_only=True):
     @property
     def fragmentation(self) -> float | None:
         """The share of the held memory that is free at the end."""
-        held = sum(each.bytes for each in self.segments)
-        return (held - sum(each.allocated_bytes for each in self.segments)) / held if held else None
+        held = sum(segment.bytes for segment in self.segments)
+        return (held - sum(segment.allocated_bytes for segment in self.segments)) / held if held else None
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it, without the events and the segments one by one."""
-        made: dict[str, Any] = builtins(msgspec.structs.replace(self, events=None, segments=(), settings=None))
-        del made["events"], made["settings"]
-        made["segments"] = {
+        """The memory as JSON data, without events and single segments."""
+        data: dict[str, Any] = builtins(msgspec.structs.replace(self, events=None, segments=(), settings=None))
+        del data["events"], data["settings"]
+        data["segments"] = {
             "count": len(self.segments),
-            "bytes": sum(each.bytes for each in self.segments),
-            "allocated_bytes": sum(each.allocated_bytes for each in self.segments),
-            "largest_free_bytes": max((each.largest_free_bytes for each in self.segments), default=0),
+            "bytes": sum(segment.bytes for segment in self.segments),
+            "allocated_bytes": sum(segment.allocated_bytes for segment in self.segments),
+            "largest_free_bytes": max((segment.largest_free_bytes for segment in self.segments), default=0),
             "fragmentation": self.fragmentation,
         }
-        return made
+        return data

@@ -1,4 +1,4 @@
-"""Allocations by address, as files tell them, made into events: also those that the file never saw being made."""
+"""Builds events from allocations by address, including those whose allocation the file never recorded."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -6,17 +6,17 @@ from collections.abc import Callable, Hashable, Iterable
 
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message
-from tonnage.trace.events import LARGEST, Allocation, Category, Events
+from tonnage.trace.events import MAX_ALLOCATION, Allocation, Category, Events
 from tonnage.trace.foreign._foreign import NOT_TOLD
 from tonnage.trace.replay import Stage
 
-MOST_MARKS = 10_000
-BEFORE = "before the history"  # the phase of what was there when recording began
+MAX_MARKS = 10_000
+BEFORE = "before the history"  # the phase of allocations older than the recording
 
 
 def checked(size: object, where: str, what: str = "an allocation") -> int:
-    """A number of bytes that can be one. Raises InvalidInput."""
-    if not isinstance(size, int) or not 0 <= size < LARGEST:
+    """The number of bytes, if it is plausible. Raises InvalidInput."""
+    if not isinstance(size, int) or not 0 <= size < MAX_ALLOCATION:
         raise InvalidInput(
             Message(
                 "{where}: {what} has an impossible number of bytes: {size}.",
@@ -29,7 +29,7 @@ def checked(size: object, where: str, what: str = "an allocation") -> int:
 
 
 class History:
-    """Builds events. `categories`: of each allocation, None where nothing tells it; `phases`: of each event, None
+    """Builds events. `categories`: of each allocation, None where nothing tells it; `phases`: of each event,
     likewise.
     """
 
@@ -43,18 +43,18 @@ class History:
         self.lost = 0  # frees that were not recorded
         self._before: list[int] = []
 
-    def allocate(self, key: Hashable, made: Allocation, category: Category | None = None) -> int:
-        """An allocation at an address. One that is still live there was freed without a record."""
+    def allocate(self, key: Hashable, allocation: Allocation, category: Category | None = None) -> int:
+        """Allocate at an address. One that is still live there was freed without a record."""
         if key in self.live:
             self.free(key)
             self.lost += 1
         self.categories.append(category)
-        self.phases.append(made.phase or None)
-        number = self.live[key] = self.events.allocate(made)
+        self.phases.append(allocation.phase or None)
+        number = self.live[key] = self.events.allocate(allocation)
         return number
 
     def free(self, key: Hashable, unknown: Allocation | None = None, phase: str | None = None) -> int | None:
-        """Frees what is at an address. Where nothing is, `unknown` was there before the history began."""
+        """Free the allocation at an address. Without one, `unknown` was there before the history began."""
         number = self.live.pop(key, None)
         if number is None:
             if unknown is None:
@@ -64,26 +64,26 @@ class History:
         self.phases.append(phase)
         return number
 
-    def before(self, made: Allocation, category: Category | None = None) -> int:
-        """An allocation that was there before the history began; it is live from the start."""
+    def before(self, allocation: Allocation, category: Category | None = None) -> int:
+        """Add an allocation from before the history began; it is live from the start."""
         number = len(self.events.allocations)
-        if not made.phase:
-            made.phase = BEFORE
-        self.events.allocations.append(made)
+        if not allocation.phase:
+            allocation.phase = BEFORE
+        self.events.allocations.append(allocation)
         self.categories.append(category)
         self._before.append(number)
         return number
 
     def unseen(self) -> list[int]:
-        """Allocations that were there before, as far as they are known by now."""
+        """Known allocations from before the history."""
         return self._before
 
     def hold(self, reserved: int) -> None:
-        """From here on the allocator holds so many bytes."""
+        """Note that the allocator holds `reserved` bytes from here on."""
         self.reserved.append((len(self.events), reserved))
 
     def finish(self) -> tuple[int, int]:
-        """Puts what was there before in front; gives how many allocations and bytes that are."""
+        """Put the earlier allocations in front; returns their number and bytes."""
         first = self._before
         self.events.order[:0] = first
         self.phases[:0] = [None] * len(first)
@@ -92,31 +92,31 @@ class History:
         return len(first), sum(self.events.allocations[number].bytes for number in first)
 
     def settle(self) -> None:
-        """Writes the categories into the events; what nothing tells is temporary there."""
-        for made, category in zip(self.events.allocations, self.categories, strict=True):
-            made.category = category or "temporary"
+        """Write the categories into the events; unknown ones become temporary there."""
+        for allocation, category in zip(self.events.allocations, self.categories, strict=True):
+            allocation.category = category or "temporary"
 
-    def told(self) -> tuple[str, ...]:
-        """Categories that are told of any allocation."""
+    def known_categories(self) -> tuple[str, ...]:
+        """Categories that are known of any allocation."""
         return tuple(sorted({category for category in self.categories if category is not None}))
 
     def by_category(self, position: int) -> dict[str, int]:
-        """Bytes as requested of what is live after so many events."""
-        made: Counter[str] = Counter()
+        """Requested bytes by category of what is live after `position` events."""
+        sums: Counter[str] = Counter()
         for number in self.events.live_at(position):
-            made[self.categories[number] or NOT_TOLD] += self.events.allocations[number].bytes
-        return dict(made)
+            sums[self.categories[number] or NOT_TOLD] += self.events.allocations[number].bytes
+        return dict(sums)
 
     def reserved_at(self, position: int) -> int:
-        """Bytes that the allocator held after so many events; 0 where nobody says."""
+        """Bytes that the allocator held after `position` events; 0 where that is unknown."""
         place = bisect_right(self.reserved, position, key=lambda step: step[0])
         return self.reserved[place - 1][1] if place else (self.reserved[0][1] if self.reserved else 0)
 
 
 def walk(history: History, size: Callable[[int], int]) -> tuple[int, int, int, tuple[Stage, ...]]:
-    """The most bytes, after how many events, the bytes at the end, and the stages; `size`: a block's, for a request."""
+    """(peak bytes, events before the peak, bytes at the end, stages); `size`: a block's bytes for a request."""
     events = history.events
-    sizes = [size(each.bytes) for each in events.allocations]
+    sizes = [size(allocation.bytes) for allocation in events.allocations]
     now = peak = position = stage_peak = start = 0
     stages = []
     for name, end in [*((mark.name, mark.position) for mark in events.marks), ("", len(events.order))]:
@@ -135,7 +135,7 @@ def walk(history: History, size: Callable[[int], int]) -> tuple[int, int, int, t
 
 
 def notes_of(history: History, count: int, size: int) -> Iterable[str]:
-    """What has to be said of a history that is not whole."""
+    """Notes on a history that is incomplete."""
     if count:
         yield (
             Message(

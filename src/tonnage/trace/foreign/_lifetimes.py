@@ -1,7 +1,7 @@
-"""Phases of a training step, and what they and an allocation's lifetime say of its category.
+"""Phases of a training step, and categories of allocations from the phases that make and free them.
 
 PyTorch's profiler sorts memory by the flow of data (torch/profiler/_memory_profiler.py); files without it still show
-which phase made an allocation and which one freed it. What forward leaves for later are activations, what backward
+the phases in which an allocation was made and freed. What forward leaves for later are activations, what backward
 leaves are gradients, what the optimizer leaves is its state: the recorder sorts in the same way
 (`trace/record/train.py`).
 """
@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from tonnage.kernel.message import Message
 from tonnage.trace.events import Category, Mark
-from tonnage.trace.foreign._history import BEFORE, MOST_MARKS, History
+from tonnage.trace.foreign._history import BEFORE, MAX_MARKS, History
 from tonnage.trace.program import STAGES
 
 SETUP, FORWARD, BACKWARD, STEP, ZERO = "setup", "forward", "backward", "optimizer step", "zero_grad"
@@ -19,8 +19,8 @@ _, AFTER_LOSS, AFTER_BACKWARD, AFTER_STEP = STAGES
 
 
 def sort_by_lifetime(history: History, *, ended: bool = True) -> bool:
-    """Names the stages and sorts what nothing else told, where phases are known; gives whether they are. `ended`:
-    the last phase was over when recording ended.
+    """Name the stages and sort allocations without a category, where phases are known; returns whether they are.
+    `ended`: the last phase was over when recording ended.
     """
     phases = [None if phase == BEFORE else phase for phase in history.phases]
     if not {FORWARD, BACKWARD, STEP} & set(phases):
@@ -32,7 +32,7 @@ def sort_by_lifetime(history: History, *, ended: bool = True) -> bool:
 
 
 def _runs(phases: list[str | None]) -> list[tuple[str | None, int]]:
-    """Stretches of events in one phase, as (phase, first event). An event that tells none belongs to what it is in."""
+    """Runs of events in one phase, as (phase, first event). An event without a phase belongs to the current run."""
     runs: list[tuple[str | None, int]] = [(None, 0)]
     for position, phase in enumerate(phases):
         if phase is not None and phase != runs[-1][0]:
@@ -41,7 +41,7 @@ def _runs(phases: list[str | None]) -> list[tuple[str | None, int]]:
 
 
 def _mark(history: History, runs: list[tuple[str | None, int]], ended: bool) -> None:
-    """Marks where phases change, with the names that a traced program's stages have."""
+    """Mark where phases change, with the stage names of a traced program."""
     if history.events.marks:
         return
     marks: list[Mark] = []
@@ -61,12 +61,12 @@ def _mark(history: History, runs: list[tuple[str | None, int]], ended: bool) -> 
             mark(AFTER_LOSS, position)
         elif phase == FORWARD and before == SETUP:
             mark("Initial", position)
-    if len(marks) <= MOST_MARKS:
+    if len(marks) <= MAX_MARKS:
         history.events.marks = marks
 
 
 def _sort(history: History, runs: list[tuple[str | None, int]]) -> None:
-    """What is freed in the phase that made it is temporary; what is left has the phase's category."""
+    """Make allocations freed in their own phase temporary; those left over get the phase's category."""
     order, categories = history.events.order, history.categories
     made_in: dict[int, tuple[int, str | None]] = {}
     freed_in: dict[int, int] = {}

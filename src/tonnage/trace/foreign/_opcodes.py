@@ -1,6 +1,6 @@
-"""Opcodes of pickles that are rare in snapshots: what each does to the machine of `_machine`.
+"""Rare opcodes of pickles, each a function on the machine of `_machine`.
 
-Each function takes the machine and the place behind the opcode, and gives the place behind what it read.
+Each function takes the machine and the position behind the opcode, and returns the position behind what it read.
 """
 
 import codecs
@@ -12,8 +12,8 @@ from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message
 from tonnage.trace.foreign.machine import Machine
 
-LONGEST_INTEGER = 255  # bytes
-LONGEST_WRITTEN = 700  # digits
+MAX_INTEGER_BYTES = 255  # bytes
+MAX_DIGITS = 700  # digits
 two, four, signed, eight, double = (
     Packed(form).unpack_from for form in ("<H", "<I", "<i", "<Q", ">d")
 )  # each raises struct.error at the end of the data
@@ -38,7 +38,7 @@ def _act(action: Callable[[Machine], Any], skipped: int = 0) -> Rare:
 
 
 def _sized(length: Callable[[Any, int], Any], width: int, make: Callable[[bytes], Any]) -> Rare:
-    """A length of `width` bytes, and so many bytes."""
+    """A length of `width` bytes, and that many bytes."""
 
     def run(machine: Machine, at: int) -> int:
         count = length(machine.data, at)[0]
@@ -49,7 +49,7 @@ def _sized(length: Callable[[Any, int], Any], width: int, make: Callable[[bytes]
 
 
 def _written(make: Callable[[bytes], Any]) -> Rare:
-    """A value that is written out, up to the end of the line."""
+    """A value in text form, up to the end of the line."""
 
     def run(machine: Machine, at: int) -> int:
         text, behind = machine.line(at)
@@ -111,7 +111,7 @@ def _frame(machine: Machine, at: int) -> int:
 
 
 def _integer(text: bytes) -> int:
-    if len(text) > LONGEST_WRITTEN:
+    if len(text) > MAX_DIGITS:
         raise ValueError
     return int(text.removesuffix(b"L"))
 
@@ -121,7 +121,7 @@ def _integer_or_bool(text: bytes) -> int:
 
 
 def _long(data: bytes) -> int:
-    if len(data) > LONGEST_INTEGER:
+    if len(data) > MAX_INTEGER_BYTES:
         raise ValueError
     return int.from_bytes(data, "little", signed=True)
 

@@ -1,4 +1,4 @@
-"""Whole files, unpacked where they are packed, within limits."""
+"""Reads complete files, decompressed if they are compressed, within limits."""
 
 import gzip
 import io
@@ -10,7 +10,7 @@ from tonnage.kernel.message import Message
 from tonnage.kernel.units import GIB, MIB, human
 from tonnage.user_files import file_size, open_regular, read_part
 
-LARGEST_FILE = GIB  # of what is read, unpacked
+LARGEST_FILE = GIB  # decompressed
 GZIP = b"\x1f\x8b"
 _PIECE = 4 * MIB
 
@@ -22,7 +22,7 @@ def head(path: Path, length: int = 64) -> bytes:
 
 
 def content(path: Path, largest: int = LARGEST_FILE) -> bytes:
-    """All bytes, unpacked if they are gzip's. Raises InvalidInput for what is too large or broken."""
+    """All bytes, decompressed if they are gzip's. Raises InvalidInput for a file that is too large or broken."""
     with open_regular(path) as file:
         if file_size(file) > largest:
             raise _too_large(path, largest)

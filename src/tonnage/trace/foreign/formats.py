@@ -1,4 +1,4 @@
-"""Which format a file has, by what is in it."""
+"""Detects a file's format from its content, and reads it."""
 
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,12 @@ KNOWN = (
     "export of Nsight Systems, "
     "a memory profile of TensorFlow (JSON), a buffer assignment of XLA (text)"
 )
-MOST_PARTS = 50_000_000  # commas, lists and objects of a JSON: each takes some 50 bytes when it is read
+MAX_PARTS = 50_000_000  # commas, lists and objects of a JSON: each takes some 50 bytes when it is read
 _PICKLES = (b"\x80", b"(", b"}", b"]")  # protocol 2 and later; older ones begin with a container
 
 
 def read(path: Path, device: int | None = None) -> Foreign:
-    """The memory of one device as a file tells it: `device`, or the one that it tells most of.
+    """The memory of one device in a file: `device`, or the one with most data.
 
     Raises InvalidInput for a file that is none of the known formats, is broken, or carries code; nothing of it is run.
     """
@@ -42,7 +42,7 @@ def read(path: Path, device: int | None = None) -> Foreign:
 
 
 def from_json(data: bytes, where: str, device: int | None) -> Foreign:
-    """By the keys of the outermost object, or by what a list begins with."""
+    """Read a JSON file by the keys of its outermost object, or by the start of its list."""
     data = data.removeprefix(b"\xef\xbb\xbf")
     outer = _decode(data, where, dict[str, msgspec.Raw] | list[msgspec.Raw])
     if isinstance(outer, list):
@@ -78,9 +78,9 @@ def _from_list(outer: list[msgspec.Raw], data: bytes, where: str, device: int | 
 
 
 def _decode(data: bytes, where: str, kind: Any) -> Any:
-    if data.count(b",") + data.count(b"[") + data.count(b"{") > MOST_PARTS:
+    if data.count(b",") + data.count(b"[") + data.count(b"{") > MAX_PARTS:
         raise InvalidInput(
-            Message("{where} holds more than {most_parts:,} values: record less.", where=where, most_parts=MOST_PARTS)
+            Message("{where} holds more than {most_parts:,} values: record less.", where=where, most_parts=MAX_PARTS)
         )
     try:
         return msgspec.json.decode(data, type=kind)

@@ -1,4 +1,4 @@
-"""Stack frames of a memory snapshot: which operation they are in, which code asked for it, in which phase of training.
+"""Stack frames of a memory snapshot: their operation, the code that called it, and the phase of training.
 
 A frame is {"filename", "line", "name"}, the innermost first. Frames of C++ (`stacks="all"`, the default) have the
 operation as at::_ops::mm::call; frames of Python have files. Backward runs on a thread of its own, which has no frame
@@ -20,7 +20,7 @@ OURS = ("module", "phase", "category")  # behind "operation" or "overlay"
 _DISPATCHED = re.compile(r"at::_ops::(\w+)::(?:call|redispatch)")
 _LOADERS = ("from_pretrained", "_load_pretrained_model", "load_state_dict", "reset_parameters", "_apply", "to_empty")
 _RERUN = ("unpack_hook", "recompute_fn", "backward")
-# what torch.profiler and its viewer call categories, in our words (torch/profiler/_memory_profiler.py, class Category)
+# categories of torch.profiler and its viewer, in our words (torch/profiler/_memory_profiler.py, class Category)
 WORDS: dict[str, Category | None] = {
     **{word: word for word in get_args(Category)},
     "optimizer_state": "optimizer",
@@ -31,7 +31,7 @@ WORDS: dict[str, Category | None] = {
 
 
 class Origin(Struct, frozen=True):
-    """What frames tell of one allocation."""
+    """The origin of one allocation, from its frames."""
 
     operation: str = ""
     module: str = ""
@@ -46,7 +46,7 @@ NOWHERE = Origin()
 
 
 def origin(frames: Any) -> Origin:
-    """What a list of frames tells; nothing where it is none."""
+    """The origin from a list of frames; empty where it is no such list."""
     stack = list(_frames(frames))
     if not stack:
         return NOWHERE
@@ -68,7 +68,7 @@ def origin(frames: Any) -> Origin:
 
 
 def _frames(frames: Any) -> Iterator[tuple[str, int, str]]:
-    """(file, line, name) of what has the form of a frame."""
+    """(file, line, name) of the valid frames."""
     if not isinstance(frames, list | tuple):
         return
     for frame in frames[:MAX_FRAMES]:
@@ -103,7 +103,7 @@ def _in_forward(frames: list[tuple[str, int, str]]) -> bool:
 
 
 def _phase(frames: list[tuple[str, int, str]]) -> str:
-    """The phase of training that the frames are in; empty where they do not say."""
+    """The phase of training of the frames; empty where they do not show it."""
     for file, _, name in frames:
         if "torch/optim/" in file:
             return ZERO if any(function == "zero_grad" for _, _, function in frames) else STEP

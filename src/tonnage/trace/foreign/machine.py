@@ -1,13 +1,11 @@
-"""The machine that reads a pickle of plain data: its stack, its marks, its memo, and the only containers that it
-makes.
-"""
+"""The machine that reads a pickle of plain data: its stack, its marks, its memo, and the containers it may make."""
 
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message
 
-MOST_CONTAINERS = 10_000_000
+MAX_CONTAINERS = 10_000_000
 EMPTY = {
     ("collections", "OrderedDict"): dict,
     ("builtins", "dict"): dict,
@@ -20,7 +18,7 @@ EMPTY = {
 
 
 class _Named:
-    """An allowed name in a file: a container that it may make empty."""
+    """An allowed name in a file: a container type that it may instantiate empty."""
 
     __slots__ = ("make",)
 
@@ -29,7 +27,7 @@ class _Named:
 
 
 class Machine:
-    """The stack, the places of its marks, and what was stored under numbers."""
+    """The stack, the positions of its marks, and the memo by number."""
 
     def __init__(self, data: bytes, where: str):
         self.data, self.where = data, where
@@ -39,13 +37,13 @@ class Machine:
         self.containers = 0
 
     def items(self) -> list[Any]:
-        """What lies above the last mark, which is taken away with it."""
+        """Pop all items above the last mark, and the mark."""
         start = self.marks.pop()
         if start > len(self.stack):
             raise IndexError
-        found = self.stack[start:]
+        popped = self.stack[start:]
         del self.stack[start:]
-        return found
+        return popped
 
     def take(self, at: int, length: int) -> bytes:
         if at + length > len(self.data):
@@ -56,7 +54,7 @@ class Machine:
         return self.take(at, length).decode("utf-8", "surrogatepass")
 
     def line(self, at: int) -> tuple[bytes, int]:
-        """The text up to the end of its line, and where the next one begins."""
+        """The text up to the end of its line, and the start of the next one."""
         end = self.data.find(b"\n", at)
         if end < 0:
             raise IndexError
@@ -91,12 +89,12 @@ class Machine:
 
     def push_container(self, value: Any) -> None:
         self.containers += 1
-        if self.containers > MOST_CONTAINERS:
+        if self.containers > MAX_CONTAINERS:
             raise InvalidInput(
                 Message(
                     "{where}: more than {most_containers:,} containers; record fewer entries.",
                     where=self.where,
-                    most_containers=MOST_CONTAINERS,
+                    most_containers=MAX_CONTAINERS,
                 )
             )
         self.stack.append(value)
@@ -110,12 +108,12 @@ class Machine:
     def last(self, count: int) -> list[Any]:
         if len(self.stack) < count:
             raise IndexError
-        found = self.stack[-count:]
+        popped = self.stack[-count:]
         del self.stack[-count:]
-        return found
+        return popped
 
     def name(self, module: Any, name: Any) -> None:
-        """A name that the file wants imported."""
+        """Push a name that the file imports, if it is allowed."""
         if type(module) is not str or type(name) is not str:
             raise TypeError
         if (module, name) not in EMPTY:
@@ -130,9 +128,9 @@ class Machine:
         self.stack.append(_Named(EMPTY[module, name]))
 
     def call(self) -> None:
-        """The one call that is allowed: an empty container's."""
-        named, given = self.last(2)
-        if type(named) is not _Named or given != ():
+        """Run the one allowed call: that of an empty container."""
+        named, arguments = self.last(2)
+        if type(named) is not _Named or arguments != ():
             raise InvalidInput(
                 Message(
                     "{where} wants to call something: a memory snapshot is plain data. Nothing of it was run.",

@@ -1,11 +1,11 @@
-"""Nsight Systems' exports: SQLite databases with the allocations that the CUDA driver was asked for.
+"""Nsight Systems' exports: SQLite databases with the allocations that were requested from the CUDA driver.
 
 nsys profile --cuda-memory-usage=true records them, nsys export --type=sqlite writes CUDA_GPU_MEMORY_USAGE_EVENTS
 (start, globalPid, deviceId, address, bytes, memKind, memoryOperationType, name, localMemoryPool...), with the words of
 its numbers in ENUM_CUDA_MEM_KIND and ENUM_CUDA_DEV_MEM_EVENT_OPER: docs.nvidia.com/nsight-systems, SQLite Schema
 Reference. Databases of CUPTI's own records have CUPTI_ACTIVITY_KIND_MEMORY (one row from start to end) or _MEMORY2 (a
-row for each operation), numbered as in cupti_activity.h. What a program of PyTorch asks the driver for are its
-allocator's segments.
+row for each operation), numbered as in cupti_activity.h. A PyTorch program requests its allocator's segments from the
+driver.
 """
 
 import sqlite3
@@ -27,11 +27,11 @@ from tonnage.user_files import file_size, open_regular
 FORMAT = "Nsight Systems export"
 MAGIC = b"SQLite format 3\x00"
 USAGE, MEMORY, MEMORY2 = "CUDA_GPU_MEMORY_USAGE_EVENTS", "CUPTI_ACTIVITY_KIND_MEMORY", "CUPTI_ACTIVITY_KIND_MEMORY2"
-MOST_ROWS = 1_000_000  # of one table
-MOST_TABLES = 10_000  # an export has about a hundred
-_LONGEST = 1_000_000  # bytes of one value
+MAX_ROWS = 1_000_000  # of one table
+MAX_TABLES = 10_000  # an export has about a hundred
+_MAX_VALUE = 1_000_000  # bytes of one value
 _STEPS = 100_000  # of SQLite's machine, between two looks at how many there were
-_MOST_LOOKS = 10_000
+_MAX_LOOKS = 10_000
 # by number, where a database has no table of words
 NSIGHT_KINDS = ("pageable", "pinned", "device", "array", "managed", "device static", "managed static", "unknown")
 CUPTI_KINDS = ("unknown", "pageable", "pinned", "device", "array", "managed", "device static", "managed static")
@@ -55,7 +55,7 @@ _COLUMNS = (
 
 
 class _Row(Struct, frozen=True, kw_only=True):
-    """One allocation or free, in words. `pool`: the driver's own pool that it is from, which holds `pool_bytes`."""
+    """One allocation or free, in words. `pool`: the driver pool that it came from, which holds `pool_bytes`."""
 
     time: int
     allocates: bool
@@ -86,8 +86,8 @@ def from_database(path: Path, device: int | None = None) -> Foreign:
         ) from None
     try:
         database.row_factory = sqlite3.Row
-        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
-        looks = iter(range(_MOST_LOOKS))
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE)
+        looks = iter(range(_MAX_LOOKS))
         database.set_progress_handler(lambda: next(looks, None) is None, _STEPS)
         database.execute("PRAGMA trusted_schema = OFF")
         return _read(database, texts, where, device)
@@ -100,9 +100,9 @@ def from_database(path: Path, device: int | None = None) -> Foreign:
 
 
 class _Texts:
-    """Bounds what all texts of a database hold together. Cells of a broken file may share their pages, and a
-    column's default value stands in every row, so that a small file could give texts without end; a whole one gives
-    no more than its own size.
+    """Limits the total length of a database's texts. Cells of a broken file may share their pages, and a column's
+    default value is in every row, so that a small file could return texts without end; an intact one returns no more
+    than its own size.
     """
 
     def __init__(self, where: str, size: int):
@@ -164,14 +164,14 @@ def _read(database: sqlite3.Connection, texts: _Texts, where: str, wanted: int |
         )
     chosen = actions.most_common(1)[0][0] if wanted is None else wanted
     devices = tuple(
-        Device(f"cuda:{each}", count, _most(row for row in rows if row.device == each and row.on_device))
-        for each, count in sorted(actions.items())
+        Device(f"cuda:{number}", count, _most(row for row in rows if row.device == number and row.on_device))
+        for number, count in sorted(actions.items())
     )
     return _result(rows, chosen, devices, where)
 
 
 def _most(rows: Iterable[_Row]) -> int:
-    """The most bytes that were held."""
+    """The peak of held bytes."""
     return max(accumulate((row.bytes if row.allocates else -row.bytes for row in rows), initial=0))
 
 
@@ -239,15 +239,15 @@ def _notes(rows: list[_Row], others: Counter[str], pooled: bool) -> Iterator[str
 def _tables(database: sqlite3.Connection, where: str) -> set[str]:
     """Names of the tables that store their rows; views and virtual tables compute theirs."""
     rows = database.execute(
-        f"SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 LIMIT {MOST_TABLES + 1}"
+        f"SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 LIMIT {MAX_TABLES + 1}"
     )
     names = {str(name) for (name,) in rows}
-    if len(names) > MOST_TABLES:
+    if len(names) > MAX_TABLES:
         raise InvalidInput(
             Message(
                 "{where} has more than {most_tables:,} tables, so it is no export of Nsight Systems.",
                 where=where,
-                most_tables=MOST_TABLES,
+                most_tables=MAX_TABLES,
             )
         )
     return names
@@ -270,12 +270,12 @@ def _columns(database: sqlite3.Connection, table: str, where: str) -> set[str]:
 
 
 def _whole(column: str) -> str:
-    """SQL for a whole number of a column, NULL for a value of another type, which is not even loaded."""
+    """SQL for a whole number of a column, NULL for a value of another type, which is not loaded."""
     return _typed(column, "integer")
 
 
 def _name(column: str) -> str:
-    """The same for a number or a text."""
+    """SQL for a number or a text of a column, NULL for other types."""
     return _typed(column, "integer", "text")
 
 
@@ -298,26 +298,28 @@ def _operations(
                 "{where}: table {table} has no column {missing}.", where=where, table=table, missing=listed(missing)
             )
         )
-    asked = ", ".join(_name(name) if name == "name" else _whole(name) for name in (time, *_COLUMNS) if name in columns)
-    made: list[_Row] = []
-    # Neither COUNT nor ORDER BY: of a broken file, SQLite would count or sort without end.
-    for count, row in enumerate(database.execute(f"SELECT {asked} FROM {table} LIMIT {MOST_ROWS + 1}")):
-        if count == MOST_ROWS:
+    selected = ", ".join(
+        _name(name) if name == "name" else _whole(name) for name in (time, *_COLUMNS) if name in columns
+    )
+    allocations: list[_Row] = []
+    # Neither COUNT nor ORDER BY: on a broken file, SQLite would count or sort without end.
+    for count, row in enumerate(database.execute(f"SELECT {selected} FROM {table} LIMIT {MAX_ROWS + 1}")):
+        if count == MAX_ROWS:
             raise InvalidInput(
                 Message(
                     "{where}: table {table} has more than {most_rows:,} rows: record less.",
                     where=where,
                     table=table,
-                    most_rows=MOST_ROWS,
+                    most_rows=MAX_ROWS,
                 )
             )
         if table == MEMORY:
-            made += _from_to(row, texts, kinds)
+            allocations += _from_to(row, texts, kinds)
             continue
         operation = _number(row, "memoryOperationType")
         if operation in _OPERATIONS[table]:
-            made.append(_row(row, time, operation == _OPERATIONS[table][0], texts, strings, kinds))
-    return sorted(made, key=lambda each: (each.time, table == MEMORY and each.allocates))
+            allocations.append(_row(row, time, operation == _OPERATIONS[table][0], texts, strings, kinds))
+    return sorted(allocations, key=lambda entry: (entry.time, table == MEMORY and entry.allocates))
 
 
 def _from_to(row: sqlite3.Row, texts: _Texts, kinds: Mapping[int, str]) -> Iterator[_Row]:
@@ -347,7 +349,7 @@ def _row(
 
 
 def _number(row: sqlite3.Row, *names: str) -> int | None:
-    """The first of the columns that is there."""
+    """The value of the first of the columns that exists."""
     for name in names:
         if name in row.keys():  # noqa: SIM118 - a Row's `in` looks at values
             value = row[name]
@@ -358,8 +360,8 @@ def _number(row: sqlite3.Row, *names: str) -> int | None:
 def _texts_by_number(
     database: sqlite3.Connection, tables: set[str], table: str, column: str, texts: _Texts
 ) -> dict[int, str]:
-    """What numbers mean, by the database's own table; nothing where it has none."""
+    """The words of numbers, from the database's own table; empty where it has none."""
     if table not in tables or not {"id", column} <= _columns(database, table, texts.where):
         return {}
-    rows = database.execute(f"SELECT {_whole('id')}, {_name(column)} FROM {table} LIMIT {MOST_ROWS}")
+    rows = database.execute(f"SELECT {_whole('id')}, {_name(column)} FROM {table} LIMIT {MAX_ROWS}")
     return {number: texts.take(str(text)) for number, text in rows if number is not None and text is not None}

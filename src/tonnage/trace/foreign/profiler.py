@@ -2,7 +2,7 @@
 
 torch.profiler.profile(profile_memory=True).export_chrome_trace writes them (torch/csrc/profiler/collection.cpp and
 kineto_shim.cpp): args hold "Addr", "Bytes" (negative for a free; blocks, so rounded), "Total Allocated", "Total
-Reserved" after it, "Device Type" (c10/core/DeviceType.h) and "Device Id". Who asked is told by the spans around it on
+Reserved" after it, "Device Type" (c10/core/DeviceType.h) and "Device Id". The origin is told by the spans around it on
 its thread: cpu_op spans, nn.Module calls (with_stack=True), evaluate_function of the autograd engine, and
 Optimizer.step.
 """
@@ -32,7 +32,7 @@ _ENGINE, _STEP, _ZERO, _MODULE = (
 
 
 class _Event(Struct):
-    """One event; `args` are decoded where they are asked for."""
+    """One event; `args` are decoded on demand."""
 
     name: str = ""
     ph: str = ""
@@ -92,10 +92,10 @@ def from_json(data: bytes, where: str, device: int | None = None) -> Foreign:
                 where=where,
             )
         )
-    memory.sort(key=lambda each: each[0].ts)
+    memory.sort(key=lambda entry: entry[0].ts)
     devices = _devices(memory)
     chosen = _choose(devices, device, where)
-    picked = [each for each in memory if each[1].where == chosen]
+    picked = [entry for entry in memory if entry[1].where == chosen]
     return _read(picked, events, where, chosen, tuple(devices.values()))
 
 
@@ -110,8 +110,8 @@ def _devices(memory: list[tuple[_Event, _Args]]) -> dict[str, Device]:
 def _choose(devices: dict[str, Device], wanted: int | None, where: str) -> str:
     accelerators = [name for name in devices if name != "cpu"]
     if wanted is not None:
-        found = [name for name in accelerators if name.endswith(f":{wanted}")]
-        if not found:
+        matches = [name for name in accelerators if name.endswith(f":{wanted}")]
+        if not matches:
             raise InvalidInput(
                 Message(
                     "{where} tells nothing of device {wanted}. It knows {actions}.",
@@ -120,7 +120,7 @@ def _choose(devices: dict[str, Device], wanted: int | None, where: str) -> str:
                     actions=listed(devices),
                 )
             )
-        return found[0]
+        return matches[0]
     return max(accelerators or devices, key=lambda name: devices[name].actions)
 
 
@@ -128,19 +128,19 @@ def _read(
     memory: list[tuple[_Event, _Args]], events: list[_Event], where: str, device: str, devices: tuple[Device, ...]
 ) -> Foreign:
     history, unseen = History(), 0
-    around = _spans(events, [event for event, _ in memory])
+    origins = _spans(events, [event for event, _ in memory])
     for event, args in memory:
         size = checked(abs(args.bytes), where)
-        operation, module, phase = around.get(id(event), ("", "", ""))
+        operation, module, phase = origins.get(id(event), ("", "", ""))
         if args.bytes >= 0:
             history.allocate(args.address, Allocation(size, 0, operation, module, phase))
         else:
             history.free(args.address, Allocation(size), phase or None)
         if args.reserved is not None:
             history.hold(checked(args.reserved, where, "what is held"))
-    told = [checked(args.allocated, where, "what is in use") for _, args in memory if args.allocated is not None]
-    if told and memory[0][1].allocated is not None:
-        unseen = told[0] - memory[0][1].bytes - sum(history.events.allocations[n].bytes for n in history.unseen())
+    allocated = [checked(args.allocated, where, "what is in use") for _, args in memory if args.allocated is not None]
+    if allocated and memory[0][1].allocated is not None:
+        unseen = allocated[0] - memory[0][1].bytes - sum(history.events.allocations[n].bytes for n in history.unseen())
         if unseen > 0:
             history.before(Allocation(checked(unseen, where)))
     count, size = history.finish()
@@ -155,12 +155,12 @@ def _read(
         device=device,
         devices=devices,
         events=history.events,
-        allocated_peak=max(told, default=peak),
+        allocated_peak=max(allocated, default=peak),
         reserved_peak=max((held for _, held in history.reserved), default=0) or None,
-        allocated_end=told[-1] if told else end,
+        allocated_end=allocated[-1] if allocated else end,
         reserved_end=(history.reserved[-1][1] if history.reserved else 0) or None,
         by_category=history.by_category(position),
-        told=history.told(),
+        told=history.known_categories(),
         stages=stages,
         notes=tuple(notes),
     )
@@ -169,16 +169,16 @@ def _read(
 def _spans(events: list[_Event], memory: list[_Event]) -> dict[int, tuple[str, str, str]]:
     """(operation, module, phase) of each memory event, from the spans of its thread that it is in."""
     threads: dict[Any, list[_Event]] = defaultdict(list)
-    asked = {(event.pid, event.tid) for event in memory}
+    with_memory = {(event.pid, event.tid) for event in memory}
     for event in events:
-        if event.ph == "X" and (event.pid, event.tid) in asked and _tells(event):
+        if event.ph == "X" and (event.pid, event.tid) in with_memory and _is_origin(event):
             threads[event.pid, event.tid].append(event)
     for event in memory:
         threads[event.pid, event.tid].append(event)
-    found = {}
+    origins = {}
     for thread in threads.values():
-        # an outer span first where two begin together, and a span before what happens at its first moment
-        thread.sort(key=lambda each: (each.ts, each.ph != "X", -each.dur))
+        # of two spans with the same start the outer one comes first, and a span comes before events at its first moment
+        thread.sort(key=lambda entry: (entry.ts, entry.ph != "X", -entry.dur))
         inside: list[_Event] = []
         for event in thread:
             while inside and inside[-1].ts + inside[-1].dur < event.ts:
@@ -186,15 +186,15 @@ def _spans(events: list[_Event], memory: list[_Event]) -> dict[int, tuple[str, s
             if event.ph == "X":
                 inside.append(event)
             else:
-                found[id(event)] = _told(inside)
-    return found
+                origins[id(event)] = _origin(inside)
+    return origins
 
 
-def _tells(event: _Event) -> bool:
+def _is_origin(event: _Event) -> bool:
     return event.cat in ("cpu_op", "user_annotation") or event.name.startswith(_MODULE)
 
 
-def _told(inside: list[_Event]) -> tuple[str, str, str]:
+def _origin(inside: list[_Event]) -> tuple[str, str, str]:
     modules = [event.name.removeprefix(_MODULE) for event in inside if event.name.startswith(_MODULE)]
     operation = next((event.name for event in reversed(inside) if event.name.startswith("aten::")), "")
     phase = ""

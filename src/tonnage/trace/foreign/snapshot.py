@@ -2,8 +2,8 @@
 
 The form is that of torch/cuda/memory.py (_snapshot) and torch/csrc/cuda/memory_snapshot.cpp: segments with their blocks
 as they are now, and for each device a ring of the last actions: alloc, free_requested, free_completed, segment_alloc,
-segment_free, segment_map, segment_unmap, oom, snapshot. Sizes of alloc and free are as requested. An address comes
-again and again, so what lived there is told by order; what the ring no longer holds is found, as the viewer finds it
+segment_free, segment_map, segment_unmap, oom, snapshot. Sizes of alloc and free are as requested. Addresses repeat, so
+the order tells which allocation is meant; what the ring no longer holds is inferred, as in the viewer
 (torch/utils/viz/MemoryViz.js), from frees of unknown addresses and from blocks that are in use now.
 torch.cuda._memory_viz.profile_plot writes the same form with a category for each allocation.
 """
@@ -21,7 +21,7 @@ from tonnage.kernel.message import Message, listed
 from tonnage.trace.allocator import Allocator, Settings, parse_settings
 from tonnage.trace.events import Allocation, Category, Mark
 from tonnage.trace.foreign._foreign import Device, Foreign, Segment
-from tonnage.trace.foreign._history import MOST_MARKS, History, checked, notes_of, walk
+from tonnage.trace.foreign._history import MAX_MARKS, History, checked, notes_of, walk
 from tonnage.trace.foreign._lifetimes import BACKWARD, FORWARD, sort_by_lifetime
 from tonnage.trace.foreign.frames import NOWHERE, WORDS, Origin, origin
 
@@ -32,7 +32,7 @@ _GROWS = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unm
 
 
 class _Entry(Struct):
-    """One action. `frames` and `category` are looked at one by one."""
+    """One action. `frames` and `category` are checked one by one."""
 
     action: str
     size: int = 0
@@ -78,7 +78,7 @@ class _Snapshot(Struct):
 
 
 def from_data(data: Any, where: str, device: int | None = None) -> Foreign:
-    """The memory of one device: `device`, or the one that most is known of. Raises InvalidInput."""
+    """The memory of one device: `device`, or the one with most data. Raises InvalidInput."""
     if isinstance(data, list):  # torch.cuda.memory_snapshot(): segments alone
         data = {"segments": data}
     if not isinstance(data, Mapping) or not KEYS & set(data):
@@ -142,7 +142,7 @@ class _Reader:
         count, size = history.finish()
         self.notes += notes_of(history, count, size)
         self._mark()
-        ours = any(each.ours for each in self._origins.values())
+        ours = any(origin_.ours for origin_ in self._origins.values())
         if not ours and sort_by_lifetime(history, ended=not self._failed()):
             self.notes.append("phases are told by stack frames, and categories by the phase that frees an allocation")
         history.settle()
@@ -176,7 +176,7 @@ class _Reader:
             allocated_end=allocated_end,
             reserved_end=reserved_end,
             by_category=history.by_category(position),
-            told=history.told(),
+            told=history.known_categories(),
             segments=segments,
             stages=stages,
             settings=self.settings,
@@ -184,7 +184,7 @@ class _Reader:
         )
 
     def _play(self) -> None:
-        """All actions in order. Memory counts as free when the allocator may give it out again."""
+        """Replay all actions in order. Memory counts as free when the allocator may hand it out again."""
         history = self.history
         ends = "free_completed" if any(entry.action == "free_completed" for entry in self.entries) else "free_requested"
         grown, steps = 0, [(0, 0)]
@@ -216,8 +216,8 @@ class _Reader:
         history.reserved = [(position, start + held) for position, held in steps]
 
     def _allocate(self, entry: _Entry, size: int) -> None:
-        found = self._origin(entry.frames)
-        phase = found.phase
+        source = self._origin(entry.frames)
+        phase = source.phase
         if (
             not entry.frames
             and self._has_frames
@@ -225,45 +225,49 @@ class _Reader:
             and self.history.phases[-1] in (FORWARD, BACKWARD)
         ):
             phase = BACKWARD  # only the engine's own thread has no frames
-        category = _category(entry.category) or found.category
-        made = Allocation(size, entry.stream, found.operation, found.module, phase, overlay=found.overlay)
-        number = self.history.allocate(entry.addr, made, category)
-        if found.recomputed:
+        category = _category(entry.category) or source.category
+        allocation = Allocation(size, entry.stream, source.operation, source.module, phase, overlay=source.overlay)
+        number = self.history.allocate(entry.addr, allocation, category)
+        if source.recomputed:
             self.history.recomputed.add(number)
         self.times.append(entry.time_us)
 
     def _origin(self, frames: Any) -> Origin:
-        """Frames of one context are one object in a pickle, so each is looked at once."""
+        """The origin of frames. Frames of one context are one object in a pickle, so each is parsed once."""
         if not frames:
             return NOWHERE
-        found = self._origins.get(id(frames))
-        if found is None:
-            found = self._origins[id(frames)] = origin(frames)
-        return found
+        known = self._origins.get(id(frames))
+        if known is None:
+            known = self._origins[id(frames)] = origin(frames)
+        return known
 
     def _add_blocks(self) -> None:
-        """Blocks in use that no action made were there before the history began."""
+        """Add blocks in use that no action made: they were there before the history began."""
         for segment in self.segments:
             for address, block in _blocks(segment):
                 checked(block.size, self.where, "a block")
                 if block.state in _IN_USE and address not in self.history.live:
                     size, frames = _requested(block)
-                    found = self._origin(frames)
-                    made = Allocation(checked(size, self.where), segment.stream, found.operation, found.module)
-                    self.history.before(made, found.category)
+                    source = self._origin(frames)
+                    allocation = Allocation(checked(size, self.where), segment.stream, source.operation, source.module)
+                    self.history.before(allocation, source.category)
 
     def _mark(self) -> None:
-        """Stages that the program named: the ends of its annotations."""
+        """Add the stages that the program named: the ends of its annotations."""
         try:
             annotations = msgspec.convert(self.annotations or [], list[_Annotation])
         except msgspec.ValidationError:
             return
         events, before = self.history.events, len(self.history.events) - len(self.times)
         times = sorted(self.times)
-        ends = [each for each in annotations if each.stage == "END" and each.device == self.device and each.name]
-        if times and len(ends) <= MOST_MARKS:
-            found = sorted((before + bisect_left(times, each.time_us), number) for number, each in enumerate(ends))
-            events.marks = [Mark(position, ends[number].name) for position, number in found]
+        ends = [
+            annotation
+            for annotation in annotations
+            if annotation.stage == "END" and annotation.device == self.device and annotation.name
+        ]
+        if times and len(ends) <= MAX_MARKS:
+            positions = sorted((before + bisect_left(times, end.time_us), number) for number, end in enumerate(ends))
+            events.marks = [Mark(position, ends[number].name) for position, number in positions]
 
     def _failed(self) -> bool:
         return any(entry.action == "oom" for entry in self.entries[-3:])
@@ -302,9 +306,9 @@ def _segment(segment: _Segment) -> Segment:
     )
 
 
-def _settings(told: Any) -> tuple[Settings, list[str]]:
+def _settings(raw: Any) -> tuple[Settings, list[str]]:
     """The allocator's settings, from the text of PYTORCH_CUDA_ALLOC_CONF."""
-    text = told.get("PYTORCH_CUDA_ALLOC_CONF") if isinstance(told, dict) else None
+    text = raw.get("PYTORCH_CUDA_ALLOC_CONF") if isinstance(raw, dict) else None
     if not isinstance(text, str) or not text:
         return Settings(), []
     try:

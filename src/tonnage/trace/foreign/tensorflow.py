@@ -1,9 +1,9 @@
-"""Memory profiles of TensorFlow's and XLA's profiler: what its memory_profile tool gives as JSON.
+"""Memory profiles of TensorFlow's and XLA's profiler: the JSON of its memory_profile tool.
 
 The form is plugin/xprof/protobuf/memory_profile.proto of openxla/xprof in JSON of proto3 (names in camelCase, 64-bit
-numbers as texts): for each allocator a summary with the peak, and the allocations that were active then, found through
+numbers as texts): for each allocator a summary with the peak, and the allocations at the peak, through
 `activeAllocations` in `memoryProfileSnapshots` and `specialAllocations`. Regions ("output", "temp", "persist",
-"dynamic") are its words for what memory is for.
+"dynamic") are its categories of memory.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ from tonnage.trace.foreign._history import checked
 
 FORMAT = "TensorFlow memory profile"
 KEY = "memoryProfilePerAllocator"
-MOST_OCCURRENCES = 1_000_000
+MAX_OCCURRENCES = 1_000_000
 
 
 class _Camel(Struct, frozen=True, rename="camel"):
@@ -158,22 +158,22 @@ def _active(allocator: _Allocator, where: str) -> tuple[Events, Counter[str]]:
     moments, special = allocator.memory_profile_snapshots, allocator.special_allocations
     for active in allocator.active_allocations:
         if 0 <= active.snapshot_index < len(moments):
-            found = moments[active.snapshot_index].activity_metadata
+            activity = moments[active.snapshot_index].activity_metadata
         elif 0 <= active.special_index < len(special):
-            found = special[active.special_index]
+            activity = special[active.special_index]
         else:
             continue
         count += active.num_occurrences
-        if active.num_occurrences < 0 or count > MOST_OCCURRENCES:
+        if active.num_occurrences < 0 or count > MAX_OCCURRENCES:
             raise InvalidInput(
                 Message(
                     "{where}: more than {most_occurrences:,} allocations at the peak, or fewer than none.",
                     where=where,
-                    most_occurrences=MOST_OCCURRENCES,
+                    most_occurrences=MAX_OCCURRENCES,
                 )
             )
-        size = checked(found.allocation_bytes or found.requested_bytes, where)
+        size = checked(activity.allocation_bytes or activity.requested_bytes, where)
         for _ in range(active.num_occurrences):
-            events.allocate(Allocation(size, 0, found.tf_op_name[:200], "", found.region_type[:40]))
-        regions[found.region_type[:40] or NOT_TOLD] += size * active.num_occurrences
+            events.allocate(Allocation(size, 0, activity.tf_op_name[:200], "", activity.region_type[:40]))
+        regions[activity.region_type[:40] or NOT_TOLD] += size * active.num_occurrences
     return events, regions

@@ -1,4 +1,4 @@
-"""Memory timelines of PyTorch's profiler: export_memory_timeline, deprecated and still met.
+"""Memory timelines of PyTorch's profiler: export_memory_timeline, which is deprecated and still in use.
 
 `.json`: [times, sizes by category]; `.raw.json`: rows of [time, action, bytes, category]
 (torch/profiler/_memory_profiler.py, class MemoryProfileTimeline). Neither tells which free belongs to which allocation.
@@ -36,25 +36,25 @@ _PREEXISTING = 1
 def from_json(data: bytes, where: str) -> Foreign:
     """Bytes by category over time. Raises InvalidInput."""
     try:
-        found: Any = msgspec.json.decode(data)
+        content: Any = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
         raise InvalidInput(Message("{where} is no memory timeline: {error}.", where=where, error=error)) from None
-    if not isinstance(found, list) or not found:
+    if not isinstance(content, list) or not content:
         raise InvalidInput(Message("{where} is no memory timeline: it is no list, or an empty one.", where=where))
-    if len(found) == 2 and all(isinstance(part, list) for part in found) and _is_table(found):
-        return _summary(found[1], where)
-    return _summary(_rows(found, where), where)
+    if len(content) == 2 and all(isinstance(part, list) for part in content) and _is_table(content):
+        return _summary(content[1], where)
+    return _summary(_rows(content, where), where)
 
 
-def _is_table(found: list[Any]) -> bool:
-    times, sizes = found
+def _is_table(content: list[Any]) -> bool:
+    times, sizes = content
     return len(times) == len(sizes) and bool(sizes) and all(isinstance(row, list) for row in sizes)
 
 
-def _rows(found: list[Any], where: str) -> list[list[int]]:
-    """Sizes by category after each action; the bytes of an action have its sign."""
+def _rows(actions: list[Any], where: str) -> list[list[int]]:
+    """Sizes by category after each action; bytes of an action are signed."""
     now, rows = [0] * (1 + len(COLUMNS)), []
-    for action in found:
+    for action in actions:
         if not (isinstance(action, list) and len(action) == 4 and all(isinstance(part, int) for part in action)):
             raise InvalidInput(
                 Message(
@@ -75,7 +75,7 @@ def _rows(found: list[Any], where: str) -> list[list[int]]:
                 )
             )
         now[1 + category] += size
-        if what != _INCREMENT or size > 0:  # a new version takes the old one's place
+        if what != _INCREMENT or size > 0:  # a new version replaces the old one
             rows.append(now.copy())
     return rows
 
@@ -94,20 +94,20 @@ def _summary(rows: list[Any], where: str) -> Foreign:
     peak = max(rows, key=sum)
     for total in (sum(peak), sum(rows[-1])):
         checked(total, where, "the timeline")
-    made: Counter[str] = Counter()
-    told: set[str] = set()
+    sums: Counter[str] = Counter()
+    distinguished: set[str] = set()
     for column, category in enumerate(COLUMNS, start=1):
         if peak[column]:
-            made[category or NOT_TOLD] += peak[column]
+            sums[category or NOT_TOLD] += peak[column]
         if category is not None and any(row[column] for row in rows):
-            told.add(category)
+            distinguished.add(category)
     return Foreign(
         format=FORMAT,
         source=where,
         device="",
         allocated_peak=sum(peak),
         allocated_end=sum(rows[-1]),
-        by_category=dict(made),
-        told=tuple(sorted(told)),
+        by_category=dict(sums),
+        told=tuple(sorted(distinguished)),
         notes=("a memory timeline tells neither its device nor what the allocator held",),
     )

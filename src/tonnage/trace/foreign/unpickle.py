@@ -1,12 +1,11 @@
-"""Pickles of plain data, read without running anything: our own machine for the opcodes that containers and scalars
-need.
+"""Reads pickles of plain data without running anything: an own machine for the opcodes of containers and scalars.
 
 A memory snapshot is a dict of lists of dicts of texts and numbers. Python's own pickle.load would import and call
 whatever a file names; its C machine can be made to allocate gigabytes for one opcode, and to overrun the stack by
 hashing nested tuples. Here a file that names anything but a few empty containers is refused with that name. Keys are
-texts and members of sets are scalars, tuples nest no deeper than two, and containers and nested marks are counted, so
-time and memory grow with the file's bytes alone. The opcodes are those of CPython's Lib/pickletools.py, protocols 0 to
-5.
+texts and members of sets are scalars, tuples nest at most two deep, and containers and nested marks are counted, so
+that time and memory grow only with the file's bytes. The opcodes are those of CPython's Lib/pickletools.py, protocols 0
+to 5.
 """
 
 from struct import error as cut_off
@@ -17,11 +16,11 @@ from tonnage.kernel.message import Message
 from tonnage.trace.foreign._opcodes import RARE, four, signed, two
 from tonnage.trace.foreign.machine import Machine
 
-MOST_MARKS = 1_000  # open at one time
+MAX_MARKS = 1_000  # open at one time
 
 
 def loads(data: bytes, where: str) -> Any:
-    """The value that a pickle holds: dicts, lists, tuples, sets, texts, bytes, numbers, None. Raises InvalidInput."""
+    """The value of a pickle: dicts, lists, tuples, sets, texts, bytes, numbers, None. Raises InvalidInput."""
     machine = Reader(data, where)
     try:
         return machine.run()
@@ -49,7 +48,7 @@ class Reader(Machine):
     """The machine with its loop."""
 
     def run(self) -> Any:
-        """The frequent opcodes are here, the others in a table: a snapshot has millions of the former."""
+        """Run the frequent opcodes here, the others from a table: a snapshot has millions of the former."""
         data, stack, marks, memo = self.data, self.stack, self.marks, self.memo
         push, at = stack.append, 0
         while True:
@@ -71,12 +70,12 @@ class Reader(Machine):
                 at += 1
             elif op == 0x28:  # MARK
                 marks.append(len(stack))
-                if len(marks) > MOST_MARKS:
+                if len(marks) > MAX_MARKS:
                     raise InvalidInput(
                         Message(
                             "{where}: more than {most_marks} containers inside each other.",
                             where=self.where,
-                            most_marks=MOST_MARKS,
+                            most_marks=MAX_MARKS,
                         )
                     )
             elif op == 0x7D:  # EMPTY_DICT

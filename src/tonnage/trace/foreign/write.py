@@ -1,4 +1,4 @@
-"""A replay as a memory snapshot, which PyTorch's viewer opens: python -m torch.cuda._memory_viz trace_plot FILE, or
+"""Writes a replay as a memory snapshot for PyTorch's viewer: python -m torch.cuda._memory_viz trace_plot FILE, or
 pytorch.org/memory_viz. Each allocation has four frames: its operation, module, phase and category."""
 
 import pickle
@@ -12,11 +12,11 @@ from tonnage.trace.allocator.settings import LARGE_BUFFER, NO_LIMIT
 from tonnage.trace.events import Allocation, Events
 from tonnage.trace.replay import Replay
 
-PROTOCOL = 4  # what the viewer's own reader of pickles knows
+PROTOCOL = 4  # the highest that the viewer's own reader of pickles knows
 
 
 def write_snapshot(replay: Replay, events: Events, path: Path) -> None:
-    """Writes what `replay(events, record=True)` recorded."""
+    """Write the recording of `replay(events, record=True)`."""
     path.write_bytes(pickle.dumps(_plain_data(as_snapshot(replay, events)), protocol=PROTOCOL))
 
 
@@ -30,7 +30,7 @@ def _plain_data(value: Any) -> Any:
 
 
 def as_snapshot(replay: Replay, events: Events) -> dict[str, Any]:
-    """The same as torch.cuda.memory._snapshot() returns it."""
+    """The replay in the form of torch.cuda.memory._snapshot()."""
     trace = replay.allocator.trace
     assert trace is not None, "replay with record=True"
     known: dict[int, list[dict[str, Any]]] = {}
@@ -40,23 +40,29 @@ def as_snapshot(replay: Replay, events: Events) -> dict[str, Any]:
             known[number] = frames_of(events.allocations[number], number)
         return known[number]
 
-    made = snapshot(replay.allocator, frames)
-    for entry, (action, _, _, _, context) in zip(made["device_traces"][0], trace, strict=True):
+    data = snapshot(replay.allocator, frames)
+    for entry, (action, _, _, _, context) in zip(data["device_traces"][0], trace, strict=True):
         if action == "alloc":
             entry["category"] = events.allocations[context].category
-    made["allocator_settings"] = settings_of(replay.allocator.settings)
-    made["external_annotations"] = _annotations(replay, events)
-    return made
+    data["allocator_settings"] = settings_of(replay.allocator.settings)
+    data["external_annotations"] = _annotations(replay, events)
+    return data
 
 
-def frames_of(made: Allocation, number: int) -> list[dict[str, Any]]:
-    """What is known of an allocation, innermost first; a line is the allocation's number."""
-    told = ("overlay" if made.overlay else "operation", made.operation), ("module", made.module), ("phase", made.phase)
-    return [{"filename": file, "line": number, "name": name} for file, name in (*told, ("category", made.category))]
+def frames_of(allocation: Allocation, number: int) -> list[dict[str, Any]]:
+    """The facts of an allocation as frames, innermost first; a frame's line is the allocation's number."""
+    frames = (
+        ("overlay" if allocation.overlay else "operation", allocation.operation),
+        ("module", allocation.module),
+        ("phase", allocation.phase),
+    )
+    return [
+        {"filename": file, "line": number, "name": name} for file, name in (*frames, ("category", allocation.category))
+    ]
 
 
 def settings_of(settings: Settings) -> dict[str, Any]:
-    """As snapshots tell them; the text is one that PyTorch accepts."""
+    """The settings in the form of snapshots; the text is one that PyTorch accepts."""
     options = {
         "max_split_size_mb": None if settings.max_split_size == NO_LIMIT else settings.max_split_size // MIB,
         "max_non_split_rounding_mb": None
@@ -88,7 +94,7 @@ def _divisions(divisions: tuple[int, ...]) -> str | None:
 
 
 def _annotations(replay: Replay, events: Events) -> list[dict[str, Any]]:
-    """Ends of stages. A time is an entry's place; allocations of no bytes have no entry."""
+    """Ends of stages as annotations. A time is an entry's position; allocations of no bytes have no entry."""
     times: list[int] = []  # of the first entry at or after each event
     at = 0
     for time, (action, _, _, _, context) in enumerate(replay.allocator.trace or ()):

@@ -1,15 +1,15 @@
-"""XLA's buffer assignment: the memory that a compiled program takes, as --xla_dump_to writes it.
+"""XLA's buffer assignment: the memory of a compiled program, as --xla_dump_to writes it.
 
 *-buffer-assignment.txt and *-memory-usage-report.txt (xla/service/buffer_assignment.cc of openxla/xla:
 BufferAssignment::ToString, MemoryUsageReport) list allocations such as
 
-    allocation 0: size 32768, parameter 0, shape |f32[256,32]| at ShapeIndex {}:
-    allocation 6: size 512.0KiB, preallocated-temp:
+allocation 0: size 32768, parameter 0, shape |f32[256,32]| at ShapeIndex {}:
+allocation 6: size 512.0KiB, preallocated-temp:
 
-An allocation is a place that many values share, so the sum of allocations, not of values, is what the program takes.
-Sizes in a report are printed with a unit and one digit, its total is exact; reports of newer versions (jaxlib 0.10)
-tell a total for each memory space and no allocations. Names are those of JAX's memory_analysis(), whose figures the
-first form gives to the byte.
+An allocation is shared by many values, so the sum of allocations, not of values, is the program's memory. Sizes in a
+report are printed with a unit and one digit, its total is exact; reports of newer versions (jaxlib 0.10) have a total
+for each memory space and no allocations. Names are those of JAX's memory_analysis(), whose figures the first form
+matches to the byte.
 """
 
 import re
@@ -25,7 +25,7 @@ from tonnage.trace.foreign._history import checked
 FORMAT = "XLA buffer assignment"
 HEADS = (b"BufferAssignment:", b"Total bytes used:", b"Memory Space:")
 HOST = 5  # the memory space of the host: xla/layout.h, Layout::kHostMemorySpace
-MOST_ALLOCATIONS = 5_000_000
+MAX_ALLOCATIONS = 5_000_000
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _LINE = re.compile(r"(?:^|; )allocation (\d{1,10}): size (\d{1,15})(?:(\.\d{1,3})?([KMGT]?i?B))?(?=[,:])(.{0,2000})")
 _TOTAL = re.compile(r"^Total bytes(?: used)?: (\d{1,18})\b")
@@ -34,8 +34,8 @@ _COLOR = re.compile(r", color (\d{1,5})")
 
 
 def from_text(data: bytes, where: str) -> Foreign:
-    """What one compiled module takes. Raises InvalidInput."""
-    found: dict[int, tuple[int, str]] = {}
+    """The memory of one compiled module. Raises InvalidInput."""
+    by_number: dict[int, tuple[int, str]] = {}
     totals: dict[int, int] = {}  # by memory space
     space, rounded = 0, False
     for line in data.decode("utf-8", "replace").splitlines():
@@ -44,20 +44,20 @@ def from_text(data: bytes, where: str) -> Foreign:
         elif written := _TOTAL.match(line):
             totals.setdefault(space, checked(int(written[1]), where, "the total"))
         elif match := _LINE.search(line):
-            number, whole, fraction, unit, rest = match.groups()
-            size = round(float(f"{whole}{fraction or ''}") * _UNITS.get(unit or "B", 1))
-            found.setdefault(int(number), (checked(size, where), rest))
+            number, integer, fraction, unit, rest = match.groups()
+            size = round(float(f"{integer}{fraction or ''}") * _UNITS.get(unit or "B", 1))
+            by_number.setdefault(int(number), (checked(size, where), rest))
             rounded = rounded or (unit or "B") != "B"
-            if len(found) > MOST_ALLOCATIONS:
+            if len(by_number) > MAX_ALLOCATIONS:
                 raise InvalidInput(
                     Message(
                         "{where}: more than {most_allocations:,} allocations.",
                         where=where,
-                        most_allocations=MOST_ALLOCATIONS,
+                        most_allocations=MAX_ALLOCATIONS,
                     )
                 )
-    if found:
-        return _result(found, sum(totals.values()) if totals else None, rounded, where)
+    if by_number:
+        return _result(by_number, sum(totals.values()) if totals else None, rounded, where)
     if not totals:
         raise InvalidInput(
             Message(
@@ -80,9 +80,9 @@ def _totals_alone(totals: dict[int, int], where: str) -> Foreign:
     )
 
 
-def _result(found: dict[int, tuple[int, str]], total: int | None, rounded: bool, where: str) -> Foreign:
+def _result(by_number: dict[int, tuple[int, str]], total: int | None, rounded: bool, where: str) -> Foreign:
     events, kinds, host = Events(), Counter[str](), 0
-    for number, (size, rest) in sorted(found.items()):
+    for number, (size, rest) in sorted(by_number.items()):
         if (color := _COLOR.search(rest)) and int(color[1]) == HOST:
             host += size
             continue
@@ -120,7 +120,7 @@ def _result(found: dict[int, tuple[int, str]], total: int | None, rounded: bool,
 
 
 def kind_of(rest: str) -> str:
-    """What an allocation is for. An argument that is also a result is donated: it is counted once, as an argument."""
+    """The use of an allocation. An argument that is also a result is donated: it counts once, as an argument."""
     if re.search(r", parameter \d", rest):
         return "argument"
     if ", constant" in rest:

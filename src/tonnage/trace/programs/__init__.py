@@ -1,1 +1,1 @@
-"""Programs to trace that come along; each file is given to the tracer as FILE.py:program."""
+"""Shipped programs to trace; each file is given to the tracer as FILE.py:program."""

@@ -1,6 +1,6 @@
 """One rank of a distributed training program of transformers, on a fake process group: FSDP2, DDP, tensor parallelism.
 
-A collective costs what its tensors cost. Of a real run is missing what NCCL takes outside the allocator.
+A collective costs its tensors' memory. Missing is only what NCCL takes outside the allocator.
 """
 
 import warnings
@@ -38,15 +38,15 @@ def distributed(
     optimizer: Optimizer = adamw,
     progress: Progress = lambda stage: None,
 ) -> Recording:
-    """What one rank allocates in `plan.steps` steps. Raises InvalidPlan, InvalidInput, MissingDatum.
+    """Record one rank's allocations in `plan.steps` steps. Raises InvalidPlan, InvalidInput, MissingDatum.
 
-    Process group, patches and what DTensor remembers are gone afterwards, whatever happened.
+    The process group, patches and caches of DTensor are removed afterwards, whatever happened.
     """
     _check(plan, profile)
     # Also imports transformers: what of it is first imported inside asks whether it is traced, and takes another path.
     huggingface.configuration(config, plan.num_layers)
     with warnings.catch_warnings(), recording("cuda", profile, world=plan.world) as recorder:
-        warnings.simplefilter("ignore")  # of PyTorch and transformers about a program that is ours
+        warnings.simplefilter("ignore")  # PyTorch's and transformers' warnings are about our own program
         torch.distributed.init_process_group("nccl")
         progress("model")
         program = _program(recorder, config, plan, optimizer)
@@ -82,7 +82,7 @@ def _program(recorder: Recorder, config: Mapping[str, Any], plan: Distributed, o
     if plan.kind != "ddp":
         _shard(recorder, model, plan)
     if plan.sequence_parallel:
-        # The model counts positions by its embeddings, of which each rank has a part.
+        # The model derives positions from its embeddings' size, and each rank has only a part of them.
         program.inputs["position_ids"] = torch.arange(plan.sequence_length, device="cuda").unsqueeze(0)
     program.model = wrapped
     return program
@@ -94,7 +94,7 @@ def _model(config: Mapping[str, Any], plan: Distributed) -> Any:
 
 
 def _autocast(plan: Distributed) -> str | None:
-    """FSDP2 casts by itself; elsewhere a program with wide weights computes under autocast."""
+    """The autocast type: FSDP2 casts by itself; elsewhere a program with wide weights computes under autocast."""
     return plan.param_dtype if plan.kind in ("ddp", "tp") and plan.param_dtype != plan.dtype else None
 
 
@@ -108,7 +108,7 @@ def _replicated(model: nn.Module, plan: Distributed) -> nn.Module:
 
 
 def _shard(recorder: Recorder, model: Any, plan: Distributed) -> None:
-    """Shards a model of meta tensors, and only then gives it memory."""
+    """Shard a model of meta tensors before giving it memory."""
     data, tensor = device_meshes(plan)
     with recorder.pause():
         if tensor is not None:
@@ -122,7 +122,7 @@ def _shard(recorder: Recorder, model: Any, plan: Distributed) -> None:
 
 
 def device_meshes(plan: Distributed) -> tuple[DeviceMesh | None, DeviceMesh | None]:
-    """For FSDP2 and for tensor parallelism; ranks of one tensor group are neighbours."""
+    """The meshes for FSDP2 and for tensor parallelism; ranks of one tensor group are neighbours."""
     if plan.kind == "fsdp2":
         return init_device_mesh("cuda", (plan.world_size,)), None
     if plan.kind == "tp":
@@ -133,7 +133,7 @@ def device_meshes(plan: Distributed) -> tuple[DeviceMesh | None, DeviceMesh | No
 
 
 def fully_sharded(model: Any, mesh: DeviceMesh, plan: Distributed) -> None:
-    """Each layer a unit, and what is left, tables and head, another."""
+    """Make each layer an FSDP unit, and the rest, tables and head, another."""
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
     dtypes = huggingface.DTYPES
@@ -143,13 +143,13 @@ def fully_sharded(model: Any, mesh: DeviceMesh, plan: Distributed) -> None:
     )
     for layer in layers(model):
         fully_shard(layer, mesh=mesh, mp_policy=policy, reshard_after_forward=plan.reshard_after_forward)
-    # PyTorch's own choice for the root is to keep it: backward begins with it.
+    # PyTorch keeps the root gathered by default: backward begins with it.
     rest: dict[str, Any] = {} if plan.reshard_after_forward else {"reshard_after_forward": False}
     fully_shard(model, mesh=mesh, mp_policy=policy, **rest)
 
 
 def gathered(model: nn.Module) -> Iterator[torch.Tensor]:
-    """What FSDP2 gathers weights into; empty while they are sharded."""
+    """The tensors into which FSDP2 gathers weights; empty while they are sharded."""
     from torch.distributed.fsdp import FSDPModule
 
     for module in model.modules():
@@ -159,13 +159,13 @@ def gathered(model: nn.Module) -> Iterator[torch.Tensor]:
 
 
 def layers(model: nn.Module) -> list[nn.Module]:
-    """The repeated layers: what transformers would wrap, or else the modules of the model's longest lists."""
+    """The repeated layers: those that transformers would wrap, or the modules of the model's longest lists."""
     names = set(getattr(model, "_no_split_modules", None) or ())
-    found = [module for module in model.modules() if type(module).__name__ in names]
-    if found:
-        return found
+    units = [module for module in model.modules() if type(module).__name__ in names]
+    if units:
+        return units
     lists = [module for module in model.modules() if isinstance(module, nn.ModuleList)]
-    return max((list(each) for each in lists), key=len, default=[])
+    return max((list(module_list) for module_list in lists), key=len, default=[])
 
 
 def _notes(plan: Distributed, profile: Profile) -> tuple[str, ...]:

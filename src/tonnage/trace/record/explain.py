@@ -1,4 +1,4 @@
-"""What went wrong in a user's program, in a sentence that names the module and the line: never a traceback."""
+"""Explains an error in a user's program in a sentence with the module and the line, never a traceback."""
 
 import sys
 import sysconfig
@@ -35,14 +35,14 @@ _SHAPE = (
 
 
 def is_library(file: str) -> bool:
-    """Whether a file is not one's own: PyTorch, the standard library, installed packages, or tonnage itself."""
+    """Whether a file belongs to PyTorch, the standard library, installed packages, or tonnage itself."""
     if file.startswith(_OWN_PROGRAMS):
         return False
     return file.startswith("<") or file.startswith(_LIBRARIES) or "site-packages" in file
 
 
 def line_of(frames: Iterator[tuple[FrameType, int]]) -> str:
-    """file:line of the innermost frame that is the user's; where there is none, of the innermost outside of PyTorch."""
+    """file:line of the innermost frame of the user's code; without one, of the innermost outside of PyTorch."""
     own = other = ""
     for frame, line in frames:
         file = frame.f_code.co_filename
@@ -54,22 +54,22 @@ def line_of(frames: Iterator[tuple[FrameType, int]]) -> str:
 
 
 def module_of(frames: Iterator[tuple[FrameType, int]], modules: ModulePath) -> str:
-    """The innermost module whose code runs in these frames."""
-    found = ""
+    """The name of the innermost module whose code runs in these frames."""
+    name = ""
     for frame, _ in frames:
         owner = frame.f_locals.get("self")
         if isinstance(owner, nn.Module):
-            found = modules.name_of(owner)
-    return found
+            name = modules.name_of(owner)
+    return name
 
 
 def here() -> Iterator[tuple[FrameType, int]]:
-    """The frames that run now, outermost first."""
+    """The current frames, outermost first."""
     return iter(list(traceback.walk_stack(sys._getframe(1)))[::-1])
 
 
 def explain(error: BaseException, modules: ModulePath, target: str) -> TonnageError:
-    """The error that a user gets for what a program raised."""
+    """The error for the user, from the exception of a program."""
     trace = error.__traceback__
     where = _place(trace, modules)
     first = (str(error).strip().splitlines() or [""])[0].partition(". You may")[0][:300]

@@ -1,4 +1,4 @@
-"""Programs with many layers, traced with few of them and folded; whole where they do not fold."""
+"""Records programs with many layers by tracing few and folding; in full where they do not fold."""
 
 from collections.abc import Callable
 
@@ -28,21 +28,21 @@ def record_folded(
 ) -> Recording:
     """The recording of `make_program(num_layers)`, which is called inside the recording, also with fewer layers.
 
-    Its events are those of the whole trace. It traces whole, and says so in `notes`, where layers do not repeat or
+    Its events equal those of the full trace. It traces in full, and says so in `notes`, where layers do not repeat or
     there are too few of them to gain anything.
     """
     folding = _Folding(make_program, num_layers, profile, front_end, steps, name, progress)
     try:
         return folding.fold()
-    except _Whole as reason:
+    except _NotFolded as reason:
         return _noted(
             folding.trace(num_layers),
             Message("Traced with all {num_layers} layers: {reason}", num_layers=num_layers, reason=reason),
         )
 
 
-class _Whole(Exception):
-    """Why a program is not folded."""
+class _NotFolded(Exception):
+    """The reason why a program is not folded."""
 
 
 class _Folding:
@@ -63,27 +63,27 @@ class _Folding:
         self.kinds: list[Kind] | None = None
 
     def fold(self) -> Recording:
-        """From three short traces; if they do not fold, a longer one takes the place of the shortest."""
+        """Fold three short traces; if they do not fold, replace the shortest by a longer one, and retry."""
         self.kinds = self._kinds()
         layers = None if self.kinds is None else short_layers(self.kinds)
         if layers is None:
-            raise _Whole("they do not repeat often enough to fold.")
+            raise _NotFolded("they do not repeat often enough to fold.")
         period = layers[1] - layers[0]
         traces = [self._short(count) for count in layers]
         spent = sum(layers)
         while True:
             try:
-                made = fold_recordings(traces, layers, self.num_layers)
+                folded = fold_recordings(traces, layers, self.num_layers)
             except DoesNotFold as error:
                 longer = layers[2] + period
                 spent += longer
                 if spent >= self.num_layers:
-                    raise _Whole(f"{error}") from None
+                    raise _NotFolded(f"{error}") from None
                 layers = (layers[1], layers[2], longer)
                 traces = [*traces[1:], self._short(longer)]
             else:
                 return _noted(
-                    made,
+                    folded,
                     Message(
                         "Folded from traces with {layers}, {layers2} and {layers3} layers.",
                         layers=layers[0],
@@ -93,7 +93,7 @@ class _Folding:
                 )
 
     def trace(self, num_layers: int) -> Recording:
-        """The whole trace with so many layers. Raises _Whole if these are not of the kinds that they should be."""
+        """The full trace with so many layers. Raises _NotFolded if the layers are not of the expected kinds."""
         with recording(self.front_end, self.profile) as recorder:
             program = self.make_program(num_layers)
             if (
@@ -101,7 +101,7 @@ class _Folding:
                 and self.kinds is not None
                 and not begins_with(self.kinds, kinds(program.model, num_layers))
             ):
-                raise _Whole(
+                raise _NotFolded(
                     Message("with {num_layers} of them the program has other kinds of layers.", num_layers=num_layers)
                 )
             train(
@@ -115,13 +115,13 @@ class _Folding:
         return recorder.recording(self.name)
 
     def _short(self, num_layers: int) -> Recording:
-        """Of a program that may have been made for its own number of layers only."""
+        """The trace with fewer layers, of a program that may support only its own number."""
         try:
             return self.trace(num_layers)
-        except _Whole:
+        except _NotFolded:
             raise
         except Exception as error:
-            raise _Whole(
+            raise _NotFolded(
                 Message(
                     "with {num_layers} of them the program fails: {type}: {error}",
                     num_layers=num_layers,
@@ -135,5 +135,5 @@ class _Folding:
             return kinds(self.make_program(self.num_layers).model, self.num_layers)
 
 
-def _noted(made: Recording, note: str) -> Recording:
-    return replace(made, notes=(*made.notes, note))
+def _noted(recording: Recording, note: str) -> Recording:
+    return replace(recording, notes=(*recording.notes, note))

@@ -22,28 +22,32 @@ def build(
     """The model of a config.json, on the recording's device. Raises MissingDatum for a class that transformers does not
     have.
 
-    `attention`, `experts`: implementations as transformers names them; None: its own choice, which is sdpa and
-    grouped_mm where the model can.
+    `attention`, `experts`: implementations as transformers names them; None: its default, sdpa and grouped_mm where the
+    model supports them.
     """
     import transformers
     from transformers.initialization import no_init_weights
 
-    made = configuration(config, num_layers)
+    configured = configuration(config, num_layers)
     if attention is not None:
-        made._attn_implementation = attention
+        configured._attn_implementation = attention
     if experts is not None:
-        made._experts_implementation = experts
+        configured._experts_implementation = experts
     for name in config.get("architectures") or ():
-        found = getattr(transformers, name, None)
-        if found is not None:
+        model_class = getattr(transformers, name, None)
+        if model_class is not None:
             break
     else:
-        found = None
+        model_class = None
     before = torch.get_default_dtype()
     torch.set_default_dtype(DTYPES[dtype])
     try:
         with no_init_weights():
-            model = found(made) if found is not None else transformers.AutoModelForCausalLM.from_config(made)
+            model = (
+                model_class(configured)
+                if model_class is not None
+                else transformers.AutoModelForCausalLM.from_config(configured)
+            )
         model.tie_weights()  # is part of what no_init_weights leaves out
         return model
     except ValueError as error:
@@ -59,7 +63,7 @@ def build(
 
 
 def configuration(config: Mapping[str, Any], num_layers: int | None = None) -> Any:
-    """The config object of a config.json, with another number of layers if asked."""
+    """The config object of a config.json, optionally with another number of layers."""
     import transformers
 
     kind = config.get("model_type")
@@ -82,10 +86,10 @@ def configuration(config: Mapping[str, Any], num_layers: int | None = None) -> A
 
 def with_layers(fields: Mapping[str, Any], count: int) -> dict[str, Any]:
     """The same config with `count` layers; lists with an entry a layer are cut."""
-    made = dict(fields)
-    if isinstance(made.get("text_config"), Mapping):
-        made["text_config"] = dict(made["text_config"])  # the caller's stays as it is
-    for holder in (made, made.get("text_config")):
+    cut = dict(fields)
+    if isinstance(cut.get("text_config"), Mapping):
+        cut["text_config"] = dict(cut["text_config"])  # the caller's copy stays unchanged
+    for holder in (cut, cut.get("text_config")):
         if not isinstance(holder, dict):
             continue
         for key in ("num_hidden_layers", "n_layer", "num_layers", "n_layers"):
@@ -94,7 +98,7 @@ def with_layers(fields: Mapping[str, Any], count: int) -> dict[str, Any]:
                 for name, value in holder.items():
                     if isinstance(value, list) and len(value) == before and before > 1:
                         holder[name] = value[:count]
-    return made
+    return cut
 
 
 def training_program(
@@ -109,7 +113,7 @@ def training_program(
     autocast: str | None = None,
     device: str = "cuda",
 ) -> Program:
-    """A training step on tokens with labels, as a trainer runs it: the output is gone before backward."""
+    """A training step on tokens with labels, as a trainer runs it: the output is freed before backward."""
     if recompute not in ("none", "full"):
         raise InvalidInput(
             Message("{@recompute}: what transformers traces is none or full. Got {recompute!r}.", recompute=recompute)

@@ -1,6 +1,4 @@
-"""Generation with a model of transformers: the prompt, then the first and the last new token. Nothing between them
-is run.
-"""
+"""Generation with a model of transformers: the prompt, then the first and the last new token, without those between."""
 
 import inspect
 from collections.abc import Iterator
@@ -23,7 +21,7 @@ JUMP = (
 
 
 def notes(cache: Kind, new_tokens: int) -> tuple[str, ...]:
-    """What a reader of such a recording must know."""
+    """Notes on the limits of such a recording."""
     return (JUMP,) if cache == "dynamic" and new_tokens > 3 else ()
 
 
@@ -77,7 +75,7 @@ class _Generation:
         self.options: dict[str, Any] = {"logits_to_keep": 1} if "logits_to_keep" in takes else {}
 
     def step(self, ids: torch.Tensor, stage: str) -> torch.Tensor:
-        """Gives `ids` to the model, marks the stage's end, returns the next token."""
+        """Run the model on `ids`, mark the stage's end, and return the next token."""
         self.recorder.phase = stage.lower()
         output = self.model(input_ids=ids, use_cache=True, **{self.name: self.cache}, **self.options)
         last = output.logits[:, -1, :].to(copy=True, dtype=torch.float32)  # as generate() does
@@ -114,16 +112,16 @@ def _tensors(cache: Any) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def name_cache(recorder: Recorder, cache: Any) -> None:
-    """Says of the memory of a cache that it is one."""
+    """Set category and name of a cache's memory."""
     for name, tensor in _tensors(cache):
         number = recorder.number_of(tensor)
         if number is not None:
-            made = recorder.events.allocations[number]
-            made.category, made.module = "buffer", name
+            allocation = recorder.events.allocations[number]
+            allocation.category, allocation.module = "buffer", name
 
 
 def _jump(cache: Any, length: int, recorder: Recorder) -> None:
-    """Puts a cache to the state after `length` tokens."""
+    """Change a cache to its state after `length` tokens."""
     for layer in cache.layers:
         window = getattr(layer, "sliding_window", None)
         if hasattr(layer, "cumulative_length_int"):
@@ -131,7 +129,7 @@ def _jump(cache: Any, length: int, recorder: Recorder) -> None:
         elif isinstance(getattr(layer, "cumulative_length", None), int):
             layer.cumulative_length = length
         if hasattr(layer, "max_cache_len") or not isinstance(getattr(layer, "keys", None), torch.Tensor):
-            continue  # as long as it ever is, or no keys
+            continue  # at its final length already, or without keys
         for name in ("keys", "values"):
             held = getattr(layer, name)
             long = min(length, window) if window else length

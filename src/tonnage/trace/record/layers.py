@@ -1,4 +1,4 @@
-"""What kind each layer of a model is: two of a kind do the same, so that a program can be folded over them."""
+"""The kind of each layer of a model: layers of one kind do the same, so that a program can be folded over them."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
@@ -10,8 +10,8 @@ _SCALARS = (bool, int, float, str, type(None))
 
 
 def kinds(model: nn.Module, num_layers: int) -> list[Kind] | None:
-    """What is known of each layer, as facts: from lists of modules with so many members, what a member is made of;
-    from the model's config, what it lists for the layer. None if there is no such list of modules.
+    """Facts of each layer: the structure of its modules, from lists with one module per layer, and its entries in lists
+    of the model's config. None if the model has no such list of modules.
     """
     lists = list(_lists(model, num_layers))
     if not lists:
@@ -22,21 +22,19 @@ def kinds(model: nn.Module, num_layers: int) -> list[Kind] | None:
             facts.add((name, repr(value)))
     for path, layers in lists:
         for facts, described in zip(
-            facts_of_layers, _without_numbers([_described(each) for each in layers]), strict=True
+            facts_of_layers, _without_numbers([_described(layer) for layer in layers]), strict=True
         ):
             facts.update((path, *fact) for fact in described.items())
     return [frozenset(facts) for facts in facts_of_layers]
 
 
-def begins_with(whole: Sequence[Kind], short: Sequence[Kind] | None) -> bool:
-    """Whether a shorter model's layers are as the first of the whole one. It may have lists that are as long by
-    chance.
-    """
-    return short is not None and all(facts <= found for facts, found in zip(whole, short, strict=False))
+def begins_with(full: Sequence[Kind], short: Sequence[Kind] | None) -> bool:
+    """Whether a shorter model's layers are as the first of the full one. It may match further lists by chance."""
+    return short is not None and all(facts <= known for facts, known in zip(full, short, strict=False))
 
 
 def _lists(model: nn.Module, num_layers: int) -> Iterator[tuple[str, list[nn.Module]]]:
-    """Outermost ones: experts may be as many as layers."""
+    """The outermost lists of as many modules: experts may be as many as layers."""
     outer: list[str] = []
     for path, module in model.named_modules():
         listed = isinstance(module, nn.ModuleList | nn.Sequential) and len(module) == num_layers
@@ -46,7 +44,7 @@ def _lists(model: nn.Module, num_layers: int) -> Iterator[tuple[str, list[nn.Mod
 
 
 def _listed(model: nn.Module, num_layers: int) -> Iterator[tuple[tuple[str, ...], Sequence[Any]]]:
-    """The lists of a model's config, and of those inside it, with an entry for each layer."""
+    """The lists with an entry for each layer, in a model's config and its sections."""
     config = getattr(model, "config", None)
     inner = (
         [(name, section) for name, section in vars(config).items() if hasattr(section, "to_dict")]
@@ -60,7 +58,7 @@ def _listed(model: nn.Module, num_layers: int) -> Iterator[tuple[tuple[str, ...]
 
 
 def _described(layer: nn.Module) -> dict[tuple[str, str], Hashable]:
-    """Modules by their place in the layer, plain attributes, shapes of parameters and buffers."""
+    """A layer's modules by place, plain attributes, and shapes of parameters and buffers."""
     facts: dict[tuple[str, str], Hashable] = {}
     for path, module in layer.named_modules():
         facts[path, ""] = type(module).__qualname__
@@ -76,7 +74,7 @@ def _described(layer: nn.Module) -> dict[tuple[str, str], Hashable]:
 
 
 def _without_numbers(layers: list[dict[tuple[str, str], Hashable]]) -> list[dict[tuple[str, str], Hashable]]:
-    """Without a layer's own number, counted from 0 or 1, which is no difference of kind."""
+    """The descriptions without a layer's own number, counted from 0 or 1, which is no difference of kind."""
     for name in {name for layer in layers for name in layer}:
         values = [(i, layer[name]) for i, layer in enumerate(layers) if name in layer]
         if len(values) > 1 and any(

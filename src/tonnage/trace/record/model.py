@@ -1,5 +1,5 @@
-"""A model's config, recorded as asked: trained or generating, whole or with adapters, on one accelerator or on one
-rank of many.
+"""Records a model's config: training or generation, full or with adapters, on one accelerator or on one rank of
+many.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def record_model(
 ) -> Recording:
     """The recording of a model's config under checked options. Raises TonnageError."""
     for library in ("transformers", *(["peft"] if options.lora_rank else [])):
-        import_module(library)  # before anything is patched: they look at what they find when they are imported
+        import_module(library)  # before anything is patched: they inspect their environment when they are imported
     if options.runtime != "single":
         return _distributed(model, options, profile, front_end, progress)
     if options.mode == "generate":
@@ -96,10 +96,10 @@ def _program(recorder: Recorder | None, model: Model, options: TraceOptions, num
         with torch.device("cuda"):
             return huggingface.build(model.config, "fp32" if mixed else compute, options.attention, num_layers)
 
-    made = _adapted(recorder, build, options, compute) if options.lora_rank else build()
-    factory = optimizers.factory(options.optimizer, options.optimizer_implementation, made)  # type: ignore[arg-type]
+    trained = _adapted(recorder, build, options, compute) if options.lora_rank else build()
+    factory = optimizers.factory(options.optimizer, options.optimizer_implementation, trained)  # type: ignore[arg-type]
     return huggingface.training_program(
-        made,
+        trained,
         sequence_length=options.sequence_length or 4096,
         micro_batch_size=options.micro_batch_size,
         optimizer=_trainable(factory),
@@ -111,7 +111,7 @@ def _program(recorder: Recorder | None, model: Model, options: TraceOptions, num
 
 
 def _trainable(factory: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda parameters: factory([each for each in parameters if each.requires_grad])
+    return lambda parameters: factory([parameter for parameter in parameters if parameter.requires_grad])
 
 
 def _adapted(recorder: Recorder | None, build: Callable[[], Any], options: TraceOptions, compute: str) -> Any:
@@ -119,14 +119,14 @@ def _adapted(recorder: Recorder | None, build: Callable[[], Any], options: Trace
 
     assert recorder is not None  # only folding builds outside of one recording
     if options.base is not None:
-        made = quantised(recorder, build, options.base, huggingface.DTYPES[compute])
+        adapted = quantised(recorder, build, options.base, huggingface.DTYPES[compute])
     else:
-        made = build()
+        adapted = build()
     with torch.device("cuda"):
-        made = with_lora(made, rank=options.lora_rank or 16, upcast=bool(options.upcast_base))
+        adapted = with_lora(adapted, rank=options.lora_rank or 16, upcast=bool(options.upcast_base))
     if options.recompute == "full":
-        made.enable_input_require_grads()
-    return made
+        adapted.enable_input_require_grads()
+    return adapted
 
 
 def _folded(
@@ -158,13 +158,15 @@ def _distributed(
         )
     factory = optimizers.factory(options.optimizer, options.optimizer_implementation)  # type: ignore[arg-type]
     try:
-        made = distributed(model.config, distributed_plan(options), profile, factory, progress)
+        recorded = distributed(model.config, distributed_plan(options), profile, factory, progress)
     except TonnageError:
         raise
     except Exception as error:  # noqa: BLE001 - as above
         raise explain(error, ModulePath(), model.name) from None
     return replace(
-        made, program=f"{model.name}, {made.program}", notes=(*optimizers.notes(options.optimizer), *made.notes)
+        recorded,
+        program=f"{model.name}, {recorded.program}",
+        notes=(*optimizers.notes(options.optimizer), *recorded.notes),
     )
 
 
@@ -176,11 +178,11 @@ def _generating(
     with recording(front_end, profile) as recorder:
         try:
             with torch.device("cuda"):
-                made = huggingface.build(model.config, options.precision, options.attention, options.num_layers)
+                generator = huggingface.build(model.config, options.precision, options.attention, options.num_layers)
             recorder.keep(
                 generate(
                     recorder,
-                    made,
+                    generator,
                     batch=options.micro_batch_size,
                     prompt=options.sequence_length or 4096,
                     new_tokens=options.new_tokens,
@@ -192,4 +194,5 @@ def _generating(
             raise
         except Exception as error:  # noqa: BLE001 - classes of transformers raise anything
             raise explain(error, recorder.modules, model.name) from None
-    return recorder.recording(_named(model, options), notes(options.cache, options.new_tokens))  # type: ignore[arg-type]
+    limits = notes(options.cache, options.new_tokens)  # type: ignore[arg-type]
+    return recorder.recording(_named(model, options), limits)

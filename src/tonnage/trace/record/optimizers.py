@@ -1,6 +1,4 @@
-"""Optimizers by tonnage's names, as the classes that a program would use: what they hold, and what a step takes
-meanwhile.
-"""
+"""Optimizers by tonnage's names, as the classes that a program would use, with their states and temporaries."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -34,24 +32,24 @@ _ADAFACTOR = {"adafactor": None, "adafactor-momentum": 0.9}  # beta1
 
 
 def names() -> tuple[str, ...]:
-    """The optimizers that can be traced."""
+    """The names of the optimizers that can be traced."""
     return (*_TORCH, *_BITSANDBYTES, *_ADAFACTOR, "muon")
 
 
 def notes(name: str) -> tuple[str, ...]:
-    """What a reader of a recording with this optimizer must know."""
+    """Notes on the limits of a recording with this optimizer."""
     if _BITSANDBYTES.get(known(name).name, {}).get("paged"):
         return ("paged states of 100 000 elements or more are in managed memory, outside of PyTorch's allocator.",)
     return ()
 
 
 def factory(name: str, implementation: Implementation = "default", model: nn.Module | None = None) -> Make:
-    """What makes this optimizer of parameters. `implementation`: of PyTorch's own; `model` tells embedding and head
-    from matrices.
+    """A function from parameters to this optimizer. `implementation`: of PyTorch's own; `model` distinguishes embedding
+    and head from matrices.
 
     Raises UnknownName, MissingDatum for one that has no class here, InvalidInput for an implementation that it has not.
     """
-    asked = known(name).name
+    canonical = known(name).name
     if implementation not in _FLAGS:
         raise InvalidInput(
             Message(
@@ -60,44 +58,46 @@ def factory(name: str, implementation: Implementation = "default", model: nn.Mod
                 implementation=implementation,
             )
         )
-    if asked not in names():
+    if canonical not in names():
         raise MissingDatum(
             Message(
                 "the optimizer {asked!r} cannot be traced yet. These can: {names}.",
-                asked=asked,
+                asked=canonical,
                 names=listed(sorted(names())),
             )
         )
-    if implementation != "default" and (asked not in _TORCH or (implementation == "fused" and asked not in _FUSED)):
-        able = [each for each in _TORCH if implementation != "fused" or each in _FUSED]
+    if implementation != "default" and (
+        canonical not in _TORCH or (implementation == "fused" and canonical not in _FUSED)
+    ):
+        able = [torch_name for torch_name in _TORCH if implementation != "fused" or torch_name in _FUSED]
         raise InvalidInput(
             Message(
                 "implementation {implementation!r} is of {able}. Got {asked!r}.",
                 implementation=implementation,
                 able=listed(able),
-                asked=asked,
+                asked=canonical,
             )
         )
-    if asked in _TORCH:
-        kind, options = _TORCH[asked]
+    if canonical in _TORCH:
+        kind, options = _TORCH[canonical]
         return partial(getattr(torch.optim, kind), lr=1e-4, **options, **_FLAGS[implementation])
-    if asked in _BITSANDBYTES:
-        return partial(bnb.Optimizer, **_BITSANDBYTES[asked], full_precision=_embeddings(model))
+    if canonical in _BITSANDBYTES:
+        return partial(bnb.Optimizer, **_BITSANDBYTES[canonical], full_precision=_embeddings(model))
     return (
         partial(_muon, tables=_embeddings(model) | _head(model))
-        if asked == "muon"
-        else partial(_adafactor, beta1=_ADAFACTOR[asked])
+        if canonical == "muon"
+        else partial(_adafactor, beta1=_ADAFACTOR[canonical])
     )
 
 
 def _embeddings(model: nn.Module | None) -> frozenset[int]:
-    """Ids of the weights of embeddings."""
+    """Ids of the embeddings' weights."""
     modules = model.modules() if model is not None else ()
-    return frozenset(id(each.weight) for each in modules if isinstance(each, nn.Embedding))
+    return frozenset(id(module.weight) for module in modules if isinstance(module, nn.Embedding))
 
 
 def _head(model: Any) -> frozenset[int]:
-    """Id of the weight of the head, where a model says which it is."""
+    """Id of the head's weight, if the model names its head."""
     head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
     return frozenset() if head is None else frozenset({id(head.weight)})
 
@@ -112,30 +112,30 @@ def _muon(parameters: Iterable[Any], tables: frozenset[int]) -> Any:
     if not hasattr(torch.optim, "Muon"):
         raise MissingDatum(Message("PyTorch {version} has no Muon; 2.9 and later have.", version=torch.__version__))
     every = list(parameters)
-    matrices = [each for each in every if each.dim() == 2 and id(each) not in tables]
-    rest = [each for each in every if each.dim() != 2 or id(each) in tables]
-    made = [torch.optim.Muon(matrices, lr=1e-4)] if matrices else []
-    return Several([*made, *([torch.optim.AdamW(rest, lr=1e-4)] if rest else [])])
+    matrices = [parameter for parameter in every if parameter.dim() == 2 and id(parameter) not in tables]
+    rest = [parameter for parameter in every if parameter.dim() != 2 or id(parameter) in tables]
+    muons = [torch.optim.Muon(matrices, lr=1e-4)] if matrices else []
+    return Several([*muons, *([torch.optim.AdamW(rest, lr=1e-4)] if rest else [])])
 
 
 class Several:
-    """Optimizers of different parameters, as one."""
+    """Several optimizers of different parameters, as one."""
 
     def __init__(self, optimizers: list[Any]):
         self.optimizers = optimizers
 
     @property
     def state(self) -> dict[Any, Any]:
-        return {key: value for each in self.optimizers for key, value in each.state.items()}
+        return {key: value for optimizer in self.optimizers for key, value in optimizer.state.items()}
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:
-        return [group for each in self.optimizers for group in each.param_groups]
+        return [group for optimizer in self.optimizers for group in optimizer.param_groups]
 
     def step(self) -> None:
-        for each in self.optimizers:
-            each.step()
+        for optimizer in self.optimizers:
+            optimizer.step()
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        for each in self.optimizers:
-            each.zero_grad(set_to_none)
+        for optimizer in self.optimizers:
+            optimizer.zero_grad(set_to_none)

@@ -1,4 +1,4 @@
-"""LoRA by peft, on a base in its own precision or one that bitsandbytes has quantised."""
+"""LoRA by peft, on a base in its own precision or quantised by bitsandbytes."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -26,14 +26,14 @@ _NOTES = {
 
 
 def notes(base: str) -> tuple[str, ...]:
-    """What a reader of a recording with this base must know."""
+    """Notes on the limits of a recording with this base."""
     return (_NOTES["int8" if precision(base).name == "int8" else "4"],)
 
 
 def quantised(
     recorder: Recorder, build: Callable[[], Any], base: str = "nf4-double", compute: torch.dtype = torch.bfloat16
 ) -> Any:
-    """The model that `build` makes, loaded as transformers does with bitsandbytes: linear layers quantised but for the
+    """The model that `build` makes, loaded as transformers does with bitsandbytes: linear layers quantised except the
     head.
 
     `base`: nf4, nf4-double (QLoRA's), fp4, fp4-double or int8. Raises UnknownName, InvalidInput.
@@ -43,20 +43,20 @@ def quantised(
         raise InvalidInput(
             Message("a base that bitsandbytes loads is one of {bases}. Got {base!r}.", bases=listed(BASES), base=base)
         )
-    with recorder.pause():  # a loader puts no unquantised weight but one at a time on the device
+    with recorder.pause():  # a loader puts only one unquantised weight at a time on the device
         model = build()
     device = torch.device(recorder.device_type)
     four = partial(Linear4bit, device=device, compute=compute, double=base_name.endswith("double"))
     make: Callable[[nn.Linear], nn.Linear] = partial(Linear8bit, device=device) if base_name == "int8" else four
-    kept = _kept_whole(model)
-    made: dict[int, Any] = {}
+    unquantised = _unquantised_names(model)
+    moved: dict[int, Any] = {}
     originals = [*model.parameters(), *model.buffers()]  # alive while their ids are keys
     for path, module in list(model.named_modules()):
-        if type(module) is nn.Linear and path not in kept:
+        if type(module) is nn.Linear and path not in unquantised:
             holder, _, name = path.rpartition(".")
             setattr(model.get_submodule(holder), name, make(module))
         else:
-            _put(module, device, made)
+            _put(module, device, moved)
     del originals
     setattr(model, "is_loaded_in_8bit" if base_name == "int8" else "is_loaded_in_4bit", True)
     for parameter in model.parameters():
@@ -64,23 +64,23 @@ def quantised(
     return model
 
 
-def _kept_whole(model: Any) -> set[str]:
+def _unquantised_names(model: Any) -> set[str]:
     from transformers.quantizers.base import get_keys_to_not_convert
 
     return set(get_keys_to_not_convert(model))
 
 
-def _put(module: nn.Module, device: torch.device, made: dict[int, Any]) -> None:
-    """Parameters and buffers of a module anew, on the device; what was tied stays tied."""
+def _put(module: nn.Module, device: torch.device, moved: dict[int, Any]) -> None:
+    """Copy parameters and buffers of a module to the device; tied ones stay tied."""
     for holder in (module._parameters, module._buffers):
         for name, tensor in list(holder.items()):
             if tensor is None:
                 continue
-            if id(tensor) not in made:
+            if id(tensor) not in moved:
                 anew = torch.empty_like(tensor.detach(), device=device)
-                made[id(tensor)] = nn.Parameter(anew, False) if isinstance(tensor, nn.Parameter) else anew
-                made[id(made[id(tensor)])] = made[id(tensor)]  # met again through a tie
-            holder[name] = made[id(tensor)]
+                moved[id(tensor)] = nn.Parameter(anew, False) if isinstance(tensor, nn.Parameter) else anew
+                moved[id(moved[id(tensor)])] = moved[id(tensor)]  # met again through a tie
+            holder[name] = moved[id(tensor)]
 
 
 def with_lora(
@@ -94,8 +94,8 @@ def with_lora(
 ) -> Any:
     """The model with peft's LoRA adapters, in fp32 as peft makes them. `targets`: names of modules, or all-linear.
 
-    `upcast`: through peft's prepare_model_for_kbit_training first, which turns norms, embedding and head to fp32.
-    Raises InvalidInput for targets that the model has not.
+    `upcast`: run peft's prepare_model_for_kbit_training first, which turns norms, embedding and head to fp32. Raises
+    InvalidInput for targets that the model does not have.
     """
     import peft
 
@@ -107,7 +107,7 @@ def with_lora(
                 dropout=dropout,
             )
         )
-    linear = {name.rpartition(".")[2] for name, each in model.named_modules() if isinstance(each, nn.Linear)}
+    linear = {name.rpartition(".")[2] for name, module in model.named_modules() if isinstance(module, nn.Linear)}
     wanted = targets if isinstance(targets, str) else list(targets)
     for name in wanted if isinstance(wanted, list) else []:
         if not any(path.endswith(name) for path, _ in model.named_modules()):
@@ -118,14 +118,14 @@ def with_lora(
         r=rank, lora_alpha=alpha or 2 * rank, target_modules=wanted, lora_dropout=dropout, task_type="CAUSAL_LM"
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # what peft asks of transformers by old names
-        made = peft.get_peft_model(model, config)
-    _follow_bitsandbytes(made)
-    return made
+        warnings.simplefilter("ignore", FutureWarning)  # peft uses deprecated names of transformers
+        adapted = peft.get_peft_model(model, config)
+    _follow_bitsandbytes(adapted)
+    return adapted
 
 
 def _follow_bitsandbytes(model: Any) -> None:
-    """Adapters of quantised layers run peft's forward for them (peft/tuners/lora/bnb.py), not the one for plain
+    """Make adapters of quantised layers run peft's forward for them (peft/tuners/lora/bnb.py), not that of plain
     layers.
     """
     from peft.tuners.lora import Linear

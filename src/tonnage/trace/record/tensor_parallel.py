@@ -1,4 +1,4 @@
-"""Plans of tensor parallelism for models of transformers: their own plan of columns and rows, as DTensor's styles."""
+"""Tensor-parallel plans for models of transformers: their own plan of columns and rows, as DTensor's styles."""
 
 import re
 from typing import Any
@@ -18,35 +18,37 @@ from torch.distributed.tensor.parallel import (
 from tonnage.kernel.errors import InvalidPlan, MissingDatum
 from tonnage.kernel.message import Message, joined
 
-# transformers' words for styles that DTensor has too; experts and split inputs have none.
+# transformers' names of styles that DTensor has too; experts and split inputs have none.
 _COLUMNS, _GATHERED, _ROWS = ("colwise",), ("colwise_gather_output", "colwise_rep"), ("rowwise",)
 _REPLICATED = ("replicated_with_grad_allreduce",)
 _TABLE = "embedding_rowwise"
-_NORMS = ("input_layernorm", "post_attention_layernorm", "norm")  # a layer's, and the model's last
+_NORMS = ("input_layernorm", "post_attention_layernorm", "norm")  # of a layer, and the model's last
 
 
 class Replicated(ParallelStyle):
-    """Every rank has it whole, as a DTensor: an optimizer that takes all parameters at once wants all of one kind."""
+    """Replicates weights as DTensors, because an optimizer that updates all parameters at once needs them of one
+    kind.
+    """
 
     def _apply(self, module: nn.Module, device_mesh: DeviceMesh) -> nn.Module:
         def inward(_: nn.Module, inputs: Any, mesh: DeviceMesh) -> Any:
-            return tuple(DTensor.from_local(each, mesh, [Replicate()], run_check=False) for each in inputs)
+            return tuple(DTensor.from_local(tensor, mesh, [Replicate()], run_check=False) for tensor in inputs)
 
         return distribute_module(module, device_mesh, None, inward, lambda _, output, __: output.to_local())
 
 
 def tensor_parallel(model: Any, mesh: DeviceMesh, sequence_parallel: bool) -> None:
-    """Shards a model of transformers over a mesh of one dimension. Raises InvalidPlan, MissingDatum."""
+    """Shard a model of transformers over a mesh of one dimension. Raises InvalidPlan, MissingDatum."""
     check(model.config, mesh.size())
     plan = {name: _style(kind, name, model) for name, kind in _kinds(model).items() if kind != _TABLE}
-    plan |= _around(model, sequence_parallel)
+    plan |= _unsplit_styles(model, sequence_parallel)
     parallelize_module(model, mesh, plan)
     if getattr(model.config, "tie_word_embeddings", False):
         model.tie_weights()
 
 
 def check(config: Any, width: int) -> None:
-    """Heads and vocabulary must divide among ranks, as the model's own code splits by heads."""
+    """Check that heads and vocabulary divide among ranks, as the model's own code splits by heads."""
     for name in ("num_attention_heads", "num_key_value_heads", "intermediate_size", "vocab_size"):
         count = getattr(config, name, None)
         if isinstance(count, int) and count % width:
@@ -61,19 +63,19 @@ def check(config: Any, width: int) -> None:
 
 
 def _kinds(model: Any) -> dict[str, str]:
-    """transformers' plan, by name of module with its pattern's stars filled in."""
+    """transformers' plan by module name, with its patterns expanded."""
     patterns = dict(getattr(model, "_tp_plan", None) or {})
     if not patterns:
         raise MissingDatum(
             Message("transformers has no plan of tensor parallelism for {type}.", type=type(model).__name__)
         )
-    compiled = [(re.compile(re.escape(each).replace(r"\*", r"\d+") + "$"), kind) for each, kind in patterns.items()]
-    found = {}
+    compiled = [(re.compile(re.escape(glob).replace(r"\*", r"\d+") + "$"), kind) for glob, kind in patterns.items()]
+    styles = {}
     for name, _ in model.named_modules():
         for pattern, kind in compiled:
             if pattern.match(name):
-                found[name] = kind
-    return found
+                styles[name] = kind
+    return styles
 
 
 def _style(kind: str, name: str, model: Any) -> ParallelStyle:
@@ -95,8 +97,10 @@ def _style(kind: str, name: str, model: Any) -> ParallelStyle:
     )
 
 
-def _around(model: Any, sequence_parallel: bool) -> dict[str, ParallelStyle]:
-    """Table, norms and, under sequence parallelism, where activations are gathered and scattered."""
+def _unsplit_styles(model: Any, sequence_parallel: bool) -> dict[str, ParallelStyle]:
+    """Styles of table and norms, and, under sequence parallelism, of the modules that gather and scatter
+    activations.
+    """
     plan: dict[str, ParallelStyle] = {}
     norms = [name for name, module in model.named_modules() if _is_norm(name, module)]
     table = next(name for name, module in model.named_modules() if module is model.get_input_embeddings())

@@ -1,4 +1,4 @@
-"""Runs a training program step by step under the recorder, and says what each piece of memory is for."""
+"""Runs a training program step by step under the recorder, and sets the category of its memory."""
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -19,8 +19,8 @@ _AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def train(recorder: "Recorder", program: Program, steps: int = 2, progress: Progress = lambda stage: None) -> None:
-    """`steps` steps with a mark at the end of each stage; optimizer states and buckets appear in the first, and
-    stay.
+    """Run `steps` steps with a mark at the end of each stage; optimizer states and buckets are allocated in the first,
+    and stay.
     """
     model = program.model
     recorder.modules.name(model)
@@ -29,7 +29,7 @@ def train(recorder: "Recorder", program: Program, steps: int = 2, progress: Prog
     scales = dict(scales_of(model))
     # in one call: a meter keeps the last tensors of a category
     recorder.sort_named([*model.named_parameters(), *scales.items()], "parameter")
-    recorder.sort_named(((name, each) for name, each in model.named_buffers() if name not in scales), "buffer")
+    recorder.sort_named(((name, buffer) for name, buffer in model.named_buffers() if name not in scales), "buffer")
     recorder.sort(_tensors_in(program.inputs), "buffer")
     recorder.mark("Initial", "forward")
     output: Any = None
@@ -59,7 +59,7 @@ def train(recorder: "Recorder", program: Program, steps: int = 2, progress: Prog
 
 
 def _check(program: Program, model: Any, optimizer: Any) -> None:
-    """What would run, and mean something else. Raises InvalidInput."""
+    """Refuse programs that would run and mean something else. Raises InvalidInput."""
     count = program.num_microbatches
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise InvalidInput(
@@ -112,9 +112,9 @@ def _forward(recorder: "Recorder", program: Program, suffix: str) -> tuple[Any, 
 
 
 def _loss_of(output: Any) -> Any:
-    found = output.get("loss") if isinstance(output, dict) else getattr(output, "loss", None)
-    if found is not None:
-        return found
+    loss = output.get("loss") if isinstance(output, dict) else getattr(output, "loss", None)
+    if loss is not None:
+        return loss
     first = output[0] if isinstance(output, tuple | list) else getattr(output, "logits", output)
     return first.float().mean()
 
@@ -126,19 +126,19 @@ def _step(program: Program, model: Any, optimizer: Any) -> None:
 
 
 def _states(model: Any, optimizer: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    """Tensors of an optimizer, each with the name of its parameter."""
+    """Tensors of an optimizer's states, each with the name of its parameter."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     for parameter, state in optimizer.state.items():
         for tensor in _tensors_in(state):
             yield names.get(id(parameter), ""), tensor
 
 
-def _tensors_in(thing: Any) -> Iterator[torch.Tensor]:
-    if isinstance(thing, torch.Tensor):
-        yield thing
-    elif isinstance(thing, dict):
-        for each in thing.values():
-            yield from _tensors_in(each)
-    elif isinstance(thing, list | tuple):
-        for each in thing:
-            yield from _tensors_in(each)
+def _tensors_in(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _tensors_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _tensors_in(item)

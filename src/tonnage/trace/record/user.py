@@ -1,4 +1,4 @@
-"""A program in a user's file, recorded: FILE.py:callable."""
+"""Records a program in a user's file: FILE.py:callable."""
 
 import ast
 import importlib
@@ -48,20 +48,20 @@ def record_file(
     arguments: Mapping[str, Any] | None = None,
     progress: Progress = lambda stage: None,
 ) -> Recording:
-    """Runs FILE.py:callable under the recorder. The callable returns a Program, a dict of its fields or a tuple; or it
-    takes `mark`, runs everything itself, and says mark("After forward") at the end of each stage. `arguments` go to it
-    by name.
+    """Run FILE.py:callable under the recorder. The callable returns a Program, a dict of its fields or a tuple; or it
+    takes `mark`, runs everything itself, and calls mark("After forward") at the end of each stage. `arguments` are its
+    keyword arguments.
 
-    Without a front end: meta tensors, and fake CUDA tensors where the program needs them; the notes say why. What it
-    prints goes to standard error. Raises TonnageError for whatever is wrong with the program.
+    Without a front end: meta tensors, or fake CUDA tensors where the program needs them; the notes say why. The
+    program's output goes to standard error. Raises TonnageError for any error in the program.
     """
-    asked = target_of(target, arguments or {})
+    parsed = target_of(target, arguments or {})
     chosen = profile_of(profile) if isinstance(profile, str) else profile
     if steps < 1:
         raise InvalidInput(Message("steps must be at least 1. Got {steps}.", steps=steps))
 
     def run(which: FrontEnd) -> Recording:
-        return _record(asked, which, chosen, steps, progress)
+        return _record(parsed, which, chosen, steps, progress)
 
     if front_end is not None:
         try:
@@ -72,11 +72,11 @@ def record_file(
                     "{target}: {need}, which the front end 'meta' cannot follow; 'cuda' can.", target=target, need=need
                 )
             ) from None
-    return _tried(run, target, _places(asked))
+    return _tried(run, target, _places(parsed))
 
 
 def _tried(run: Callable[[FrontEnd], Recording], target: str, places: bool) -> Recording:
-    """On meta tensors, where everything is on the device, unless the program says itself what is; else on fake CUDA
+    """Run on meta tensors, with everything on the device, unless the program places tensors itself; else on fake CUDA
     tensors.
     """
     order: tuple[FrontEnd, ...] = ("cuda", "meta") if places and not guard.works() else ("meta", "cuda")
@@ -93,7 +93,7 @@ def _tried(run: Callable[[FrontEnd], Recording], target: str, places: bool) -> R
                 )
             ) from None
         try:
-            made = run(which)
+            recorded = run(which)
         except NeedsCuda as need:
             why = str(need)
             continue
@@ -102,8 +102,8 @@ def _tried(run: Callable[[FrontEnd], Recording], target: str, places: bool) -> R
             continue
         if why:
             kind = "fake CUDA tensors" if which == "cuda" else "meta tensors, with everything on the device"
-            made.notes = (Message("traced on {kind}: {why}.", kind=kind, why=why.rstrip(".")), *made.notes)
-        return made
+            recorded.notes = (Message("traced on {kind}: {why}.", kind=kind, why=why.rstrip(".")), *recorded.notes)
+        return recorded
     raise first or InvalidInput(
         Message("{target}: {why}, and could not be followed.", target=target, why=why)
     ) from None
@@ -120,7 +120,11 @@ def target_of(text: str, arguments: Mapping[str, Any]) -> Target:
         raise InvalidInput(Message("a program to trace is written FILE.py:callable. Got {text!r}.", text=text[:200]))
     path = Path(file).expanduser()
     if path.suffix != ".py" or not is_file(path):
-        near = ", ".join(sorted(each.name for each in path.parent.glob("*.py"))[:5]) if is_folder(path.parent) else ""
+        near = (
+            ", ".join(sorted(sibling.name for sibling in path.parent.glob("*.py"))[:5])
+            if is_folder(path.parent)
+            else ""
+        )
         raise InvalidInput(
             Message("{file}: no such Python file. There are: {near}.", file=file, near=near)
             if near
@@ -141,7 +145,7 @@ def _record(target: Target, front_end: FrontEnd, profile: Profile, steps: int, p
                 raise
             except BaseException as error:  # noqa: BLE001 - a user's program may raise anything
                 raise explain(error, recorder.modules, target.text) from None
-        if all(each.overlay for each in recorder.events.allocations):
+        if all(allocation.overlay for allocation in recorder.events.allocations):
             raise InvalidInput(Message("{target}: the program put nothing on the GPU.", target=target.text))
         return recorder.recording(target.text, tuple(notes))
 
@@ -160,9 +164,9 @@ def _run(
 
 
 def takes_mark(function: Callable[..., Any], target: Target) -> bool:
-    """Whether it runs its steps itself. Raises TonnageError for arguments that it does not take, or that it lacks."""
+    """Whether it runs its steps itself. Raises TonnageError for unknown or missing arguments."""
     takes = inspect.signature(function).parameters
-    named = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in takes.values())
+    named = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in takes.values())
     for name in target.arguments:
         if name not in takes and not named:
             raise unknown(Message("argument of {target}", target=target.text), name, takes)
@@ -190,7 +194,7 @@ def check_program(program: Program, text: str, recorder: Recorder) -> Program:
                 "{text}: model must be a torch.nn.Module. Got {type}.", text=text, type=type(program.model).__name__
             )
         )
-    if not any(each.requires_grad for each in program.model.parameters()):
+    if not any(parameter.requires_grad for parameter in program.model.parameters()):
         raise InvalidInput(
             Message("{text}: model has no parameters that require gradients, so there is nothing to train.", text=text)
         )
@@ -200,22 +204,22 @@ def check_program(program: Program, text: str, recorder: Recorder) -> Program:
         )
     if program.autocast is not None and recorder.device_type == "meta":
         raise NeedsCuda("it uses torch.autocast")
-    if any(each.device.type != recorder.device_type for each in program.model.parameters()):
+    if any(parameter.device.type != recorder.device_type for parameter in program.model.parameters()):
         program.model.to(recorder.device_type)
     program.inputs = _moved(program.inputs, recorder.device_type)
     return program
 
 
-def _moved(thing: Any, device: str) -> Any:
-    if isinstance(thing, torch.Tensor):
-        return thing.to(device)
-    if isinstance(thing, Mapping):
-        return {key: _moved(each, device) for key, each in thing.items()}
-    return type(thing)(_moved(each, device) for each in thing) if type(thing) in (list, tuple) else thing
+def _moved(value: Any, device: str) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.to(device)
+    if isinstance(value, Mapping):
+        return {key: _moved(item, device) for key, item in value.items()}
+    return type(value)(_moved(item, device) for item in value) if type(value) in (list, tuple) else value
 
 
 def parse_program(target: Target) -> ast.Module:
-    """The file as a tree; libraries that it imports and that need to know of the recording are imported before it."""
+    """The file's syntax tree; libraries that it imports and that must be patched are imported before it."""
     try:
         tree = ast.parse(read_bytes(target.file, LARGEST_PROGRAM), str(target.file))
     except TonnageError:
@@ -226,11 +230,11 @@ def parse_program(target: Target) -> ast.Module:
             Message("{file}{line}: no Python: {error}.", file=target.file, line=line, error=str(error)[:200])
         ) from None
     for node in ast.walk(tree):
-        names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [node.module]
         for library in sorted({name.split(".")[0] for name in names} & {"transformers", "peft"}):
-            with suppress(ImportError):  # the program's own import says what is missing
+            with suppress(ImportError):  # the program's own import reports what is missing
                 importlib.import_module(library)
     return tree
 
@@ -244,16 +248,16 @@ def load_module(target: Target, tree: ast.Module) -> ModuleType:
 
 
 def find_function(module: ModuleType, target: Target) -> Callable[..., Any]:
-    found = getattr(module, target.name, None)
-    if callable(found):
-        return found
-    own = [name for name, each in vars(module).items() if callable(each) and not name.startswith("_")]
+    function = getattr(module, target.name, None)
+    if callable(function):
+        return function
+    own = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
     raise unknown(Message("callable in {file}", file=target.file), target.name, own)
 
 
 @contextmanager
 def modules_beside(file: Path) -> Iterator[None]:
-    """Modules beside the file can be imported, and are forgotten again: they hold tensors of this recording."""
+    """Make modules in the file's folder importable, and unload them again: they hold tensors of this recording."""
     folder = str(file.parent)
     before = dict(sys.modules)
     sys.path.insert(0, folder)

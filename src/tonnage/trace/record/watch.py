@@ -1,6 +1,4 @@
-"""What is watched while a user's program runs: questions that only a GPU answers, torch.compile, and what its memory
-is for.
-"""
+"""Watches a user's program: questions that only a GPU answers, torch.compile, and the use of its memory."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -23,37 +21,35 @@ _SANE = ("aten.all", "aten.any", "aten.isnan", "aten.isinf", "aten.isfinite", "a
 
 
 class NeedsCuda(BaseException):
-    """The program does something that plain meta tensors do not follow. Not an Exception, so that no program catches
-    it.
+    """The program does something that plain meta tensors do not support. Not an Exception, so that no program
+    catches it.
     """
 
 
 @contextmanager
 def watching(recorder: Recorder, notes: list[str]) -> Iterator[None]:
-    """Inside, `notes` are added to, and NeedsCuda or InvalidInput raised where the program leaves what can be
-    traced.
-    """
+    """Watch a program: add to `notes`, and raise NeedsCuda or InvalidInput where it leaves what can be traced."""
     with ExitStack() as stack:
         _compile(stack, notes)
         _values(stack, recorder)
-        recorder.asked = lambda operation: _decision(recorder, operation)
+        recorder.on_question = lambda operation: _decision(recorder, operation)
         if recorder.device_type == "meta":
             _on_meta(stack)
         yield
 
 
 def _compile(stack: ExitStack, notes: list[str]) -> None:
-    def as_it_is(thing: Any = None, **_: Any) -> Any:
+    def as_it_is(module: Any = None, **_: Any) -> Any:
         if EAGER not in notes:
             notes.append(EAGER)
-        return thing if thing is not None else lambda function: function
+        return module if module is not None else lambda function: function
 
     patch(stack, torch, "compile", as_it_is)
     patch(stack, nn.Module, "compile", lambda self, *_, **__: as_it_is(self) and None)
 
 
 def _values(stack: ExitStack, recorder: Recorder) -> None:
-    """Numbers that a program prints, or goes through, of tensors that have none: zeros, which the answers list."""
+    """Answer with zeros where a program reads numbers of tensors without data; the recording's answers list them."""
     tolist = torch.Tensor.tolist
 
     def zeros(tensor: torch.Tensor) -> Any:
@@ -66,7 +62,7 @@ def _values(stack: ExitStack, recorder: Recorder) -> None:
         return format(tensor.item(), how) if tensor.dim() == 0 else object.__format__(tensor, how)
 
     class Generator(torch.Generator):
-        """One for CUDA needs CUDA."""
+        """A generator on the CPU, because one for CUDA needs CUDA."""
 
         def __new__(cls, device: Any = "cpu") -> Any:
             return super().__new__(cls, "cpu" if str(device).startswith("cuda") else device)  # type: ignore[call-arg]
@@ -77,7 +73,7 @@ def _values(stack: ExitStack, recorder: Recorder) -> None:
 
 
 def _decision(recorder: Recorder, operation: str) -> None:
-    """A yes or no of a tensor decides what the user's own code runs next."""
+    """Raise InvalidInput where the user's own code decides by a tensor's value what runs next."""
     if operation.startswith(_SANE):
         return
     frames = list(here())
@@ -106,7 +102,7 @@ def _decision(recorder: Recorder, operation: str) -> None:
 def _torch() -> tuple[str, ...]:
     import tonnage
 
-    return tuple(str(each.__file__).removesuffix("__init__.py") for each in (torch, tonnage))
+    return tuple(str(package.__file__).removesuffix("__init__.py") for package in (torch, tonnage))
 
 
 def _on_meta(stack: ExitStack) -> None:
@@ -145,7 +141,7 @@ def _on_meta(stack: ExitStack) -> None:
 
 @contextmanager
 def sorting(recorder: Recorder) -> Iterator[None]:
-    """Says what memory is for, in a program that runs itself: from its modules, backward passes and optimizer steps."""
+    """Set categories in a program that runs itself: from its modules, backward passes and optimizer steps."""
     backward = torch.autograd.backward
     undo: list[Callable[[], None]] = []
 
@@ -155,7 +151,7 @@ def sorting(recorder: Recorder) -> Iterator[None]:
         recorder.modules.name(module)
         recorder.sort(module.parameters(), "parameter")
         recorder.sort(module.buffers(), "buffer")
-        recorder.sort((each for each in inputs if isinstance(each, torch.Tensor)), "buffer")
+        recorder.sort((tensor for tensor in inputs if isinstance(tensor, torch.Tensor)), "buffer")
         recorder.phase = "forward"
 
     def run(*args: Any, **keywords: Any) -> None:
@@ -165,10 +161,10 @@ def sorting(recorder: Recorder) -> Iterator[None]:
         recorder.phase = "optimizer step"
 
     def stepped(optimizer: Any, *_: Any) -> None:
-        every = [each for group in optimizer.param_groups for each in group["params"]]
-        recorder.sort((each.grad for each in every if each.grad is not None), "gradient")
+        every = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        recorder.sort((parameter.grad for parameter in every if parameter.grad is not None), "gradient")
         states = [value for state in optimizer.state.values() for value in state.values()]
-        recorder.sort((each for each in states if isinstance(each, torch.Tensor)), "optimizer")
+        recorder.sort((state for state in states if isinstance(state, torch.Tensor)), "optimizer")
 
     with ExitStack() as stack:
         patch(stack, torch.autograd, "backward", run)
@@ -178,5 +174,5 @@ def sorting(recorder: Recorder) -> Iterator[None]:
         try:
             yield
         finally:
-            for each in undo:
-                each()
+            for remove in undo:
+                remove()

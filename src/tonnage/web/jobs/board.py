@@ -23,10 +23,12 @@ LOST = ("Lost", "the process that worked on it has ended. Ask it again.")
 PATIENCE = 10  # seconds for others to finish a write
 TABLES = """
 CREATE TABLE IF NOT EXISTS jobs (
-  number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, verb TEXT NOT NULL, question BLOB NOT NULL, state TEXT NOT NULL, pid INTEGER,
-  created REAL NOT NULL, started REAL, ended REAL, last INTEGER NOT NULL DEFAULT 0, status INTEGER, command TEXT, document BLOB, kind TEXT, message TEXT);
+  number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, verb TEXT NOT NULL, question BLOB NOT NULL,
+  state TEXT NOT NULL, pid INTEGER, created REAL NOT NULL, started REAL, ended REAL, last INTEGER NOT NULL DEFAULT 0,
+  status INTEGER, command TEXT, document BLOB, kind TEXT, message TEXT);
 CREATE INDEX IF NOT EXISTS jobs_by_state ON jobs (state, number);
-CREATE TABLE IF NOT EXISTS progress (job TEXT, what TEXT, done INTEGER, "of" INTEGER, last INTEGER, PRIMARY KEY (job, what)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS progress (
+  job TEXT, what TEXT, done INTEGER, "of" INTEGER, last INTEGER, PRIMARY KEY (job, what)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, value REAL NOT NULL) WITHOUT ROWID;
 """
 SHOWN = "id, verb, state, created, started, ended, last, status, command, kind, message"

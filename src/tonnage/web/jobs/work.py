@@ -76,7 +76,7 @@ def work(board: Board, job: str, task: Task) -> None:
     except TonnageError as error:
         tell.over()
         board.fail(job, type(error).__name__, plain(said_in(language, str(error))))
-    except Exception as error:  # noqa: BLE001 - whoever waits for the job is told, and its server's owner sees where it was
+    except Exception as error:  # noqa: BLE001 - the user is told, and the server's owner sees where it was
         if is_out_of_memory(error):
             given = f"{task.memory_bytes / 2**30:.3g}"
             board.fail(

@@ -294,7 +294,10 @@ def block_sizes(model: Model, requested: str | None) -> Mapping[str, int]:
     kept = not requested or _is_stored_so(model, requested)
     if kept and (not config or model.tensors is not None or _own_file_type(model)):
         return {}
-    found = _layout(model, config) if kept and config else Layout(matrices=asked_for(requested or ""))  # type: ignore[arg-type]
+    if kept and config:
+        found = _layout(model, config)
+    else:
+        found = Layout(matrices=asked_for(requested or ""))  # type: ignore[arg-type]
     sizes: dict[str, int] = {}
     for block, places in _block_places(model).items():
         for weight in block.weights():

@@ -129,7 +129,11 @@ class Search:
         for stages in range(1, min(room, self.layers) + 1):
             if self.only not in (None, stages):
                 continue
-            pipe = Pipe(shape.costs(stages), stages, lambda place, n=stages: shape.in_flight(place, n))  # type: ignore[misc]
+            pipe = Pipe(
+                shape.costs(stages),
+                stages,
+                lambda place, n=stages: shape.in_flight(place, n),  # type: ignore[misc]
+            )
             self.considered += 1
             slowest = pipe.lowest()
             if slowest < inf:

@@ -1,3 +1,1 @@
-"""What stands for the GPU and the other ranks while a program is recorded: fake tensors, streams, kernels, process
-groups.
-"""
+"""Stand-ins for the GPU and the other ranks during recording: fake tensors, streams, kernels, process groups."""

@@ -1,7 +1,6 @@
-"""scaled_dot_product_attention as a GPU runs it: the backend that PyTorch would choose, and that backend's own
-operations.
+"""scaled_dot_product_attention as on a GPU: the backend that PyTorch would choose, with that backend's own operations.
 
-The rules are those of aten/src/ATen/native/transformers/cuda/sdp_utils.cpp; a build for CPUs would always take the math
+The rules are those of aten/src/ATen/native/transformers/cuda/sdp_utils.cpp; a CPU build would always take the math
 path.
 """
 
@@ -26,7 +25,7 @@ _NO_WIDE_TRAINING = {(8, 6), (8, 7), (8, 9), (12, 0), (12, 1)}
 
 
 class Attention:
-    """Stands in for aten::scaled_dot_product_attention under one profile. `chosen` counts what each call got."""
+    """Replaces aten::scaled_dot_product_attention under one profile. `chosen` counts calls by backend."""
 
     def __init__(self, profile: Profile):
         self.profile = profile
@@ -45,8 +44,8 @@ class Attention:
         enable_gqa: bool = False,
     ) -> Any:
         trains = torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad)
-        asked = _Request(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa, trains, self.profile)
-        backend = asked.backend()
+        request = _Request(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa, trains, self.profile)
+        backend = request.backend()
         self.chosen[backend.name.lower()] += 1
         if attn_mask is not None and attn_mask.dtype == torch.bool and backend is not MATH:
             wide = torch.zeros_like(attn_mask, dtype=query.dtype)
@@ -72,7 +71,7 @@ class Attention:
 
 
 class _Request:
-    """One call's facts, and which backends can serve it."""
+    """One call's facts, and the backends that support it."""
 
     def __init__(
         self,
@@ -94,14 +93,14 @@ class _Request:
         self.same_heads = batches and query.shape[1] == key.shape[1] == value.shape[1]
         grouped = gqa and batches and key.shape[1] == value.shape[1] and query.shape[1] % key.shape[1] == 0
         self.grouped_heads = self.same_heads or grouped
-        self.dense = four and all(each.stride(-1) == 1 for each in (query, key, value))
+        self.dense = four and all(operand.stride(-1) == 1 for operand in (query, key, value))
         self.not_empty = four and query.shape[2] > 0 and key.shape[2] > 0
         self.half = query.dtype in (
             (torch.float16, torch.bfloat16) if profile.gpu.capability >= (8, 0) else (torch.float16,)
         )
 
     def backend(self) -> SDPBackend:
-        """The first of the order that is enabled and can."""
+        """The first enabled backend in the order that supports the call."""
         can = {FLASH: self.flash, EFFICIENT: self.efficient, CUDNN: self.cudnn, MATH: flags.math_sdp_enabled}
         for backend in self._order():
             if can[backend]():
@@ -159,7 +158,7 @@ def _pad(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _aligned(mask: torch.Tensor | None, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor | None:
-    """A mask whose rows begin at multiples of 8 elements, seen once for every head."""
+    """A mask whose rows begin at multiples of 8 elements, expanded over the heads."""
     if mask is None:
         return None
     length = mask.shape[-1]

@@ -1,4 +1,4 @@
-"""Buckets of gradients, and what the reducer asks of tensors and graphs."""
+"""Buckets of gradients, and the reducer's queries of tensors and graphs."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,12 +9,12 @@ Tensor = torch.Tensor
 
 
 class Bucket:
-    """Some parameters' gradients in one piece. Also what a communication hook gets to see."""
+    """Gradients of some parameters in one buffer; communication hooks receive it too."""
 
     def __init__(self, index: int, indices: Sequence[int], parameters: Sequence[Tensor], dtype: torch.dtype | None):
         self.at, self.indices, self._parameters = index, list(indices), list(parameters)
         first = parameters[0]
-        total = sum(each.numel() for each in parameters)
+        total = sum(parameter.numel() for parameter in parameters)
         self.contents = torch.empty(total, dtype=dtype or first.dtype, device=first.device)
         self.views = list(views_of(self.contents, parameters))
         self.pending = len(self.indices)
@@ -42,9 +42,9 @@ class Bucket:
 
 def views_of(contents: Tensor, parameters: Sequence[Tensor]) -> Iterator[Tensor]:
     offset = 0
-    for each in parameters:
-        yield contents.as_strided(each.size(), each.stride(), offset)
-        offset += each.numel()
+    for parameter in parameters:
+        yield contents.as_strided(parameter.size(), parameter.stride(), offset)
+        offset += parameter.numel()
 
 
 def same_storage(first: Tensor, second: Tensor) -> bool:
@@ -52,9 +52,9 @@ def same_storage(first: Tensor, second: Tensor) -> bool:
 
 
 def leaves(outputs: Sequence[Tensor]) -> Iterator[int]:
-    """Parameters, by id, that a backward from `outputs` reaches."""
+    """Ids of the parameters that a backward from `outputs` reaches."""
     seen: set[Any] = set()
-    waiting = [each.grad_fn for each in outputs if each.grad_fn is not None]
+    waiting = [output.grad_fn for output in outputs if output.grad_fn is not None]
     while waiting:
         node = waiting.pop()
         if node in seen:

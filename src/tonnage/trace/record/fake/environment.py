@@ -1,4 +1,4 @@
-"""The two front ends: plain PyTorch on meta tensors, or fake CUDA tensors. Everything is undone at the end."""
+"""The two front ends: plain PyTorch on meta tensors, or fake CUDA tensors. All patches are undone at the end."""
 
 import importlib
 import sys
@@ -31,11 +31,10 @@ FrontEnd = Literal["meta", "cuda"]
 def recording(
     front_end: FrontEnd, profile: Profile, devices: int = 8, world: World | None = None
 ) -> Iterator[Recorder]:
-    """Everything inside runs on pretended tensors, and the recorder notes it. Raises MissingDatum where "cuda" cannot
-    run.
+    """A recorder for everything that runs inside, on pretended tensors. Raises MissingDatum where "cuda" cannot run.
 
-    There, a program that calls init_process_group, with any backend, is one rank of `world`, else of the world that it
-    names itself or that RANK and WORLD_SIZE of the environment do.
+    In it, a program that calls init_process_group, with any backend, is one rank of `world`, else of the world that it
+    sets itself or that RANK and WORLD_SIZE of the environment set.
     """
     if front_end != "cuda" and world is not None:
         raise InvalidInput(
@@ -48,7 +47,7 @@ def recording(
     recorder = Recorder(front_end, profile)
     recorder.attention = Attention(profile)
     if profile.has_fused_attention:
-        recorder.whole[torch.ops.aten.scaled_dot_product_attention.default] = recorder.attention
+        recorder.composites[torch.ops.aten.scaled_dot_product_attention.default] = recorder.attention
     with ExitStack() as stack:
         _optimizers(stack, profile, front_end)
         hide_tracing(stack)
@@ -63,14 +62,14 @@ def recording(
 def _meta(stack: ExitStack, recorder: Recorder) -> None:
     library = stack.enter_context(torch.library._scoped_library("aten", "IMPL"))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that these operations had other kernels
+        warnings.simplefilter("ignore")  # the warnings that these operations had other kernels
         if recorder.profile.has_fused_attention:
             library.impl("scaled_dot_product_attention", recorder.attention, "AutogradMeta")
         library.impl("dropout", _dropout, "AutogradMeta")
         library.impl("rms_norm", _rms_norm, "AutogradMeta")
         library.impl("softmax.int", _softmax, "AutogradMeta")
         library.impl("mish_backward", _one_kernel, "AutogradMeta")
-    recorder.whole |= {
+    recorder.composites |= {
         torch.ops.aten.dropout.default: _dropout,
         torch.ops.aten.rms_norm.default: _rms_norm,
         torch.ops.aten.softmax.int: _softmax,
@@ -81,7 +80,7 @@ def _meta(stack: ExitStack, recorder: Recorder) -> None:
 
 
 def _fake_cuda(stack: ExitStack, recorder: Recorder, devices: int, world: World | None) -> None:
-    importlib.import_module("torch._dynamo")  # it learns torch.cuda's functions by heart, and must not learn ours
+    importlib.import_module("torch._dynamo")  # it captures torch.cuda's functions on import, and must not capture ours
     guard.install()
     facade.reset()
     enter_world(stack, recorder, world, devices)
@@ -107,7 +106,7 @@ def _fake_cuda(stack: ExitStack, recorder: Recorder, devices: int, world: World 
 
 
 class _FakeMode(FakeTensorMode):
-    """The facade says that CUDA is there, and the mode must not believe it."""
+    """A FakeTensorMode that does not trust the facade, which reports that CUDA is there."""
 
     @property
     def avoid_device_init(self) -> bool:
@@ -118,7 +117,7 @@ class _FakeMode(FakeTensorMode):
 
 
 class _OnMeta(TorchFunctionMode):
-    """A program that says "cuda" gets meta tensors."""
+    """Gives a program that asks for "cuda" meta tensors."""
 
     def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
         keywords = dict(kwargs or {})
@@ -127,7 +126,9 @@ class _OnMeta(TorchFunctionMode):
         if func is torch.Tensor.cuda:
             return args[0].to("meta")
         if func is torch.Tensor.to:
-            args = tuple(_on_meta(each) if isinstance(each, str | torch.device) else each for each in args)
+            args = tuple(
+                _on_meta(argument) if isinstance(argument, str | torch.device) else argument for argument in args
+            )
         return func(*args, **keywords)
 
 
@@ -136,14 +137,13 @@ def _on_meta(device: Any) -> Any:
 
 
 def _optimizers(stack: ExitStack, profile: Profile, front_end: FrontEnd) -> None:
-    """Optimizers choose foreach by the device's type and the tensor's; a GPU's choice is that of the profile's
-    version.
-    """
+    """Make optimizers choose foreach as on a GPU with the profile's version; they check the devices of tensors."""
     devices = ["cuda", "meta"] if profile.foreach else []
     patch(stack, optimizers, "_get_foreach_kernels_supported_devices", lambda: devices)
     fused = ["cuda", "cpu", "meta"]
     patch(stack, optimizers, "_get_fused_kernels_supported_devices", lambda: fused)
-    for module in [each for name, each in sys.modules.items() if name.startswith("torch.optim.") and each is not None]:
+    loaded = [module for name, module in sys.modules.items() if name.startswith("torch.optim.") and module is not None]
+    for module in loaded:
         for name, value in (
             ("_get_foreach_kernels_supported_devices", devices),
             ("_get_fused_kernels_supported_devices", fused),
@@ -155,7 +155,7 @@ def _optimizers(stack: ExitStack, profile: Profile, front_end: FrontEnd) -> None
 
 
 def hide_tracing(stack: ExitStack) -> None:
-    """It asks whether it is traced, and would take another path."""
+    """Hide tracing from transformers, which would take another path."""
     for name, module in list(sys.modules.items()):
         if name.startswith("transformers") and module is not None:
             for question in ("is_tracing", "is_fake_tensor"):
@@ -165,7 +165,7 @@ def hide_tracing(stack: ExitStack) -> None:
 
 @contextmanager
 def _all_in_one_thread() -> Iterator[None]:
-    """Dispatch modes belong to a thread, and backward would run on another."""
+    """Run backward in the caller's thread, because dispatch modes belong to a thread."""
     before = torch.autograd.is_multithreading_enabled()
     torch.autograd.set_multithreading_enabled(False)
     try:
@@ -175,7 +175,7 @@ def _all_in_one_thread() -> Iterator[None]:
 
 
 def _dropout(x: torch.Tensor, p: float, train: bool) -> torch.Tensor:
-    """As on CUDA: one kernel that gives the result and a mask of bools."""
+    """Dropout as on CUDA: one kernel that returns the result and a mask of bools."""
     if not train or p == 0 or x.numel() == 0:
         return x
     result: torch.Tensor = torch.ops.aten.native_dropout(x, p, train)[0]
@@ -183,7 +183,7 @@ def _dropout(x: torch.Tensor, p: float, train: bool) -> torch.Tensor:
 
 
 def _softmax(x: torch.Tensor, dim: int, dtype: torch.dtype | None = None) -> torch.Tensor:
-    """As on CUDA: one kernel makes fp32 of fp16 (native/SoftMax.cpp: half_to_float)."""
+    """Softmax as on CUDA: one kernel computes fp32 from fp16 (native/SoftMax.cpp: half_to_float)."""
     half_to_float = x.dtype == torch.float16 and dtype == torch.float32
     if not half_to_float and dtype is not None:
         x = x.to(dtype)
@@ -194,7 +194,7 @@ def _softmax(x: torch.Tensor, dim: int, dtype: torch.dtype | None = None) -> tor
 def _rms_norm(
     x: torch.Tensor, shape: list[int], weight: torch.Tensor | None = None, eps: float | None = None
 ) -> torch.Tensor:
-    """As on CUDA: one kernel that keeps the reciprocal roots in fp32."""
+    """RMSNorm as on CUDA: one kernel that keeps the reciprocal roots in fp32."""
     result: torch.Tensor = _RmsNorm.apply(x, shape, weight)
     return result
 
@@ -221,18 +221,16 @@ def _fused_rms_norm(
 
 
 def _one_kernel(gradient: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """An activation function's backward as a GPU has it, and not in the parts that a build without CUDA falls back
-    on.
-    """
+    """An activation function's backward as one GPU kernel, not as the parts that a CPU build falls back on."""
     return torch.empty_like(gradient)
 
 
-# What one call of a module's .to has made anew, by id of the old.
+# New parameters of the current call of a module's .to, by id of the old ones.
 _MOVED: list[dict[int, tuple[nn.Parameter, nn.Parameter]]] = []
 
 
 def _apply(self: nn.Module, fn: Any, recurse: bool = True) -> nn.Module:
-    """Module._apply for tensors whose data cannot be swapped: parameters are made anew, shared ones once."""
+    """Module._apply for tensors whose data cannot be swapped: it creates new parameters, shared ones once."""
     outermost = not _MOVED
     if outermost:
         _MOVED.append({})
@@ -264,7 +262,7 @@ def _moved(parameter: nn.Parameter, fn: Any) -> nn.Parameter:
         gradient = None if parameter.grad is None else fn(parameter.grad)
     if data is parameter:
         return parameter
-    made = nn.Parameter(data, parameter.requires_grad)
-    made.grad = gradient
-    made.__dict__.update({key: value for key, value in parameter.__dict__.items() if key not in made.__dict__})
-    return made
+    moved = nn.Parameter(data, parameter.requires_grad)
+    moved.grad = gradient
+    moved.__dict__.update({key: value for key, value in parameter.__dict__.items() if key not in moved.__dict__})
+    return moved

@@ -1,4 +1,4 @@
-"""torch.cuda as a program with a GPU sees it, where there is none: streams, events, properties."""
+"""torch.cuda for a program on a machine without a GPU: streams, events, properties."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from tonnage.trace.record.fake import streams
 
 
 class Stream:
-    """A stream by number; nothing runs on it."""
+    """A stream with a number; nothing runs on it."""
 
     def __init__(self, device: Any = None, priority: int = 0, *, number: int | None = None, **_: Any):
         self.stream_id = self.cuda_stream = streams.new(priority) if number is None else number
@@ -46,7 +46,7 @@ class Stream:
 
 
 class Event:
-    """Is always over."""
+    """An event that is always complete."""
 
     def __init__(self, *_: Any, **__: Any): ...
     def record(self, stream: Any = None) -> None: ...
@@ -61,7 +61,7 @@ class Event:
 
 
 class _Device:
-    """torch.cuda.device: the current one for a while."""
+    """torch.cuda.device: changes the current device temporarily."""
 
     def __init__(self, device: Any = None):
         self.index = _index(device)
@@ -91,7 +91,7 @@ _CURRENT = [_DEFAULT]
 
 
 def reset() -> None:
-    """Put the state of the stand-in GPU back to that of a new program."""
+    """Reset the stand-in GPU to the state of a new program."""
     streams.reset()
     _CURRENT[:] = [_DEFAULT]
     _DEVICE[:] = [0]
@@ -119,7 +119,7 @@ def _zero(*_: Any, **__: Any) -> int:
 
 
 def functions(profile: Profile, total: int, devices: int) -> dict[str, Callable[..., Any]]:
-    """What takes the place of torch.cuda's own, by name."""
+    """The replacements for torch.cuda's functions, by name."""
     gpu = profile.gpu
     properties = SimpleNamespace(
         name=gpu.accelerator,

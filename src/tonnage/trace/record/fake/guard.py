@@ -3,9 +3,8 @@
 
 Two things are missing there. The registry of device guards has no entry for CUDA: a stand-in whose every method returns
 0 is put there, and PyTorch's own `ensureCUDADeviceGuardSet`, which finds no device, replaces it by its no-op guard. And
-the hooks of CUDA say that CUDA is not built: the table of their methods is copied, and the answer of that method
-changed; it is found by trying each slot. What can go wrong here goes wrong as a crash, so it is tried in another
-process first.
+the CUDA hooks report that CUDA is not built: the table of their methods is copied, and that method's answer changed;
+its slot is found by trying each. Failures here are crashes, so it is tried in another process first.
 """
 
 import ctypes
@@ -30,7 +29,7 @@ class GuardFailed(RuntimeError):
 
 @cache
 def works() -> str:
-    """Empty if fake CUDA tensors can run here, else why not. Tried in another process, which may die."""
+    """An empty text if fake CUDA tensors can run here, else the reason. Tried in another process, which may crash."""
     if torch.version.cuda is None and not sys.platform.startswith("linux"):
         return f"only on Linux. This is {sys.platform}."
     probe = (
@@ -48,7 +47,7 @@ def works() -> str:
 
 
 def install() -> None:
-    """Installs both. Raises GuardFailed; calling it again does nothing."""
+    """Install guard and hooks, once. Raises GuardFailed."""
     if torch.cuda.is_available():
         return
     _install_guard()
@@ -62,8 +61,8 @@ def _install_guard() -> None:
         address = ctypes.cast(method, ctypes.c_void_p).value
         table = (ctypes.c_void_p * 64)(*([address] * 64))
         stand_in = (ctypes.c_void_p * 2)(ctypes.addressof(table), 0)
-        for each in (method, table, stand_in):
-            _keep(each)
+        for pinned in (method, table, stand_in):
+            _keep(pinned)
         registry[_CUDA] = ctypes.addressof(stand_in)
         torch._C._ensureCUDADeviceGuardSet()
         if registry[_CUDA] in (None, ctypes.addressof(stand_in)):
@@ -90,7 +89,7 @@ def _install_hooks() -> None:
         _keep(table)
         pointer.value = ctypes.addressof(table) + 16
         if _is_cuda():
-            table[slot + 2] = yes  # isBuilt, isAvailable, hasPrimaryContext stand in this order
+            table[slot + 2] = yes  # the order is isBuilt, isAvailable, hasPrimaryContext
             return
         pointer.value = old
     raise GuardFailed("no method of CUDA's hooks says that CUDA is built")
@@ -107,7 +106,7 @@ def _library(name: str) -> ctypes.CDLL:
     return ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / name))
 
 
-def _keep(thing: Any) -> None:
-    """It must outlive the interpreter, whose end calls into it."""
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
-    _KEPT.append(thing)
+def _keep(held: Any) -> None:
+    """Keep an object alive beyond the interpreter, whose shutdown calls into it."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(held))
+    _KEPT.append(held)

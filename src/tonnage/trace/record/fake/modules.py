@@ -1,4 +1,4 @@
-"""Which module a program is in, from hooks on all modules' forwards."""
+"""The module that a program is currently in, from hooks on all modules' forwards."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ class ModulePath:
 
     @property
     def depth(self) -> int:
-        """How many forwards run, one inside the other."""
+        """Number of nested forwards that are running."""
         return len(self._stack)
 
     @property
@@ -27,7 +27,7 @@ class ModulePath:
         return self._running[-1] if self._running else None
 
     def name(self, model: nn.Module) -> None:
-        """Learns the names of a model's modules."""
+        """Learn the names of a model's modules."""
         for name, module in model.named_modules():
             self._names.setdefault(id(module), name or type(module).__name__)
 
@@ -35,7 +35,7 @@ class ModulePath:
         return self._names.get(id(module), type(module).__name__)
 
     def watch(self) -> Callable[[], None]:
-        """Follows all forwards until the returned function is called."""
+        """Follow all forwards until the returned function is called."""
         before = hooks.register_module_forward_pre_hook(self._enter)
         after = hooks.register_module_forward_hook(self._leave, always_call=True)
 

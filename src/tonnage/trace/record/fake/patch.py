@@ -1,4 +1,4 @@
-"""An attribute that has another value until a stack closes."""
+"""Patches an attribute until a stack closes."""
 
 from contextlib import ExitStack
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is done with operations that cannot run without data, or that are not the device's."""
+"""Policies for operations that cannot run without data, or that do not belong to the device."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 aten = torch.ops.aten
 _DEVICE = torch.ops.prim.device.default
 _LIFTS = frozenset({aten.lift_fresh.default, aten.lift_fresh_copy.default, aten.lift.default})
-# In place on fake tensors they change nothing, and have no kernel there.
+# These operate in place: on fake tensors they change nothing, and have no kernel there.
 _IN_PLACE = frozenset(
     getattr(packet, overload) for packet in (aten._fused_sgd_, aten._fused_adagrad_) for overload in packet.overloads()
 )
@@ -21,13 +21,13 @@ _WAIT = torch.ops._c10d_functional.wait_tensor.default if hasattr(torch.ops, "_c
 
 
 class Recorder(Protocol):
-    """What the policies use of the recorder that meets the operations."""
+    """The part of the recorder that the policies use."""
 
     @property
     def device_type(self) -> str: ...
 
     @property
-    def whole(self) -> Mapping[Any, Callable[..., Any]]: ...
+    def composites(self) -> Mapping[Any, Callable[..., Any]]: ...
 
     @property
     def events(self) -> Any: ...
@@ -39,7 +39,7 @@ class Recorder(Protocol):
     def answers(self) -> Any: ...
 
     @property
-    def asked(self) -> Callable[[str], None]: ...
+    def on_question(self) -> Callable[[str], None]: ...
 
     def number_of(self, tensor: torch.Tensor) -> int | None: ...
 
@@ -53,14 +53,14 @@ class Recorder(Protocol):
 
 
 def desugars(types: Any) -> bool:
-    """Whether a call is on wrapped tensors (DTensor and the like), which dispatch to plain ones themselves."""
-    return any(each is not FakeTensor and hasattr(each, "__tensor_flatten__") for each in types)
+    """Whether a call is on wrapped tensors (DTensor and others), which dispatch to plain ones themselves."""
+    return any(kind is not FakeTensor and hasattr(kind, "__tensor_flatten__") for kind in types)
 
 
 def answer(
     recorder: Recorder, func: Any, types: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]
 ) -> tuple[bool, Any]:
-    """(whether it was dealt with, the result)."""
+    """(whether a policy handled the call, its result)."""
     if func is _DEVICE:
         first = args[0]
         return (True, first.fake_device) if isinstance(first, FakeTensor) else (False, None)
@@ -75,9 +75,9 @@ def answer(
     if not types and recorder.device_type == "cuda" and func not in _LIFTS and _is_real(args, keywords):
         with unset_fake_temporarily():
             return True, func(*args, **keywords)
-    if func in recorder.whole:
+    if func in recorder.composites:
         with recorder:
-            return True, recorder.whole[func](*args, **keywords)
+            return True, recorder.composites[func](*args, **keywords)
     if _is_composite(func):
         with recorder:
             result = func.decompose(*args, **keywords)
@@ -97,10 +97,10 @@ def _scalar(recorder: Recorder, func: Any, args: tuple[Any, ...]) -> tuple[bool,
     maker = recorder.events.allocations[number].operation if number is not None else ""
     value: bool | float | int
     if tensor.dtype == torch.bool:
-        recorder.asked(maker)
-        value = "aten.all" in maker  # masks are asked whether they hide anything
+        recorder.on_question(maker)
+        value = "aten.all" in maker  # masks are checked for hiding anything
     elif tensor.dtype.is_floating_point:
-        value = 0.0  # GradScaler's found_inf: the step is taken
+        value = 0.0  # GradScaler's found_inf: the optimizer steps
     else:
         value = 0
     recorder.answers[maker or "a value", str(tensor.dtype), repr(value)] += 1
@@ -108,36 +108,38 @@ def _scalar(recorder: Recorder, func: Any, args: tuple[Any, ...]) -> tuple[bool,
 
 
 def _nonzero(recorder: Recorder, tensor: torch.Tensor) -> torch.Tensor:
-    """As many indices as there can be; among experts, as many as each has when all have the same."""
+    """The largest possible number of indices; for experts, the number that each has if all have the same."""
     running: Any = recorder.modules.running
     experts = 0 if hasattr(running, "get_input_embeddings") else getattr(running, "num_experts", 0)
-    found, said = tensor.numel(), "every element"
+    count, meaning = tensor.numel(), "every element"
     if type(experts) is int and experts > 1:
         # The experts that were hit: all of them. The tokens of one: a row for each choice, a column for each token.
-        found, said = (min(experts, found), "every expert") if tensor.dim() == 1 else (-(-found // experts), BALANCED)
-    result = aten.new_empty.default(tensor, (found, tensor.dim()), dtype=torch.int64)
-    recorder.answers["aten.nonzero.default", str(tensor.dtype), said] += 1
+        count, meaning = (
+            (min(experts, count), "every expert") if tensor.dim() == 1 else (-(-count // experts), BALANCED)
+        )
+    result = aten.new_empty.default(tensor, (count, tensor.dim()), dtype=torch.int64)
+    recorder.answers["aten.nonzero.default", str(tensor.dtype), meaning] += 1
     recorder.track(result, "aten.nonzero.default")
     return result
 
 
 def _is_real(args: tuple[Any, ...], keywords: Mapping[str, Any]) -> bool:
-    """A call on CPU tensors that are no fakes: device meshes, constants."""
+    """Whether a call is on real CPU tensors: device meshes, constants."""
     if str(keywords.get("device", "cpu")) != "cpu":
         return False
     return any(
-        isinstance(each, torch.Tensor)
-        or (isinstance(each, list | tuple) and each and isinstance(each[0], torch.Tensor))
-        for each in args
+        isinstance(argument, torch.Tensor)
+        or (isinstance(argument, list | tuple) and argument and isinstance(argument[0], torch.Tensor))
+        for argument in args
     )
 
 
 @cache
 def _is_composite(func: Any) -> bool:
-    """Composite operations arrive whole under inference_mode, and are followed into their parts.
+    """Whether to decompose an operation: under inference_mode, composite operations arrive undivided.
 
-    One that has a kernel of its own on devices with data (silu_backward) is one kernel on a GPU too: a build of PyTorch
-    without CUDA tells by its CPU.
+    One with its own kernel on devices with data (silu_backward) is one kernel on a GPU too: a CPU build of PyTorch
+    shows that by its CPU kernel.
     """
     has = torch._C._dispatch_has_kernel_for_dispatch_key
     if getattr(func, "namespace", "") != "aten":
@@ -148,7 +150,7 @@ def _is_composite(func: Any) -> bool:
 
 
 def watch_sharding(recorder: Recorder) -> Callable[[], None]:
-    """DTensor asks for shapes by running operations on tensors of the whole size: these are not the device's."""
+    """Ignore DTensor's shape inference, which runs operations on full-size tensors that are not the device's."""
     module = sys.modules.get("torch.distributed.tensor._sharding_prop")
     if module is None:
         return lambda: None

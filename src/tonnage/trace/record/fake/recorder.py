@@ -1,4 +1,4 @@
-"""The recorder: sees every operation that PyTorch dispatches, and notes when storages come and go."""
+"""The recorder: it sees every operation that PyTorch dispatches, and records when storages are allocated and freed."""
 
 import sys
 import weakref
@@ -19,14 +19,14 @@ from tonnage.trace.record.fake.streams import current_stream
 from tonnage.trace.recording import Answered, Fired, Recording, unmodelled
 
 aten = torch.ops.aten
-_WRAPPERS = ("_fn", "inner")  # what torch puts around a mode's __torch_dispatch__
+_WRAPPERS = ("_fn", "inner")  # torch's wrappers of a mode's __torch_dispatch__
 
 
 class Recorder(TorchDispatchMode):
-    """Notes allocations of one device type: "meta", "cuda" (fake tensors), or "cpu" (real ones, for comparison).
+    """Records allocations of one device type: "meta", "cuda" (fake tensors), or "cpu" (real ones, for comparison).
 
-    Enter it after FakeTensorMode, so that it also sees what autograd dispatches. `events` holds what was seen; `fired`
-    the overlays' calls and bytes by name; `answers` what data-dependent operations were told; `calls` how often each
+    Enter it after FakeTensorMode, so that it also sees what autograd dispatches. `events`: the recording; `fired`: the
+    overlays' calls and bytes by name; `answers`: the answers to data-dependent operations; `calls`: how often each
     operation ran.
     """
 
@@ -43,13 +43,15 @@ class Recorder(TorchDispatchMode):
         self.answers: Counter[tuple[str, str, str]] = Counter()
         self.paused = 0
         self.attention: Any = None
-        self.whole: dict[Any, Callable[..., Any]] = {}  # what follows composite operations that arrive whole
-        self.asked: Callable[[str], None] = lambda operation: None  # before a yes or no is made up
+        self.composites: dict[
+            Any, Callable[..., Any]
+        ] = {}  # implementations of composite operations that arrive undivided
+        self.on_question: Callable[[str], None] = lambda operation: None  # called before a yes or no is invented
         self._overlays = overlays(profile)
         self._live: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._sizes: dict[int, int] = {}  # of live allocations, by number
-        self._odd: set[int] = set()  # storages that are larger than their tensors say
-        self._kept: set[tuple[str, bool]] = set()
+        self._odd: set[int] = set()  # storages that are larger than their tensors
+        self._workspaces: set[tuple[str, bool]] = set()
         self._held: list[Any] = []
         self._depth = 0
         self._undo: list[Any] = []
@@ -66,17 +68,17 @@ class Recorder(TorchDispatchMode):
         if self._depth == 0:
             for undo in reversed(self._undo):
                 undo()
-            self._live.clear()  # what dies from now on is not the program's doing
+            self._live.clear()  # frees from now on are not the program's
         super().__exit__(*error)
 
     def mark(self, name: str, phase: str | None = None) -> None:
-        """Ends a stage; what follows is in `phase`."""
+        """End a stage; later events are in `phase`."""
         self.events.mark(name)
         self.phase = name if phase is None else phase
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """What happens inside is not the device's."""
+        """Ignore operations inside, which are not the device's."""
         self.paused += 1
         try:
             yield
@@ -84,16 +86,16 @@ class Recorder(TorchDispatchMode):
             self.paused -= 1
 
     def number_of(self, tensor: torch.Tensor) -> int | None:
-        """The allocation that holds a tensor; None if it is not one of the device's."""
+        """The number of the allocation that holds a tensor; None if it is not on the device."""
         entry = self._live.get(tensor.untyped_storage()._cdata)
         return None if entry is None else entry[1]
 
     def sort(self, tensors: Iterable[torch.Tensor], category: Category) -> None:
-        """Says what these tensors' allocations are for. The first word counts."""
+        """Set the category of these tensors' allocations. The first one set stays."""
         self.sort_named((("", tensor) for tensor in tensors), category)
 
     def sort_named(self, tensors: Iterable[tuple[str, torch.Tensor]], category: Category) -> None:
-        """The same, and which parameter or buffer they belong to, in place of the module that happened to run."""
+        """Set the category, and the name of their parameter or buffer in place of the module that happened to run."""
         for name, tensor in tensors:
             number = self.number_of(_plain(tensor))
             if number is not None and self.events.allocations[number].category == "temporary":
@@ -101,14 +103,14 @@ class Recorder(TorchDispatchMode):
                 allocation.category, allocation.module = category, name or allocation.module
 
     def sort_live(self, phase: str, category: Category) -> None:
-        """Says what is for what of `phase` is still alive, unless it was said before."""
+        """Set the category of allocations of `phase` that are still alive and have none."""
         for _, number in self._live.values():
             allocation = self.events.allocations[number]
             if allocation.phase == phase and allocation.category == "temporary":
                 allocation.category = category
 
     def recording(self, program: str = "", notes: tuple[str, ...] = ()) -> Recording:
-        """All that was recorded, without torch."""
+        """The recording, without torch."""
         return Recording(
             events=self.events,
             profile=self.profile.name,
@@ -123,9 +125,9 @@ class Recorder(TorchDispatchMode):
             unmodelled=unmodelled(self.calls, self._overlays),
         )
 
-    def keep(self, *things: Any) -> None:
-        """Holds what a program ends with, so that its end is not noted as a free."""
-        self._held.extend(things)
+    def keep(self, *objects: Any) -> None:
+        """Hold objects from a program's end, so that its end is not recorded as frees."""
+        self._held.extend(objects)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
@@ -149,7 +151,7 @@ class Recorder(TorchDispatchMode):
             if tensor.device.type == self.device_type:
                 self.track(tensor, name, storage)
         for overlay, effect in effects:
-            for key, size in effect.kept:
+            for key, size in effect.workspaces:
                 self._keep(overlay, key, size)
             self._take_and_give(overlay, effect.temporaries)
         return result
@@ -165,7 +167,7 @@ class Recorder(TorchDispatchMode):
         return tensors
 
     def track(self, tensor: torch.Tensor, operation: str, bytes_held: int | None = None) -> None:
-        """Note a tensor's storage as allocated by this operation, or resized where it is known."""
+        """Record a tensor's storage as allocated by this operation, or as resized if it is known."""
         storage = tensor.untyped_storage()
         key = storage._cdata
         entry = self._live.get(key)
@@ -180,9 +182,9 @@ class Recorder(TorchDispatchMode):
         self._live[key] = (weakref.ref(storage, lambda _: self._died(key)), number)
 
     def _sum_in_place(self, first: torch.Tensor, total: torch.Tensor) -> None:
-        """Where gradients of one tensor meet, autograd adds to the first in place if nobody else holds it.
+        """Where gradients of one tensor meet, autograd adds to the first in place if nothing else holds it.
 
-        It does not while any mode watches it (input_buffer.cpp, accumulate), so here the sum takes over the storage.
+        It does not while a mode watches it (input_buffer.cpp, accumulate), so here the sum takes over the storage.
         """
         old = first.untyped_storage()._cdata
         entry = self._live.get(old)
@@ -211,7 +213,7 @@ class Recorder(TorchDispatchMode):
             self._free(entry[1])
 
     def _resize(self, key: int, size: int, operation: str) -> None:
-        """A storage of another size is another allocation."""
+        """Record a storage of another size as another allocation."""
         reference, number = self._live[key]
         category = self.events.allocations[number].category
         self._free(number)
@@ -220,18 +222,18 @@ class Recorder(TorchDispatchMode):
         self._live[key] = (reference, allocation)
 
     def _take_and_give(self, overlay: Any, sizes: tuple[int, ...]) -> None:
-        taken = [self._allocate(size, overlay.name, overlay=True) for size in sizes if size > 0]
-        for number in reversed(taken):
+        allocated = [self._allocate(size, overlay.name, overlay=True) for size in sizes if size > 0]
+        for number in reversed(allocated):
             self._free(number)
-        if taken:
+        if allocated:
             self._fire(overlay, sum(sizes))
 
     def _keep(self, overlay: Any, key: str, size: int) -> None:
-        """A workspace for each thread that asks: the program's own, and the one on which backward runs."""
+        """Record a workspace for each thread that uses it: the program's own, and that of backward."""
         thread = (key, _in_backward())
-        if thread in self._kept:
+        if thread in self._workspaces:
             return
-        self._kept.add(thread)
+        self._workspaces.add(thread)
         number = self._allocate(size, overlay.name, overlay=True)
         self.events.allocations[number].category = "buffer"
         before = self.fired.get(overlay.name)
@@ -243,7 +245,7 @@ class Recorder(TorchDispatchMode):
         self.fired[overlay.name] = Fired(overlay.name, calls + 1, max(most, size), overlay.exact, overlay.source)
 
     def _watch_resize(self) -> Any:
-        """FSDP frees storages by resizing them to nothing, which dispatches no operation."""
+        """Watch resizes: FSDP frees storages by resizing them to 0, which dispatches no operation."""
         original = torch.UntypedStorage.resize_
         recorder = self
 
@@ -267,7 +269,7 @@ def _in_backward() -> bool:
 
 
 def _called_by_engine(frame: Any) -> bool:
-    """Whether no Python code of a node or of a module asked: on the engine's own thread, or right under the call of
+    """Whether the engine itself called, not Python code of a node or module: on its own thread, or directly under
     backward.
     """
     while frame is not None and frame.f_code.co_name in _WRAPPERS:
@@ -276,7 +278,7 @@ def _called_by_engine(frame: Any) -> bool:
 
 
 def _held_once(tensor: torch.Tensor) -> bool:
-    """Whether the engine's buffer alone holds this storage; the second count is the wrapper that asks."""
+    """Whether only the engine's buffer holds this storage; the second reference is the wrapper here."""
     counted: int = torch._C._storage_Use_Count(tensor.untyped_storage()._cdata)
     return counted <= 2 and torch._prims_common.is_non_overlapping_and_dense_or_false(tensor)
 

@@ -1,8 +1,7 @@
-"""DistributedDataParallel's reducer, which is C++ that reads data, as Python on fake tensors: its buckets, and when
-they come and go.
+"""DistributedDataParallel's reducer, which is C++ that reads data, in Python on fake tensors, with the same buckets.
 
 After torch/csrc/distributed/c10d/reducer.cpp. The first iteration has one bucket for all gradients; at the second
-forward buckets are made anew, in the order in which gradients came. Gradients are copied into buckets and back, or
+forward buckets are rebuilt in the order in which gradients arrived. Gradients are copied into buckets and back, or
 become views of them.
 """
 
@@ -23,8 +22,8 @@ Sort = Callable[[Iterator[Tensor], Category], None]
 
 
 class Reducer:
-    """Stands in for torch.distributed.Reducer; its arguments are in that one's order. `sort` is told what buckets
-    are for.
+    """Replaces torch.distributed.Reducer, with its order of arguments. `sort` receives the buckets' tensors and
+    category.
     """
 
     def __init__(
@@ -50,7 +49,7 @@ class Reducer:
         self.static = self.rebuilt = self.expecting = self.unfinished = False
         self.hook: tuple[Any, Callable[..., Any]] | None = None
         self.bucket_dtype: torch.dtype | None = None
-        self.order: list[int] = []  # of gradients' coming, until buckets are rebuilt
+        self.order: list[int] = []  # in which gradients arrive, until buckets are rebuilt
         self.unused: list[int] = []
         self.ready: set[int] = set()
         self.triggered = [0] * len(self.parameters)
@@ -214,7 +213,7 @@ class Reducer:
             parameter.grad = inner
 
     def _delay_all_reduce(self) -> None:
-        """A static graph's first iteration: everything at its end."""
+        """A static graph's first iteration: reduce everything at its end."""
         for index in range(len(self.parameters)):
             self.ready.add(index)
             at, inner = self.where[index]
@@ -240,14 +239,14 @@ class Reducer:
             handle.remove()
 
     def __getattr__(self, name: str) -> Any:
-        """Logging, statistics and what only joins of uneven inputs ask for: nothing that holds memory."""
+        """Ignore logging, statistics and joins of uneven inputs, none of which holds memory."""
         if name.startswith("__"):
             raise AttributeError(name)
         return _nothing
 
 
 def _all_reduce(original: Callable[..., Any]) -> Callable[..., Any]:
-    """The fake group's futures hold nothing; hooks of DDP want the tensor."""
+    """An all-reduce whose future holds the tensor, as DDP's hooks expect; the fake group's futures hold nothing."""
 
     def all_reduce(tensor: Tensor, *positional: Any, **named: Any) -> Any:
         work = original(tensor, *positional, **named)
@@ -257,7 +256,7 @@ def _all_reduce(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Done:
-    """Work that is over."""
+    """Completed work."""
 
     def __init__(self, tensor: Tensor):
         self.tensor = tensor
@@ -272,7 +271,7 @@ class _Done:
 
 
 class Logger:
-    """Stands in for torch.distributed.Logger, and says nothing."""
+    """Replaces torch.distributed.Logger, and logs nothing."""
 
     def __init__(self, reducer: Reducer): ...
 
@@ -283,7 +282,7 @@ class Logger:
 
 
 def replacements(sort: Sort) -> dict[str, Any]:
-    """What takes the place of torch.distributed's own, by name."""
+    """The replacements for torch.distributed's functions, by name."""
     return {
         "Reducer": partial(Reducer, sort=sort),
         "Logger": Logger,
@@ -294,7 +293,7 @@ def replacements(sort: Sort) -> dict[str, Any]:
 
 
 def _verify(group: Any, parameters: Sequence[Tensor], logger: Any = None) -> None:
-    """Each rank's count of parameters, and shapes and strides as rank 0 has them."""
+    """Check that all ranks have as many parameters, and shapes and strides as rank 0."""
     device = parameters[0].device
     counts = [torch.empty(1, dtype=torch.int64, device=device) for _ in range(group.size() + 1)]
     shapes = torch.empty(2 * sum(parameter.dim() for parameter in parameters), dtype=torch.int64, device=device)

@@ -1,7 +1,7 @@
-"""What PyTorch works out for every rank, or again for every parameter, worked out once: the same results sooner.
+"""Computes once what PyTorch computes for every rank, or again for every parameter, with the same results.
 
-Without these, 1024 ranks take 30 times as long to shard as one does, and an optimizer's first step the square of its
-parameters.
+Without this, 1024 ranks take 30 times as long to shard as one does, and the time of an optimizer's first step grows
+with the square of its parameters.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from tonnage.trace.record.fake.patch import patch
 
 
 def enter(stack: ExitStack) -> None:
-    """Until the stack closes."""
+    """Install the shortcuts until the stack closes."""
     from torch.distributed.fsdp._fully_shard import _fsdp_param as parameters
     from torch.distributed.tensor import _sharding_prop as sharding
 
@@ -24,7 +24,7 @@ def enter(stack: ExitStack) -> None:
 
 
 class Chunks(Sequence[torch.Tensor]):
-    """torch.chunk, filled up with empty pieces, of which FSDP2 looks at its own and the first."""
+    """torch.chunk, padded with empty pieces; FSDP2 uses only its own and the first."""
 
     def __init__(self, tensor: torch.Tensor, num_chunks: int, dim: int):
         self.tensor, self.num_chunks, self.dim = tensor, num_chunks, dim
@@ -40,8 +40,8 @@ class Chunks(Sequence[torch.Tensor]):
 
 
 class _Flags:
-    """Looks through all parameters of an operation once, and not once for each of them; there is nothing to do where
-    none is sharded in strides.
+    """Checks all parameters of an operation once instead of once for each; without strided sharding there is nothing
+    to do.
     """
 
     def __init__(self, original: Any):
@@ -54,6 +54,8 @@ class _Flags:
             from torch.distributed.tensor.placement_types import _StridedShard
 
             self.schema = schema
-            self.strided = any(isinstance(each, _StridedShard) for spec in schema.args_spec for each in spec.placements)
+            self.strided = any(
+                isinstance(placement, _StridedShard) for spec in schema.args_spec for placement in spec.placements
+            )
         if self.strided:
             self.original(strategy, schema)

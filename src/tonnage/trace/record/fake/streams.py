@@ -1,4 +1,4 @@
-"""The stream that a program is on: allocations of different streams come from different pools."""
+"""The current stream of a program: allocations of different streams come from different pools."""
 
 from collections import Counter
 
@@ -25,13 +25,13 @@ def replace(stream: int) -> None:
 
 
 def new(priority: int = 0) -> int:
-    """The number of the next stream: 1 to 32, and 33 to 64 where the priority is high, then again from the first."""
+    """The number of the next stream: 1 to 32, and 33 to 64 for high priority, then again from the first."""
     high = priority < 0
     _MADE[high] += 1
     return 1 + (_MADE[high] - 1) % _A_POOL + _A_POOL * high
 
 
 def reset() -> None:
-    """As at a program's start, so that numbers are the same in each recording."""
+    """Reset to a program's start, so that stream numbers are equal in each recording."""
     _MADE.clear()
     _STACK[:] = [0]

@@ -1,8 +1,8 @@
-"""torch.distributed as one rank of a world sees it, where there is no other: process groups, meshes, DDP's start.
+"""torch.distributed for a single process that is one rank of a world: process groups, meshes, DDP's start.
 
-Collectives go to PyTorch's fake process group, which returns at once. What NCCL itself takes (communicators, channels,
-its own buffers) lies outside the allocator and is not seen here; neither are the later frees of `record_stream`, which
-PyTorch's collectives avoid since 2.8 by holding tensors until the wait, as Python's references do here.
+Collectives go to PyTorch's fake process group, which returns at once. NCCL's own memory (communicators, channels,
+buffers) is outside the allocator and not recorded; nor are the later frees of `record_stream`, which PyTorch's
+collectives avoid since 2.8 by holding tensors until the wait, as Python's references do here.
 """
 
 import os
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 
 def enter(stack: ExitStack, recorder: "Recorder", world: World | None, devices: int) -> None:
-    """Until the stack closes, a program that makes process groups gets fake ones, of `world` or of what it asks for."""
+    """Give a program that makes process groups fake ones, of `world` or of its own arguments, until the stack
+    closes.
+    """
     if dist.is_initialized():
         raise InvalidPlan("a process group exists already: destroy it before a distributed program is recorded.")
     if world is not None:
@@ -44,10 +46,10 @@ def enter(stack: ExitStack, recorder: "Recorder", world: World | None, devices: 
 
 
 def _environment(stack: ExitStack, world: World, devices: int) -> None:
-    """What a launcher tells a rank."""
+    """Set the environment variables of a launcher."""
     local = {"LOCAL_RANK": world.rank % devices, "LOCAL_WORLD_SIZE": min(world.size, devices)}
-    told = {"RANK": world.rank, "WORLD_SIZE": world.size, **local, "MASTER_ADDR": "localhost", "MASTER_PORT": 29500}
-    for name, value in told.items():
+    launched = {"RANK": world.rank, "WORLD_SIZE": world.size, **local, "MASTER_ADDR": "localhost", "MASTER_PORT": 29500}
+    for name, value in launched.items():
         before = os.environ.get(name)
         os.environ[name] = str(value)
         stack.callback(_restore, name, before)
@@ -68,21 +70,25 @@ def _groups(stack: ExitStack, recorder: "Recorder", world: World | None) -> None
     def init_process_group(*args: Any, **keywords: Any) -> None:
         from torch.testing._internal.distributed.fake_pg import FakeStore
 
-        asked = names.bind(*args, **keywords).arguments
-        here = world or world_of(size=asked.get("world_size", -1), rank=asked.get("rank", -1))
+        bound = names.bind(*args, **keywords).arguments
+        here = world or world_of(size=bound.get("world_size", -1), rank=bound.get("rank", -1))
         with _real(recorder):
             initialize("fake", rank=here.rank, world_size=here.size, store=FakeStore())
-        import_module("torch.distributed.tensor")  # its shapes must not be counted: it is watched before its first use
+        import_module(
+            "torch.distributed.tensor"
+        )  # it must be patched before its first use, so that shapes are not counted
         _forget()
         shortcuts.enter(stack)
         stack.callback(watch_sharding(recorder))
 
     @wraps(new_group)
     def new_fake_group(*args: Any, **keywords: Any) -> Any:
-        asked = signature(new_group).bind(*args, **keywords).arguments
-        kept = {name: asked[name] for name in ("ranks", "use_local_synchronization", "group_desc") if name in asked}
+        bound = signature(new_group).bind(*args, **keywords).arguments
+        supported = {
+            name: bound[name] for name in ("ranks", "use_local_synchronization", "group_desc") if name in bound
+        }
         with _real(recorder):
-            return new_group(**kept)
+            return new_group(**supported)
 
     for module in (dist, distributed_c10d, device_mesh):
         patch(stack, module, "init_process_group", init_process_group)
@@ -91,7 +97,7 @@ def _groups(stack: ExitStack, recorder: "Recorder", world: World | None) -> None
         for module in (dist, distributed_c10d):
             patch(stack, module, name, function)
     patch(stack, dist, "is_nccl_available", lambda: True)
-    # It asks for the build's CUDA and NCCL, which a build for CPUs has not.
+    # It checks the build's CUDA and NCCL, which a CPU build does not have.
     patch(stack, torch.nn.parallel.DistributedDataParallel, "_check_comm_hook", lambda self, hook: None)
 
 
@@ -104,12 +110,12 @@ def _gather_object(obj: Any, object_gather_list: list[Any] | None = None, *_: An
         object_gather_list[:] = [obj] * len(object_gather_list)
 
 
-def _scatter_object_list(output: list[Any], given: list[Any] | None = None, *_: Any, **__: Any) -> None:
-    if given:
-        output[0] = given[dist.get_rank() % len(given)]
+def _scatter_object_list(output: list[Any], objects: list[Any] | None = None, *_: Any, **__: Any) -> None:
+    if objects:
+        output[0] = objects[dist.get_rank() % len(objects)]
 
 
-# Objects travel as bytes of tensors, which have none here: every rank is taken to send what this one does.
+# Objects travel as bytes of tensors, which have no data here: every rank is assumed to send what this one does.
 _OBJECTS: dict[str, Callable[..., None]] = {
     "all_gather_object": _all_gather_object,
     "gather_object": _gather_object,
@@ -119,7 +125,7 @@ _OBJECTS: dict[str, Callable[..., None]] = {
 
 
 def _meshes(stack: ExitStack, recorder: "Recorder") -> None:
-    """A mesh is a table of ranks, which a program reads: it must be real."""
+    """Make mesh tables real tensors, since a program reads their ranks."""
     make = device_mesh.DeviceMesh.__init__
 
     @wraps(make)
@@ -133,7 +139,7 @@ def _meshes(stack: ExitStack, recorder: "Recorder") -> None:
 
 
 def _table(ranks: Any) -> Any:
-    """Fake ranks, made inside the recording, as what arange gives."""
+    """Fake ranks, made inside the recording, as a real arange."""
     if not isinstance(ranks, FakeTensor):
         return ranks
     constant = getattr(ranks, "constant", None)
@@ -142,7 +148,7 @@ def _table(ranks: Any) -> Any:
 
 @contextmanager
 def _real(recorder: "Recorder") -> Any:
-    """Tensors made inside are real, and none of the device's."""
+    """A context in which tensors are real and not recorded."""
     cpu: AbstractContextManager[Any] = (
         torch.device("cpu") if torch.get_default_device().type != "cpu" else nullcontext()
     )
@@ -157,12 +163,12 @@ def _end() -> None:
 
 
 def _forget() -> None:
-    """DTensor remembers what it inferred by mesh, and meshes of other ranks and worlds compare equal."""
+    """Clear DTensor's caches by mesh: meshes of other ranks and worlds compare equal."""
     if "torch.distributed.tensor" not in sys.modules:
         return
     from torch.distributed.tensor import _redistribute
     from torch.distributed.tensor.debug import _clear_sharding_prop_cache
 
-    forget: tuple[Callable[[], Any], ...] = (_clear_sharding_prop_cache, _redistribute._gen_transform_infos.cache_clear)
-    for each in forget:
-        each()
+    caches: tuple[Callable[[], Any], ...] = (_clear_sharding_prop_cache, _redistribute._gen_transform_infos.cache_clear)
+    for clear in caches:
+        clear()
