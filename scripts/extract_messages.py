@@ -92,6 +92,8 @@ HELP = (
 WITH_ERRORS = ("render/", "web/")  # of these, what is left out has errors that a person reads
 SOURCES = frozenset({"source", "sources", "as_of", "version", "url", "prog", "metavar", "dest", "action"})
 SAID = frozenset({"say", "sentence", "_", "formatted", "add_parser"})  # texts of the program, which words.po has
+# Errors that take the values of their message's template as keywords.
+ERRORS = frozenset({"InvalidInput", "InvalidPlan", "Lost", "MissingDatum", "Unreachable", "UnknownName"})
 INSIDE = frozenset(
     {
         "TypeError",
@@ -401,7 +403,7 @@ class Reader(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         called = ast.unparse(node.func)
-        if called == "Message":
+        if called == "Message" or (called in ERRORS and node.keywords):
             for template in alternatives(node.args[0]):
                 self.template(template)
             for keyword in node.keywords:

@@ -29,7 +29,6 @@ from tonnage.estimate.options.run_options import RunOptions
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 from tonnage.search.pool.place import place as place_on
 from tonnage.search.pool.placement import Placement
@@ -169,9 +168,7 @@ def _varied(name: str, values: Any) -> list[Any]:
 def _cluster_name(name: Any) -> str:
     if isinstance(name, str):
         return name
-    raise InvalidInput(
-        Message("on takes names such as h100 or 8xH100-SXM-80GB, and Clusters. Got {typed}.", typed=typed(name))
-    )
+    raise InvalidInput("on takes names such as h100 or 8xH100-SXM-80GB, and Clusters. Got {typed}.", typed=typed(name))
 
 
 class Placed(Tabled):
@@ -226,9 +223,7 @@ def place(
     if kind not in ("serve", "train"):
         raise unknown("kind of placement", str(kind), ("serve", "train"))
     if not isinstance(inventory, str | os.PathLike | Mapping):
-        raise InvalidInput(
-            Message("inventory takes a path, or a mapping of its fields. Got {typed}.", typed=typed(inventory))
-        )
+        raise InvalidInput("inventory takes a path, or a mapping of its fields. Got {typed}.", typed=typed(inventory))
     split, goal = check_text("split", split), check_text("goal", goal)
     stages = None if stages is None else check_whole("stages", stages)
     time_limit, gap = None if time_limit is None else check_number("time_limit", time_limit), check_number("gap", gap)
@@ -256,9 +251,7 @@ def place(
         said, load = options_by_subject(options, ServingOptions, LoadOptions)
     if model is None and options:
         raise InvalidInput(
-            Message(
-                "options of the inventory's jobs are written there: leave out {options}.", options=next(iter(options))
-            )
+            "options of the inventory's jobs are written there: leave out {options}.", options=next(iter(options))
         )
     where = dict(inventory) if isinstance(inventory, Mapping) else os.fspath(inventory)
     found = place_on(

@@ -43,7 +43,7 @@ def of_kind(rows: Sequence[Row], kind: str | None) -> list[Row]:
     kinds = sorted({row.kind for row in rows})
     if kind is not None and kind not in kinds:
         raise UnknownName(
-            Message("no row is of kind {kind}. These rows are of {kinds}.", kind=shown(kind), kinds=listed(kinds[:20]))
+            "no row is of kind {kind}. These rows are of {kinds}.", kind=shown(kind), kinds=listed(kinds[:20])
         )
     return [row for row in rows if kind in (None, row.kind)]
 

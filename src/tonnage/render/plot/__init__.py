@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import listed
 from tonnage.kernel.reach import is_folder
 from tonnage.render.plot.needs import NEEDS_KALEIDO, NEEDS_PLOTLY, is_installed
 
@@ -33,21 +33,17 @@ def write_plot(answer: Any, path: str | os.PathLike[str]) -> None:
     ending = file.suffix.lower()
     if ending not in ENDINGS:
         raise InvalidInput(
-            Message(
-                "a plot is a file that ends in {endings} or {endings2}. Got {path}.",
-                endings=listed(ENDINGS[:-1]),
-                endings2=ENDINGS[-1],
-                path=shown(os.fspath(path), LONGEST),
-            )
+            "a plot is a file that ends in {endings} or {endings2}. Got {path}.",
+            endings=listed(ENDINGS[:-1]),
+            endings2=ENDINGS[-1],
+            path=shown(os.fspath(path), LONGEST),
         )
     try:
         if not is_folder(file.parent):  # before a browser is started for nothing
             raise InvalidInput(
-                Message(
-                    "{path} cannot be written: {folder} is no folder.",
-                    path=shown(os.fspath(path), LONGEST),
-                    folder=shown(os.fspath(file.parent), LONGEST),
-                )
+                "{path} cannot be written: {folder} is no folder.",
+                path=shown(os.fspath(path), LONGEST),
+                folder=shown(os.fspath(file.parent), LONGEST),
             )
         made = _made(answer, ending)
         file.write_bytes(made)
@@ -55,9 +51,7 @@ def write_plot(answer: Any, path: str | os.PathLike[str]) -> None:
         if isinstance(error, InvalidInput):
             raise
         why = getattr(error, "strerror", None) or error
-        raise InvalidInput(
-            Message("{path} cannot be written: {why}.", path=shown(os.fspath(path), LONGEST), why=why)
-        ) from None
+        raise InvalidInput("{path} cannot be written: {why}.", path=shown(os.fspath(path), LONGEST), why=why) from None
 
 
 def note_of_plot(path: str | os.PathLike[str]) -> str:
@@ -82,9 +76,7 @@ def figure_of(answer: Any, kind: str) -> Any:
     _, parts = title_and_panels(answer)
     drawn = {part.name: part for part in parts if part.traces}
     if not isinstance(kind, str) or kind not in drawn:
-        raise InvalidInput(
-            Message("this answer has no figure {kind}. It has {drawn}.", kind=shown(kind), drawn=listed(drawn))
-        )
+        raise InvalidInput("this answer has no figure {kind}. It has {drawn}.", kind=shown(kind), drawn=listed(drawn))
     try:
         from plotly.graph_objects import Figure
     except ImportError:

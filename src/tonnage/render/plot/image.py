@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from shutil import which
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.render.plot.layout import column
 from tonnage.render.plot.needs import NEEDS_KALEIDO, NEEDS_PLOTLY, is_installed
 from tonnage.render.plot.panel import Panel
@@ -54,6 +53,6 @@ def image(title: str, parts: Sequence[Panel], form: str) -> bytes:
         first = error.args[0] if error.args else type(error).__name__
         said = str(first[0] if isinstance(first, tuple) else first)[:200].rstrip(".")
         raise InvalidInput(
-            Message("the browser that draws PNG and SVG failed: {said}. Write .html, which needs none.", said=said)
+            "the browser that draws PNG and SVG failed: {said}. Write .html, which needs none.", said=said
         ) from None
     return bytes(made)

@@ -114,20 +114,16 @@ def write_report(
     try:
         if not is_folder(file.parent):
             raise InvalidInput(
-                Message(
-                    "{path} cannot be written: {folder} is no folder.",
-                    path=shown(os.fspath(path), LONGEST),
-                    folder=shown(os.fspath(file.parent), LONGEST),
-                )
+                "{path} cannot be written: {folder} is no folder.",
+                path=shown(os.fspath(path), LONGEST),
+                folder=shown(os.fspath(file.parent), LONGEST),
             )
         file.write_bytes(made.encode("utf-8", "replace"))
     except (OSError, ValueError) as error:  # ValueError: a path with a null byte
         if isinstance(error, InvalidInput):
             raise
         why = getattr(error, "strerror", None) or error
-        raise InvalidInput(
-            Message("{path} cannot be written: {why}.", path=shown(os.fspath(path), LONGEST), why=why)
-        ) from None
+        raise InvalidInput("{path} cannot be written: {why}.", path=shown(os.fspath(path), LONGEST), why=why) from None
 
 
 def _today() -> str:

@@ -8,7 +8,6 @@ from typing import Any
 from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.kernel.units import human
 
 MOST_CELLS = 10_000
@@ -55,7 +54,7 @@ class Axis(Struct, frozen=True, kw_only=True):
 def axis(name: str, values: Sequence[Any], labels: Sequence[str] = ()) -> Axis:
     """An axis without what was said twice."""
     if not values:
-        raise InvalidInput(Message("{name} has no value: give one or several.", name=name))
+        raise InvalidInput("{name} has no value: give one or several.", name=name)
     once: dict[Any, tuple[Any, str]] = {}
     for value, label in zip(values, labels or [_label(each) for each in values], strict=True):
         key = (type(value), value) if isinstance(value, str | int | float) else id(value)
@@ -74,12 +73,10 @@ def check_size(axes: Sequence[Axis]) -> None:
     if cells > MOST_CELLS:
         sizes = " x ".join(f"{len(each.values):,} {each.name}" for each in axes if each.varies)
         raise InvalidInput(
-            Message(
-                "a comparison has at most {most_cells:,} cells. Got {sizes} = {cells:,}: leave some values out.",
-                most_cells=MOST_CELLS,
-                sizes=sizes,
-                cells=cells,
-            )
+            "a comparison has at most {most_cells:,} cells. Got {sizes} = {cells:,}: leave some values out.",
+            most_cells=MOST_CELLS,
+            sizes=sizes,
+            cells=cells,
         )
 
 

@@ -9,7 +9,6 @@ from tonnage.estimate.options.run_options import RunOptions
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
 from tonnage.models.catalogued import every
 from tonnage.question.subjects.maximum import What
 from tonnage.search.maximum.advice import raises
@@ -82,25 +81,18 @@ def _check(what: What, model: Model | None, *given: Struct) -> None:
         if (value := getattr(options, what.option, None)) is not None:
             flag = f"--{what.option.replace('_', '-')}"
             raise InvalidInput(
-                Message(
-                    "max {what} looks for {option}: leave out {flag}, or ask `tonnage {verb}` about it. Got {value:,}.",
-                    what=what.name,
-                    option=what.option,
-                    flag=flag,
-                    verb=what.verb,
-                    value=value,
-                )
+                "max {what} looks for {option}: leave out {flag}, or ask `tonnage {verb}` about it. Got {value:,}.",
+                what=what.name,
+                option=what.option,
+                flag=flag,
+                verb=what.verb,
+                value=value,
             )
     if what.option == "model" and model is not None:
         raise InvalidInput(
-            Message(
-                "max model looks at every model of the catalogue: leave out MODEL. Got {model}.",
-                model=shown(model.name),
-            )
+            "max model looks at every model of the catalogue: leave out MODEL. Got {model}.", model=shown(model.name)
         )
     if what.option != "model" and model is None:
         raise InvalidInput(
-            Message(
-                "max {what} is of one model: name it, as `tonnage {verb}` takes it.", what=what.name, verb=what.verb
-            )
+            "max {what} is of one model: name it, as `tonnage {verb}` takes it.", what=what.name, verb=what.verb
         )

@@ -58,10 +58,8 @@ def too_slow(
     replica = replica_of(model, plan, cluster, made, usable, wanted.load)
     if not replica.clock.knows_prompts:
         raise MissingDatum(
-            Message(
-                "how long prompts take on {accelerator} is not known, so that no limit on it can be kept.",
-                accelerator=cluster.accelerator.name,
-            )
+            "how long prompts take on {accelerator} is not known, so that no limit on it can be kept.",
+            accelerator=cluster.accelerator.name,
         )
     if wanted.limited:
         late = bound_by(replica, wanted)

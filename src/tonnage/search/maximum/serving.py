@@ -66,19 +66,15 @@ class ServingCase:
     def _check(self, load: LoadOptions) -> None:
         if self.what.option == "expert_layers_on_host" and not expert_counts(self.model):
             raise InvalidInput(
-                Message(
-                    "max expert-layers is of models with experts, and {model} has none: max layers is of any.",
-                    model=self.model.name,
-                )
+                "max expert-layers is of models with experts, and {model} has none: max layers is of any.",
+                model=self.model.name,
             )
         for name in ("request_rate", "trace") if self.what.option == "concurrency" else ():
             if getattr(load, name) is not None:
                 raise InvalidInput(
-                    Message(
-                        "max users is of users who wait for their answers, and {name} has requests that come "
-                        "by themselves: leave out {name}.",
-                        name=name,
-                    )
+                    "max users is of users who wait for their answers, and {name} has requests that come "
+                    "by themselves: leave out {name}.",
+                    name=name,
                 )
 
     def _with_answers(self, load: LoadOptions) -> LoadOptions:
@@ -139,11 +135,9 @@ class ServingCase:
             return None
         if room <= answer:
             raise InvalidInput(
-                Message(
-                    "output_tokens must leave some of the context of {room:,} tokens to the prompt. Got {answer:,}.",
-                    room=room,
-                    answer=answer,
-                )
+                "output_tokens must leave some of the context of {room:,} tokens to the prompt. Got {answer:,}.",
+                room=room,
+                answer=answer,
             )
         text = Message("the context is {room:,} tokens, of which the answer takes {answer:,}", room=room, answer=answer)
         return room - answer, Limit(by="options", text=text) if given else made

@@ -61,12 +61,10 @@ class TrainingCase:
             return options
         if options.method is not None and options.method not in methods:
             raise InvalidInput(
-                Message(
-                    "max {what} is of method {methods}. Got method {method}.",
-                    what=self.what.name,
-                    methods=joined(" or ", methods),
-                    method=options.method,
-                )
+                "max {what} is of method {methods}. Got method {method}.",
+                what=self.what.name,
+                methods=joined(" or ", methods),
+                method=options.method,
             )
         return replace(options, method=options.method or methods[0])
 
@@ -107,13 +105,11 @@ class TrainingCase:
         plan = self.plan(None if self.options.num_microbatches else 1)
         if self.options.num_microbatches:
             raise InvalidInput(
-                Message(
-                    "global_batch_size {total:,} and num_microbatches {num_microbatches:,} leave one "
-                    "micro-batch, {micro_batch_size:,}: leave one of them out.",
-                    total=total,
-                    num_microbatches=self.options.num_microbatches,
-                    micro_batch_size=plan.micro_batch_size,
-                )
+                "global_batch_size {total:,} and num_microbatches {num_microbatches:,} leave one "
+                "micro-batch, {micro_batch_size:,}: leave one of them out.",
+                total=total,
+                num_microbatches=self.options.num_microbatches,
+                micro_batch_size=plan.micro_batch_size,
             )
         each = total // plan.data_parallel_size
         return [size for size in range(1, min(each, MOST) + 1) if each % size == 0]

@@ -10,7 +10,6 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.load.options import USUAL, USUAL_SOURCE, LoadOptions, lengths
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import MissingDatum
-from tonnage.kernel.message import Message
 from tonnage.search.pool.serving import check_load
 
 NAMES = ("context", "input_tokens", "output_tokens")
@@ -25,9 +24,7 @@ def usual(
         raise needs_family(model, "a placement")
     if not any(branch.kind == "decoder" for branch in model.branches):
         raise MissingDatum(
-            Message(
-                "{model} makes no tokens: there are no times of an answer, and no placement of it.", model=model.name
-            )
+            "{model} makes no tokens: there are no times of an answer, and no placement of it.", model=model.name
         )
     question = Question()
     nothing = all(each is None for each in (load.input_tokens, load.output_tokens, options.context))

@@ -99,14 +99,12 @@ class Effort:
     def __init__(self, limit_seconds: float = USUAL, gap: float = 0.0):
         if not 0 < limit_seconds <= LONGEST:
             raise InvalidInput(
-                Message(
-                    "time_limit must be above 0 and at most {longest:,.0f} seconds. Got {limit_seconds}.",
-                    longest=LONGEST,
-                    limit_seconds=shown(limit_seconds),
-                )
+                "time_limit must be above 0 and at most {longest:,.0f} seconds. Got {limit_seconds}.",
+                longest=LONGEST,
+                limit_seconds=shown(limit_seconds),
             )
         if not 0 <= gap < 1:
-            raise InvalidInput(Message("gap must be at least 0 and less than 1. Got {gap}.", gap=shown(gap)))
+            raise InvalidInput("gap must be at least 0 and less than 1. Got {gap}.", gap=shown(gap))
         self.limit, self.gap = limit_seconds, gap
         self.programs, self.nodes, self.cuts = 0, 0, 0
         self.started = time.perf_counter()
@@ -129,12 +127,10 @@ class Effort:
             )
         )
         return MissingDatum(
-            Message(
-                "nothing was found within time_limit, {limit:g} seconds: it may fit or not.{known} Give a "
-                "longer --time-limit.",
-                limit=self.limit,
-                known=known,
-            )
+            "nothing was found within time_limit, {limit:g} seconds: it may fit or not.{known} Give a "
+            "longer --time-limit.",
+            limit=self.limit,
+            known=known,
         )
 
     @property

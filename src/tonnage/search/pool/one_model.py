@@ -47,11 +47,9 @@ def serve_pipeline(
         raise unknown("objective", objective, OBJECTIVES)
     if load.request_rate is not None:
         raise InvalidInput(
-            Message(
-                "request_rate: a pipeline over unlike accelerators is placed for users: give concurrency. "
-                "Got {request_rate:g}.",
-                request_rate=load.request_rate,
-            )
+            "request_rate: a pipeline over unlike accelerators is placed for users: give concurrency. "
+            "Got {request_rate:g}.",
+            request_rate=load.request_rate,
         )
     options, load, lengths = usual(model, options, load)
     stages = _stages(stages, options.pipeline_parallel_size)
@@ -226,11 +224,9 @@ def _stages(said: int | None, also: int | None) -> int | None:
     """--stages, or --pipeline-parallel-size, which is the same here."""
     if said is not None and also is not None and said != also:
         raise InvalidInput(
-            Message(
-                "stages and pipeline_parallel_size are the same here: give one. Got {said} and {also}.",
-                said=said,
-                also=also,
-            )
+            "stages and pipeline_parallel_size are the same here: give one. Got {said} and {also}.",
+            said=said,
+            also=also,
         )
     return also if said is None else said
 

@@ -36,11 +36,9 @@ def replicas(
     """The cheapest replicas that hold a demand, or without one the most that the pool answers."""
     if load.request_rate is not None and options.concurrency is not None:
         raise InvalidInput(
-            Message(
-                "concurrency and request_rate are two demands: give one. Got {concurrency} and {request_rate:g}.",
-                concurrency=options.concurrency,
-                request_rate=load.request_rate,
-            )
+            "concurrency and request_rate are two demands: give one. Got {concurrency} and {request_rate:g}.",
+            concurrency=options.concurrency,
+            request_rate=load.request_rate,
         )
     options, load, lengths = usual(model, options, load)
     demand = Demand(

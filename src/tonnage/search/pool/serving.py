@@ -45,26 +45,20 @@ def check_load(load: LoadOptions) -> None:
     for name in OF_ONE_PLAN:
         if getattr(load, name) is not None:
             raise InvalidInput(
-                Message(
-                    "{name} is of one plan, which `tonnage serve` answers: leave it out. Got {value}.",
-                    name=name,
-                    value=getattr(load, name),
-                )
+                "{name} is of one plan, which `tonnage serve` answers: leave it out. Got {value}.",
+                name=name,
+                value=getattr(load, name),
             )
     if load.percentile not in (None, "mean"):
         raise InvalidInput(
-            Message(
-                "percentile must be mean: others are simulated, by `tonnage serve`. Got {percentile}.",
-                percentile=load.percentile,
-            )
+            "percentile must be mean: others are simulated, by `tonnage serve`. Got {percentile}.",
+            percentile=load.percentile,
         )
     if load.price_per_accelerator_hour is not None:
         raise InvalidInput(
-            Message(
-                "price_per_accelerator_hour is said of each node, in the inventory: price. Got "
-                "{price_per_accelerator_hour:g}.",
-                price_per_accelerator_hour=load.price_per_accelerator_hour,
-            )
+            "price_per_accelerator_hour is said of each node, in the inventory: price. Got "
+            "{price_per_accelerator_hour:g}.",
+            price_per_accelerator_hour=load.price_per_accelerator_hour,
         )
 
 
@@ -135,17 +129,12 @@ class Width:
             wanted = asked(plan, self.options, load, said, question)
             if plan.draft_tokens:
                 raise InvalidInput(
-                    Message(
-                        "draft_tokens: drafts in a pipeline of unlike stages are not estimated. Got {draft_tokens}.",
-                        draft_tokens=plan.draft_tokens,
-                    )
+                    "draft_tokens: drafts in a pipeline of unlike stages are not estimated. Got {draft_tokens}.",
+                    draft_tokens=plan.draft_tokens,
                 )
             if not pass_time(self.model, replace(plan, concurrency=1), cluster).knows_prompts:
                 raise MissingDatum(
-                    Message(
-                        "no source gives a 16-bit peak of {kind}: how long prompts take on it is not known.",
-                        kind=kind.name,
-                    )
+                    "no source gives a 16-bit peak of {kind}: how long prompts take on it is not known.", kind=kind.name
                 )
         except (InvalidPlan, MissingDatum) as error:
             self.why.append(error)
@@ -164,12 +153,10 @@ class Width:
             if engine != first:
                 self.why.append(
                     InvalidPlan(
-                        Message(
-                            "{kinds} would run {engine}, and the others {first}: say --engine.",
-                            kinds=self.kinds[number].name,
-                            engine=engine,
-                            first=first,
-                        )
+                        "{kinds} would run {engine}, and the others {first}: say --engine.",
+                        kinds=self.kinds[number].name,
+                        engine=engine,
+                        first=first,
                     )
                 )
                 del self.kinds[number], self.plans[number]

@@ -16,7 +16,6 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step.stage import StageMemory
 from tonnage.estimate.step_time.step import StepTime
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError
-from tonnage.kernel.message import Message
 from tonnage.search.pool.parts import Kind, Pool
 from tonnage.search.pool.pipelines.costs import Costs, Run
 from tonnage.search.pool.probe import Slopes, dealt_out, slopes, stages_to_probe
@@ -35,11 +34,9 @@ class Group:
         for name in OF_THE_SEARCH:
             if getattr(options, name) is not None:
                 raise InvalidInput(
-                    Message(
-                        "{name} is what is searched on a pool: leave it out. Got {value}.",
-                        name=name,
-                        value=getattr(options, name),
-                    )
+                    "{name} is what is searched on a pool: leave it out. Got {value}.",
+                    name=name,
+                    value=getattr(options, name),
                 )
         batch, micro = options.global_batch_size or SEQUENCES, options.micro_batch_size or 1
         self.microbatches = batch // (micro * data)
@@ -59,12 +56,10 @@ class Group:
         if batch % (micro * data):
             self.why.append(
                 InvalidPlan(
-                    Message(
-                        "global_batch_size must be a multiple of micro_batch_size x data_parallel_size = "
-                        "{micro}. Got {batch}.",
-                        micro=micro * data,
-                        batch=batch,
-                    )
+                    "global_batch_size must be a multiple of micro_batch_size x data_parallel_size = "
+                    "{micro}. Got {batch}.",
+                    micro=micro * data,
+                    batch=batch,
                 )
             )
             return
@@ -82,10 +77,8 @@ class Group:
                 continue
             if plan.virtual_pipeline_size > 1:
                 raise InvalidInput(
-                    Message(
-                        "virtual_pipeline_size must be 1 on unlike accelerators. Got {virtual_pipeline_size}.",
-                        virtual_pipeline_size=plan.virtual_pipeline_size,
-                    )
+                    "virtual_pipeline_size must be 1 on unlike accelerators. Got {virtual_pipeline_size}.",
+                    virtual_pipeline_size=plan.virtual_pipeline_size,
                 )
             self.kinds.append(kind)
             self.plans.append(plan)

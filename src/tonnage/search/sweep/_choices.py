@@ -83,20 +83,16 @@ def sizes_of(forms: tuple[type[Struct], ...], name: str, said: Any) -> tuple[Any
         said = list(islice(_range(name, said), MOST_VALUES + 1))
     if not isinstance(said, list) or not said:
         raise InvalidInput(
-            Message(
-                "vary: {name} takes a list of values, or from, to and step or times. Got {said}.",
-                name=name,
-                said=shown(said),
-            )
+            "vary: {name} takes a list of values, or from, to and step or times. Got {said}.",
+            name=name,
+            said=shown(said),
         )
     if len(said) > MOST_VALUES:
-        raise InvalidInput(
-            Message("vary: {name} takes at most {most_values:,} values.", name=name, most_values=MOST_VALUES)
-        )
+        raise InvalidInput("vary: {name} takes at most {most_values:,} values.", name=name, most_values=MOST_VALUES)
     values = tuple(options(forms, name, said, "vary"))
     if len(set(values)) < len(values):
         twice = next(value for number, value in enumerate(values) if value in values[:number])
-        raise InvalidInput(Message("vary: {name} has {twice} twice.", name=name, twice=shown(twice)))
+        raise InvalidInput("vary: {name} has {twice} twice.", name=name, twice=shown(twice))
     return values
 
 
@@ -108,29 +104,20 @@ def _range(name: str, said: dict[Any, Any]) -> Iterable[int]:
     for key, value in said.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise InvalidInput(
-                Message(
-                    "vary: {name}: {key} must be a whole number from 1 on. Got {value}.",
-                    name=name,
-                    key=key,
-                    value=shown(value),
-                )
+                "vary: {name}: {key} must be a whole number from 1 on. Got {value}.",
+                name=name,
+                key=key,
+                value=shown(value),
             )
     if start is None or stop is None or (step is not None and times is not None) or times == 1:
         raise InvalidInput(
-            Message(
-                "vary: {name}: a range is from, to and step, or from, to and times (from 2 on). Got {said}.",
-                name=name,
-                said=shown(said),
-            )
+            "vary: {name}: a range is from, to and step, or from, to and times (from 2 on). Got {said}.",
+            name=name,
+            said=shown(said),
         )
     if stop < start:
         raise InvalidInput(
-            Message(
-                "vary: {name}: to must be at least from. Got from {start}, to {stop}.",
-                name=name,
-                start=start,
-                stop=stop,
-            )
+            "vary: {name}: to must be at least from. Got from {start}, to {stop}.", name=name, start=start, stop=stop
         )
     value = start
     while value <= stop:
@@ -149,14 +136,12 @@ def options(forms: tuple[type[Struct], ...], name: str, values: Iterable[Any], w
     known = [field for form in forms for field in form.__struct_fields__ if field not in NOT_SWEPT[kind]]
     if name not in known:
         if any(name in names for names in NOT_SWEPT.values()):
-            raise InvalidInput(Message("{where}: {name} cannot be swept: leave it out.", where=where, name=name))
+            raise InvalidInput("{where}: {name} cannot be swept: leave it out.", where=where, name=name)
         raise unknown(Message("option of a sweep of kind {kind} ({where})", kind=kind, where=where), name, known)
     takes = types_of(next(form for form in forms if name in form.__struct_fields__))[name]
     for value in values:
         if value is None:
-            raise InvalidInput(
-                Message("{where}: {name} has no value: give it one, or leave it out.", where=where, name=name)
-            )
+            raise InvalidInput("{where}: {name} has no value: give it one, or leave it out.", where=where, name=name)
         said = parse_length(value, f"{where}: {name}") if name in LENGTHS and isinstance(value, str) else value
         try:
             yield msgspec.convert(said, takes)

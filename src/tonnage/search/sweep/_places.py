@@ -21,10 +21,10 @@ def models_of(fields: Mapping[Any, Any]) -> tuple[str, ...]:
     for text in _texts("models", said):
         names = sorted(glob.glob(text)) if "*" in text else [text]  # noqa: PTH207 (the pattern may be absolute)
         if not names:
-            raise InvalidInput(Message("models: no file matches {text}.", text=shown(text)))
+            raise InvalidInput("models: no file matches {text}.", text=shown(text))
         for name in names:
             if name in found:
-                raise InvalidInput(Message("models: {name} is there twice.", name=shown(name)))
+                raise InvalidInput("models: {name} is there twice.", name=shown(name))
             found[name] = None
     for name in found:
         read(name)
@@ -54,7 +54,7 @@ def clusters_of(fields: Mapping[Any, Any]) -> tuple[tuple[str, ...], tuple[str, 
         or not counts
         or any(isinstance(each, bool) or not isinstance(each, int) or each < 1 for each in counts)
     ):
-        raise InvalidInput(Message("counts must be whole numbers from 1 on. Got {counts}.", counts=shown(counts)))
+        raise InvalidInput("counts must be whole numbers from 1 on. Got {counts}.", counts=shown(counts))
     every = fields["accelerators"] == "all"
     chips = accelerator_names() if every else _texts("accelerators", fields["accelerators"])
     made, left_out = [], []
@@ -81,5 +81,5 @@ def _texts(name: str, said: Any) -> list[str]:
         )
     for each in said:
         if isinstance(each, bool) or not isinstance(each, str | int) or not str(each).strip():
-            raise InvalidInput(Message("{name} takes names. Got {each}.", name=name, each=shown(each)))
+            raise InvalidInput("{name} takes names. Got {each}.", name=name, each=shown(each))
     return [str(each).strip() for each in said]

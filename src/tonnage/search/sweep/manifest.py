@@ -68,27 +68,23 @@ def open_directory(directory: Path, spec: Spec, tasks: Tasks, *, resume: bool) -
         there = path.exists()
     except (OSError, ValueError) as error:  # a name too long for a folder; a null byte
         raise InvalidInput(
-            Message("--out {directory} cannot be made: {why}.", directory=shown(str(directory), 300), why=why(error))
+            "--out {directory} cannot be made: {why}.", directory=shown(str(directory), 300), why=why(error)
         ) from None
     if there:
         _check(path, now)
         if not resume:
             raise InvalidInput(
-                Message(
-                    "{directory} holds this sweep already, as far as it came: add --resume to go on with it. {again}",
-                    directory=directory,
-                    again=AGAIN,
-                )
+                "{directory} holds this sweep already, as far as it came: add --resume to go on with it. {again}",
+                directory=directory,
+                again=AGAIN,
             )
     elif directory.is_dir() and any(entry.name != LOCK for entry in directory.iterdir()):
-        raise InvalidInput(
-            Message("{directory} is not empty and holds no sweep. {again}", directory=directory, again=AGAIN)
-        )
+        raise InvalidInput("{directory} is not empty and holds no sweep. {again}", directory=directory, again=AGAIN)
     try:
         (directory / dataset.FOLDER).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInput(
-            Message("--out {directory} cannot be made: {why}.", directory=shown(str(directory), 300), why=why(error))
+            "--out {directory} cannot be made: {why}.", directory=shown(str(directory), 300), why=why(error)
         ) from None
     if not there:
         dataset.write_whole(path, json.dumps(now, indent=1, ensure_ascii=False).encode())
@@ -99,29 +95,23 @@ def _check(path: Path, now: dict[str, Any]) -> None:
         was = json_text.parse(read_bytes(path, LARGEST), str(path), sections=MOST_SECTIONS)
         same = {name: was[name] == now[name] for name in ("sweep", "estimator")}
     except (ValueError, KeyError, TypeError) as error:
-        raise InvalidInput(
-            Message("{path} cannot be read: {error}. {again}", path=path, error=error, again=AGAIN)
-        ) from None
+        raise InvalidInput("{path} cannot be read: {error}. {again}", path=path, error=error, again=AGAIN) from None
     if not same["sweep"]:
         raise InvalidInput(
-            Message(
-                "{parent} holds another sweep ({plans:,} plans; this one has {plans2:,}{first}). {again}",
-                parent=path.parent,
-                plans=was["plans"],
-                plans2=now["plans"],
-                first=_first(was, now),
-                again=AGAIN,
-            )
+            "{parent} holds another sweep ({plans:,} plans; this one has {plans2:,}{first}). {again}",
+            parent=path.parent,
+            plans=was["plans"],
+            plans2=now["plans"],
+            first=_first(was, now),
+            again=AGAIN,
         )
     if not same["estimator"]:
         raise InvalidInput(
-            Message(
-                "{parent} was begun with another tonnage ({tonnage}, or its code or catalogue have changed): "
-                "its rows and new ones would not be alike. {again}",
-                parent=path.parent,
-                tonnage=was["versions"]["tonnage"],
-                again=AGAIN,
-            )
+            "{parent} was begun with another tonnage ({tonnage}, or its code or catalogue have changed): "
+            "its rows and new ones would not be alike. {again}",
+            parent=path.parent,
+            tonnage=was["versions"]["tonnage"],
+            again=AGAIN,
         )
 
 
@@ -145,17 +135,13 @@ def locked(directory: Path) -> Iterator[None]:
         opened = (directory / LOCK).open("a")
     except OSError as error:
         raise InvalidInput(
-            Message(
-                "--out {directory} cannot be written to: {strerror}.",
-                directory=directory,
-                strerror=error.strerror or error,
-            )
+            "--out {directory} cannot be written to: {strerror}.", directory=directory, strerror=error.strerror or error
         ) from None
     with opened as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise InvalidInput(
-                Message("another process is at work on {directory}: wait for it, or end it.", directory=directory)
+                "another process is at work on {directory}: wait for it, or end it.", directory=directory
             ) from None
         yield

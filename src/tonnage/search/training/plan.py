@@ -111,10 +111,7 @@ def plan_training(model: Model, asked: Asked) -> Plans:
     compares = sum(len(fleet.machines) for fleet in found) > 1
     if asked.search.pareto and not compares:
         raise InvalidInput(
-            Message(
-                "pareto is a front of machines: name several, or one without a number. Got {on!r} alone.",
-                on=asked.on[0],
-            )
+            "pareto is a front of machines: name several, or one without a number. Got {on!r} alone.", on=asked.on[0]
         )
     goal = _goal(model, found, asked, compares)
     Space(model, found[0].machines, asked.options, asked.vary).check_companions()
@@ -154,22 +151,17 @@ def _goal(model: Model, found: Sequence[Fleet], asked: Asked, compares: bool) ->
     name = objective_named(said) if said else "cheapest" if compares else "fastest"
     if run.stray:
         raise InvalidInput(
-            Message(
-                "{stray} is of a whole run, which needs a length: give tokens, epochs with dataset_tokens, "
-                "or max_steps.",
-                stray=run.stray,
-            )
+            "{stray} is of a whole run, which needs a length: give tokens, epochs with dataset_tokens, or max_steps.",
+            stray=run.stray,
         )
     if not run.asked:
         return Goal(objective=name)
     if all(getattr(run, length) is None for length in LENGTHS):
         limit = next(limit for limit in LIMITS if getattr(run, limit) is not None)
         raise InvalidInput(
-            Message(
-                "{limit} is a limit of a run of a length: give tokens, epochs or max_steps too. What a "
-                "budget buys on one machine, `tonnage train` says.",
-                limit=limit,
-            )
+            "{limit} is a limit of a run of a length: give tokens, epochs or max_steps too. What a "
+            "budget buys on one machine, `tonnage train` says.",
+            limit=limit,
         )
     want = wanted(run, run.price_per_accelerator_hour or 1.0, today())
     tokens = want.tokens if want.epochs is None else want.epochs * (want.dataset_tokens or 0)

@@ -24,7 +24,6 @@ from tonnage.estimate.plan.checks import check_size, expert_counts
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan_columns import CHUNK, alike
 from tonnage.kernel.errors import InvalidInput, NotApplicable, TonnageError
-from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 from tonnage.ops import Attention, LatentAttention
 from tonnage.runtimes import TrainingRuntime, training_runtime
@@ -109,14 +108,10 @@ class Space:
                 raise unknown("option to vary", name, TrainingOptions.__struct_fields__)
             if getattr(options, name) is not None:
                 raise InvalidInput(
-                    Message(
-                        "{name} is given and varied: leave out one. Got {value}.",
-                        name=name,
-                        value=getattr(options, name),
-                    )
+                    "{name} is given and varied: leave out one. Got {value}.", name=name, value=getattr(options, name)
                 )
             if not self.vary[name]:
-                raise InvalidInput(Message("{name} is varied without a value: give those to try.", name=name))
+                raise InvalidInput("{name} is varied without a value: give those to try.", name=name)
         for name in (*SIZES, "lora_rank", "trainable_layers"):
             for value in (getattr(options, name), *self.vary.get(name, ())):
                 check_size(name, value)

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message, joined
+from tonnage.kernel.message import joined
 from tonnage.web.settings import Settings
 
 NEEDED = ("litestar", "uvicorn", "httptools")
@@ -23,10 +23,8 @@ def check_extra() -> None:
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise InvalidInput(
-            Message(
-                "the page and the API need {missing}, which is not installed: pip install 'tonnage[web]'.",
-                missing=joined(" and ", missing),
-            )
+            "the page and the API need {missing}, which is not installed: pip install 'tonnage[web]'.",
+            missing=joined(" and ", missing),
         )
 
 
@@ -93,7 +91,7 @@ def bound(settings: Settings) -> socket.socket:
     try:
         (family, _, _, _, address), *_ = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        raise InvalidInput(Message("--host {host!r} is no address of this machine.", host=settings.host)) from None
+        raise InvalidInput("--host {host!r} is no address of this machine.", host=settings.host) from None
     listening = socket.socket(family)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -102,11 +100,9 @@ def bound(settings: Settings) -> socket.socket:
     except OSError as error:
         listening.close()
         raise InvalidInput(
-            Message(
-                "cannot answer at {url}: {strerror}. Give another --port, or end what answers there.",
-                url=url(settings),
-                strerror=error.strerror,
-            )
+            "cannot answer at {url}: {strerror}. Give another --port, or end what answers there.",
+            url=url(settings),
+            strerror=error.strerror,
         ) from None
     return listening
 

@@ -77,10 +77,8 @@ def check(folder: Path) -> None:
         there = folder.exists()
         if there and not (folder.is_dir() and ((folder / MARK).is_file() or not any(folder.iterdir()))):
             raise InvalidInput(
-                Message(
-                    "--static writes into a new folder, an empty one, or one that it wrote before. Got {folder}.",
-                    folder=shown(str(folder)),
-                )
+                "--static writes into a new folder, an empty one, or one that it wrote before. Got {folder}.",
+                folder=shown(str(folder)),
             )
     except OSError as error:
         raise _unwritable(folder, why(error)) from None

@@ -14,7 +14,6 @@ from litestar.params import FromPath
 
 from tonnage.kernel.encoding import encode
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
 from tonnage.kernel.registry import nearest, unknown
 from tonnage.web.answer import Refusal
 from tonnage.web.jobs.board import DONE, Board
@@ -117,9 +116,7 @@ async def remove(name: FromPath[str], request: Asking, state: State) -> Response
     expected = _expected(request, None)
     with_history = request.query_params.get("history", "false")
     if with_history not in ("true", "false"):
-        raise InvalidInput(
-            Message("history must be true or false. Got {with_history}.", with_history=shown(with_history))
-        )
+        raise InvalidInput("history must be true or false. Got {with_history}.", with_history=shown(with_history))
     store = await asyncio.to_thread(state.store.for_reading)
     gone = (
         await asyncio.to_thread(lambda: store.delete(name, expected, history=with_history == "true"))
@@ -161,7 +158,7 @@ def _of_job(board: Board, job: str) -> tuple[str, str, Digest]:
     found = board.job(job)
     if found is None or found.state != DONE:
         state = "there is no such job" if found is None else f"it is {found.state}"
-        raise InvalidInput(Message("job must be one that is done: {state}. Got {job}.", state=state, job=shown(job)))
+        raise InvalidInput("job must be one that is done: {state}. Got {job}.", state=state, job=shown(job))
     made = digest(found.verb, msgspec.json.decode(board.document(job)), found.status or 0, found.command or "")
     return found.verb, board.question(job).decode(), made
 
@@ -179,12 +176,10 @@ def _asked(body: bytes) -> AskedSave:
     for name, (form, takes) in FIELDS.items():
         value = given.get(name)
         if (value is not None or name == "name") and (not isinstance(value, form) or isinstance(value, bool)):
-            raise InvalidInput(Message("{what} must be {span}. Got {text}.", what=name, span=takes, text=shown(value)))
+            raise InvalidInput("{what} must be {span}. Got {text}.", what=name, span=takes, text=shown(value))
     if not 0 <= (given.get("version") or 0) < 2**31:
         raise InvalidInput(
-            Message(
-                "version must be {version}. Got {version2}.", version=FIELDS["version"][1], version2=given["version"]
-            )
+            "version must be {version}. Got {version2}.", version=FIELDS["version"][1], version2=given["version"]
         )
     return msgspec.convert(given, AskedSave)
 
@@ -199,13 +194,11 @@ def _expected(request: Asking, said: int | None) -> int | None:
     found = _TAG.match(given.strip())
     if found is None:
         raise InvalidInput(
-            Message('If-Match must be the ETag of a version, such as "3", or *. Got {given}.', given=shown(given))
+            'If-Match must be the ETag of a version, such as "3", or *. Got {given}.', given=shown(given)
         )
     if said is not None and said != int(found[1]):
         raise InvalidInput(
-            Message(
-                "version and If-Match are the same here: give one. Got {said} and {found}.", said=said, found=found[1]
-            )
+            "version and If-Match are the same here: give one. Got {said} and {found}.", said=said, found=found[1]
         )
     return int(found[1])
 
@@ -216,9 +209,7 @@ def _number(request: Asking, name: str, default: Any, most: int) -> Any:
     if said is None:
         return default
     if not (said.isascii() and said.isdecimal() and len(said) < 11 and 1 <= int(said) <= most):
-        raise InvalidInput(
-            Message("{what} must be from 1 to {most:,}. Got {text}.", what=name, most=most, text=shown(said))
-        )
+        raise InvalidInput("{what} must be from 1 to {most:,}. Got {text}.", what=name, most=most, text=shown(said))
     return int(said)
 
 

@@ -124,13 +124,11 @@ class Store:
         held = int(connection.execute(select(func.coalesce(func.sum(PLANS.c.bytes), 0))).scalar_one())
         if held + size > self.most_bytes:
             raise InvalidInput(
-                Message(
-                    "saved plans take {held:,.2f} of {most_bytes:,.2f} MB, and this one needs {size:,.2f}: "
-                    "delete some, with their history, or have the server started with a larger --store-limit.",
-                    held=held / 1e6,
-                    most_bytes=self.most_bytes / 1e6,
-                    size=size / 1e6,
-                )
+                "saved plans take {held:,.2f} of {most_bytes:,.2f} MB, and this one needs {size:,.2f}: "
+                "delete some, with their history, or have the server started with a larger --store-limit.",
+                held=held / 1e6,
+                most_bytes=self.most_bytes / 1e6,
+                size=size / 1e6,
             )
 
     def _summaries(self, where: Any, limit: int, order: Any) -> list[SavedSummary]:
@@ -247,10 +245,7 @@ def _next_version(connection: Connection, row: Row[Any] | None, name: str, size:
         return row.id, row.version + 1
     if connection.execute(select(func.count()).select_from(PLANS)).scalar_one() >= MOST_NAMES:
         raise InvalidInput(
-            Message(
-                "{most_names:,} names are saved, which is the most: delete some, with their history.",
-                most_names=MOST_NAMES,
-            )
+            "{most_names:,} names are saved, which is the most: delete some, with their history.", most_names=MOST_NAMES
         )
     made = connection.execute(PLANS.insert().values(name=name, version=1, deleted=False, bytes=size))
     assert made.inserted_primary_key is not None

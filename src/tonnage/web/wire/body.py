@@ -97,9 +97,7 @@ def _check_strictly(body: bytes) -> None:
         if "out of range" in str(error):
             for path, number in _large(json.loads(body, parse_int=Number, parse_float=Number)):
                 raise refusal(
-                    InvalidInput(
-                        Message("{flag} is a number out of range. Got {value}.", flag=path, value=shown(str(number)))
-                    )
+                    InvalidInput("{flag} is a number out of range. Got {value}.", flag=path, value=shown(str(number)))
                 ) from None
         raise
 
