@@ -63,16 +63,12 @@ LEFT_OUT = (
     "web/questions.py",
     "web/timeline.py",
     "web/metrics.py",
-    "web/counted.py",
     "web/app.py",
     "web/static/page.py",
     "web/static/browser.py",
     "web/process/run.py",
     # why a published row is not compared, which its readers follow to the row
-    *(
-        f"validation/{name}.py"
-        for name in ("collectives", "models", "predictions", "quantities", "serving", "training")
-    ),
+    *(f"validation/{name}.py" for name in ("collectives", "quantities", "serving", "training")),
     # a program that asks what PyTorch can do, and what PyTorch says itself
     "trace/record/fake/guard.py",
     "trace/allocator/_message.py",

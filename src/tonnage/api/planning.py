@@ -36,7 +36,7 @@ from tonnage.search.serving import answer as serving_answers
 from tonnage.search.serving import plan_serving as search_serving
 from tonnage.search.serving.machines import fixed, named
 from tonnage.search.serving.options import ServingPlanOptions
-from tonnage.search.training import answer as training_answers
+from tonnage.search.training import document as training_document
 from tonnage.search.training.options import Asked, SearchOptions
 from tonnage.spec import Cluster
 
@@ -46,12 +46,12 @@ if TYPE_CHECKING:
     from tonnage.api.options import AnyOptions, PlanServingOptions, PlanTrainingOptions
 
 
-class TrainingPlans(training_answers.TrainingPlans, Tabled):
+class TrainingPlans(training_document.TrainingPlans, Tabled):
     """`plans`: the best first, each with its whole `answer`; with the report, and the plans as data frames."""
 
     listed = ("plans", "front")
 
-    def __init__(self, found: training_answers.TrainingPlans, command: str = ""):
+    def __init__(self, found: training_document.TrainingPlans, command: str = ""):
         super().__init__(found.found, found.document)
         self.command = command
 
@@ -114,7 +114,7 @@ def plan_training(
     command = command_of("plan", model, on=names, vary=vary, reserve_bytes=reserve_of(reserve_bytes), **options)
     said, asked, run, bill = options_by_subject(options, TrainingOptions, SearchOptions, RunOptions, BillOptions)
     reserve = reserve_of(reserve_bytes)
-    found = training_answers.answer(
+    found = training_document.answer(
         model_of(model),
         Asked(on=names, options=said, run=run, money=bill, search=asked, vary=vary or {}, reserve_bytes=reserve),
     )

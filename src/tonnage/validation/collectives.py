@@ -12,9 +12,8 @@ from tonnage.estimate.hardware.network import PASSES, Algorithm, Collective, Net
 from tonnage.formulas import network as f
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, shown
 from tonnage.spec import Link
-from tonnage.validation.predictions import Prediction
 from tonnage.validation.quantities import SECONDS
-from tonnage.validation.rows import Measured, Row
+from tonnage.validation.rows import Measured, Prediction, Row
 from tonnage.validation.subjects import machine_of
 
 OF_LINKS = ("copy_bandwidth", "effective_bandwidth", "memory_copy_bandwidth")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message, listed
@@ -14,6 +15,22 @@ from tonnage.kernel.registry import nearest
 from tonnage.kernel.units import LARGEST
 from tonnage.validation.checks import check_measured, check_question
 from tonnage.validation.quantities import KINDS, QUANTITIES
+
+
+class Prediction(Struct, frozen=True, kw_only=True):
+    """A value in the metric's unit, or the reason for none.
+
+    `agrees`: for what has no number to compare with, whether it came out as measured; `band`: low and high in the
+    metric's unit;
+    `notes`: what was assumed, or left out.
+    """
+
+    value: float | None = None
+    skipped: str | None = None
+    agrees: bool | None = None
+    band: tuple[float, float] | None = None
+    notes: tuple[str, ...] = ()
+
 
 # indicative: a recommendation, or a run whose lengths nobody controlled. It is shown, and counts in no error and no
 # band.

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from errno import ENOMEM
 from typing import Any
 from urllib.parse import quote
 
@@ -11,7 +12,14 @@ from tonnage.documents.document import ErrorDocument, encode
 from tonnage.kernel.errors import AccessDenied, MissingDatum, TonnageError, Unreachable
 from tonnage.kernel.message import Message
 from tonnage.kernel.reach import Reach
-from tonnage.web.process.memory import is_out_of_memory
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Python says so of its own objects by a MemoryError, and the system by an OSError of what it was to open or
+    read.
+    """
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == ENOMEM)
+
 
 LARGEST = 64_000_000  # bytes of a document
 _log = logging.getLogger("tonnage.web")

@@ -10,7 +10,7 @@ from typing import Any
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import listed
 from tonnage.kernel.reach import is_folder
-from tonnage.render.plot.needs import NEEDS_KALEIDO, NEEDS_PLOTLY, is_installed
+from tonnage.render.plot.image import NEEDS_KALEIDO, NEEDS_PLOTLY, is_installed
 
 ENDINGS = (".html", ".png", ".svg")
 LONGEST = 300  # letters of a path in an error

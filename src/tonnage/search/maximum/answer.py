@@ -11,8 +11,7 @@ from tonnage.documents.question import Entry, Origin
 from tonnage.estimate.answer.form import Answer
 from tonnage.kernel.term import TermDocument
 from tonnage.question.subjects.maximum import What
-from tonnage.search.maximum.case import Case
-from tonnage.search.maximum.outcome import Outcome
+from tonnage.search.maximum.case import Case, Outcome
 from tonnage.search.maximum.search import Found
 
 SPEED = ("ttft_seconds", "tpot_seconds", "tokens_per_second")  # of serving, where they are known

@@ -14,8 +14,7 @@ from tonnage.kernel.message import Message
 from tonnage.kernel.units import counted, human
 from tonnage.question.subjects.maximum import What
 from tonnage.search.maximum.answer import Maximum, flags
-from tonnage.search.maximum.case import Case
-from tonnage.search.maximum.outcome import Limit, Outcome
+from tonnage.search.maximum.case import Case, Limit, Outcome
 from tonnage.search.maximum.search import Found
 
 WIDEST = "the widest precision in which it fits, of those that are searched"

@@ -14,7 +14,7 @@ from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.message import Message
 from tonnage.kernel.units import counted
 from tonnage.runtimes import serving_runtime
-from tonnage.search.maximum.outcome import Limit
+from tonnage.search.maximum.case import Limit
 from tonnage.spec import Cluster, ServingPlan
 
 WAITS = {"ttft": "the time to the first token", "tpot": "the time of each later token"}

@@ -10,8 +10,7 @@ from msgspec import Struct
 from tonnage.estimate.serving.largest import largest
 from tonnage.kernel.message import Message
 from tonnage.kernel.units import counted, human
-from tonnage.search.maximum.case import Case
-from tonnage.search.maximum.outcome import Limit, Outcome
+from tonnage.search.maximum.case import Case, Limit, Outcome
 from tonnage.search.maximum.serving import ServingCase
 
 

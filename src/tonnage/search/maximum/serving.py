@@ -25,7 +25,7 @@ from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.kernel.message import Message
 from tonnage.question.subjects.maximum import What
 from tonnage.runtimes import USUAL_AT_HOME, serving_runtime
-from tonnage.search.maximum.outcome import Limit, Outcome, refusal
+from tonnage.search.maximum.case import Limit, Outcome, refusal
 from tonnage.search.maximum.patience import is_limited, too_many, too_slow
 from tonnage.search.progress import advance
 from tonnage.spec import Cluster, ServingPlan

@@ -25,7 +25,7 @@ from tonnage.kernel.message import Message, joined
 from tonnage.kernel.units import counted
 from tonnage.question.subjects.maximum import What
 from tonnage.runtimes import USUAL_ON_SEVERAL, training_runtime
-from tonnage.search.maximum.outcome import Limit, Outcome, refusal
+from tonnage.search.maximum.case import Limit, Outcome, refusal
 from tonnage.search.progress import advance
 from tonnage.spec import Cluster, TrainingPlan
 

@@ -27,9 +27,9 @@ from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import human, parse_bytes, parse_count, parse_length
 from tonnage.models import read
 from tonnage.question.option import types_of
-from tonnage.search.pool._offload import served_from_host, trained_with_host
 from tonnage.search.pool.candidates import at_rate, missed_level
 from tonnage.search.pool.inventory import Job, widths_of
+from tonnage.search.pool.offload import served_from_host, trained_with_host
 from tonnage.search.pool.parts import Kind, Pool
 from tonnage.spec import Cluster
 

@@ -18,13 +18,12 @@ from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import counted, human
 from tonnage.runtimes import serving_runtime
-from tonnage.search.pool._usual import usual
 from tonnage.search.pool.highs import Effort
 from tonnage.search.pool.parts import Kind, Pool
 from tonnage.search.pool.pipelines.pipeline import Found, Search, Value, best_of
 from tonnage.search.pool.pipelines.uneven import Pipe
 from tonnage.search.pool.placement import Placement, Seats, asked_of, document, hourly, of_types, proof, searched
-from tonnage.search.pool.serving import SEARCHED_USERS, USERS, Width
+from tonnage.search.pool.serving import SEARCHED_USERS, USERS, Width, usual
 from tonnage.search.pool.training import SEQUENCES, Group
 
 OBJECTIVES = ("throughput", "latency")

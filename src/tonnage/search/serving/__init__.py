@@ -29,9 +29,8 @@ from tonnage.search.serving.options import (
     ServingPlanOptions,
     goal,
 )
-from tonnage.search.serving.prices import Prices
 from tonnage.search.serving.rows import FEW, USERS
-from tonnage.search.serving.space import Space
+from tonnage.search.serving.space import Prices, Space
 from tonnage.search.serving.walk import Search
 
 NO_PLAN, NO_SERVING, NO_LOAD, NO_BILL = ServingPlanOptions(), ServingOptions(), LoadOptions(), BillOptions()

@@ -13,9 +13,8 @@ from msgspec import Struct
 from tonnage.estimate.money.bill import BillOptions
 from tonnage.kernel.errors import InvalidInput, TonnageError, shown
 from tonnage.kernel.registry import unknown
-from tonnage.search.sweep._choices import check_words, option, sizes_of
-from tonnage.search.sweep._places import clusters_of, models_of
-from tonnage.search.sweep._settings import BLOCK_AXES, FORMS, INNER
+from tonnage.search.sweep.choices import BLOCK_AXES, FORMS, INNER, check_words, option, sizes_of
+from tonnage.search.sweep.models_and_clusters import clusters_of, models_of
 from tonnage.user_files.yaml_text import load
 
 CHUNK = 65_536  # plans of a chunk: a fifth of a second of work, a file of a few megabytes

@@ -30,7 +30,7 @@ from tonnage.kernel.errors import MissingDatum, TonnageError
 from tonnage.models import read
 from tonnage.runtimes import TrainingRuntime, training_runtime
 from tonnage.search.removed import Tally
-from tonnage.search.sweep._companions import Companions, column_of, size_of_experts
+from tonnage.search.sweep.companions import Companions, column_of, size_of_experts
 from tonnage.search.sweep.spec import Spec
 from tonnage.search.sweep.tasks import Part, Tasks
 from tonnage.spec import Cluster, TrainingPlan

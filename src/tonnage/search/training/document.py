@@ -1,8 +1,9 @@
-"""What a search for plans of training found, as its document; and why each plan stands before the next."""
+"""The answer of `plan --train`: its document, and why each plan stands before the next."""
 
 from typing import Any
 
 from tonnage.architectures import Model
+from tonnage.documents.document import builtins
 from tonnage.documents.plan import FrontDocument, PlansDocument, RemovedDocument, TrainingPlanDocument
 from tonnage.documents.question import Entry
 from tonnage.estimate.advice.moves import flags_of
@@ -10,7 +11,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.kernel.message import Message, listed
 from tonnage.search.training.launch.settings import launch_lacks, launch_settings
 from tonnage.search.training.options import Asked
-from tonnage.search.training.plan import Planned, Plans
+from tonnage.search.training.plan import Planned, Plans, plan_training
 
 SAME = 1e-3  # a share of less than that is no difference that an estimate can see
 NOT_OF_RUN = ("sequence_length", "global_batch_size", "num_microbatches", "data_parallel_size")
@@ -192,3 +193,32 @@ def _question(found: Plans, asked: Asked) -> dict[str, Entry]:
             if getattr(asked.options, name) is None and name not in asked.vary and name in best:
                 q.put(name, best[name], "default", why)
     return q.entries
+
+
+class TrainingPlans:
+    """`plans`: the best first, each with its whole answer; `status`: 0 found, 3 nothing does, 4 not enough is known."""
+
+    def __init__(self, found: Plans, document: PlansDocument):
+        self.found, self.document = found, document
+
+    @property
+    def plans(self) -> tuple[Planned, ...]:
+        return self.found.plans
+
+    @property
+    def status(self) -> int:
+        return self.found.status
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document as dictionaries and lists."""
+        return builtins(self.document)
+
+    def __repr__(self) -> str:
+        best = self.plans[0].machine.name if self.plans else Message("nothing: {why}", why=self.found.why)
+        return f"<TrainingPlans of {self.found.model.name}: {best}>"
+
+
+def answer(model: Model, asked: Asked) -> TrainingPlans:
+    """Search and say."""
+    found = plan_training(model, asked)
+    return TrainingPlans(found, document_of(found, asked))

@@ -20,9 +20,9 @@ from tonnage.kernel.message import Message
 from tonnage.kernel.reach import Reach
 from tonnage.search.progress import followed
 from tonnage.verbs.ask import ask, line
+from tonnage.web.answer import is_out_of_memory
 from tonnage.web.jobs.board import Board
 from tonnage.web.jobs.limits import MOST_PROGRESS
-from tonnage.web.process.memory import is_out_of_memory
 from tonnage.web.process.parent import kill_with_parent
 
 COURTESY = 5  # how much less of the processor it asks for than the workers, which answer at once

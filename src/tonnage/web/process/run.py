@@ -1,4 +1,4 @@
-"""Starting the server."""
+"""Starting the server, with as many open files as its connections need."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import joined
-from tonnage.web.settings import Settings
+from tonnage.web.settings import Limits, Settings
 
 NEEDED = ("litestar", "uvicorn", "httptools")
 BACKLOG = 1024
@@ -32,8 +32,7 @@ def serve(settings: Settings, browse: bool = False) -> int:
     """Answer until interrupted."""
     check_extra()
     from tonnage.web.jobs.folder import shared_folder
-    from tonnage.web.jobs.taken_over import end_lost_jobs
-    from tonnage.web.process.open_files import with_room_for_connections
+    from tonnage.web.jobs.processes import end_lost_jobs
     from tonnage.web.store.opened import Opened
 
     backup = Opened(settings.store, own=settings.loopback).prepare()
@@ -119,3 +118,27 @@ def _greet(settings: Settings, browse: bool) -> None:
         import webbrowser
 
         webbrowser.open(url(settings))
+
+
+OTHERS = 200  # open files of a worker besides its connections: lines to processes, data bases, modules that are read
+
+
+def with_room_for_connections(limits: Limits) -> Limits:
+    """The limits, after as many open files are allowed as the connections need; with fewer connections where the system
+    allows fewer files.
+
+    Without room for one more the system refuses connections to everybody alike, and no connection can be given up for a
+    new one.
+    """
+    if sys.platform == "win32":
+        return limits
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = limits.connections + OTHERS
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return limits
+    return replace(limits, connections=max(soft - OTHERS, soft // 2))

@@ -14,11 +14,13 @@ from litestar.params import FromPath
 
 from tonnage.kernel.encoding import encode
 from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.reach import Reach, limited
 from tonnage.kernel.registry import nearest, unknown
+from tonnage.question.command_line import command, line
 from tonnage.web.answer import Refusal
 from tonnage.web.jobs.board import DONE, Board
+from tonnage.web.jobs.checked import check
 from tonnage.web.questions import answer_at_once
-from tonnage.web.store.check import checked_command
 from tonnage.web.store.conflict import ConflictError, StoreError
 from tonnage.web.store.digest import SAVED_VERBS, Digest, digest, unanswered
 from tonnage.web.store.documents import (
@@ -271,3 +273,11 @@ def silent(request: Asking, error: StoreError) -> Response[bytes]:
 
 HANDLERS = {ConflictError: conflicts, StoreError: silent}
 ROUTES = [save, every, latest, history, remove]
+
+
+def checked_command(verb: str, question: Mapping[str, Any], within: Reach) -> str:
+    """The command line that asks the question; TonnageError where a field, its value or a name is wrong. Nothing is
+    estimated.
+    """
+    with limited(within):
+        return line(command(check(verb, question).form, question))

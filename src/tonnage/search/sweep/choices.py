@@ -1,4 +1,4 @@
-"""Values of options in a sweep's file: a value, a list of them, or a range."""
+"""Options that a sweep varies, and their values in its file: a value, a list of them, or a range."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -7,9 +7,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from tonnage.estimate.load.options import LoadOptions
 from tonnage.estimate.options.plans import ATTENTION, IMPLEMENTATIONS, LOSS, RECOMPUTE
 from tonnage.estimate.plan.checks import check_size
 from tonnage.estimate.plan.schedule import schedule_named
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.plan_columns import COLUMNS
+from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.weights.request import asked_for
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message
@@ -19,7 +23,29 @@ from tonnage.numerics.optimizers import optimizer
 from tonnage.numerics.precisions import ALIASES, TRAINING_RECIPES
 from tonnage.question.option import types_of
 from tonnage.runtimes import model_codes, serving_runtime, serving_runtimes, training_runtime
-from tonnage.search.sweep._settings import NOT_SWEPT
+
+FORMS = {"train": (TrainingOptions,), "serve": (ServingOptions, LoadOptions)}
+# A pipeline's stages are a loop: plans of one array share them.
+BLOCK_AXES = ("pipeline_parallel_size", "virtual_pipeline_size")
+INNER = {"train": (*(name for name in COLUMNS if name not in BLOCK_AXES), "global_batch_size"), "serve": ()}
+# What other options of a frontier would contradict, or would take it apart.
+NOT_SWEPT = {
+    "train": ("teacher",),
+    "serve": (
+        "concurrency",
+        "request_rate",
+        "trace",
+        "ttft",
+        "tpot",
+        "simulate",
+        "reserve_bytes",
+        "percentile",
+        "num_requests",
+        "seed",
+        "price_per_accelerator_hour",
+    ),
+}
+
 
 MOST_VALUES = 100_000  # of an axis
 SIZES = ("_size", "_length", "_batches", "num_microbatches")
