@@ -12,7 +12,7 @@ from _serving_bounds import at_bounds, count
 from tonnage.documents.document import builtins
 from tonnage.estimate.serving_time.rates import serving_rates
 from tonnage.validation import read, validate
-from tonnage.validation.serving import Asked, time_figure
+from tonnage.validation.serving import ServingCase, time_figure
 
 ROOT = Path(__file__).parents[1]
 CORPUS = ROOT / "validation" / "infer_speed.yaml"
@@ -36,7 +36,7 @@ class Found:
         self.rows = {row.id: row for row in read([str(CORPUS)])}
         every = builtins(validate(list(self.rows.values())))["rows"]
         self.lines = [line for line in every if line["relative_error"] is not None]
-        self.questions: dict[str, Asked] = {line["id"]: Asked(self.rows[line["id"]]) for line in self.lines}
+        self.questions: dict[str, ServingCase] = {line["id"]: ServingCase(self.rows[line["id"]]) for line in self.lines}
         self.skipped = {line["id"]: line["skipped"] for line in every if line["main"] and line["skipped"]}
 
     def figure(self, line: Line) -> str:

@@ -15,7 +15,7 @@ from tonnage.estimate.serving_time.rates import ServingRates
 from tonnage.estimate.serving_time.times import ServingTimes, pass_time
 from tonnage.kernel.errors import TonnageError
 from tonnage.validation import read
-from tonnage.validation.serving import Asked, measured_quantities
+from tonnage.validation.serving import ServingCase, measured_quantities
 
 ROWS = Path(__file__).parents[1] / "validation"
 FILE = "infer_speed.yaml"
@@ -25,7 +25,7 @@ class Case(Struct, frozen=True, eq=False):
     """A row: what it asks, what was measured in base units, what it counts (rows that say the same share one vote)."""
 
     id: str
-    asked: Asked
+    asked: ServingCase
     measured: dict[str, float]
     completeness: str
     pool: float | None
@@ -42,7 +42,7 @@ def cases() -> list[Case]:
         if row.skipped or row.completeness_class == "indicative":
             continue
         try:
-            question = Asked(row)
+            question = ServingCase(row)
             measured = measured_quantities(question)
         except TonnageError:
             continue

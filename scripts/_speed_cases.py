@@ -10,7 +10,7 @@ from tonnage.estimate.memory import Step
 from tonnage.estimate.step_time.step import StepTime
 from tonnage.kernel.errors import TonnageError
 from tonnage.validation import Row, read
-from tonnage.validation.training import Asked, measured_seconds
+from tonnage.validation.training import TrainingCase, measured_seconds
 
 ROOT = Path(__file__).parents[1]
 CORPUS = ROOT / "validation" / "train_speed.yaml"
@@ -28,7 +28,7 @@ LEFT_OUT = {
 class Case:
     """One row. `measured`: seconds of a step."""
 
-    def __init__(self, row: Row, question: Asked, measured: float):
+    def __init__(self, row: Row, question: TrainingCase, measured: float):
         self.row, self.question, self.measured = row, question, measured
         self.id, self.source = row.id, question.publication
         self.step = Step(question.model, question.plan, question.cluster)
@@ -66,7 +66,7 @@ def cases(completeness: str = "full", everything: bool = False) -> list[Case]:
         if row.skipped or row.completeness_class != completeness:
             continue
         try:
-            question = Asked(row)
+            question = TrainingCase(row)
             case = Case(row, question, measured_seconds(question))
         except TonnageError:
             continue

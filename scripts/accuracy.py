@@ -20,7 +20,7 @@ from tonnage.estimate.bands.measured import SERVE_MEMORY, TRAIN_MEMORY
 from tonnage.kernel.errors import TonnageError
 from tonnage.validation import Row, read, validate
 from tonnage.validation.collectives import source_of as log_of
-from tonnage.validation.training import Asked, source_of
+from tonnage.validation.training import TrainingCase, source_of
 
 ROOT = Path(__file__).parents[1]
 CORPUS = ROOT / "validation" / "train_memory.yaml"
@@ -64,14 +64,14 @@ class Lines:
         return list(_knobs(question)) if question else []
 
 
-def _asked(row: Row) -> Asked | None:
+def _asked(row: Row) -> TrainingCase | None:
     try:
-        return None if row.skipped else Asked(row)
+        return None if row.skipped else TrainingCase(row)
     except TonnageError:
         return None
 
 
-def _knobs(question: Asked) -> Iterable[str]:
+def _knobs(question: TrainingCase) -> Iterable[str]:
     """What a run turns, one word each: what a source says, not what stays at its default."""
     found = question.given
     for name in ("tensor", "pipeline", "context", "expert", "virtual_pipeline"):

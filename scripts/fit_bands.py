@@ -57,7 +57,7 @@ def _of_training(row: Row) -> Factor | None:
     made = training.memory_factor(row)
     if made is None:
         return None
-    asked = training.Asked(row)
+    asked = training.TrainingCase(row)
     kind = asked.plan.runtime, kind_of(asked.plan)
     return _factor(made, row, "train", kind, asked.cluster.accelerator.vendor)
 
@@ -66,7 +66,7 @@ def _of_serving(row: Row) -> Factor | None:
     made = serving.memory_factor(row)
     if made is None:
         return None
-    asked = serving.Asked(row)
+    asked = serving.ServingCase(row)
     if asked.runtime is None or not family_of(asked.cluster.accelerator):
         return None
     chip = asked.cluster.accelerator

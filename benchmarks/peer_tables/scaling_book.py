@@ -11,10 +11,10 @@ and the bytes of all.
 from tonnage.estimate.serving.memory import serving_memory
 from tonnage.estimate.serving.weights.storage import stored_bytes
 from tonnage.spec import ServingPlan
-from tonnage.validation.serving import Asked
+from tonnage.validation.serving import ServingCase
 
 
-def milliseconds(asked: Asked) -> tuple[float, float]:
+def milliseconds(asked: ServingCase) -> tuple[float, float]:
     """Of the first token, of a prompt alone; and of one more, halfway through the answer."""
     size, chip, load, model = asked.cluster.size, asked.cluster.accelerator, asked.load, asked.model
     halfway = int(load.input_tokens) + int(load.output_tokens) // 2
@@ -26,7 +26,7 @@ def milliseconds(asked: Asked) -> tuple[float, float]:
     return 1000 * flops * load.input_tokens / peak, 1000 * step
 
 
-def _precision(asked: Asked) -> str:
+def _precision(asked: ServingCase) -> str:
     """What products are in: the type of the weights where the accelerator multiplies it, else bf16."""
     narrow = {"mxfp4": "fp4"}.get(asked.precision, asked.precision)
     return narrow if narrow in asked.cluster.accelerator.dense_flops else "bf16"

@@ -313,7 +313,7 @@ def test_rows_of_hybrids_are_capped_as_an_answer_is():
     from tonnage.estimate.serving_time.pool import pool_tokens
     from tonnage.spec import Load
     from tonnage.validation import row_of
-    from tonnage.validation.serving import Asked
+    from tonnage.validation.serving import ServingCase
 
     model, machine = read("qwen3-next-80b-a3b-instruct"), cluster("4xH100-SXM-80GB")
     load = Load(input_tokens=1024, output_tokens=1024, concurrency=4096)
@@ -337,4 +337,4 @@ def test_rows_of_hybrids_are_capped_as_an_answer_is():
             "measured": {"quantity": "tpot", "value": 1, "unit": "s"},
         }
         answered = pool_tokens(model, plan, machine, made, machine.accelerator.memory.usable_bytes, load)
-        assert answered == Asked(row_of(asked)).pool < 4096 * 2048
+        assert answered == ServingCase(row_of(asked)).pool < 4096 * 2048

@@ -39,14 +39,14 @@ def predict(row: Row, known: Mapping[str, Row] | None = None) -> list[dict[str, 
     return list(validate([row], known or {})["rows"])
 
 
-def training_question(row: Row, known: Mapping[str, Row] | None = None) -> training.Asked:
+def training_question(row: Row, known: Mapping[str, Row] | None = None) -> training.TrainingCase:
     """What the row asks of `train`; MissingDatum with the reason where it is no question."""
-    return training.Asked(_question(row, known))
+    return training.TrainingCase(_question(row, known))
 
 
-def serving_question(row: Row, known: Mapping[str, Row] | None = None) -> serving.Asked:
+def serving_question(row: Row, known: Mapping[str, Row] | None = None) -> serving.ServingCase:
     """What the row asks of `serve`; MissingDatum with the reason where it is no question."""
-    return serving.Asked(_question(row, known))
+    return serving.ServingCase(_question(row, known))
 
 
 def _question(row: Row, known: Mapping[str, Row] | None) -> validation.Row:

@@ -11,7 +11,7 @@ from rows.serving_speed.sources import source_of, sources
 from tonnage.estimate.serving.weights.storage import storage
 from tonnage.kernel.errors import MissingDatum, TonnageError
 from tonnage.validation import Measured as OwnMeasured
-from tonnage.validation.serving import Asked, TimeFigure, measured_quantities, time_figure
+from tonnage.validation.serving import ServingCase, TimeFigure, measured_quantities, time_figure
 
 ROOT = Path(__file__).parents[2] / "validation" / "sources"
 ROWS = read([str(ROOT / "infer_speed.yaml")])
@@ -27,7 +27,7 @@ PLAN = (
 )
 
 
-def question(name: str) -> Asked:
+def question(name: str) -> ServingCase:
     return serving_question(BY_ID[name], KNOWN)
 
 

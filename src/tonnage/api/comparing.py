@@ -14,7 +14,7 @@ from tonnage.api.arguments import (
     reserve_of,
     typed,
 )
-from tonnage.api.reports import Told, command_of
+from tonnage.api.reports import Reporting, command_of
 from tonnage.architectures import Model
 from tonnage.estimate.options import run_options as amounts
 from tonnage.kernel import frames
@@ -48,7 +48,7 @@ READ: Mapping[str, Callable[[str, object], Any]] = {
 }
 
 
-class Comparison(search.Comparison, Told, frozen=True, kw_only=True, eq=False):
+class Comparison(search.Comparison, Reporting, frozen=True, kw_only=True, eq=False):
     """A comparison as text, Markdown, CSV and Parquet. `rows`: a dictionary for each cell; `columns`: their names
     and units; `best`: of each column the numbers of the best rows; `to_dict()` is the document; `to_html()` the
     report.

@@ -37,7 +37,7 @@ from tonnage.search.serving import plan_serving as search_serving
 from tonnage.search.serving.machines import fixed, named
 from tonnage.search.serving.options import ServingPlanOptions
 from tonnage.search.training import document as training_document
-from tonnage.search.training.options import Asked, SearchOptions
+from tonnage.search.training.options import SearchOptions, TrainingQuestion
 from tonnage.spec import Cluster
 
 if TYPE_CHECKING:
@@ -116,7 +116,9 @@ def plan_training(
     reserve = reserve_of(reserve_bytes)
     found = training_document.answer(
         model_of(model),
-        Asked(on=names, options=said, run=run, money=bill, search=asked, vary=vary or {}, reserve_bytes=reserve),
+        TrainingQuestion(
+            on=names, options=said, run=run, money=bill, search=asked, vary=vary or {}, reserve_bytes=reserve
+        ),
     )
     return TrainingPlans(found, command)
 

@@ -11,10 +11,10 @@ from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import listed
 from tonnage.kernel.term import rows_of
 
-LARGEST_BITS = 10_000  # of a whole number; Python does not even print one of more than 4,300 digits
+MAX_BITS = 10_000  # of a whole number; Python does not even print one of more than 4,300 digits
 
 
-class Told:
+class Reporting:
     """`command`: the line of the command line that asks the same; empty where that cannot be said."""
 
     __slots__ = ()
@@ -45,7 +45,7 @@ class Told:
         return short_markdown_of(self.to_dict()) if _has_reports() else None
 
 
-class Reported(Told):
+class Reported(Reporting):
     """Also its figures, as rows and as data frames."""
 
     __slots__ = ()
@@ -110,7 +110,7 @@ def _has_reports() -> bool:
     return True
 
 
-def _report(answer: Told, path: str | os.PathLike[str] | None, form: str) -> str | None:
+def _report(answer: Reporting, path: str | os.PathLike[str] | None, form: str) -> str | None:
     from tonnage.render.report import html_of, markdown_of, write_report
 
     if path is None:
@@ -173,7 +173,7 @@ def _option(flag: str, value: Any) -> list[str]:
         return [word for each in value for word in _option(flag, each)]
     if isinstance(value, Mapping):
         return [word for name, each in value.items() for word in (f"--{flag}", f"{name}={_text(each)}")]
-    if isinstance(value, int) and value.bit_length() > LARGEST_BITS:
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
         raise InvalidInput("{flag} is a number out of range. Got {value}.", flag=flag, value=shown(value))
     return [f"--{flag}", _text(value)]
 

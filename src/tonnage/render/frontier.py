@@ -9,7 +9,7 @@ from tonnage.render.prompts import with_prompts
 from tonnage.render.text import inputs_lines, table_lines
 from tonnage.render.tone import Toned
 
-MOST = 16  # lines of the table: more are thinned out evenly
+MAX_ROWS = 16  # lines of the table: more are thinned out evenly
 
 
 def frontier_lines(document: Mapping[str, Any]) -> list[str]:
@@ -37,7 +37,7 @@ def frontier_lines(document: Mapping[str, Any]) -> list[str]:
         best_count=len(best),
         configurations=f"{document['configurations']:,}",
     )
-    rows = [_row(point) for point in thinned(best, MOST)]
+    rows = [_row(point) for point in thinned(best, MAX_ROWS)]
     header = (
         say("tokens/s a user"),
         say("tokens/s an accelerator"),

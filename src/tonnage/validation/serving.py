@@ -43,7 +43,7 @@ class Cell(Struct, frozen=True, kw_only=True):
     precision: str
 
 
-class Asked:
+class ServingCase:
     """A row as a question of `serve`; memory and times are worked out when they are asked for."""
 
     def __init__(self, row: Row):
@@ -137,13 +137,13 @@ def predict(row: Row) -> list[Prediction]:
     """A prediction for the row's figure, and one for each of those under `also`."""
     every = (row.measured, *row.also)
     try:
-        question = Asked(row)
+        question = ServingCase(row)
     except TonnageError as error:
         return [Prediction(skipped=str(error)) for _ in every]
     return [_predicted(measured, question) for measured in every]
 
 
-def _predicted(measured: Measured, question: Asked) -> Prediction:
+def _predicted(measured: Measured, question: ServingCase) -> Prediction:
     if measured.skipped:
         return Prediction(skipped=measured.skipped)
     notes = question.row.notes
@@ -160,7 +160,7 @@ def _predicted(measured: Measured, question: Asked) -> Prediction:
         return Prediction(skipped=str(error), notes=notes if measured.quantity in MEMORY else ())
 
 
-Memory = Callable[[Asked, ServingMemory], float]
+Memory = Callable[[ServingCase, ServingMemory], float]
 
 
 def _part(rank: ServingRank, name: str) -> float:
@@ -171,26 +171,26 @@ def _overhead(rank: ServingRank) -> tuple[Term, ...]:
     return next((child.children for child in rank.memory.children if child.name == OVERHEAD), ())
 
 
-def _weights(question: Asked, memory: ServingMemory) -> float:
+def _weights(question: ServingCase, memory: ServingMemory) -> float:
     return max(_part(rank, "weights") for rank in memory.ranks)
 
 
-def _activations(question: Asked, memory: ServingMemory) -> float:
+def _activations(question: ServingCase, memory: ServingMemory) -> float:
     return _part(memory.ranks[0], "activations")  # a log's first line is of the first rank
 
 
-def _outside_torch(question: Asked, memory: ServingMemory) -> float:
+def _outside_torch(question: ServingCase, memory: ServingMemory) -> float:
     return sum(float(term.value) for term in _overhead(memory.ranks[0]) if term.name not in OUTSIDE)
 
 
-def _graphs(question: Asked, memory: ServingMemory) -> float:
+def _graphs(question: ServingCase, memory: ServingMemory) -> float:
     sizes = [
         term.value for child in _overhead(memory.ranks[0]) for _, term in child.walk() if term.name == "captured graphs"
     ]
     return max((float(value) for value in sizes), default=0.0)
 
 
-def _room(question: Asked, rank: ServingRank) -> float:
+def _room(question: ServingCase, rank: ServingRank) -> float:
     """What is left for the cache."""
     if question.share is None:
         raise MissingDatum(f"how much {question.engine} takes for its cache is not described")
@@ -205,26 +205,26 @@ def _room(question: Asked, rank: ServingRank) -> float:
     return float(room)
 
 
-def _requests(question: Asked, memory: ServingMemory) -> float:
+def _requests(question: ServingCase, memory: ServingMemory) -> float:
     """Requests at full length that the pool holds, on the stage that holds fewest."""
     return min(_room(question, rank) / float(rank.per_request.value) for rank in memory.ranks if rank.per_request.value)
 
 
-def _tokens(question: Asked, memory: ServingMemory) -> float:
+def _tokens(question: ServingCase, memory: ServingMemory) -> float:
     return _requests(question, memory) * float(question.plan.context)
 
 
-def _blocks(question: Asked, memory: ServingMemory) -> float:
+def _blocks(question: ServingCase, memory: ServingMemory) -> float:
     if question.runtime is None or question.runtime.paging is None:
         raise MissingDatum(f"{question.engine} has no blocks")
     return _tokens(question, memory) // question.runtime.paging.block_tokens
 
 
-def _one_request(question: Asked, memory: ServingMemory) -> float:
+def _one_request(question: ServingCase, memory: ServingMemory) -> float:
     return max(float(rank.per_request.value) for rank in memory.ranks)
 
 
-def _buffer(question: Asked, memory: ServingMemory) -> float:
+def _buffer(question: ServingCase, memory: ServingMemory) -> float:
     """The cache as the architecture has it, for every request in 16 bits unless the row says otherwise."""
     width = precision(question.plan.kv_cache or "bf16").bytes_per_weight
     cache = RequestCache(
@@ -233,28 +233,28 @@ def _buffer(question: Asked, memory: ServingMemory) -> float:
     return float(cache.kept(stages(question.model, 1)[0], "cache").value) * float(question.plan.concurrency)
 
 
-def _tensor_bytes(question: Asked, memory: ServingMemory) -> float:
+def _tensor_bytes(question: ServingCase, memory: ServingMemory) -> float:
     """All tensors of a GGUF file."""
     if question.engine not in ("llama.cpp", "ollama") or not question.plan.weights:
         raise MissingDatum("question.weights names no type of GGUF file")
     return gguf_bytes(question.model, file_type(question.plan.weights), imatrix=False)
 
 
-def _allocated(question: Asked, memory: ServingMemory) -> float:
+def _allocated(question: ServingCase, memory: ServingMemory) -> float:
     """What PyTorch's allocator gave out on all accelerators; those that take layers in turn each run a pass."""
     turns = question.cluster.size / float(question.plan.tensor_parallel_size * question.plan.pipeline_parallel_size)
     whole = sum(float(rank.memory.value) - _part(rank, OVERHEAD) for rank in memory.ranks)
     return whole + max(turns - 1, 0) * _activations(question, memory)
 
 
-def _at_the_end(question: Asked, memory: ServingMemory) -> float:
+def _at_the_end(question: ServingCase, memory: ServingMemory) -> float:
     """What is allocated after the last token: weights, the cache, and a workspace on each accelerator."""
     held = sum(_part(rank, "weights") + _part(rank, "kv cache") for rank in memory.ranks)
     workspace = workspace_bytes(question.runtime, question.cluster.accelerator) if question.runtime else 0
     return held + question.cluster.size * workspace
 
 
-def _process(question: Asked, memory: ServingMemory) -> float:
+def _process(question: ServingCase, memory: ServingMemory) -> float:
     """All that nvidia-smi shows; an engine with a share takes the share."""
     if question.share is not None:
         return _room(question, memory.fullest) + float(memory.fullest.besides_cache.value) - _left(memory.fullest)
@@ -278,7 +278,7 @@ PARTS = ("weights", "activations", "outside_torch", "cuda_graphs")
 def memory_factor(row: Row) -> float | None:
     """Measured over predicted bytes of all that a served model takes; None where the row does not say it."""
     try:
-        pair = _whole(Asked(row))
+        pair = _whole(ServingCase(row))
     except TonnageError:
         return None
     if pair is None or min(pair) <= 0:
@@ -287,7 +287,7 @@ def memory_factor(row: Row) -> float | None:
     return measured / predicted
 
 
-def _whole(question: Asked) -> tuple[float, float] | None:
+def _whole(question: ServingCase) -> tuple[float, float] | None:
     """Measured and predicted bytes: what torch allocated or the process took; else the sum of the parts of an engine
     that takes a share, or the share less the cache that was left; None where the row says none of these."""
     pairs = _pairs(question)
@@ -303,7 +303,7 @@ def _whole(question: Asked) -> tuple[float, float] | None:
     return None
 
 
-def _pairs(question: Asked) -> dict[str, tuple[float, float]]:
+def _pairs(question: ServingCase) -> dict[str, tuple[float, float]]:
     """Each figure of memory that the row has, measured and predicted."""
     row = question.row
     pairs: dict[str, tuple[float, float]] = {}
@@ -344,7 +344,7 @@ class TimeFigure(Struct, frozen=True, kw_only=True):
         return self.scale / value if self.rate else value / self.scale
 
 
-def time_figure(measured: Measured, question: Asked) -> TimeFigure:
+def time_figure(measured: Measured, question: ServingCase) -> TimeFigure:
     """How a figure follows from the times of a run; MissingDatum for what does not."""
     if measured.skipped:
         raise MissingDatum(measured.skipped)
@@ -386,7 +386,7 @@ def _band(figure: TimeFigure, times: ServingTimes) -> tuple[float, float] | None
     return low, high
 
 
-def measured_quantities(question: Asked) -> dict[Base, float]:
+def measured_quantities(question: ServingCase) -> dict[Base, float]:
     """What the row's figures say of seconds and rates, each once; empty where they say nothing that is predicted."""
     quantities: dict[Base, float] = {}
     for measured in (question.row.measured, *question.row.also):

@@ -30,7 +30,7 @@ OVERHEAD = "runtime overhead"
 WHOLE = ("process_memory", "reserved_memory", "allocated_memory")
 
 
-class Asked:
+class TrainingCase:
     """A row as a question of `train`; the plan, the memory and the time are worked out when they are asked for."""
 
     def __init__(self, row: Row):
@@ -94,14 +94,14 @@ def predict(row: Row) -> list[Prediction]:
     """A prediction for the row's figure, and one for each of those under `also`."""
     every = (row.measured, *row.also)
     try:
-        question = Asked(row)
+        question = TrainingCase(row)
         _ = question.plan
     except TonnageError as error:
         return [Prediction(skipped=str(error)) for _ in every]
     return [_predicted(measured, question) for measured in every]
 
 
-def _predicted(measured: Measured, question: Asked) -> Prediction:
+def _predicted(measured: Measured, question: TrainingCase) -> Prediction:
     if measured.skipped:
         return Prediction(skipped=measured.skipped)
     try:
@@ -110,7 +110,7 @@ def _predicted(measured: Measured, question: Asked) -> Prediction:
         return Prediction(skipped=str(error))
 
 
-def _of_memory(measured: Measured, question: Asked) -> Prediction:
+def _of_memory(measured: Measured, question: TrainingCase) -> Prediction:
     made, notes = question.memory, question.row.notes
     unit = measured.unit_size
     if measured.value == OUT_OF_MEMORY:
@@ -127,7 +127,7 @@ def _of_memory(measured: Measured, question: Asked) -> Prediction:
     return Prediction(value=value, band=(value * band.low, value * band.high) if band else None, notes=notes)
 
 
-def _baseline(measured: Measured, question: Asked) -> float:
+def _baseline(measured: Measured, question: TrainingCase) -> float:
     """Bytes of the same figure of the run that a percentage is relative to."""
     if not measured.relative_to:
         raise MissingDatum(f"{shown(measured.name)} does not say what it is relative to")
@@ -139,7 +139,7 @@ def _baseline(measured: Measured, question: Asked) -> float:
     return below
 
 
-def _out_of_memory(unit: float, question: Asked) -> Prediction:
+def _out_of_memory(unit: float, question: TrainingCase) -> Prediction:
     """A run that ran out: whether more is predicted than a program can get on the card."""
     notes = question.row.notes
     if not question.is_known_accelerator:
@@ -149,7 +149,7 @@ def _out_of_memory(unit: float, question: Asked) -> Prediction:
     return Prediction(value=needed / unit, agrees=needed > usable, notes=notes)
 
 
-def memory_value(measured: Measured, made: TrainingMemory, question: Asked) -> float:
+def memory_value(measured: Measured, made: TrainingMemory, question: TrainingCase) -> float:
     """The figure in bytes."""
     read = MEMORY[measured.quantity]
     if measured.rank is not None or measured.stage is not None:
@@ -242,7 +242,7 @@ class StepFigure:
         return self.scale / value if self.rate else value / self.scale
 
 
-def measured_seconds(question: Asked) -> float:
+def measured_seconds(question: TrainingCase) -> float:
     """Seconds of a step that the row's own figure stands for; MissingDatum where it stands for none."""
     measured = question.row.measured
     if isinstance(measured.value, str) or not measured.value or measured.skipped:
@@ -250,7 +250,7 @@ def measured_seconds(question: Asked) -> float:
     return step_figure(measured, question).seconds(float(measured.value))
 
 
-def _of_time(measured: Measured, question: Asked) -> Prediction:
+def _of_time(measured: Measured, question: TrainingCase) -> Prediction:
     figure = step_figure(measured, question)
     seconds = question.step_seconds
     band = rates().bands.get(question.kind)
@@ -261,7 +261,7 @@ def _of_time(measured: Measured, question: Asked) -> Prediction:
     return Prediction(value=figure.value(seconds), band=around, notes=question.row.notes)
 
 
-def step_figure(measured: Measured, question: Asked) -> StepFigure:
+def step_figure(measured: Measured, question: TrainingCase) -> StepFigure:
     """How a figure follows from seconds of a step; MissingDatum for what does not."""
     if measured.skipped:
         raise MissingDatum(measured.skipped)
@@ -301,7 +301,7 @@ def _counting(measured: Measured) -> str:
     return measured.counting
 
 
-def _flops(measured: Measured, question: Asked) -> float:
+def _flops(measured: Measured, question: TrainingCase) -> float:
     """FLOP of a step of one accelerator."""
     name, plan = _counting(measured), question.plan
     one = flops_per_token(question.model, int(plan.sequence_length), name)
@@ -310,7 +310,7 @@ def _flops(measured: Measured, question: Asked) -> float:
     return one * float(plan.tokens_per_step) / question.cluster.size
 
 
-def _utilization(measured: Measured, question: Asked) -> StepFigure:
+def _utilization(measured: Measured, question: TrainingCase) -> StepFigure:
     """Of the peak that the row names, else of the 16-bit peak."""
     chip = question.cluster.accelerator
     wide = next((name for name in ("bf16", "fp16") if name in chip.dense_flops), "bf16")

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Protocol
 from msgspec import Struct
 
 
-class Found(Protocol):
+class VerbAnswer(Protocol):
     """An answer, of which every face shows the document; texts, reports and pictures are made of it too."""
 
     @property

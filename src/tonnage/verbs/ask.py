@@ -15,12 +15,12 @@ from tonnage.question.command_line import command, line
 from tonnage.question.read import Read, in_fields, read
 from tonnage.question.verbs import FORMS, form_of, kind_of
 
-__all__ = ["ANSWERED", "Asked", "ask", "line", "training", "words_of"]
+__all__ = ["ANSWERED", "AskedDocument", "ask", "line", "training", "words_of"]
 
 ANSWERED = tuple(FORMS)
 
 
-class Asked(NamedTuple):
+class AskedDocument(NamedTuple):
     """`document`: what --json prints. `status`: the exit status. `words`: the command line that asks the same,
     without `tonnage`.
     """
@@ -30,13 +30,13 @@ class Asked(NamedTuple):
     words: tuple[str, ...]
 
 
-def ask(verb: str, question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -> Asked:  # noqa: B008 - a Reach cannot change
+def ask(verb: str, question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -> AskedDocument:  # noqa: B008 - a Reach cannot change
     """Answer a question. Raises TonnageError as the command line does; `within` says what may be read for it."""
     with reach.limited(within):
         asked = read(verb, question)
         with in_fields(asked):
             found = _module(asked).answer(asked.given)
-            return Asked(found.document, int(found.status), command(asked.form, question))
+            return AskedDocument(found.document, int(found.status), command(asked.form, question))
 
 
 def training(question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -> tuple[Any, tuple[str, ...]]:  # noqa: B008

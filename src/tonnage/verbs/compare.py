@@ -13,7 +13,7 @@ from tonnage.question.subjects.comparison import COUNT, TABLE
 from tonnage.question.subjects.machine import MACHINE, ON
 from tonnage.question.subjects.model import DIMENSIONS
 from tonnage.question.verbs import form_of, model_groups
-from tonnage.verbs.answered import Found
+from tonnage.verbs.answered import VerbAnswer
 
 
 def compared(form: Form) -> tuple[Option, ...]:
@@ -87,7 +87,7 @@ def shown_columns(arguments: Given) -> list[str]:
     return [each.strip() for each in values(arguments, TABLE[1:]).get("show", "").split(",") if each.strip()]
 
 
-def answer(arguments: Given, verb: str) -> Found:
+def answer(arguments: Given, verb: str) -> VerbAnswer:
     """The table, of which documents and texts are made."""
     from tonnage.catalogue.clusters import says_how_many
     from tonnage.search.compare import compare

@@ -2,8 +2,8 @@
 
 from tonnage.question.given import Given
 from tonnage.verbs import compare
-from tonnage.verbs.answered import Found
+from tonnage.verbs.answered import VerbAnswer
 
 
-def answer(arguments: Given) -> Found:
+def answer(arguments: Given) -> VerbAnswer:
     return compare.answer(arguments, "train")

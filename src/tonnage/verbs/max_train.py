@@ -4,10 +4,10 @@ from tonnage.question.given import Given, required, values
 from tonnage.question.looked_up import no_model, read_model
 from tonnage.question.option import options_of
 from tonnage.question.subjects.machine import MACHINE, ON
-from tonnage.verbs.answered import Found
+from tonnage.verbs.answered import VerbAnswer
 
 
-def answer(arguments: Given) -> Found:
+def answer(arguments: Given) -> VerbAnswer:
     """The maximum, of which the document and the text are made."""
     from tonnage.catalogue import cluster
     from tonnage.question.subjects.maximum import what_of

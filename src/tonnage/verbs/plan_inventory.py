@@ -9,10 +9,10 @@ from tonnage.question.looked_up import no_model, read_model
 from tonnage.question.subjects.model import DIMENSIONS, MODEL, READING
 from tonnage.question.subjects.pool import POOL
 from tonnage.question.verbs import form_of
-from tonnage.verbs.answered import Found
+from tonnage.verbs.answered import VerbAnswer
 
 
-def answer(arguments: Given) -> Found:
+def answer(arguments: Given) -> VerbAnswer:
     """The plans, of which documents and texts are made."""
     from tonnage.search.pool.place import place
 

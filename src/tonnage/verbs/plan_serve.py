@@ -8,10 +8,10 @@ from tonnage.question.looked_up import read_model
 from tonnage.question.option import options_of
 from tonnage.question.subjects.machine import RESERVE, TO_SERVE_ON
 from tonnage.question.verbs import SIMULATED
-from tonnage.verbs.answered import Found
+from tonnage.verbs.answered import VerbAnswer
 
 
-def answer(arguments: Given) -> Found:
+def answer(arguments: Given) -> VerbAnswer:
     """The plans, of which documents and texts are made."""
     from tonnage.question.subjects.load import LoadOptions
     from tonnage.question.subjects.money import SERVED, BillOptions

@@ -11,7 +11,7 @@ from tonnage.question.subjects.money import MONEY
 from tonnage.question.subjects.plan_training import SearchOptions
 from tonnage.question.subjects.run import RunOptions
 from tonnage.question.subjects.training import TrainingOptions
-from tonnage.verbs.answered import Found
+from tonnage.verbs.answered import VerbAnswer
 
 
 def varied(pairs: list[str]) -> dict[str, tuple[Any, ...]]:
@@ -54,7 +54,7 @@ def machines_named(text: str | None) -> tuple[str, ...]:
     return names
 
 
-def answer(arguments: Given) -> Found:
+def answer(arguments: Given) -> VerbAnswer:
     """The plans, of which documents and texts are made."""
     from tonnage.api.planning import plan_training
 

@@ -11,13 +11,13 @@ from tonnage.question.option import options_of
 from tonnage.question.subjects.advice import ADVICE
 from tonnage.question.subjects.frontier import FRONTIER
 from tonnage.question.subjects.machine import MACHINE
-from tonnage.verbs.answered import Found
+from tonnage.verbs.answered import VerbAnswer
 
 LOCAL = "local"
 OF_MACHINE = ("ttft", "tpot")  # of the load, what `for_my_machine` knows
 
 
-def answer(arguments: Given) -> Found:
+def answer(arguments: Given) -> VerbAnswer:
     """The answer itself, of which documents and pictures are made."""
     from tonnage.question.subjects.load import LoadOptions
     from tonnage.question.subjects.money import SERVED, BillOptions
@@ -56,7 +56,7 @@ def _check(several: dict[str, Any]) -> None:
             )
 
 
-def _my_machine(arguments: Given, options: Any, load: Any, several: dict[str, Any]) -> Found:
+def _my_machine(arguments: Given, options: Any, load: Any, several: dict[str, Any]) -> VerbAnswer:
     from tonnage.catalogue import cluster
     from tonnage.estimate.answer.my_machine import my_machine as estimate
     from tonnage.models.catalogued import every

@@ -21,11 +21,11 @@ def is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == ENOMEM)
 
 
-LARGEST = 64_000_000  # bytes of a document
+MAX_DOCUMENT_BYTES = 64_000_000  # bytes of a document
 _log = logging.getLogger("tonnage.web")
 
 
-class Answer(Struct, frozen=True):
+class EncodedAnswer(Struct, frozen=True):
     """A document as JSON; `status` is the exit status of the command line, and `command` that line."""
 
     body: bytes
@@ -57,7 +57,7 @@ def refusal(error: TonnageError) -> Refusal:
     return Refusal(code, type(error).__name__, str(error))
 
 
-def answered(verb: str, question: Mapping[str, Any], within: Reach) -> Answer | Refusal:
+def answered(verb: str, question: Mapping[str, Any], within: Reach) -> EncodedAnswer | Refusal:
     """The answer, or why there is none. Every failure is a Refusal: a worker process lives on."""
     from tonnage.verbs.ask import line
 
@@ -71,17 +71,17 @@ def answered(verb: str, question: Mapping[str, Any], within: Reach) -> Answer | 
             return Refusal(422, "TooLarge", "the question takes more memory than this server gives one: ask for less.")
         _log.exception("an answer of %s failed", verb)
         return Refusal(500, "Internal", "the server failed; its log says why.")
-    if len(body) > LARGEST:
+    if len(body) > MAX_DOCUMENT_BYTES:
         return Refusal(
             422,
             "TooLarge",
             Message(
                 "the answer has {count:,} bytes, and at most {largest:,} are sent: ask for less.",
                 count=len(body),
-                largest=LARGEST,
+                largest=MAX_DOCUMENT_BYTES,
             ),
         )
-    return Answer(body, asked.status, quote(line(asked.words)))
+    return EncodedAnswer(body, asked.status, quote(line(asked.words)))
 
 
 def _asked(verb: str, question: Mapping[str, Any], within: Reach) -> Any:

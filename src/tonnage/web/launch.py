@@ -17,13 +17,13 @@ from tonnage.question.looked_up import model_and_machine
 from tonnage.question.option import options_of
 from tonnage.question.read import in_fields, read
 from tonnage.question.verbs import form_of
-from tonnage.verbs.ask import Asked, ask
+from tonnage.verbs.ask import AskedDocument, ask
 from tonnage.web.schema.documents import LaunchDocument
 
 LAUNCH = "launch"
 
 
-def launched(question: Mapping[str, Any], within: Reach) -> Asked:
+def launched(question: Mapping[str, Any], within: Reach) -> AskedDocument:
     """The settings as a document. The question has one name more than those of its verb: `verb`."""
     rest = {name: value for name, value in question.items() if name != "verb"}
     verb = question.get("verb")
@@ -34,7 +34,7 @@ def launched(question: Mapping[str, Any], within: Reach) -> Asked:
     raise InvalidInput("verb is train or serve: what is launched. Got {verb}.", verb=shown(verb))
 
 
-def _training(question: Mapping[str, Any], within: Reach) -> Asked:
+def _training(question: Mapping[str, Any], within: Reach) -> AskedDocument:
     from tonnage.estimate.inputs import Question
     from tonnage.estimate.options.plans import training_plan
     from tonnage.question.subjects.money import MONEY
@@ -57,10 +57,10 @@ def _training(question: Mapping[str, Any], within: Reach) -> Asked:
             if settings
             else Message("nothing is written down here of {lacks}.", lacks=lacks[0])
         )
-    return Asked(_document("train", plan.runtime, " ".join(settings), notes), 0, command(asked.form, question))
+    return AskedDocument(_document("train", plan.runtime, " ".join(settings), notes), 0, command(asked.form, question))
 
 
-def _serving(question: Mapping[str, Any], within: Reach) -> Asked:
+def _serving(question: Mapping[str, Any], within: Reach) -> AskedDocument:
     asked = ask("serve", {**question, "advice": False}, within)  # no moves: a launch shows none
     document = asked.document
     launch = document.serving.launch if isinstance(document, AnswerDocument) and document.serving else UNSET
@@ -70,7 +70,7 @@ def _serving(question: Mapping[str, Any], within: Reach) -> Asked:
     typed = [text for text in lines if not text.startswith("# ")]
     notes = [text.removeprefix("# ") for text in lines if text.startswith("# ")]
     engine = str(document.question["engine"].value)
-    return Asked(_document("serve", engine, "\n".join(typed), notes), 0, command(form_of("serve"), question))
+    return AskedDocument(_document("serve", engine, "\n".join(typed), notes), 0, command(form_of("serve"), question))
 
 
 def _document(verb: Literal["train", "serve"], runtime: str, launch: str, notes: list[str]) -> LaunchDocument:

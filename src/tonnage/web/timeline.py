@@ -9,12 +9,12 @@ from tonnage.documents.timeline import TimelineBox, TimelineDocument
 from tonnage.estimate.plan.pipeline_orders import played
 from tonnage.kernel import reach
 from tonnage.kernel.errors import MissingDatum
-from tonnage.verbs.ask import Asked, training
+from tonnage.verbs.ask import AskedDocument, training
 
 TIMELINE = "timeline"
 
 
-def drawn(question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -> Asked:  # noqa: B008 - a Reach cannot change
+def drawn(question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -> AskedDocument:  # noqa: B008 - a Reach cannot change
     """A TimelineDocument. Its status is the answer's."""
     answer, words = training(question, within)
     step = answer.pieces
@@ -44,4 +44,4 @@ def drawn(question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -> A
             for box in made.boxes
         ],
     )
-    return Asked(document, int(answer.status), words)
+    return AskedDocument(document, int(answer.status), words)

@@ -7,7 +7,7 @@ import pytest
 from tonnage import train
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.validation import read
-from tonnage.validation.training import Asked, predict
+from tonnage.validation.training import TrainingCase, predict
 
 MIB = 2**20
 MODEL = {"sequence_length": 1024, "recompute": "full", "on": "T4", "precision": "fp16"}
@@ -99,7 +99,7 @@ def test_measured_steps_of_lora_and_qlora_are_predicted_within_two_percent():
 
 
 def test_a_row_says_whether_the_scales_of_its_base_are_quantised_too():
-    found = {row.question["method"]: Asked(row).options for row in rows()}
+    found = {row.question["method"]: TrainingCase(row).options for row in rows()}
     assert found["qlora"].base_weights == "nf4"
     assert found["lora"].base_weights is None
     assert found["qlora"].keep_outputs

@@ -13,7 +13,7 @@ from tonnage.kernel.reach import is_folder
 from tonnage.render.plot.image import NEEDS_KALEIDO, NEEDS_PLOTLY, is_installed
 
 ENDINGS = (".html", ".png", ".svg")
-LONGEST = 300  # letters of a path in an error
+MAX_PATH_LENGTH = 300  # letters of a path in an error
 
 
 def check_extra(path: str | os.PathLike[str] | None) -> None:
@@ -36,14 +36,14 @@ def write_plot(answer: Any, path: str | os.PathLike[str]) -> None:
             "a plot is a file that ends in {endings} or {endings2}. Got {path}.",
             endings=listed(ENDINGS[:-1]),
             endings2=ENDINGS[-1],
-            path=shown(os.fspath(path), LONGEST),
+            path=shown(os.fspath(path), MAX_PATH_LENGTH),
         )
     try:
         if not is_folder(file.parent):  # before a browser is started for nothing
             raise InvalidInput(
                 "{path} cannot be written: {folder} is no folder.",
-                path=shown(os.fspath(path), LONGEST),
-                folder=shown(os.fspath(file.parent), LONGEST),
+                path=shown(os.fspath(path), MAX_PATH_LENGTH),
+                folder=shown(os.fspath(file.parent), MAX_PATH_LENGTH),
             )
         made = _made(answer, ending)
         file.write_bytes(made)
@@ -51,7 +51,9 @@ def write_plot(answer: Any, path: str | os.PathLike[str]) -> None:
         if isinstance(error, InvalidInput):
             raise
         why = getattr(error, "strerror", None) or error
-        raise InvalidInput("{path} cannot be written: {why}.", path=shown(os.fspath(path), LONGEST), why=why) from None
+        raise InvalidInput(
+            "{path} cannot be written: {why}.", path=shown(os.fspath(path), MAX_PATH_LENGTH), why=why
+        ) from None
 
 
 def note_of_plot(path: str | os.PathLike[str]) -> str:

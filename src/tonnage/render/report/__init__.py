@@ -14,7 +14,7 @@ from tonnage.kernel.reach import is_folder
 from tonnage.render.report.blocks import Report
 
 ENDINGS = {"html": (".html", ".htm"), "markdown": (".md", ".markdown")}
-LONGEST = 300  # letters of a path in an error
+MAX_PATH_LENGTH = 300  # letters of a path in an error
 
 
 def check_extra() -> None:
@@ -101,13 +101,13 @@ def write_report(
             Message(
                 "a report in HTML is a file that ends in {endings}. Got {path}.",
                 endings=joined(" or ", ENDINGS[form]),
-                path=shown(os.fspath(path), LONGEST),
+                path=shown(os.fspath(path), MAX_PATH_LENGTH),
             )
             if form == "html"
             else Message(
                 "a report in Markdown is a file that ends in {endings}. Got {path}.",
                 endings=joined(" or ", ENDINGS[form]),
-                path=shown(os.fspath(path), LONGEST),
+                path=shown(os.fspath(path), MAX_PATH_LENGTH),
             )
         )
     made = (html_of if form == "html" else markdown_of)(document, command=command, date=date)
@@ -115,15 +115,17 @@ def write_report(
         if not is_folder(file.parent):
             raise InvalidInput(
                 "{path} cannot be written: {folder} is no folder.",
-                path=shown(os.fspath(path), LONGEST),
-                folder=shown(os.fspath(file.parent), LONGEST),
+                path=shown(os.fspath(path), MAX_PATH_LENGTH),
+                folder=shown(os.fspath(file.parent), MAX_PATH_LENGTH),
             )
         file.write_bytes(made.encode("utf-8", "replace"))
     except (OSError, ValueError) as error:  # ValueError: a path with a null byte
         if isinstance(error, InvalidInput):
             raise
         why = getattr(error, "strerror", None) or error
-        raise InvalidInput("{path} cannot be written: {why}.", path=shown(os.fspath(path), LONGEST), why=why) from None
+        raise InvalidInput(
+            "{path} cannot be written: {why}.", path=shown(os.fspath(path), MAX_PATH_LENGTH), why=why
+        ) from None
 
 
 def _today() -> str:

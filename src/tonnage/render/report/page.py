@@ -52,7 +52,7 @@ NEEDS_JINJA = "reports need Jinja2: pip install 'tonnage[report]'."
 TAGS = {"en": "en", "zh": "zh-CN"}
 MARKS = {"fits": "✅", "tight": "⚠️", "no": "❌", "unknown": "❔"}
 NUMBER = re.compile(r"[-−+]?\d[\d,.]*(?:\s|$)|[-−]$")
-LONGEST_COMMAND = 400  # letters on the first page
+MAX_COMMAND_LENGTH = 400  # letters on the first page
 ESCAPED = str.maketrans({letter: f"\\{letter}" for letter in "\\`*_[]|#"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"})
 
 
@@ -149,7 +149,7 @@ def anchor(path: str) -> str:
     return "f-" + "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in path)
 
 
-def shortened(command: str, most: int = LONGEST_COMMAND) -> str:
+def shortened(command: str, most: int = MAX_COMMAND_LENGTH) -> str:
     return command if len(command) <= most else f"{command[:most]}…"
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.units import human
 
-MOST_CELLS = 10_000
+MAX_CELLS = 10_000
 OWN = "own"  # in place of a value: as if the option had not been given
 # What is asked for, beside the model, its form and its machine: answers to different values of these are not rivals.
 WORKLOAD = (
@@ -26,7 +26,7 @@ WORKLOAD = (
     "epochs",
     "max_steps",
 )
-LONG = 10**6  # numbers from here on are hard to read without commas
+COMMAS_FROM = 10**6  # numbers from here on are hard to read without commas
 COLUMNS = ("context", "sequence_length")  # an axis that stands across a table, where it has several values
 
 
@@ -48,7 +48,7 @@ class Axis(Struct, frozen=True, kw_only=True):
         value = self.values[at]
         if self.name.endswith("_bytes") and value is not None:
             return human(value, "bytes")
-        return f"{value:,}" if isinstance(value, int) and value >= LONG else self.labels[at]
+        return f"{value:,}" if isinstance(value, int) and value >= COMMAS_FROM else self.labels[at]
 
 
 def axis(name: str, values: Sequence[Any], labels: Sequence[str] = ()) -> Axis:
@@ -70,11 +70,11 @@ def ordered(axes: Sequence[Axis]) -> tuple[Axis, ...]:
 def check_size(axes: Sequence[Axis]) -> None:
     """InvalidInput for more cells than one comparison has."""
     cells = prod(len(each.values) for each in axes)
-    if cells > MOST_CELLS:
+    if cells > MAX_CELLS:
         sizes = " x ".join(f"{len(each.values):,} {each.name}" for each in axes if each.varies)
         raise InvalidInput(
             "a comparison has at most {most_cells:,} cells. Got {sizes} = {cells:,}: leave some values out.",
-            most_cells=MOST_CELLS,
+            most_cells=MAX_CELLS,
             sizes=sizes,
             cells=cells,
         )

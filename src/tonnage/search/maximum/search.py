@@ -14,7 +14,7 @@ from tonnage.search.maximum.case import Case, Limit, Outcome
 from tonnage.search.maximum.serving import ServingCase
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class SearchResult(Struct, frozen=True, kw_only=True):
     """`at`: the largest value that fits, `beyond`: the next one, None where there is none. `by_memory`: the largest
     that memory alone would let be, where something else binds; `perhaps`: the largest that is inside the error band;
     `by_estimate`: the largest that fits by the estimate itself.
@@ -32,7 +32,7 @@ class Found(Struct, frozen=True, kw_only=True):
         return self.at.value if self.at else None
 
 
-def search(case: Case, *, quick: bool = False) -> Found:
+def search(case: Case, *, quick: bool = False) -> SearchResult:
     """An error of the least value is the user's: no other value would mend it. `quick`: the value and what binds it
     alone.
     """
@@ -45,7 +45,7 @@ def search(case: Case, *, quick: bool = False) -> Found:
     reached = largest(values, lambda value: case.ask(value).surely_over, look_beyond=case.uneven and not quick)
     if reached is None:
         perhaps, by_estimate = (None, None) if quick else _in_band(case, first, None, capped)
-        return Found(
+        return SearchResult(
             limit=first.refused or Limit(by="memory", text=_short(case, first)),
             beyond=first,
             perhaps=perhaps,
@@ -59,12 +59,14 @@ def search(case: Case, *, quick: bool = False) -> Found:
     at = case.ask(values[place])
     if case.cap and place == capped:
         over_cap = values[reached] if capped < reached < last else None
-        return Found(limit=case.cap[1], at=at, beyond=beyond, by_memory=over_cap if over_cap != at.value else None)
+        return SearchResult(
+            limit=case.cap[1], at=at, beyond=beyond, by_memory=over_cap if over_cap != at.value else None
+        )
     limit = _limit(case, at, beyond)
     if quick:
-        return Found(limit=limit, at=at, beyond=beyond)
+        return SearchResult(limit=limit, at=at, beyond=beyond)
     perhaps, by_estimate = _in_band(case, at, place, capped)
-    return Found(
+    return SearchResult(
         limit=limit, at=at, beyond=beyond, by_memory=_by_memory(case, limit), perhaps=perhaps, by_estimate=by_estimate
     )
 

@@ -17,7 +17,7 @@ from tonnage.kernel.units import human
 from tonnage.search.progress import advance
 
 NEEDS = "placing on a pool needs HiGHS, which is not installed: pip install 'tonnage[placement]'."
-LONGEST = 86_400.0  # seconds that a search may take
+MAX_SECONDS = 86_400.0  # seconds that a search may take
 NO_GAP = 1e-7  # of the largest cost: what rounding leaves
 WHOLE = 0.5  # a binary above it is 1
 
@@ -97,10 +97,10 @@ class Effort:
     USUAL = 60.0  # seconds
 
     def __init__(self, limit_seconds: float = USUAL, gap: float = 0.0):
-        if not 0 < limit_seconds <= LONGEST:
+        if not 0 < limit_seconds <= MAX_SECONDS:
             raise InvalidInput(
                 "time_limit must be above 0 and at most {longest:,.0f} seconds. Got {limit_seconds}.",
-                longest=LONGEST,
+                longest=MAX_SECONDS,
                 limit_seconds=shown(limit_seconds),
             )
         if not 0 <= gap < 1:

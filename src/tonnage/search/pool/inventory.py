@@ -16,7 +16,7 @@ from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import counted, human, parse_bytes, parse_rate
 from tonnage.user_files import read_text
 
-LARGEST_FILE = 10**7  # bytes
+MAX_FILE_BYTES = 10**7  # bytes
 MOST_NODES, MOST_EACH, MOST_JOBS = 10_000, 1024, 1000
 ENDINGS = (".yaml", ".yml", ".json", ".toml")
 
@@ -88,7 +88,7 @@ def read_inventory(path: str | Path) -> Inventory:
             endings=listed(ENDINGS),
             path=shown(str(path), 300),
         )
-    return inventory_of(_parsed(read_text(where, LARGEST_FILE), where), called(where))
+    return inventory_of(_parsed(read_text(where, MAX_FILE_BYTES), where), called(where))
 
 
 def inventory_of(fields: Any, where: str = "inventory") -> Inventory:

@@ -29,7 +29,7 @@ from tonnage.kernel.formula import Number, maximum
 from tonnage.kernel.message import Message
 from tonnage.runtimes import serving_runtime
 from tonnage.search.pool.parts import Kind, Pool
-from tonnage.search.pool.pipelines.costs import Costs, Run
+from tonnage.search.pool.pipelines.costs import Costs, StageLayers
 from tonnage.search.pool.probe import Slopes, dealt_out, slopes
 from tonnage.spec import Cluster, ServingPlan
 
@@ -277,7 +277,7 @@ class Width:
 
     # ---- what the estimator says of a pipeline ----
 
-    def check(self, runs: list[Run]) -> list[Checked]:
+    def check(self, runs: list[StageLayers]) -> list[Checked]:
         """Every stage of it, estimated again as the stage that it is."""
         chunks = dealt_out(runs)
         clocks = {run.kind: self.clock(run.kind, chunks) for run in runs}
@@ -311,14 +311,14 @@ class Width:
         link = self.kinds[number].accelerator.host_link
         return float(memory_seconds.evaluate(M=on_host, W=link.bytes_per_second, u=1)) if on_host and link else 0.0
 
-    def answer(self, runs: list[Run], checked: list[Checked], nodes: list[str]) -> ServingTimes:
+    def answer(self, runs: list[StageLayers], checked: list[Checked], nodes: list[str]) -> ServingTimes:
         """How fast it answers its load. `nodes`: on which each stage is."""
         made = Unlike(
             self, runs, [self._streamed(run.kind, each.on_host) for run, each in zip(runs, checked, strict=True)], nodes
         )
         return times(made, self._policy(runs, checked), self._load.load)  # type: ignore[arg-type]
 
-    def _policy(self, runs: list[Run], checked: list[Checked]) -> Policy:
+    def _policy(self, runs: list[StageLayers], checked: list[Checked]) -> Policy:
         """What all stages can follow."""
         number = runs[0].kind
         engine = serving_runtime(self.plans[number].engine, self.plans[number].engine_version)
@@ -362,7 +362,7 @@ class Unlike:
     tokens_each: Number = 1
     knows_prompts = True
 
-    def __init__(self, width: Width, runs: list[Run], streamed: list[float], nodes: list[str]):
+    def __init__(self, width: Width, runs: list[StageLayers], streamed: list[float], nodes: list[str]):
         chunks = dealt_out(runs)
         self.runs, self.streamed, self.width, self.nodes = runs, streamed, width, nodes
         self.clocks = {run.kind: width.clock(run.kind, chunks) for run in runs}

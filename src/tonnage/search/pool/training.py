@@ -17,7 +17,7 @@ from tonnage.estimate.step.stage import StageMemory
 from tonnage.estimate.step_time.step import StepTime
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError
 from tonnage.search.pool.parts import Kind, Pool
-from tonnage.search.pool.pipelines.costs import Costs, Run
+from tonnage.search.pool.pipelines.costs import Costs, StageLayers
 from tonnage.search.pool.probe import Slopes, dealt_out, slopes, stages_to_probe
 from tonnage.search.pool.serving import Checked, outward
 from tonnage.spec import Cluster, TrainingPlan
@@ -170,7 +170,7 @@ class Group:
 
     # ---- what the estimator says of a pipeline ----
 
-    def check(self, runs: list[Run]) -> list[Checked]:
+    def check(self, runs: list[StageLayers]) -> list[Checked]:
         """Every stage of it, estimated again as the stage that it is."""
         chunks = dealt_out(runs)
         found = []
@@ -180,7 +180,7 @@ class Group:
             found.append(Checked(needed=needed, usable=self.kinds[run.kind].free, on_host=0.0, seconds=seconds))
         return found
 
-    def step_seconds(self, runs: list[Run]) -> float:
+    def step_seconds(self, runs: list[StageLayers]) -> float:
         """One step: the order of 1F1B through unlike stages, and the longest of what each kind has besides."""
         chunks = dealt_out(runs)
         of = {run.kind: self._timed(run.kind, chunks) for run in runs}

@@ -21,7 +21,7 @@ from tonnage.search.serving.limits import ALLOWED, FORMAT, KNOWN, MEMORY, WEIGHT
 from tonnage.search.serving.machines import Machine, catalogued
 from tonnage.search.serving.nearest import missed
 from tonnage.search.serving.options import (
-    MOST_ACCELERATORS,
+    MAX_ACCELERATORS_SEARCHED,
     OBJECTIVES,
     OF_MONEY,
     OF_USERS,
@@ -206,7 +206,7 @@ def _say(space: Space, wanted: Goal, question: Question) -> None:
     if wanted.budget is not None:
         question.put("budget", wanted.budget, "given", "USD an hour")
     if any(machine.fixed is None for machine in space.machines):
-        question.take("max_accelerators", wanted.most, MOST_ACCELERATORS, "default", "of a kind")
+        question.take("max_accelerators", wanted.most, MAX_ACCELERATORS_SEARCHED, "default", "of a kind")
     elif wanted.most is not None:
         question.put("max_accelerators", wanted.most, "given")
     if wanted.vary:

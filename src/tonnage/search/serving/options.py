@@ -23,7 +23,7 @@ OF_USERS = ("goodput", "token-cost")  # these search the number of users too, wh
 OF_MONEY = ("cost", "token-cost")
 VARIED = ("engine", "kv-cache", "batch", "disaggregation")
 HOURS = {"h": 1, "hour": 1, "d": 24, "day": 24, "week": 168, "month": 730, "year": 8760}
-MOST_ACCELERATORS, MOST_TOP = 64, 100
+MAX_ACCELERATORS_SEARCHED, MOST_TOP = 64, 100
 TOP = 5
 
 

@@ -21,7 +21,7 @@ from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.registry import unknown
 from tonnage.runtimes import ServingRuntime, serving_runtime
 from tonnage.search.serving.machines import Machine
-from tonnage.search.serving.options import MOST_ACCELERATORS, Goal
+from tonnage.search.serving.options import MAX_ACCELERATORS_SEARCHED, Goal
 from tonnage.spec import Accelerator, Cluster
 
 
@@ -103,7 +103,7 @@ class Space(Struct, frozen=True, kw_only=True, eq=False):
     def most(self) -> int:
         """Accelerators."""
         clusters = [machine.fixed.size for machine in self.machines if machine.fixed is not None]
-        return self.goal.most or max([MOST_ACCELERATORS, *clusters])
+        return self.goal.most or max([MAX_ACCELERATORS_SEARCHED, *clusters])
 
 
 class Kind(NamedTuple):

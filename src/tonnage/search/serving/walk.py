@@ -19,7 +19,7 @@ from tonnage.search.progress import advance, expect
 from tonnage.search.removed import Tally
 from tonnage.search.serving import limits as l
 from tonnage.search.serving.best import NEAR, Board, Plan, best_of, plainness, plan_at, significant
-from tonnage.search.serving.bounds import SURE, Bounds
+from tonnage.search.serving.bounds import ROUNDING_MARGIN, Bounds
 from tonnage.search.serving.machines import Machine
 from tonnage.search.serving.options import OF_MONEY
 from tonnage.search.serving.rows import Config, Layout, Rows, blocks, least_token_seconds, users_searched
@@ -37,7 +37,7 @@ from tonnage.search.serving.space import (
 )
 from tonnage.search.serving.splits import split_rows
 
-HELD = 20_000  # plans beyond which what is beaten is let go
+MAX_HELD_PLANS = 20_000  # plans beyond which what is beaten is let go
 
 
 class Front:
@@ -59,7 +59,7 @@ class Front:
         kept = front(figures)
         plans = [plan_at(self.objective, rows, row, column, config, own, usual) for row, column in at[kept].tolist()]
         self._figures, self._plans = np.concatenate([self._figures, figures[kept]]), self._plans + plans
-        if len(self._plans) > HELD:
+        if len(self._plans) > MAX_HELD_PLANS:
             self._clear()
 
     def _clear(self) -> None:
@@ -238,10 +238,10 @@ class Search:
             return away
         requests = load.request_rate or ((space.users or 0) / away if away else float("inf"))
         if self.objective == "goodput":
-            return -requests / SURE
+            return -requests / ROUNDING_MARGIN
         usd = min((each.usd for each in self.layouts(config.kind.machine, config.sizes.ranks)), default=float("inf"))
         tokens = h.all_tokens_per_second.evaluate(X=requests, s=prompt, O=1 + later)
-        return SURE * float(h.usd_per_million_tokens.evaluate(USD_all=usd, tps=tokens))
+        return ROUNDING_MARGIN * float(h.usd_per_million_tokens.evaluate(USD_all=usd, tps=tokens))
 
     def _order(self, config: Config, least: float, apart: bool = False) -> tuple[float, ...]:
         """What the order of a plan of this configuration begins with at least."""
@@ -325,7 +325,7 @@ class Search:
         of_tokens = self._is_of_tokens and self.front is None
         if self.space.tpot is None and not of_tokens:
             return ""
-        least = SURE * least_token_seconds(self.space, config, layouts)
+        least = ROUNDING_MARGIN * least_token_seconds(self.space, config, layouts)
         if self.space.tpot is not None and least > self.space.tpot:
             return l.level("tpot", self.space.tpot)
         if not of_tokens or self._splits(config):

@@ -47,7 +47,7 @@ NOT_SWEPT = {
 }
 
 
-MOST_VALUES = 100_000  # of an axis
+MAX_VALUES = 100_000  # of an axis
 SIZES = ("_size", "_length", "_batches", "num_microbatches")
 LENGTHS = ("sequence_length", "context", "input_tokens", "output_tokens", "cached_tokens")
 RANGE = ("from", "to", "step", "times")
@@ -106,15 +106,15 @@ def check_words(name: str, value: Any) -> None:
 def sizes_of(forms: tuple[type[Struct], ...], name: str, said: Any) -> tuple[Any, ...]:
     """The values of an axis, in the order in which they were given."""
     if isinstance(said, dict):
-        said = list(islice(_range(name, said), MOST_VALUES + 1))
+        said = list(islice(_range(name, said), MAX_VALUES + 1))
     if not isinstance(said, list) or not said:
         raise InvalidInput(
             "vary: {name} takes a list of values, or from, to and step or times. Got {said}.",
             name=name,
             said=shown(said),
         )
-    if len(said) > MOST_VALUES:
-        raise InvalidInput("vary: {name} takes at most {most_values:,} values.", name=name, most_values=MOST_VALUES)
+    if len(said) > MAX_VALUES:
+        raise InvalidInput("vary: {name} takes at most {most_values:,} values.", name=name, most_values=MAX_VALUES)
     values = tuple(options(forms, name, said, "vary"))
     if len(set(values)) < len(values):
         twice = next(value for number, value in enumerate(values) if value in values[:number])

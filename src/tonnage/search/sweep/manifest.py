@@ -22,9 +22,9 @@ from tonnage.search.sweep.tasks import Tasks
 from tonnage.user_files import json_text, read_bytes
 
 NAME, LOCK = "manifest.json", ".lock"
-LARGEST = 64_000_000  # bytes of a manifest
-MOST_SECTIONS = 4_000_000  # its lists and objects
-AGAIN = "Give another --out, or remove it."
+MAX_BYTES = 64_000_000  # bytes of a manifest
+MAX_SECTIONS = 4_000_000  # its lists and objects
+GIVE_ANOTHER = "Give another --out, or remove it."
 
 
 @cache
@@ -76,10 +76,12 @@ def open_directory(directory: Path, spec: Spec, tasks: Tasks, *, resume: bool) -
             raise InvalidInput(
                 "{directory} holds this sweep already, as far as it came: add --resume to go on with it. {again}",
                 directory=directory,
-                again=AGAIN,
+                again=GIVE_ANOTHER,
             )
     elif directory.is_dir() and any(entry.name != LOCK for entry in directory.iterdir()):
-        raise InvalidInput("{directory} is not empty and holds no sweep. {again}", directory=directory, again=AGAIN)
+        raise InvalidInput(
+            "{directory} is not empty and holds no sweep. {again}", directory=directory, again=GIVE_ANOTHER
+        )
     try:
         (directory / dataset.FOLDER).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -92,10 +94,12 @@ def open_directory(directory: Path, spec: Spec, tasks: Tasks, *, resume: bool) -
 
 def _check(path: Path, now: dict[str, Any]) -> None:
     try:
-        was = json_text.parse(read_bytes(path, LARGEST), str(path), sections=MOST_SECTIONS)
+        was = json_text.parse(read_bytes(path, MAX_BYTES), str(path), sections=MAX_SECTIONS)
         same = {name: was[name] == now[name] for name in ("sweep", "estimator")}
     except (ValueError, KeyError, TypeError) as error:
-        raise InvalidInput("{path} cannot be read: {error}. {again}", path=path, error=error, again=AGAIN) from None
+        raise InvalidInput(
+            "{path} cannot be read: {error}. {again}", path=path, error=error, again=GIVE_ANOTHER
+        ) from None
     if not same["sweep"]:
         raise InvalidInput(
             "{parent} holds another sweep ({plans:,} plans; this one has {plans2:,}{first}). {again}",
@@ -103,7 +107,7 @@ def _check(path: Path, now: dict[str, Any]) -> None:
             plans=was["plans"],
             plans2=now["plans"],
             first=_first(was, now),
-            again=AGAIN,
+            again=GIVE_ANOTHER,
         )
     if not same["estimator"]:
         raise InvalidInput(
@@ -111,7 +115,7 @@ def _check(path: Path, now: dict[str, Any]) -> None:
             "its rows and new ones would not be alike. {again}",
             parent=path.parent,
             tonnage=was["versions"]["tonnage"],
-            again=AGAIN,
+            again=GIVE_ANOTHER,
         )
 
 

@@ -18,8 +18,8 @@ from tonnage.search.sweep.models_and_clusters import clusters_of, models_of
 from tonnage.user_files.yaml_text import load
 
 CHUNK = 65_536  # plans of a chunk: a fifth of a second of work, a file of a few megabytes
-LARGEST_CHUNK = 4_194_304
-MOST = 2**62  # plans: their numbers stay whole in 64 bits
+MAX_CHUNK = 4_194_304
+MAX_PLANS = 2**62  # plans: their numbers stay whole in 64 bits
 BEST = 10
 MONEY = ("provider", "price_kind", "region", "exchange_rate")
 FIELDS = ("kind", "models", "on", "accelerators", "counts", "options", "vary", "keep", "money", "points", "chunk_plans")
@@ -123,7 +123,7 @@ def parse(fields: Mapping[Any, Any]) -> Spec:
         money=_money(fields),
         points=_whole(fields, "points", 24, 2, 100_000),
         left_out=left_out,
-        chunk_plans=_whole(fields, "chunk_plans", CHUNK if kind == "train" else 32, 1, LARGEST_CHUNK),
+        chunk_plans=_whole(fields, "chunk_plans", CHUNK if kind == "train" else 32, 1, MAX_CHUNK),
     )
     _check_size(spec)
     return spec
@@ -198,7 +198,7 @@ def _check_size(spec: Spec) -> None:
     count = len(spec.models) * len(spec.clusters)
     for axis in spec.axes:
         count *= len(axis.values)
-    if count > MOST:
+    if count > MAX_PLANS:
         raise InvalidInput(
             "a sweep has at most 2^62 plans. Got {count:.3g}: take values from the longest axis.", count=count
         )

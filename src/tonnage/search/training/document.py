@@ -10,14 +10,14 @@ from tonnage.estimate.advice.moves import flags_of
 from tonnage.estimate.inputs import Question
 from tonnage.kernel.message import Message, listed
 from tonnage.search.training.launch.settings import launch_lacks, launch_settings
-from tonnage.search.training.options import Asked
+from tonnage.search.training.options import TrainingQuestion
 from tonnage.search.training.plan import Planned, Plans, plan_training
 
 SAME = 1e-3  # a share of less than that is no difference that an estimate can see
 NOT_OF_RUN = ("sequence_length", "global_batch_size", "num_microbatches", "data_parallel_size")
 
 
-def document_of(found: Plans, asked: Asked) -> PlansDocument:
+def document_of(found: Plans, asked: TrainingQuestion) -> PlansDocument:
     """What every face shows."""
     rows = [
         _row(found.model, one, _beats(one, found.plans[at + 1], found) if at + 1 < len(found.plans) else "")
@@ -162,7 +162,7 @@ def _warnings(found: Plans) -> list[str]:
     return made
 
 
-def _question(found: Plans, asked: Asked) -> dict[str, Entry]:
+def _question(found: Plans, asked: TrainingQuestion) -> dict[str, Entry]:
     q = Question()
     q.put("model", found.model.name, "given", found.model.source)
     q.put("parameters", found.model.num_parameters(), "model")
@@ -218,7 +218,7 @@ class TrainingPlans:
         return f"<TrainingPlans of {self.found.model.name}: {best}>"
 
 
-def answer(model: Model, asked: Asked) -> TrainingPlans:
+def answer(model: Model, asked: TrainingQuestion) -> TrainingPlans:
     """Search and say."""
     found = plan_training(model, asked)
     return TrainingPlans(found, document_of(found, asked))

@@ -24,7 +24,7 @@ from tonnage.search.removed import Tally
 from tonnage.search.training.best import Candidate
 from tonnage.search.training.machines import Fleet, between
 from tonnage.search.training.objective import Goal
-from tonnage.search.training.options import Asked
+from tonnage.search.training.options import TrainingQuestion
 from tonnage.search.training.search import Cutoff, count_valid, search
 from tonnage.search.training.space import Space
 from tonnage.spec import Cluster, TrainingPlan
@@ -84,7 +84,7 @@ class Searched(Struct, kw_only=True):
 class Searcher:
     """One search over several fleets: the `top` machines, and the `each` best plans of every one."""
 
-    def __init__(self, model: Model, asked: Asked, goal: Goal, *, each: int = 1):
+    def __init__(self, model: Model, asked: TrainingQuestion, goal: Goal, *, each: int = 1):
         self.model, self.asked, self.goal, self.each, self.top = model, asked, goal, each, asked.search.shown
         self.bounded, self.whole_front = not asked.search.exhaustive, bool(asked.search.pareto)
         self.rent = rent(asked.money, asked.run.price_per_accelerator_hour)

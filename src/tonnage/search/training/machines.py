@@ -13,7 +13,7 @@ from tonnage.estimate.run.larger_machines import Machines, doublings
 from tonnage.kernel.errors import InvalidInput
 from tonnage.spec import Accelerator, Cluster
 
-MOST = 4096  # accelerators, where nobody says how many there may be
+MAX_ACCELERATORS = 4096  # accelerators, where nobody says how many there may be
 OF_CATALOGUE = (
     "NVIDIA",
     "AMD",
@@ -53,7 +53,7 @@ def _fleet(name: str, most: int | None) -> Fleet:
     if says_how_many(name):
         one = cluster(name)
         return Fleet(machines=(one,) if most is None or one.size <= most else (), is_open=False)
-    return Fleet(machines=tuple(_sizes(name, most or MOST)), is_open=True)
+    return Fleet(machines=tuple(_sizes(name, most or MAX_ACCELERATORS)), is_open=True)
 
 
 def _sizes(name: str, most: int) -> Iterator[Cluster]:

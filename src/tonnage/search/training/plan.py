@@ -28,7 +28,7 @@ from tonnage.search.training.fleet import Entry, Searched, Searcher
 from tonnage.search.training.hopeless import check_choices
 from tonnage.search.training.machines import Fleet, fleets
 from tonnage.search.training.objective import Goal, Objective, objective_named
-from tonnage.search.training.options import Asked
+from tonnage.search.training.options import TrainingQuestion
 from tonnage.search.training.search import nearest
 from tonnage.search.training.space import Space
 from tonnage.spec import Cluster, TrainingPlan
@@ -105,7 +105,7 @@ class Plans(Struct, frozen=True, kw_only=True, eq=False):
         return 4 if self.why == PRICE or nothing_known or not made.tally.considered else 3
 
 
-def plan_training(model: Model, asked: Asked) -> Plans:
+def plan_training(model: Model, asked: TrainingQuestion) -> Plans:
     """The best plans on the machines that are named, or on all of the catalogue's."""
     found = fleets(asked.on, asked.search.max_accelerators)
     compares = sum(len(fleet.machines) for fleet in found) > 1
@@ -145,7 +145,7 @@ def _parts_of(found: Sequence[Fleet]) -> Iterator[Sequence[Cluster]]:
         yield from (part for part in (fleet.machines[:1], fleet.machines[1:]) if part)
 
 
-def _goal(model: Model, found: Sequence[Fleet], asked: Asked, compares: bool) -> Goal:
+def _goal(model: Model, found: Sequence[Fleet], asked: TrainingQuestion, compares: bool) -> Goal:
     """The goal, and by the token what the limits of a run leave."""
     said, run = asked.search.goal, asked.run
     name = objective_named(said) if said else "cheapest" if compares else "fastest"
@@ -187,7 +187,7 @@ def _step_tokens(space: Space) -> int:
 class _Finish:
     """From candidates to answers."""
 
-    def __init__(self, model: Model, asked: Asked, goal: Goal):
+    def __init__(self, model: Model, asked: TrainingQuestion, goal: Goal):
         self.model, self.asked, self.goal = model, asked, goal
         # the search keeps to the limits itself: an answer would look for other numbers of accelerators
         self.run = replace(asked.run, **dict.fromkeys(LIMITS))

@@ -61,7 +61,7 @@ class Job(Struct, frozen=True):
         return self.state in ENDED
 
 
-class Taken(Struct, frozen=True):
+class ClaimedJob(Struct, frozen=True):
     """A job to work on. `lock`: number of the locked file that says its process lives."""
 
     id: str
@@ -125,7 +125,7 @@ class Board:
             self._count(base, f"started:{verb}")
         return name
 
-    def take(self, limits: JobLimits) -> Taken | None:
+    def take(self, limits: JobLimits) -> ClaimedJob | None:
         """The job that waits longest, where there is a place for it. It runs from now on, and is lost when its lock
         is given up.
         """
@@ -140,7 +140,7 @@ class Board:
                 "UPDATE jobs SET state = ?, started = ?, last = last + 1 WHERE id = ?", (RUNNING, time.time(), row[0])
             )
             job, verb, question = row
-            return Taken(job, verb, question, hold(self.lock_of(job)))  # before anybody can read that it runs
+            return ClaimedJob(job, verb, question, hold(self.lock_of(job)))  # before anybody can read that it runs
 
     def lock_of(self, job: str) -> Path:
         """The file that is locked while the job's process lives."""

@@ -120,7 +120,9 @@ def _greet(settings: Settings, browse: bool) -> None:
         webbrowser.open(url(settings))
 
 
-OTHERS = 200  # open files of a worker besides its connections: lines to processes, data bases, modules that are read
+OTHER_FILES = (
+    200  # open files of a worker besides its connections: lines to processes, data bases, modules that are read
+)
 
 
 def with_room_for_connections(limits: Limits) -> Limits:
@@ -135,10 +137,10 @@ def with_room_for_connections(limits: Limits) -> Limits:
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = limits.connections + OTHERS
+    needed = limits.connections + OTHER_FILES
     if soft != resource.RLIM_INFINITY and soft < needed:
         soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     if soft == resource.RLIM_INFINITY or soft >= needed:
         return limits
-    return replace(limits, connections=max(soft - OTHERS, soft // 2))
+    return replace(limits, connections=max(soft - OTHER_FILES, soft // 2))

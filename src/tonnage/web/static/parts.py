@@ -20,7 +20,7 @@ from tonnage.kernel.message import Message, listed
 from tonnage.kernel.reach import is_file, is_folder
 from tonnage.user_files import read_bytes, too_large
 
-LARGEST = 100_000_000  # bytes of a file of Pyodide, or of a wheel
+MAX_FILE_BYTES = 100_000_000  # bytes of a file of Pyodide, or of a wheel
 
 PYODIDE = "pyodide@314.0.7"
 MSGSPEC = "msgspec==0.22.0"
@@ -126,7 +126,7 @@ def _core(where: Path | None) -> dict[str, bytes]:
         found = (
             dict(_packed(where))
             if where.is_file()
-            else {name: read_bytes(where / name, LARGEST) for name in CORE if (where / name).is_file()}
+            else {name: read_bytes(where / name, MAX_FILE_BYTES) for name in CORE if (where / name).is_file()}
         )
     except (OSError, tarfile.TarError, EOFError) as error:
         raise InvalidInput("--pyodide {where} cannot be read: {error}.", where=shown(str(where)), error=error) from None
@@ -146,8 +146,8 @@ def _packed(where: Path) -> Iterator[tuple[str, bytes]]:
         for member in archive:
             path = PurePosixPath(member.name)
             if member.isfile() and path.name in CORE and len(path.parts) == 2:
-                if member.size > LARGEST:
-                    raise too_large(where / path.name, LARGEST)
+                if member.size > MAX_FILE_BYTES:
+                    raise too_large(where / path.name, MAX_FILE_BYTES)
                 read = archive.extractfile(member)
                 yield path.name, read.read() if read else b""
 
@@ -157,7 +157,7 @@ def _package(name: str) -> str:
 
 
 def _wheel(path: Path) -> bytes:
-    content = read_bytes(path, LARGEST)
+    content = read_bytes(path, MAX_FILE_BYTES)
     if not path.name.endswith((WASM, "-none-any.whl")) or not zipfile.is_zipfile(io.BytesIO(content)):
         raise InvalidInput(
             "--wheel is a package built for browsers, whose name ends in {wasm} or -none-any.whl. Got {path}.",

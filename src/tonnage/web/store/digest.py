@@ -11,7 +11,7 @@ SAVED_VERBS = ("train", "serve", "plan", "max", "compare")
 WORDS = {0: "fits", 2: "tight", 3: "does not fit", 4: "not known"}  # the exit status of the command line
 
 BAD_INPUT = 64
-LONGEST_REASON = 500  # characters
+MAX_REASON_LENGTH = 500  # characters
 
 
 class Digest(Struct, frozen=True, kw_only=True):
@@ -45,7 +45,7 @@ def unanswered(command: str) -> Digest:
 
 def refused(command: str, message: str) -> Digest:
     """Of a question that has no answer, and why."""
-    return Digest(tonnage=__version__, command=command, status=BAD_INPUT, answer=message[:LONGEST_REASON])
+    return Digest(tonnage=__version__, command=command, status=BAD_INPUT, answer=message[:MAX_REASON_LENGTH])
 
 
 def _estimate(document: dict[str, Any]) -> dict[str, Any]:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # SQLAlchemy is read when something is saved
 JSON = "application/json"
 Asking = Request[Any, Any, Any]
 SHOWN, MOST_SHOWN = 100, 1000  # plans, or versions of one, on a page
-MOST_VERSION = 2**31 - 1
+MAX_VERSION = 2**31 - 1
 FIELDS: dict[str, tuple[type, str]] = {
     "name": (str, "a text"),
     "verb": (str, f"one of {', '.join(SAVED_VERBS)}"),
@@ -89,7 +89,7 @@ async def every(request: Asking, state: State) -> Response[bytes]:
 async def latest(name: FromPath[str], request: Asking, state: State) -> Response[bytes]:
     """The latest version of a name, whole; or the one that is asked for."""
     check_name(name)
-    version = _number(request, "version", None, MOST_VERSION)
+    version = _number(request, "version", None, MAX_VERSION)
     store = await asyncio.to_thread(state.store.for_reading)
     found = await asyncio.to_thread(_whole, store, name, version) if store else None
     if found is None:
@@ -103,7 +103,7 @@ async def latest(name: FromPath[str], request: Asking, state: State) -> Response
 async def history(name: FromPath[str], request: Asking, state: State) -> Response[bytes]:
     """Every version of a name, deleted or not, the latest first; of those `before` a version."""
     check_name(name)
-    before, limit = _number(request, "before", None, MOST_VERSION), _number(request, "limit", SHOWN, MOST_SHOWN)
+    before, limit = _number(request, "before", None, MAX_VERSION), _number(request, "limit", SHOWN, MOST_SHOWN)
     store = await asyncio.to_thread(state.store.for_reading)
     found = await asyncio.to_thread(store.history, name, before, limit) if store else []
     if not found and before is None:
