@@ -13,7 +13,7 @@ from tonnage.formulas import network as f
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, shown
 from tonnage.spec import Link
 from tonnage.validation.quantities import SECONDS
-from tonnage.validation.rows import Measured, Prediction, Row
+from tonnage.validation.rows import Measured, Prediction, Row, predictions
 from tonnage.validation.subjects import machine_of
 
 OF_LINKS = ("copy_bandwidth", "effective_bandwidth", "memory_copy_bandwidth")
@@ -34,14 +34,11 @@ def predict(row: Row) -> list[Prediction]:
 
 def predict_with(row: Row, constants: Links) -> list[Prediction]:
     """The same, with these constants."""
-    every = (row.measured, *row.also)
-    collective: Collected | None = None
-    try:
-        if not is_link(row):
-            collective = collected(row.question, constants)
-    except TonnageError as error:
-        return [Prediction(skipped=str(error)) for _ in every]
-    return [_predicted(measured, row, collective, constants) for measured in every]
+
+    def predict(measured: Measured, collective: Collected | None) -> Prediction:
+        return _predicted(measured, row, collective, constants)
+
+    return predictions(row, lambda: None if is_link(row) else collected(row.question, constants), predict)
 
 
 def is_link(row: Row) -> bool:
@@ -81,8 +78,6 @@ def _one_of(question: Mapping[str, Any], name: str, known: tuple[str, ...]) -> A
 
 
 def _predicted(measured: Measured, row: Row, collective: Collected | None, constants: Links) -> Prediction:
-    if measured.skipped:
-        return Prediction(skipped=measured.skipped)
     try:
         if measured.quantity in OF_LINKS:
             return _of_link(row, measured, constants)

@@ -1,20 +1,22 @@
 """Rows of measurements in our own form (docs/rows.md): a question of tonnage, what was measured, and where each came
 from."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, TonnageError, shown
 from tonnage.kernel.message import Message, listed
 from tonnage.kernel.reach import is_folder
 from tonnage.kernel.registry import nearest
 from tonnage.kernel.units import LARGEST
 from tonnage.validation.checks import check_measured, check_question
 from tonnage.validation.quantities import KINDS, QUANTITIES
+
+T = TypeVar("T")
 
 
 class Prediction(Struct, frozen=True, kw_only=True):
@@ -135,6 +137,21 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def _input(self, name: str) -> str:
         value = self.question.get(name)
         return name if value is None or isinstance(value, Mapping) else f"{name} {value}"
+
+
+def predictions(row: Row, prepare: Callable[[], T], predict: Callable[[Measured, T], Prediction]) -> list[Prediction]:
+    """A prediction for the row's figure, and one for each of those under `also`.
+
+    `prepare` reads the row's question for all of them; its error is the reason where there is no prediction.
+    """
+    every = (row.measured, *row.also)
+    try:
+        question = prepare()
+    except TonnageError as error:
+        return [Prediction(skipped=str(error)) for _ in every]
+    return [
+        Prediction(skipped=measured.skipped) if measured.skipped else predict(measured, question) for measured in every
+    ]
 
 
 class Malformed(msgspec.Struct, frozen=True):

@@ -25,7 +25,7 @@ from tonnage.numerics.quantization import file_type
 from tonnage.runtimes import ServingRuntime, serving_runtime
 from tonnage.spec import Cluster, Load, ServingPlan
 from tonnage.validation.quantities import SECONDS
-from tonnage.validation.rows import OUT_OF_MEMORY, Measured, Prediction, Row
+from tonnage.validation.rows import OUT_OF_MEMORY, Measured, Prediction, Row, predictions
 from tonnage.validation.serving_question import OTHER, load_of, plan_of
 from tonnage.validation.subjects import machine_of, model_of
 
@@ -135,17 +135,10 @@ class ServingCase:
 
 def predict(row: Row) -> list[Prediction]:
     """A prediction for the row's figure, and one for each of those under `also`."""
-    every = (row.measured, *row.also)
-    try:
-        question = ServingCase(row)
-    except TonnageError as error:
-        return [Prediction(skipped=str(error)) for _ in every]
-    return [_predicted(measured, question) for measured in every]
+    return predictions(row, lambda: ServingCase(row), _predicted)
 
 
 def _predicted(measured: Measured, question: ServingCase) -> Prediction:
-    if measured.skipped:
-        return Prediction(skipped=measured.skipped)
     notes = question.row.notes
     try:
         if measured.quantity in MEMORY:

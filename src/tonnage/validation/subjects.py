@@ -12,11 +12,11 @@ from tonnage.architectures import Model, build
 from tonnage.catalogue import accelerator, node
 from tonnage.catalogue.clusters import cluster as cluster_named
 from tonnage.kernel.encoding import builtins
-from tonnage.kernel.errors import InvalidInput, TonnageError, shown
+from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message, listed
 from tonnage.kernel.registry import nearest
 from tonnage.spec import Accelerator, Cluster, Memory, Node
-from tonnage.validation.rows import Prediction, Row
+from tonnage.validation.rows import Measured, Prediction, Row, predictions
 
 MODEL_KEYS = ("like", "name", "config", "dtype", "quantization")
 MACHINE_KEYS = ("accelerator", "nodes", "per_node", "node")
@@ -173,12 +173,8 @@ def converted(fields: Mapping[str, Any], form: type[T]) -> T:
 def predict_parameters(row: Row) -> list[Prediction]:
     """The count of the question's model: a released checkpoint holds the multi-token-prediction layers that its
     config names."""
-    every = (row.measured, *row.also)
-    try:
-        count = float(model_of(row.question).num_parameters(drafts=True))
-    except TonnageError as error:
-        return [Prediction(skipped=str(error)) for _ in every]
-    return [
-        Prediction(skipped=measured.skipped) if measured.skipped else Prediction(value=count, notes=row.notes)
-        for measured in every
-    ]
+
+    def predict(measured: Measured, count: float) -> Prediction:
+        return Prediction(value=count, notes=row.notes)
+
+    return predictions(row, lambda: float(model_of(row.question).num_parameters(drafts=True)), predict)

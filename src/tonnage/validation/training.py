@@ -21,7 +21,7 @@ from tonnage.kernel.term import Term
 from tonnage.ops import MoE
 from tonnage.spec import Cluster, TrainingPlan
 from tonnage.validation.quantities import SECONDS
-from tonnage.validation.rows import OUT_OF_MEMORY, Measured, Prediction, Row
+from tonnage.validation.rows import OUT_OF_MEMORY, Measured, Prediction, Row, predictions
 from tonnage.validation.subjects import converted, machine_of, model_of
 
 HOUR, DAY = 3600.0, 86400.0
@@ -92,18 +92,17 @@ class TrainingCase:
 
 def predict(row: Row) -> list[Prediction]:
     """A prediction for the row's figure, and one for each of those under `also`."""
-    every = (row.measured, *row.also)
-    try:
-        question = TrainingCase(row)
-        _ = question.plan
-    except TonnageError as error:
-        return [Prediction(skipped=str(error)) for _ in every]
-    return [_predicted(measured, question) for measured in every]
+    return predictions(row, lambda: _planned(row), _predicted)
+
+
+def _planned(row: Row) -> TrainingCase:
+    """The row's question; TonnageError where its plan cannot be."""
+    question = TrainingCase(row)
+    _ = question.plan
+    return question
 
 
 def _predicted(measured: Measured, question: TrainingCase) -> Prediction:
-    if measured.skipped:
-        return Prediction(skipped=measured.skipped)
     try:
         return _of_memory(measured, question) if measured.quantity in MEMORY else _of_time(measured, question)
     except TonnageError as error:

@@ -112,24 +112,15 @@ def _request(given: dict[str, Any]) -> HostedRequest | None:
 
 def _warnings(rows: list[HostedOffer[Term]]) -> list[str]:
     stale = sum(row.stale for row in rows)
-    return (
-        [
-            (
-                Message(
-                    "{stale} of {count} prices is older than {stale_days} days: they may have moved.",
-                    stale=stale,
-                    count=len(rows),
-                    stale_days=STALE_DAYS,
-                )
-                if stale == 1
-                else Message(
-                    "{stale} of {count} prices are older than {stale_days} days: they may have moved.",
-                    stale=stale,
-                    count=len(rows),
-                    stale_days=STALE_DAYS,
-                )
-            )
-        ]
-        if stale
-        else []
-    )
+    if not stale:
+        return []
+    return [
+        Message(
+            "{stale} of {count} prices is older than {stale_days} days: they may have moved."
+            if stale == 1
+            else "{stale} of {count} prices are older than {stale_days} days: they may have moved.",
+            stale=stale,
+            count=len(rows),
+            stale_days=STALE_DAYS,
+        )
+    ]

@@ -9,7 +9,7 @@ from typing import Any
 
 from tonnage.documents.document import check_readable
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message, joined
+from tonnage.kernel.message import joined
 from tonnage.kernel.reach import is_folder
 from tonnage.render.report.blocks import Report
 
@@ -98,17 +98,11 @@ def write_report(
     file = Path(path)
     if file.suffix.lower() not in ENDINGS[form]:
         raise InvalidInput(
-            Message(
-                "a report in HTML is a file that ends in {endings}. Got {path}.",
-                endings=joined(" or ", ENDINGS[form]),
-                path=shown(os.fspath(path), MAX_PATH_LENGTH),
-            )
+            "a report in HTML is a file that ends in {endings}. Got {path}."
             if form == "html"
-            else Message(
-                "a report in Markdown is a file that ends in {endings}. Got {path}.",
-                endings=joined(" or ", ENDINGS[form]),
-                path=shown(os.fspath(path), MAX_PATH_LENGTH),
-            )
+            else "a report in Markdown is a file that ends in {endings}. Got {path}.",
+            endings=joined(" or ", ENDINGS[form]),
+            path=shown(os.fspath(path), MAX_PATH_LENGTH),
         )
     made = (html_of if form == "html" else markdown_of)(document, command=command, date=date)
     try:

@@ -89,9 +89,7 @@ def _short(case: Case, found: Outcome) -> str:
     need = (
         Message("rank {found:,} needs", found=found.value)
         if unit == "rank"
-        else Message("{found} needs", found=counted(found.value, unit))
-        if found.value == 1
-        else Message("{found} need", found=counted(found.value, unit))
+        else Message("{found} needs" if found.value == 1 else "{found} need", found=counted(found.value, unit))
     )
     band = ", with the high end of the error band," if found.high > (found.needed or 0) else ""
     where = f" ({at})" if (at := case.where(found.value)) else ""

@@ -191,20 +191,13 @@ def missed(miss: Miss | None) -> str:
     if miss is None:
         return ""
     kind = miss.config.kind
-    need = (
-        Message(
-            "{what} needs {needed_bytes} of {usable_bytes}",
-            what=miss.what,
-            needed_bytes=human(miss.needed_bytes, "bytes"),
-            usable_bytes=human(miss.usable_bytes, "bytes"),
-        )
+    need = Message(
+        "{what} needs {needed_bytes} of {usable_bytes}"
         if miss.what == "everything"
-        else Message(
-            "{what} need {needed_bytes} of {usable_bytes}",
-            what=miss.what,
-            needed_bytes=human(miss.needed_bytes, "bytes"),
-            usable_bytes=human(miss.usable_bytes, "bytes"),
-        )
+        else "{what} need {needed_bytes} of {usable_bytes}",
+        what=miss.what,
+        needed_bytes=human(miss.needed_bytes, "bytes"),
+        usable_bytes=human(miss.usable_bytes, "bytes"),
     )
     return Message(
         "nearest to fitting: {need} on {on}, {stored} weights.",

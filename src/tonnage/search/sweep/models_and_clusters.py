@@ -6,7 +6,6 @@ from typing import Any
 
 from tonnage.catalogue import accelerator_names, cluster, model_names
 from tonnage.kernel.errors import InvalidInput, TonnageError, shown
-from tonnage.kernel.message import Message
 from tonnage.models import read
 
 COUNTS = (1, 8)  # accelerators, where nobody says how many
@@ -75,9 +74,11 @@ def clusters_of(fields: Mapping[Any, Any]) -> tuple[tuple[str, ...], tuple[str, 
 def _texts(name: str, said: Any) -> list[str]:
     if not isinstance(said, list) or not said:
         raise InvalidInput(
-            Message("{name} takes a list of names, or all. Got {said}.", name=name, said=shown(said))
+            "{name} takes a list of names, or all. Got {said}."
             if name != "on"
-            else Message("{name} takes a list of names. Got {said}.", name=name, said=shown(said))
+            else "{name} takes a list of names. Got {said}.",
+            name=name,
+            said=shown(said),
         )
     for each in said:
         if isinstance(each, bool) or not isinstance(each, str | int) or not str(each).strip():

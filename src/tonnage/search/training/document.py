@@ -140,12 +140,10 @@ def _warnings(found: Plans) -> list[str]:
     if found.unpriced:
         made.append(
             Message(
-                "no price is known of {unpriced} and more: they are not among the cheapest.",
+                "no price is known of {unpriced} and more: they are not among the cheapest."
+                if len(found.unpriced) > 8
+                else "no price is known of {unpriced}: they are not among the cheapest.",
                 unpriced=listed(found.unpriced[:8]),
-            )
-            if len(found.unpriced) > 8
-            else Message(
-                "no price is known of {unpriced}: they are not among the cheapest.", unpriced=listed(found.unpriced[:8])
             )
         )
     if found.compares and found.searched.refused:
