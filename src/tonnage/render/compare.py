@@ -353,7 +353,7 @@ def _figure(column: Column, row: Any) -> str:
 
 
 def _marked(made: Comparison) -> dict[str, list[int]]:
-    """Of each column the best of every workload."""
+    """The rows that are best for a workload, by column."""
     found: dict[str, list[int]] = {}
     for numbers in made.workloads.values() or [range(len(made.cells))]:
         for name, best in made.best_among(numbers).items():

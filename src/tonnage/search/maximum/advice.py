@@ -45,7 +45,7 @@ def raises(case: Case, found: SearchResult) -> list[RaiseDocument]:
 
 
 def _moves(case: Case, found: SearchResult) -> list[ChangeDocument]:
-    """Of those of the estimates, what does not set the value itself."""
+    """The suggestions of the estimates that leave the value itself alone."""
     if isinstance(case, ServingCase) and found.limit.by == "engine" and found.by_memory is not None:
         said = case.running_all().said(found.by_memory)
         change = {name: value for name, value in said.items() if name != case.what.option}

@@ -92,7 +92,7 @@ class Maximum(Struct, frozen=True, kw_only=True, eq=False):
         )
 
     def _question(self) -> dict[str, Entry]:
-        """As the estimate understood it; what was looked for says so."""
+        """The inputs as the estimate read them; the one that is looked for is marked as found by the search."""
         question = dict(self.answer.question)
         for name, why in self.assumed.items():
             origin: Origin = "search" if name in self.options else "default"

@@ -40,7 +40,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     @property
     def fits(self) -> bool | None:
-        """As a verdict has it: None inside the error band."""
+        """Whether it fits; None inside the error band."""
         if self.refused is not None or self.low > self.usable:
             return False
         return True if self.high <= self.usable else None
@@ -67,7 +67,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 def refusal(value: int, error: TonnageError) -> Outcome:
-    """Of a value that an estimate does not take."""
+    """The outcome of a value that an estimate refuses."""
     return Outcome(value=value, refused=Limit(by="rule", text=str(error)), error=error)
 
 

@@ -36,7 +36,7 @@ class Kind(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def name(self) -> str:
-        """As tables show it."""
+        """The name that tables show."""
         return self.accelerator.name
 
     @property
@@ -49,7 +49,7 @@ class Kind(Struct, frozen=True, kw_only=True, eq=False):
         return self.each * len(self.parts)
 
     def cluster(self, nodes: int, each: int) -> Cluster:
-        """So many accelerators of each of so many nodes."""
+        """A cluster of `nodes` nodes with `each` accelerators of each."""
         return Cluster(accelerator=self.accelerator, num_nodes=nodes, accelerators_per_node=each, node=self.node)
 
 

@@ -192,7 +192,7 @@ class Width:
     # ---- costs of layers ----
 
     def costs(self, stages: int) -> list[Costs]:
-        """Of each kind, in a pipeline of so many stages."""
+        """The costs of each kind in a pipeline of `stages` stages."""
         return [self._costs(number, stages) for number in range(len(self.kinds))]
 
     def _costs(self, number: int, stages: int) -> Costs:
@@ -272,7 +272,7 @@ class Width:
 
     @lru_cache(maxsize=64)  # noqa: B019
     def network(self, number: int) -> Network:
-        """Of a kind, with what leads out of a node."""
+        """The network of a kind, with the links that lead out of a node."""
         return outward(self.kinds[number])
 
     # ---- what the estimator says of a pipeline ----

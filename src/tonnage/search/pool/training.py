@@ -91,7 +91,7 @@ class Group:
         return len(kind.parts) // (self.width // kind.each) if self.width % kind.each == 0 else 0
 
     def _cluster(self, kind: Kind, stages: int) -> Cluster:
-        """So many stages of a kind, one after the other."""
+        """A cluster for `stages` stages of one kind, one after the other."""
         if self.width <= kind.each:
             return kind.cluster(stages, self.width)
         return kind.cluster(stages * (self.width // kind.each), kind.each)
@@ -103,7 +103,7 @@ class Group:
     # ---- costs of layers ----
 
     def costs(self, stages: int) -> list[Costs]:
-        """Of each kind, in a pipeline of so many stages."""
+        """The costs of each kind in a pipeline of `stages` stages."""
         return [self._costs(number, stages) for number in range(len(self.kinds))]
 
     def _costs(self, number: int, stages: int) -> Costs:
@@ -203,5 +203,5 @@ class Group:
 
     @property
     def tokens(self) -> int:
-        """Of one step."""
+        """Tokens of one step."""
         return int(self._plan(0, (self.model.num_layers,), self.microbatches).tokens_per_step)

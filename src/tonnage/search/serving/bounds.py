@@ -15,7 +15,7 @@ INFINITE = float("inf")
 
 
 class Bounds:
-    """Of kinds of one search; each is found once."""
+    """Lower bounds for the configurations of one search; each is computed once."""
 
     def __init__(self, space: Space):
         self.space = space

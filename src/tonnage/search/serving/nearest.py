@@ -101,7 +101,7 @@ def _least(name: str, plan: Plan) -> str:
 
 
 def _rounded_up(seconds: float) -> str:
-    """As an option takes it: four digits, and no less than it is."""
+    """The seconds as an option takes them: four digits, rounded up."""
     digits = max(3 - floor(log10(seconds * 1000)), 0)
     return f"{ceil(seconds * 1000 * 10**digits) / 10**digits:.{digits}f}ms"
 

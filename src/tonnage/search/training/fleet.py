@@ -43,17 +43,17 @@ class Entry(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def seconds_per_token(self) -> float:
-        """Of steps alone."""
+        """Seconds of a token while steps run, without failures and checkpoints."""
         return self.plans[0].seconds / self.plans[0].tokens
 
     @property
     def run_seconds_per_token(self) -> float:
-        """Of the run, failures and checkpoints in it."""
+        """Seconds of a token of the whole run, with failures and checkpoints."""
         return self.seconds_per_token / self.goodput if self.goodput else np.inf
 
     @property
     def usd_per_token(self) -> float | None:
-        """Of the run."""
+        """Dollars of a token of the whole run."""
         if self.usd is None:
             return None
         return float(rent_usd.evaluate(nodes=self.machine.size, tau=self.run_seconds_per_token, USD_hour=self.usd))

@@ -66,13 +66,13 @@ class Planned(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def seconds_per_token(self) -> float:
-        """Of steps alone."""
+        """Seconds of a token while steps run, without failures and checkpoints."""
         assert self.answer.step_time is not None  # the search walked it
         return float(self.answer.step_time.value / self.plan.tokens_per_step)
 
     @property
     def usd_per_token(self) -> float | None:
-        """Of steps alone."""
+        """Dollars of a token while steps run, without failures and checkpoints."""
         if self.entry.usd is None:
             return None
         return float(rent_usd.evaluate(nodes=self.machine.size, tau=self.seconds_per_token, USD_hour=self.entry.usd))

@@ -71,7 +71,7 @@ class ClaimedJob(Struct, frozen=True):
 
 
 class FullError(Exception):
-    """So many jobs wait already."""
+    """As many jobs wait as may wait."""
 
 
 class Board:
@@ -164,7 +164,7 @@ class Board:
                 )
 
     def answer(self, job: str, status: int, command: str, document: bytes) -> bool:
-        """Its answer; False where it has ended before."""
+        """Store a job's answer; False where the job has ended before."""
         return self._end(job, DONE, status=status, command=command, document=document)
 
     def fail(self, job: str, kind: str, message: str) -> bool:
@@ -198,7 +198,7 @@ class Board:
         return Job(*rows[0]) if rows else None
 
     def document(self, job: str) -> bytes:
-        """Of a job that is done."""
+        """The document of a job that is done."""
         ((found,),) = self._rows("SELECT document FROM jobs WHERE id = ?", job)
         return bytes(found)
 
@@ -227,7 +227,7 @@ class Board:
     # ---- housekeeping ----
 
     def lose(self, job: str) -> bool:
-        """Its process has ended without an answer."""
+        """Mark a job as lost: its process has ended without an answer. False where the job has ended before."""
         return self.fail(job, *LOST)
 
     def tidy(self, limits: JobLimits) -> None:

@@ -31,7 +31,7 @@ class Digest(Struct, frozen=True, kw_only=True):
 
 
 def digest(verb: str, document: dict[str, Any], status: int, command: str) -> Digest:
-    """Of a whole answer: its document, exit status and command line."""
+    """The digest of a whole answer: its document, exit status and command line."""
     figures = {"train": _estimate, "serve": _estimate, "plan": _plan, "max": _maximum, "compare": _comparison}[verb](
         document
     )
@@ -39,12 +39,12 @@ def digest(verb: str, document: dict[str, Any], status: int, command: str) -> Di
 
 
 def unanswered(command: str) -> Digest:
-    """Of a question whose figures follow."""
+    """The digest of a question whose figures are not computed yet."""
     return Digest(tonnage=__version__, command=command, status=None, answer=None)
 
 
 def refused(command: str, message: str) -> Digest:
-    """Of a question that has no answer, and why."""
+    """The digest of a question that has no answer, and why."""
     return Digest(tonnage=__version__, command=command, status=BAD_INPUT, answer=message[:MAX_REASON_LENGTH])
 
 

@@ -225,7 +225,7 @@ def _responded(document: msgspec.Struct, code: int = 200, headers: Mapping[str, 
 
 
 def _page(state: State, found: list[SavedSummary], limit: int) -> Response[bytes]:
-    """Of one more than the page holds, where there are as many."""
+    """A page of `limit` entries; `found` has one more where there is a next page."""
     for plan in found[:limit]:
         if plan.status is None:
             state.figures.compute(plan.name, plan.version)

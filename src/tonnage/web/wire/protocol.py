@@ -206,7 +206,7 @@ class Protocol(HttpToolsProtocol):
             raise TooLongError  # the parser ends, and uvicorn calls send_400_response
 
     def _refusal(self) -> bytes:
-        """Of a request that is too long, or is no HTTP."""
+        """The response to a request that is too long, or is no HTTP."""
         why: str
         if self._header_bytes > MAX_HEADER_BYTES or self._came > MAX_HEADER_BYTES:
             code, kind, why = (

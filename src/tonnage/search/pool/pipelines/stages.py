@@ -114,5 +114,5 @@ class Stages:
         ]
 
     def seconds_of(self, runs: Sequence[StageLayers]) -> list[float]:
-        """Of each stage."""
+        """Seconds of each stage."""
         return [self.seconds(run.kind, place, run.start, run.stop) for place, run in enumerate(runs)]
