@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.registry import unknown
-from tonnage.kernel.units import HOUR, parse_usd
+from tonnage.kernel.units import parse_usd
 from tonnage.question.subjects.plan_serving import ServingPlanOptions
 
 # What is best, in words; `lower` is what the search makes small.
@@ -86,6 +86,3 @@ def budget_per_hour(said: float | str | None) -> float | None:
     if not usd > 0:
         raise InvalidInput("budget must be more than 0 USD. Got {said}.", said=shown(said))
     return usd / HOURS[each] if slash else usd
-
-
-MONTH_SECONDS = HOURS["month"] * HOUR
