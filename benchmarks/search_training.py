@@ -18,7 +18,7 @@ import tonnage
 from sizes import FULL, SMALL, Sizes
 from tonnage.catalogue import cluster
 from tonnage.estimate.plan.training_options import TrainingOptions
-from tonnage.search.training.search import Found, search
+from tonnage.search.training.search import BestPlans, search
 from tonnage.search.training.space import Space
 
 Note = Callable[[str, float, str], None]
@@ -39,7 +39,7 @@ def space_of(name: str, accelerator: str, sizes: Sizes, times: int = 1, **option
     return Space(tonnage.read(name), machines, given, vary, usd=np.full(len(machines), 3.0))
 
 
-def valid(found: Found) -> int:
+def valid(found: BestPlans) -> int:
     """Plans that hold every constraint but memory."""
     return found.tally.considered - sum(
         each.plans for each in found.tally if "fits the accelerator" not in each.constraint

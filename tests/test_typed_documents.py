@@ -23,7 +23,7 @@ from tonnage.search.compare import Comparison
 from tonnage.search.maximum.answer import Maximum
 from tonnage.search.pool.placement import Placement
 from tonnage.search.serving.answer import ServingPlans
-from tonnage.search.training.answer import TrainingPlans
+from tonnage.search.training.document import TrainingPlans
 from tonnage.trace.answer import TraceAnswer
 
 PACKAGE = Path(tonnage.__file__).parent

@@ -19,7 +19,7 @@ EXPANDABLE = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingCase:
+class TrainingRow:
     """`shape`: a name of shapes.SHAPES, or "linear-relu" for the program of rule E5; `library`: own or transformers."""
 
     shape: str
@@ -82,14 +82,14 @@ def cases(tiny: bool = False) -> list[Case]:
     return sorted(found, key=lambda case: (case.priority, case.seconds))
 
 
-def training_case(name: str) -> TrainingCase:
+def training_case(name: str) -> TrainingRow:
     """The training case of a name, of either list. Raises KeyError."""
     return {case.what.name: case.what for tiny in (False, True) for case in cases(tiny) if case.group == "training"}[
         name
     ]
 
 
-def _case(what: TrainingCase, priority: int, environment: dict[str, str] | None = None) -> Case:
+def _case(what: TrainingRow, priority: int, environment: dict[str, str] | None = None) -> Case:
     suffix = "-expandable" if environment else ""
     prefix = "snapshot" if what.snapshot else "train"
     name = f"{prefix}-{what.name}{suffix}"
@@ -118,7 +118,7 @@ def _training() -> list[Case]:
 def _first() -> list[Case]:
     """The program of rule E5, and one model with one thing changed at a time."""
     made = [
-        TrainingCase(shape="linear-relu", training=_plan(1, 32, optimizer="adam", attention="sdpa", **how))
+        TrainingRow(shape="linear-relu", training=_plan(1, 32, optimizer="adam", attention="sdpa", **how))
         for how in (
             {"precision": "fp32"},
             {"precision": "fp32", "implementation": "loop"},
@@ -142,9 +142,9 @@ def _first() -> list[Case]:
         {"precision": "fp32", "attention": "efficient"},
     ]
     base = SHAPES["llama-1b"]
-    made += [TrainingCase(shape=base.name, training=_plan(2048, **change)) for change in changes]
+    made += [TrainingRow(shape=base.name, training=_plan(2048, **change)) for change in changes]
     made += [
-        TrainingCase(shape=base.name, training=plan)
+        TrainingRow(shape=base.name, training=plan)
         for plan in (
             _plan(2048, 4),
             _plan(8192),
@@ -152,10 +152,10 @@ def _first() -> list[Case]:
             _plan(2048, 4, recompute="full", precision="bf16-mixed"),
         )
     ]
-    made += [TrainingCase(shape="llama-160m", training=plan) for plan in (_plan(1024), _plan(1024, 8))]
-    made += [TrainingCase(shape=shape, training=_plan(2048)) for shape in ("qwen2.5-0.5b", "qwen3-1.7b")]
+    made += [TrainingRow(shape="llama-160m", training=plan) for plan in (_plan(1024), _plan(1024, 8))]
+    made += [TrainingRow(shape=shape, training=_plan(2048)) for shape in ("qwen2.5-0.5b", "qwen3-1.7b")]
     made += [
-        TrainingCase(shape="mixtral-small", training=_plan(2048), experts=experts) for experts in ("loop", "grouped")
+        TrainingRow(shape="mixtral-small", training=_plan(2048), experts=experts) for experts in ("loop", "grouped")
     ]
     return [_case(what, 1) for what in made]
 
@@ -198,15 +198,15 @@ def _second() -> list[Case]:
         "qwen3-1.7b": [_plan(4096, 2, recompute="full", precision="bf16-mixed"), _plan(8192)],
         "mixtral-small": [_plan(2048, 4, precision="bf16-mixed")],
     }
-    made = [TrainingCase(shape=shape, training=plan) for shape, listed in plans.items() for plan in listed]
+    made = [TrainingRow(shape=shape, training=plan) for shape, listed in plans.items() for plan in listed]
     made += [
-        TrainingCase(shape=shape, training=plan, experts=experts)
+        TrainingRow(shape=shape, training=plan, experts=experts)
         for shape in ("mixtral-8x7b-2layers", "qwen3-30b-a3b-4layers")
         for experts in ("loop", "grouped")
         for plan in (_plan(4096), _plan(2048, 4, recompute="full"))
     ]
     made += [
-        TrainingCase(shape=shape, training=replace(plan, attention="sdpa"), library="transformers")
+        TrainingRow(shape=shape, training=replace(plan, attention="sdpa"), library="transformers")
         for shape, plan in (
             ("llama-160m", _plan(1024)),
             ("llama-1b", _plan(2048)),
@@ -217,11 +217,11 @@ def _second() -> list[Case]:
             ("qwen3-30b-a3b-4layers", _plan(2048)),
         )
     ]
-    made.append(TrainingCase(shape="llama-8b", training=_plan(65536), fits=False))
+    made.append(TrainingRow(shape="llama-8b", training=_plan(65536), fits=False))
     alone = [
-        TrainingCase(shape="llama-1b", training=_plan(2048, 4)),
-        TrainingCase(shape="mixtral-small", training=_plan(2048)),
-        TrainingCase(shape="llama-8b", training=_plan(4096)),
+        TrainingRow(shape="llama-1b", training=_plan(2048, 4)),
+        TrainingRow(shape="mixtral-small", training=_plan(2048)),
+        TrainingRow(shape="llama-8b", training=_plan(4096)),
     ]
     return [_case(what, 2) for what in made] + [_case(what, 2, EXPANDABLE) for what in alone]
 
@@ -230,7 +230,7 @@ def _third() -> list[Case]:
     """Crossings, for what time is left."""
     known = {case.name for case in (*_first(), *_second())}
     made = [
-        TrainingCase(shape=shape, training=_plan(length, batch, recompute=recompute, precision=precision))
+        TrainingRow(shape=shape, training=_plan(length, batch, recompute=recompute, precision=precision))
         for shape in ("llama-160m", "qwen2.5-0.5b", "qwen3-1.7b", "llama-3b", "llama-8b-4layers")
         for length in (1024, 4096, 16384)
         for batch in (1, 4)
@@ -243,15 +243,13 @@ def _third() -> list[Case]:
 
 def _snapshots() -> list[Case]:
     made = [
-        TrainingCase(
+        TrainingRow(
             shape="linear-relu",
             training=_plan(1, 32, precision="fp32", optimizer="adam", attention="sdpa"),
             snapshot=True,
         )
     ]
-    made += [
-        TrainingCase(shape=shape, training=_plan(1024), snapshot=True) for shape in ("llama-160m", "mixtral-small")
-    ]
+    made += [TrainingRow(shape=shape, training=_plan(1024), snapshot=True) for shape in ("llama-160m", "mixtral-small")]
     return [_case(what, 2) for what in made]
 
 
@@ -298,10 +296,10 @@ def _tiny() -> list[Case]:
     """One of each kind."""
     plan = {"sequence_length": 16, "precision": "fp32"}
     trained = [
-        TrainingCase(shape="tiny", training=Training(**plan)),
-        TrainingCase(shape="tiny-qwen", training=Training(**plan, recompute="full", optimizer="sgd", attention="math")),
-        TrainingCase(shape="tiny-mixture", training=Training(**{**plan, "precision": "bf16"}), experts="grouped"),
-        TrainingCase(shape="tiny-mixture", training=Training(**plan, num_microbatches=2, clip_grad_norm=1.0)),
+        TrainingRow(shape="tiny", training=Training(**plan)),
+        TrainingRow(shape="tiny-qwen", training=Training(**plan, recompute="full", optimizer="sgd", attention="math")),
+        TrainingRow(shape="tiny-mixture", training=Training(**{**plan, "precision": "bf16"}), experts="grouped"),
+        TrainingRow(shape="tiny-mixture", training=Training(**plan, num_microbatches=2, clip_grad_norm=1.0)),
     ]
     made = [_case(what, 1) for what in trained]
     groups = {
@@ -321,5 +319,5 @@ def _tiny() -> list[Case]:
     return [replace(case, seconds=1.0) for case in made]
 
 
-def shape_of(case: TrainingCase) -> Shape | None:
+def shape_of(case: TrainingRow) -> Shape | None:
     return SHAPES.get(case.shape)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from gpu.cases import TrainingCase
+from gpu.cases import TrainingRow
 from gpu.context import TOOL, Context
 from gpu.models import Decoder, loss_of
 from gpu.shapes import SHAPES
@@ -24,7 +24,7 @@ DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 TIMING = Timing(warmup=2, repeats=5, seconds=15)
 
 
-def run(context: Context, case: TrainingCase) -> None:
+def run(context: Context, case: TrainingRow) -> None:
     """Adds the row of a case; a backend that this GPU does not have is noted as such."""
     (item,) = context.items
     steps = 1 if case.snapshot else 2
@@ -61,7 +61,7 @@ def run(context: Context, case: TrainingCase) -> None:
     context.emit(training_row(context.id(item), model, config, context.environment, found, TOOL, note))
 
 
-def build(case: TrainingCase, device: str) -> Program:
+def build(case: TrainingRow, device: str) -> Program:
     """The program of a case, on tensors of a device."""
     plan = case.training
     weights, autocast = PRECISIONS[plan.precision]
@@ -92,7 +92,7 @@ def build(case: TrainingCase, device: str) -> Program:
     )
 
 
-def _of_transformers(case: TrainingCase, weights: str, autocast: str | None, device: str) -> Program:
+def _of_transformers(case: TrainingRow, weights: str, autocast: str | None, device: str) -> Program:
     try:
         import transformers
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from gpu import harness, run
-from gpu.cases import START, Case, TrainingCase, cases, training_case
+from gpu.cases import START, Case, TrainingRow, cases, training_case
 from gpu.harness import Outcome
 from gpu.loop import LEAST_LIMIT, Summary, todo
 from gpu.loop import run as run_cases
@@ -149,7 +149,7 @@ def test_published_shapes_have_their_published_counts():
 
 def test_more_work_is_reckoned_to_take_longer():
     def seconds(**how):
-        return TrainingCase(
+        return TrainingRow(
             shape="llama-3b", training=Training(**{"sequence_length": 4096, "precision": "bf16", **how})
         ).seconds
 

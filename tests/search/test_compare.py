@@ -14,7 +14,7 @@ import tonnage
 from tonnage.kernel.errors import InvalidInput, UnknownName
 from tonnage.models import read
 from tonnage.search.compare import compare
-from tonnage.search.compare.axes import MOST_CELLS, axis
+from tonnage.search.compare.axes import MAX_CELLS, axis
 from tonnage.search.compare.columns import columns
 
 # What a row of serve or train says -> where an answer has it.
@@ -342,7 +342,7 @@ def test_prices_of_one_user_alone_are_said_to_be_that(said, noted):
 def test_more_cells_than_can_be_looked_at_are_refused_before_any_is_asked():
     with pytest.raises(InvalidInput, match=r"at most 10,000 cells.*101 concurrency x 100 context = 10,100"):
         tonnage.compare("llama-3.1-8b", "h100", context=list(range(1000, 1100)), concurrency=list(range(1, 102)))
-    assert MOST_CELLS == 10_000
+    assert MAX_CELLS == 10_000
 
 
 def test_what_is_said_twice_is_one_value():

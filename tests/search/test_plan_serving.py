@@ -19,10 +19,9 @@ from tonnage.search.pareto import front
 from tonnage.search.serving.answer import estimated
 from tonnage.search.serving.machines import machine_named, named, wires
 from tonnage.search.serving.options import ServingPlanOptions, budget_per_hour, goal
-from tonnage.search.serving.prices import Prices
 from tonnage.search.serving.reasons import beats
 from tonnage.search.serving.rows import BLOCK, USERS, Config, blocks
-from tonnage.search.serving.space import Batch, Kind, Sizes
+from tonnage.search.serving.space import Batch, Kind, Prices, Sizes
 
 SHORT = {"input_tokens": 2000, "output_tokens": 400}
 SHOWN = 2e-4  # an answer's times are sums of parts, and parts below a ten-thousandth are left out

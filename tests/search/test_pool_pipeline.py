@@ -20,8 +20,8 @@ from tonnage.models import read
 from tonnage.search.pool.highs import Effort
 from tonnage.search.pool.inventory import inventory_of
 from tonnage.search.pool.parts import Pool
-from tonnage.search.pool.pipelines.costs import Costs, Run
-from tonnage.search.pool.pipelines.pipeline import Tried, solve
+from tonnage.search.pool.pipelines.costs import Costs, StageLayers
+from tonnage.search.pool.pipelines.pipeline import StageCount, solve
 from tonnage.search.pool.pipelines.programs import cut
 from tonnage.search.pool.pipelines.uneven import Pipe
 from tonnage.search.pool.place import place
@@ -45,7 +45,7 @@ def every_pipeline(pipe: Pipe):
             continue
         for ends in combinations(range(1, pipe.layers), pipe.stages - 1):
             bounds = (0, *ends, pipe.layers)
-            yield [Run(kind, bounds[place], bounds[place + 1]) for place, kind in enumerate(kinds)]
+            yield [StageLayers(kind, bounds[place], bounds[place + 1]) for place, kind in enumerate(kinds)]
 
 
 def best_of_all(pipe: Pipe, value) -> float:
@@ -101,7 +101,7 @@ VALUES = {
 @settings(max_examples=40)
 def test_the_pipeline_is_the_best_of_all_that_there_are(goal, pipe):
     value = VALUES[goal]
-    tried = Tried(shape=None, pipe=pipe, value=value, lower=0.0, slowest=pipe.slowest())
+    tried = StageCount(shape=None, pipe=pipe, value=value, lower=0.0, slowest=pipe.slowest())
     if tried.slowest < inf:
         solve(tried, Effort())
     assert tried.best == pytest.approx(best_of_all(pipe, value))
@@ -130,7 +130,7 @@ def test_runs_as_a_program_and_by_counts_of_stages_are_as_good(pipe):
 def test_a_run_that_was_refused_does_not_come_back(pipe):
     value = VALUES["step"]
     for _ in range(3):
-        tried = Tried(shape=None, pipe=pipe, value=value, lower=0.0, slowest=pipe.slowest())
+        tried = StageCount(shape=None, pipe=pipe, value=value, lower=0.0, slowest=pipe.slowest())
         if tried.slowest == inf:
             return
         solve(tried, Effort())
@@ -182,7 +182,7 @@ def test_equal_accelerators_give_the_step_that_train_has():
     model = read("llama-3.1-8b")
     pool = Pool(inventory_of({"nodes": [{"name": "h", "accelerator": H100, "count": 8, "nodes": 4}]}))
     group = Group(pool, model, TrainingOptions(runtime="megatron", recompute="full", global_batch_size=64), 8, 1)
-    runs = [Run(0, start, start + 8) for start in range(0, 32, 8)]
+    runs = [StageLayers(0, start, start + 8) for start in range(0, 32, 8)]
     plain = tonnage.train(
         "llama-3.1-8b",
         on="4x8xh100",
@@ -262,7 +262,7 @@ def test_what_cannot_be_is_named(options, words):
 def test_a_search_that_is_stopped_keeps_a_bound_below_its_value():
     pipe = Pipe([Costs(seconds=(1.0,) * 6, bytes=(1.0,) * 6, usable=4.0, most=3)], 3)
     effort = Effort(1e-9)
-    tried = Tried(shape=None, pipe=pipe, value=VALUES["step"], lower=0.0, slowest=pipe.slowest())
+    tried = StageCount(shape=None, pipe=pipe, value=VALUES["step"], lower=0.0, slowest=pipe.slowest())
     assert not solve(tried, effort) or tried.best == best_of_all(pipe, VALUES["step"])
 
 

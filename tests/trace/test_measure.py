@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import tonnage.measure.device as devices
-from gpu.cases import TrainingCase, cases
+from gpu.cases import TrainingRow, cases
 from gpu.loop import todo
 from gpu.models import Decoder, loss_of
 from gpu.shapes import SHAPES
@@ -393,7 +393,7 @@ def test_experts_give_the_same_looped_and_grouped_and_layers_the_same_recomputed
 
 def test_recomputation_and_backends_show_in_the_trace_of_a_case():
     def peak(**how):
-        case = TrainingCase(
+        case = TrainingRow(
             shape="tiny",
             training=Training(**{"sequence_length": 512, "precision": "bf16", "attention": "flash", **how}),
         )
@@ -402,7 +402,7 @@ def test_recomputation_and_backends_show_in_the_trace_of_a_case():
     assert peak(recompute="full") < peak() < peak(attention="math")
 
 
-def _traced(case: TrainingCase):
+def _traced(case: TrainingRow):
     from tonnage.trace.profiles import profile
     from tonnage.trace.record.fake.environment import recording
     from tonnage.trace.record.train import train
@@ -438,7 +438,7 @@ def test_the_suite_runs_end_to_end_with_torch_alone_and_writes_rows_of_validatio
     rows = {row.id.partition("-train-")[2]: row for row in read([str(path) for path in tmp_path.glob("*.yaml")])}
     trained = rows["tiny-s16-b1-fp32-adamw"]
     stages = [each.metric for each in trained.also if each.metric.startswith("allocated [")]
-    case = TrainingCase(shape="tiny", training=Training(sequence_length=16, precision="fp32"))
+    case = TrainingRow(shape="tiny", training=Training(sequence_length=16, precision="fp32"))
     assert stages == [f"allocated [{stage.name}]" for stage in _traced(case).stages]
     assert (trained.kind, trained.config["case"], trained.config["gpu"]) == ("trial", "tiny-s16-b1-fp32-adamw", "cpu")
 

@@ -81,7 +81,7 @@ def test_who_comes_when_all_places_are_taken_by_requests_that_are_answered_is_re
 
 OPEN_FILES = """
 import resource
-from tonnage.web.process.open_files import with_room_for_connections
+from tonnage.web.process.run import with_room_for_connections
 from tonnage.web.settings import Limits
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, {hard}))
 limits = with_room_for_connections(Limits(connections=1000))

@@ -13,7 +13,7 @@ from tonnage.kernel.errors import InvalidInput, Unreachable
 from tonnage.kernel.reach import Reach
 from tonnage.models.hubs import web
 from tonnage.models.names import explicit
-from tonnage.web.answer import Answer, Refusal, answered
+from tonnage.web.answer import EncodedAnswer, Refusal, answered
 
 sites = conftest.sites
 HUBS = Reach(files=None, hubs=True, machine=False)
@@ -105,7 +105,7 @@ def test_a_server_that_may_reads_a_model_from_the_hub_of_its_owner(sites: Sites)
         {"config.json": json.dumps(LLAMA).encode(), "model.safetensors": safetensors(shapes)}
     )
     found = answered("train", {"model": "own/tiny", "on": "h100"}, HUBS)
-    assert isinstance(found, Answer), found
+    assert isinstance(found, EncodedAnswer), found
     assert json.loads(found.body)["question"]["model"]["value"] == "own/tiny"
     assert sites.paths("hub")
 

@@ -17,11 +17,11 @@ import pytest
 from litestar.testing import TestClient
 
 from tonnage.kernel.reach import Reach
-from tonnage.web.answer import Answer, Refusal, answered
+from tonnage.web.answer import EncodedAnswer, Refusal, answered
 from tonnage.web.app import create_app
 from tonnage.web.process.pool import Pool
 from tonnage.web.settings import Limits, Settings
-from tonnage.web.wire.kept import Kept
+from tonnage.web.wire.answer_cache import AnswerCache
 from web.conftest import HERE, Client
 from web.live import live
 
@@ -36,9 +36,9 @@ def pooled(
 ):
     """What a pool of one process answers, so many times."""
 
-    async def ask() -> list[Answer | Refusal]:
+    async def ask() -> list[EncodedAnswer | Refusal]:
         pool = Pool(1, seconds, NOWHERE, memory)
-        found: list[Answer | Refusal] = []
+        found: list[EncodedAnswer | Refusal] = []
         try:
             for _ in range(again):
                 try:
@@ -57,7 +57,7 @@ def test_an_answer_that_takes_too_long_is_ended_and_the_next_is_given():
     refused, after = pooled("serve", ENDLESS, seconds=0.3)
     assert (refused.code, refused.kind) == (422, "TooLong")
     assert "0.3 seconds" in refused.message and "/v1/jobs" in refused.message
-    assert isinstance(after, Answer)
+    assert isinstance(after, EncodedAnswer)
 
 
 def test_an_answer_whose_client_has_left_is_ended():
@@ -100,7 +100,7 @@ def held() -> int:
 def test_an_answer_that_takes_too_much_memory_is_refused_and_the_next_is_given():
     refused, after = pooled("models", {}, memory=held() + 1_000_000)
     assert (refused.code, refused.kind) == (422, "TooLarge")
-    assert isinstance(after, Answer)
+    assert isinstance(after, EncodedAnswer)
 
 
 def test_a_process_that_answers_does_not_look_through_its_modules_for_garbage():
@@ -121,7 +121,7 @@ def test_a_system_that_has_no_memory_to_open_a_file_is_no_failure_of_the_server(
 
 
 def test_a_process_that_the_system_ends_is_replaced(monkeypatch):
-    async def ask() -> tuple[Answer, Answer]:
+    async def ask() -> tuple[EncodedAnswer, EncodedAnswer]:
         pool = Pool(1, 60, NOWHERE, 4 * GIB)
         try:
             first = await pool.answered("explain", {"name": "k"}, Event())
@@ -157,22 +157,22 @@ def test_the_same_question_is_answered_from_memory(monkeypatch):
 
 
 def test_nothing_is_kept_where_the_owner_says_so():
-    kept = Kept(0, 300)
-    kept.put("train", b"{}", Answer(b"{}"))
+    kept = AnswerCache(0, 300)
+    kept.put("train", b"{}", EncodedAnswer(b"{}"))
     assert kept.get("train", b"{}") is None
 
 
 def test_what_is_kept_has_a_size_and_an_age(monkeypatch):
-    kept = Kept(10_000, 300)
+    kept = AnswerCache(10_000, 300)
     for number in range(100):
-        kept.put("train", str(number).encode(), Answer(b"x" * 1000))
+        kept.put("train", str(number).encode(), EncodedAnswer(b"x" * 1000))
     held = [number for number in range(100) if kept.get("train", str(number).encode())]
     assert held == list(range(94, 100))
-    kept.put("train", b"large", Answer(b"x" * 5000))
+    kept.put("train", b"large", EncodedAnswer(b"x" * 5000))
     assert kept.get("train", b"large") is None
     assert kept.get("serve", b"99") is None
     now = time.monotonic()
-    monkeypatch.setattr("tonnage.web.wire.kept.monotonic", lambda: now + 301)
+    monkeypatch.setattr("tonnage.web.wire.answer_cache.monotonic", lambda: now + 301)
     assert kept.get("train", b"99") is None
 
 

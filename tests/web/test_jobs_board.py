@@ -14,7 +14,7 @@ from tonnage.web.jobs import work as process
 from tonnage.web.jobs.board import Board, FullError
 from tonnage.web.jobs.folder import PREFIX, hold, is_held, shared_folder
 from tonnage.web.jobs.limits import JobLimits
-from tonnage.web.jobs.taken_over import end_lost_jobs
+from tonnage.web.jobs.processes import end_lost_jobs
 from tonnage.web.jobs.work import Task, Teller
 
 LIMITS = JobLimits()

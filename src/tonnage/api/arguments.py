@@ -16,7 +16,6 @@ from tonnage import models
 from tonnage.architectures import Model
 from tonnage.catalogue import cluster
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
 from tonnage.question.option import types_of
 from tonnage.question.subjects.money import OF_TRAINING, BillOptions
 from tonnage.spec import Cluster
@@ -48,7 +47,7 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
             form.bind(*args, **named)
         except TypeError as error:
             raise InvalidInput(
-                Message("{function} cannot be called so: {error}.", function=function.__name__, error=error)
+                "{function} cannot be called so: {error}.", function=function.__name__, error=error
             ) from None
         return function(*args, **named)
 
@@ -62,11 +61,9 @@ def long_names(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, An
         long = name if name in own else _by_short_name().get(name, name)
         if long in found or (long != name and long in given):
             raise InvalidInput(
-                Message(
-                    "{long} is given twice: as {long} or another name of it, and as {name}. Give one of them.",
-                    long=long,
-                    name=name,
-                )
+                "{long} is given twice: as {long} or another name of it, and as {name}. Give one of them.",
+                long=long,
+                name=name,
             )
         found[long] = value
     return found
@@ -80,21 +77,21 @@ def _by_short_name() -> dict[str, str]:
 def check_text(name: str, value: Any) -> str:
     """The name that an argument holds."""
     if not isinstance(value, str):
-        raise InvalidInput(Message("{name} takes a name. Got {typed}.", name=name, typed=typed(value)))
+        raise InvalidInput("{name} takes a name. Got {typed}.", name=name, typed=typed(value))
     return value
 
 
 def check_whole(name: str, value: Any) -> int:
     """The whole number that an argument holds; numpy's integers become Python's."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise InvalidInput(Message("{name} takes a whole number. Got {typed}.", name=name, typed=typed(value)))
+        raise InvalidInput("{name} takes a whole number. Got {typed}.", name=name, typed=typed(value))
     return index(value)
 
 
 def check_number(name: str, value: Any) -> float:
     """The finite number that an argument holds."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        raise InvalidInput(Message("{name} takes a finite number. Got {typed}.", name=name, typed=typed(value)))
+        raise InvalidInput("{name} takes a finite number. Got {typed}.", name=name, typed=typed(value))
     return value
 
 
@@ -102,7 +99,7 @@ def check_mapping(name: str, value: Any) -> Mapping[str, Any]:
     """What an argument maps names to."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise InvalidInput(
-            Message("{name} takes a mapping of names to lists of values. Got {typed}.", name=name, typed=typed(value))
+            "{name} takes a mapping of names to lists of values. Got {typed}.", name=name, typed=typed(value)
         )
     return value
 
@@ -123,7 +120,7 @@ def model_of(model: Any) -> Model:
         return model
     if isinstance(model, str | os.PathLike):
         return models.read(os.fspath(model))
-    raise InvalidInput(Message("{@model} takes a name, a path or a Model. Got {typed}.", typed=typed(model)))
+    raise InvalidInput("{@model} takes a name, a path or a Model. Got {typed}.", typed=typed(model))
 
 
 def cluster_of(on: Any) -> Cluster:
@@ -131,9 +128,7 @@ def cluster_of(on: Any) -> Cluster:
         return on
     if isinstance(on, str):
         return cluster(on)
-    raise InvalidInput(
-        Message("{@on} takes a name such as 8xH100-SXM-80GB, or a Cluster. Got {typed}.", typed=typed(on))
-    )
+    raise InvalidInput("{@on} takes a name such as 8xH100-SXM-80GB, or a Cluster. Got {typed}.", typed=typed(on))
 
 
 def names_in_text(value: Any, what: str) -> list[Any]:
@@ -143,7 +138,7 @@ def names_in_text(value: Any, what: str) -> list[Any]:
     names = [part.strip() for part in value.split(",")]
     if not all(names):
         raise InvalidInput(
-            Message("{what} takes a name, or names with commas between. Got {typed}.", what=what, typed=typed(value))
+            "{what} takes a name, or names with commas between. Got {typed}.", what=what, typed=typed(value)
         )
     return names
 
@@ -151,17 +146,13 @@ def names_in_text(value: Any, what: str) -> list[Any]:
 def check_served(bill: BillOptions) -> None:
     for name in OF_TRAINING:
         if getattr(bill, name) is not None:
-            raise InvalidInput(
-                Message("{name} is of a training run. Got {value}.", name=name, value=shown(getattr(bill, name)))
-            )
+            raise InvalidInput("{name} is of a training run. Got {value}.", name=name, value=shown(getattr(bill, name)))
 
 
 def reserve_of(size: Any) -> int:
     """Whole bytes; the estimate checks that they leave something."""
     if isinstance(size, bool) or not isinstance(size, int | float) or not 0 <= size < float("inf"):
-        raise InvalidInput(
-            Message("reserve_bytes takes a finite number of bytes, at least 0. Got {typed}.", typed=typed(size))
-        )
+        raise InvalidInput("reserve_bytes takes a finite number of bytes, at least 0. Got {typed}.", typed=typed(size))
     return round(size)
 
 
@@ -201,7 +192,5 @@ def option_value(form: type[Struct], name: str, value: Any) -> Any:
     if takes is float and isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
         return float(value)
     raise InvalidInput(
-        Message(
-            "{name} takes {words}, or None for its default. Got {typed}.", name=name, words=words, typed=typed(value)
-        )
+        "{name} takes {words}, or None for its default. Got {typed}.", name=name, words=words, typed=typed(value)
     )

@@ -14,12 +14,11 @@ from tonnage.api.arguments import (
     reserve_of,
     typed,
 )
-from tonnage.api.reports import Told, command_of
+from tonnage.api.reports import Reporting, command_of
 from tonnage.architectures import Model
 from tonnage.estimate.options import run_options as amounts
 from tonnage.kernel import frames
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.kernel.reach import is_there
 from tonnage.kernel.registry import unknown
 from tonnage.question.subjects.money import OF_TRAINING
@@ -49,7 +48,7 @@ READ: Mapping[str, Callable[[str, object], Any]] = {
 }
 
 
-class Comparison(search.Comparison, Told, frozen=True, kw_only=True, eq=False):
+class Comparison(search.Comparison, Reporting, frozen=True, kw_only=True, eq=False):
     """A comparison as text, Markdown, CSV and Parquet. `rows`: a dictionary for each cell; `columns`: their names
     and units; `best`: of each column the numbers of the best rows; `to_dict()` is the document; `to_html()` the
     report.
@@ -102,11 +101,9 @@ class Comparison(search.Comparison, Told, frozen=True, kw_only=True, eq=False):
     def figure(self, kind: str = "") -> Any:
         """A comparison is a table and has no picture: InvalidInput, which says what has."""
         raise InvalidInput(
-            Message(
-                "a comparison is a table and has no figure {typed}: `to_html()` shows it, and `figure` is of "
-                "an answer of train or serve.",
-                typed=typed(kind),
-            )
+            "a comparison is a table and has no figure {typed}: `to_html()` shows it, and `figure` is of "
+            "an answer of train or serve.",
+            typed=typed(kind),
         )
 
     def _kinds(self, names: Sequence[str]) -> dict[str, Any]:
@@ -114,10 +111,7 @@ class Comparison(search.Comparison, Told, frozen=True, kw_only=True, eq=False):
         for name in names:
             if not isinstance(name, str):
                 raise InvalidInput(
-                    Message(
-                        "a column is given by its name, and several one after the other. Got {typed}.",
-                        typed=typed(name),
-                    )
+                    "a column is given by its name, and several one after the other. Got {typed}.", typed=typed(name)
                 )
             if name not in kinds:
                 raise unknown("column", name, kinds)
@@ -178,9 +172,7 @@ def _counted(value: Any) -> Any:
     if value == FEWEST or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
         return value
     raise InvalidInput(
-        Message(
-            "{@count} takes a number of accelerators, or {fewest!r}. Got {typed}.", fewest=FEWEST, typed=typed(value)
-        )
+        "{@count} takes a number of accelerators, or {fewest!r}. Got {typed}.", fewest=FEWEST, typed=typed(value)
     )
 
 
@@ -188,7 +180,7 @@ def _one_option(verb: str, name: str, value: Any) -> Any:
     if name == "reserve_bytes":
         return reserve_of(value)
     if verb == "serve" and name in OF_TRAINING:
-        raise InvalidInput(Message("{name} is of a training run. Got {value}.", name=name, value=typed(value)))
+        raise InvalidInput("{name} is of a training run. Got {value}.", name=name, value=typed(value))
     for form in search.FORMS[verb]:
         if name in form.__struct_fields__:
             taken = option_value(form, name, value)

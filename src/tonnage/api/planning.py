@@ -37,8 +37,8 @@ from tonnage.search.serving import answer as serving_answers
 from tonnage.search.serving import plan_serving as search_serving
 from tonnage.search.serving.machines import fixed, named
 from tonnage.search.serving.options import ServingPlanOptions
-from tonnage.search.training import answer as training_answers
-from tonnage.search.training.options import Asked, SearchOptions
+from tonnage.search.training import document as training_document
+from tonnage.search.training.options import SearchOptions, TrainingQuestion
 from tonnage.spec import Cluster
 
 if TYPE_CHECKING:
@@ -47,12 +47,12 @@ if TYPE_CHECKING:
     from tonnage.api.options import AnyOptions, PlanServingOptions, PlanTrainingOptions
 
 
-class TrainingPlans(training_answers.TrainingPlans, Tabled):
+class TrainingPlans(training_document.TrainingPlans, Tabled):
     """`plans`: the best first, each with its whole `answer`; with the report, and the plans as data frames."""
 
     listed = ("plans", "front")
 
-    def __init__(self, found: training_answers.TrainingPlans, command: str = ""):
+    def __init__(self, found: training_document.TrainingPlans, command: str = ""):
         super().__init__(found.found, found.document)
         self.command = command
 
@@ -115,9 +115,11 @@ def plan_training(
     command = command_of("plan", model, on=names, vary=vary, reserve_bytes=reserve_of(reserve_bytes), **options)
     said, asked, run, bill = options_by_subject(options, TrainingOptions, SearchOptions, RunOptions, BillOptions)
     reserve = reserve_of(reserve_bytes)
-    found = training_answers.answer(
+    found = training_document.answer(
         model_of(model),
-        Asked(on=names, options=said, run=run, money=bill, search=asked, vary=vary or {}, reserve_bytes=reserve),
+        TrainingQuestion(
+            on=names, options=said, run=run, money=bill, search=asked, vary=vary or {}, reserve_bytes=reserve
+        ),
     )
     return TrainingPlans(found, command)
 
@@ -170,7 +172,7 @@ def _cluster_name(name: Any) -> str:
     if isinstance(name, str):
         return name
     raise InvalidInput(
-        Message("{@on} takes names such as h100 or 8xH100-SXM-80GB, and Clusters. Got {typed}.", typed=typed(name))
+        "{@on} takes names such as h100 or 8xH100-SXM-80GB, and Clusters. Got {typed}.", typed=typed(name)
     )
 
 
@@ -227,7 +229,7 @@ def place(
         raise unknown("kind of placement", str(kind), ("serve", "train"))
     if not isinstance(inventory, str | os.PathLike | Mapping):
         raise InvalidInput(
-            Message("{@inventory} takes a path, or a mapping of its fields. Got {typed}.", typed=typed(inventory))
+            "{@inventory} takes a path, or a mapping of its fields. Got {typed}.", typed=typed(inventory)
         )
     split, goal = check_text("split", split), check_text("goal", goal)
     stages = None if stages is None else check_whole("stages", stages)
@@ -256,9 +258,7 @@ def place(
         said, load = options_by_subject(options, ServingOptions, LoadOptions)
     if model is None and options:
         raise InvalidInput(
-            Message(
-                "options of the inventory's jobs are written there: leave out {options}.", options=next(iter(options))
-            )
+            "options of the inventory's jobs are written there: leave out {options}.", options=next(iter(options))
         )
     where = dict(inventory) if isinstance(inventory, Mapping) else os.fspath(inventory)
     found = place_on(

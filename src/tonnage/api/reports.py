@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tonnage.kernel import frames
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import listed
 from tonnage.kernel.term import rows_of
 
-LARGEST_BITS = 10_000  # of a whole number; Python does not even print one of more than 4,300 digits
+MAX_BITS = 10_000  # of a whole number; Python does not even print one of more than 4,300 digits
 
 
-class Told:
+class Reporting:
     """`command`: the line of the command line that asks the same; empty where that cannot be said."""
 
     __slots__ = ()
@@ -45,7 +45,7 @@ class Told:
         return short_markdown_of(self.to_dict()) if _has_reports() else None
 
 
-class Reported(Told):
+class Reported(Reporting):
     """Also its figures, as rows and as data frames."""
 
     __slots__ = ()
@@ -79,9 +79,7 @@ class Tabled(Reported):
         for name in names:
             if not isinstance(name, str):
                 raise InvalidInput(
-                    Message(
-                        "a list is given by its name, and several one after the other. Got {name}.", name=shown(name)
-                    )
+                    "a list is given by its name, and several one after the other. Got {name}.", name=shown(name)
                 )
             if name not in self.listed:
                 from tonnage.kernel.registry import unknown
@@ -89,12 +87,9 @@ class Tabled(Reported):
                 raise unknown("list", name, self.listed)
             if option := self._unasked(name, document):
                 raise InvalidInput(
-                    Message(
-                        "{name} was not asked for, and an empty list would say that there is none: ask with "
-                        "{option}=True.",
-                        name=name,
-                        option=option,
-                    )
+                    "{name} was not asked for, and an empty list would say that there is none: ask with {option}=True.",
+                    name=name,
+                    option=option,
                 )
         chosen = names or tuple(name for name in self.listed if document[name])[:1]
         return [frames.flat(row) for name in chosen for row in document[name] or ()]
@@ -115,7 +110,7 @@ def _has_reports() -> bool:
     return True
 
 
-def _report(answer: Told, path: str | os.PathLike[str] | None, form: str) -> str | None:
+def _report(answer: Reporting, path: str | os.PathLike[str] | None, form: str) -> str | None:
     from tonnage.render.report import html_of, markdown_of, write_report
 
     if path is None:
@@ -129,15 +124,11 @@ def _rows(document: Mapping[str, Any], names: Sequence[str]) -> Iterator[dict[st
     for name in names:
         if not isinstance(name, str):
             raise InvalidInput(
-                Message(
-                    "a breakdown is given by its name, and several one after the other. Got {name}.", name=shown(name)
-                )
+                "a breakdown is given by its name, and several one after the other. Got {name}.", name=shown(name)
             )
         if not any(_terms(document.get(name), name)):
             known = [key for key, value in document.items() if any(_terms(value, key))]
-            raise InvalidInput(
-                Message("{name} is no breakdown of this answer: it has {known}.", name=name, known=listed(known))
-            )
+            raise InvalidInput("{name} is no breakdown of this answer: it has {known}.", name=name, known=listed(known))
     for name, value in document.items():
         if not names or name in names:
             for path, term in _terms(value, name):
@@ -182,8 +173,8 @@ def _option(flag: str, value: Any) -> list[str]:
         return [word for each in value for word in _option(flag, each)]
     if isinstance(value, Mapping):
         return [word for name, each in value.items() for word in (f"--{flag}", f"{name}={_text(each)}")]
-    if isinstance(value, int) and value.bit_length() > LARGEST_BITS:
-        raise InvalidInput(Message("{flag} is a number out of range. Got {value}.", flag=flag, value=shown(value)))
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
+        raise InvalidInput("{flag} is a number out of range. Got {value}.", flag=flag, value=shown(value))
     return [f"--{flag}", _text(value)]
 
 

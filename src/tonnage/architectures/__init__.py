@@ -84,11 +84,9 @@ def family_of(config: Config) -> Callable[[Config], Model]:
             else ""
         )
         raise InvalidInput(
-            Message(
-                "{where} names neither architectures nor model_type, so nobody can tell what it is.{hint}",
-                where=config.where,
-                hint=hint,
-            )
+            "{where} names neither architectures nor model_type, so nobody can tell what it is.{hint}",
+            where=config.where,
+            hint=hint,
         )
     raise MissingDatum(_unknown_architecture(name or model_type, config.where))
 
@@ -152,12 +150,10 @@ def _quantization(config: Config) -> Mapping[str, Any] | None:
             section = part.raw(name)
             if section is not None and not isinstance(section, Mapping):
                 raise InvalidInput(
-                    Message(
-                        "{where}: {name} must be an object. Got {found}.",
-                        where=part.where,
-                        name=name,
-                        found=shown(section),
-                    )
+                    "{where}: {name} must be an object. Got {found}.",
+                    where=part.where,
+                    name=name,
+                    found=shown(section),
                 )
             if section:
                 return section
@@ -187,11 +183,9 @@ def _known_dtype(dtype: str | None, where: str) -> str | None:
     short = dtype.removeprefix("torch.")
     if short not in _DTYPES:
         raise InvalidInput(
-            Message(
-                "{where}: dtype must be one of {dtypes}. Got {dtype}.",
-                where=where,
-                dtypes=listed(sorted(_DTYPES)),
-                dtype=shown(dtype),
-            )
+            "{where}: dtype must be one of {dtypes}. Got {dtype}.",
+            where=where,
+            dtypes=listed(sorted(_DTYPES)),
+            dtype=shown(dtype),
         )
     return short

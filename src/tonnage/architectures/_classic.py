@@ -7,7 +7,6 @@ from msgspec.structs import replace
 from tonnage.architectures._config import Config
 from tonnage.architectures._model import Block
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.ops import MLP, Attention, Norm, Op
 
 WIDTH = ("hidden_size", "n_embd", "n_embed", "d_model")
@@ -32,12 +31,10 @@ def head_width(c: Config, hidden: int, heads: int) -> int:
     """hidden / heads, which must divide."""
     if hidden % heads:
         raise InvalidInput(
-            Message(
-                "{where}: {heads} attention heads must divide the hidden size, {hidden}.",
-                where=c.where,
-                heads=heads,
-                hidden=hidden,
-            )
+            "{where}: {heads} attention heads must divide the hidden size, {hidden}.",
+            where=c.where,
+            heads=heads,
+            hidden=hidden,
         )
     return hidden // heads
 
@@ -47,13 +44,11 @@ def grouped(c: Config, heads: int, *names: str) -> int:
     groups = c.size(*names, default=heads)
     if heads % groups:
         raise InvalidInput(
-            Message(
-                "{where}: {names} ({groups}) must divide the number of attention heads ({heads}).",
-                where=c.where,
-                names=names[0],
-                groups=groups,
-                heads=heads,
-            )
+            "{where}: {names} ({groups}) must divide the number of attention heads ({heads}).",
+            where=c.where,
+            names=names[0],
+            groups=groups,
+            heads=heads,
         )
     return groups
 

@@ -38,9 +38,7 @@ class Config:
         lookups: dict[str, str] | None = None,
     ):
         if not isinstance(fields, Mapping):
-            raise InvalidInput(
-                Message("{where} must hold a JSON object. Got {fields}.", where=where, fields=shown(fields))
-            )
+            raise InvalidInput("{where} must hold a JSON object. Got {fields}.", where=where, fields=shown(fields))
         self._fields = fields
         self.where = where
         self.assumed: dict[str, Any] = {} if assumed is None else assumed
@@ -66,14 +64,12 @@ class Config:
         number: Any = int(value) if isinstance(value, float) and value.is_integer() else value
         if number is not None and not (_plain(number, int) and smallest <= number <= largest):
             raise InvalidInput(
-                Message(
-                    "{where}: {name} must be a whole number from {smallest} to {largest}. Got {value}.",
-                    where=self.where,
-                    name=name,
-                    smallest=smallest,
-                    largest=largest,
-                    value=shown(value),
-                )
+                "{where}: {name} must be a whole number from {smallest} to {largest}. Got {value}.",
+                where=self.where,
+                name=name,
+                smallest=smallest,
+                largest=largest,
+                value=shown(value),
             )
         return number
 
@@ -86,12 +82,10 @@ class Config:
         name, value = self._find(names, default)
         if value is not None and not (type(value) in (int, float) and abs(value) <= 1e30):
             raise InvalidInput(
-                Message(
-                    "{where}: {name} must be a finite number. Got {value}.",
-                    where=self.where,
-                    name=name,
-                    value=shown(value),
-                )
+                "{where}: {name} must be a finite number. Got {value}.",
+                where=self.where,
+                name=name,
+                value=shown(value),
             )
         return value
 
@@ -100,12 +94,10 @@ class Config:
         name, value = self._find(names, default)
         if not isinstance(value, bool):
             raise InvalidInput(
-                Message(
-                    "{where}: {name} must be true or false. Got {value}.",
-                    where=self.where,
-                    name=name,
-                    value=shown(value),
-                )
+                "{where}: {name} must be true or false. Got {value}.",
+                where=self.where,
+                name=name,
+                value=shown(value),
             )
         return value
 
@@ -114,9 +106,7 @@ class Config:
         name, value = self._find(names, default)
         if value is not None and not _plain(value, str):
             raise InvalidInput(
-                Message(
-                    "{where}: {name} must be a string. Got {value}.", where=self.where, name=name, value=shown(value)
-                )
+                "{where}: {name} must be a string. Got {value}.", where=self.where, name=name, value=shown(value)
             )
         return value
 
@@ -125,17 +115,15 @@ class Config:
         name, value = self._find(names, default)
         if value is not None and not (isinstance(value, list | tuple) and len(value) <= LARGEST_DEPTH):
             raise InvalidInput(
-                Message("{where}: {name} must be a list. Got {value}.", where=self.where, name=name, value=shown(value))
+                "{where}: {name} must be a list. Got {value}.", where=self.where, name=name, value=shown(value)
             )
         if value is not None and length is not None and len(value) != length:
             raise InvalidInput(
-                Message(
-                    "{where}: {name} must have {length} items, one for each layer. Got {count}.",
-                    where=self.where,
-                    name=name,
-                    length=length,
-                    count=len(value),
-                )
+                "{where}: {name} must have {length} items, one for each layer. Got {count}.",
+                where=self.where,
+                name=name,
+                length=length,
+                count=len(value),
             )
         listed: Any = list(value) if isinstance(value, tuple) else value
         return listed
@@ -145,12 +133,10 @@ class Config:
         layers = self.items(*names, default=default)
         if not all(_plain(layer, int) for layer in layers):
             raise InvalidInput(
-                Message(
-                    "{where}: {names} must hold numbers of layers. Got {given}.",
-                    where=self.where,
-                    names=names[0],
-                    given=shown(layers),
-                )
+                "{where}: {names} must hold numbers of layers. Got {given}.",
+                where=self.where,
+                names=names[0],
+                given=shown(layers),
             )
         return frozenset(layers)
 
@@ -159,13 +145,11 @@ class Config:
         value = self.text(name, default=default)
         if value is not None and value not in choices:
             raise InvalidInput(
-                Message(
-                    "{where}: {name} must be one of {choices}. Got {value}.",
-                    where=self.where,
-                    name=name,
-                    choices=listed(choices),
-                    value=shown(value),
-                )
+                "{where}: {name} must be one of {choices}. Got {value}.",
+                where=self.where,
+                name=name,
+                choices=listed(choices),
+                value=shown(value),
             )
         return value
 
@@ -181,17 +165,15 @@ class Config:
         if name is not None:
             if not isinstance(self._fields[name], Mapping):
                 raise InvalidInput(
-                    Message(
-                        "{where}: {name} must be an object. Got {found}.",
-                        where=self.where,
-                        name=name,
-                        found=shown(self._fields[name]),
-                    )
+                    "{where}: {name} must be an object. Got {found}.",
+                    where=self.where,
+                    name=name,
+                    found=shown(self._fields[name]),
                 )
             where, path = f"{self.where}: {name}", f"{self.path}{name}."
             return Config(self._fields[name], where, self.assumed, path, self.lookups)
         if required:
-            raise InvalidInput(Message("{where} lacks {names}.", where=self.where, names=joined(" or ", names)))
+            raise InvalidInput("{where} lacks {names}.", where=self.where, names=joined(" or ", names))
         return None
 
     def absent_section(self, name: str) -> "Config":
@@ -264,20 +246,16 @@ def refuse_unread(config: Config, family: str, user_fields: Iterable[str]) -> No
         where = f"{config.where}: {shown(path)}"
         if read_as is not None:
             raise InvalidInput(
-                Message(
-                    "{where} is not read, because {read_as} comes before it. Give {read_as}.",
-                    where=where,
-                    read_as=read_as,
-                )
+                "{where} is not read, because {read_as} comes before it. Give {read_as}.",
+                where=where,
+                read_as=read_as,
             )
         near = Message(" The nearest that it reads is {nearest!r}.", nearest=_nearest(path, lookups))
         raise InvalidInput(
-            Message(
-                "{where} is no field that the family {family} reads, so giving it changes nothing.{near}",
-                where=where,
-                family=family,
-                near=near,
-            )
+            "{where} is no field that the family {family} reads, so giving it changes nothing.{near}",
+            where=where,
+            family=family,
+            near=near,
         )
 
 

@@ -9,7 +9,7 @@ from tonnage.architectures._heads import class_name, num_labels
 from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import model, norm
 from tonnage.kernel.errors import MissingDatum
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import listed
 from tonnage.ops import MLP, Attention, Embedding, Head, Linear, Norm, Op
 
 # endings of class names; of two that both fit the longer comes first
@@ -129,12 +129,10 @@ def encoder(
     kind = kind_of(c)
     if kind not in known:
         raise MissingDatum(
-            Message(
-                "{where}: the head of {class_name} is not described. Known: {known}.",
-                where=c.where,
-                class_name=class_name(c),
-                known=listed(known),
-            )
+            "{where}: the head of {class_name} is not described. Known: {known}.",
+            where=c.where,
+            class_name=class_name(c),
+            known=listed(known),
         )
     head = known[kind]
     tied = any(isinstance(op, Head) and op.tied for op in head)

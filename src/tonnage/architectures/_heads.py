@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tonnage.architectures._config import LARGEST_DEPTH, Config
 from tonnage.architectures._model import Model
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import listed
 from tonnage.ops import Head, Linear, Op
 
 TASKS = ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "RewardModel", "Model")
@@ -26,7 +26,7 @@ def class_name(c: Config) -> str:
     names = c.items("architectures", default=[])
     if names and not isinstance(names[0], str):
         raise InvalidInput(
-            Message("{where}: architectures must hold class names. Got {names}.", where=c.where, names=shown(names[0]))
+            "{where}: architectures must hold class names. Got {names}.", where=c.where, names=shown(names[0])
         )
     return names[0] if names else ""
 
@@ -51,9 +51,7 @@ def num_labels(c: Config, default: int = 2) -> int:
         return c.size("num_labels", default=default, largest=LARGEST_DEPTH)
     if not isinstance(labels, Mapping) or not labels:
         raise InvalidInput(
-            Message(
-                "{where}: id2label must map numbers to names. Got {type}.", where=c.where, type=type(labels).__name__
-            )
+            "{where}: id2label must map numbers to names. Got {type}.", where=c.where, type=type(labels).__name__
         )
     return len(labels)
 
@@ -75,12 +73,10 @@ def _reward(c: Config, width: int) -> tuple[Op, ...]:
     name = class_name(c)
     if name not in REWARDS:
         raise MissingDatum(
-            Message(
-                "{where}: the score of {name} is not described. Known: {rewards}.",
-                where=c.where,
-                name=name,
-                rewards=listed(REWARDS),
-            )
+            "{where}: the score of {name} is not described. Known: {rewards}.",
+            where=c.where,
+            name=name,
+            rewards=listed(REWARDS),
         )
     hidden = Linear(name="score.0", in_features=width, out_features=width, bias=True)
     return hidden, Linear(name="score.2", in_features=width, out_features=REWARDS[name], bias=True, part="head")

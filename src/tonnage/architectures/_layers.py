@@ -7,7 +7,7 @@ from tonnage.architectures._config import Config, is_one_of
 from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import decoder, model, num_layers
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import listed
 from tonnage.ops import MoE
 
 Kind = TypeVar("Kind", bound=Hashable)
@@ -26,24 +26,20 @@ def layer_kinds(
         return [default(layer) for layer in range(count)]
     if len(listed_kinds) < count:
         raise InvalidInput(
-            Message(
-                "{where}: {name} must have {length} items, one for each layer. Got {count}.",
-                where=c.where,
-                name=field,
-                length=count,
-                count=len(listed_kinds),
-            )
+            "{where}: {name} must have {length} items, one for each layer. Got {count}.",
+            where=c.where,
+            name=field,
+            length=count,
+            count=len(listed_kinds),
         )
     for kind in listed_kinds:
         if not is_one_of(kind, known):
             raise InvalidInput(
-                Message(
-                    "{where}: {field} may hold {known}. Got {kind}.",
-                    where=c.where,
-                    field=field,
-                    known=listed(known),
-                    kind=shown(kind),
-                )
+                "{where}: {field} may hold {known}. Got {kind}.",
+                where=c.where,
+                field=field,
+                known=listed(known),
+                kind=shown(kind),
             )
     return listed_kinds[:count]
 
@@ -106,12 +102,10 @@ def moe(c: Config, **options: Any) -> MoE:
     if options["top_k"] > options["num_experts"]:
         chosen, experts = options["top_k"], options["num_experts"]
         raise InvalidInput(
-            Message(
-                "{where}: {@num_experts_per_tok} sends a token to {chosen} experts of {experts}.",
-                where=c.where,
-                chosen=chosen,
-                experts=experts,
-            )
+            "{where}: {@num_experts_per_tok} sends a token to {chosen} experts of {experts}.",
+            where=c.where,
+            chosen=chosen,
+            experts=experts,
         )
     if "intermediate_size" not in options:
         options["intermediate_size"] = c.size("moe_intermediate_size")

@@ -8,7 +8,6 @@ from typing import Any
 
 from tonnage.architectures._config import LARGEST_SIZE, Config
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
 
 LARGEST = 1e31  # any number: some files hold the model_max_length of a tokenizer without one, 1e30
 ROTARY_SECTIONS = ("rope_scaling", "rope_parameters")
@@ -61,12 +60,10 @@ def check_numbers(config: Config, language_parts: list[Config]) -> None:
     for path, value in _numbers(config.fields):
         if not abs(value) <= LARGEST and value not in (float("inf"), float("-inf")):  # time_step_limit may be infinite
             raise InvalidInput(
-                Message(
-                    "{where}: {path} is a number out of range. Got {value}.",
-                    where=config.where,
-                    path=path,
-                    value=shown(value),
-                )
+                "{where}: {path} is a number out of range. Got {value}.",
+                where=config.where,
+                path=path,
+                value=shown(value),
             )
     _check_ranges(config.fields, WHOLE_MODEL, config.where)
     vision = config.fields.get("vision_config")
@@ -77,12 +74,10 @@ def check_numbers(config: Config, language_parts: list[Config]) -> None:
         for name in UNBOUNDED:
             if isinstance(entry := part.fields.get(name), str):
                 raise InvalidInput(
-                    Message(
-                        "{where}: {name} must be a finite number. Got {value}.",
-                        where=part.where,
-                        name=name,
-                        value=shown(entry),
-                    )
+                    "{where}: {name} must be a finite number. Got {value}.",
+                    where=part.where,
+                    name=name,
+                    value=shown(entry),
                 )
         _check_rotary(part)
 
@@ -106,25 +101,21 @@ def _check_ranges(fields: Mapping[str, Any], ranges: Mapping[str, tuple[float, f
         for value in entry if isinstance(entry, list | tuple) else (entry,):
             if isinstance(value, str | bool):
                 raise InvalidInput(
-                    Message(
-                        "{where}: {name} must be a number from {low:,} to {high:,}. Got {value}.",
-                        where=where,
-                        name=name,
-                        low=low,
-                        high=high,
-                        value=shown(value),
-                    )
+                    "{where}: {name} must be a number from {low:,} to {high:,}. Got {value}.",
+                    where=where,
+                    name=name,
+                    low=low,
+                    high=high,
+                    value=shown(value),
                 )
             if isinstance(value, int | float) and not low <= value <= high:
                 raise InvalidInput(
-                    Message(
-                        "{where}: {name} must be from {low:,} to {high:,}. Got {value}.",
-                        where=where,
-                        name=name,
-                        low=low,
-                        high=high,
-                        value=shown(value),
-                    )
+                    "{where}: {name} must be from {low:,} to {high:,}. Got {value}.",
+                    where=where,
+                    name=name,
+                    low=low,
+                    high=high,
+                    value=shown(value),
                 )
 
 
@@ -136,12 +127,10 @@ def _check_rotary(part: Config) -> None:
             continue
         if not isinstance(section_fields, Mapping):
             raise InvalidInput(
-                Message(
-                    "{where}: {name} must be an object. Got {found}.",
-                    where=part.where,
-                    name=name,
-                    found=shown(section_fields),
-                )
+                "{where}: {name} must be an object. Got {found}.",
+                where=part.where,
+                name=name,
+                found=shown(section_fields),
             )
         for rotary in (section_fields, *(inner for inner in section_fields.values() if isinstance(inner, Mapping))):
             section = Config(rotary, f"{part.where}: {name}")

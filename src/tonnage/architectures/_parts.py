@@ -6,7 +6,7 @@ from typing import Any, Literal
 from tonnage.architectures._config import Config, is_one_of
 from tonnage.architectures._model import Block, Branch, BranchKind, Model
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import listed
 from tonnage.ops import MLP, Attention, Embedding, Head, LatentAttention, Norm, Op
 
 NormKind = Literal["rms", "layer"]
@@ -28,13 +28,11 @@ def head_dim(c: Config) -> int:
     )
     if hidden % heads:
         raise InvalidInput(
-            Message(
-                "{where}: {@num_attention_heads} ({heads}) must divide {@hidden_size} ({hidden}), or "
-                "{@head_dim} must be given.",
-                where=c.where,
-                heads=heads,
-                hidden=hidden,
-            )
+            "{where}: {@num_attention_heads} ({heads}) must divide {@hidden_size} ({hidden}), or "
+            "{@head_dim} must be given.",
+            where=c.where,
+            heads=heads,
+            hidden=hidden,
         )
     return hidden // heads
 
@@ -44,12 +42,10 @@ def kv_heads(c: Config, heads: int) -> int:
     kv = c.size("num_key_value_heads", default=heads)
     if heads % kv:
         raise InvalidInput(
-            Message(
-                "{where}: {@num_key_value_heads} ({found}) must divide {@num_attention_heads} ({heads}).",
-                where=c.where,
-                found=kv,
-                heads=heads,
-            )
+            "{where}: {@num_key_value_heads} ({found}) must divide {@num_attention_heads} ({heads}).",
+            where=c.where,
+            found=kv,
+            heads=heads,
         )
     return kv
 
@@ -128,13 +124,11 @@ def pattern(
     for kind in kinds:
         if not is_one_of(kind, blocks):
             raise InvalidInput(
-                Message(
-                    "{where}: {field} may hold {known}. Got {kind}.",
-                    where=c.where,
-                    field=field,
-                    known=listed(blocks),
-                    kind=shown(kind),
-                )
+                "{where}: {field} may hold {known}. Got {kind}.",
+                where=c.where,
+                field=field,
+                known=listed(blocks),
+                kind=shown(kind),
             )
     index = {kind: i for i, kind in enumerate(used)}
     return tuple(blocks[kind] for kind in used), tuple(index[kind] for kind in kinds)

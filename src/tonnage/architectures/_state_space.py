@@ -4,7 +4,6 @@ from typing import Any
 
 from tonnage.architectures._config import LARGEST_SIZE, Config
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
 from tonnage.ops import Mamba2
 
 STATE_BYTES = {"float32": 4.0, "float16": 2.0, "bfloat16": 2.0}
@@ -40,12 +39,10 @@ def whole_width(c: Config, width: float) -> int:
     """An expanded width as a whole number; InvalidInput where it is none."""
     if not 1 <= width <= LARGEST_SIZE:
         raise InvalidInput(
-            Message(
-                "{where}: the width that a factor makes must be from 1 to {largest_size}. Got {width}.",
-                where=c.where,
-                largest_size=LARGEST_SIZE,
-                width=shown(width),
-            )
+            "{where}: the width that a factor makes must be from 1 to {largest_size}. Got {width}.",
+            where=c.where,
+            largest_size=LARGEST_SIZE,
+            width=shown(width),
         )
     return int(width)
 
@@ -56,14 +53,11 @@ def head_width(c: Config, inner: int, heads: int) -> int:
     width = inner // heads if field_value in (None, "auto") else c.size("mamba_d_head")
     if width * heads != inner:
         raise InvalidInput(
-            Message(
-                "{where}: mamba_n_heads ({heads}) times mamba_d_head ({width}) must be the mixer's inner "
-                "size ({inner}).",
-                where=c.where,
-                heads=heads,
-                width=width,
-                inner=inner,
-            )
+            "{where}: mamba_n_heads ({heads}) times mamba_d_head ({width}) must be the mixer's inner size ({inner}).",
+            where=c.where,
+            heads=heads,
+            width=width,
+            inner=inner,
         )
     return width
 

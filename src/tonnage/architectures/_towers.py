@@ -10,7 +10,6 @@ from tonnage.architectures._model import Block, Branch, BranchKind, Model
 from tonnage.architectures._parts import NormKind, head_dim, norm
 from tonnage.architectures._registry import MODEL_TYPES, TOWERS, find
 from tonnage.kernel.errors import InvalidInput, MissingDatum, UnknownName, shown
-from tonnage.kernel.message import Message
 from tonnage.ops import MLP, Attention, Convolution, Linear, Op, Parameter
 
 FC = ("", "fc1", "fc2")  # names of the two matrices of an MLP without a gate
@@ -96,7 +95,7 @@ def tower(c: Config, default: str, section: str = "vision_config") -> Branch:
         build = find(TOWERS, model_type)
     except UnknownName as error:
         raise MissingDatum(
-            Message("{where} is a tower that tonnage does not describe: {error}", where=part.where, error=error)
+            "{where} is a tower that tonnage does not describe: {error}", where=part.where, error=error
         ) from None
     return build(part)
 
@@ -160,14 +159,12 @@ def whole_numbers(c: Config, name: str, length: int | None = None, smallest: int
     if not right or length not in (None, len(numbers)):
         count = "" if length is None else f"{length} "
         raise InvalidInput(
-            Message(
-                "{where}: {name} must hold {count}whole numbers from {smallest}. Got {given}.",
-                where=c.where,
-                name=name,
-                count=count,
-                smallest=smallest,
-                given=shown(numbers),
-            )
+            "{where}: {name} must hold {count}whole numbers from {smallest}. Got {given}.",
+            where=c.where,
+            name=name,
+            count=count,
+            smallest=smallest,
+            given=shown(numbers),
         )
     return numbers
 
@@ -183,14 +180,12 @@ def grid(c: Config) -> int:
     (high, wide), (tall, broad) = pair(c, "image_size"), pair(c, "patch_size")
     if high < tall or wide < broad:
         raise InvalidInput(
-            Message(
-                "{where}: image_size ({high} x {wide}) must be at least patch_size ({tall} x {broad}).",
-                where=c.where,
-                high=high,
-                wide=wide,
-                tall=tall,
-                broad=broad,
-            )
+            "{where}: image_size ({high} x {wide}) must be at least patch_size ({tall} x {broad}).",
+            where=c.where,
+            high=high,
+            wide=wide,
+            tall=tall,
+            broad=broad,
         )
     return (high // tall) * (wide // broad)
 

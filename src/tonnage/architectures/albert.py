@@ -22,7 +22,6 @@ from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import num_layers
 from tonnage.architectures._registry import architecture
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.ops import Op, Reused
 
 DEFAULTS = {"embedding_size": 128, "max_position_embeddings": 512, "type_vocab_size": 2}
@@ -54,12 +53,10 @@ def _layers(c: Config, h: int) -> tuple[tuple[Block, ...], tuple[int, ...]]:
     count, groups = num_layers(c), c.depth("num_hidden_groups", default=1)
     if groups > count:
         raise InvalidInput(
-            Message(
-                "{where}: num_hidden_groups ({groups}) exceeds {@num_hidden_layers} ({count}).",
-                where=c.where,
-                groups=groups,
-                count=count,
-            )
+            "{where}: num_hidden_groups ({groups}) exceeds {@num_hidden_layers} ({count}).",
+            where=c.where,
+            groups=groups,
+            count=count,
         )
     inner = c.size("inner_group_num", default=1, largest=min(count * groups, 1024))
     ops = tuple(op for _ in range(inner) for op in _layer(c, h).ops)

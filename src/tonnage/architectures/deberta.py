@@ -11,7 +11,6 @@ from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import num_layers
 from tonnage.architectures._registry import architecture
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
 from tonnage.ops import Attention, Convolution, Embedding, Linear, Op
 
 DEFAULTS = {"max_position_embeddings": 512, "type_vocab_size": 0}
@@ -65,12 +64,10 @@ def _relative(c: Config, h: int, positions: int) -> tuple[Op, ...]:
         groups = c.size("conv_groups", default=1)
         if h % groups:
             raise InvalidInput(
-                Message(
-                    "{where}: conv_groups ({groups}) must divide {@hidden_size} ({h}).",
-                    where=c.where,
-                    groups=groups,
-                    h=h,
-                )
+                "{where}: conv_groups ({groups}) must divide {@hidden_size} ({h}).",
+                where=c.where,
+                groups=groups,
+                h=h,
             )
         inputs = h // groups
         ops += (Convolution(name="encoder.conv.conv", in_channels=inputs, out_channels=h, kernel=kernel, bias=True),)
@@ -93,11 +90,9 @@ def _positions(c: Config, mixer: Attention) -> tuple[Op, ...]:
     attention_types = c.raw("pos_att_type") or []
     if not isinstance(attention_types, str | list):
         raise InvalidInput(
-            Message(
-                "{where}: pos_att_type must be a list of c2p and p2c, or one text. Got {given}.",
-                where=c.where,
-                given=shown(attention_types),
-            )
+            "{where}: pos_att_type must be a list of c2p and p2c, or one text. Got {given}.",
+            where=c.where,
+            given=shown(attention_types),
         )
     kinds = attention_types.split("|") if isinstance(attention_types, str) else attention_types
     wanted = {"c2p": "attention.self.pos_key_proj", "p2c": "attention.self.pos_query_proj"}

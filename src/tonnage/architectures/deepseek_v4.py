@@ -41,28 +41,22 @@ def _ratios(c: Config) -> list[int]:
     if ratios is None and kinds is not None:
         if unknown := [kind for kind in kinds if not is_one_of(kind, RATIOS)]:
             raise InvalidInput(
-                Message(
-                    "{where}: layer_types may hold {ratios}. Got {unknown}.",
-                    where=c.where,
-                    ratios=listed(RATIOS),
-                    unknown=shown(unknown[0]),
-                )
+                "{where}: layer_types may hold {ratios}. Got {unknown}.",
+                where=c.where,
+                ratios=listed(RATIOS),
+                unknown=shown(unknown[0]),
             )
         ratios = [RATIOS[kind] for kind in kinds]
     if ratios is None:
         raise InvalidInput(
-            Message(
-                "{where} lacks compress_ratios, which decides how much of its context each layer keeps.", where=c.where
-            )
+            "{where} lacks compress_ratios, which decides how much of its context each layer keeps.", where=c.where
         )
     if len(ratios) < count or any(ratio not in RATIOS.values() for ratio in ratios):
         raise InvalidInput(
-            Message(
-                "{where}: compress_ratios must hold 0, 4 or 128 for each of {count} layers. Got {given}.",
-                where=c.where,
-                count=count,
-                given=shown(ratios),
-            )
+            "{where}: compress_ratios must hold 0, 4 or 128 for each of {count} layers. Got {given}.",
+            where=c.where,
+            count=count,
+            given=shown(ratios),
         )
     return ratios
 

@@ -57,11 +57,9 @@ def _window_kinds(c: Config) -> list[str]:
     if isinstance(pattern, str):
         if not pattern or set(pattern) - set("LG"):
             raise InvalidInput(
-                Message(
-                    "{where}: sliding_window_pattern must be a number or letters L and G. Got {pattern}.",
-                    where=c.where,
-                    pattern=shown(pattern),
-                )
+                "{where}: sliding_window_pattern must be a number or letters L and G. Got {pattern}.",
+                where=c.where,
+                pattern=shown(pattern),
             )
         return layer_kinds(
             c, lambda i: "sliding_attention" if slides and pattern[i % len(pattern)] == "L" else "full_attention"

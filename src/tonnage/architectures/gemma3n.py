@@ -57,12 +57,10 @@ def shared_layers(c: Config) -> list[bool]:
     count, shared = num_layers(c), c.depth("num_kv_shared_layers", smallest=0)
     if shared >= count and shared:
         raise InvalidInput(
-            Message(
-                "{where}: num_kv_shared_layers must be less than {@num_hidden_layers} ({count}). Got {shared}.",
-                where=c.where,
-                count=count,
-                shared=shared,
-            )
+            "{where}: num_kv_shared_layers must be less than {@num_hidden_layers} ({count}). Got {shared}.",
+            where=c.where,
+            count=count,
+            shared=shared,
         )
     return [layer >= count - shared for layer in range(count)]
 
@@ -153,10 +151,8 @@ def _widths(c: Config) -> list[int]:
     widths = c.items("intermediate_size", length=num_layers(c))
     if any(isinstance(width, bool) or not isinstance(width, int) or width < 1 for width in widths):
         raise InvalidInput(
-            Message(
-                "{where}: {@intermediate_size} must be a positive whole number, or one for each layer. Got {widths}.",
-                where=c.where,
-                widths=shown(widths),
-            )
+            "{where}: {@intermediate_size} must be a positive whole number, or one for each layer. Got {widths}.",
+            where=c.where,
+            widths=shown(widths),
         )
     return widths

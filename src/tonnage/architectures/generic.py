@@ -148,12 +148,10 @@ def _windows(c: Config, count: int) -> list[int | None]:
     if windowed > count or (windowed and window is None):
         wanted = Message("at most {@num_hidden_layers} ({count}), beside a sliding_window", count=count)
         raise InvalidInput(
-            Message(
-                "{where}: sliding_layers must be {wanted}. Got {windowed}.",
-                where=c.where,
-                wanted=wanted,
-                windowed=windowed,
-            )
+            "{where}: sliding_layers must be {wanted}. Got {windowed}.",
+            where=c.where,
+            wanted=wanted,
+            windowed=windowed,
         )
     full = count - windowed
     return [None if (i + 1) * full // count > i * full // count else window for i in range(count)]
@@ -203,12 +201,10 @@ def _mixture(c: Config) -> MoE:
     experts, chosen = c.depth("num_experts"), c.depth("num_experts_per_tok")
     if chosen > experts:
         raise InvalidInput(
-            Message(
-                "{where}: {@num_experts_per_tok} ({chosen}) exceeds {@num_experts} ({experts}).",
-                where=c.where,
-                chosen=chosen,
-                experts=experts,
-            )
+            "{where}: {@num_experts_per_tok} ({chosen}) exceeds {@num_experts} ({experts}).",
+            where=c.where,
+            chosen=chosen,
+            experts=experts,
         )
     inner = c.size("moe_intermediate_size", default=None) or c.size("intermediate_size")
     return MoE(

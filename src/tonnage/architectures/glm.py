@@ -87,11 +87,9 @@ def indexer_kinds(c: Config) -> list[str]:
     if c.raw("indexer_types") is None and isinstance(letters, str):
         if len(letters) < num_layers(c) or set(letters) - set(PATTERN):
             raise InvalidInput(
-                Message(
-                    "{where}: index_topk_pattern must hold F or S for each layer. Got {letters}.",
-                    where=c.where,
-                    letters=shown(letters),
-                )
+                "{where}: index_topk_pattern must hold F or S for each layer. Got {letters}.",
+                where=c.where,
+                letters=shown(letters),
             )
         return [PATTERN[letter] for letter in letters[: num_layers(c)]]
     every, offset = c.size("index_topk_freq", default=1), c.size("index_skip_topk_offset", default=2, smallest=0)

@@ -46,12 +46,10 @@ def _kinds(c: Config) -> list[str]:
     ]
     if len(kinds) != layers:
         raise InvalidInput(
-            Message(
-                "{where}: attention_types must describe all {layers} layers. It describes {count}.",
-                where=c.where,
-                layers=layers,
-                count=len(kinds),
-            )
+            "{where}: attention_types must describe all {layers} layers. It describes {count}.",
+            where=c.where,
+            layers=layers,
+            count=len(kinds),
         )
     return kinds
 
@@ -62,9 +60,7 @@ def _group(c: Config, group: Any) -> list[str]:
         if isinstance(kinds, list | tuple) and isinstance(times, int) and 0 <= times * len(kinds) <= num_layers(c):
             return [str(kind) for kind in kinds] * times
     raise InvalidInput(
-        Message(
-            '{where}: attention_types must hold pairs such as [["global", "local"], 12]. Got {group}.',
-            where=c.where,
-            group=shown(group),
-        )
+        '{where}: attention_types must hold pairs such as [["global", "local"], 12]. Got {group}.',
+        where=c.where,
+        group=shown(group),
     )

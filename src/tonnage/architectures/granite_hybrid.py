@@ -57,21 +57,17 @@ def kinds(c: Config) -> list[str]:
         return ["mamba"] * num_layers(c)
     if len(listed_kinds) != num_layers(c):
         raise InvalidInput(
-            Message(
-                "{where}: layer_types must have {num_layers} items, one a layer. Got {count}.",
-                where=c.where,
-                num_layers=num_layers(c),
-                count=len(listed_kinds),
-            )
+            "{where}: layer_types must have {num_layers} items, one a layer. Got {count}.",
+            where=c.where,
+            num_layers=num_layers(c),
+            count=len(listed_kinds),
         )
     for kind in listed_kinds:
         if not is_one_of(kind, MIXERS):
             raise InvalidInput(
-                Message(
-                    "{where}: layer_types may hold {ratios}. Got {unknown}.",
-                    where=c.where,
-                    ratios=listed(MIXERS),
-                    unknown=shown(kind),
-                )
+                "{where}: layer_types may hold {ratios}. Got {unknown}.",
+                where=c.where,
+                ratios=listed(MIXERS),
+                unknown=shown(kind),
             )
     return [MIXERS[kind] for kind in listed_kinds]

@@ -58,12 +58,10 @@ def _one(c: Config, field: str, default: Any = None) -> int:
         or value[0] < 1
     ):
         raise InvalidInput(
-            Message(
-                "{where}: {field} must be one positive whole number, the same for all layers. Got {given}.",
-                where=c.where,
-                field=field,
-                given=shown(value),
-            )
+            "{where}: {field} must be one positive whole number, the same for all layers. Got {given}.",
+            where=c.where,
+            field=field,
+            given=shown(value),
         )
     return value[0]
 

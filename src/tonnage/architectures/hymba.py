@@ -14,7 +14,6 @@ from tonnage.architectures._parts import attention, decoder, mlp, model, norm, n
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._state_space import inner_size, state_bytes, step_rank
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
 from tonnage.ops import Mamba, Op, Parameter
 
 DEFAULTS = {
@@ -41,11 +40,9 @@ def hymba(c: Config) -> Model:
     experts = c.depth("num_experts", default=1)
     if experts > 1:
         raise InvalidInput(
-            Message(
-                "{where}: {@num_experts} must be 1: no released Hymba has experts. Got {experts}.",
-                where=c.where,
-                experts=experts,
-            )
+            "{where}: {@num_experts} must be 1: no released Hymba has experts. Got {experts}.",
+            where=c.where,
+            experts=experts,
         )
     blocks, layers = by_kind(kinds(c), lambda kind: layer(c, *kind))
     tied, memory = c.flag("tie_word_embeddings"), c.size("num_memory_tokens", smallest=0)
@@ -63,11 +60,9 @@ def kinds(c: Config) -> list[tuple[bool, bool]]:
     if groups is not None:
         if not all(isinstance(group, list) and all(type(layer) is int for layer in group) for group in groups):
             raise InvalidInput(
-                Message(
-                    "{where}: kv_reuse_group must hold lists of layers. Got {groups}.",
-                    where=c.where,
-                    groups=shown(groups),
-                )
+                "{where}: kv_reuse_group must hold lists of layers. Got {groups}.",
+                where=c.where,
+                groups=shown(groups),
             )
         reusing = {layer for group in groups for layer in group[1:]}
     else:

@@ -11,7 +11,6 @@ from tonnage.architectures._registry import architecture
 from tonnage.architectures._towers import joined, language_model, projected, tower
 from tonnage.architectures.llava import two_layers
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 
 
 @architecture("InternVLForConditionalGeneration", model_types=("internvl",))
@@ -29,7 +28,7 @@ def with_pixel_shuffle(c: Config, text_type: str, vision_type: str, name: str) -
     ratio = c.number("downsample_ratio", default=0.5)
     if not 0 < ratio <= 1:
         raise InvalidInput(
-            Message("{where}: downsample_ratio must be above 0 and at most 1. Got {ratio}.", where=c.where, ratio=ratio)
+            "{where}: downsample_ratio must be above 0 and at most 1. Got {ratio}.", where=c.where, ratio=ratio
         )
     inputs = vision.hidden_size * int(1 / ratio) ** 2
     ops = (norm(f"{name}.layer_norm", inputs, "layer"), *two_layers(name, inputs, text.hidden_size))

@@ -75,12 +75,10 @@ def _mixer_kinds(c: Config) -> list[str]:
     interval = c.size("no_rope_layer_interval")
     if rotary is not None and len(rotary) < num_layers(c):
         raise InvalidInput(
-            Message(
-                "{where}: no_rope_layers must have {num_layers} items, one for each layer. Got {count}.",
-                where=c.where,
-                num_layers=num_layers(c),
-                count=len(rotary),
-            )
+            "{where}: no_rope_layers must have {num_layers} items, one for each layer. Got {count}.",
+            where=c.where,
+            num_layers=num_layers(c),
+            count=len(rotary),
         )
 
     def usual(layer: int) -> str:

@@ -12,7 +12,6 @@ from tonnage.architectures._registry import architecture
 from tonnage.architectures._towers import grid, joined, language_model, linear, projected, text_section, tower
 from tonnage.architectures.towers_llama import MLLAMA
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
 from tonnage.ops import Attention, Head, Op, Parameter
 
 # The tower of meta-llama/Llama-4-Scout-17B-16E-Instruct and of Maverick, equal in both config.json files. Copies of
@@ -77,12 +76,10 @@ def mllama_text(c: Config, image_tokens: int | None) -> Model:
     crossed = c.layers("cross_attention_layers")
     if not all(0 <= layer < layers for layer in crossed):
         raise InvalidInput(
-            Message(
-                "{where}: cross_attention_layers must be layers from 0 to {layers}. Got {crossed}.",
-                where=c.where,
-                layers=layers - 1,
-                crossed=shown(sorted(crossed)),
-            )
+            "{where}: cross_attention_layers must be layers from 0 to {layers}. Got {crossed}.",
+            where=c.where,
+            layers=layers - 1,
+            crossed=shown(sorted(crossed)),
         )
     blocks = [pre_norm("decoder layer", attention(c), mlp(c), h), cross_layer(c, image_tokens)]
     kinds = [1 if layer in crossed else 0 for layer in range(layers)]

@@ -11,7 +11,6 @@ from tonnage.architectures._parts import norm
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._towers import joined, language_model, linear, projected, tower
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
 from tonnage.ops import Op, Parameter
 
 CLIP_LARGE = {
@@ -72,11 +71,9 @@ def feature_layers(c: Config) -> int:
         layers = c.items("vision_feature_layer", default=[-2])
         if not 1 <= len(layers) <= 1024:
             raise InvalidInput(
-                Message(
-                    "{where}: vision_feature_layer must name at least one layer. Got {layers}.",
-                    where=c.where,
-                    layers=shown(layers),
-                )
+                "{where}: vision_feature_layer must name at least one layer. Got {layers}.",
+                where=c.where,
+                layers=shown(layers),
             )
         return len(layers)
     return 1

@@ -10,7 +10,6 @@ from tonnage.architectures._parts import decoder, model, norm
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._state_space import inner_size, state_bytes
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.ops import Mamba2
 
 DEFAULTS = {
@@ -39,13 +38,11 @@ def mixer(c: Config) -> Mamba2:
     heads, width, inner = c.size("num_heads"), c.size("head_dim"), inner_size(c, "expand")
     if heads * width != inner:
         raise InvalidInput(
-            Message(
-                "{where}: num_heads ({heads}) * {@head_dim} ({width}) must be expand * {@hidden_size} ({inner}).",
-                where=c.where,
-                heads=heads,
-                width=width,
-                inner=inner,
-            )
+            "{where}: num_heads ({heads}) * {@head_dim} ({width}) must be expand * {@hidden_size} ({inner}).",
+            where=c.where,
+            heads=heads,
+            width=width,
+            inner=inner,
         )
     return Mamba2(
         hidden_size=c.size("hidden_size"),

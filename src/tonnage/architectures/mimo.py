@@ -103,13 +103,11 @@ def _zeros_and_ones(c: Config, field: str) -> list[int] | None:
     numbers = c.items(field, default=None)
     if numbers is not None and (len(numbers) < num_layers(c) or any(item not in (0, 1) for item in numbers)):
         raise InvalidInput(
-            Message(
-                "{where}: {field} must hold 0 or 1 for each of {num_layers} layers. Got {given}.",
-                where=c.where,
-                field=field,
-                num_layers=num_layers(c),
-                given=shown(numbers),
-            )
+            "{where}: {field} must hold 0 or 1 for each of {num_layers} layers. Got {given}.",
+            where=c.where,
+            field=field,
+            num_layers=num_layers(c),
+            given=shown(numbers),
         )
     return numbers
 

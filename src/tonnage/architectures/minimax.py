@@ -52,7 +52,7 @@ def minimax_m2(c: Config) -> Model:
 def lightning_stack(c: Config, decays: int) -> Model:
     if c.size("shared_intermediate_size", default=0, smallest=0):
         raise InvalidInput(
-            Message("{where}: shared_intermediate_size must be 0: no MiniMax-01 has a shared expert.", where=c.where)
+            "{where}: shared_intermediate_size must be 0: no MiniMax-01 has a shared expert.", where=c.where
         )
     blocks, layers = by_kind(kinds(c), lambda kind: lightning_layer(c, kind, decays))
     tied = c.flag("tie_word_embeddings", default=False)
@@ -86,10 +86,8 @@ def kinds(c: Config) -> list[str]:
         return layer_kinds(c, lambda i: MIXERS[(i + 1) % 2], MIXERS)
     if any(kind not in (0, 1) for kind in listed_kinds):
         raise InvalidInput(
-            Message(
-                "{where}: attn_type_list may hold 0 (lightning) and 1 (softmax). Got {given}.",
-                where=c.where,
-                given=shown(listed_kinds),
-            )
+            "{where}: attn_type_list may hold 0 (lightning) and 1 (softmax). Got {given}.",
+            where=c.where,
+            given=shown(listed_kinds),
         )
     return [MIXERS[kind] for kind in listed_kinds]

@@ -15,7 +15,6 @@ from tonnage.architectures._model import Model
 from tonnage.architectures._parts import NormKind, decoder, model, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.ops import MLP, Attention
 
 HEADS = ("multihead_attention", "multiquery_attention", "grouped_query_attention")
@@ -53,9 +52,7 @@ def _feed(c: Config, bias: bool) -> MLP:
     inner = int(ratio * width(c))
     if not 0 < inner <= LARGEST_SIZE:
         raise InvalidInput(
-            Message(
-                "{where}: expansion_ratio must widen d_model to a usable size. Got {ratio}.", where=c.where, ratio=ratio
-            )
+            "{where}: expansion_ratio must widen d_model to a usable size. Got {ratio}.", where=c.where, ratio=ratio
         )
     return MLP(
         name="ffn",

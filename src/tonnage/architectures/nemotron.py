@@ -64,12 +64,10 @@ def attention_kind(c: Config, part: Config) -> tuple[Any, ...] | None:
     heads, group = c.size("num_attention_heads"), part.size("n_heads_in_group")
     if heads % group:
         raise InvalidInput(
-            Message(
-                "{where}: n_heads_in_group must divide {@num_attention_heads} ({heads}). Got {group}.",
-                where=part.where,
-                heads=heads,
-                group=group,
-            )
+            "{where}: n_heads_in_group must divide {@num_attention_heads} ({heads}). Got {group}.",
+            where=part.where,
+            heads=heads,
+            group=group,
         )
     return "heads", heads // group, window
 
@@ -110,12 +108,10 @@ def mixer_of(c: Config, kind: tuple[Any, ...]) -> Op:
     heads = c.size("num_attention_heads")
     if not isinstance(groups, int) or groups < 1 or heads % groups:
         raise InvalidInput(
-            Message(
-                "{where}: a layer's KV heads must divide {@num_attention_heads} ({heads}). Got {groups}.",
-                where=c.where,
-                heads=heads,
-                groups=shown(groups),
-            )
+            "{where}: a layer's KV heads must divide {@num_attention_heads} ({heads}). Got {groups}.",
+            where=c.where,
+            heads=heads,
+            groups=shown(groups),
         )
     return attention(c, kv_heads=groups, window=window, bias=bias)
 

@@ -83,9 +83,7 @@ def feed_forward(c: Config) -> Op:
 def mixture(c: Config) -> MoE:
     if c.flag("mlp_bias", default=False):
         raise InvalidInput(
-            Message(
-                "{where}: mlp_bias with experts is a model that nobody has released. Set it to false.", where=c.where
-            )
+            "{where}: mlp_bias with experts is a model that nobody has released. Set it to false.", where=c.where
         )
     shared, latent = c.size("moe_shared_expert_intermediate_size"), c.size("moe_latent_size", default=None)
     return moe(c, name="mixer", gated=False, correction_bias=True, shared_size=shared, latent_size=latent)
@@ -116,18 +114,14 @@ def main_kinds(c: Config) -> list[str]:
     kinds = named_kinds(c, ("layers_block_type", "layer_types"), "hybrid_override_pattern")
     if kinds is None:
         raise InvalidInput(
-            Message(
-                "{where} lacks hybrid_override_pattern or layers_block_type, which decides its size.", where=c.where
-            )
+            "{where} lacks hybrid_override_pattern or layers_block_type, which decides its size.", where=c.where
         )
     if "num_hidden_layers" in c and len(kinds) != num_layers(c):
         raise InvalidInput(
-            Message(
-                "{where}: {@num_hidden_layers} is {num_layers}, but the pattern has {count} layers.",
-                where=c.where,
-                num_layers=num_layers(c),
-                count=len(kinds),
-            )
+            "{where}: {@num_hidden_layers} is {num_layers}, but the pattern has {count} layers.",
+            where=c.where,
+            num_layers=num_layers(c),
+            count=len(kinds),
         )
     return kinds
 
@@ -147,12 +141,10 @@ def named_kinds(c: Config, names: tuple[str, ...], letters: str) -> list[str] | 
     for kind in listed_kinds:
         if not is_one_of(kind, known):
             raise InvalidInput(
-                Message(
-                    "{where}: {field} may hold {known}. Got {kind}.",
-                    where=c.where,
-                    field=field,
-                    known=listed(known),
-                    kind=shown(kind),
-                )
+                "{where}: {field} may hold {known}. Got {kind}.",
+                where=c.where,
+                field=field,
+                known=listed(known),
+                kind=shown(kind),
             )
     return [known[kind] for kind in listed_kinds]

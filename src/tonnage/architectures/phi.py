@@ -15,7 +15,6 @@ from tonnage.architectures._model import Branch, Model
 from tonnage.architectures._parts import attention, decoder, mlp, model, norm, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.ops import MLP, Attention, MoE
 
 FUSED = {"fused": "qkv_proj"}
@@ -79,12 +78,10 @@ def phimoe(c: Config) -> Model:
     experts, chosen = c.depth("num_local_experts", default=16), c.depth("num_experts_per_tok", default=2)
     if chosen > experts:
         raise InvalidInput(
-            Message(
-                "{where}: {@num_experts_per_tok} ({chosen}) exceeds num_local_experts ({experts}).",
-                where=c.where,
-                chosen=chosen,
-                experts=experts,
-            )
+            "{where}: {@num_experts_per_tok} ({chosen}) exceeds num_local_experts ({experts}).",
+            where=c.where,
+            chosen=chosen,
+            experts=experts,
         )
     mixer = attention(c, bias=c.flag("attention_bias", default=False), window=c.size("sliding_window", default=None))
     feed = MoE(

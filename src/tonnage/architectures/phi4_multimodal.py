@@ -16,7 +16,6 @@ from tonnage.architectures._registry import architecture, tower
 from tonnage.architectures._towers import bidirectional, joined, linear, projected, stack, table, tower_or
 from tonnage.architectures.phi import phi4_text
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.ops import MLP, Attention, Convolution, Linear, Op, Parameter
 
 AUDIO = {
@@ -118,12 +117,10 @@ def conformer(c: Config) -> Branch:
     width, heads = c.size("hidden_size"), c.size("num_attention_heads")
     if width % heads:
         raise InvalidInput(
-            Message(
-                "{where}: {@num_attention_heads} ({heads}) must divide {@hidden_size} ({width}).",
-                where=c.where,
-                heads=heads,
-                width=width,
-            )
+            "{where}: {@num_attention_heads} ({heads}) must divide {@hidden_size} ({width}).",
+            where=c.where,
+            heads=heads,
+            width=width,
         )
     mixer = bidirectional(c, heads=heads, head_dim=width // heads)
     halves = [half_step(c, name) for name in ("feed_forward_in", "feed_forward_out")]

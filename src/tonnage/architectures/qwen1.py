@@ -9,7 +9,6 @@ from tonnage.architectures._model import Model
 from tonnage.architectures._parts import decoder, model, pre_norm
 from tonnage.architectures._registry import architecture
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.ops import MLP, Attention
 
 
@@ -18,11 +17,9 @@ def qwen(c: Config) -> Model:
     h, heads, inner = c.size("hidden_size"), c.size("num_attention_heads"), c.size("intermediate_size")
     if inner % 2:
         raise InvalidInput(
-            Message(
-                "{where}: {@intermediate_size} counts gate and up together, so it must be even. Got {inner}.",
-                where=c.where,
-                inner=inner,
-            )
+            "{where}: {@intermediate_size} counts gate and up together, so it must be even. Got {inner}.",
+            where=c.where,
+            inner=inner,
         )
     bias = not c.flag("no_bias", default=True)
     mixer = Attention(

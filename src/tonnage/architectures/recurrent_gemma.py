@@ -44,12 +44,10 @@ def recurrence(c: Config) -> GatedRecurrence:
     width = c.size("lru_width", default=h)
     if width % heads:
         raise InvalidInput(
-            Message(
-                "{where}: {@num_attention_heads} ({heads}) must divide lru_width ({width}).",
-                where=c.where,
-                heads=heads,
-                width=width,
-            )
+            "{where}: {@num_attention_heads} ({heads}) must divide lru_width ({width}).",
+            where=c.where,
+            heads=heads,
+            width=width,
         )
     return GatedRecurrence(hidden_size=h, width=width, heads=heads, conv_kernel=c.size("conv1d_width"))
 
@@ -60,15 +58,13 @@ def kinds(c: Config) -> list[str]:
     for kind in cycle:
         if not is_one_of(kind, KNOWN):
             raise InvalidInput(
-                Message(
-                    "{where}: block_types may hold {known}. Got {kind}.",
-                    where=c.where,
-                    known=listed(KNOWN),
-                    kind=shown(kind),
-                )
+                "{where}: block_types may hold {known}. Got {kind}.",
+                where=c.where,
+                known=listed(KNOWN),
+                kind=shown(kind),
             )
     if not cycle:
         raise InvalidInput(
-            Message("{where}: block_types must name at least one of {known}.", where=c.where, known=listed(KNOWN))
+            "{where}: block_types must name at least one of {known}.", where=c.where, known=listed(KNOWN)
         )
     return [cycle[i % len(cycle)] for i in range(num_layers(c))]

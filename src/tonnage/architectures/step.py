@@ -58,13 +58,11 @@ def _attention(c: Config, kind: str) -> Attention:
         heads = c.size("num_sliding_attention_heads", default=heads)
     if heads % groups:
         raise InvalidInput(
-            Message(
-                "{where}: num_attention_groups ({groups}) must divide the heads of a {kind} layer ({heads}).",
-                where=c.where,
-                groups=groups,
-                kind=kind,
-                heads=heads,
-            )
+            "{where}: num_attention_groups ({groups}) must divide the heads of a {kind} layer ({heads}).",
+            where=c.where,
+            groups=groups,
+            kind=kind,
+            heads=heads,
         )
     return attention(
         c,
@@ -106,11 +104,9 @@ def _mixture_layers(c: Config) -> frozenset[int]:
         return frozenset(int(item) for item in items if str(item).strip())
     except (TypeError, ValueError, OverflowError):
         raise InvalidInput(
-            Message(
-                "{where}: moe_layers_enum must hold numbers of layers. Got {listed}.",
-                where=c.where,
-                listed=shown(listed),
-            )
+            "{where}: moe_layers_enum must hold numbers of layers. Got {listed}.",
+            where=c.where,
+            listed=shown(listed),
         ) from None
 
 

@@ -132,12 +132,10 @@ def pairs(c: Config, name: str) -> list[tuple[int, int]]:
     right = [item for item in items if isinstance(item, list | tuple) and len(item) == 2]
     if len(items) != 2 or len(right) != 2 or not all(type(side) is int and side > 0 for item in right for side in item):
         raise InvalidInput(
-            Message(
-                "{where}: {name} must hold two pairs of positive whole numbers. Got {given}.",
-                where=c.where,
-                name=name,
-                given=shown(items),
-            )
+            "{where}: {name} must hold two pairs of positive whole numbers. Got {given}.",
+            where=c.where,
+            name=name,
+            given=shown(items),
         )
     return [(high, wide) for high, wide in right]
 
@@ -160,12 +158,10 @@ def conformer(c: Config, width: int, heads: int, kernel: int, window: int, names
     """Half a feed-forward, local attention with relative positions, a light convolution, and the other half."""
     if width % heads:
         raise InvalidInput(
-            Message(
-                "{where}: the number of attention heads ({heads}) must divide {@hidden_size} ({width}).",
-                where=c.where,
-                heads=heads,
-                width=width,
-            )
+            "{where}: the number of attention heads ({heads}) must divide {@hidden_size} ({width}).",
+            where=c.where,
+            heads=heads,
+            width=width,
         )
     mixer = bidirectional(
         c,

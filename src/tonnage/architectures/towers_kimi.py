@@ -11,7 +11,6 @@ from tonnage.architectures._parts import NormKind, norm
 from tonnage.architectures._registry import tower
 from tonnage.architectures._towers import bidirectional, patch_area, patches, plain_mlp, stack, table, vision_layer
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 
 DEFAULTS = {
     "attn_bias": True,
@@ -37,12 +36,10 @@ def moonvit(c: Config) -> Branch:
     inner = c.size("qkv_hidden_size", default=width)
     if inner % heads:
         raise InvalidInput(
-            Message(
-                "{where}: vt_num_attention_heads ({heads}) must divide the width of the attention ({inner}).",
-                where=c.where,
-                heads=heads,
-                inner=inner,
-            )
+            "{where}: vt_num_attention_heads ({heads}) must divide the width of the attention ({inner}).",
+            where=c.where,
+            heads=heads,
+            inner=inner,
         )
     mixer = bidirectional(
         c,

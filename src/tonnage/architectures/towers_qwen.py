@@ -20,7 +20,6 @@ from tonnage.architectures._towers import (
     whole_numbers,
 )
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.ops import MLP, Attention, Op
 
 SHARED = {"in_channels": 3, "spatial_merge_size": 2, "temporal_patch_size": 2, "num_heads": 16}
@@ -121,12 +120,10 @@ def patch_attention(
 ) -> Attention:
     if width % heads:
         raise InvalidInput(
-            Message(
-                "{where}: num_heads ({heads}) must divide the width of the tower ({width}).",
-                where=c.where,
-                heads=heads,
-                width=width,
-            )
+            "{where}: num_heads ({heads}) must divide the width of the tower ({width}).",
+            where=c.where,
+            heads=heads,
+            width=width,
         )
     return bidirectional(
         c,

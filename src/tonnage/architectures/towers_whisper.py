@@ -12,7 +12,6 @@ from tonnage.architectures._parts import norm
 from tonnage.architectures._registry import tower
 from tonnage.architectures._towers import OUT_PROJ, linear, plain_mlp, stack, table
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.ops import Attention, Convolution, Op, Parameter
 
 WHISPER = {
@@ -114,12 +113,10 @@ def audio(c: Config, before: tuple[Op, ...], after: tuple[Op, ...], key_bias: bo
     width, heads = c.size("d_model", "hidden_size"), c.size("encoder_attention_heads", "num_attention_heads")
     if width % heads:
         raise InvalidInput(
-            Message(
-                "{where}: encoder_attention_heads ({heads}) must divide d_model ({width}).",
-                where=c.where,
-                heads=heads,
-                width=width,
-            )
+            "{where}: encoder_attention_heads ({heads}) must divide d_model ({width}).",
+            where=c.where,
+            heads=heads,
+            width=width,
         )
     feed = plain_mlp(width, c.size("encoder_ffn_dim", "intermediate_size"))
     attention = whisper_attention(c, "self_attn", width, heads, key_bias)

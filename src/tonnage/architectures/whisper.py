@@ -11,7 +11,6 @@ from tonnage.architectures._towers import plain_mlp
 from tonnage.architectures.towers_whisper import WHISPER, whisper_attention
 from tonnage.architectures.towers_whisper import whisper as encoder
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 
 DECODER = {
     **WHISPER,
@@ -45,12 +44,10 @@ def text_decoder(c: Config) -> Branch:
     width, heads = c.size("d_model"), c.size("decoder_attention_heads")
     if width % heads:
         raise InvalidInput(
-            Message(
-                "{where}: decoder_attention_heads ({heads}) must divide d_model ({width}).",
-                where=c.where,
-                heads=heads,
-                width=width,
-            )
+            "{where}: decoder_attention_heads ({heads}) must divide d_model ({width}).",
+            where=c.where,
+            heads=heads,
+            width=width,
         )
     layer = Block(
         "decoder layer",

@@ -17,7 +17,7 @@ from tonnage.architectures._parts import decoder, model, norm, num_layers
 from tonnage.architectures._registry import architecture
 from tonnage.architectures._state_space import inner_size, state_bytes, step_rank, whole_width
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import listed
 from tonnage.ops import MLP, Attention, Linear, Mamba, Mamba2, Op, Reused
 
 KINDS = {"mamba": "mamba", "linear_attention": "mamba", "m": "mamba", "hybrid": "hybrid", "g": "hybrid"}
@@ -119,12 +119,10 @@ def mamba2(c: Config) -> Mamba2:
     heads = c.size("n_mamba_heads", default=None) or inner // c.size("mamba_headdim")
     if inner % heads:
         raise InvalidInput(
-            Message(
-                "{where}: n_mamba_heads ({heads}) must divide mamba_expand * {@hidden_size} ({inner}).",
-                where=c.where,
-                heads=heads,
-                inner=inner,
-            )
+            "{where}: n_mamba_heads ({heads}) must divide mamba_expand * {@hidden_size} ({inner}).",
+            where=c.where,
+            heads=heads,
+            inner=inner,
         )
     return Mamba2(
         name="mamba",
@@ -164,22 +162,18 @@ def kinds(c: Config) -> list[str]:
         listed_kinds = usual(c, layers)
     if len(listed_kinds) != layers:
         raise InvalidInput(
-            Message(
-                "{where}: layers_block_type must have {layers} items, one a layer. Got {count}.",
-                where=c.where,
-                layers=layers,
-                count=len(listed_kinds),
-            )
+            "{where}: layers_block_type must have {layers} items, one a layer. Got {count}.",
+            where=c.where,
+            layers=layers,
+            count=len(listed_kinds),
         )
     for kind in listed_kinds:
         if not is_one_of(kind, KINDS):
             raise InvalidInput(
-                Message(
-                    "{where}: layers_block_type may hold {kinds}. Got {kind}.",
-                    where=c.where,
-                    kinds=listed(KINDS),
-                    kind=shown(kind),
-                )
+                "{where}: layers_block_type may hold {kinds}. Got {kind}.",
+                where=c.where,
+                kinds=listed(KINDS),
+                kind=shown(kind),
             )
     return [KINDS[kind] for kind in listed_kinds]
 

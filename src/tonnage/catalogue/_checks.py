@@ -28,12 +28,10 @@ def within(value: float | None, unit: str, where: str) -> None:
     """Check for a positive number of this unit, not above its limit; None passes: nobody published the fact."""
     if value is not None and not 0 < value <= LIMITS[unit]:
         raise InvalidInput(
-            Message(
-                "{where} must be above 0 and at most {limits:,.0f}. Got {value}.",
-                where=where,
-                limits=LIMITS[unit],
-                value=shown(value),
-            )
+            "{where} must be above 0 and at most {limits:,.0f}. Got {value}.",
+            where=where,
+            limits=LIMITS[unit],
+            value=shown(value),
         )
 
 
@@ -42,18 +40,14 @@ def one_of(value: str, known: Iterable[str], where: str) -> None:
     names = list(known)
     if value not in names:
         raise InvalidInput(
-            Message(
-                "{where} must be one of {names}. Got {value}.", where=where, names=listed(names), value=shown(value)
-            )
+            "{where} must be one of {names}. Got {value}.", where=where, names=listed(names), value=shown(value)
         )
 
 
 def date(text: str, where: str) -> None:
     """Check for a day as YYYY-MM-DD."""
     if not _DATE.fullmatch(text):
-        raise InvalidInput(
-            Message("{where} must be a date such as 2026-11-21. Got {text}.", where=where, text=shown(text))
-        )
+        raise InvalidInput("{where} must be a date such as 2026-11-21. Got {text}.", where=where, text=shown(text))
 
 
 def sourced(facts: Iterable[str], sources: Mapping[str, Source], where: str) -> None:
@@ -62,18 +56,15 @@ def sourced(facts: Iterable[str], sources: Mapping[str, Source], where: str) -> 
         if not _DATE.fullmatch(fact.as_of):
             date(fact.as_of, Message("{where}: sources.{path}.as_of", where=where, path=path))
         if not fact.source.strip():
-            raise InvalidInput(Message("{where}: sources.{path}.source is empty.", where=where, path=path))
+            raise InvalidInput("{where}: sources.{path}.source is empty.", where=where, path=path)
     for fact_path in facts:
         parts = fact_path.split(".")
         if not any(".".join(parts[:end]) in sources for end in range(len(parts), 0, -1)):
             raise InvalidInput(
-                Message(
-                    "{where}: {fact_path} has no source. Add {parts} = {{ source = ..., {@as_of} = ... }} to "
-                    "[sources].",
-                    where=where,
-                    fact_path=fact_path,
-                    parts=parts[0],
-                )
+                "{where}: {fact_path} has no source. Add {parts} = {{ source = ..., {@as_of} = ... }} to [sources].",
+                where=where,
+                fact_path=fact_path,
+                parts=parts[0],
             )
 
 
@@ -95,5 +86,5 @@ def calendar_day(text: str, where: str) -> None:
         datetime.date.fromisoformat(text)
     except ValueError:
         raise InvalidInput(
-            Message("{where} must be a day of the calendar. Got {text}.", where=where, text=shown(text))
+            "{where} must be a day of the calendar. Got {text}.", where=where, text=shown(text)
         ) from None

@@ -74,7 +74,7 @@ class AcceleratorFile(Struct, forbid_unknown_fields=True):
 def accelerator(name: str) -> Accelerator:
     """The accelerator of this name or alias; `NAME:VARIANT` for a MIG or vGPU slice, or ECC switched."""
     if not isinstance(name, str):
-        raise InvalidInput(Message("accelerator takes a name such as H100-SXM-80GB. Got {name}.", name=shown(name)))
+        raise InvalidInput("accelerator takes a name such as H100-SXM-80GB. Got {name}.", name=shown(name))
     chip, _, variant = name.partition(":")
     path = toml_files.find("accelerators", chip)
     if path is None:
@@ -184,30 +184,24 @@ def _check_memory(memory: MemoryForm, where: str) -> None:
     _check_reading(memory, "runtime_mib", memory.runtime_mib, where)
     if memory.runtime_mib and memory.reported_mib and memory.runtime_mib > memory.reported_mib:
         raise InvalidInput(
-            Message(
-                "{where}.runtime_mib ({runtime_mib}) exceeds reported_mib ({reported_mib}): a program never "
-                "gets more than the driver shows.",
-                where=where,
-                runtime_mib=memory.runtime_mib,
-                reported_mib=memory.reported_mib,
-            )
+            "{where}.runtime_mib ({runtime_mib}) exceeds reported_mib ({reported_mib}): a program never "
+            "gets more than the driver shows.",
+            where=where,
+            runtime_mib=memory.runtime_mib,
+            reported_mib=memory.reported_mib,
         )
     if memory.context_mib is not None and not 0 < memory.context_mib < memory.nominal_gib * 1024 / 2:
         raise InvalidInput(
-            Message(
-                "{where}.context_mib must be above 0 and below half of nominal_gib ({nominal_gib}). Got {context_mib}.",
-                where=where,
-                nominal_gib=memory.nominal_gib,
-                context_mib=memory.context_mib,
-            )
+            "{where}.context_mib must be above 0 and below half of nominal_gib ({nominal_gib}). Got {context_mib}.",
+            where=where,
+            nominal_gib=memory.nominal_gib,
+            context_mib=memory.context_mib,
         )
     if not 0 <= memory.system_gib < memory.nominal_gib:
         raise InvalidInput(
-            Message(
-                "{where}.system_gib must be at least 0 and below nominal_gib. Got {system_gib}.",
-                where=where,
-                system_gib=memory.system_gib,
-            )
+            "{where}.system_gib must be at least 0 and below nominal_gib. Got {system_gib}.",
+            where=where,
+            system_gib=memory.system_gib,
         )
 
 
@@ -218,23 +212,19 @@ def _check_reading(memory: MemoryForm, field: str, value: float | None, where: s
     _checks.within(value, "mib", f"{where}.{field}")
     if value and value > memory.nominal_gib * 1024:
         raise InvalidInput(
-            Message(
-                "{where}.{field} ({value}) exceeds nominal_gib ({nominal_gib}): MiB for GiB?",
-                where=where,
-                field=field,
-                value=value,
-                nominal_gib=memory.nominal_gib,
-            )
+            "{where}.{field} ({value}) exceeds nominal_gib ({nominal_gib}): MiB for GiB?",
+            where=where,
+            field=field,
+            value=value,
+            nominal_gib=memory.nominal_gib,
         )
     if value and value < memory.nominal_gib * 1024 / 2:
         raise InvalidInput(
-            Message(
-                "{where}.{field} ({value}) is below half of nominal_gib ({nominal_gib}): GiB for MiB?",
-                where=where,
-                field=field,
-                value=value,
-                nominal_gib=memory.nominal_gib,
-            )
+            "{where}.{field} ({value}) is below half of nominal_gib ({nominal_gib}): GiB for MiB?",
+            where=where,
+            field=field,
+            value=value,
+            nominal_gib=memory.nominal_gib,
         )
 
 
@@ -249,12 +239,10 @@ def _check_peaks(form: AcceleratorFile, where: str) -> None:
 def _check_variant(form: AcceleratorFile, name: str, variant: VariantForm, where: str) -> None:
     if name != toml_files.key(name):
         raise InvalidInput(
-            Message(
-                "{where}: variants.{name} must be written {key}: small letters, no spaces.",
-                where=where,
-                name=name,
-                key=shown(toml_files.key(name)),
-            )
+            "{where}: variants.{name} must be written {key}: small letters, no spaces.",
+            where=where,
+            name=name,
+            key=shown(toml_files.key(name)),
         )
     _checks.within(
         variant.compute_fraction,

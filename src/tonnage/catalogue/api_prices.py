@@ -92,17 +92,14 @@ def load(path: Path) -> ApiPriceFile:
             value = getattr(price, name)
             if value is not None and not 0 < value <= MAX_USD:
                 raise InvalidInput(
-                    Message(
-                        "{where}: {name} must be above 0 and at most {dearest:,.0f} USD a million tokens. "
-                        "Got {value!r}.",
-                        where=where,
-                        name=name,
-                        dearest=MAX_USD,
-                        value=value,
-                    )
+                    "{where}: {name} must be above 0 and at most {dearest:,.0f} USD a million tokens. Got {value!r}.",
+                    where=where,
+                    name=name,
+                    dearest=MAX_USD,
+                    value=value,
                 )
         _checks.one_of(toml_files.key(price.model), [price.model], Message("{where}: model", where=where))
         if not price.source.strip() or not price.provider.strip():
-            raise InvalidInput(Message("{where}: source and provider must not be empty.", where=where))
+            raise InvalidInput("{where}: source and provider must not be empty.", where=where)
         _checks.calendar_day(price.as_of, f"{where}: as_of")
     return form

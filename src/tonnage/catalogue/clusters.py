@@ -30,14 +30,10 @@ MAX_NAME = 4096  # characters of a cluster's name, which may be a path
 def cluster(text: str) -> Cluster:
     """The cluster that `text` names; sizes are nodes x accelerators x name."""
     if not isinstance(text, str):
-        raise InvalidInput(
-            Message("a cluster is given by a name such as 8xH100-SXM-80GB. Got {text}.", text=shown(text))
-        )
+        raise InvalidInput("a cluster is given by a name such as 8xH100-SXM-80GB. Got {text}.", text=shown(text))
     if len(text) > MAX_NAME:
         raise InvalidInput(
-            Message(
-                "a cluster's name has at most {longest:,} characters. Got {text}.", longest=MAX_NAME, text=shown(text)
-            )
+            "a cluster's name has at most {longest:,} characters. Got {text}.", longest=MAX_NAME, text=shown(text)
         )
     counts, name = _counts(text)
     if name == "local":
@@ -45,7 +41,7 @@ def cluster(text: str) -> Cluster:
 
         check_machine()
         if counts:
-            raise InvalidInput(Message("'local' is this machine and takes no count. Got {text}.", text=shown(text)))
+            raise InvalidInput("'local' is this machine and takes no count. Got {text}.", text=shown(text))
         return local_cluster()
     accelerator, node = _named(name)
     if node is not None:
@@ -65,9 +61,7 @@ def parts(text: str) -> tuple[list[int], Accelerator, Node | None]:
     """The counts of a name (empty where it has none), its accelerator, and its node where it names one."""
     if len(text) > MAX_NAME:
         raise InvalidInput(
-            Message(
-                "a cluster's name has at most {longest:,} characters. Got {text}.", longest=MAX_NAME, text=shown(text)
-            )
+            "a cluster's name has at most {longest:,} characters. Got {text}.", longest=MAX_NAME, text=shown(text)
         )
     counts, name = _counts(text)
     return counts, *_named(name)
@@ -109,14 +103,12 @@ def _counts(text: str) -> tuple[list[int], str]:
     if not counts:
         counts, rest = _one_count(rest, text)
     if not rest:
-        raise InvalidInput(Message("a cluster is written like 8xH100-SXM-80GB. Got {text}.", text=shown(text)))
+        raise InvalidInput("a cluster is written like 8xH100-SXM-80GB. Got {text}.", text=shown(text))
     if any(number < 1 for number in counts):
-        raise InvalidInput(
-            Message("a cluster needs at least one node and one accelerator. Got {text}.", text=shown(text))
-        )
+        raise InvalidInput("a cluster needs at least one node and one accelerator. Got {text}.", text=shown(text))
     if len(counts) > 2:
         raise InvalidInput(
-            Message("a cluster is nodes x accelerators x name, as in 16x8xH100-SXM-80GB. Got {text}.", text=shown(text))
+            "a cluster is nodes x accelerators x name, as in 16x8xH100-SXM-80GB. Got {text}.", text=shown(text)
         )
     return counts, rest
 
@@ -129,7 +121,7 @@ def _count(digits: str, text: str) -> int:
 
 def _too_many(text: str) -> InvalidInput:
     return InvalidInput(
-        Message("a cluster may have from 1 to {largest:,} accelerators. Got {text}.", largest=LARGEST, text=shown(text))
+        "a cluster may have from 1 to {largest:,} accelerators. Got {text}.", largest=LARGEST, text=shown(text)
     )
 
 
@@ -166,11 +158,9 @@ def _named(name: str) -> tuple[Accelerator, Node | None]:
     if name.endswith(".toml") or any(separator in name for separator in "/\\"):
         allowed_file(name, A_MACHINE)  # raises where no file may be named
         raise InvalidInput(
-            Message(
-                "there is no file {name}. A cluster is a name, as in 8xH100-SXM-80GB, or a TOML file of "
-                "yours (docs/catalogue.md).",
-                name=shown(name, 300),
-            )
+            "there is no file {name}. A cluster is a name, as in 8xH100-SXM-80GB, or a TOML file of "
+            "yours (docs/catalogue.md).",
+            name=shown(name, 300),
         )
     if toml_files.key(name) in KINDS:
         of_kind = [known for known in accelerator_names() if accelerator_named(known).kind == toml_files.key(name)]
@@ -202,13 +192,11 @@ def _user_file(path: Path) -> tuple[Accelerator, Node | None]:
 def _of_nodes(text: str, counts: list[int], node: Node, accelerator: Accelerator) -> Cluster:
     if len(counts) > 1:
         raise InvalidInput(
-            Message(
-                "{node} already has {accelerators}: write {counts}x{node}. Got {text}.",
-                node=node.name,
-                accelerators=counted(node.accelerators, "accelerators"),
-                counts=counts[0],
-                text=shown(text),
-            )
+            "{node} already has {accelerators}: write {counts}x{node}. Got {text}.",
+            node=node.name,
+            accelerators=counted(node.accelerators, "accelerators"),
+            counts=counts[0],
+            text=shown(text),
         )
     return _checked(text, accelerator, counts[0] if counts else 1, node.accelerators, node)
 

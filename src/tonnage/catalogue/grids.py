@@ -43,11 +43,9 @@ def grid(name: str) -> Grid:
             return one
     known = listed(sorted(one.name for one in grids()))
     raise MissingDatum(
-        Message(
-            "no source says what a kilowatt-hour of {name} emits. Give gCO2e per kWh as a number, or one of: {known}.",
-            name=shown(name),
-            known=known,
-        )
+        "no source says what a kilowatt-hour of {name} emits. Give gCO2e per kWh as a number, or one of: {known}.",
+        name=shown(name),
+        known=known,
     )
 
 
@@ -59,7 +57,7 @@ def load(path: Path) -> GridFile:
         _checks.within(one.grams_co2e_per_kwh, "grams", f"{where}: grams_co2e_per_kwh")
         _checks.date(one.as_of, f"{where}: as_of")
         if not one.source.strip():
-            raise InvalidInput(Message("{where}: source is empty.", where=where))
+            raise InvalidInput("{where}: source is empty.", where=where)
     return form
 
 

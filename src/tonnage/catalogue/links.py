@@ -6,7 +6,6 @@ from msgspec import Struct
 
 from tonnage.catalogue import _checks
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
 from tonnage.kernel.units import GB
 from tonnage.spec import Link
 
@@ -32,20 +31,15 @@ def check(form: LinkForm | None, where: str) -> None:
         _checks.within(form.gb_per_s, "gb_per_s", f"{where}.gb_per_s")
         if form.joins < 0 or form.joins == 1:
             raise InvalidInput(
-                Message(
-                    "{where}.joins must be at least 2, or 0 for all of a node. Got {joins}.",
-                    where=where,
-                    joins=shown(form.joins),
-                )
+                "{where}.joins must be at least 2, or 0 for all of a node. Got {joins}.",
+                where=where,
+                joins=shown(form.joins),
             )
         if form.mesh_links < 0 or bool(form.mesh) != bool(form.mesh_links):
             raise InvalidInput(
-                Message(
-                    "{where}.mesh_links must be at least 1 where mesh is said, and 0 where it is not. Got "
-                    "{mesh_links}.",
-                    where=where,
-                    mesh_links=shown(form.mesh_links),
-                )
+                "{where}.mesh_links must be at least 1 where mesh is said, and 0 where it is not. Got {mesh_links}.",
+                where=where,
+                mesh_links=shown(form.mesh_links),
             )
 
 

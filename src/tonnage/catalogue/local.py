@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tonnage.catalogue import toml_files
 from tonnage.catalogue.accelerators import accelerator
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import listed
 from tonnage.kernel.units import MIB
 from tonnage.spec import Accelerator, Cluster, Fact
 
@@ -43,10 +43,8 @@ def local_cluster() -> Cluster:
     if len({device.name for device in detected}) > 1:
         known = listed(sorted({device.name for device in detected}))
         raise InvalidInput(
-            Message(
-                "this machine has unlike accelerators ({known}). Name the ones to use, for example 8xrtx-4090.",
-                known=known,
-            )
+            "this machine has unlike accelerators ({known}). Name the ones to use, for example 8xrtx-4090.",
+            known=known,
         )
     return Cluster(accelerator=_described(detected[0]), accelerators_per_node=len(detected))
 
@@ -66,12 +64,10 @@ def _described(device: Found) -> Accelerator:
     if path is None:
         size = f" ({device.reported / MIB:.0f} MiB)" if device.reported else ""
         raise MissingDatum(
-            Message(
-                "this machine has {found}{size}, which the catalogue does not describe. Describe it in a "
-                "TOML file (docs/catalogue.md) and give that: {--on} my-accelerator.toml.",
-                found=shown(device.name),
-                size=size,
-            )
+            "this machine has {found}{size}, which the catalogue does not describe. Describe it in a "
+            "TOML file (docs/catalogue.md) and give that: {--on} my-accelerator.toml.",
+            found=shown(device.name),
+            size=size,
         )
     known = accelerator(path.stem)
     if device.reported is None or known.memory.unified:

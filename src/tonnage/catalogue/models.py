@@ -172,10 +172,10 @@ def _with_null(config: Mapping[str, Any], path: str, where: str) -> dict[str, An
     field, _, rest = path.partition(".")
     if not rest:
         if field in config:
-            raise InvalidInput(Message("{where}: config has {field} already.", where=where, field=shown(field)))
+            raise InvalidInput("{where}: config has {field} already.", where=where, field=shown(field))
         return {**config, field: None}
     if not isinstance(config.get(field), dict):
-        raise InvalidInput(Message("{where}: config has no section {field}.", where=where, field=shown(field)))
+        raise InvalidInput("{where}: config has no section {field}.", where=where, field=shown(field))
     return {**config, field: _with_null(config[field], rest, where)}
 
 
@@ -185,7 +185,7 @@ def _check_published(counts: list[Published], place: str) -> None:
         _checks.one_of(published.counts, COUNTS, Message("{where}: counts", where=where))
         _checks.date(published.as_of, f"{where}: as_of")
         if not published.source.strip():
-            raise InvalidInput(Message("{where}: source is empty.", where=where))
+            raise InvalidInput("{where}: source is empty.", where=where)
         _check_count(published.parameters, Message("{where}: parameters", where=where))
 
 
@@ -198,24 +198,22 @@ def _check_variant(form: ModelFile, name: str, variant: Variant, where: str) -> 
     _check_changes(form.config, variant.config, Message("{where}: config", where=where))
     _checks.date(variant.as_of, f"{where}: as_of")
     if not variant.source.strip():
-        raise InvalidInput(Message("{where}: source is empty.", where=where))
+        raise InvalidInput("{where}: source is empty.", where=where)
     _check_published(variant.published, where)
 
 
 def _check_changes(config: Mapping[str, Any], fields: Mapping[str, Any], where: str) -> None:
     if not fields:
-        raise InvalidInput(Message("{where} is empty: a variant names the fields that differ.", where=where))
+        raise InvalidInput("{where} is empty: a variant names the fields that differ.", where=where)
     for field, value in fields.items():
         if _is_section(field, config, value):
             _check_changes(config[field], value, f"{where}.{field}")
         elif config.get(field) == value:
             raise InvalidInput(
-                Message(
-                    "{where}.{field} is what the file says already: {value}.",
-                    where=where,
-                    field=field,
-                    value=shown(value),
-                )
+                "{where}.{field} is what the file says already: {value}.",
+                where=where,
+                field=field,
+                value=shown(value),
             )
 
 
@@ -223,7 +221,5 @@ def _check_count(count: int | str, where: str) -> None:
     right = re.fullmatch(r"\d{1,6}(\.\d{1,6})?[KMBT]", count) if isinstance(count, str) else 0 < count < LARGEST
     if not right:
         raise InvalidInput(
-            Message(
-                "{where} must be a whole number, or a text such as 8.03B. Got {count}.", where=where, count=shown(count)
-            )
+            "{where} must be a whole number, or a text such as 8.03B. Got {count}.", where=where, count=shown(count)
         )

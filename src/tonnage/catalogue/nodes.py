@@ -82,22 +82,18 @@ def load(path: Path) -> Node:
 def _check(form: NodeFile, where: str) -> None:
     if not 1 <= form.accelerators <= LARGEST:
         raise InvalidInput(
-            Message(
-                "{where}: accelerators must be from 1 to {largest:,}. Got {accelerators}.",
-                where=where,
-                largest=LARGEST,
-                accelerators=shown(form.accelerators),
-            )
+            "{where}: accelerators must be from 1 to {largest:,}. Got {accelerators}.",
+            where=where,
+            largest=LARGEST,
+            accelerators=shown(form.accelerators),
         )
     per_host = form.accelerators_per_host
     if per_host is not None and not (1 <= per_host <= form.accelerators and form.accelerators % per_host == 0):
         raise InvalidInput(
-            Message(
-                "{where}: accelerators_per_host must divide its {accelerators:,} accelerators. Got {each}.",
-                where=where,
-                accelerators=form.accelerators,
-                each=shown(per_host),
-            )
+            "{where}: accelerators_per_host must divide its {accelerators:,} accelerators. Got {each}.",
+            where=where,
+            accelerators=form.accelerators,
+            each=shown(per_host),
         )
     links.check(form.inside, Message("{where}: inside", where=where))
     links.check(form.outside, Message("{where}: outside", where=where))

@@ -109,11 +109,9 @@ def rate(currency: str, rates: Rates | None) -> float:
     units = rates[currency]
     if isinstance(units, bool) or not isinstance(units, int | float) or not (isfinite(units) and units > 0):
         raise InvalidInput(
-            Message(
-                "the rate of {currency} must be above 0: how many {currency} one USD buys. Got {given}.",
-                currency=currency,
-                given=shown(units),
-            )
+            "the rate of {currency} must be above 0: how many {currency} one USD buys. Got {given}.",
+            currency=currency,
+            given=shown(units),
         )
     return float(units)
 
@@ -121,13 +119,11 @@ def rate(currency: str, rates: Rates | None) -> float:
 def no_rate(names: Sequence[str]) -> MissingDatum:
     """The error for prices whose currency has no rate."""
     return MissingDatum(
-        Message(
-            "prices in {names} need a rate of exchange, and none is assumed: give how many of it one "
-            "US dollar buys, such as {names2}=7.2 ({--exchange-rate} on the command line, "
-            "{@exchange_rate} in Python).",
-            names=listed(names),
-            names2=names[0],
-        )
+        "prices in {names} need a rate of exchange, and none is assumed: give how many of it one "
+        "US dollar buys, such as {names2}=7.2 ({--exchange-rate} on the command line, "
+        "{@exchange_rate} in Python).",
+        names=listed(names),
+        names2=names[0],
     )
 
 
@@ -139,11 +135,9 @@ def parse_rates(text: str, what: str) -> dict[str, float]:
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not re.fullmatch(r"[A-Za-z]{3}", name):
             raise InvalidInput(
-                Message(
-                    "{what} is written like CNY=7.2, several with commas between. Got {text}.",
-                    what=what,
-                    text=shown(text),
-                )
+                "{what} is written like CNY=7.2, several with commas between. Got {text}.",
+                what=what,
+                text=shown(text),
             )
         if name.upper() not in known:
             raise unknown(Message("currency of {what}", what=what), name, known)
@@ -151,12 +145,10 @@ def parse_rates(text: str, what: str) -> dict[str, float]:
             rates[name.upper()] = float(value)
         except ValueError:
             raise InvalidInput(
-                Message(
-                    "{what} of {name} must be a number such as 7.2. Got {value}.",
-                    what=what,
-                    name=name.upper(),
-                    value=shown(value),
-                )
+                "{what} of {name} must be a number such as 7.2. Got {value}.",
+                what=what,
+                name=name.upper(),
+                value=shown(value),
             ) from None
         rate(name.upper(), rates)
     return rates

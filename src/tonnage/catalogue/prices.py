@@ -81,12 +81,10 @@ class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Price of an accelerator for an hour in US dollars; MissingDatum where the price is in another currency."""
         if self.usd_per_hour is None:
             raise MissingDatum(
-                Message(
-                    "{provider} {instance} is priced in {currency}: give a rate, such as {currency}=7, for USD.",
-                    provider=self.provider,
-                    instance=self.instance,
-                    currency=self.currency,
-                )
+                "{provider} {instance} is priced in {currency}: give a rate, such as {currency}=7, for USD.",
+                provider=self.provider,
+                instance=self.instance,
+                currency=self.currency,
             )
         return self.usd_per_hour / self.accelerators
 
@@ -253,11 +251,9 @@ def _priced(price: Price, where: RowName) -> Price:
         _checks.one_of(price.kind, KINDS, Message("{where}: kind", where=where()))
     if not _CURRENCY.fullmatch(price.currency):
         raise InvalidInput(
-            Message(
-                "{where}: currency must be three capital letters such as USD or CNY. Got {currency}.",
-                where=where(),
-                currency=shown(price.currency),
-            )
+            "{where}: currency must be three capital letters such as USD or CNY. Got {currency}.",
+            where=where(),
+            currency=shown(price.currency),
         )
     _check_term(price, where)
     _check_row(price, where)
@@ -265,11 +261,9 @@ def _priced(price: Price, where: RowName) -> Price:
     if price.currency != DOLLARS:
         if price.usd_per_hour is not None:
             raise InvalidInput(
-                Message(
-                    "{where}: a price in {currency} is written as price_per_hour, not usd_per_hour.",
-                    where=where(),
-                    currency=price.currency,
-                )
+                "{where}: a price in {currency} is written as price_per_hour, not usd_per_hour.",
+                where=where(),
+                currency=price.currency,
             )
         _checks.within(price.price_per_hour, "usd", f"{where()}: price_per_hour")
         return price
@@ -278,12 +272,10 @@ def _priced(price: Price, where: RowName) -> Price:
         _checks.within(dollars, "usd", f"{where()}: usd_per_hour")
     if price.price_per_hour not in (0.0, dollars):
         raise InvalidInput(
-            Message(
-                "{where}: usd_per_hour {dollars:g} and price_per_hour {price_per_hour:g} differ: write one.",
-                where=where(),
-                dollars=dollars,
-                price_per_hour=price.price_per_hour,
-            )
+            "{where}: usd_per_hour {dollars:g} and price_per_hour {price_per_hour:g} differ: write one.",
+            where=where(),
+            dollars=dollars,
+            price_per_hour=price.price_per_hour,
         )
     return replace(price, usd_per_hour=dollars, price_per_hour=dollars)
 
@@ -291,25 +283,19 @@ def _priced(price: Price, where: RowName) -> Price:
 def _check_term(price: Price, where: RowName) -> None:
     if price.kind != "reserved" and price.term_months is not None:
         raise InvalidInput(
-            Message(
-                "{where}: term_months belongs to kind reserved. Got kind {kind}.", where=where(), kind=shown(price.kind)
-            )
+            "{where}: term_months belongs to kind reserved. Got kind {kind}.", where=where(), kind=shown(price.kind)
         )
     if price.kind == "reserved" and price.term_months is None and not price.note.strip():
         raise InvalidInput(
-            Message(
-                "{where}: a reserved price needs term_months, or a note that says why the term is unknown.",
-                where=where(),
-            )
+            "{where}: a reserved price needs term_months, or a note that says why the term is unknown.",
+            where=where(),
         )
     if price.term_months is not None and not 1 <= price.term_months <= MAX_TERM_MONTHS:
         raise InvalidInput(
-            Message(
-                "{where}: term_months must be from 1 to {longest_term}. Got {term_months}.",
-                where=where(),
-                longest_term=MAX_TERM_MONTHS,
-                term_months=shown(price.term_months),
-            )
+            "{where}: term_months must be from 1 to {longest_term}. Got {term_months}.",
+            where=where(),
+            longest_term=MAX_TERM_MONTHS,
+            term_months=shown(price.term_months),
         )
 
 
@@ -318,22 +304,18 @@ def _check_sizes(price: Price, where: RowName) -> None:
         return
     if price.accelerators != 1:
         raise InvalidInput(
-            Message(
-                "{where}: sizes belong to a price of 1 accelerator. Got accelerators {accelerators}.",
-                where=where(),
-                accelerators=price.accelerators,
-            )
+            "{where}: sizes belong to a price of 1 accelerator. Got accelerators {accelerators}.",
+            where=where(),
+            accelerators=price.accelerators,
         )
     if price.sizes[0] < 1 or list(price.sizes) != sorted(set(price.sizes)):
         raise InvalidInput(
-            Message(
-                "{where}: sizes must be whole numbers from 1, the smallest first. Got {sizes}.",
-                where=where(),
-                sizes=list(price.sizes),
-            )
+            "{where}: sizes must be whole numbers from 1, the smallest first. Got {sizes}.",
+            where=where(),
+            sizes=list(price.sizes),
         )
     if not price.sizes_source.strip():
-        raise InvalidInput(Message("{where}: sizes need sizes_source: where they are listed.", where=where()))
+        raise InvalidInput("{where}: sizes need sizes_source: where they are listed.", where=where())
 
 
 def _check_purchase(purchase: Purchase, where: RowName) -> None:
@@ -345,13 +327,11 @@ def _check_purchase(purchase: Purchase, where: RowName) -> None:
 def _check_row(row: Price | Purchase, where: RowName) -> None:
     if row.accelerators < 1:
         raise InvalidInput(
-            Message(
-                "{where}: accelerators must be at least 1. Got {accelerators}.",
-                where=where(),
-                accelerators=shown(row.accelerators),
-            )
+            "{where}: accelerators must be at least 1. Got {accelerators}.",
+            where=where(),
+            accelerators=shown(row.accelerators),
         )
     if not row.source.strip():
-        raise InvalidInput(Message("{where}: source is empty.", where=where()))
+        raise InvalidInput("{where}: source is empty.", where=where())
     if not _checks.is_calendar_day(row.as_of):
         _checks.calendar_day(row.as_of, f"{where()}: as_of")

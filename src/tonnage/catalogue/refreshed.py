@@ -14,7 +14,6 @@ from msgspec import Meta, Struct
 
 from tonnage.catalogue import toml_files
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.user_files import read_bytes
 
 LARGEST = 64_000_000  # bytes
@@ -86,11 +85,9 @@ def load(at: Path) -> Refreshed:
         if isinstance(error, InvalidInput):
             raise
         raise InvalidInput(
-            Message(
-                "cannot read {at}, which `tonnage prices refresh` writes: {error}. Move it away or delete it.",
-                at=at,
-                error=error,
-            )
+            "cannot read {at}, which `tonnage prices refresh` writes: {error}. Move it away or delete it.",
+            at=at,
+            error=error,
         ) from None
 
 
@@ -129,7 +126,7 @@ def save(refreshed: Refreshed, at: Path) -> None:
     except OSError as error:
         with suppress(OSError):
             Path(written).unlink()
-        raise InvalidInput(Message("cannot write {at}: {strerror}.", at=at, strerror=error.strerror or error)) from None
+        raise InvalidInput("cannot write {at}: {strerror}.", at=at, strerror=error.strerror or error) from None
 
 
 def _by_rows(refreshed: Refreshed) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message, joined
+from tonnage.kernel.message import joined
 from tonnage.kernel.reach import called, is_file, why
 from tonnage.kernel.registry import unknown
 from tonnage.user_files import read_text
@@ -93,7 +93,7 @@ def read(path: Path, form: type[T]) -> T:
     try:
         changed = path.stat().st_mtime_ns
     except OSError as error:
-        raise InvalidInput(Message("cannot read {called}: {why}.", called=called(path), why=why(error))) from None
+        raise InvalidInput("cannot read {called}: {why}.", called=called(path), why=why(error)) from None
     kind: Any = form
     content: T = _read(path, changed, kind)
     return content
@@ -128,9 +128,7 @@ def config_directory() -> Path:
 
     if configured := os.environ.get("TONNAGE_CONFIG"):
         if not os.path.isdir(configured):  # noqa: PTH112 - unlike Path, it never raises
-            raise InvalidInput(
-                Message("TONNAGE_CONFIG must be a directory. Got {given}.", given=shown(configured, 4096))
-            )
+            raise InvalidInput("TONNAGE_CONFIG must be a directory. Got {given}.", given=shown(configured, 4096))
         return Path(configured)
     base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111 - without a home too
     return Path(base) / "tonnage"

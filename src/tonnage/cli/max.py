@@ -7,7 +7,7 @@ from types import ModuleType
 
 from tonnage.cli.common.parser import add
 from tonnage.cli.common.print import write
-from tonnage.kernel.message import Message, joined, listed
+from tonnage.kernel.message import joined, listed
 from tonnage.question.given import Given
 
 HELP = (
@@ -49,6 +49,6 @@ def run(arguments: Given) -> int:
     from tonnage.question.subjects.maximum import NAMES
 
     if arguments.what is None:
-        raise InvalidInput(Message("WHAT is needed, the first word: {names}.", names=listed(NAMES)))
+        raise InvalidInput("WHAT is needed, the first word: {names}.", names=listed(NAMES))
     write("")
     return 0

@@ -9,7 +9,6 @@ from typing import Any
 from tonnage.cli.common.parser import add
 from tonnage.cli.common.print import print_json, write
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
 from tonnage.question.forms import port
 from tonnage.question.given import Given, values
 from tonnage.question.option import Option
@@ -98,8 +97,6 @@ def _reach(options: dict[str, Any], *, offline: bool) -> Any:
     if folder is not None and options.get("files"):
         raise InvalidInput("--models is one folder, --files are all: give one. Got both.")
     if folder is not None and not is_folder(Path(folder)):
-        raise InvalidInput(
-            Message("--models is a folder, and there is none called so. Got {folder}.", folder=shown(folder))
-        )
+        raise InvalidInput("--models is a folder, and there is none called so. Got {folder}.", folder=shown(folder))
     files = EVERYWHERE if options.get("files") else None if folder is None else Path(folder)
     return Reach(files=files, hubs=not offline)

@@ -8,7 +8,6 @@ from tonnage.cli.common.help import help_of
 from tonnage.cli.common.parser import add, add_groups, add_named_values, named_values
 from tonnage.cli.common.progress import Bar
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
 from tonnage.kernel.reach import is_there
 from tonnage.kernel.units import parse_length
 from tonnage.language import say, worded
@@ -103,11 +102,8 @@ def run(arguments: Given) -> int:
         if model_options or overrides:
             name = next(iter({**model_options, **overrides})).replace("_", "-")
             raise InvalidInput(
-                Message(
-                    "--{name} is of a MODEL; a program in a file sets it itself. Pass it on with --argument "
-                    "NAME=VALUE.",
-                    name=name,
-                )
+                "--{name} is of a MODEL; a program in a file sets it itself. Pass it on with --argument NAME=VALUE.",
+                name=name,
             )
         answer = measure_file(text, named_values(arguments.argument), Options(**options), bar)
     else:
@@ -131,7 +127,7 @@ def _check_out(out: str | None, device: str) -> None:
     if device.strip() == "cpu":
         raise InvalidInput("--out holds rows of GPUs; --device cpu only tries a program out. Leave one of them out.")
     if len(Path(out).name) > 200:  # it is written beside first, under a longer name
-        raise InvalidInput(Message("--out is a file of at most 200 characters. Got {out}.", out=shown(out)))
+        raise InvalidInput("--out is a file of at most 200 characters. Got {out}.", out=shown(out))
     if is_there(out):
         from tonnage.validation import read
 

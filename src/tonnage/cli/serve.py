@@ -5,7 +5,6 @@ from typing import Any
 
 from tonnage.cli.common.parser import add_form, add_output
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.question.given import Given
 from tonnage.question.verbs import form_of
 from tonnage.verbs.serve import answer
@@ -58,4 +57,4 @@ def _check_output(arguments: Given) -> None:
         raise InvalidInput("--for-my-machine has no pictures: leave out --plot.")
     for name in ("html", "markdown"):
         if getattr(arguments, name) is not None:
-            raise InvalidInput(Message("--for-my-machine has no report: leave out --{name}.", name=name))
+            raise InvalidInput("--for-my-machine has no report: leave out --{name}.", name=name)

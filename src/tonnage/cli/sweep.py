@@ -68,7 +68,7 @@ def run(arguments: Given) -> int:
         )
     out, workers = Path(required(options, OPTIONS[0])), options.get("workers")
     if workers is not None and not 1 <= workers <= 10_000:
-        raise InvalidInput(Message("--workers must be from 1 to 10,000. Got {workers:,}.", workers=workers))
+        raise InvalidInput("--workers must be from 1 to 10,000. Got {workers:,}.", workers=workers)
 
     from tonnage.search.sweep.dataset import Unwritable as FullDisk
     from tonnage.search.sweep.drive import sweep

@@ -7,7 +7,6 @@ from typing import Any
 from tonnage.cli.common.parser import add, add_named_values, named_values
 from tonnage.cli.common.progress import Bar
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
-from tonnage.kernel.message import Message
 from tonnage.kernel.reach import is_file
 from tonnage.kernel.units import parse_bytes, parse_length
 from tonnage.question.forms import number, whole
@@ -222,11 +221,9 @@ def _check_target(arguments: Given) -> None:
     path = Path(file + PYTHON if is_program else target)
     if is_program or path.suffix == PYTHON:
         if not is_file(path):
-            raise InvalidInput(Message("{path}: no such Python file.", path=path))
+            raise InvalidInput("{path}: no such Python file.", path=path)
         if not name:
-            raise InvalidInput(
-                Message("{path} must be followed by the callable: FILE.py:callable.", path=shown(str(path)))
-            )
+            raise InvalidInput("{path} must be followed by the callable: FILE.py:callable.", path=shown(str(path)))
         return
     from tonnage.models import read
 
@@ -254,7 +251,7 @@ def _refuse(options: dict[str, Any], arguments: Given | None, what: str) -> None
     """Options that would change nothing are an error."""
     names = [*options, *(["argument"] if arguments is not None and arguments.argument else [])]
     if names:
-        raise InvalidInput(Message("--{names}: {what} does not take it.", names=names[0].replace("_", "-"), what=what))
+        raise InvalidInput("--{names}: {what} does not take it.", names=names[0].replace("_", "-"), what=what)
 
 
 def _front_end(how: dict[str, Any]) -> Any:
@@ -322,6 +319,4 @@ def _write(out: dict[str, Any], traced: Any, timeline: dict[str, Any]) -> None:
             Path(out["plot"]).write_text(svg, encoding="utf-8")
     except OSError as error:
         where = error.filename or ", ".join(out[name] for name in ("save", "snapshot", "plot") if name in out)
-        raise InvalidInput(
-            Message("{where}: cannot be written: {strerror}.", where=where, strerror=error.strerror)
-        ) from None
+        raise InvalidInput("{where}: cannot be written: {strerror}.", where=where, strerror=error.strerror) from None

@@ -9,7 +9,6 @@ from tonnage.cli.common.parser import add
 from tonnage.cli.common.print import print_json
 from tonnage.cli.forms import static
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
 from tonnage.kernel.reach import is_folder
 from tonnage.kernel.units import parse_bytes
 from tonnage.question.forms import port, ranged, whole
@@ -102,16 +101,14 @@ def settings(arguments: Given) -> Any:
     options.pop("open", None)
     if not 1 <= options.get("workers", 1) <= MOST_WORKERS:
         raise InvalidInput(
-            Message(
-                "--workers must be from 1 to {most_workers}. Got {workers}.",
-                most_workers=MOST_WORKERS,
-                workers=options["workers"],
-            )
+            "--workers must be from 1 to {most_workers}. Got {workers}.",
+            most_workers=MOST_WORKERS,
+            workers=options["workers"],
         )
     if options.get("offline") and options.get("hub"):
         raise InvalidInput("--offline asks no network, and --hub does: give one. Got both.")
     if "models" in options and not is_folder(Path(options["models"])):
-        raise InvalidInput(Message("--models must be a folder. Got {models}.", models=shown(options["models"])))
+        raise InvalidInput("--models must be a folder. Got {models}.", models=shown(options["models"]))
     if "names" in options:
         options["names"] = tuple(name.strip() for name in options["names"].split(",") if name.strip())
     cache_size = options.pop("kept", None)

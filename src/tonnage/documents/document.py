@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from tonnage.kernel.encoding import builtins, encode
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import listed
 
 __all__ = ["READABLE", "SCHEMA", "Document", "ErrorDocument", "ToolsDocument", "builtins", "check_readable", "encode"]
 
@@ -40,9 +40,7 @@ def check_readable(document: Mapping[str, Any]) -> None:
     schema = document.get("schema")
     if schema not in READABLE:
         raise InvalidInput(
-            Message(
-                "the schema of a document must be one of {readable}. Got {schema}.",
-                readable=listed(READABLE),
-                schema=shown(schema),
-            )
+            "the schema of a document must be one of {readable}. Got {schema}.",
+            readable=listed(READABLE),
+            schema=shown(schema),
         )

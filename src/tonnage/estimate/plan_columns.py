@@ -10,7 +10,7 @@ from tonnage.estimate.layers.layers import window_of
 from tonnage.estimate.memory import training_memory
 from tonnage.estimate.step_time.time import Timing
 from tonnage.kernel.errors import InvalidPlan
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import listed
 from tonnage.ops import MoE
 from tonnage.spec import Cluster, TrainingPlan
 
@@ -70,7 +70,7 @@ def _walked(
     for name in columns:
         if name not in COLUMNS:
             raise InvalidPlan(
-                Message("a column of plans is one of {columns}. Got {name!r}.", columns=listed(COLUMNS), name=name)
+                "a column of plans is one of {columns}. Got {name!r}.", columns=listed(COLUMNS), name=name
             )
     arrays = np.broadcast_arrays(*(np.asarray(values, dtype=np.float64) for values in columns.values()))
     plans = dict(zip(columns, arrays, strict=True))

@@ -9,11 +9,22 @@
     - AccessDenied         ... because the model is gated or private
 """
 
+from typing import Any
+
+from tonnage.kernel.message import Message
+
 
 class TonnageError(ValueError):
-    """Base of every error that tonnage raises for its users."""
+    """Base of every error that tonnage raises for its users. `values` fill the places of the message, a template:
+
+    >>> InvalidInput("--top must be at least {least}. Got {value}.", least=1, value=0)
+    InvalidInput('--top must be at least 1. Got 0.')
+    """
 
     exit_status = 64
+
+    def __init__(self, message: str, /, **values: Any):
+        super().__init__(Message(message, **values) if values else message)
 
 
 class InvalidInput(TonnageError):

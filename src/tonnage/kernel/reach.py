@@ -59,14 +59,12 @@ def allowed_file(text: str, instead: str = A_MODEL) -> Path:
     files = _REACH.get().files
     if files is None:
         raise InvalidInput(
-            Message(
-                "files of the machine that answers are not read: {instead}. Got {text}.",
-                instead=instead,
-                text=shown(text),
-            )
+            "files of the machine that answers are not read: {instead}. Got {text}.",
+            instead=instead,
+            text=shown(text),
         )
     if "\0" in text:
-        raise InvalidInput(Message("a path holds no null byte. Got {text}.", text=shown(text)))
+        raise InvalidInput("a path holds no null byte. Got {text}.", text=shown(text))
     try:
         if files == EVERYWHERE:
             return Path(text).expanduser() if text.startswith("~") else Path(text)
@@ -74,9 +72,9 @@ def allowed_file(text: str, instead: str = A_MODEL) -> Path:
         path = (folder / text).resolve()
     except RuntimeError:
         reason = "there is no such home folder" if files == EVERYWHERE else "its links lead in a circle"
-        raise InvalidInput(Message("cannot read {called}: {why}.", called=shown(text, 300), why=reason)) from None
+        raise InvalidInput("cannot read {called}: {why}.", called=shown(text, 300), why=reason) from None
     if not path.is_relative_to(folder):
-        raise InvalidInput(Message("files outside the folder of models are not read. Got {text}.", text=shown(text)))
+        raise InvalidInput("files outside the folder of models are not read. Got {text}.", text=shown(text))
     return path
 
 
@@ -92,14 +90,12 @@ def allowed_member(folder: Path, name: str) -> Path:
         target = path.resolve()
     except RuntimeError:
         raise InvalidInput(
-            Message("cannot read {called}: its links lead in a circle.", called=shown(called(path), 300))
+            "cannot read {called}: its links lead in a circle.", called=shown(called(path), 300)
         ) from None
     if not target.is_relative_to(only):
         raise InvalidInput(
-            Message(
-                "files outside the folder of models are not read, and a link leads there. Got {called}.",
-                called=shown(called(path), 300),
-            )
+            "files outside the folder of models are not read, and a link leads there. Got {called}.",
+            called=shown(called(path), 300),
         )
     return target
 

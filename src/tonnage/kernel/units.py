@@ -170,12 +170,10 @@ def parse_rate(text: str, what: str) -> int:
     bare = str(text).strip()
     if bare.endswith(("b/s", "bps", "bit/s", "bits/s")):
         raise InvalidInput(
-            Message(
-                "{what} is in bytes a second, and {text} may be bits. Write it like {example}.",
-                what=option_name(what),
-                text=shown(text),
-                example=_RATES.example,
-            )
+            "{what} is in bytes a second, and {text} may be bits. Write it like {example}.",
+            what=option_name(what),
+            text=shown(text),
+            example=_RATES.example,
         )
     return _whole(_scaled(bare, what, _RATES), text, what)
 
@@ -200,24 +198,20 @@ def _scaled(text: str, what: str, form: _Form) -> Decimal:
     if "," in number:
         if not _GROUPED.match(number):
             raise InvalidInput(
-                Message(
-                    "{what} takes one value, and commas stand between groups of three digits alone, as in "
-                    "1,024. Got {text}. `tonnage compare` takes lists.",
-                    what=option_name(what),
-                    text=shown(text),
-                )
+                "{what} takes one value, and commas stand between groups of three digits alone, as in "
+                "1,024. Got {text}. `tonnage compare` takes lists.",
+                what=option_name(what),
+                text=shown(text),
             )
         number = number.replace(",", "")
     try:
         value = Decimal(number)
     except InvalidOperation:
         raise InvalidInput(
-            Message(
-                "{what} must be a number such as {example}. Got {text}.",
-                what=option_name(what),
-                example=form.example,
-                text=shown(text),
-            )
+            "{what} must be a number such as {example}. Got {text}.",
+            what=option_name(what),
+            example=form.example,
+            text=shown(text),
         ) from None
     if not (value.is_finite() and 0 <= value <= LARGEST):
         raise OutOfRange(
@@ -231,13 +225,11 @@ def _scaled(text: str, what: str, form: _Form) -> Decimal:
     scale = form.scale(suffix)
     if scale is None:
         raise InvalidInput(
-            Message(
-                "{what} has an unknown unit {suffix} in {text}. Write it like {example}.",
-                what=option_name(what),
-                suffix=shown(suffix),
-                text=shown(text),
-                example=form.example,
-            )
+            "{what} has an unknown unit {suffix} in {text}. Write it like {example}.",
+            what=option_name(what),
+            suffix=shown(suffix),
+            text=shown(text),
+            example=form.example,
         )
     return value * scale
 
@@ -252,9 +244,7 @@ def _split(text: str) -> tuple[str, str]:
 
 def _whole(value: Decimal, text: str, what: str) -> int:
     if value != value.to_integral_value():
-        raise InvalidInput(
-            Message("{what} must be a whole number. Got {text}.", what=option_name(what), text=shown(text))
-        )
+        raise InvalidInput("{what} must be a whole number. Got {text}.", what=option_name(what), text=shown(text))
     return int(value)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from tonnage.documents.document import builtins
 from tonnage.documents.trace import MeasureDocument
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 from tonnage.measure import attention, programs
 from tonnage.measure.device import Device, open_device
@@ -97,12 +96,10 @@ def _opened(options: Options) -> Device:
     for name, least in (("steps", 1), ("repeats", 0)):
         if getattr(options, name) < least:
             raise InvalidInput(
-                Message(
-                    "{name} must be at least {least}. Got {value}.",
-                    name=name,
-                    least=least,
-                    value=getattr(options, name),
-                )
+                "{name} must be at least {least}. Got {value}.",
+                name=name,
+                least=least,
+                value=getattr(options, name),
             )
     return open_device(options.device)
 

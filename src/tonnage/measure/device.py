@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
-from tonnage.kernel.message import Message
 from tonnage.measure import nvidia
 
 NO_TORCH = "PyTorch is not installed, and programs are measured with it: pip install 'tonnage[trace]'."
@@ -123,7 +122,7 @@ def open_device(text: str = "cuda") -> Device:
     """The device of a name: cuda, cuda:1, or cpu. MissingDatum where there is no GPU, or no PyTorch."""
     match = re.fullmatch(r"cpu|cuda(?::(\d{1,3}))?", text.strip())
     if not match:
-        raise InvalidInput(Message("device is cuda, cuda:1 and so on, or cpu. Got {text}.", text=shown(text)))
+        raise InvalidInput("device is cuda, cuda:1 and so on, or cpu. Got {text}.", text=shown(text))
     torch = _torch()
     if text.strip() == "cpu":
         return Host()
@@ -134,17 +133,13 @@ def open_device(text: str = "cuda") -> Device:
         count = 0
     if not count:
         raise MissingDatum(
-            Message(
-                "PyTorch {version} sees no GPU here, and what is measured needs one. Without one, `tonnage "
-                "trace` predicts the same stages of the same program; --device cpu tries the program out.",
-                version=torch.__version__,
-            )
+            "PyTorch {version} sees no GPU here, and what is measured needs one. Without one, `tonnage "
+            "trace` predicts the same stages of the same program; --device cpu tries the program out.",
+            version=torch.__version__,
         )
     if index >= count:
         raise InvalidInput(
-            Message(
-                "device {text} is not there: PyTorch sees cuda:0 to cuda:{count}.", text=text.strip(), count=count - 1
-            )
+            "device {text} is not there: PyTorch sees cuda:0 to cuda:{count}.", text=text.strip(), count=count - 1
         )
     return Cuda(torch, index)
 

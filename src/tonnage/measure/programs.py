@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import listed
 from tonnage.kernel.registry import unknown
 from tonnage.measure.device import is_out_of_memory
 from tonnage.measure.meter import Meter
@@ -44,35 +44,27 @@ class Training:
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
             raise InvalidInput(
-                Message(
-                    "{@precision}: measured are {precisions}. Got {precision!r}.",
-                    precisions=listed(PRECISIONS),
-                    precision=self.precision,
-                )
+                "{@precision}: measured are {precisions}. Got {precision!r}.",
+                precisions=listed(PRECISIONS),
+                precision=self.precision,
             )
         if self.recompute not in ("none", "full"):
-            raise InvalidInput(
-                Message("{@recompute}: measured are none and full. Got {recompute!r}.", recompute=self.recompute)
-            )
+            raise InvalidInput("{@recompute}: measured are none and full. Got {recompute!r}.", recompute=self.recompute)
         if self.optimizer not in OPTIMIZERS:
             known = ", ".join(OPTIMIZERS)
             raise InvalidInput(
-                Message(
-                    "{@optimizer}: measured are {known}; others in a program FILE.py:callable. Got {optimizer!r}.",
-                    known=known,
-                    optimizer=self.optimizer,
-                )
+                "{@optimizer}: measured are {known}; others in a program FILE.py:callable. Got {optimizer!r}.",
+                known=known,
+                optimizer=self.optimizer,
             )
         if self.implementation is not None and self.implementation not in IMPLEMENTATIONS:
             raise unknown("implementation of an optimizer", self.implementation, IMPLEMENTATIONS)
         for name in ("sequence_length", "micro_batch_size", "num_microbatches"):
             if getattr(self, name) < 1:
-                raise InvalidInput(
-                    Message("{name} must be at least 1. Got {value}.", name=name, value=getattr(self, name))
-                )
+                raise InvalidInput("{name} must be at least 1. Got {value}.", name=name, value=getattr(self, name))
         if self.clip_grad_norm is not None and not self.clip_grad_norm > 0:
             raise InvalidInput(
-                Message("clip_grad_norm must be more than 0. Got {clip_grad_norm}.", clip_grad_norm=self.clip_grad_norm)
+                "clip_grad_norm must be more than 0. Got {clip_grad_norm}.", clip_grad_norm=self.clip_grad_norm
             )
 
     @property

@@ -136,7 +136,7 @@ def merge(path: Path, rows: Iterable[Row], header: str = "") -> int:
         rows_by_id = {str(row["id"]): row for row in before}
     except (OSError, TypeError, KeyError) as error:
         raise InvalidInput(
-            Message("{path} is no file of rows: {error}", path=path, error=" ".join(str(error).split())[:200])
+            "{path} is no file of rows: {error}", path=path, error=" ".join(str(error).split())[:200]
         ) from None
     comments = [line for line in text.splitlines() if line.startswith("#")]
     rows_by_id |= {row["id"]: row for row in rows}
@@ -148,7 +148,5 @@ def merge(path: Path, rows: Iterable[Row], header: str = "") -> int:
         )
         part.replace(path)
     except OSError as error:
-        raise InvalidInput(
-            Message("cannot write {path}: {strerror}", path=path, strerror=error.strerror or error)
-        ) from None
+        raise InvalidInput("cannot write {path}: {strerror}", path=path, strerror=error.strerror or error) from None
     return len(rows_by_id)

@@ -33,14 +33,14 @@ def read(
 
     if not isinstance(overrides, Mapping):
         raise InvalidInput(
-            Message("overrides must map fields of config.json to values. Got {type}.", type=type(overrides).__name__)
+            "overrides must map fields of config.json to values. Got {type}.", type=type(overrides).__name__
         )
     if text is None:
         return _of_dimensions(overrides)
     if isinstance(text, Mapping):
         return assemble(_pasted(text), overrides)
     if not isinstance(text, str) or not text.strip():
-        raise InvalidInput(Message("a model is named by a text. Got {text}.", text=shown(text)))
+        raise InvalidInput("a model is named by a text. Got {text}.", text=shown(text))
     text = text.strip()
     if not overrides and revision is None and kind(text) == "catalogue":
         from tonnage.catalogue import models as catalogue
@@ -78,9 +78,7 @@ def kind(text: str) -> str:
 def _contents(text: str, revision: str | None, offline: bool | None) -> Contents:
     if len(text) > names.MAX_NAME:
         raise InvalidInput(
-            Message(
-                "a model's name has at most {longest} characters. Got {count}.", longest=names.MAX_NAME, count=len(text)
-            )
+            "a model's name has at most {longest} characters. Got {count}.", longest=names.MAX_NAME, count=len(text)
         )
     path = local.find(text)
     if path is not None:
@@ -149,11 +147,9 @@ def _remote(reference: Reference, revision: str | None, offline: bool | None) ->
     if revision is not None:
         if reference.revision not in (None, revision):
             raise InvalidInput(
-                Message(
-                    "{text} names a revision already. Got revision={revision} too.",
-                    text=reference.text,
-                    revision=shown(revision),
-                )
+                "{text} names a revision already. Got revision={revision} too.",
+                text=reference.text,
+                revision=shown(revision),
             )
         reference = names.checked(Reference(reference.site, reference.repository, revision, reference.file))
     if reference.site == "hub":
@@ -168,11 +164,9 @@ def _remote(reference: Reference, revision: str | None, offline: bool | None) ->
 def _no_revision(revision: str | None, what: str) -> None:
     if revision is not None:
         raise InvalidInput(
-            Message(
-                "revision belongs to a repository of a model hub, and {what} has none. Got {revision}.",
-                what=what,
-                revision=shown(revision),
-            )
+            "revision belongs to a repository of a model hub, and {what} has none. Got {revision}.",
+            what=what,
+            revision=shown(revision),
         )
 
 

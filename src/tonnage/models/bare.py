@@ -51,18 +51,16 @@ class StoredLayer(Op, frozen=True, eq=False, kw_only=True):
 
     def caches(self) -> tuple[TokenCache | StateCache, ...]:
         raise MissingDatum(
-            Message("what {name} keeps of each token is not known: {not_known}.", name=self.name, not_known=_NOT_KNOWN)
+            "what {name} keeps of each token is not known: {not_known}.", name=self.name, not_known=_NOT_KNOWN
         )
 
     def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
         raise MissingDatum(
-            Message("what {name} keeps for backward is not known: {not_known}.", name=self.name, not_known=_NOT_KNOWN)
+            "what {name} keeps for backward is not known: {not_known}.", name=self.name, not_known=_NOT_KNOWN
         )
 
     def core(self) -> tuple[Core, ...]:
-        raise MissingDatum(
-            Message("what {name} computes is not known: {not_known}.", name=self.name, not_known=_NOT_KNOWN)
-        )
+        raise MissingDatum("what {name} computes is not known: {not_known}.", name=self.name, not_known=_NOT_KNOWN)
 
 
 def model_of_tensors(contents: Contents, fields: Mapping[str, Any], why: str) -> Model:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tonnage.kernel.errors import InvalidInput, TonnageError, shown
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import listed
 from tonnage.kernel.reach import allowed_file, allowed_member, called, is_folder, is_root, is_there, reads_files
 from tonnage.models.contents import Contents
 from tonnage.models.not_models import ADAPTER_CONFIG, PIPELINE
@@ -34,12 +34,10 @@ class Folder:
         size = opened.size or 0
         if size > largest:
             raise InvalidInput(
-                Message(
-                    "{called} has {size:,} bytes; more than {largest:,} are not read.",
-                    called=called(self.path / name),
-                    size=size,
-                    largest=largest,
-                )
+                "{called} has {size:,} bytes; more than {largest:,} are not read.",
+                called=called(self.path / name),
+                size=size,
+                largest=largest,
             )
         return opened.read(0, size)
 
@@ -94,13 +92,11 @@ def find(text: str) -> Path | None:
     except OSError as error:
         if error.errno == ENAMETOOLONG and not looks_like_path(text):
             return None
-        raise InvalidInput(
-            Message("cannot read {called}: {why}.", called=shown(text, 300), why=error.strerror)
-        ) from None
+        raise InvalidInput("cannot read {called}: {why}.", called=shown(text, 300), why=error.strerror) from None
     if not looks_like_path(text):
         return None
     if not there:
-        raise InvalidInput(Message("there is no file or folder {text}.", text=shown(text, 300)))
+        raise InvalidInput("there is no file or folder {text}.", text=shown(text, 300))
     return path
 
 
@@ -122,7 +118,7 @@ def contents(path: Path) -> Contents:
     try:
         contents_of_path = _contents(path)
     except OSError as error:
-        raise InvalidInput(Message("cannot read {called}: {why}.", called=called(path), why=error.strerror)) from None
+        raise InvalidInput("cannot read {called}: {why}.", called=called(path), why=error.strerror) from None
     if path.is_dir() or path.suffix == ".gguf":  # which loaders take
         contents_of_path.place = called(path)
     elif path.suffix == ".safetensors" or path.name.endswith(".index.json") or _is_beside_weights(path):
@@ -148,9 +144,7 @@ def _contents(path: Path) -> Contents:
         return _from_toml(path)
     if path.suffix not in _ENDINGS:
         raise InvalidInput(
-            Message(
-                "a model's file ends with {endings}. Got {path}.", endings=listed(_ENDINGS), path=shown(path.name, 300)
-            )
+            "a model's file ends with {endings}. Got {path}.", endings=listed(_ENDINGS), path=shown(path.name, 300)
         )
     if path.suffix == ".json" and not path.name.endswith(".index.json"):
         contents = read(Folder(path.parent, only=path.name), path.name)

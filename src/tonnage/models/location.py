@@ -65,12 +65,10 @@ def read_weights(location: Location, choice: Choice, contents: Contents) -> None
         return
     if len(files) > MAX_SHARDS:
         raise InvalidInput(
-            Message(
-                "{location} has {count:,} shards; more than {most_shards:,} are not read.",
-                location=location.label,
-                count=len(files),
-                most_shards=MAX_SHARDS,
-            )
+            "{location} has {count:,} shards; more than {most_shards:,} are not read.",
+            location=location.label,
+            count=len(files),
+            most_shards=MAX_SHARDS,
         )
     if files:
         contents.tensors = _joined(location, files, shards)
@@ -90,7 +88,7 @@ def _lacks(location: Location, choice: Choice, contents: Contents, missing: list
         missing=missing[0],
     )
     if contents.fields is None:
-        raise MissingDatum(Message("{text}, and has no config.json.", text=text))
+        raise MissingDatum("{text}, and has no config.json.", text=text)
     contents.notes.append(Message("{text}: the counts come from the config alone.", text=text))
 
 
@@ -114,26 +112,20 @@ def _joined(location: Location, files: Sequence[str], shards: dict[str, str] | N
         by_name.update((tensor.name, tensor) for tensor in tensors)
     if not any(tensor.elements for tensor in by_name.values()):
         raise InvalidInput(
-            Message(
-                "{location}: {files} holds no tensors, or empty ones alone.", location=location.label, files=files[0]
-            )
+            "{location}: {files} holds no tensors, or empty ones alone.", location=location.label, files=files[0]
         )
     if count != len(by_name):
         raise InvalidInput(
-            Message(
-                "{location}: {count} tensors are stored in two files.",
-                location=location.label,
-                count=count - len(by_name),
-            )
+            "{location}: {count} tensors are stored in two files.",
+            location=location.label,
+            count=count - len(by_name),
         )
     if shards is not None and (absent := next((name for name in shards if name not in by_name), None)) is not None:
         raise InvalidInput(
-            Message(
-                "{location}: the index places {absent} in {shards}, which does not hold it.",
-                location=location.label,
-                absent=shown(absent),
-                shards=shards[absent],
-            )
+            "{location}: the index places {absent} in {shards}, which does not hold it.",
+            location=location.label,
+            absent=shown(absent),
+            shards=shards[absent],
         )
     return list(by_name.values()) if shards is None else [tensor for name, tensor in by_name.items() if name in shards]
 
@@ -141,11 +133,9 @@ def _joined(location: Location, files: Sequence[str], shards: dict[str, str] | N
 def _check_count(tensors: int, label: str) -> None:
     if tensors > safetensors.MAX_TENSORS:
         raise InvalidInput(
-            Message(
-                "{label}: its files list more than {most_tensors:,} tensors.",
-                label=label,
-                most_tensors=safetensors.MAX_TENSORS,
-            )
+            "{label}: its files list more than {most_tensors:,} tensors.",
+            label=label,
+            most_tensors=safetensors.MAX_TENSORS,
         )
 
 
@@ -168,11 +158,9 @@ def _read_gguf(location: Location, choice: Choice, contents: Contents) -> None:
     contents.tensors = [tensor for opened_header in headers for tensor in opened_header.tensors]
     if len({tensor.name for tensor in contents.tensors}) != len(contents.tensors):
         raise InvalidInput(
-            Message(
-                "{location}: the parts of {weights} hold a tensor twice.",
-                location=location.label,
-                weights=choice.weights[0],
-            )
+            "{location}: the parts of {weights} hold a tensor twice.",
+            location=location.label,
+            weights=choice.weights[0],
         )
     not_models.refuse_other_gguf(headers[0].metadata, contents.tensors, contents.where)
     contents.fields, notes = config_of(headers[0].metadata, contents.tensors, contents.where)
@@ -244,19 +232,17 @@ def _gguf_choice(names: Sequence[str], wanted: str | None, label: str) -> Choice
     if len(matching) == 1:
         return Choice(form="gguf", weights=shards_of(matching[0], names, label))
     if wanted is not None and not firsts:
-        raise InvalidInput(Message("{label} has no file or folder {wanted}.", label=label, wanted=shown(wanted)))
+        raise InvalidInput("{label} has no file or folder {wanted}.", label=label, wanted=shown(wanted))
     what = (
         Message("no GGUF file {wanted}", wanted=shown(wanted))
         if not matching
         else Message("{count} GGUF models", count=len(matching))
     )
     raise InvalidInput(
-        Message(
-            "{label} has {what}. Say which with NAME:FILE: {some}.",
-            label=label,
-            what=what,
-            some=_some(matching or firsts),
-        )
+        "{label} has {what}. Say which with NAME:FILE: {some}.",
+        label=label,
+        what=what,
+        some=_some(matching or firsts),
     )
 
 
@@ -268,12 +254,10 @@ def expected_shards(name: str) -> tuple[str, ...]:
     stem, total, ending = shard[1], int(shard[3]), shard[4]
     if total > MAX_SHARDS:
         raise InvalidInput(
-            Message(
-                "{name} says that it is one of {total:,} files; more than {most_shards:,} are not read.",
-                name=name,
-                total=total,
-                most_shards=MAX_SHARDS,
-            )
+            "{name} says that it is one of {total:,} files; more than {most_shards:,} are not read.",
+            name=name,
+            total=total,
+            most_shards=MAX_SHARDS,
         )
     return tuple(f"{stem}-{number:05}-of-{total:05}.{ending}" for number in range(1, total + 1))
 
@@ -284,14 +268,12 @@ def shards_of(name: str, names: Iterable[str], label: str) -> tuple[str, ...]:
     missing = sorted(set(wanted).difference(names))
     if missing:
         raise MissingDatum(
-            Message(
-                "{label} lacks {count} of the {count2} files of {name}: {some}.",
-                label=label,
-                count=len(missing),
-                count2=len(wanted),
-                name=name,
-                some=_some(missing),
-            )
+            "{label} lacks {count} of the {count2} files of {name}: {some}.",
+            label=label,
+            count=len(missing),
+            count2=len(wanted),
+            name=name,
+            some=_some(missing),
         )
     return wanted
 

@@ -87,11 +87,9 @@ def checked(reference: Reference) -> Reference:
     """The same reference; InvalidInput where its revision or its file could leave the repository."""
     name, revision, file = reference.repository, reference.revision, reference.file
     if ".." in name or "--" in name:
-        raise InvalidInput(Message("a repository's name has no '..' and no '--'. Got {name}.", name=shown(name)))
+        raise InvalidInput("a repository's name has no '..' and no '--'. Got {name}.", name=shown(name))
     if revision is not None and (not re.fullmatch(_REVISION, revision) or ".." in revision or "//" in revision):
-        raise InvalidInput(
-            Message("{@revision} must be a branch, a tag or a commit. Got {revision}.", revision=shown(revision))
-        )
+        raise InvalidInput("{@revision} must be a branch, a tag or a commit. Got {revision}.", revision=shown(revision))
     if file is not None:
         plain_path(file, Message("the file of {name}", name=name))
     return reference
@@ -102,7 +100,7 @@ def plain_path(path: str, what: str) -> str:
     parts = path.split("/")
     odd = any(part in ("", ".", "..") for part in parts) or any(character in path for character in "\\\0?#%:\n\r\t")
     if odd or len(path) > 1024:
-        raise InvalidInput(Message("{what} must be a plain relative path. Got {path}.", what=what, path=shown(path)))
+        raise InvalidInput("{what} must be a plain relative path. Got {path}.", what=what, path=shown(path))
     return path
 
 
@@ -120,11 +118,9 @@ def _prefixed(site: Site, rest: str, text: str) -> Reference:
     match = re.fullmatch(form, rest) or re.fullmatch(_NAMED, rest)
     if not match or (site == "modelscope" and "/" not in match[1]):
         raise InvalidInput(
-            Message(
-                "write {text}:owner/name, with @revision and :file if need be. Got {text2}.",
-                text=text.partition(":")[0],
-                text2=shown(text),
-            )
+            "write {text}:owner/name, with @revision and :file if need be. Got {text2}.",
+            text=text.partition(":")[0],
+            text2=shown(text),
         )
     return checked(Reference(site, *match.groups()))
 
@@ -136,15 +132,15 @@ def _from_url(text: str) -> Reference:
         url = urlsplit(text)
         host, port = (url.hostname or "").lower(), url.port
     except ValueError as error:
-        raise InvalidInput(Message("{text} is not a URL: {error}.", text=shown(text), error=error)) from None
+        raise InvalidInput("{text} is not a URL: {error}.", text=shown(text), error=error) from None
     if url.scheme.lower() not in ("http", "https"):
-        raise InvalidInput(Message("a model's URL begins with https://. Got {text}.", text=shown(text)))
+        raise InvalidInput("a model's URL begins with https://. Got {text}.", text=shown(text))
     site = _site(host, url.netloc)
     if site is None:
         raise InvalidInput(_other_host(host))
     if "@" in url.netloc or (port is not None and urlsplit(endpoint(site)).netloc.lower() != url.netloc.lower()):
         raise InvalidInput(
-            Message("a model's URL names a site alone, without user, password or port. Got one of {host}.", host=host)
+            "a model's URL names a site alone, without user, password or port. Got one of {host}.", host=host
         )
     parts = [unquote(part) for part in url.path.split("/") if part]
     return checked(_from_path(site, parts, text))
@@ -166,14 +162,14 @@ def _from_path(site: Site, parts: list[str], text: str) -> Reference:
     if parts[:1] == ["api"]:
         parts = parts[2:] if parts[1:2] == ["v1"] else parts[1:]
     if parts and parts[0] in _NOT_MODELS:
-        raise InvalidInput(Message("{text} is in {parts}, and tonnage reads models.", text=shown(text), parts=parts[0]))
+        raise InvalidInput("{text} is in {parts}, and tonnage reads models.", text=shown(text), parts=parts[0])
     if parts[:1] == ["models"]:
         parts = parts[1:]
     length = 1 if site == "hub" and (len(parts) == 1 or (parts[1:2] and parts[1] in _VERBS)) else 2
     name, rest = "/".join(parts[:length]), parts[length:]
     name, _, quantization = name.partition(":")  # hf.co/owner/name:Q4_K_M, as llama.cpp and Ollama write it
     if not re.fullmatch(_NAMED, name) or len(parts) < length:
-        raise InvalidInput(Message("{text} names no model: a model's URL holds owner/name.", text=shown(text)))
+        raise InvalidInput("{text} names no model: a model's URL holds owner/name.", text=shown(text))
     if not rest or (site == "hub" and rest[0] not in _VERBS[:6]):
         return Reference(site, name, file=quantization or None)
     return Reference(site, name, *_revision_and_file(site, rest))

@@ -43,31 +43,24 @@ def refuse(location: "Location", file: str | None, choice: "Choice") -> None:
     file_name = (file or "").rpartition("/")[2]
     if file_name == ADAPTER_CONFIG or file_name.startswith("adapter_model"):
         raise InvalidInput(
-            Message(
-                "{location}: {file} is an adapter{base}",
-                location=location.label,
-                file=file,
-                base=_base(location, choice.adapter),
-            )
+            "{location}: {file} is an adapter{base}",
+            location=location.label,
+            file=file,
+            base=_base(location, choice.adapter),
         )
     if choice.config or choice.index:
         return
     if choice.adapter and all(name.rpartition("/")[2].startswith("adapter_model") for name in choice.weights):
         raise InvalidInput(
-            Message(
-                "{lacks_all} of a model; it is an adapter{base}",
-                lacks_all=_lacks_all(location),
-                base=_base(location, choice.adapter),
-            )
+            "{lacks_all} of a model; it is an adapter{base}",
+            lacks_all=_lacks_all(location),
+            base=_base(location, choice.adapter),
         )
     if file is None and PIPELINE in location.names:
         raise InvalidInput(
-            Message(
-                "{location} has no config.json; it is a diffusion pipeline ({pipeline}), which tonnage does "
-                "not estimate.",
-                location=location.label,
-                pipeline=PIPELINE,
-            )
+            "{location} has no config.json; it is a diffusion pipeline ({pipeline}), which tonnage does not estimate.",
+            location=location.label,
+            pipeline=PIPELINE,
         )
 
 
@@ -76,13 +69,11 @@ def refuse_adapters_tensors(tensors: "Sequence[Tensor]", where: str) -> None:
     count = sum(any(word in tensor.name for word in _LORA) for tensor in tensors)
     if 2 * count > len(tensors):
         raise InvalidInput(
-            Message(
-                "{where} is an adapter: {count} of its {count2} tensors are a LoRA's. Give the model that it "
-                "was trained on.",
-                where=where,
-                count=count,
-                count2=len(tensors),
-            )
+            "{where} is an adapter: {count} of its {count2} tensors are a LoRA's. Give the model that it "
+            "was trained on.",
+            where=where,
+            count=count,
+            count2=len(tensors),
         )
 
 
@@ -98,16 +89,14 @@ def refuse_other_gguf(metadata: Mapping[str, Any], tensors: "Sequence[Tensor]", 
             else Message("of general.type {kind}", kind=shown(kind))
         )
         raise InvalidInput(
-            Message(
-                "{where} is no model: it is {known}. Give {gguf_base}.",
-                where=where,
-                known=known,
-                gguf_base=_gguf_base(metadata),
-            )
+            "{where} is no model: it is {known}. Give {gguf_base}.",
+            where=where,
+            known=known,
+            gguf_base=_gguf_base(metadata),
         )
     if not tensors:
         raise InvalidInput(
-            Message("{where} holds no tensors, a vocabulary at most. Give the GGUF file of the model.", where=where)
+            "{where} holds no tensors, a vocabulary at most. Give the GGUF file of the model.", where=where
         )
 
 
@@ -115,7 +104,7 @@ def nothing_there(location: "Location", pickles: bool) -> TonnageError:
     """The error for a folder that has no file of a model; it lists what is there."""
     if pickles:
         text = "its weights are pickle files, which tonnage does not open, and nothing says what the model is"
-        return MissingDatum(Message("{lacks}; {text}.", lacks=_lacks_all(location), text=text))
+        return MissingDatum("{lacks}; {text}.", lacks=_lacks_all(location), text=text)
     return InvalidInput(_holds(location))
 
 

@@ -34,16 +34,14 @@ def apply(fields: Mapping[str, Any], overrides: Mapping[str, Any]) -> tuple[dict
     put_by: dict[tuple[str, ...], str] = {}
     for key, value in overrides.items():
         if not isinstance(key, str) or not key or len(key) > MAX_FIELD_NAME:
-            raise InvalidInput(Message("an override is named by a field of config.json. Got {key}.", key=shown(key)))
+            raise InvalidInput("an override is named by a field of config.json. Got {key}.", key=shown(key))
         path = _path(changed, key)
         before_it = put_by.setdefault(tuple(path), key)
         if before_it != key:
             raise InvalidInput(
-                Message(
-                    "{before_it} and {key} are one field of this config. Give one of them.",
-                    before_it=before_it,
-                    key=key,
-                )
+                "{before_it} and {key} are one field of this config. Give one of them.",
+                before_it=before_it,
+                key=key,
             )
         section = _copied(changed, path[:-1])
         before = section.get(path[-1])
@@ -106,11 +104,9 @@ def _copied(fields: dict[str, Any], path: list[str]) -> dict[str, Any]:
         inner = fields.get(name)
         if inner is not None and not isinstance(inner, Mapping):
             raise InvalidInput(
-                Message(
-                    "{name} is no section of this config, so {path} cannot be set in it.",
-                    name=name,
-                    path=".".join(path),
-                )
+                "{name} is no section of this config, so {path} cannot be set in it.",
+                name=name,
+                path=".".join(path),
             )
         fields[name] = dict(inner or {})
         fields = fields[name]

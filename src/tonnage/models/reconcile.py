@@ -30,11 +30,9 @@ def assemble(contents: Contents, overrides: Mapping[str, Any]) -> Model:
         completed = _completed(contents, fields, notes, overrides)
         if completed.family == "tensors":
             raise InvalidInput(
-                Message(
-                    "{where}: its layers are known from its tensors alone, so {overrides} cannot be changed.",
-                    where=contents.where,
-                    overrides=listed(overrides),
-                )
+                "{where}: its layers are known from its tensors alone, so {overrides} cannot be changed.",
+                where=contents.where,
+                overrides=listed(overrides),
             )
         return _with_origin(completed, contents)
     fields, notes = fields_of.apply(before.config, overrides)
@@ -106,12 +104,10 @@ def _reconciled(model: Model, contents: Contents) -> Model:
         return _of_tensors(contents, disagreement)
     if disagreement:
         raise InvalidInput(
-            Message(
-                "{where}: {apart}, so they are of two models. Give the config that belongs to the files, "
-                "or say what differs ({@num_hidden_layers} and so on).",
-                where=contents.where,
-                apart=disagreement,
-            )
+            "{where}: {apart}, so they are of two models. Give the config that belongs to the files, "
+            "or say what differs ({@num_hidden_layers} and so on).",
+            where=contents.where,
+            apart=disagreement,
         )
     model, notes = _corrected(model, facts, contents)
     summary = summarize(items, contents.form, contents.files, facts.model_layers or None)

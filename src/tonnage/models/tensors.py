@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from tonnage.architectures import TensorGroup, TensorSummary
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.models.parts import part_of
 
 Role = Literal["weight", "scale", "buffer"]
@@ -114,10 +113,8 @@ def describe(tensors: Sequence[Tensor], bits: int | None = None) -> list[Item]:
     patterns = [_NUMBER.sub("N", tensor.name) for tensor in tensors]
     if len(set(patterns)) > MAX_PATTERNS:
         raise InvalidInput(
-            Message(
-                "the tensors have more than {most_patterns:,} different names, numbers aside, so they are no model's.",
-                most_patterns=MAX_PATTERNS,
-            )
+            "the tensors have more than {most_patterns:,} different names, numbers aside, so they are no model's.",
+            most_patterns=MAX_PATTERNS,
         )
     known = [_of_pattern(pattern) for pattern in patterns]
     stack = _main_stack(tensors, known)

@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.formula import Number, ceil_div, maximum, minimum
-from tonnage.kernel.message import Message
 from tonnage.kernel.registry import Registry, unknown
 
 # What a state has one number for: every parameter, every row or column (factored second moments), one block of rows,
@@ -99,11 +98,9 @@ class Optimizer(Struct, frozen=True, kw_only=True):
         odd = [state.shape for state in self.matrix if state.shape in ("low-rank", "row square", "column square")]
         if odd:
             raise MissingDatum(
-                Message(
-                    "bytes per parameter of {name!r} depend on the shape ({odd}): ask states(...).",
-                    name=self.name,
-                    odd=odd[0],
-                )
+                "bytes per parameter of {name!r} depend on the shape ({odd}): ask states(...).",
+                name=self.name,
+                odd=odd[0],
             )
         return sum(
             _width(state, update_bytes) + (4 / state.block if state.block else 0)

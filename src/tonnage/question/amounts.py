@@ -22,21 +22,17 @@ def deadline_seconds(text: float | str | None, today: date | None, name: str = "
         return _until(said, today)
     if re.fullmatch(r"[-+0-9.,_eE]+", said):
         raise InvalidInput(
-            Message(
-                "{name} needs a unit, such as 30d or 2w, or is a date such as 2027-01-31. Got {said}.",
-                name=option_name(name),
-                said=shown(said),
-            )
+            "{name} needs a unit, such as 30d or 2w, or is a date such as 2027-01-31. Got {said}.",
+            name=option_name(name),
+            said=shown(said),
         )
     seconds = parse_seconds(said, name)
     if not 0 < seconds <= LARGEST:
         raise InvalidInput(
-            Message(
-                "{name} must be more than 0, such as 30d or 2w, and at most {largest:.0e} s. Got {said}.",
-                name=option_name(name),
-                largest=LARGEST,
-                said=shown(said),
-            )
+            "{name} must be more than 0, such as 30d or 2w, and at most {largest:.0e} s. Got {said}.",
+            name=option_name(name),
+            largest=LARGEST,
+            said=shown(said),
         )
     return seconds
 
@@ -49,20 +45,16 @@ def _until(said: str, today: date | None) -> float:
         last = date(year, month, day)
     except ValueError:
         raise InvalidInput(
-            Message(
-                "{@deadline} is no day of the calendar; write it like {today}. Got {said}.",
-                today=today,
-                said=shown(said),
-            )
+            "{@deadline} is no day of the calendar; write it like {today}. Got {said}.",
+            today=today,
+            said=shown(said),
         ) from None
     if last < today:
         raise InvalidInput(
-            Message(
-                "{@deadline} must not be in the past: today is {today}. Got {said}. Nearest: {today}, or "
-                "a time such as 30d.",
-                today=today,
-                said=shown(said),
-            )
+            "{@deadline} must not be in the past: today is {today}. Got {said}. Nearest: {today}, or "
+            "a time such as 30d.",
+            today=today,
+            said=shown(said),
         )
     return float(((last - today).days + 1) * DAY)
 
@@ -95,9 +87,7 @@ def count(name: str, value: object) -> int | None:
     """A whole number of things from 1 on."""
     found = positive(name, value, parse_count)
     if found is not None and found != int(found):
-        raise InvalidInput(
-            Message("{what} must be a whole number. Got {text}.", what=option_name(name), text=shown(value))
-        )
+        raise InvalidInput("{what} must be a whole number. Got {text}.", what=option_name(name), text=shown(value))
     return None if found is None else int(found)
 
 
@@ -120,12 +110,8 @@ def _finite(name: str, value: object) -> float:
     """The value, unless it is no number at all: a list, a bool, NaN, infinity."""
     if not isinstance(value, int | float):
         raise InvalidInput(
-            Message(
-                "{name} must be a number, or a text with one. Got {value}.", name=option_name(name), value=shown(value)
-            )
+            "{name} must be a number, or a text with one. Got {value}.", name=option_name(name), value=shown(value)
         )
     if isinstance(value, bool) or (isinstance(value, float) and not isfinite(value)):
-        raise InvalidInput(
-            Message("{name} must be a finite number. Got {value}.", name=option_name(name), value=shown(value))
-        )
+        raise InvalidInput("{name} must be a finite number. Got {value}.", name=option_name(name), value=shown(value))
     return value

@@ -5,7 +5,7 @@ from shlex import quote
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message, option_name
+from tonnage.kernel.message import option_name
 from tonnage.question.form import CONTENTS, SWITCHES, WHOLE, Form
 
 OWN = "own"  # of a comparison: the default of an option
@@ -46,9 +46,7 @@ def words_alone(form: Form, name: str, value: Any) -> list[str]:
     for word in words:
         if word.startswith("-"):
             raise InvalidInput(
-                Message(
-                    "{name} is a name, and starts with no dash. Got {word}.", name=option_name(name), word=shown(word)
-                )
+                "{name} is a name, and starts with no dash. Got {word}.", name=option_name(name), word=shown(word)
             )
     return words
 
@@ -66,11 +64,9 @@ def text_of(name: str, value: Any, several: Container[str] = ()) -> str:
     if isinstance(value, Sequence) and value:
         return (";" if name in several else ",").join(OWN if each is None else text_of(name, each) for each in value)
     raise InvalidInput(
-        Message(
-            "{name} takes a number, a text, true, false or a list of these. Got {value}.",
-            name=option_name(name),
-            value=shown(value),
-        )
+        "{name} takes a number, a text, true, false or a list of these. Got {value}.",
+        name=option_name(name),
+        value=shown(value),
     )
 
 

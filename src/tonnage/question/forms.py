@@ -33,12 +33,10 @@ def port(text: str, what: str) -> int:
     found = int(plain) if plain.isascii() and plain.isdecimal() and len(plain) < len(str(LAST_PORT)) + 1 else 0
     if not 1 <= found <= LAST_PORT:
         raise InvalidInput(
-            Message(
-                "{what} must be a port from 1 to {last_port:,}, such as 8000. Got {text}.",
-                what=option_name(what),
-                last_port=LAST_PORT,
-                text=shown(text),
-            )
+            "{what} must be a port from 1 to {last_port:,}, such as 8000. Got {text}.",
+            what=option_name(what),
+            last_port=LAST_PORT,
+            text=shown(text),
         )
     return found
 
@@ -47,13 +45,9 @@ def number(text: str, what: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise InvalidInput(
-            Message("{what} must be a number. Got {text}.", what=option_name(what), text=shown(text))
-        ) from None
+        raise InvalidInput("{what} must be a number. Got {text}.", what=option_name(what), text=shown(text)) from None
     if not isfinite(value):
-        raise InvalidInput(
-            Message("{name} must be a finite number. Got {value}.", name=option_name(what), value=shown(text))
-        )
+        raise InvalidInput("{name} must be a finite number. Got {value}.", name=option_name(what), value=shown(text))
     return value
 
 
@@ -61,7 +55,7 @@ def share(text: str, what: str) -> float:
     """Above 0, at most 1; a millionth is already less than anybody reaches."""
     value = number(text, what)
     if not 1e-6 <= value <= 1:
-        raise InvalidInput(Message("{what} must be from 0.000001 to 1. Got {text}.", what=option_name(what), text=text))
+        raise InvalidInput("{what} must be from 0.000001 to 1. Got {text}.", what=option_name(what), text=text)
     return value
 
 
@@ -71,7 +65,7 @@ def day(text: str, what: str) -> date:
         return date.fromisoformat(text.strip())
     except ValueError:
         raise InvalidInput(
-            Message("{what} must be a date such as 2026-11-22. Got {text}.", what=option_name(what), text=shown(text))
+            "{what} must be a date such as 2026-11-22. Got {text}.", what=option_name(what), text=shown(text)
         ) from None
 
 
@@ -83,7 +77,7 @@ def ranged(read: Reader, span: str) -> Reader:
             return read(text, what)
         except OutOfRange:
             raise InvalidInput(
-                Message("{what} must be {span}. Got {text}.", what=option_name(what), span=span, text=shown(text))
+                "{what} must be {span}. Got {text}.", what=option_name(what), span=span, text=shown(text)
             ) from None
 
     return within
@@ -99,12 +93,10 @@ def bounded(read: Reader, most: int) -> Reader:
             value = None
         if value is None or not 1 <= value <= most:
             raise InvalidInput(
-                Message(
-                    "{what} must be from 1 to {most:,}. Got {text}.",
-                    what=option_name(what),
-                    most=most,
-                    text=shown(text),
-                )
+                "{what} must be from 1 to {most:,}. Got {text}.",
+                what=option_name(what),
+                most=most,
+                text=shown(text),
             )
         return value
 
@@ -124,12 +116,10 @@ def accelerators(text: str, what: str) -> int | str:
     found = size(text, what)
     if found < 1:
         raise InvalidInput(
-            Message(
-                "{what} must be a number of accelerators from 1, or {fewest}. Got {text}.",
-                what=option_name(what),
-                fewest=FEWEST,
-                text=shown(text),
-            )
+            "{what} must be a number of accelerators from 1, or {fewest}. Got {text}.",
+            what=option_name(what),
+            fewest=FEWEST,
+            text=shown(text),
         )
     return int(found)
 
@@ -138,7 +128,7 @@ def parquet(text: str, what: str) -> str:
     """The name of a file of Parquet."""
     if not text.endswith(".parquet"):
         raise InvalidInput(
-            Message("{what} takes a file that ends in .parquet. Got {text}.", what=option_name(what), text=shown(text))
+            "{what} takes a file that ends in .parquet. Got {text}.", what=option_name(what), text=shown(text)
         )
     return text
 

@@ -75,13 +75,9 @@ def _check_shape(verb: str, question: Mapping[str, Any]) -> None:
     if verb not in FORMS:
         raise unknown("verb", verb, FORMS)
     if not isinstance(question, Mapping):
-        raise InvalidInput(
-            Message("a question is an object of names and values. Got {type}.", type=type(question).__name__)
-        )
+        raise InvalidInput("a question is an object of names and values. Got {type}.", type=type(question).__name__)
     if verb == "max" and question.get("what") is None:
-        raise InvalidInput(
-            Message("{@what} is needed: the quantity whose maximum is asked for, {names}.", names=listed(NAMES))
-        )
+        raise InvalidInput("{@what} is needed: the quantity whose maximum is asked for, {names}.", names=listed(NAMES))
     if question.get("train") is True and question.get("serve") is True:
         raise InvalidInput("train and serve are two questions: give one. Got both.")
     forms = forms_of(verb)
@@ -100,20 +96,16 @@ def _check_list(forms: tuple[Form, ...], name: str, values: list[Any]) -> None:
     """A value of a list is one value; null is one where it is the default of an option that is compared."""
     if any(isinstance(each, list) for each in values):
         raise InvalidInput(
-            Message(
-                "{name} holds a list within its list: give its values in one. Got {values}.",
-                name=option_name(name),
-                values=shown(values),
-            )
+            "{name} holds a list within its list: give its values in one. Got {values}.",
+            name=option_name(name),
+            values=shown(values),
         )
     form = forms[0]
     if None in values and (not form.axes or name in NO_DEFAULT) and form.takes_lists(name):
         raise InvalidInput(
-            Message(
-                "{name} takes no null in its list: give a value, or leave it out. Got {values}.",
-                name=option_name(name),
-                values=shown(values),
-            )
+            "{name} takes no null in its list: give a value, or leave it out. Got {values}.",
+            name=option_name(name),
+            values=shown(values),
         )
 
 
@@ -122,27 +114,21 @@ def _check_name(verb: str, name: Any) -> None:
         near = _meant(verb, name)
         if near:
             raise InvalidInput(
-                Message(
-                    "a field is named as an option of `tonnage {verb}`, with underscores. Got {name}. Did "
-                    "you mean {near!r}?",
-                    verb=verb,
-                    name=shown(name),
-                    near=near,
-                )
-            )
-        raise InvalidInput(
-            Message(
-                "a field is named as an option of `tonnage {verb}`, with underscores. Got {name}.",
+                "a field is named as an option of `tonnage {verb}`, with underscores. Got {name}. Did "
+                "you mean {near!r}?",
                 verb=verb,
                 name=shown(name),
+                near=near,
             )
+        raise InvalidInput(
+            "a field is named as an option of `tonnage {verb}`, with underscores. Got {name}.",
+            verb=verb,
+            name=shown(name),
         )
     if name in OUTPUT:
         raise InvalidInput(
-            Message(
-                "{name} says how an answer is shown, and an answer here is its document: leave it out.",
-                name=option_name(name),
-            )
+            "{name} says how an answer is shown, and an answer here is its document: leave it out.",
+            name=option_name(name),
         )
 
 
@@ -184,11 +170,9 @@ def _named(form: Form, question: Mapping[str, Any]) -> Iterator[tuple[str, Optio
             raise _unknown_field(form, name)
         if isinstance(value, list) and not form.takes_lists(name):
             raise InvalidInput(
-                Message(
-                    "{name} takes one value, and no list; a question to compare takes lists. Got {value}.",
-                    name=option_name(name),
-                    value=shown(value),
-                )
+                "{name} takes one value, and no list; a question to compare takes lists. Got {value}.",
+                name=option_name(name),
+                value=shown(value),
             )
         if not option.alone:
             _check_switch(form, name, option, value)
@@ -198,14 +182,12 @@ def _named(form: Form, question: Mapping[str, Any]) -> Iterator[tuple[str, Optio
 def _check_switch(form: Form, name: str, option: Option, value: Any) -> None:
     each = value if isinstance(value, list) and form.axes else [value]
     if option.read is None and not all(isinstance(one, bool) for one in each):
-        raise InvalidInput(Message("{name} is true or false. Got {value}.", name=option_name(name), value=shown(value)))
+        raise InvalidInput("{name} is true or false. Got {value}.", name=option_name(name), value=shown(value))
     if option.read is not None and any(isinstance(one, bool) for one in each):
         raise InvalidInput(
-            Message(
-                "{name} takes a value, and is not true or false. Got {value}.",
-                name=option_name(name),
-                value=str(value).lower(),
-            )
+            "{name} takes a value, and is not true or false. Got {value}.",
+            name=option_name(name),
+            value=str(value).lower(),
         )
 
 
@@ -216,13 +198,11 @@ def _typed(form: Form, question: Mapping[str, Any]) -> dict[str, str]:
         before = found.setdefault(option.name, name)
         if question[before] != question[name]:  # of a command line the later one counts; fields have no order
             raise InvalidInput(
-                Message(
-                    "{before} and {name} are two names of one field: give one. Got {question} and {question2}.",
-                    before=option_name(before),
-                    name=option_name(name),
-                    question=shown(question[before]),
-                    question2=shown(question[name]),
-                )
+                "{before} and {name} are two names of one field: give one. Got {question} and {question2}.",
+                before=option_name(before),
+                name=option_name(name),
+                question=shown(question[before]),
+                question2=shown(question[name]),
             )
     return found
 

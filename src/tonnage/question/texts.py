@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message, option_name
+from tonnage.kernel.message import option_name
 
 Reader = Callable[[str, str], Any]  # (what was written, the name of the option) -> the value
 
@@ -12,9 +12,7 @@ Reader = Callable[[str, str], Any]  # (what was written, the name of the option)
 def word(text: str, what: str) -> str:
     """A name, which must not be empty."""
     if not text.strip():
-        raise InvalidInput(
-            Message("{what} is empty: give it a value, or leave the option out.", what=option_name(what))
-        )
+        raise InvalidInput("{what} is empty: give it a value, or leave the option out.", what=option_name(what))
     return text.strip()
 
 

@@ -17,9 +17,9 @@ from tonnage.search.compare.columns import Column, ran
 from tonnage.search.compare.pivot import Pivot, differing, label, part_paid, pivot, reasons, settings, shown
 
 WIDTH = 150  # where no terminal says how wide it is
-MOST_ROWS = 60  # of a table for people: --csv and --json have all
-MOST_NOTES = 8
-MOST_LOADS = 6  # workloads whose best is said above the table
+MAX_ROWS = 60  # of a table for people: --csv and --json have all
+MAX_NOTES = 8
+MAX_LOADS = 6  # workloads whose best is said above the table
 FEW = 10  # what less than a tenth of the cells noted is not shown
 GAP, GROUP_GAP = "  ", "   "
 MARKS = {"tight": "~", "not served": "!"}
@@ -104,7 +104,7 @@ class _Table:
     def best_lines(self) -> list[str]:
         """The best of each workload, where there are several: one is no rival of another."""
         made, lines = self.made, []
-        for at, numbers in list(made.workloads.items())[:MOST_LOADS]:
+        for at, numbers in list(made.workloads.items())[:MAX_LOADS]:
             values = ", ".join(
                 f"{made.axes[axis].name} {made.axes[axis].shown(place)}"
                 for axis, place in zip(made.loads, at, strict=True)
@@ -156,7 +156,7 @@ class _Table:
             header,
             *(
                 [*line.labels, *(self._in_one(number, across) for number in line.cells)]
-                for line in across.lines[:MOST_ROWS]
+                for line in across.lines[:MAX_ROWS]
             ),
         ]
 
@@ -192,12 +192,12 @@ class _Table:
         """Why cells have no answer, and what all of them noted."""
         why = [f"[{number}] {worded(reason)}" for reason, number in self.reasons.items()]
         cut = (
-            [say("and {why_count} more: --csv and --json have all", why_count=len(why) - MOST_NOTES)]
-            if len(why) > MOST_NOTES
+            [say("and {why_count} more: --csv and --json have all", why_count=len(why) - MAX_NOTES)]
+            if len(why) > MAX_NOTES
             else []
         )
         notes = self.made.notes
-        said = [each for each, number in notes.items() if number * FEW >= len(self.cells)][:MOST_NOTES]
+        said = [each for each, number in notes.items() if number * FEW >= len(self.cells)][:MAX_NOTES]
         some = [
             say(
                 "note ({notes} of {cells_count}): {each}",
@@ -210,7 +210,7 @@ class _Table:
         more = len(notes) - len(said)
         rest = [say("and {more} of some cells: --json has all", more=counted(more, "more notes"))] if more else []
         return [
-            *why[:MOST_NOTES],
+            *why[:MAX_NOTES],
             *cut,
             *(say("note: {what}", what=worded(each)) for each in self.made.warnings),
             *some,
@@ -219,7 +219,7 @@ class _Table:
 
     def _pivoted(self, across: Pivot, width: int) -> list[str]:
         """Blocks of columns, each as wide as a terminal; every block has the labels of its lines."""
-        lines = across.lines[:MOST_ROWS]
+        lines = across.lines[:MAX_ROWS]
         labels = _padded([across.down, *(line.labels for line in lines)])
         groups = [self._group([line.cells[at] for line in lines], across, at) for at in range(len(across.heads))]
         blocks: list[list[list[str]]] = [[]]
@@ -329,7 +329,7 @@ class _Table:
 
     @property
     def _first(self) -> range:
-        return range(min(len(self.cells), MOST_ROWS))
+        return range(min(len(self.cells), MAX_ROWS))
 
 
 def _wrapped(text: str, width: int) -> list[str]:
@@ -353,7 +353,7 @@ def _figure(column: Column, row: Any) -> str:
 
 
 def _marked(made: Comparison) -> dict[str, list[int]]:
-    """Of each column the best of every workload."""
+    """The rows that are best for a workload, by column."""
     found: dict[str, list[int]] = {}
     for numbers in made.workloads.values() or [range(len(made.cells))]:
         for name, best in made.best_among(numbers).items():
@@ -392,11 +392,11 @@ def _cut(all_of: int, what: str) -> list[str]:
         [
             say(
                 "and {all_of} more {name}: --csv, --json and --parquet have all",
-                all_of=f"{all_of - MOST_ROWS:,}",
+                all_of=f"{all_of - MAX_ROWS:,}",
                 name=say(what),
             )
         ]
-        if all_of > MOST_ROWS
+        if all_of > MAX_ROWS
         else []
     )
 

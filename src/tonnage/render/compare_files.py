@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from tonnage.documents.document import SCHEMA, encode
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
 from tonnage.kernel.reach import is_folder
 from tonnage.search.compare import Comparison
 
@@ -68,17 +67,15 @@ def write_parquet(made: Comparison, path: str | os.PathLike[str]) -> None:
     folder = Path(path).parent
     if not is_folder(folder):
         raise InvalidInput(
-            Message(
-                "{path} cannot be written: {folder} is no folder.",
-                path=shown(os.fspath(path)),
-                folder=shown(os.fspath(folder)),
-            )
+            "{path} cannot be written: {folder} is no folder.",
+            path=shown(os.fspath(path)),
+            folder=shown(os.fspath(folder)),
         )
     try:
         pq.write_table(table, os.fspath(path))
     except OSError as error:  # pyarrow's own text has the path once more
         why = os.strerror(error.errno) if error.errno else error
-        raise InvalidInput(Message("{path} cannot be written: {why}.", path=shown(os.fspath(path)), why=why)) from None
+        raise InvalidInput("{path} cannot be written: {why}.", path=shown(os.fspath(path)), why=why) from None
 
 
 def _csv(value: Any) -> str:

@@ -9,7 +9,7 @@ from tonnage.render.prompts import with_prompts
 from tonnage.render.text import inputs_lines, table_lines
 from tonnage.render.tone import Toned
 
-MOST = 16  # lines of the table: more are thinned out evenly
+MAX_ROWS = 16  # lines of the table: more are thinned out evenly
 
 
 def frontier_lines(document: Mapping[str, Any]) -> list[str]:
@@ -37,7 +37,7 @@ def frontier_lines(document: Mapping[str, Any]) -> list[str]:
         best_count=len(best),
         configurations=f"{document['configurations']:,}",
     )
-    rows = [_row(point) for point in thinned(best, MOST)]
+    rows = [_row(point) for point in thinned(best, MAX_ROWS)]
     header = (
         say("tokens/s a user"),
         say("tokens/s an accelerator"),
@@ -64,8 +64,8 @@ def thinned(rows: Sequence[Any], most: int) -> list[Any]:
     return [rows[round(at * (len(rows) - 1) / (most - 1))] for at in range(most)]
 
 
-def _row(point: Mapping[str, Any]) -> tuple[str, ...]:
-    cost = point["cost_per_million_output_tokens_all"]
+def speed_cells(point: Mapping[str, Any]) -> tuple[str, ...]:
+    """Speed for a user, throughput, tensor size, weights, users and TTFT of a point."""
     return (
         f"{point['tokens_per_second_per_user']:,.1f}",
         f"{point['tokens_per_second_per_gpu']:,.0f}",
@@ -73,5 +73,9 @@ def _row(point: Mapping[str, Any]) -> tuple[str, ...]:
         point["weights"],
         f"{point['concurrency']:,}",
         human(point["ttft_seconds"], "seconds"),
-        "-" if cost is None else f"{cost:.3g}",
     )
+
+
+def _row(point: Mapping[str, Any]) -> tuple[str, ...]:
+    cost = point["cost_per_million_output_tokens_all"]
+    return (*speed_cells(point), "-" if cost is None else f"{cost:.3g}")

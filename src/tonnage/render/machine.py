@@ -8,7 +8,7 @@ from tonnage.language import say, worded
 from tonnage.render.prompts import with_prompts
 from tonnage.render.text import inputs_lines, table_lines
 
-MOST = 40  # lines: --json has all
+MAX_ROWS = 40  # lines: --json has all
 
 
 def machine_lines(document: Mapping[str, Any], widest: Iterable[Any]) -> list[str]:
@@ -34,12 +34,12 @@ def machine_lines(document: Mapping[str, Any], widest: Iterable[Any]) -> list[st
     )
     lines = [first, "", *inputs_lines(question), ""]
     if rows:
-        lines += table_lines(map(_row, rows[:MOST]), header)
-    if len(rows) > MOST:
+        lines += table_lines(map(_row, rows[:MAX_ROWS]), header)
+    if len(rows) > MAX_ROWS:
         lines.append(
             say(
                 "and {rows_count} more: --json has all, --order and --context choose others",
-                rows_count=len(rows) - MOST,
+                rows_count=len(rows) - MAX_ROWS,
             )
         )
     return lines + [say("note: {what}", what=worded(each)) for each in document["warnings"]]

@@ -9,8 +9,7 @@ from tonnage.kernel.term import Term
 from tonnage.language import say, worded
 from tonnage.language.columns import left
 from tonnage.language.quantities import counted, human
-from tonnage.render.both_limits import both_limits
-from tonnage.render.prompts import with_prompts
+from tonnage.render.prompts import both_limits, with_prompts
 from tonnage.render.text import inputs_lines, tree_lines
 from tonnage.render.tone import Toned
 

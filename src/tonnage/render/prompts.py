@@ -1,6 +1,4 @@
-"""The length of the prompts that a time to the first token (TTFT) is for: it is printed wherever a TTFT stands,
-since the prompt decides it.
-"""
+"""Words that several texts share: the length of the prompts beside every TTFT, and limits that are known twice."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,3 +19,8 @@ def with_prompts(text: str, question: Mapping[str, Any]) -> str:
     """A name of a time to the first token, with the length of the prompts behind it."""
     prompts = prompt_words(question)
     return say("{name} ({prompts})", name=text, prompts=prompts) if prompts else text
+
+
+def both_limits(estimate: str, safe: str) -> str:
+    """As `serve` and `max` say it: "245 requests by the estimate, 237 requests at the high end of the error band"."""
+    return say("{estimate} by the estimate, {safe} at the high end of the error band", estimate=estimate, safe=safe)

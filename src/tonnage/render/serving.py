@@ -10,8 +10,7 @@ from tonnage.language import say, worded
 from tonnage.language.columns import left, right
 from tonnage.language.quantities import counted, human
 from tonnage.render.bill import bill_lines
-from tonnage.render.both_limits import both_limits
-from tonnage.render.prompts import with_prompts
+from tonnage.render.prompts import both_limits, with_prompts
 
 CACHE = (
     "kv_bytes_per_token",

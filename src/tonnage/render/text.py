@@ -17,7 +17,7 @@ from tonnage.render.tone import Toned
 
 NAME_WIDTH = 46
 INPUT_WIDTH = 28
-LONGEST_REASON = 80  # the whole of it is in the document
+MAX_REASON_LENGTH = 80  # the whole of it is in the document
 # What a node makes of its children where it does not add them.
 TOGETHER = {
     "max": "the largest of these",
@@ -26,7 +26,7 @@ TOGETHER = {
 }
 SUM = "the sum of these"
 SPEED = ("mfu", "hfu", "tokens_per_second")  # said behind the time of a step
-MUCH = 1.1  # compute over that of the best model that is as good
+MIN_COMPUTE_FACTOR = 1.1  # compute over that of the best model that is as good
 SAID = ("Besiroglu 2024", "Hoffmann 2022")  # fits of Chinchilla's law; the document has all
 REQUESTS = "requests a second"
 NO_UNITS: Mapping[str, str] = {}
@@ -203,7 +203,7 @@ def _origin(entry: Mapping[str, Any]) -> str:
         return ""
     why = str(entry.get("why", ""))
     said = worded(why)
-    said = said if len(said) <= LONGEST_REASON else f"{said[: LONGEST_REASON - 3]}..."
+    said = said if len(said) <= MAX_REASON_LENGTH else f"{said[: MAX_REASON_LENGTH - 3]}..."
     return f"{say(str(entry['from']))}{say(': ')}{said}" if why else say(str(entry["from"]))
 
 
@@ -260,7 +260,11 @@ def _slopes(document: Mapping[str, Any]) -> list[str]:
 def _overtrained(run: Mapping[str, Any]) -> list[str]:
     """What is paid for a smaller model, where that is much; the first fit is the one to prefer."""
     fits = [row for row in run.get("best_models") or [] if "factor" in row]
-    if not fits or fits[0]["factor"]["value"] < MUCH or run["tokens"]["value"] < fits[0]["tokens"]["value"]:
+    if (
+        not fits
+        or fits[0]["factor"]["value"] < MIN_COMPUTE_FACTOR
+        or run["tokens"]["value"] < fits[0]["tokens"]["value"]
+    ):
         return []
     best = fits[0]
     factors = say(", ").join(

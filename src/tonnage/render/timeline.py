@@ -17,7 +17,7 @@ COLOURS = {
     "temporary": "#f2b134",
 }
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 1200, 560, 90, 110, 60, 100
-APART = 14  # between the names of two marks
+MIN_MARK_DISTANCE = 14  # between the names of two marks
 
 
 def timeline_svg(title: str, line: dict[str, Any], marks: list[dict[str, Any]], limit: int | None = None) -> str:
@@ -92,7 +92,7 @@ def _marks(marks: list[dict[str, Any]], x: Any) -> list[str]:
         made.append(
             f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke="#555" stroke-width="0.6"/>'
         )
-        if named and at - last < APART:
+        if named and at - last < MIN_MARK_DISTANCE:
             named += f"{say(', ')}{worded(mark['name'])}"
             continue
         made += _named(named, last)

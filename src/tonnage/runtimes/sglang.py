@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.kernel.errors import InvalidPlan
-from tonnage.kernel.message import Message
 from tonnage.kernel.units import GIB, MIB
 from tonnage.runtimes.parts.serving import SERVING_RUNTIMES, BatchLimit, Pools, Reserve, ServingRuntime, Step
 from tonnage.runtimes.parts.start import FIRST, KV_WORDS, RANK, Spread, Start, Words, offload, settings
@@ -73,13 +72,11 @@ def check_cache(engine: ServingRuntime, model: Model, kind: str, accelerator: Ac
     """A cache in nvfp4 is read on Blackwell alone."""
     if kind == "nvfp4" and not ("fp4" in accelerator.dense_flops and accelerator.vendor == "NVIDIA"):
         raise InvalidPlan(
-            Message(
-                "{@kv_cache}: {version} holds nvfp4 on NVIDIA's Blackwell alone ({fp4_cache}). Got "
-                "{accelerator}. Nearest: fp8.",
-                version=engine.version,
-                fp4_cache=FP4_CACHE,
-                accelerator=accelerator.name,
-            )
+            "{@kv_cache}: {version} holds nvfp4 on NVIDIA's Blackwell alone ({fp4_cache}). Got "
+            "{accelerator}. Nearest: fp8.",
+            version=engine.version,
+            fp4_cache=FP4_CACHE,
+            accelerator=accelerator.name,
         )
 
 

@@ -92,13 +92,11 @@ def check_cache(engine: ServingRuntime, model: Model, kind: str, accelerator: Ac
         )
     if why:
         raise InvalidPlan(
-            Message(
-                "{@kv_cache}: {version} cannot hold nvfp4 there: {why} ({fp4_cache}). Got {accelerator}. Nearest: fp8.",
-                version=engine.version,
-                why=why,
-                fp4_cache=FP4_CACHE,
-                accelerator=accelerator.name,
-            )
+            "{@kv_cache}: {version} cannot hold nvfp4 there: {why} ({fp4_cache}). Got {accelerator}. Nearest: fp8.",
+            version=engine.version,
+            why=why,
+            fp4_cache=FP4_CACHE,
+            accelerator=accelerator.name,
         )
 
 

@@ -49,13 +49,13 @@ def followed(tell: Tell) -> Iterator[None]:
 
 
 def expect(what: str, more: int) -> None:
-    """So many more are to be done."""
+    """Add `more` to the number that is to be done."""
     if (follower := _FOLLOWER.get()) is not None:
         follower.of[what] = follower.of.get(what, 0) + more
 
 
 def advance(what: str, by: int = 1) -> None:
-    """So many are done."""
+    """Add `by` to the number that is done."""
     if (follower := _FOLLOWER.get()) is not None:
         follower.done[what] = done = follower.done.get(what, 0) + int(by)
         follower.tell(what, done, follower.of.get(what))

@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 from tonnage.kernel.errors import MissingDatum
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import listed
 
 
 class Fact(Struct, frozen=True, kw_only=True):
@@ -88,12 +88,10 @@ class Accelerator(Struct, frozen=True, kw_only=True):
         if precision not in self.dense_flops:
             known = listed(self.dense_flops) or "none"
             raise MissingDatum(
-                Message(
-                    "no source gives the dense {precision} peak of {name}. Known precisions: {known}.",
-                    precision=precision,
-                    name=self.name,
-                    known=known,
-                )
+                "no source gives the dense {precision} peak of {name}. Known precisions: {known}.",
+                precision=precision,
+                name=self.name,
+                known=known,
             )
         return self.dense_flops[precision]
 

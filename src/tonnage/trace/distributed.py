@@ -24,15 +24,13 @@ class World(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.size < 1:
-            raise InvalidPlan(Message("world_size must be at least 1. Got {size}.", size=self.size))
+            raise InvalidPlan("world_size must be at least 1. Got {size}.", size=self.size)
         if not 0 <= self.rank < self.size:
             raise InvalidPlan(
-                Message(
-                    "rank must be from 0 to {size}, as world_size is {size2}. Got {rank}.",
-                    size=self.size - 1,
-                    size2=self.size,
-                    rank=self.rank,
-                )
+                "rank must be from 0 to {size}, as world_size is {size2}. Got {rank}.",
+                size=self.size - 1,
+                size2=self.size,
+                rank=self.rank,
             )
 
 
@@ -50,7 +48,7 @@ def _number(environment: Mapping[str, str], name: str, otherwise: int) -> int:
         return int(text) if text else otherwise
     except ValueError:
         raise InvalidInput(
-            Message("the environment's {name} must be a whole number. Got {text!r}.", name=name, text=text[:40])
+            "the environment's {name} must be a whole number. Got {text!r}.", name=name, text=text[:40]
         ) from None
 
 
@@ -85,7 +83,7 @@ class Distributed(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise InvalidInput(
-                Message("{@kind} must be one of {kinds}. Got {kind!r}.", kinds=listed(KINDS), kind=str(self.kind)[:40])
+                "{@kind} must be one of {kinds}. Got {kind!r}.", kinds=listed(KINDS), kind=str(self.kind)[:40]
             )
         World(size=self.world_size, rank=self.rank)
         for name in (
@@ -97,22 +95,18 @@ class Distributed(Struct, frozen=True, kw_only=True):
             "bucket_cap_mb",
         ):
             if getattr(self, name) < 1:
-                raise InvalidInput(
-                    Message("{name} must be at least 1. Got {value}.", name=name, value=getattr(self, name))
-                )
+                raise InvalidInput("{name} must be at least 1. Got {value}.", name=name, value=getattr(self, name))
         for name in ("dtype", "param_dtype", "reduce_dtype"):
             if getattr(self, name) not in DTYPES:
                 raise InvalidInput(
-                    Message(
-                        "{name} must be one of {dtypes}. Got {value!r}.",
-                        name=name,
-                        dtypes=listed(DTYPES),
-                        value=getattr(self, name),
-                    )
+                    "{name} must be one of {dtypes}. Got {value!r}.",
+                    name=name,
+                    dtypes=listed(DTYPES),
+                    value=getattr(self, name),
                 )
         if self.recompute not in ("none", "full"):
             raise InvalidInput(
-                Message("{@recompute}: what is traced is none or full. Got {recompute!r}.", recompute=self.recompute)
+                "{@recompute}: what is traced is none or full. Got {recompute!r}.", recompute=self.recompute
             )
         self._check_tensor_parallelism()
 
@@ -120,39 +114,29 @@ class Distributed(Struct, frozen=True, kw_only=True):
         width, world = self.tensor_parallel_size, self.world_size
         if width > 1 and not self.is_tensor_parallel:
             raise InvalidPlan(
-                Message(
-                    "{@tensor_parallel_size} {width} needs kind tp or tp+fsdp2. Got kind {kind}.",
-                    width=width,
-                    kind=self.kind,
-                )
+                "{@tensor_parallel_size} {width} needs kind tp or tp+fsdp2. Got kind {kind}.",
+                width=width,
+                kind=self.kind,
             )
         if world % width:
             raise InvalidPlan(
-                Message(
-                    "{@tensor_parallel_size} must divide world_size {world}. Got {width}.", world=world, width=width
-                )
+                "{@tensor_parallel_size} must divide world_size {world}. Got {width}.", world=world, width=width
             )
         if self.kind == "tp" and width not in (1, world):
             raise InvalidPlan(
-                Message(
-                    "kind tp has one group: {@tensor_parallel_size} must be world_size {world}. Got {width}; "
-                    "tp+fsdp2 shards the rest.",
-                    world=world,
-                    width=width,
-                )
+                "kind tp has one group: {@tensor_parallel_size} must be world_size {world}. Got {width}; "
+                "tp+fsdp2 shards the rest.",
+                world=world,
+                width=width,
             )
         if self.sequence_parallel and not self.is_tensor_parallel:
-            raise InvalidPlan(
-                Message("{@sequence_parallel} needs kind tp or tp+fsdp2. Got kind {kind}.", kind=self.kind)
-            )
+            raise InvalidPlan("{@sequence_parallel} needs kind tp or tp+fsdp2. Got kind {kind}.", kind=self.kind)
         if self.sequence_parallel and self.sequence_length % self.tensor_width:
             raise InvalidPlan(
-                Message(
-                    "{@sequence_length} must be a multiple of {@tensor_parallel_size} {tensor_width} under "
-                    "{@sequence_parallel}. Got {sequence_length}.",
-                    tensor_width=self.tensor_width,
-                    sequence_length=self.sequence_length,
-                )
+                "{@sequence_length} must be a multiple of {@tensor_parallel_size} {tensor_width} under "
+                "{@sequence_parallel}. Got {sequence_length}.",
+                tensor_width=self.tensor_width,
+                sequence_length=self.sequence_length,
             )
 
     @property

@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from tonnage.kernel.encoding import encode as encode_document
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 
 Category = Literal["parameter", "gradient", "optimizer", "activation", "temporary", "buffer"]
 CATEGORIES: tuple[Category, ...] = ("parameter", "gradient", "optimizer", "activation", "temporary", "buffer")
@@ -128,26 +127,22 @@ def decode(data: bytes, where: str = "the file") -> tuple[Events, dict[str, Any]
     try:
         file = msgspec.json.decode(data, type=_File)
     except msgspec.DecodeError as error:
-        raise InvalidInput(Message("{where} holds no events: {error}.", where=where, error=error)) from None
+        raise InvalidInput("{where} holds no events: {error}.", where=where, error=error) from None
     if file.schema != SCHEMA:
         raise InvalidInput(
-            Message(
-                "{where}: schema must be {schema!r}. Got {schema2!r}.",
-                where=where,
-                schema=SCHEMA,
-                schema2=file.schema[:40],
-            )
+            "{where}: schema must be {schema!r}. Got {schema2!r}.",
+            where=where,
+            schema=SCHEMA,
+            schema2=file.schema[:40],
         )
     columns = (file.bytes, file.streams, file.operations, file.modules, file.phases, file.categories)
     if len({len(column) for column in columns}) > 1:
-        raise InvalidInput(Message("{where}: the columns of its allocations differ in length.", where=where))
+        raise InvalidInput("{where}: the columns of its allocations differ in length.", where=where)
     if any(not 0 <= size < MAX_ALLOCATION for size in file.bytes):
         raise InvalidInput(
-            Message(
-                "{where}: an allocation has less than 0 or more than {largest} bytes.",
-                where=where,
-                largest=MAX_ALLOCATION,
-            )
+            "{where}: an allocation has less than 0 or more than {largest} bytes.",
+            where=where,
+            largest=MAX_ALLOCATION,
         )
     _within(where, "names", (*file.operations, *file.modules, *file.phases), len(file.names))
     _within(where, "categories", file.categories, len(CATEGORIES))
@@ -173,13 +168,11 @@ def _within(where: str, what: str, numbers: Iterable[int], count: int) -> None:
     for number in numbers:
         if not 0 <= number < count:
             raise InvalidInput(
-                Message(
-                    "{where}: {what} has {count} entries, and entry {number} is asked for.",
-                    where=where,
-                    what=what,
-                    count=count,
-                    number=number,
-                )
+                "{where}: {what} has {count} entries, and entry {number} is asked for.",
+                where=where,
+                what=what,
+                count=count,
+                number=number,
             )
 
 
@@ -191,13 +184,11 @@ def check(events: Events, where: str = "the events") -> None:
         if number >= len(state) or state[number] != (0 if event >= 0 else 1):
             what = "makes" if event >= 0 else "frees"
             raise InvalidInput(
-                Message(
-                    "{where}: event {position} {what} allocation {number} out of turn.",
-                    where=where,
-                    position=position,
-                    what=what,
-                    number=number,
-                )
+                "{where}: event {position} {what} allocation {number} out of turn.",
+                where=where,
+                position=position,
+                what=what,
+                number=number,
             )
         state[number] += 1
     _check_marks(events.marks, len(events.order), where)
@@ -206,6 +197,4 @@ def check(events: Events, where: str = "the events") -> None:
 def _check_marks(marks: Sequence[Mark], length: int, where: str) -> None:
     positions = [mark.position for mark in marks]
     if positions != sorted(positions) or any(not 0 <= position <= length for position in positions):
-        raise InvalidInput(
-            Message("{where}: marks must ascend and lie within its {length} events.", where=where, length=length)
-        )
+        raise InvalidInput("{where}: marks must ascend and lie within its {length} events.", where=where, length=length)

@@ -9,7 +9,6 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 
 Version = tuple[int, int]
@@ -60,17 +59,15 @@ def profile(name: str) -> Profile:
     """The profile of a name such as torch-1.13-a100, torch-2.13-h100, or h100 (with the newest PyTorch)."""
     match = re.fullmatch(r"(?:torch-?(\d+)\.(\d+)(?:\.\d+)?-?)?([a-z0-9-]*)", name.strip().lower())
     if not match or not name.strip():
-        raise InvalidInput(Message("a profile is written torch-2.13-h100. Got {name!r}.", name=name[:80]))
+        raise InvalidInput("a profile is written torch-2.13-h100. Got {name!r}.", name=name[:80])
     version = (int(match[1]), int(match[2])) if match[1] else NEWEST
     if not OLDEST <= version <= NEWEST:
         raise InvalidInput(
-            Message(
-                "profiles reach from torch {dotted} to {dotted2}. Got {dotted3} in {name!r}.",
-                dotted=_dotted(OLDEST),
-                dotted2=_dotted(NEWEST),
-                dotted3=_dotted(version),
-                name=name[:80],
-            )
+            "profiles reach from torch {dotted} to {dotted2}. Got {dotted3} in {name!r}.",
+            dotted=_dotted(OLDEST),
+            dotted2=_dotted(NEWEST),
+            dotted3=_dotted(version),
+            name=name[:80],
         )
     return _profile(version, gpu(match[3] or "h100"))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import listed
 
 STAGES = ("After forward", "After loss", "After backward", "After optimizer step")
 
@@ -44,22 +44,18 @@ def as_program(returned: Any, where: str) -> Program:
         unknown = sorted(set(returned) - set(known))
         if unknown or not {"model", "inputs"} <= set(returned):
             raise InvalidInput(
-                Message(
-                    "{where} must return model and inputs, and may return {known}. Got {made}.",
-                    where=where,
-                    known=listed(known[2:]),
-                    made=sorted(returned),
-                )
+                "{where} must return model and inputs, and may return {known}. Got {made}.",
+                where=where,
+                known=listed(known[2:]),
+                made=sorted(returned),
             )
         return Program(**returned)
     if isinstance(returned, tuple) and 2 <= len(returned) <= 4:
         return Program(**dict(zip(("model", "inputs", "loss", "optimizer"), returned, strict=False)))
     raise InvalidInput(
-        Message(
-            "{where} must return a Program, a dict of its fields, or (model, inputs, loss, optimizer). Got {type}.",
-            where=where,
-            type=type(returned).__name__,
-        )
+        "{where} must return a Program, a dict of its fields, or (model, inputs, loss, optimizer). Got {type}.",
+        where=where,
+        type=type(returned).__name__,
     )
 
 

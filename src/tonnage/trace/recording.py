@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from tonnage.kernel.encoding import builtins
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.trace.events import Events, decode, encode
 from tonnage.user_files import read_bytes
 
@@ -68,7 +67,7 @@ def from_bytes(data: bytes, where: str) -> Recording:
     try:
         return msgspec.convert({**about, "events": None}, _About).recording(events)
     except msgspec.ValidationError as error:
-        raise InvalidInput(Message("{where}: {error}.", where=where, error=error)) from None
+        raise InvalidInput("{where}: {error}.", where=where, error=error) from None
 
 
 class _About(Struct, kw_only=True):

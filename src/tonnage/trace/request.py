@@ -68,9 +68,7 @@ def checked(model: Model, options: TraceOptions) -> TraceOptions:
         value = getattr(options, name)
         if value is not None and not 1 <= value <= LARGEST:
             raise InvalidPlan(
-                Message(
-                    "{what} must be from 1 to {most:,}. Got {text}.", what=option_name(name), most=LARGEST, text=value
-                )
+                "{what} must be from 1 to {most:,}. Got {text}.", what=option_name(name), most=LARGEST, text=value
             )
     for what, value, known in (
         ("precision", options.precision, PRECISIONS),
@@ -85,24 +83,19 @@ def checked(model: Model, options: TraceOptions) -> TraceOptions:
             raise unknown(Message("{what} of a trace", what=what), value, known)
     if options.num_layers is not None and options.num_layers > model.num_layers:
         raise InvalidPlan(
-            Message(
-                "num_layers must be from 1 to the {num_layers} of {model}. Got {num_layers2}.",
-                num_layers=model.num_layers,
-                model=model.name,
-                num_layers2=options.num_layers,
-            )
+            "num_layers must be from 1 to the {num_layers} of {model}. Got {num_layers2}.",
+            num_layers=model.num_layers,
+            model=model.name,
+            num_layers2=options.num_layers,
         )
     if options.clip_grad_norm is not None and options.clip_grad_norm <= 0:
         raise InvalidInput(
-            Message("clip_grad_norm must be above 0. Got {clip_grad_norm:g}.", clip_grad_norm=options.clip_grad_norm)
+            "clip_grad_norm must be above 0. Got {clip_grad_norm:g}.", clip_grad_norm=options.clip_grad_norm
         )
     if not model.config:
         raise InvalidInput(
-            Message(
-                "{model} has no config that transformers could build it from. A program FILE.py:callable can "
-                "be traced.",
-                model=model.name,
-            )
+            "{model} has no config that transformers could build it from. A program FILE.py:callable can be traced.",
+            model=model.name,
         )
     if options.base is not None and options.lora_rank is None:
         raise InvalidInput(Message("base: a quantised base is frozen; say {--lora-rank} too."))
@@ -118,20 +111,16 @@ def _runtime(options: TraceOptions) -> str:
     runtime = options.runtime or ("fsdp2" if several else "single")
     if runtime == "single" and several:
         raise InvalidPlan(
-            Message(
-                "runtime single is one accelerator. Got world_size {world_size}.",
-                world_size=options.world_size or options.tensor_parallel_size,
-            )
+            "runtime single is one accelerator. Got world_size {world_size}.",
+            world_size=options.world_size or options.tensor_parallel_size,
         )
     if runtime != "single" and (options.world_size or options.tensor_parallel_size) == 1:
-        raise InvalidPlan(Message("runtime {runtime} needs several ranks: say --world-size.", runtime=runtime))
+        raise InvalidPlan("runtime {runtime} needs several ranks: say --world-size.", runtime=runtime)
     if runtime == "single" and options.rank:
-        raise InvalidPlan(Message("rank must be 0 on one accelerator. Got {rank}.", rank=options.rank))
+        raise InvalidPlan("rank must be 0 on one accelerator. Got {rank}.", rank=options.rank)
     if runtime != "single" and (options.lora_rank or options.mode == "generate" or options.fold):
         what = "LoRA" if options.lora_rank else "generation" if options.mode == "generate" else "folding"
-        raise InvalidPlan(
-            Message("{what} is traced on one accelerator. Got runtime {runtime}.", what=what, runtime=runtime)
-        )
+        raise InvalidPlan("{what} is traced on one accelerator. Got runtime {runtime}.", what=what, runtime=runtime)
     return runtime
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.kernel.reach import called, why
 
 # O_NONBLOCK: opening a pipe waits for a writer, and some files of /proc wait for data. Windows has none of the flags
@@ -50,12 +49,10 @@ def decode(data: bytes, where: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInput(
-            Message(
-                "{where} is not UTF-8 text: {reason} at byte {start}.",
-                where=where,
-                reason=error.reason,
-                start=error.start,
-            )
+            "{where} is not UTF-8 text: {reason} at byte {start}.",
+            where=where,
+            reason=error.reason,
+            start=error.start,
         ) from None
 
 
@@ -68,7 +65,7 @@ def open_regular(path: Path) -> Iterator[BinaryIO]:
     except (OSError, ValueError) as error:  # ValueError: a null byte
         if isinstance(error, InvalidInput):
             raise
-        raise InvalidInput(Message("cannot read {called}: {why}.", called=called(path), why=why(error))) from None
+        raise InvalidInput("cannot read {called}: {why}.", called=called(path), why=why(error)) from None
     with open(number, "rb", buffering=0) as file:  # noqa: PTH123 - of a descriptor
         _check_kind(path, os.fstat(number).st_mode)
         yield file
@@ -87,30 +84,28 @@ def read_part(file: BinaryIO, path: Path, start: int, length: int) -> bytes:
         while length > 0:
             piece = file.read(min(length, _PIECE))
             if piece is None:  # a file of /proc that would wait
-                raise InvalidInput(Message("cannot read {called}: it gives no data.", called=called(path)))
+                raise InvalidInput("cannot read {called}: it gives no data.", called=called(path))
             if not piece:
                 break
             pieces.append(piece)
             length -= len(piece)
     except (OSError, OverflowError) as error:
-        raise InvalidInput(Message("cannot read {called}: {why}.", called=called(path), why=why(error))) from None
+        raise InvalidInput("cannot read {called}: {why}.", called=called(path), why=why(error)) from None
     return b"".join(pieces)
 
 
 def too_large(path: Path, largest: int) -> InvalidInput:
     """The error for a file of more than `largest` bytes."""
-    return InvalidInput(
-        Message("{called} is larger than {largest:,} MB.", called=called(path), largest=largest // 10**6)
-    )
+    return InvalidInput("{called} is larger than {largest:,} MB.", called=called(path), largest=largest // 10**6)
 
 
 def _check_kind(path: Path, mode: int) -> None:
     if stat.S_ISREG(mode):
         return
     if stat.S_ISDIR(mode):
-        raise InvalidInput(Message("{called} is a folder, not a regular file.", called=called(path)))
+        raise InvalidInput("{called} is a folder, not a regular file.", called=called(path))
     if stat.S_ISFIFO(mode):
         raise InvalidInput(
-            Message("{called} is a pipe, not a regular file: write its content to a file first.", called=called(path))
+            "{called} is a pipe, not a regular file: write its content to a file first.", called=called(path)
         )
-    raise InvalidInput(Message("{called} is a device or a socket, not a regular file.", called=called(path)))
+    raise InvalidInput("{called} is a device or a socket, not a regular file.", called=called(path))

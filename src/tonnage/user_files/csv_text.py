@@ -5,7 +5,6 @@ import io
 from collections.abc import Iterator
 
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
 from tonnage.user_files.json_text import first_repeated
 
 MAX_COLUMNS = 1_000
@@ -20,21 +19,17 @@ class Rows:
         self.header = [name.strip() for name in self._next() or []]
         if len(self.header) > MAX_COLUMNS:
             raise InvalidInput(
-                Message(
-                    "{where}: line 1: a table has at most {most_columns:,} columns. Got {count:,}.",
-                    where=where,
-                    most_columns=MAX_COLUMNS,
-                    count=len(self.header),
-                )
+                "{where}: line 1: a table has at most {most_columns:,} columns. Got {count:,}.",
+                where=where,
+                most_columns=MAX_COLUMNS,
+                count=len(self.header),
             )
         repeated = first_repeated(name.lower() for name in self.header if name)
         if repeated is not None:
             raise InvalidInput(
-                Message(
-                    "{where}: line 1: two columns are called {repeated}: names must differ.",
-                    where=where,
-                    repeated=shown(repeated),
-                )
+                "{where}: line 1: two columns are called {repeated}: names must differ.",
+                where=where,
+                repeated=shown(repeated),
             )
 
     def __iter__(self) -> Iterator[tuple[int, list[str]]]:
@@ -47,10 +42,8 @@ class Rows:
             return next(self._reader, None)
         except csv.Error as error:
             raise InvalidInput(
-                Message(
-                    "{where}: line {line_num}: not CSV ({error}).",
-                    where=self.where,
-                    line_num=self._reader.line_num,
-                    error=error,
-                )
+                "{where}: line {line_num}: not CSV ({error}).",
+                where=self.where,
+                line_num=self._reader.line_num,
+                error=error,
             ) from None

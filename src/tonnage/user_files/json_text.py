@@ -7,7 +7,6 @@ from math import inf, isinf, isnan
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
 from tonnage.user_files import decode
 
 MAX_DEPTH = 64
@@ -25,11 +24,9 @@ def parse(
     """
     if data.count(b"[") + data.count(b"{") > sections:
         raise InvalidInput(
-            Message(
-                "{where} holds more than {sections:,} lists and objects, or is nested too deep.",
-                where=where,
-                sections=sections,
-            )
+            "{where} holds more than {sections:,} lists and objects, or is nested too deep.",
+            where=where,
+            sections=sections,
         )
     text = decode(data, where)
     try:
@@ -39,11 +36,9 @@ def parse(
             parse_int=_whole if _LONG_NUMBER.search(data) else None,
         )
     except json.JSONDecodeError as error:
-        raise InvalidInput(Message("{where} is not JSON: {error}.", where=where, error=error)) from None
+        raise InvalidInput("{where} is not JSON: {error}.", where=where, error=error) from None
     except RecursionError:
-        raise InvalidInput(
-            Message("{where} is nested more than {deepest} deep.", where=where, deepest=MAX_DEPTH)
-        ) from None
+        raise InvalidInput("{where} is nested more than {deepest} deep.", where=where, deepest=MAX_DEPTH) from None
     _check(value, where, may_be_infinite)
     return value
 
@@ -57,11 +52,9 @@ def _object(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
         raise InvalidInput(
-            Message(
-                "{where} holds {first_repeated} twice in one object.",
-                where=where,
-                first_repeated=shown(first_repeated((key for key, _ in pairs))),
-            )
+            "{where} holds {first_repeated} twice in one object.",
+            where=where,
+            first_repeated=shown(first_repeated((key for key, _ in pairs))),
         )
     return fields
 
@@ -83,17 +76,13 @@ def _check(root: Any, where: str, may_be_infinite: Collection[str]) -> None:
         value, name, depth = waiting.pop()
         if isinstance(value, float) and (isnan(value) or (isinf(value) and name not in may_be_infinite)):
             raise InvalidInput(
-                Message(
-                    "{where}: {name} must be a finite number. Got {value}.",
-                    where=where,
-                    name=name or "a number",
-                    value=value,
-                )
+                "{where}: {name} must be a finite number. Got {value}.",
+                where=where,
+                name=name or "a number",
+                value=value,
             )
         if isinstance(value, dict | list):
             if depth >= MAX_DEPTH:
-                raise InvalidInput(
-                    Message("{where} is nested more than {deepest} deep.", where=where, deepest=MAX_DEPTH)
-                )
+                raise InvalidInput("{where} is nested more than {deepest} deep.", where=where, deepest=MAX_DEPTH)
             inner = value.items() if isinstance(value, dict) else ((name, item) for item in value)
             waiting.extend((item, key, depth + 1) for key, item in inner if isinstance(item, dict | list | float))

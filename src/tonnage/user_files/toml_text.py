@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
 from tonnage.kernel.reach import called
 from tonnage.user_files import read_text
 
@@ -33,21 +32,17 @@ def parse(text: str, where: str) -> dict[str, Any]:
     long_key = _LONG_KEY.search(text)
     if long_key:
         raise InvalidInput(
-            Message(
-                "{where} has a key of more than {most_parts} parts. Got {group}.",
-                where=where,
-                most_parts=MAX_PARTS,
-                group=shown(long_key.group()),
-            )
+            "{where} has a key of more than {most_parts} parts. Got {group}.",
+            where=where,
+            most_parts=MAX_PARTS,
+            group=shown(long_key.group()),
         )
     try:
         tables = tomllib.loads(text)
     except RecursionError:
-        raise InvalidInput(
-            Message("{where} is nested more than {deepest} deep.", where=where, deepest=MAX_DEPTH)
-        ) from None
+        raise InvalidInput("{where} is nested more than {deepest} deep.", where=where, deepest=MAX_DEPTH) from None
     except ValueError as error:  # no TOML, or a whole number of more digits than Python reads
-        raise InvalidInput(Message("{where} is not TOML: {error}", where=where, error=str(error)[:300])) from None
+        raise InvalidInput("{where} is not TOML: {error}", where=where, error=str(error)[:300]) from None
     _check(tables, where)
     return tables
 
@@ -59,23 +54,17 @@ def _check(tables: Any, where: str) -> None:
         value, name, depth = waiting.pop()
         if isinstance(value, dict | list):
             if depth >= MAX_DEPTH:
-                raise InvalidInput(
-                    Message("{where} is nested more than {deepest} deep.", where=where, deepest=MAX_DEPTH)
-                )
+                raise InvalidInput("{where} is nested more than {deepest} deep.", where=where, deepest=MAX_DEPTH)
             inner = value.items() if isinstance(value, dict) else ((name, item) for item in value)
             waiting.extend((item, key, depth + 1) for key, item in inner if not isinstance(item, str | float))
         elif not isinstance(value, int):
             raise InvalidInput(
-                Message(
-                    "{where}: {name} is a date or a time: write it as a text in quotes. Got {value}.",
-                    where=where,
-                    name=name,
-                    value=value,
-                )
+                "{where}: {name} is a date or a time: write it as a text in quotes. Got {value}.",
+                where=where,
+                name=name,
+                value=value,
             )
         elif not -(2**63) <= value < 2**64:
             raise InvalidInput(
-                Message(
-                    "{where}: {path} is a number out of range. Got {value}.", where=where, path=name, value=shown(value)
-                )
+                "{where}: {path} is a number out of range. Got {value}.", where=where, path=name, value=shown(value)
             )

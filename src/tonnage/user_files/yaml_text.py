@@ -55,7 +55,7 @@ def parse(text: str, where: str) -> Any:
         raise
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise InvalidInput(
-            Message("{where} is not YAML: {error}", where=where, error=" ".join(str(error).split())[:300])
+            "{where} is not YAML: {error}", where=where, error=" ".join(str(error).split())[:300]
         ) from None
 
 
@@ -104,10 +104,8 @@ class _Builder:
                 self.documents += 1
                 if self.documents > 1:
                     raise InvalidInput(
-                        Message(
-                            "{where} holds several YAML documents; one is read. Take out the line `---`.",
-                            where=self.where,
-                        )
+                        "{where} holds several YAML documents; one is read. Take out the line `---`.",
+                        where=self.where,
                     )
         return self.root
 
@@ -215,7 +213,7 @@ class _Builder:
 
     def _error(self, why: str) -> InvalidInput:
         place = Message("{where}, row {row}", where=self.where, row=self.row) if self.row else self.where
-        return InvalidInput(Message("{place}: {why}.", place=place, why=why))
+        return InvalidInput("{place}: {why}.", place=place, why=why)
 
 
 def _resolved(kind: str, text: str) -> Any:

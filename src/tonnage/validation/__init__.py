@@ -7,10 +7,10 @@ from statistics import mean, median
 from tonnage.documents.validation import RowDocument, SummaryDocument, ValidationDocument
 from tonnage.kernel.errors import TonnageError, UnknownName, shown
 from tonnage.kernel.message import Message, listed
-from tonnage.validation.predictions import Prediction
 from tonnage.validation.quantities import VERBS
 from tonnage.validation.rows import Malformed as Malformed
 from tonnage.validation.rows import Measured as Measured
+from tonnage.validation.rows import Prediction
 from tonnage.validation.rows import Row as Row
 from tonnage.validation.rows import read as read
 from tonnage.validation.rows import row_of as row_of
@@ -33,7 +33,7 @@ def _predictor(verb: str) -> Callable[[Row], list[Prediction]]:
         from tonnage.validation.collectives import predict as collectives
 
         return collectives
-    from tonnage.validation.models import predict as models
+    from tonnage.validation.subjects import predict_parameters as models
 
     return models
 
@@ -43,7 +43,7 @@ def of_kind(rows: Sequence[Row], kind: str | None) -> list[Row]:
     kinds = sorted({row.kind for row in rows})
     if kind is not None and kind not in kinds:
         raise UnknownName(
-            Message("no row is of kind {kind}. These rows are of {kinds}.", kind=shown(kind), kinds=listed(kinds[:20]))
+            "no row is of kind {kind}. These rows are of {kinds}.", kind=shown(kind), kinds=listed(kinds[:20])
         )
     return [row for row in rows if kind in (None, row.kind)]
 

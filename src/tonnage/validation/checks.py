@@ -53,6 +53,4 @@ def _unknown(where: str, name: str, known: Iterable[str], of: str) -> InvalidInp
         if near
         else f"Known: {', '.join(each or 'none' for each in known)}."
     )
-    return InvalidInput(
-        Message("{where} {name} is not known for {of}. {hint}", where=where, name=shown(name), of=of, hint=hint)
-    )
+    return InvalidInput("{where} {name} is not known for {of}. {hint}", where=where, name=shown(name), of=of, hint=hint)

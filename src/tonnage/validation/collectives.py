@@ -11,11 +11,9 @@ from tonnage.estimate.hardware.links import Links, links
 from tonnage.estimate.hardware.network import PASSES, Algorithm, Collective, Network
 from tonnage.formulas import network as f
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, shown
-from tonnage.kernel.message import Message
 from tonnage.spec import Link
-from tonnage.validation.predictions import Prediction
 from tonnage.validation.quantities import SECONDS
-from tonnage.validation.rows import Measured, Row
+from tonnage.validation.rows import Measured, Prediction, Row, predictions
 from tonnage.validation.subjects import machine_of
 
 OF_LINKS = ("copy_bandwidth", "effective_bandwidth", "memory_copy_bandwidth")
@@ -36,14 +34,11 @@ def predict(row: Row) -> list[Prediction]:
 
 def predict_with(row: Row, constants: Links) -> list[Prediction]:
     """The same, with these constants."""
-    every = (row.measured, *row.also)
-    collective: Collected | None = None
-    try:
-        if not is_link(row):
-            collective = collected(row.question, constants)
-    except TonnageError as error:
-        return [Prediction(skipped=str(error)) for _ in every]
-    return [_predicted(measured, row, collective, constants) for measured in every]
+
+    def predict(measured: Measured, collective: Collected | None) -> Prediction:
+        return _predicted(measured, row, collective, constants)
+
+    return predictions(row, lambda: None if is_link(row) else collected(row.question, constants), predict)
 
 
 def is_link(row: Row) -> bool:
@@ -83,8 +78,6 @@ def _one_of(question: Mapping[str, Any], name: str, known: tuple[str, ...]) -> A
 
 
 def _predicted(measured: Measured, row: Row, collective: Collected | None, constants: Links) -> Prediction:
-    if measured.skipped:
-        return Prediction(skipped=measured.skipped)
     try:
         if measured.quantity in OF_LINKS:
             return _of_link(row, measured, constants)
@@ -113,7 +106,7 @@ def _of_link(row: Row, measured: Measured, constants: Links) -> Prediction:
     try:
         link = msgspec.convert(question.get("link"), Link)
     except msgspec.ValidationError as error:
-        raise InvalidInput(Message("question.link: {error}", error=str(error)[:300])) from None
+        raise InvalidInput("question.link: {error}", error=str(error)[:300]) from None
     kind = constants.of(link, inside=not question.get("between_nodes", False))
     share = kind.share if measured.quantity == "effective_bandwidth" else kind.direct
     ways = question.get("ways", 1)

@@ -1,19 +1,38 @@
 """Rows of measurements in our own form (docs/rows.md): a question of tonnage, what was measured, and where each came
 from."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Struct
 
-from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.kernel.errors import InvalidInput, TonnageError, shown
 from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.reach import is_folder
 from tonnage.kernel.registry import nearest
 from tonnage.kernel.units import LARGEST
 from tonnage.validation.checks import check_measured, check_question
 from tonnage.validation.quantities import KINDS, QUANTITIES
+
+T = TypeVar("T")
+
+
+class Prediction(Struct, frozen=True, kw_only=True):
+    """A value in the metric's unit, or the reason for none.
+
+    `agrees`: for what has no number to compare with, whether it came out as measured; `band`: low and high in the
+    metric's unit;
+    `notes`: what was assumed, or left out.
+    """
+
+    value: float | None = None
+    skipped: str | None = None
+    agrees: bool | None = None
+    band: tuple[float, float] | None = None
+    notes: tuple[str, ...] = ()
+
 
 # indicative: a recommendation, or a run whose lengths nobody controlled. It is shown, and counts in no error and no
 # band.
@@ -120,6 +139,21 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return name if value is None or isinstance(value, Mapping) else f"{name} {value}"
 
 
+def predictions(row: Row, prepare: Callable[[], T], predict: Callable[[Measured, T], Prediction]) -> list[Prediction]:
+    """A prediction for the row's figure, and one for each of those under `also`.
+
+    `prepare` reads the row's question for all of them; its error is the reason where there is no prediction.
+    """
+    every = (row.measured, *row.also)
+    try:
+        question = prepare()
+    except TonnageError as error:
+        return [Prediction(skipped=str(error)) for _ in every]
+    return [
+        Prediction(skipped=measured.skipped) if measured.skipped else predict(measured, question) for measured in every
+    ]
+
+
 class Malformed(msgspec.Struct, frozen=True):
     """A row that has not the form of one. `id`: its own, or the place where it stands; `reason`: what is wrong, with
     its file."""
@@ -143,12 +177,10 @@ def read(paths: Iterable[str], malformed: list[Malformed] | None = None) -> list
                     row = row_of(item, str(file), index)
                     if row.id in seen:
                         raise InvalidInput(
-                            Message(
-                                "row {row} is in {seen} and in {file}: ids must be unique.",
-                                row=shown(row.id),
-                                seen=seen[row.id],
-                                file=row.file,
-                            )
+                            "row {row} is in {seen} and in {file}: ids must be unique.",
+                            row=shown(row.id),
+                            seen=seen[row.id],
+                            file=row.file,
                         )
                 except InvalidInput as error:
                     if malformed is None:
@@ -166,16 +198,12 @@ def row_of(item: Any, file: str = "", index: int = 0) -> Row:
     where = f"{file}, row {index + 1}" if file else f"row {index + 1}"
     if not isinstance(item, Mapping):
         raise InvalidInput(
-            Message(
-                "{where} must be a mapping with id, verb, question and measured. Got {item}.",
-                where=where,
-                item=shown(item),
-            )
+            "{where} must be a mapping with id, verb, question and measured. Got {item}.", where=where, item=shown(item)
         )
     if isinstance(item.get("id"), str):
         where = f"{file}, row {shown(item['id'])}" if file else f"row {shown(item['id'])}"
     if "config" in item:
-        raise InvalidInput(Message("{where} {source_form}.", where=where, source_form=SOURCE_FORM))
+        raise InvalidInput("{where} {source_form}.", where=where, source_form=SOURCE_FORM)
     item = _with_on(item)
     _check_fields(item, Row, where)
     for name, part in _measured_parts(item):
@@ -200,29 +228,22 @@ def _with_on(item: Mapping[str, Any]) -> Mapping[str, Any]:
 def _check_row(row: Row, where: str) -> None:
     if not row.id.strip() or len(row.id) > MAX_ID_LENGTH:
         raise InvalidInput(
-            Message(
-                "{where}: id must have from 1 to {max_id_length} characters. Got {count:,}.",
-                where=where,
-                max_id_length=MAX_ID_LENGTH,
-                count=len(row.id),
-            )
+            "{where}: id must have from 1 to {max_id_length} characters. Got {count:,}.",
+            where=where,
+            max_id_length=MAX_ID_LENGTH,
+            count=len(row.id),
         )
     if row.completeness_class not in COMPLETENESS:
         known = "full, partial or indicative"
         raise InvalidInput(
-            Message(
-                "{where}: completeness must begin with {known}. Got {completeness}.",
-                where=where,
-                known=known,
-                completeness=shown(row.completeness),
-            )
+            "{where}: completeness must begin with {known}. Got {completeness}.",
+            where=where,
+            known=known,
+            completeness=shown(row.completeness),
         )
     if not row.verb and not row.skipped:
         raise InvalidInput(
-            Message(
-                "{where}: verb is missing (train, serve, models or collectives), or `skipped` with a reason.",
-                where=where,
-            )
+            "{where}: verb is missing (train, serve, models or collectives), or `skipped` with a reason.", where=where
         )
     if row.verb and not row.skipped:
         check_question(row.verb, row.question, where)
@@ -254,7 +275,7 @@ def _check_fields(item: Mapping[str, Any], form: type[msgspec.Struct], where: st
                 else Message("Known: {names}.", names=listed(known))
             )
             raise InvalidInput(
-                Message("{where}: {name} is no field of a row. {hint}", where=where, name=shown(str(name)), hint=hint)
+                "{where}: {name} is no field of a row. {hint}", where=where, name=shown(str(name)), hint=hint
             )
 
 
@@ -270,7 +291,7 @@ def files_of(path: Path) -> list[Path]:
         return [path]
     found = sorted(path.glob("*.yaml"))
     if not found:
-        raise InvalidInput(Message("{path} holds no *.yaml.", path=path))
+        raise InvalidInput("{path} holds no *.yaml.", path=path)
     return found
 
 
@@ -280,11 +301,9 @@ def items_of(path: Path) -> list[Any]:
 
     listed = load(path)
     if not isinstance(listed, list):
-        raise InvalidInput(
-            Message("{path} must hold a list of rows. Got {type}.", path=path, type=type(listed).__name__)
-        )
+        raise InvalidInput("{path} must hold a list of rows. Got {type}.", path=path, type=type(listed).__name__)
     if not listed:
-        raise InvalidInput(Message("{path} holds no rows.", path=path))
+        raise InvalidInput("{path} holds no rows.", path=path)
     return listed
 
 
@@ -295,12 +314,10 @@ def _check_sizes(item: Mapping[str, Any], where: str) -> None:
         value, path, depth = waiting.pop()
         if depth > MAX_DEPTH:
             raise InvalidInput(
-                Message(
-                    "{where}: {path} is nested more than {max_depth} levels deep.",
-                    where=where,
-                    path=path[:80],
-                    max_depth=MAX_DEPTH,
-                )
+                "{where}: {path} is nested more than {max_depth} levels deep.",
+                where=where,
+                path=path[:80],
+                max_depth=MAX_DEPTH,
             )
         if isinstance(value, Mapping):
             waiting.extend((inner, f"{path}.{str(key)[:80]}", depth + 1) for key, inner in value.items())
@@ -310,23 +327,19 @@ def _check_sizes(item: Mapping[str, Any], where: str) -> None:
             continue
         elif isinstance(value, int | float) and not abs(value) <= MAX_NUMBER:  # nor NaN
             raise InvalidInput(
-                Message(
-                    "{where}: {path} must be a number of at most {max_number:g}. Got {value}.",
-                    where=where,
-                    path=path,
-                    max_number=MAX_NUMBER,
-                    value=shown(value),
-                )
+                "{where}: {path} must be a number of at most {max_number:g}. Got {value}.",
+                where=where,
+                path=path,
+                max_number=MAX_NUMBER,
+                value=shown(value),
             )
         elif isinstance(value, str) and len(value) > MAX_TEXT_LENGTH:
             raise InvalidInput(
-                Message(
-                    "{where}: {path} has at most {max_text_length:,} characters. Got {count:,}.",
-                    where=where,
-                    path=path,
-                    max_text_length=MAX_TEXT_LENGTH,
-                    count=len(value),
-                )
+                "{where}: {path} has at most {max_text_length:,} characters. Got {count:,}.",
+                where=where,
+                path=path,
+                max_text_length=MAX_TEXT_LENGTH,
+                count=len(value),
             )
 
 
@@ -335,18 +348,12 @@ def _check_value(measured: Measured, where: str) -> None:
     if isinstance(value, str):
         if value != OUT_OF_MEMORY:
             raise InvalidInput(
-                Message(
-                    "{where}.value must be a number, or {out_of_memory}. Got {value}.",
-                    where=where,
-                    out_of_memory=OUT_OF_MEMORY,
-                    value=shown(value),
-                )
+                "{where}.value must be a number, or {out_of_memory}. Got {value}.",
+                where=where,
+                out_of_memory=OUT_OF_MEMORY,
+                value=shown(value),
             )
     elif not 0 <= value <= LARGEST:  # nor NaN
         raise InvalidInput(
-            Message(
-                "{where}.value must be a finite number that is not negative. Got {value}.",
-                where=where,
-                value=shown(value),
-            )
+            "{where}.value must be a finite number that is not negative. Got {value}.", where=where, value=shown(value)
         )

@@ -24,9 +24,8 @@ from tonnage.numerics.precisions import precision
 from tonnage.numerics.quantization import file_type
 from tonnage.runtimes import ServingRuntime, serving_runtime
 from tonnage.spec import Cluster, Load, ServingPlan
-from tonnage.validation.predictions import Prediction
 from tonnage.validation.quantities import SECONDS
-from tonnage.validation.rows import OUT_OF_MEMORY, Measured, Row
+from tonnage.validation.rows import OUT_OF_MEMORY, Measured, Prediction, Row
 from tonnage.validation.serving_question import OTHER, load_of, plan_of
 from tonnage.validation.subjects import machine_of, model_of
 

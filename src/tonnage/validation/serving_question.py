@@ -5,7 +5,6 @@ from typing import Any
 
 from tonnage.architectures import Model
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
-from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 from tonnage.runtimes import serving_runtimes
 from tonnage.spec import Load, ServingPlan
@@ -85,11 +84,5 @@ def _check_number(name: str, value: Any) -> None:
         kind = "a whole number from 1 on" if whole else "above 0" if name in ABOVE_ZERO else "a number from 0 on"
         limit = " and at most 1" if name in SHARES else ""
         raise InvalidInput(
-            Message(
-                "question.{name} must be {kind}{limit}. Got {value}.",
-                name=name,
-                kind=kind,
-                limit=limit,
-                value=shown(value),
-            )
+            "question.{name} must be {kind}{limit}. Got {value}.", name=name, kind=kind, limit=limit, value=shown(value)
         )

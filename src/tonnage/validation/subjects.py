@@ -1,4 +1,4 @@
-"""What a question is about: the model and the machine, by name or field by field."""
+"""What a question is about: the model and the machine, by name or field by field; and the model's parameter count."""
 
 import json
 from collections.abc import Mapping
@@ -16,6 +16,7 @@ from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.registry import nearest
 from tonnage.spec import Accelerator, Cluster, Memory, Node
+from tonnage.validation.rows import Measured, Prediction, Row, predictions
 
 MODEL_KEYS = ("like", "name", "config", "dtype", "quantization")
 MACHINE_KEYS = ("accelerator", "nodes", "per_node", "node")
@@ -42,11 +43,9 @@ def model_of(question: Mapping[str, Any]) -> Model:
         return _named(said)
     if not isinstance(said, Mapping):
         raise InvalidInput(
-            Message(
-                "question.model must be a name, or a mapping of {model_keys}. Got {said}.",
-                model_keys=listed(MODEL_KEYS),
-                said=shown(said),
-            )
+            "question.model must be a name, or a mapping of {model_keys}. Got {said}.",
+            model_keys=listed(MODEL_KEYS),
+            said=shown(said),
         )
     _check_keys("question.model", said, MODEL_KEYS)
     return _described(json.dumps(said, sort_keys=True, default=str))
@@ -66,9 +65,7 @@ def _described(text: str) -> Model:
     fields = said.get("config", {})
     if not isinstance(fields, Mapping) or not (fields or base):
         raise InvalidInput(
-            Message(
-                "question.model.config must map fields of config.json to values. Got {fields}.", fields=shown(fields)
-            )
+            "question.model.config must map fields of config.json to values. Got {fields}.", fields=shown(fields)
         )
     if base is None or fields:
         own = base.config if base else {}
@@ -93,11 +90,9 @@ def machine_of(question: Mapping[str, Any]) -> RowMachine:
         return RowMachine(cluster_named(said), True)
     if not isinstance(said, Mapping):
         raise InvalidInput(
-            Message(
-                "question.on must be a name, or a mapping of {machine_keys}. Got {said}.",
-                machine_keys=listed(MACHINE_KEYS),
-                said=shown(said),
-            )
+            "question.on must be a name, or a mapping of {machine_keys}. Got {said}.",
+            machine_keys=listed(MACHINE_KEYS),
+            said=shown(said),
         )
     _check_keys("question.on", said, MACHINE_KEYS)
     return _machine(json.dumps(said, sort_keys=True, default=str))
@@ -110,9 +105,7 @@ def _machine(text: str) -> RowMachine:
     for name, count in counts.items():
         if type(count) is not int or not 1 <= count <= 10_000_000:
             raise InvalidInput(
-                Message(
-                    "question.on.{name} must be a whole number from 1 on. Got {count}.", name=name, count=shown(count)
-                )
+                "question.on.{name} must be a whole number from 1 on. Got {count}.", name=name, count=shown(count)
             )
     chip = _accelerator(said["accelerator"]) if "accelerator" in said else _unnamed()
     domain = _node(said["node"]) if said.get("node") is not None else None
@@ -146,9 +139,7 @@ def _node(said: Any) -> Node:
 def _changed(said: Any, where: str, form: Any, named: Any) -> Any:
     """The one that `like` names with the fields that stand beside it; without `like`, those alone."""
     if not isinstance(said, Mapping):
-        raise InvalidInput(
-            Message("{where} must be a name, or a mapping of fields. Got {said}.", where=where, said=shown(said))
-        )
+        raise InvalidInput("{where} must be a name, or a mapping of fields. Got {said}.", where=where, said=shown(said))
     _check_keys(where, said, ("like", *form.__struct_fields__))
     fields = {name: value for name, value in said.items() if name != "like"}
     base = builtins(named(str(said["like"]))) if "like" in said else {}
@@ -167,7 +158,7 @@ def _check_keys(where: str, said: Mapping[str, Any], known: tuple[str, ...]) -> 
                 if near
                 else Message("Known: {names}.", names=listed(known))
             )
-            raise InvalidInput(Message("{where} has no {name}. {hint}", where=where, name=shown(str(name)), hint=hint))
+            raise InvalidInput("{where} has no {name}. {hint}", where=where, name=shown(str(name)), hint=hint)
 
 
 def converted(fields: Mapping[str, Any], form: type[T]) -> T:
@@ -176,4 +167,14 @@ def converted(fields: Mapping[str, Any], form: type[T]) -> T:
     try:
         return msgspec.convert(dict(fields), form)
     except msgspec.ValidationError as error:
-        raise InvalidInput(Message("question: {error}", error=str(error)[:300])) from None
+        raise InvalidInput("question: {error}", error=str(error)[:300]) from None
+
+
+def predict_parameters(row: Row) -> list[Prediction]:
+    """The count of the question's model: a released checkpoint holds the multi-token-prediction layers that its
+    config names."""
+
+    def predict(measured: Measured, count: float) -> Prediction:
+        return Prediction(value=count, notes=row.notes)
+
+    return predictions(row, lambda: float(model_of(row.question).num_parameters(drafts=True)), predict)

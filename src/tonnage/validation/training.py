@@ -19,9 +19,8 @@ from tonnage.kernel.message import listed
 from tonnage.kernel.term import Term
 from tonnage.ops import MoE
 from tonnage.spec import Cluster, TrainingPlan
-from tonnage.validation.predictions import Prediction
 from tonnage.validation.quantities import SECONDS
-from tonnage.validation.rows import OUT_OF_MEMORY, Measured, Row
+from tonnage.validation.rows import OUT_OF_MEMORY, Measured, Prediction, Row
 from tonnage.validation.subjects import converted, machine_of, model_of
 
 HOUR, DAY = 3600.0, 86400.0

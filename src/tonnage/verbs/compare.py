@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message, option_name
+from tonnage.kernel.message import option_name
 from tonnage.kernel.reach import is_there
 from tonnage.question.command_line import OWN
 from tonnage.question.form import CHOOSING, WHOLE, Form
@@ -63,11 +63,9 @@ def _read(option: Option, text: str, flag: str) -> Any:
         return None
     if text[:1] == "0" and text.isdecimal() and len(text) > 1:
         raise InvalidInput(
-            Message(
-                "{flag} takes values with commas between them, and numbers without any. Got {text}.",
-                flag=option_name(flag),
-                text=shown(text),
-            )
+            "{flag} takes values with commas between them, and numbers without any. Got {text}.",
+            flag=option_name(flag),
+            text=shown(text),
         )
     return option.read(text, flag) if option.read else text
 
@@ -75,7 +73,7 @@ def _read(option: Option, text: str, flag: str) -> Any:
 def _split(text: str, between: str, what: str) -> list[str]:
     texts = [each.strip() for each in text.split(between)]
     if not all(texts):
-        raise InvalidInput(Message("{what} has an empty value in {text}.", what=option_name(what), text=shown(text)))
+        raise InvalidInput("{what} has an empty value in {text}.", what=option_name(what), text=shown(text))
     return texts
 
 
@@ -98,13 +96,11 @@ def answer(arguments: Given, verb: str) -> DocumentedAnswer:
     models, changes = _models(arguments), axes(arguments, DIMENSIONS)
     places = axes(arguments, MACHINE)
     if not places or places[0].name != "on":
-        raise InvalidInput(Message("{--on} is needed: {help}.", help=ON.help))
+        raise InvalidInput("{--on} is needed: {help}.", help=ON.help)
     counts = axes(arguments, (COUNT,))
     if counts and all(says_how_many(str(on)) for on in places[0].values):
         raise InvalidInput(
-            Message(
-                "{--count} is of machines that do not say how many: leave it out. Got {--on} {on}.", on=arguments.on
-            )
+            "{--count} is of machines that do not say how many: leave it out. Got {--on} {on}.", on=arguments.on
         )
     every = [models, *changes, *places, *counts, *axes(arguments, compared(form_of("compare", verb)))]
     return compare(

@@ -48,22 +48,18 @@ def _asked(arguments: Given, kind: str) -> tuple[Any, Any, Any]:
         if not any(name in form.__struct_fields__ for form in forms):
             other = "--serve" if kind == "train" else "--train"
             raise InvalidInput(
-                Message(
-                    "--{name} is of {other}, and this is --{kind}. Got {value}.",
-                    name=name.replace("_", "-"),
-                    other=other,
-                    kind=kind,
-                    value=value,
-                )
+                "--{name} is of {other}, and this is --{kind}. Got {value}.",
+                name=name.replace("_", "-"),
+                other=other,
+                kind=kind,
+                value=value,
             )
     if no_model(arguments):
         if given:
             name = next(iter(given)).replace("_", "-")
             raise InvalidInput(
-                Message(
-                    "--{name} is of one MODEL, and none is named: options of the inventory's jobs are written there.",
-                    name=name,
-                )
+                "--{name} is of one MODEL, and none is named: options of the inventory's jobs are written there.",
+                name=name,
             )
         return None, None, None
     model = read_model(arguments)

@@ -3,7 +3,6 @@
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.question.given import Given, values
 from tonnage.question.looked_up import read_model
 from tonnage.question.option import options_of
@@ -24,17 +23,15 @@ def varied(pairs: list[str]) -> dict[str, tuple[Any, ...]]:
         name = name.strip().replace("-", "_")
         if not equals or not values.strip():
             raise InvalidInput(
-                Message(
-                    "{--vary} is written OPTION=VALUE,VALUE, such as precision=bf16-mixed,fp8-te. Got {pair!r}.",
-                    pair=pair[:80],
-                )
+                "{--vary} is written OPTION=VALUE,VALUE, such as precision=bf16-mixed,fp8-te. Got {pair!r}.",
+                pair=pair[:80],
             )
         if name not in known:
             from tonnage.kernel.registry import unknown
 
             raise unknown("option to vary", name, known)
         if name in found:
-            raise InvalidInput(Message("{--vary} {name} is given twice: write all its values in one.", name=name))
+            raise InvalidInput("{--vary} {name} is given twice: write all its values in one.", name=name)
         read = known[name].read
         texts = [text.strip() for text in values.split(",") if text.strip()]
         found[name] = tuple(_switch(text, name) if read is None else read(text, f"--vary {name}") for text in texts)
@@ -43,7 +40,7 @@ def varied(pairs: list[str]) -> dict[str, tuple[Any, ...]]:
 
 def _switch(text: str, name: str) -> bool:
     if text not in ("on", "off"):
-        raise InvalidInput(Message("{--vary} {name} takes on and off. Got {text!r}.", name=name, text=text))
+        raise InvalidInput("{--vary} {name} takes on and off. Got {text!r}.", name=name, text=text)
     return text == "on"
 
 
@@ -53,7 +50,7 @@ def machines_named(text: str | None) -> tuple[str, ...]:
         return ()
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     if not names:
-        raise InvalidInput(Message("{--on} names machines, such as h100,8xa100. Got {text!r}.", text=text))
+        raise InvalidInput("{--on} names machines, such as h100,8xa100. Got {text!r}.", text=text)
     return names
 
 

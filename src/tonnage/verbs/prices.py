@@ -121,17 +121,15 @@ def _warnings(rows: list[PriceRow], sold: list[PurchaseRow], rates: dict[str, fl
         oldest = max(row.age_days for row in rows)
         made.append(
             Message(
-                "{stale} of {count} prices by the hour is older than {stale_days} days, the oldest {oldest} "
-                "days: it may have moved.",
-                stale=stale,
-                count=len(rows),
-                stale_days=STALE_DAYS,
-                oldest=oldest,
-            )
-            if stale == 1
-            else Message(
-                "{stale} of {count} prices by the hour are older than {stale_days} days, the oldest {oldest} "
-                "days: it may have moved.",
+                (
+                    "{stale} of {count} prices by the hour is older than {stale_days} days, the oldest {oldest} "
+                    "days: it may have moved."
+                )
+                if stale == 1
+                else (
+                    "{stale} of {count} prices by the hour are older than {stale_days} days, the oldest {oldest} "
+                    "days: it may have moved."
+                ),
                 stale=stale,
                 count=len(rows),
                 stale_days=STALE_DAYS,
@@ -141,14 +139,9 @@ def _warnings(rows: list[PriceRow], sold: list[PurchaseRow], rates: dict[str, fl
     if stale := sum(row.stale for row in sold):
         made.append(
             Message(
-                "{stale} of {count} prices to buy is older than {stale_days} days.",
-                stale=stale,
-                count=len(sold),
-                stale_days=STALE_DAYS,
-            )
-            if stale == 1
-            else Message(
-                "{stale} of {count} prices to buy are older than {stale_days} days.",
+                "{stale} of {count} prices to buy is older than {stale_days} days."
+                if stale == 1
+                else "{stale} of {count} prices to buy are older than {stale_days} days.",
                 stale=stale,
                 count=len(sold),
                 stale_days=STALE_DAYS,

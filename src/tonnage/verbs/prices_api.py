@@ -95,45 +95,32 @@ def _request(given: dict[str, Any]) -> HostedRequest | None:
     missing = [name for name in names[:2] if name not in said]
     if missing:
         raise InvalidInput(
-            Message(
-                "what a request costs needs {--input-tokens} and {--output-tokens}: --{missing} is missing.",
-                missing=missing[0].replace("_", "-"),
-            )
+            "what a request costs needs {--input-tokens} and {--output-tokens}: --{missing} is missing.",
+            missing=missing[0].replace("_", "-"),
         )
     if said.get("cached_tokens", 0) > said["input_tokens"]:
         raise InvalidInput(
-            Message(
-                "{--cached-tokens} must be at most the {input_tokens:,} of {--input-tokens}. Got {cached_tokens:,}.",
-                input_tokens=said["input_tokens"],
-                cached_tokens=said["cached_tokens"],
-            )
+            "{--cached-tokens} must be at most the {input_tokens:,} of {--input-tokens}. Got {cached_tokens:,}.",
+            input_tokens=said["input_tokens"],
+            cached_tokens=said["cached_tokens"],
         )
     for each in ("input_tokens", "output_tokens", "requests_per_day"):
         if said.get(each) == 0:
-            raise InvalidInput(Message("--{each} must be at least 1. Got 0.", each=each.replace("_", "-")))
+            raise InvalidInput("--{each} must be at least 1. Got 0.", each=each.replace("_", "-"))
     return HostedRequest(**{"cached_tokens": 0, "requests_per_day": None, **said})
 
 
 def _warnings(rows: list[HostedOffer[Term]]) -> list[str]:
     stale = sum(row.stale for row in rows)
-    return (
-        [
-            (
-                Message(
-                    "{stale} of {count} prices is older than {stale_days} days: they may have moved.",
-                    stale=stale,
-                    count=len(rows),
-                    stale_days=STALE_DAYS,
-                )
-                if stale == 1
-                else Message(
-                    "{stale} of {count} prices are older than {stale_days} days: they may have moved.",
-                    stale=stale,
-                    count=len(rows),
-                    stale_days=STALE_DAYS,
-                )
-            )
-        ]
-        if stale
-        else []
-    )
+    if not stale:
+        return []
+    return [
+        Message(
+            "{stale} of {count} prices is older than {stale_days} days: they may have moved."
+            if stale == 1
+            else "{stale} of {count} prices are older than {stale_days} days: they may have moved.",
+            stale=stale,
+            count=len(rows),
+            stale_days=STALE_DAYS,
+        )
+    ]

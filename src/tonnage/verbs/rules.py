@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 from tonnage.documents.validation import RulesDocument
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 from tonnage.question.given import Given, values
 from tonnage.question.subjects.rules import NUMBERS
@@ -87,13 +86,13 @@ def alike(rules_asked: list[Any], words: str) -> list[Any]:
     """The rules whose texts have all of these words, else any of them."""
     wanted = words.lower().replace("-", " ").split()
     if not wanted:
-        raise InvalidInput(Message("{--like} needs words to look for. Got {words}.", words=shown(words)))
+        raise InvalidInput("{--like} needs words to look for. Got {words}.", words=shown(words))
     texts = {rule.name: _text(rule) for rule in rules_asked}
     for needed in (all, any):
         found = [rule for rule in rules_asked if needed(word in texts[rule.name] for word in wanted)]
         if found:
             return found
-    raise InvalidInput(Message("no rule speaks of {words}. `tonnage rules` lists them all.", words=shown(words)))
+    raise InvalidInput("no rule speaks of {words}. `tonnage rules` lists them all.", words=shown(words))
 
 
 def _text(rule: Any) -> str:

@@ -50,12 +50,10 @@ def _check(several: dict[str, Any]) -> None:
     for name, needs in (("points", "frontier"), ("order", "for_my_machine")):
         if name in several and not several.get(needs):
             raise InvalidInput(
-                Message(
-                    "--{name} is of --{needs}, which is not given. Got {value}.",
-                    name=name,
-                    needs=needs.replace("_", "-"),
-                    value=several[name],
-                )
+                "--{name} is of --{needs}, which is not given. Got {value}.",
+                name=name,
+                needs=needs.replace("_", "-"),
+                value=several[name],
             )
 
 
@@ -66,20 +64,15 @@ def _my_machine(arguments: Given, options: Any, load: Any, several: dict[str, An
 
     if arguments.model is not None:
         raise InvalidInput(
-            Message(
-                "{--for-my-machine} looks at every model of the catalogue: leave out MODEL. Got {model!r}.",
-                model=arguments.model[:80],
-            )
+            "{--for-my-machine} looks at every model of the catalogue: leave out MODEL. Got {model!r}.",
+            model=arguments.model[:80],
         )
     for name in load.__struct_fields__:
         if getattr(load, name) is not None and name not in OF_MACHINE:
             raise InvalidInput(
-                Message(
-                    "{--for-my-machine} answers for one user with a prompt of 1,024 tokens: leave out "
-                    "{name}. Got {value}.",
-                    name=option_name(name),
-                    value=getattr(load, name),
-                )
+                "{--for-my-machine} answers for one user with a prompt of 1,024 tokens: leave out {name}. Got {value}.",
+                name=option_name(name),
+                value=getattr(load, name),
             )
     common = values(arguments, MACHINE)
     machine = cluster(common.get("on", LOCAL))

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from errno import ENOMEM
 from typing import Any
 from urllib.parse import quote
 
@@ -11,14 +12,21 @@ from tonnage.documents.document import ErrorDocument
 from tonnage.kernel.errors import AccessDenied, MissingDatum, TonnageError, Unreachable
 from tonnage.kernel.message import Message
 from tonnage.kernel.reach import Reach
-from tonnage.web.process.memory import is_out_of_memory
 from tonnage.web.words import ENGLISH, encoded, parted
 
-LARGEST = 64_000_000  # bytes of a document
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Python says so of its own objects by a MemoryError, and the system by an OSError of what it was to open or
+    read.
+    """
+    return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == ENOMEM)
+
+
+MAX_DOCUMENT_BYTES = 64_000_000  # bytes of a document
 _log = logging.getLogger("tonnage.web")
 
 
-class Answer(Struct, frozen=True):
+class EncodedAnswer(Struct, frozen=True):
     """A document as JSON; `status` is the exit status of the command line, and `command` that line."""
 
     body: bytes
@@ -55,7 +63,7 @@ def refusal(error: TonnageError) -> Refusal:
     return Refusal(code, type(error).__name__, str(error))
 
 
-def answered(verb: str, question: Mapping[str, Any], within: Reach) -> Answer | Refusal:
+def answered(verb: str, question: Mapping[str, Any], within: Reach) -> EncodedAnswer | Refusal:
     """The answer, or why there is none. Every failure is a Refusal: a worker process lives on."""
     try:
         question, language = parted(question)
@@ -67,7 +75,7 @@ def answered(verb: str, question: Mapping[str, Any], within: Reach) -> Answer | 
     return found
 
 
-def _answered(verb: str, question: Mapping[str, Any], language: str, within: Reach) -> Answer | Refusal:
+def _answered(verb: str, question: Mapping[str, Any], language: str, within: Reach) -> EncodedAnswer | Refusal:
     from tonnage.verbs.ask import line
 
     try:
@@ -80,17 +88,17 @@ def _answered(verb: str, question: Mapping[str, Any], language: str, within: Rea
             return Refusal(422, "TooLarge", "the question takes more memory than this server gives one: ask for less.")
         _log.exception("an answer of %s failed", verb)
         return Refusal(500, "Internal", "the server failed; its log says why.")
-    if len(body) > LARGEST:
+    if len(body) > MAX_DOCUMENT_BYTES:
         return Refusal(
             422,
             "TooLarge",
             Message(
                 "the answer has {count:,} bytes, and at most {largest:,} are sent: ask for less.",
                 count=len(body),
-                largest=LARGEST,
+                largest=MAX_DOCUMENT_BYTES,
             ),
         )
-    return Answer(body, asked.status, quote(line(asked.words)))
+    return EncodedAnswer(body, asked.status, quote(line(asked.words)))
 
 
 def _asked(verb: str, question: Mapping[str, Any], within: Reach) -> Any:

@@ -31,7 +31,7 @@ def launched(question: Mapping[str, Any], within: Reach) -> Reply:
         return _training(rest, within)
     if verb == "serve":
         return _serving(rest, within)
-    raise InvalidInput(Message("verb is train or serve: what is launched. Got {verb}.", verb=shown(verb)))
+    raise InvalidInput("verb is train or serve: what is launched. Got {verb}.", verb=shown(verb))
 
 
 def _training(question: Mapping[str, Any], within: Reach) -> Reply:

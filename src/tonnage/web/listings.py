@@ -12,7 +12,7 @@ from tonnage.documents.explain import FormulaDocument, WordDocument
 from tonnage.kernel.errors import UnknownName
 from tonnage.kernel.version import __version__
 from tonnage.web.answer import Refusal
-from tonnage.web.counted import counted
+from tonnage.web.metrics import counted
 from tonnage.web.questions import answer_to, responded
 from tonnage.web.schema.documents import FormulasDocument, GlossaryDocument, HealthDocument, ServerDocument
 from tonnage.web.settings import Settings

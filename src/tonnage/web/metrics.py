@@ -1,10 +1,12 @@
-"""GET /metrics: how often each route was asked, with which status, and how long it took, as Prometheus reads it."""
+"""GET /metrics as Prometheus reads it: requests by route and status with their times, jobs and saved plans."""
 
 import os
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from time import time
+
+from tonnage.web.jobs.board import ENDED, Board
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)  # seconds
 
@@ -50,3 +52,38 @@ class Metrics:
         )
         yield "# TYPE tonnage_process_start_time_seconds gauge"
         yield f'tonnage_process_start_time_seconds{{process="{os.getpid()}"}} {self.start:.3f}'
+
+
+def counted(board: Board) -> str:
+    """Lines as Prometheus reads them."""
+    return "\n".join(_lines(board)) + "\n"
+
+
+def _lines(board: Board) -> Iterator[str]:
+    counters = board.counters()
+    yield (
+        "# HELP tonnage_jobs Jobs of all workers that are in this state; those that have ended, until they are dropped."
+    )
+    yield "# TYPE tonnage_jobs gauge"
+    for state, number in board.states().items():
+        yield f'tonnage_jobs{{state="{state}"}} {number}'
+    yield "# HELP tonnage_jobs_started_total Jobs that were asked for."
+    yield "# TYPE tonnage_jobs_started_total counter"
+    yield from _of(counters, "started", "tonnage_jobs_started_total", "verb")
+    yield "# HELP tonnage_jobs_ended_total Jobs that have ended."
+    yield "# TYPE tonnage_jobs_ended_total counter"
+    for state in ENDED:
+        yield from _of(counters, state, "tonnage_jobs_ended_total", "verb", f'state="{state}",')
+    yield "# HELP tonnage_job_seconds_total Seconds that jobs took."
+    yield "# TYPE tonnage_job_seconds_total counter"
+    yield from _of(counters, "seconds", "tonnage_job_seconds_total", "verb")
+    yield "# HELP tonnage_saved_total Saves and deletions of plans, and those that were refused."
+    yield "# TYPE tonnage_saved_total counter"
+    yield from _of(counters, "saved", "tonnage_saved_total", "action")
+
+
+def _of(counters: dict[str, float], prefix: str, name: str, label: str, more: str = "") -> Iterator[str]:
+    for key, value in counters.items():
+        before, _, after = key.partition(":")
+        if before == prefix:
+            yield f'{name}{{{more}{label}="{after}"}} {value:.6g}'

@@ -9,7 +9,7 @@ import msgspec
 from litestar import MediaType, Request, Response, post
 from litestar.handlers import HTTPRouteHandler
 
-from tonnage.web.answer import Answer
+from tonnage.web.answer import EncodedAnswer
 from tonnage.web.launch import LAUNCH
 from tonnage.web.state import Running
 from tonnage.web.timeline import TIMELINE
@@ -33,12 +33,12 @@ async def asked(request: Asking, verb: str) -> Response[bytes]:
     return responded(await _found(request, verb, body, question_of(body)))
 
 
-async def answer_to(request: Asking, verb: str, question: dict[str, Any]) -> Answer:
+async def answer_to(request: Asking, verb: str, question: dict[str, Any]) -> EncodedAnswer:
     """The answer to a question that came in no body."""
     return await _found(request, verb, msgspec.json.encode(question), question)
 
 
-async def answer_at_once(request: Asking, verb: str, question: dict[str, Any]) -> Answer | None:
+async def answer_at_once(request: Asking, verb: str, question: dict[str, Any]) -> EncodedAnswer | None:
     """The answer to a question that came in no body; None where it would have to wait for others."""
     running: Running = request.app.state.running
     body = msgspec.json.encode(question)
@@ -47,7 +47,7 @@ async def answer_at_once(request: Asking, verb: str, question: dict[str, Any]) -
     return await _found(request, verb, body, question)
 
 
-async def _found(request: Asking, verb: str, body: bytes, question: dict[str, Any]) -> Answer:
+async def _found(request: Asking, verb: str, body: bytes, question: dict[str, Any]) -> EncodedAnswer:
     """What was answered a short while ago to the same bytes, or is now."""
     running: Running = request.app.state.running
     found = running.kept.get(verb, body)
@@ -57,7 +57,7 @@ async def _found(request: Asking, verb: str, body: bytes, question: dict[str, An
     return found
 
 
-def responded(found: Answer) -> Response[bytes]:
+def responded(found: EncodedAnswer) -> Response[bytes]:
     """The answer as it is sent."""
     headers = {"Tonnage-Status": str(found.status), "Cache-Control": "no-store"}
     if found.command:
@@ -65,7 +65,7 @@ def responded(found: Answer) -> Response[bytes]:
     return Response(found.body, media_type=MediaType.JSON, headers=headers)
 
 
-async def _while_wanted(request: Asking, answering: Callable[[Event], Awaitable[Answer]]) -> Answer:
+async def _while_wanted(request: Asking, answering: Callable[[Event], Awaitable[EncodedAnswer]]) -> EncodedAnswer:
     """The answer; a client that leaves ends the work for it."""
     left = Event()
     watching = asyncio.create_task(_watched(request, left))

@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-AGAIN = 0.005  # seconds between two tries
+RETRY_SECONDS = 0.005  # seconds between two tries
 PRIVATE = 0o600  # of files: their owner alone reads and writes them
 
 
@@ -40,6 +40,6 @@ def write_ahead(connection: sqlite3.Connection, patience: float) -> None:
             is_locked = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY  # higher bits say how
             if not is_locked or time.monotonic() > deadline:
                 raise
-            time.sleep(AGAIN)
+            time.sleep(RETRY_SECONDS)
         else:
             return

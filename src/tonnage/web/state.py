@@ -10,10 +10,10 @@ from typing import Any
 from litestar import Litestar
 
 from tonnage.kernel.message import Message
-from tonnage.web.answer import Answer, Refusal
+from tonnage.web.answer import EncodedAnswer, Refusal
 from tonnage.web.process.pool import Pool
 from tonnage.web.settings import Settings
-from tonnage.web.wire.kept import Kept
+from tonnage.web.wire.answer_cache import AnswerCache
 
 
 class Running:
@@ -21,7 +21,7 @@ class Running:
 
     def __init__(self, settings: Settings):
         self.limits = limits = settings.limits
-        self.kept = Kept(limits.kept_bytes, limits.kept_seconds)
+        self.kept = AnswerCache(limits.kept_bytes, limits.kept_seconds)
         quick = max(1, (os.cpu_count() or 1) // settings.workers)
         self._quick = Pool(quick, limits.quick_seconds, settings.reach, limits.answer_memory)
         self._searches = Pool(limits.searches_at_once, limits.answer_seconds, settings.reach, limits.answer_memory)
@@ -40,10 +40,12 @@ class Running:
         with suppress(Refusal):  # who asks then is told
             await self._quick.answered("rules", {"names": ["A6"]}, Event())
 
-    def answered(self, verb: str, question: Mapping[str, Any], search: bool) -> Callable[[Event], Awaitable[Answer]]:
+    def answered(
+        self, verb: str, question: Mapping[str, Any], search: bool
+    ) -> Callable[[Event], Awaitable[EncodedAnswer]]:
         """What answers, until nobody waits any more; Refusal where too many wait already."""
 
-        async def answer(left: Event) -> Answer:
+        async def answer(left: Event) -> EncodedAnswer:
             if self._now >= self.limits.at_once:
                 raise Refusal(
                     503,

@@ -17,7 +17,6 @@ from tonnage.catalogue import toml_files
 from tonnage.catalogue.accelerators import accelerator
 from tonnage.catalogue.refreshed import Cloud, Kind, Row
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import GIB
 from tonnage.user_files import csv_text, decode
@@ -122,9 +121,7 @@ def read(content: bytes, cloud: str, where: str, source: str, as_of: str) -> Fou
     result.malformed = [f"{where}, line {line}: {why}" for line, why in sorted(malformed.items())]
     if not result.cloud.price:
         why = f" {result.malformed[0]}" if result.malformed else ""
-        raise InvalidInput(
-            Message("{where} has no price of an accelerator of our catalogue.{why}", where=where, why=why)
-        )
+        raise InvalidInput("{where} has no price of an accelerator of our catalogue.{why}", where=where, why=why)
     return result
 
 
@@ -132,11 +129,9 @@ def _rows(content: bytes, where: str, malformed: dict[int, str]) -> Iterator[tup
     """Rows with an accelerator, and rows of machines that may hold one, each with its line number."""
     if len(content) > LARGEST:
         raise InvalidInput(
-            Message(
-                "{where} is larger than {largest} MB, so it is no list of machines.",
-                where=where,
-                largest=LARGEST // 10**6,
-            )
+            "{where} is larger than {largest} MB, so it is no list of machines.",
+            where=where,
+            largest=LARGEST // 10**6,
         )
     table = csv_text.Rows(decode(content, where), where)
     missing = [name for name in NEEDED if name not in table.header]

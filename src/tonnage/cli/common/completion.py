@@ -4,7 +4,6 @@ import argparse
 from importlib import import_module
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 
 SHELLS = ("bash", "zsh", "tcsh")
 
@@ -12,9 +11,7 @@ SHELLS = ("bash", "zsh", "tcsh")
 def script(shell: str, verbs: dict[str, str]) -> str:
     """The completion script; InvalidInput with what to install where shtab is missing."""
     if shell not in SHELLS:
-        raise InvalidInput(
-            Message("--print-completion takes {shells}. Got {shell!r}.", shells=", ".join(SHELLS), shell=shell)
-        )
+        raise InvalidInput("--print-completion takes {shells}. Got {shell!r}.", shells=", ".join(SHELLS), shell=shell)
     try:
         import shtab
     except ImportError:

@@ -35,7 +35,7 @@ def spoken(words: Sequence[str], environment: Mapping[str, str] = os.environ) ->
             chosen = word.partition("=")[2] or next(left, "") if word != f"{FLAG}=" else ""
             if not chosen:
                 raise InvalidInput(
-                    Message("{flag} takes a language: {languages}.", flag=FLAG, languages=joined(" or ", LANGUAGES))
+                    "{flag} takes a language: {languages}.", flag=FLAG, languages=joined(" or ", LANGUAGES)
                 )
         else:
             rest.append(word)

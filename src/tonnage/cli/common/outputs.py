@@ -26,7 +26,7 @@ def check_outputs(verb: str, arguments: Given) -> None:
             check_ending(name, path)
         if why := unwritable(path):
             raise InvalidInput(
-                Message("--{name}: {path} cannot be written: {why}.", name=name, path=shown(path, LONGEST), why=why)
+                "--{name}: {path} cannot be written: {why}.", name=name, path=shown(path, LONGEST), why=why
             )
 
 
@@ -45,15 +45,13 @@ def check_ending(form: str, path: str) -> None:
     """InvalidInput where a path ends as another format does."""
     ending, got = Path(path).suffix.lower(), shown(path, LONGEST)
     if form == "html" and ending not in (".html", ".htm"):
-        raise InvalidInput(
-            Message("--html: a report in HTML is a file that ends in .html or .htm. Got {got}.", got=got)
-        )
+        raise InvalidInput("--html: a report in HTML is a file that ends in .html or .htm. Got {got}.", got=got)
     if form == "markdown" and ending not in (".md", ".markdown"):
         raise InvalidInput(
-            Message("--markdown: a report in Markdown is a file that ends in .md or .markdown. Got {got}.", got=got)
+            "--markdown: a report in Markdown is a file that ends in .md or .markdown. Got {got}.", got=got
         )
     if form == "plot" and ending not in (".html", ".png", ".svg"):
-        raise InvalidInput(Message("--plot: a plot is a file that ends in .html, .png or .svg. Got {got}.", got=got))
+        raise InvalidInput("--plot: a plot is a file that ends in .html, .png or .svg. Got {got}.", got=got)
 
 
 def unwritable(path: str) -> str:

@@ -255,7 +255,7 @@ def named_values(pairs: list[str]) -> dict[str, Any]:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name.isidentifier():
-            raise InvalidInput(Message("--argument is written NAME=VALUE. Got {pair!r}.", pair=pair[:80]))
+            raise InvalidInput("--argument is written NAME=VALUE. Got {pair!r}.", pair=pair[:80])
         try:
             found[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError, MemoryError, RecursionError):

@@ -86,7 +86,7 @@ def run(arguments: Given, verb: str) -> int:
         try:
             write_parquet(made, table["parquet"])
         except InvalidInput as error:
-            raise InvalidInput(Message("--parquet: {error}", error=error)) from None
+            raise InvalidInput("--parquet: {error}", error=error) from None
     if arguments.json:
         print_json(made.document)
     elif arguments.csv:

@@ -41,9 +41,7 @@ def clouds(text: str, what: str) -> tuple[str, ...]:
     """Folders of SkyPilot's catalogue, with commas between."""
     names = tuple(dict.fromkeys(part.strip().lower() for part in text.replace("，", ",").split(",") if part.strip()))
     if not names:
-        raise InvalidInput(
-            Message("{what} is empty: give it names such as aws,gcp, or leave the option out.", what=what)
-        )
+        raise InvalidInput("{what} is empty: give it names such as aws,gcp, or leave the option out.", what=what)
     for cloud in names:
         skypilot.provider(cloud)
     return names
@@ -103,7 +101,7 @@ def run(arguments: Given) -> int:
         reports.append(report)
     if not any(report.read for report in reports):
         problems = " ".join(dict.fromkeys(report.problem or "" for report in reports))
-        raise InvalidInput(Message("nothing was read, and {at} is as it was. {said}", at=at, said=problems))
+        raise InvalidInput("nothing was read, and {at} is as it was. {said}", at=at, said=problems)
     refreshed.save(new, at)
     looked_up = at.resolve() == refreshed.path().resolve()
     document = RefreshDocument(file=str(at), looked_up=looked_up, clouds=reports)
@@ -118,11 +116,9 @@ def _check_day(day: date | None) -> None:
     today = date.today()  # noqa: DTZ011 - prices have a day, no zone
     if day is not None and day > today:
         raise InvalidInput(
-            Message(
-                "{@as_of} must be {today}, or a day before it: prices of a day to come are not known. Got {said}.",
-                today=today,
-                said=day,
-            )
+            "{@as_of} must be {today}, or a day before it: prices of a day to come are not known. Got {said}.",
+            today=today,
+            said=day,
         )
 
 
@@ -137,7 +133,7 @@ def _sources(place: str, names: tuple[str, ...] | None) -> list[Source]:
         return _folder(path, names)
     if not is_file(path):
         raise InvalidInput(
-            Message("--from must be an address, a folder or a file that there is. Got {place}.", place=shown(place))
+            "--from must be an address, a folder or a file that there is. Got {place}.", place=shown(place)
         )
     return [_file(path, _only(path.parent.name, names, place))]
 
@@ -155,12 +151,10 @@ def _folder(folder: Path, names: tuple[str, ...] | None) -> list[Source]:
     present = names or tuple(cloud for cloud in skypilot.clouds() if is_file(root / cloud / FILE))
     if not present:
         raise InvalidInput(
-            Message(
-                "{root} has no CLOUD/{file}. CLOUD may be {clouds}.",
-                root=root,
-                file=FILE,
-                clouds=listed(skypilot.clouds()),
-            )
+            "{root} has no CLOUD/{file}. CLOUD may be {clouds}.",
+            root=root,
+            file=FILE,
+            clouds=listed(skypilot.clouds()),
         )
     return [_file(root / cloud / FILE, cloud) for cloud in present]
 
@@ -171,11 +165,9 @@ def _only(folder: str, names: tuple[str, ...] | None, place: str) -> str:
         return folder.lower()
     if names is None or len(names) > 1:
         raise InvalidInput(
-            Message(
-                "{place} is one file: say whose it is with --cloud, one of {clouds}.",
-                place=place,
-                clouds=listed(skypilot.clouds()),
-            )
+            "{place} is one file: say whose it is with --cloud, one of {clouds}.",
+            place=place,
+            clouds=listed(skypilot.clouds()),
         )
     return names[0]
 
@@ -193,10 +185,10 @@ def _address(url: str, cloud: str) -> Source:
         from tonnage.models.hubs import web
 
         if web.origin(url) is None:
-            raise InvalidInput(Message("--from must be an http or https address. Got {url}.", url=shown(url)))
+            raise InvalidInput("--from must be an http or https address. Got {url}.", url=shown(url))
         answer = web.get(url, url, {"User-Agent": "tonnage"}, skypilot.LARGEST)
         if answer.status == 404:
-            raise MissingDatum(Message("there is no {url}.", url=url))
+            raise MissingDatum("there is no {url}.", url=url)
         if answer.status != 200:
             raise Unreachable(Message("{url} answers {status}.", url=url, status=answer.status))
         return answer.body, date.today()  # noqa: DTZ011 - prices have a day, no zone

@@ -7,7 +7,6 @@ from pathlib import Path
 from tonnage.cli.common.parser import add
 from tonnage.cli.common.print import print_lines
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.question.given import Given, values
 from tonnage.question.option import Option
 from tonnage.question.texts import word
@@ -43,7 +42,7 @@ def is_asked(arguments: Given) -> bool:
     options = values(arguments, OPTIONS)
     for name in ("pyodide", "fetch", "wheel"):
         if "static" not in options and getattr(arguments, name):
-            raise InvalidInput(Message("--{name} is of --static FOLDER, which is not given.", name=name))
+            raise InvalidInput("--{name} is of --static FOLDER, which is not given.", name=name)
     return "static" in options
 
 

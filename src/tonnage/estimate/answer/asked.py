@@ -66,12 +66,10 @@ def usable_bytes(cluster: Cluster, reserve_bytes: int, question: Question) -> in
         )
     if not 0 <= reserve_bytes < memory.usable_bytes:
         raise InvalidInput(
-            Message(
-                "{@reserve} must leave some of the {usable_bytes} that {accelerator} has. Got {reserve_bytes}.",
-                usable_bytes=human(memory.usable_bytes, "bytes"),
-                accelerator=cluster.accelerator.name,
-                reserve_bytes=human(reserve_bytes, "bytes"),
-            )
+            "{@reserve} must leave some of the {usable_bytes} that {accelerator} has. Got {reserve_bytes}.",
+            usable_bytes=human(memory.usable_bytes, "bytes"),
+            accelerator=cluster.accelerator.name,
+            reserve_bytes=human(reserve_bytes, "bytes"),
         )
     return memory.usable_bytes - reserve_bytes
 

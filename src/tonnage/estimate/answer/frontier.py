@@ -23,7 +23,7 @@ from tonnage.estimate.serving_time.speed import replica_of
 from tonnage.estimate.serving_time.times import times
 from tonnage.formulas import service as h
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError
-from tonnage.kernel.message import Message, option_name
+from tonnage.kernel.message import option_name
 from tonnage.runtimes import USUAL_ENGINE, serving_runtime
 from tonnage.spec import Cluster, Load, ServingPlan
 
@@ -94,24 +94,18 @@ def frontier(
     for name in ("request_rate", "trace", "ttft", "tpot", "simulate"):
         if getattr(load, name):
             raise InvalidInput(
-                Message(
-                    "a frontier goes over numbers of users: leave out {name}. Got {value}.",
-                    name=option_name(name),
-                    value=getattr(load, name),
-                )
+                "a frontier goes over numbers of users: leave out {name}. Got {value}.",
+                name=option_name(name),
+                value=getattr(load, name),
             )
     if options.concurrency is not None:
         raise InvalidInput(
-            Message(
-                "a frontier goes over numbers of users: leave out concurrency. Got {concurrency}.",
-                concurrency=options.concurrency,
-            )
+            "a frontier goes over numbers of users: leave out concurrency. Got {concurrency}.",
+            concurrency=options.concurrency,
         )
     if not 2 <= points <= MOST_POINTS:
         raise InvalidInput(
-            Message(
-                "{@points} must be from 2 to {most_points:,}. Got {points:,}.", most_points=MOST_POINTS, points=points
-            )
+            "{@points} must be from 2 to {most_points:,}. Got {points:,}.", most_points=MOST_POINTS, points=points
         )
     said = lengths(model, options, load)
     options = options if said.context is None else replace(options, context=said.context)
@@ -174,10 +168,8 @@ def _curve(
     replica = replica_of(model, plan, cluster, made, usable, wanted)
     if not replica.clock.knows_prompts:
         raise MissingDatum(
-            Message(
-                "no source gives a peak of {accelerator}: how long prompts take is not known, so there is no frontier.",
-                accelerator=cluster.accelerator.name,
-            )
+            "no source gives a peak of {accelerator}: how long prompts take is not known, so there is no frontier.",
+            accelerator=cluster.accelerator.name,
         )
     room = (
         replica.policy.max_num_seqs

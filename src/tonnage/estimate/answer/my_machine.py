@@ -101,21 +101,17 @@ def my_machine(
         raise unknown("order", order, ORDERS)
     if options.concurrency not in (None, 1):
         raise InvalidInput(
-            Message(
-                "one user at a time is what this answers: leave out concurrency. Got {concurrency}.",
-                concurrency=options.concurrency,
-            )
+            "one user at a time is what this answers: leave out concurrency. Got {concurrency}.",
+            concurrency=options.concurrency,
         )
     limits = {"ttft": duration("ttft", ttft), "tpot": duration("tpot", tpot)}
     question = _question(cluster, options, order, limits)
     usable = cluster.accelerator.memory.usable_bytes - options.reserve_bytes
     if usable <= 0:
         raise InvalidInput(
-            Message(
-                "{@reserve} must leave some of the memory of {accelerator}. Got {reserve_bytes:,} bytes.",
-                accelerator=cluster.accelerator.name,
-                reserve_bytes=options.reserve_bytes,
-            )
+            "{@reserve} must leave some of the memory of {accelerator}. Got {reserve_bytes:,} bytes.",
+            accelerator=cluster.accelerator.name,
+            reserve_bytes=options.reserve_bytes,
         )
     tried, found = 0, []
     for name, hub, model in models:

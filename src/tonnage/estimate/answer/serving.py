@@ -190,13 +190,11 @@ def _weights_alone(model: Model, cluster: Cluster, options: ServingOptions, rese
     )
     if not 1 <= tensor <= cluster.size:
         raise InvalidPlan(
-            Message(
-                "{@tensor_parallel_size} must be from 1 to the cluster's {size} accelerators. Got "
-                "{tensor}. Nearest: {tensor2}.",
-                size=cluster.size,
-                tensor=tensor,
-                tensor2=min(max(tensor, 1), cluster.size),
-            )
+            "{@tensor_parallel_size} must be from 1 to the cluster's {size} accelerators. Got "
+            "{tensor}. Nearest: {tensor2}.",
+            size=cluster.size,
+            tensor=tensor,
+            tensor2=min(max(tensor, 1), cluster.size),
         )
     size = model.tensors.total_bytes if model.tensors else 0
     source = "the headers of the model's files"

@@ -63,17 +63,13 @@ class DeepSpeed(Framework):
             raise InvalidPlan(Message("{@offload_optimizer} needs ZeRO: {@zero_stage} must be 1, 2 or 3. Got 0."))
         if places["offload_parameters"] != "none" and zero_stage != 3:
             raise InvalidPlan(
-                Message(
-                    "{@offload_parameters} needs weights that are sharded: {@zero_stage} must be 3. Got {zero_stage}.",
-                    zero_stage=zero_stage,
-                )
+                "{@offload_parameters} needs weights that are sharded: {@zero_stage} must be 3. Got {zero_stage}.",
+                zero_stage=zero_stage,
             )
         if places["offload_optimizer"] == "nvme" and zero_stage != 3:
             raise InvalidPlan(
-                Message(
-                    "{@offload_optimizer} nvme is ZeRO-Infinity's: {@zero_stage} must be 3. Got {zero_stage}.",
-                    zero_stage=zero_stage,
-                )
+                "{@offload_optimizer} nvme is ZeRO-Infinity's: {@zero_stage} must be 3. Got {zero_stage}.",
+                zero_stage=zero_stage,
             )
 
     @classmethod

@@ -53,13 +53,11 @@ PARTITION = Rule(
     lambda facts: "zero_hpz_partition_size divides the ranks that share the weights",
     lambda facts, sizes: _sharing(sizes) % _partition(facts) == 0,
     lambda facts, sizes: InvalidPlan(
-        Message(
-            "{@zero_hpz_partition_size} must divide the {sharing} ranks that share the weights. Got "
-            "{partition}. Nearest: {near_divisors}.",
-            sharing=_sharing(sizes),
-            partition=_partition(facts),
-            near_divisors=near_divisors(_sharing(sizes), _partition(facts) or 1),
-        )
+        "{@zero_hpz_partition_size} must divide the {sharing} ranks that share the weights. Got "
+        "{partition}. Nearest: {near_divisors}.",
+        sharing=_sharing(sizes),
+        partition=_partition(facts),
+        near_divisors=near_divisors(_sharing(sizes), _partition(facts) or 1),
     ),
     lambda facts, sizes: facts.said("zero_stage") == 3 and _partition(facts) is not None,
 )
@@ -113,33 +111,27 @@ def _size(name: str, default: int, least: int, model: Model, o: TrainingOptions,
         filled = filled_in(name, model.hidden_size)
         if filled is None:
             raise InvalidPlan(
-                Message(
-                    "{name} has no auto in the Trainer of transformers: give it a number of elements.",
-                    name=option_name(name),
-                )
+                "{name} has no auto in the Trainer of transformers: give it a number of elements.",
+                name=option_name(name),
             )
         return int(q.put(name, filled, "runtime", FILLED))
     try:
         given = parse_count(said, name) if isinstance(said, str) else said
     except OutOfRange:
         raise InvalidPlan(
-            Message(
-                "{name} must be from {least} to {largest:,}. Got {said}.",
-                name=option_name(name),
-                least=least,
-                largest=LARGEST,
-                said=said,
-            )
+            "{name} must be from {least} to {largest:,}. Got {said}.",
+            name=option_name(name),
+            least=least,
+            largest=LARGEST,
+            said=said,
         ) from None
     if given is not None and not least <= given <= LARGEST:
         raise InvalidPlan(
-            Message(
-                "{name} must be from {least} to {largest:,}. Got {given:,}.",
-                name=option_name(name),
-                least=least,
-                largest=LARGEST,
-                given=given,
-            )
+            "{name} must be from {least} to {largest:,}. Got {given:,}.",
+            name=option_name(name),
+            least=least,
+            largest=LARGEST,
+            given=given,
         )
     return int(q.take(name, given, default, "runtime", SOURCE))
 

@@ -36,10 +36,8 @@ def megatron_options(model: Model, sizes: Mapping[str, Any], o: TrainingOptions,
     if o.expert_capacity_factor is not None:
         if not 0 < o.expert_capacity_factor < 1e6:
             raise InvalidPlan(
-                Message(
-                    "{@expert_capacity_factor} must be above 0 and below 1,000,000. Got {expert_capacity_factor:g}.",
-                    expert_capacity_factor=o.expert_capacity_factor,
-                )
+                "{@expert_capacity_factor} must be above 0 and below 1,000,000. Got {expert_capacity_factor:g}.",
+                expert_capacity_factor=o.expert_capacity_factor,
             )
         made["expert_capacity_factor"] = q.take("expert_capacity_factor", o.expert_capacity_factor, None)
     made["mtp_layers"] = _predictions(model, o, q)
@@ -86,24 +84,18 @@ def _predictions(model: Model, o: TrainingOptions, q: Question) -> int:
     )
     count: int = q.take("mtp_layers", o.mtp_layers, 0, "runtime", why)
     if not 0 <= count <= LARGEST:
-        raise InvalidPlan(
-            Message("{@mtp_layers} must be from 0 to {largest:,}. Got {count:,}.", largest=LARGEST, count=count)
-        )
+        raise InvalidPlan("{@mtp_layers} must be from 0 to {largest:,}. Got {count:,}.", largest=LARGEST, count=count)
     main = model.decoder
     if count and sum(isinstance(op, Embedding) for op in main.before) != 1:
         raise InvalidPlan(
-            Message(
-                "multi-token prediction of megatron has rotary positions or none: {@mtp_layers} must be "
-                "0 with {model}, which has a table of them. Got {count}.",
-                model=model.name,
-                count=count,
-            )
+            "multi-token prediction of megatron has rotary positions or none: {@mtp_layers} must be "
+            "0 with {model}, which has a table of them. Got {count}.",
+            model=model.name,
+            count=count,
         )
     if count and not any(isinstance(op, Head) for op in main.after):
         raise InvalidPlan(
-            Message(
-                "{@mtp_layers} must be 0 with {model}, which has no head. Got {count}.", model=model.name, count=count
-            )
+            "{@mtp_layers} must be 0 with {model}, which has no head. Got {count}.", model=model.name, count=count
         )
     return count
 

@@ -9,7 +9,6 @@ from tonnage.formulas import network as f
 from tonnage.formulas.time import transfer_seconds
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.formula import Number, maximum, minimum
-from tonnage.kernel.message import Message
 from tonnage.spec import Cluster, Link
 
 Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all"]
@@ -84,12 +83,10 @@ class Network:
             return Level(None, unknown)
         if link is None:
             raise MissingDatum(
-                Message(
-                    "no source gives the link {where} of {cluster}: the time of a step needs it. Name a node "
-                    "that has one, such as 16xdgx-h100.",
-                    where=where,
-                    cluster=self.cluster.name,
-                )
+                "no source gives the link {where} of {cluster}: the time of a step needs it. Name a node "
+                "that has one, such as 16xdgx-h100.",
+                where=where,
+                cluster=self.cluster.name,
             )
         return Level(link, self.constants.of(link, inside=inside))
 

@@ -133,7 +133,7 @@ def kept(checkpoint: Term, keep: int | None) -> Term:
     """Disk for the checkpoints that are kept; None: as many as rule D9 keeps."""
     count = KEPT if keep is None else keep
     if not 1 <= count <= 1_000_000:
-        raise InvalidInput(Message("{@keep_checkpoints} must be from 1 to 1,000,000. Got {count}.", count=shown(count)))
+        raise InvalidInput("{@keep_checkpoints} must be from 1 to 1,000,000. Got {count}.", count=shown(count))
     return Term.of("checkpoints kept", s.kept_bytes, M=checkpoint.value, n_copies=count)
 
 
@@ -142,7 +142,7 @@ def token_bytes(vocab_size: int) -> int:
     4.
     """
     if vocab_size < 1:
-        raise InvalidInput(Message("{@vocab_size} must be at least 1. Got {vocab_size}.", vocab_size=shown(vocab_size)))
+        raise InvalidInput("{@vocab_size} must be at least 1. Got {vocab_size}.", vocab_size=shown(vocab_size))
     return 2 if vocab_size < SMALL_VOCABULARY else 4
 
 
@@ -157,10 +157,8 @@ def raw_text_bytes(tokens: Number, bytes_per_token: float | None = None) -> Term
     """
     if bytes_per_token is not None and not 0 < bytes_per_token < 100:
         raise InvalidInput(
-            Message(
-                "{@text_bytes_per_token} must be above 0 and below 100. Got {bytes_per_token}.",
-                bytes_per_token=shown(bytes_per_token),
-            )
+            "{@text_bytes_per_token} must be above 0 and below 100. Got {bytes_per_token}.",
+            bytes_per_token=shown(bytes_per_token),
         )
     width, source = (TEXT_BYTES, TEXT_SOURCE) if bytes_per_token is None else (bytes_per_token, "given")
     return Term.of("data set, plain text", s.text_bytes, source=source, D=tokens, w=width)
@@ -181,10 +179,8 @@ def host_needs(
     """
     if not 0 <= data_loader_workers <= 10_000:
         raise InvalidInput(
-            Message(
-                "{@data_loader_workers} must be from 0 to 10,000. Got {data_loader_workers}.",
-                data_loader_workers=shown(data_loader_workers),
-            )
+            "{@data_loader_workers} must be from 0 to 10,000. Got {data_loader_workers}.",
+            data_loader_workers=shown(data_loader_workers),
         )
     node = cluster.node
     cores = Term.of(

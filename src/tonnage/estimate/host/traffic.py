@@ -12,7 +12,6 @@ from tonnage.formulas import memory
 from tonnage.formulas.time import transfer_seconds
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.formula import Number, is_any, maximum
-from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.spec import Cluster, Link
 
@@ -84,10 +83,8 @@ def offload_seconds(
     if is_any(through > 0):
         if host is None:
             raise MissingDatum(
-                Message(
-                    "no source gives the host link of {accelerator}: the time of offloading needs it.",
-                    accelerator=cluster.accelerator.name,
-                )
+                "no source gives the host link of {accelerator}: the time of offloading needs it.",
+                accelerator=cluster.accelerator.name,
             )
         share = (constants or links()).of(host, inside=True).direct
         seconds = transfer_seconds.evaluate(M=through, W=host.bytes_per_second * share)
@@ -95,11 +92,8 @@ def offload_seconds(
         return OffloadSeconds(seconds, 0)
     if disks is None:
         raise MissingDatum(
-            Message(
-                "no source gives the bytes a second of the disks of {cluster}: the time of offloading to "
-                "NVMe needs them.",
-                cluster=cluster.name,
-            )
+            "no source gives the bytes a second of the disks of {cluster}: the time of offloading to NVMe needs them.",
+            cluster=cluster.name,
         )
     each = disks.bytes_per_second / cluster.accelerators_per_node
     return OffloadSeconds(seconds, transfer_seconds.evaluate(M=stored, W=each))

@@ -6,7 +6,6 @@ from tonnage.estimate.step.offload import offloaded
 from tonnage.formulas.host import host_update_seconds
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.formula import Number
-from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.spec import Cluster, TrainingPlan
 
@@ -18,12 +17,10 @@ def check_update(plan: TrainingPlan) -> None:
     """MissingDatum where processors update and nobody said how fast."""
     if plan.offload.offload_optimizer != "none" and plan.offload.host_update_bandwidth is None:
         raise MissingDatum(
-            Message(
-                "the time of a step whose optimizer runs on the host needs {@host_update_bandwidth}, in "
-                "bytes a second of a node: the memory's own bandwidth is not what bounds it "
-                "({published}, a tenth of it and less).",
-                published=PUBLISHED,
-            )
+            "the time of a step whose optimizer runs on the host needs {@host_update_bandwidth}, in "
+            "bytes a second of a node: the memory's own bandwidth is not what bounds it "
+            "({published}, a tenth of it and less).",
+            published=PUBLISHED,
         )
 
 

@@ -2,7 +2,7 @@
 
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.formula import is_any
-from tonnage.kernel.message import Message, option_name
+from tonnage.kernel.message import option_name
 from tonnage.spec import Load
 
 
@@ -11,7 +11,7 @@ def check_load(load: Load) -> None:
     for name in ("input_tokens", "output_tokens", "concurrency"):
         value = getattr(load, name)
         if value is not None and is_any(value < 1):
-            raise InvalidInput(Message("{name} must be at least 1. Got {value}.", name=option_name(name), value=value))
+            raise InvalidInput("{name} must be at least 1. Got {value}.", name=option_name(name), value=value)
     if load.requests_per_second is not None:
         if load.concurrency is not None:
             raise InvalidInput(
@@ -19,21 +19,16 @@ def check_load(load: Load) -> None:
             )
         if is_any(load.requests_per_second <= 0):
             raise InvalidInput(
-                Message(
-                    "requests_per_second must be more than 0. Got {requests_per_second}.",
-                    requests_per_second=load.requests_per_second,
-                )
+                "requests_per_second must be more than 0. Got {requests_per_second}.",
+                requests_per_second=load.requests_per_second,
             )
     if not 0 <= load.spread <= 1:
-        raise InvalidInput(Message("{@spread} must be between 0 and 1. Got {spread}.", spread=load.spread))
+        raise InvalidInput("{@spread} must be between 0 and 1. Got {spread}.", spread=load.spread)
     if is_any(load.cached_tokens < 0) or is_any(load.cached_tokens >= load.input_tokens):
         raise InvalidInput(
-            Message(
-                "{@cached_tokens} must be 0 or more, and fewer than {@input_tokens}, {input_tokens}. Got "
-                "{cached_tokens}.",
-                input_tokens=load.input_tokens,
-                cached_tokens=load.cached_tokens,
-            )
+            "{@cached_tokens} must be 0 or more, and fewer than {@input_tokens}, {input_tokens}. Got {cached_tokens}.",
+            input_tokens=load.input_tokens,
+            cached_tokens=load.cached_tokens,
         )
     if load.burstiness < 0:
-        raise InvalidInput(Message("{@burstiness} must not be negative. Got {burstiness}.", burstiness=load.burstiness))
+        raise InvalidInput("{@burstiness} must not be negative. Got {burstiness}.", burstiness=load.burstiness)

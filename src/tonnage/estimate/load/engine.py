@@ -15,7 +15,6 @@ from tonnage.estimate.load.passes import PassTime
 from tonnage.estimate.load.policy import Policy
 from tonnage.estimate.load.requests import Requests
 from tonnage.kernel.errors import InvalidPlan
-from tonnage.kernel.message import Message
 
 _SHORTEST_RUN = 16
 _GROWTH = (
@@ -119,14 +118,12 @@ class Engine:
         for one, (prompt, answer) in enumerate(zip(self.inputs, self.outputs, strict=True)):
             if -(-(prompt + answer - 1) // self.block) > self.blocks:
                 raise InvalidPlan(
-                    Message(
-                        "request {one} needs {prompt:,} + {answer:,} tokens of cache; the replica holds "
-                        "{pool_tokens:,} (pool_tokens).",
-                        one=one,
-                        prompt=prompt,
-                        answer=answer,
-                        pool_tokens=self.policy.pool_tokens,
-                    )
+                    "request {one} needs {prompt:,} + {answer:,} tokens of cache; the replica holds "
+                    "{pool_tokens:,} (pool_tokens).",
+                    one=one,
+                    prompt=prompt,
+                    answer=answer,
+                    pool_tokens=self.policy.pool_tokens,
                 )
 
     def _make_room(self) -> bool:

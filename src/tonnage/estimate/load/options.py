@@ -87,14 +87,12 @@ def lengths(model: Model, options: ServingOptions, load: LoadOptions) -> Lengths
         answer = max(min(USUAL, room - prompt), 1)
     if options.context is not None and prompt + answer > options.context:
         raise InvalidInput(
-            Message(
-                "{@context} must hold the prompt and its answer, {prompt:,} + {answer:,} = {prompt2:,} "
-                "tokens. Got {context:,}.",
-                prompt=prompt,
-                answer=answer,
-                prompt2=prompt + answer,
-                context=options.context,
-            )
+            "{@context} must hold the prompt and its answer, {prompt:,} + {answer:,} = {prompt2:,} "
+            "tokens. Got {context:,}.",
+            prompt=prompt,
+            answer=answer,
+            prompt2=prompt + answer,
+            context=options.context,
         )
     context = prompt + answer if options.context is None else None
     return Lengths(input_tokens=prompt, output_tokens=answer, context=context, why="input_tokens + output_tokens")
@@ -114,27 +112,21 @@ def _of_trace(options: ServingOptions, load: LoadOptions) -> Lengths:
     ):
         if getattr(load, name) is not None:
             raise InvalidInput(
-                Message(
-                    "trace has lengths and arrivals of its own: leave out {name}. Got both.", name=option_name(name)
-                )
+                "trace has lengths and arrivals of its own: leave out {name}. Got both.", name=option_name(name)
             )
     if options.concurrency is not None:
         raise InvalidInput(
-            Message(
-                "trace says when requests come: leave out concurrency. Got {concurrency} with trace.",
-                concurrency=options.concurrency,
-            )
+            "trace says when requests come: leave out concurrency. Got {concurrency} with trace.",
+            concurrency=options.concurrency,
         )
     found = read_requests(load.trace or "")
     longest = int((found.input_tokens + found.output_tokens).max())
     if options.context is not None and longest > options.context:
         raise InvalidInput(
-            Message(
-                "{@context} must hold the longest request of {trace}, {longest:,} tokens. Got {context:,}.",
-                trace=load.trace,
-                longest=longest,
-                context=options.context,
-            )
+            "{@context} must hold the longest request of {trace}, {longest:,} tokens. Got {context:,}.",
+            trace=load.trace,
+            longest=longest,
+            context=options.context,
         )
     return Lengths(
         input_tokens=max(round(float(found.input_tokens.mean())), 1),
@@ -149,19 +141,17 @@ def asked(plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: L
     """The load of one replica, checked, with its defaults in the question."""
     if load.request_rate is not None and options.concurrency is not None:
         raise InvalidInput(
-            Message(
-                "{@concurrency} is of users who wait for their answers, {@request_rate} of requests that "
-                "come by themselves: give one. Got {concurrency} and {request_rate:g}.",
-                concurrency=options.concurrency,
-                request_rate=load.request_rate,
-            )
+            "{@concurrency} is of users who wait for their answers, {@request_rate} of requests that "
+            "come by themselves: give one. Got {concurrency} and {request_rate:g}.",
+            concurrency=options.concurrency,
+            request_rate=load.request_rate,
         )
     context = int(plan.context)
     prompt, answer = _lengths(context, load, said, q)
     cached = _cached(load, prompt, q)
     spread = q.take("spread", _ranged("spread", load.spread, 0, 1), 0) if load.spread is not None else 0.0
     if load.spread is not None and spread >= 1:
-        raise InvalidInput(Message("{@spread} must be at least 0 and less than 1. Got {spread:g}.", spread=spread))
+        raise InvalidInput("{@spread} must be at least 0 and less than 1. Got {spread:g}.", spread=spread)
     form = Load(input_tokens=prompt, output_tokens=answer, cached_tokens=cached, spread=spread)
     form, busy = _arriving(plan, options, load, said, form, q)
     percentile = load.percentile or "mean"
@@ -185,9 +175,7 @@ def asked(plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: L
     if load.prefill_replicas is not None:
         q.put("prefill_replicas", load.prefill_replicas, "given")
     if load.seed is not None and not 0 <= load.seed < 2**32:
-        raise InvalidInput(
-            Message("{@seed} must be from 0 to {number:,}. Got {seed}.", number=2**32 - 1, seed=load.seed)
-        )
+        raise InvalidInput("{@seed} must be from 0 to {number:,}. Got {seed}.", number=2**32 - 1, seed=load.seed)
     simulate = bool(load.simulate or load.trace or percentile != "mean")
     for name in ("num_requests", "seed"):
         if getattr(load, name) is not None and not simulate:
@@ -225,7 +213,7 @@ def _lengths(context: int, load: LoadOptions, said: Lengths, q: Question) -> tup
         )
     if context < 2:
         raise InvalidInput(
-            Message("{@context} must hold a token of a prompt and one of its answer. Got {context}.", context=context)
+            "{@context} must hold a token of a prompt and one of its answer. Got {context}.", context=context
         )
     prompt = q.take(
         "input_tokens",
@@ -257,12 +245,9 @@ def _cached(load: LoadOptions, prompt: int, q: Question) -> int:
         return 0
     if not 0 <= load.cached_tokens < prompt:
         raise InvalidInput(
-            Message(
-                "{@cached_tokens} must be at least 0 and fewer than the {prompt:,} {@input_tokens}. Got "
-                "{cached_tokens:,}.",
-                prompt=prompt,
-                cached_tokens=load.cached_tokens,
-            )
+            "{@cached_tokens} must be at least 0 and fewer than the {prompt:,} {@input_tokens}. Got {cached_tokens:,}.",
+            prompt=prompt,
+            cached_tokens=load.cached_tokens,
         )
     return int(q.put("cached_tokens", load.cached_tokens, "given"))
 
@@ -301,13 +286,11 @@ def _arriving(
 def _ranged(name: str, value: float | None, low: float, high: float) -> float:
     if value is None or not low <= value <= high:
         raise InvalidInput(
-            Message(
-                "{name} must be from {low:g} to {high:g}. Got {value}.",
-                name=option_name(name),
-                low=low,
-                high=high,
-                value=shown(value),
-            )
+            "{name} must be from {low:g} to {high:g}. Got {value}.",
+            name=option_name(name),
+            low=low,
+            high=high,
+            value=shown(value),
         )
     return value
 
@@ -315,5 +298,5 @@ def _ranged(name: str, value: float | None, low: float, high: float) -> float:
 def _count(name: str, value: int | None, most: int = LARGEST) -> None:
     if value is not None and not 1 <= value <= most:
         raise InvalidInput(
-            Message("{name} must be from 1 to {most:,}. Got {value:,}.", name=option_name(name), most=most, value=value)
+            "{name} must be from 1 to {most:,}. Got {value:,}.", name=option_name(name), most=most, value=value
         )

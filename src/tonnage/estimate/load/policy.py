@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.formula import Number, is_any
-from tonnage.kernel.message import Message, option_name
+from tonnage.kernel.message import option_name
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -33,18 +33,14 @@ class Policy(Struct, frozen=True, kw_only=True):
         for name in ("max_num_seqs", "max_num_batched_tokens", "block_size"):
             if is_any(getattr(self, name) < 1):
                 raise InvalidInput(
-                    Message(
-                        "{name} must be at least 1. Got {value}.", name=option_name(name), value=getattr(self, name)
-                    )
+                    "{name} must be at least 1. Got {value}.", name=option_name(name), value=getattr(self, name)
                 )
         if self.mixed and self.chunked_prefill and is_any(self.max_num_batched_tokens < self.max_num_seqs):
             raise InvalidInput(
-                Message(
-                    "{@max_num_batched_tokens} must be at least {@max_num_seqs}, {max_num_seqs}: each of "
-                    "them decodes a token in a pass. Got {max_num_batched_tokens}.",
-                    max_num_seqs=self.max_num_seqs,
-                    max_num_batched_tokens=self.max_num_batched_tokens,
-                )
+                "{@max_num_batched_tokens} must be at least {@max_num_seqs}, {max_num_seqs}: each of "
+                "them decodes a token in a pass. Got {max_num_batched_tokens}.",
+                max_num_seqs=self.max_num_seqs,
+                max_num_batched_tokens=self.max_num_batched_tokens,
             )
 
     @property

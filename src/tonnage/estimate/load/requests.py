@@ -7,7 +7,6 @@ from msgspec import Struct
 from tonnage.estimate.load.check import check_load
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.formula import Number
-from tonnage.kernel.message import Message
 from tonnage.spec import Load
 
 if TYPE_CHECKING:
@@ -45,12 +44,10 @@ def requests_of(load: Load, count: int | None = None, seed: int = 0) -> Requests
     generator = np.random.default_rng(seed)
     if (load.concurrency is None) == (load.requests_per_second is None):
         raise InvalidInput(
-            Message(
-                "a simulation needs either concurrency or requests_per_second. Got {concurrency} and "
-                "{requests_per_second}.",
-                concurrency=load.concurrency,
-                requests_per_second=load.requests_per_second,
-            )
+            "a simulation needs either concurrency or requests_per_second. Got {concurrency} and "
+            "{requests_per_second}.",
+            concurrency=load.concurrency,
+            requests_per_second=load.requests_per_second,
         )
     users = None if load.concurrency is None else int(load.concurrency)
     total = count or (10 * users if users else 10_000)

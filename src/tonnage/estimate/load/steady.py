@@ -15,7 +15,6 @@ from tonnage.estimate.load.policy import Policy
 from tonnage.estimate.load.shape import Shape, where
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.formula import Number
-from tonnage.kernel.message import Message
 from tonnage.spec import Load
 
 
@@ -51,13 +50,11 @@ def steady(
     shape = Shape(pass_time, policy, load, tokens_each)
     if shape.fits is False:
         raise InvalidPlan(
-            Message(
-                "a request needs {input_tokens:,} + {output_tokens:,} tokens of cache; the replica holds "
-                "{pool_tokens:,} (pool_tokens).",
-                input_tokens=load.input_tokens,
-                output_tokens=load.output_tokens,
-                pool_tokens=policy.pool_tokens,
-            )
+            "a request needs {input_tokens:,} + {output_tokens:,} tokens of cache; the replica holds "
+            "{pool_tokens:,} (pool_tokens).",
+            input_tokens=load.input_tokens,
+            output_tokens=load.output_tokens,
+            pool_tokens=policy.pool_tokens,
         )
     full = closed_loop(shape, shape.places, 1 + 0 * shape.places, None)
     if load.requests_per_second is not None:

@@ -65,11 +65,9 @@ def read_requests(path: Path | str) -> Requests:
     text = read_text(path, LARGEST_FILE)
     if text.count("\n") > MOST_REQUESTS:
         raise InvalidInput(
-            Message(
-                "{name} has more than {most_requests:,} lines: take a part of it, such as its first {most_requests:,}.",
-                name=name,
-                most_requests=MOST_REQUESTS,
-            )
+            "{name} has more than {most_requests:,} lines: take a part of it, such as its first {most_requests:,}.",
+            name=name,
+            most_requests=MOST_REQUESTS,
         )
     found: list[tuple[float, int, int, int]] = []
     failed, milliseconds = 0, False
@@ -81,7 +79,7 @@ def read_requests(path: Path | str) -> Requests:
         else:
             found.append(request)
     if not found:
-        raise InvalidInput(Message("{name}: no requests.", name=name))
+        raise InvalidInput("{name}: no requests.", name=name)
     found.sort(key=itemgetter(0))
     times, prompts, answers, cached_tokens = (np.array(column) for column in zip(*found, strict=True))
     notes = [MILLISECONDS] if milliseconds else []
@@ -105,29 +103,25 @@ def _request(fields: tuple[object, ...], form: _Form, where: str) -> tuple[float
     """
     for name, value in zip(_NEEDED, fields, strict=False):
         if value is None or value == "":
-            raise InvalidInput(Message("{where}: {name} is missing.", where=where, name=name))
+            raise InvalidInput("{where}: {name} is missing.", where=where, name=name)
     arrival = _seconds(fields[0], where) / (1000 if form.is_mooncake else 1)
     prompt, answer = _count(fields[1], "input_tokens", where), _count(fields[2], "output_tokens", where)
     cached = 0 if fields[3] is None else _count(fields[3], "cached_tokens", where)
     if cached >= prompt > 0:
         raise InvalidInput(
-            Message(
-                "{where}: {@cached_tokens} must be fewer than {@input_tokens}, {prompt}. Got {cached}.",
-                where=where,
-                prompt=prompt,
-                cached=cached,
-            )
+            "{where}: {@cached_tokens} must be fewer than {@input_tokens}, {prompt}. Got {cached}.",
+            where=where,
+            prompt=prompt,
+            cached=cached,
         )
     if form.is_burstgpt and not answer:
         return None
     if not prompt or not answer:
         name = "output_tokens" if prompt else "input_tokens"
         raise InvalidInput(
-            Message(
-                "{where}: {name} must be at least 1: leave the request out, or count its one token. Got 0.",
-                where=where,
-                name=name,
-            )
+            "{where}: {name} must be at least 1: leave the request out, or count its one token. Got 0.",
+            where=where,
+            name=name,
         )
     return arrival, prompt, answer, cached
 
@@ -143,7 +137,7 @@ def _json_rows(name: str, text: str) -> _Rows:
         where = Message("{name}: line {line}", name=name, line=line)
         fields = json_text.parse(written.encode(), where)
         if not isinstance(fields, dict):
-            raise InvalidInput(Message("{where}: must be an object. Got {fields}.", where=where, fields=shown(fields)))
+            raise InvalidInput("{where}: must be an object. Got {fields}.", where=where, fields=shown(fields))
         names = tuple(fields)
         form = forms.get(names) or _form(dict(zip(names, names, strict=True)))
         if len(forms) < MOST_FORMS:
@@ -157,13 +151,11 @@ def _csv_rows(name: str, text: str) -> _Rows:
     missing = [column for column in _NEEDED if column not in form.columns]
     if missing:
         raise InvalidInput(
-            Message(
-                "{name}: line 1: no column {missing} (also written {columns}). Got {header}.",
-                name=name,
-                missing=missing[0],
-                columns=listed(_COLUMNS[missing[0]][1:]),
-                header=shown(", ".join(table.header)),
-            )
+            "{name}: line 1: no column {missing} (also written {columns}). Got {header}.",
+            name=name,
+            missing=missing[0],
+            columns=listed(_COLUMNS[missing[0]][1:]),
+            header=shown(", ".join(table.header)),
         )
     places = [form.columns.get(column, len(table.header)) for column in _COLUMNS]
     width = max(len(table.header), *places) + 1
@@ -187,12 +179,10 @@ def _count(value: object, name: str, where: str) -> int:
     except ValueError:
         pass
     raise InvalidInput(
-        Message(
-            "{where}: {name} must be a whole number, 0 or more. Got {value}.",
-            where=where,
-            name=name,
-            value=shown(value),
-        )
+        "{where}: {name} must be a whole number, 0 or more. Got {value}.",
+        where=where,
+        name=name,
+        value=shown(value),
     )
 
 
@@ -214,12 +204,9 @@ def _seconds(value: object, where: str) -> float:
         except ValueError:
             pass
     raise InvalidInput(
-        Message(
-            "{where}: arrival_seconds must be seconds, 0 or more, or a moment such as 2023-11-16 "
-            "18:17:03.98. Got {value}.",
-            where=where,
-            value=shown(value),
-        )
+        "{where}: arrival_seconds must be seconds, 0 or more, or a moment such as 2023-11-16 18:17:03.98. Got {value}.",
+        where=where,
+        value=shown(value),
     )
 
 

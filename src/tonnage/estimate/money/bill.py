@@ -72,10 +72,8 @@ def bill(
     if options.grid is not None:
         if energy is None:
             raise MissingDatum(
-                Message(
-                    "carbon needs the power of {accelerator}, which no source gives.",
-                    accelerator=cluster.accelerator.name,
-                )
+                "carbon needs the power of {accelerator}, which no source gives.",
+                accelerator=cluster.accelerator.name,
             )
         carbon = money.run_carbon(energy, _grid(options.grid)).named(Message("carbon of {of}", of=of))
     own = _own(cluster, seconds, options, offer, rates, price, question, today, edge_time)

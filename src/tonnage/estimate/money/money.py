@@ -132,12 +132,10 @@ def best_price(
             if word
         )
         raise MissingDatum(
-            Message(
-                "no price of {chip} is known ({asked}). `tonnage prices {chip}` lists those that are; write "
-                "yours in <config directory>/prices/, or give it.",
-                chip=chip,
-                asked=asked,
-            )
+            "no price of {chip} is known ({asked}). `tonnage prices {chip}` lists those that are; write "
+            "yours in <config directory>/prices/, or give it.",
+            chip=chip,
+            asked=asked,
         )
     return best_of(cluster, found, rates)
 
@@ -334,10 +332,8 @@ def _power(cluster: Cluster, share: Number) -> tuple[Term, tuple[str, ...]]:
         return Term.of("power", e.machines_power, source=source, nodes=machines, pw=node.power_watts, u=share), said
     if not chip.tdp_watts:
         raise MissingDatum(
-            Message(
-                "no source says what {chip} draws: give its power as a node of your own with power_watts.",
-                chip=chip.name,
-            )
+            "no source says what {chip} draws: give its power as a node of your own with power_watts.",
+            chip=chip.name,
         )
     alone = Message(
         "{chip} is counted by its own power ({tdp_watts:g} W): hosts, fans and network come on top, and no "
@@ -386,28 +382,24 @@ def run_carbon(energy: Term, grid: "str | float") -> Term:
 
 def _positive(name: str, value: Number) -> None:
     if not _all(value > 0):
-        raise InvalidInput(Message("{name} must be above 0. Got {value}.", name=option_name(name), value=shown(value)))
+        raise InvalidInput("{name} must be above 0. Got {value}.", name=option_name(name), value=shown(value))
 
 
 def _not_negative(name: str, value: Number) -> None:
     if not _all((value >= 0) & (value < float("inf"))):
         raise InvalidInput(
-            Message(
-                "{name} must be a finite number, 0 or more. Got {value}.", name=option_name(name), value=shown(value)
-            )
+            "{name} must be a finite number, 0 or more. Got {value}.", name=option_name(name), value=shown(value)
         )
 
 
 def _between(name: str, value: Number, low: float, high: float) -> None:
     if not _all((value >= low) & (value <= high)):
         raise InvalidInput(
-            Message(
-                "{name} must be from {low:g} to {high:g}. Got {value}.",
-                name=option_name(name),
-                low=low,
-                high=high,
-                value=shown(value),
-            )
+            "{name} must be from {low:g} to {high:g}. Got {value}.",
+            name=option_name(name),
+            low=low,
+            high=high,
+            value=shown(value),
         )
 
 

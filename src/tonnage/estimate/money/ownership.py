@@ -110,9 +110,7 @@ def owned(purchase: Purchase, **inputs: float | None) -> Ownership:
     watts = inputs.pop("machine_watts", None)
     watts = purchase.power_watts if watts is None else watts
     if watts is None:
-        raise MissingDatum(
-            Message("no source says what {purchase} draws: give {@machine_watts}.", purchase=purchase.name)
-        )
+        raise MissingDatum("no source says what {purchase} draws: give {@machine_watts}.", purchase=purchase.name)
     values: dict[str, object] = {
         "machine_usd": purchase.usd,
         "machine_watts": watts,
@@ -133,12 +131,10 @@ def purchase_of(accelerator: str, accelerators: int | None = None) -> Purchase:
     if not found:
         size = Message(" with {accelerators} of it", accelerators=accelerators) if accelerators else ""
         raise MissingDatum(
-            Message(
-                "no price of a machine of {accelerator}{size} is known: give {@machine_usd}, or write it "
-                "in <config directory>/prices/.",
-                accelerator=shown(accelerator),
-                size=size,
-            )
+            "no price of a machine of {accelerator}{size} is known: give {@machine_usd}, or write it "
+            "in <config directory>/prices/.",
+            accelerator=shown(accelerator),
+            size=size,
         )
     return min(found, key=lambda row: row.usd / row.accelerators)
 
@@ -151,12 +147,10 @@ def device_of(accelerator: str) -> Purchase:
     if not found:
         known = listed(sorted({row.accelerator for row in bought() if row.accelerators == 1}))
         raise MissingDatum(
-            Message(
-                "edge: no price of one {accelerator} is known; of these it is: {known}. Write others "
-                "in <config directory>/prices/.",
-                accelerator=shown(accelerator),
-                known=known,
-            )
+            "edge: no price of one {accelerator} is known; of these it is: {known}. Write others "
+            "in <config directory>/prices/.",
+            accelerator=shown(accelerator),
+            known=known,
         )
     return min(found, key=lambda row: row.usd)
 
@@ -169,11 +163,9 @@ def machine_of(chip: str, size: int, *, usd: float | None, watts: float | None, 
         return owned(purchase_of(chip, size), machine_watts=watts, **inputs)
     if watts is None:
         raise MissingDatum(
-            Message(
-                "a machine of {size} x {chip} at a price of one's own needs its power too: give {@machine_watts}.",
-                size=size,
-                chip=chip,
-            )
+            "a machine of {size} x {chip} at a price of one's own needs its power too: give {@machine_watts}.",
+            size=size,
+            chip=chip,
         )
     values: dict[str, object] = {
         "machine_usd": usd,
@@ -316,9 +308,7 @@ def complete(own: Ownership) -> Ownership:
     missing = [f"{name}: {what}" for name, what in ASKED.items() if getattr(own, name) is None]
     if missing:
         raise MissingDatum(
-            Message(
-                "owning machines needs what no source gives for everybody: {missing}.", missing=joined("; ", missing)
-            )
+            "owning machines needs what no source gives for everybody: {missing}.", missing=joined("; ", missing)
         )
     return replace(own, **{name: default for name, (default, _) in _DEFAULTS.items() if getattr(own, name) is None})
 
@@ -329,11 +319,9 @@ def check(**inputs: float | None) -> None:
         low, high = _RANGES[name]
         if value is not None and (isinstance(value, bool) or not low <= value <= high):
             raise InvalidInput(
-                Message(
-                    "{name} must be from {low:g} to {high:g}. Got {value}.",
-                    name=option_name(name),
-                    low=low,
-                    high=high,
-                    value=shown(value),
-                )
+                "{name} must be from {low:g} to {high:g}. Got {value}.",
+                name=option_name(name),
+                low=low,
+                high=high,
+                value=shown(value),
             )

@@ -93,4 +93,4 @@ def not_at_the_edge(device: Purchase, why: str) -> PlaceDocument[Term]:
 
 def _hours(hours: float) -> None:
     if not 0 < hours < float("inf"):
-        raise InvalidInput(Message("hours must be a finite number above 0. Got {hours}.", hours=shown(hours)))
+        raise InvalidInput("hours must be a finite number above 0. Got {hours}.", hours=shown(hours))

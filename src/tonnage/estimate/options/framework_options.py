@@ -176,14 +176,12 @@ def _packing(runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o
         known = dict.fromkeys(code for each in every for code in each.packs)
         able = [each.name for each in every if set(each.model_codes) & set(each.packs)]
         raise InvalidPlan(  # packing decides what a step trains on: a plan without it is no rival of one with it
-            Message(
-                "{@packing} is known of the code of {known}, on runtimes {able}: it must be off with "
-                "that of {model_code} on {runtime}.",
-                known=joined(" and ", known),
-                able=listed(able),
-                model_code=model_code,
-                runtime=runtime.name,
-            )
+            "{@packing} is known of the code of {known}, on runtimes {able}: it must be off with "
+            "that of {model_code} on {runtime}.",
+            known=joined(" and ", known),
+            able=listed(able),
+            model_code=model_code,
+            runtime=runtime.name,
         )
     if o.packing and o.objective not in (None, "sft"):
         raise NotApplicable(
@@ -196,10 +194,8 @@ def _packing(runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o
         )
     if o.packing and sizes["context_parallel_size"] > 1:  # TRL, sft_trainer.py: the mask would be dropped
         raise InvalidPlan(
-            Message(
-                "packing needs {@context_parallel_size} 1. Got {context_parallel_size}.",
-                context_parallel_size=sizes["context_parallel_size"],
-            )
+            "packing needs {@context_parallel_size} 1. Got {context_parallel_size}.",
+            context_parallel_size=sizes["context_parallel_size"],
         )
     return bool(q.take("packing", o.packing, False, "default", "one sequence a row"))
 

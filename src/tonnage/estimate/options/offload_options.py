@@ -39,14 +39,12 @@ def _place(name: str, runtime: TrainingRuntime, o: TrainingOptions, q: Question)
         others = [each for each in training_runtimes() if said in getattr(training_runtime(each), name)]
         where = joined(" or ", able)
         raise InvalidPlan(
-            Message(
-                "{name} must be {where} with runtime {runtime}. Got {said}. Runtimes that have it: {others}.",
-                name=option_name(name),
-                where=where,
-                runtime=runtime.name,
-                said=said,
-                others=listed(others) or "none",
-            )
+            "{name} must be {where} with runtime {runtime}. Got {said}. Runtimes that have it: {others}.",
+            name=option_name(name),
+            where=where,
+            runtime=runtime.name,
+            said=said,
+            others=listed(others) or "none",
         )
     return str(q.put(name, said, "given"))
 
@@ -57,22 +55,18 @@ def _of_fsdp2(made: dict[str, Any], stage: int, o: TrainingOptions, q: Question)
     for name, place in pair.items():
         if place != "none" and stage < 2:
             raise InvalidPlan(
-                Message(
-                    "{name} is a policy of FSDP2: {@zero_stage} must be 2 or 3. Got {stage}.",
-                    name=option_name(name),
-                    stage=stage,
-                )
+                "{name} is a policy of FSDP2: {@zero_stage} must be 2 or 3. Got {stage}.",
+                name=option_name(name),
+                stage=stage,
             )
     if len(set(pair.values())) == 1:
         return
     left = next(name for name, place in pair.items() if place == "none")
     if getattr(o, left) is not None:
         raise InvalidPlan(
-            Message(
-                "FSDP2's CPUOffloadPolicy moves weights, gradients and optimizer together: {left} must be "
-                "cpu as well. Got none.",
-                left=left,
-            )
+            "FSDP2's CPUOffloadPolicy moves weights, gradients and optimizer together: {left} must be "
+            "cpu as well. Got none.",
+            left=left,
         )
     made[left] = q.put(left, "cpu", "runtime", "FSDP2's CPUOffloadPolicy moves both")
 
@@ -92,7 +86,7 @@ def _fraction(made: dict[str, Any], runtime: TrainingRuntime, stage: int, o: Tra
             ("offload_optimizer", "runtime", "zero_stage"),
         )
     if said is not None and not 0 <= said <= 1:
-        raise InvalidPlan(Message("{@optimizer_offload_fraction} must be from 0 to 1. Got {said}.", said=said))
+        raise InvalidPlan("{@optimizer_offload_fraction} must be from 0 to 1. Got {said}.", said=said)
     if made["offload_optimizer"] != "cpu" or not able:
         return 1
     return float(
@@ -146,5 +140,5 @@ def _modules(made: dict[str, Any], runtime: TrainingRuntime, o: TrainingOptions,
 def _workers(o: TrainingOptions, q: Question) -> int:
     said = o.data_loader_workers
     if said is not None and not 0 <= said <= 4096:
-        raise InvalidPlan(Message("{@data_loader_workers} must be from 0 to 4,096. Got {said:,}.", said=said))
+        raise InvalidPlan("{@data_loader_workers} must be from 0 to 4,096. Got {said:,}.", said=said)
     return int(q.take("data_loader_workers", said, 0, "default", "torch's own: the process loads its data itself"))

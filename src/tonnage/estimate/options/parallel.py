@@ -67,13 +67,11 @@ def _check_abilities(runtime: TrainingRuntime, o: TrainingOptions) -> None:
         if size > 1 and not getattr(runtime, ability):
             have = [other for other in training_runtimes() if getattr(training_runtime(other), ability)]
             raise InvalidPlan(
-                Message(
-                    "runtime {runtime} has no {name}: it must be 1. Got {size}. Those that have it: {have}.",
-                    runtime=runtime.name,
-                    name=option_name(name),
-                    size=size,
-                    have=listed(have),
-                )
+                "runtime {runtime} has no {name}: it must be 1. Got {size}. Those that have it: {have}.",
+                runtime=runtime.name,
+                name=option_name(name),
+                size=size,
+                have=listed(have),
             )
 
 
@@ -110,15 +108,13 @@ def _check_ends(model: Model, p: int, o: TrainingOptions) -> None:
         if rest < others or (others == 0 and rest):
             most = max(size + rest - others, 1)
             raise InvalidPlan(
-                Message(
-                    "{name} must leave the other {others} of {p} a layer each of the {num_layers} of "
-                    "{model}. Got {size}. Nearest: {most}.",
-                    name=option_name(name),
-                    others=others,
-                    p=counted(p, "pipeline stages"),
-                    num_layers=counted(model.num_layers, "layers"),
-                    model=model.name,
-                    size=size,
-                    most=most,
-                )
+                "{name} must leave the other {others} of {p} a layer each of the {num_layers} of "
+                "{model}. Got {size}. Nearest: {most}.",
+                name=option_name(name),
+                others=others,
+                p=counted(p, "pipeline stages"),
+                num_layers=counted(model.num_layers, "layers"),
+                model=model.name,
+                size=size,
+                most=most,
             )

@@ -41,24 +41,20 @@ def pipeline_schedule(facts: Facts, sizes: Mapping[str, Any], o: TrainingOptions
         able = [name for name in training_runtimes() if chosen.name in training_runtime(name).schedules]
         hint = Message("Runtimes that have it: {able}.", able=listed(able)) if able else "No runtime here has it."
         raise InvalidPlan(
-            Message(
-                "runtime {runtime} has no {@pipeline_schedule} {chosen}: it must be {schedules}. {hint}",
-                runtime=runtime.name,
-                chosen=chosen.name,
-                schedules=joined(" or ", runtime.schedules),
-                hint=hint,
-            )
+            "runtime {runtime} has no {@pipeline_schedule} {chosen}: it must be {schedules}. {hint}",
+            runtime=runtime.name,
+            chosen=chosen.name,
+            schedules=joined(" or ", runtime.schedules),
+            hint=hint,
         )
     least, most = chosen.chunks
     if not least <= v <= most:
         right = f"{least}" if least == most else Message("at least {least}", least=least)
         raise InvalidPlan(
-            Message(
-                "{@virtual_pipeline_size} must be {right} with {@pipeline_schedule} {chosen}. Got {v}.",
-                right=right,
-                chosen=chosen.name,
-                v=v,
-            )
+            "{@virtual_pipeline_size} must be {right} with {@pipeline_schedule} {chosen}. Got {v}.",
+            right=right,
+            chosen=chosen.name,
+            v=v,
         )
     check(facts, sizes, *SCHEDULES)
     _check_torch(chosen, runtime, o)
@@ -75,27 +71,21 @@ def _check_torch(chosen: Schedule, runtime: TrainingRuntime, o: TrainingOptions)
     """What torch/distributed/pipelining/schedules.py refuses, and what nobody knows."""
     if chosen.splits and o.compile:
         raise InvalidPlan(
-            Message(
-                "{@pipeline_schedule} {chosen} splits backward, which compiled modules do not do in "
-                "PyTorch: compile must be off.",
-                chosen=chosen.name,
-            )
+            "{@pipeline_schedule} {chosen} splits backward, which compiled modules do not do in "
+            "PyTorch: compile must be off.",
+            chosen=chosen.name,
         )
     if chosen.chunks[0] > 1 and runtime.splits_chunks and o.method == "freeze":
         raise MissingDatum(
-            Message(
-                "method freeze under {@pipeline_schedule} {chosen} of {runtime} is not estimated: the "
-                "layers that train are in the midst of ranks.",
-                chosen=chosen.name,
-                runtime=runtime.name,
-            )
+            "method freeze under {@pipeline_schedule} {chosen} of {runtime} is not estimated: the "
+            "layers that train are in the midst of ranks.",
+            chosen=chosen.name,
+            runtime=runtime.name,
         )
     if chosen.splits and o.recompute not in (None, "none"):
         raise MissingDatum(
-            Message(
-                "what layers keep between their two backward passes when they are recomputed is not "
-                "known: with {@pipeline_schedule} {chosen} recompute must be none. Got {recompute}.",
-                chosen=chosen.name,
-                recompute=o.recompute,
-            )
+            "what layers keep between their two backward passes when they are recomputed is not "
+            "known: with {@pipeline_schedule} {chosen} recompute must be none. Got {recompute}.",
+            chosen=chosen.name,
+            recompute=o.recompute,
         )

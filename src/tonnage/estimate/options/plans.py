@@ -156,12 +156,10 @@ def _model_code(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> st
     if chosen not in runtime.model_codes:
         _choice("model code", chosen, model_codes())
         raise InvalidPlan(
-            Message(
-                "{@model_code} must be one that runtime {runtime} runs: {model_codes}. Got {chosen}.",
-                runtime=runtime.name,
-                model_codes=listed(runtime.model_codes),
-                chosen=chosen,
-            )
+            "{@model_code} must be one that runtime {runtime} runs: {model_codes}. Got {chosen}.",
+            runtime=runtime.name,
+            model_codes=listed(runtime.model_codes),
+            chosen=chosen,
         )
     return chosen
 
@@ -188,12 +186,10 @@ def _runtime(cluster: Cluster, o: TrainingOptions, q: Question) -> TrainingRunti
     if runtime.one_accelerator and not alone:
         able = [other for other in training_runtimes() if not training_runtime(other).one_accelerator]
         raise InvalidPlan(
-            Message(
-                "runtime {runtime} is estimated on one accelerator alone. Got {size}. Runtimes on several: {able}.",
-                runtime=runtime.name,
-                size=cluster.size,
-                able=listed(able),
-            )
+            "runtime {runtime} is estimated on one accelerator alone. Got {size}. Runtimes on several: {able}.",
+            runtime=runtime.name,
+            size=cluster.size,
+            able=listed(able),
         )
     if o.runtime_version is not None and runtime.older:
         runtime = _of_version(runtime, o.runtime_version)
@@ -327,20 +323,16 @@ def _loss(facts: Facts, model_code: str, sizes: dict[str, int], o: TrainingOptio
         )
         if chosen != "tiled":
             raise InvalidPlan(
-                Message(
-                    "TRL takes the loss of objective {objective} tile by tile: loss must be tiled. Got {chosen}.",
-                    objective=o.objective,
-                    chosen=chosen,
-                )
+                "TRL takes the loss of objective {objective} tile by tile: loss must be tiled. Got {chosen}.",
+                objective=o.objective,
+                chosen=chosen,
             )
         return "tiled"
     if o.loss == "tiled":
         raise InvalidPlan(
-            Message(
-                "a tiled loss is TRL's, of objectives {kinds} on models of transformers: loss must be {losses}.",
-                kinds=listed(KINDS),
-                losses=joined(" or ", runtime.losses),
-            )
+            "a tiled loss is TRL's, of objectives {kinds} on models of transformers: loss must be {losses}.",
+            kinds=listed(KINDS),
+            losses=joined(" or ", runtime.losses),
         )
     loss = _choice(
         "loss",
@@ -356,13 +348,11 @@ def _loss(facts: Facts, model_code: str, sizes: dict[str, int], o: TrainingOptio
     if loss not in runtime.losses:
         able = [name for name in training_runtimes() if loss in training_runtime(name).losses]
         raise InvalidPlan(
-            Message(
-                "runtime {runtime} has no {loss} loss: loss must be {losses}. {able} has it.",
-                runtime=runtime.name,
-                loss=loss,
-                losses=joined(" or ", runtime.losses),
-                able=listed(able),
-            )
+            "runtime {runtime} has no {loss} loss: loss must be {losses}. {able} has it.",
+            runtime=runtime.name,
+            loss=loss,
+            losses=joined(" or ", runtime.losses),
+            able=listed(able),
         )
     check(facts.with_options(loss=loss), sizes, LOSS_CHUNKS)
     return loss
@@ -382,11 +372,9 @@ def _check_zero(runtime: TrainingRuntime, stage: int) -> None:
     stages = listed(map(str, runtime.zero_stages))
     hint = Message("Runtimes that have it: {others}.", others=listed(able)) if able else "No runtime has it."
     raise InvalidPlan(
-        Message(
-            "{@zero_stage} must be one of those of runtime {runtime}: {stages}. Got {stage}. {hint}",
-            runtime=runtime.name,
-            stages=stages,
-            stage=stage,
-            hint=hint,
-        )
+        "{@zero_stage} must be one of those of runtime {runtime}: {stages}. Got {stage}. {hint}",
+        runtime=runtime.name,
+        stages=stages,
+        stage=stage,
+        hint=hint,
     )

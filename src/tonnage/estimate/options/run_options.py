@@ -49,11 +49,9 @@ def wanted(o: RunOptions, price: float | None, today: date | None) -> Wanted:
     said = [f"{name} {value:g}" for name, value in given.items() if value is not None]
     if len(said) > 1:
         raise InvalidInput(
-            Message(
-                "a run is as long as one of {@tokens}, {@epochs} and {@max_steps} says. Got {said} and {said2}.",
-                said=listed(said[:-1]),
-                said2=said[-1],
-            )
+            "a run is as long as one of {@tokens}, {@epochs} and {@max_steps} says. Got {said} and {said2}.",
+            said=listed(said[:-1]),
+            said2=said[-1],
         )
     if read.budget is not None and read.hours is not None:
         raise InvalidInput(
@@ -68,26 +66,20 @@ def wanted(o: RunOptions, price: float | None, today: date | None) -> Wanted:
         )
     if read.epochs is not None and read.dataset_tokens is None:
         raise InvalidInput(
-            Message(
-                "epochs {epochs:g} needs {@dataset_tokens}: how many tokens the data set has. Got none.",
-                epochs=read.epochs,
-            )
+            "epochs {epochs:g} needs {@dataset_tokens}: how many tokens the data set has. Got none.",
+            epochs=read.epochs,
         )
     if read.epochs is not None and read.epochs * (read.dataset_tokens or 0) > LARGEST:
         raise InvalidInput(
-            Message(
-                "epochs x {@dataset_tokens} may be at most {largest:.0e}. Got {epochs:g} x {dataset_tokens}.",
-                largest=LARGEST,
-                epochs=read.epochs,
-                dataset_tokens=read.dataset_tokens,
-            )
+            "epochs x {@dataset_tokens} may be at most {largest:.0e}. Got {epochs:g} x {dataset_tokens}.",
+            largest=LARGEST,
+            epochs=read.epochs,
+            dataset_tokens=read.dataset_tokens,
         )
     if read.budget is not None and read.price is None:
         raise MissingDatum(
-            Message(
-                "what a budget of {budget} buys needs a price, which no source gave: give "
-                "{@price_per_accelerator_hour} in USD, or {@budget_accelerator_hours} instead of budget.",
-                budget=human(read.budget, "USD"),
-            )
+            "what a budget of {budget} buys needs a price, which no source gave: give "
+            "{@price_per_accelerator_hour} in USD, or {@budget_accelerator_hours} instead of budget.",
+            budget=human(read.budget, "USD"),
         )
     return read

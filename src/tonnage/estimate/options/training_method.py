@@ -49,13 +49,11 @@ def training_method(model: Model, runtime: TrainingRuntime, recipe: Recipe, o: T
     if chosen not in able:
         others = [name for name in training_runtimes() if chosen in training_runtime(name).trains]
         raise InvalidPlan(
-            Message(
-                "runtime {runtime} is estimated for method {able}. Got {chosen}. Runtimes that have it: {others}.",
-                runtime=runtime.name,
-                able=joined(" or ", able),
-                chosen=chosen,
-                others=listed(others),
-            )
+            "runtime {runtime} is estimated for method {able}. Got {chosen}. Runtimes that have it: {others}.",
+            runtime=runtime.name,
+            able=joined(" or ", able),
+            chosen=chosen,
+            others=listed(others),
         )
     if chosen == "full":
         return Tuning()
@@ -79,23 +77,19 @@ def _upcast(runtime: TrainingRuntime, base: str, o: TrainingOptions, q: Question
     """
     if not base and o.upcast_base is not None:
         raise InvalidPlan(
-            Message(
-                "{@upcast_base} belongs to a base that bitsandbytes quantised: {@base_weights} must be "
-                "one of {bases}. Got {upcast_base} with {@base_weights} {base_weights}.",
-                bases=listed(BASES),
-                upcast_base=o.upcast_base,
-                base_weights=o.base_weights or "16 bit",
-            )
+            "{@upcast_base} belongs to a base that bitsandbytes quantised: {@base_weights} must be "
+            "one of {bases}. Got {upcast_base} with {@base_weights} {base_weights}.",
+            bases=listed(BASES),
+            upcast_base=o.upcast_base,
+            base_weights=o.base_weights or "16 bit",
         )
     if base and o.upcast_base and not runtime.upcasts_base:
         able = [name for name in training_runtimes() if training_runtime(name).upcasts_base]
         raise InvalidPlan(
-            Message(
-                "runtime {runtime} keeps a quantised base in its own types: {@upcast_base} must be off. "
-                "Runtimes that have it: {able}.",
-                runtime=runtime.name,
-                able=listed(able),
-            )
+            "runtime {runtime} keeps a quantised base in its own types: {@upcast_base} must be off. "
+            "Runtimes that have it: {able}.",
+            runtime=runtime.name,
+            able=listed(able),
         )
     if not base or not runtime.upcasts_base:
         return False
@@ -124,24 +118,20 @@ def check_base(runtime: TrainingRuntime, recipe: Recipe, base: str, tensor: int)
     """A quantised base is cut by no tensor ranks; and some runtimes quantise one only where nothing is cast."""
     if base and tensor > 1:
         raise InvalidPlan(
-            Message(
-                "{@tensor_parallel_size} must be 1 with a base in {base}: its packed matrices are "
-                "sharded over data-parallel ranks, not cut by tensor parallelism. Got {tensor}. "
-                "({whole_base}.)",
-                base=base,
-                tensor=tensor,
-                whole_base=WHOLE_BASE,
-            )
+            "{@tensor_parallel_size} must be 1 with a base in {base}: its packed matrices are "
+            "sharded over data-parallel ranks, not cut by tensor parallelism. Got {tensor}. "
+            "({whole_base}.)",
+            base=base,
+            tensor=tensor,
+            whole_base=WHOLE_BASE,
         )
     if runtime.plain_base and base and recipe.master_bytes:
         raise InvalidPlan(
-            Message(
-                "{runtime} quantises no base under mixed precision: precision must be {plain_base}, fp16 or "
-                "fp32. Got {recipe}.",
-                runtime=runtime.name,
-                plain_base=runtime.plain_base,
-                recipe=recipe.name,
-            )
+            "{runtime} quantises no base under mixed precision: precision must be {plain_base}, fp16 or "
+            "fp32. Got {recipe}.",
+            runtime=runtime.name,
+            plain_base=runtime.plain_base,
+            recipe=recipe.name,
         )
 
 
@@ -166,12 +156,10 @@ def _layers(model: Model, o: TrainingOptions, q: Question) -> int:
     count: int = q.take("trainable_layers", o.trainable_layers, 2, "default", "the last two, as LLaMA-Factory has it")
     if count > model.num_layers:
         raise InvalidPlan(
-            Message(
-                "{@trainable_layers} must be from 1 to the {num_layers} of {model}. Got {count}.",
-                num_layers=counted(model.num_layers, "layers"),
-                model=model.name,
-                count=count,
-            )
+            "{@trainable_layers} must be from 1 to the {num_layers} of {model}. Got {count}.",
+            num_layers=counted(model.num_layers, "layers"),
+            model=model.name,
+            count=count,
         )
     return count
 
@@ -185,9 +173,7 @@ def _base(method: str, bare: float, o: TrainingOptions, q: Question) -> str:
         return ""
     found = precision(given).name
     if found not in BASES:
-        raise InvalidPlan(
-            Message("{@base_weights} must be one of {bases}. Got {given}.", bases=listed(BASES), given=given)
-        )
+        raise InvalidPlan("{@base_weights} must be one of {bases}. Got {given}.", bases=listed(BASES), given=given)
     return found
 
 
@@ -208,11 +194,9 @@ def _targets(model: Model, targets: str) -> str:
             raise unknown("target of LoRA", name, [*linear, ALL_LINEAR])
     if not wanted:
         raise InvalidPlan(
-            Message(
-                "{@lora_targets} must name linear layers of {model}: {linear}, or {all_linear}. Got nothing.",
-                model=model.name,
-                linear=listed(linear),
-                all_linear=ALL_LINEAR,
-            )
+            "{@lora_targets} must name linear layers of {model}: {linear}, or {all_linear}. Got nothing.",
+            model=model.name,
+            linear=listed(linear),
+            all_linear=ALL_LINEAR,
         )
     return ",".join(wanted)

@@ -47,12 +47,9 @@ def _imbalance(model: Model, runtime: TrainingRuntime, ranks: int, o: TrainingOp
         return {}
     if said is not None and not 1 <= said <= ranks:
         raise InvalidPlan(
-            Message(
-                "{@expert_imbalance} must be from 1 (balanced) to the {ranks} ranks that share the "
-                "experts. Got {said:g}.",
-                ranks=ranks,
-                said=said,
-            )
+            "{@expert_imbalance} must be from 1 (balanced) to the {ranks} ranks that share the experts. Got {said:g}.",
+            ranks=ranks,
+            said=said,
         )
     why = "assumed: every rank's experts are sent equally many tokens"
     return {"expert_imbalance": q.take("expert_imbalance", said, 1, "default", why)}
@@ -73,19 +70,15 @@ def _stragglers(o: TrainingOptions, q: Question) -> dict[str, float]:
         return {}
     if not 1 <= slow <= SLOWEST:
         raise InvalidPlan(
-            Message(
-                "{@straggler_slowdown} must be from 1 to {slowest:,}: how many times longer a slow node "
-                "takes. Got {slow:g}.",
-                slowest=SLOWEST,
-                slow=slow,
-            )
+            "{@straggler_slowdown} must be from 1 to {slowest:,}: how many times longer a slow node "
+            "takes. Got {slow:g}.",
+            slowest=SLOWEST,
+            slow=slow,
         )
     if share is not None and not 0 <= share <= 1:
         raise InvalidPlan(
-            Message(
-                "{@straggler_share} must be from 0 to 1: the share of nodes that are slow. Got {share:g}.",
-                share=share,
-            )
+            "{@straggler_share} must be from 0 to 1: the share of nodes that are slow. Got {share:g}.",
+            share=share,
         )
     why = "a slow node is there in any case"
     return {
@@ -101,9 +94,7 @@ def _reached(o: TrainingOptions, q: Question) -> dict[str, float]:
         return {}
     if not 0 < said <= 1:
         raise InvalidPlan(
-            Message(
-                "{@product_share} must be more than 0 and at most 1: a share of the 16-bit peak. Got {said:g}.",
-                said=said,
-            )
+            "{@product_share} must be more than 0 and at most 1: a share of the 16-bit peak. Got {said:g}.",
+            said=said,
         )
     return {"product_share": q.put("product_share", said, "given")}

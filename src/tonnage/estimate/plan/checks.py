@@ -14,9 +14,7 @@ def check_size(name: str, value: int | None) -> None:
     """A size that was given must be from 1 to LARGEST."""
     if value is not None and not 1 <= value <= LARGEST:
         raise InvalidPlan(
-            Message(
-                "{name} must be from 1 to {most:,}. Got {value:,}.", name=option_name(name), most=LARGEST, value=value
-            )
+            "{name} must be from 1 to {most:,}. Got {value:,}.", name=option_name(name), most=LARGEST, value=value
         )
 
 
@@ -48,13 +46,11 @@ def check_positions(model: Model, length: int, name: str) -> None:
     for op in model.decoder.before:
         if isinstance(op, Embedding) and op.name.rpartition(".")[2] in POSITION_TABLES:
             raise InvalidPlan(
-                Message(
-                    "{name} may be at most {context} for {model}: its learned table {op} has no more "
-                    "positions. Got {length}.",
-                    name=option_name(name),
-                    context=model.context,
-                    model=model.name,
-                    op=op.name,
-                    length=length,
-                )
+                "{name} may be at most {context} for {model}: its learned table {op} has no more "
+                "positions. Got {length}.",
+                name=option_name(name),
+                context=model.context,
+                model=model.name,
+                op=op.name,
+                length=length,
             )

@@ -53,13 +53,11 @@ def _does_not_divide_cluster(facts: Facts, sizes: Sizes) -> InvalidPlan:
     nearest = near_sizes(asked, divisors(world), with_data) or near_sizes(asked, divisors(world), holds)
     names, values = joined(" x ", map(option_name, asked)), " x ".join(map(str, asked.values()))
     return InvalidPlan(
-        Message(
-            "{names} must divide the cluster's {world}. Got {values}. Nearest: {nearest}.",
-            names=names,
-            world=counted(world, "accelerators"),
-            values=values,
-            nearest=nearest,
-        )
+        "{names} must divide the cluster's {world}. Got {values}. Nearest: {nearest}.",
+        names=names,
+        world=counted(world, "accelerators"),
+        values=values,
+        nearest=nearest,
     )
 
 
@@ -70,15 +68,13 @@ def _uses_cluster(facts: Facts, sizes: Sizes) -> Number:
 def _does_not_use_cluster(facts: Facts, sizes: Sizes) -> InvalidPlan:
     world, used = sizes["accelerators"], _replica(sizes)
     return InvalidPlan(
-        Message(
-            "{@data_parallel_size} must be {world} to use the cluster's {world2}, as "
-            "{@tensor_parallel_size} x {@pipeline_parallel_size} x {@context_parallel_size} is "
-            "{used}. Got {data_parallel_size}.",
-            world=world // used,
-            world2=counted(world, "accelerators"),
-            used=used,
-            data_parallel_size=sizes["data_parallel_size"],
-        )
+        "{@data_parallel_size} must be {world} to use the cluster's {world2}, as "
+        "{@tensor_parallel_size} x {@pipeline_parallel_size} x {@context_parallel_size} is "
+        "{used}. Got {data_parallel_size}.",
+        world=world // used,
+        world2=counted(world, "accelerators"),
+        used=used,
+        data_parallel_size=sizes["data_parallel_size"],
     )
 
 
@@ -139,24 +135,20 @@ def _does_not_share_heads(facts: Facts, sizes: Sizes) -> InvalidPlan:
     nearest = near(t, [n for n in among if shares_heads(model, n)])
     if query % t:
         return InvalidPlan(
-            Message(
-                "{@tensor_parallel_size} must divide {@num_attention_heads} of {model} ({query}). Got "
-                "{t}. Nearest: {nearest}.",
-                model=model.name,
-                query=query,
-                t=t,
-                nearest=nearest,
-            )
-        )
-    return InvalidPlan(
-        Message(
-            "{@tensor_parallel_size} must divide {@num_key_value_heads} of {model} ({heads}) or be a "
-            "multiple of it. Got {t}. Nearest: {nearest}.",
+            "{@tensor_parallel_size} must divide {@num_attention_heads} of {model} ({query}). Got "
+            "{t}. Nearest: {nearest}.",
             model=model.name,
-            heads=heads,
+            query=query,
             t=t,
             nearest=nearest,
         )
+    return InvalidPlan(
+        "{@tensor_parallel_size} must divide {@num_key_value_heads} of {model} ({heads}) or be a "
+        "multiple of it. Got {t}. Nearest: {nearest}.",
+        model=model.name,
+        heads=heads,
+        t=t,
+        nearest=nearest,
     )
 
 
@@ -171,13 +163,11 @@ def _too_few_layers(facts: Facts, sizes: Sizes) -> InvalidPlan:
     p, layers = sizes["pipeline_parallel_size"], facts.model.num_layers
     room = divisors(_room(sizes, "tensor_parallel_size", "context_parallel_size"))
     return InvalidPlan(
-        Message(
-            "{@pipeline_parallel_size} must be from 1 to the {layers} of {model}. Got {p}. Nearest: {near}.",
-            layers=counted(layers, "layers"),
-            model=facts.model.name,
-            p=p,
-            near=near(p, [n for n in room if n <= layers]),
-        )
+        "{@pipeline_parallel_size} must be from 1 to the {layers} of {model}. Got {p}. Nearest: {near}.",
+        layers=counted(layers, "layers"),
+        model=facts.model.name,
+        p=p,
+        near=near(p, [n for n in room if n <= layers]),
     )
 
 
@@ -207,16 +197,14 @@ def _does_not_deal_chunks(facts: Facts, sizes: Sizes) -> InvalidPlan:
 
     nearest = near_sizes({"v": v, "p": p}, sorted({*divisors(layers), *room, v}), holds)
     return InvalidPlan(
-        Message(
-            "{@virtual_pipeline_size} x {@pipeline_parallel_size} must divide the {layers} of "
-            "{model}, with more than one pipeline stage. Got {v} x {p}. Nearest: {nearest}.{hint}",
-            layers=counted(layers, "layers"),
-            model=facts.model.name,
-            v=v,
-            p=p,
-            nearest=nearest,
-            hint=hint,
-        )
+        "{@virtual_pipeline_size} x {@pipeline_parallel_size} must divide the {layers} of "
+        "{model}, with more than one pipeline stage. Got {v} x {p}. Nearest: {nearest}.{hint}",
+        layers=counted(layers, "layers"),
+        model=facts.model.name,
+        v=v,
+        p=p,
+        nearest=nearest,
+        hint=hint,
     )
 
 
@@ -254,37 +242,30 @@ def _does_not_deal_experts(facts: Facts, sizes: Sizes) -> InvalidPlan:
         if count % e:
             nearest = near(e, [n for n in divisors(count) if _are_dealt(counts, n, 1, ranks)])
             return InvalidPlan(
-                Message(
-                    "{@expert_parallel_size} must divide {@num_experts} of {model} ({count}). Got {e}. "
-                    "Nearest: {nearest}.",
-                    model=facts.model.name,
-                    count=count,
-                    e=e,
-                    nearest=nearest,
-                )
+                "{@expert_parallel_size} must divide {@num_experts} of {model} ({count}). Got {e}. Nearest: {nearest}.",
+                model=facts.model.name,
+                count=count,
+                e=e,
+                nearest=nearest,
             )
     if q == 1:
         nearest = near(e, [n for n in divisors(ranks) if _are_dealt(counts, n, 1, ranks)])
         return InvalidPlan(
-            Message(
-                "{@expert_parallel_size} must divide the {ranks} of a pipeline stage. Got {e}. Nearest: {nearest}.",
-                ranks=counted(ranks, "ranks"),
-                e=e,
-                nearest=nearest,
-            )
+            "{@expert_parallel_size} must divide the {ranks} of a pipeline stage. Got {e}. Nearest: {nearest}.",
+            ranks=counted(ranks, "ranks"),
+            e=e,
+            nearest=nearest,
         )
     nearest = near_sizes(
         {"e": e, "q": q}, divisors(ranks), lambda some: bool(_are_dealt(counts, some["e"], some["q"], ranks))
     )
     return InvalidPlan(
-        Message(
-            "{@expert_parallel_size} x {@expert_tensor_parallel_size} must divide the {ranks} of a "
-            "pipeline stage. Got {e} x {q}. Nearest: {nearest}.",
-            ranks=counted(ranks, "ranks"),
-            e=e,
-            q=q,
-            nearest=nearest,
-        )
+        "{@expert_parallel_size} x {@expert_tensor_parallel_size} must divide the {ranks} of a "
+        "pipeline stage. Got {e} x {q}. Nearest: {nearest}.",
+        ranks=counted(ranks, "ranks"),
+        e=e,
+        q=q,
+        nearest=nearest,
     )
 
 
@@ -303,14 +284,12 @@ def _context_does_not_divide(facts: Facts, sizes: Sizes) -> InvalidPlan:
     length, context = sizes["sequence_length"], sizes["context_parallel_size"]
     fits = [n for n in divisors(context * sizes["data_parallel_size"]) if length % n == 0]
     return InvalidPlan(
-        Message(
-            "{@context_parallel_size} must divide {@sequence_length} ({length}). Got {context}. "
-            "Nearest: {near}; or a {@sequence_length} of {near_multiples}.",
-            length=length,
-            context=context,
-            near=near(context, fits),
-            near_multiples=near_multiples(length, context),
-        )
+        "{@context_parallel_size} must divide {@sequence_length} ({length}). Got {context}. "
+        "Nearest: {near}; or a {@sequence_length} of {near_multiples}.",
+        length=length,
+        context=context,
+        near=near(context, fits),
+        near_multiples=near_multiples(length, context),
     )
 
 
@@ -347,13 +326,11 @@ def _cuts_loss(facts: Facts, sizes: Sizes) -> Number:
 def _does_not_cut_loss(facts: Facts, sizes: Sizes) -> InvalidPlan:
     length, chunks = sizes["sequence_length"], facts.runtime.loss_chunks
     return InvalidPlan(
-        Message(
-            "{@sequence_length}: a chunked loss cuts the sequence of a rank into {chunks} equal "
-            "parts. Got {length}. Nearest: {near_multiples}.",
-            chunks=chunks,
-            length=length,
-            near_multiples=near_multiples(length, chunks * sizes["context_parallel_size"]),
-        )
+        "{@sequence_length}: a chunked loss cuts the sequence of a rank into {chunks} equal "
+        "parts. Got {length}. Nearest: {near_multiples}.",
+        chunks=chunks,
+        length=length,
+        near_multiples=near_multiples(length, chunks * sizes["context_parallel_size"]),
     )
 
 
@@ -379,13 +356,11 @@ def _divides_batch(facts: Facts, sizes: Sizes) -> Number:
 def _does_not_divide_batch(facts: Facts, sizes: Sizes) -> InvalidPlan:
     each, batch = sizes["micro_batch_size"] * sizes["data_parallel_size"], sizes["global_batch_size"]
     return InvalidPlan(
-        Message(
-            "{@global_batch_size} must be a multiple of {@micro_batch_size} x {@data_parallel_size} "
-            "= {each}. Got {batch}. Nearest: {near_multiples}.",
-            each=each,
-            batch=batch,
-            near_multiples=near_multiples(batch, each),
-        )
+        "{@global_batch_size} must be a multiple of {@micro_batch_size} x {@data_parallel_size} "
+        "= {each}. Got {batch}. Nearest: {near_multiples}.",
+        each=each,
+        batch=batch,
+        near_multiples=near_multiples(batch, each),
     )
 
 
@@ -399,12 +374,10 @@ MICROBATCHES = Rule(
     lambda facts: Message("{@num_microbatches} is {said:,}, as given", said=facts.said("num_microbatches")),
     lambda facts, sizes: sizes["num_microbatches"] == facts.said("num_microbatches"),
     lambda facts, sizes: InvalidPlan(
-        Message(
-            "{@num_microbatches} must be {num_microbatches} for {@global_batch_size} {global_batch_size}. Got {said}.",
-            num_microbatches=sizes["num_microbatches"],
-            global_batch_size=sizes["global_batch_size"],
-            said=facts.said("num_microbatches"),
-        )
+        "{@num_microbatches} must be {num_microbatches} for {@global_batch_size} {global_batch_size}. Got {said}.",
+        num_microbatches=sizes["num_microbatches"],
+        global_batch_size=sizes["global_batch_size"],
+        said=facts.said("num_microbatches"),
     ),
     lambda facts, sizes: facts.said("num_microbatches") is not None and "global_batch_size" in sizes,
 )
@@ -416,13 +389,11 @@ REPLICAS = Rule(
     lambda facts: "replicate_size divides data_parallel_size",
     lambda facts, sizes: sizes["data_parallel_size"] % facts.said("replicate_size") == 0,
     lambda facts, sizes: InvalidPlan(
-        Message(
-            "{@replicate_size} must divide {@data_parallel_size} {data_parallel_size}. Got {said}. "
-            "Nearest: {near_divisors}.",
-            data_parallel_size=sizes["data_parallel_size"],
-            said=facts.said("replicate_size"),
-            near_divisors=near_divisors(sizes["data_parallel_size"], facts.said("replicate_size")),
-        )
+        "{@replicate_size} must divide {@data_parallel_size} {data_parallel_size}. Got {said}. "
+        "Nearest: {near_divisors}.",
+        data_parallel_size=sizes["data_parallel_size"],
+        said=facts.said("replicate_size"),
+        near_divisors=near_divisors(sizes["data_parallel_size"], facts.said("replicate_size")),
     ),
     lambda facts, sizes: facts.runtime.replicates and bool(facts.said("replicate_size")),
 )
@@ -451,15 +422,13 @@ def _schedule_rule(chunks: int) -> Rule:
         rule, p, m = asked(facts), sizes["pipeline_parallel_size"], sizes["num_microbatches"]
         nearest = near(m, [n for n in range(max(m - p, 1), m + 2 * p + 1) if rule.holds(n, p)])
         return InvalidPlan(
-            Message(
-                "{sentence} with {@pipeline_schedule} {name} of {runtime}. Got {m} on {p} stages. Nearest: {nearest}.",
-                sentence=rule.sentence,
-                name=name(facts),
-                runtime=facts.runtime.name,
-                m=m,
-                p=p,
-                nearest=nearest,
-            )
+            "{sentence} with {@pipeline_schedule} {name} of {runtime}. Got {m} on {p} stages. Nearest: {nearest}.",
+            sentence=rule.sentence,
+            name=name(facts),
+            runtime=facts.runtime.name,
+            m=m,
+            p=p,
+            nearest=nearest,
         )
 
     def applies(facts: Facts, sizes: Sizes) -> bool:

@@ -125,24 +125,20 @@ def _progress(made: Reliability, plan: TrainingPlan) -> None:
         return
     if made.goodput_by_daly.value >= LEAST_GOODPUT:
         raise InvalidInput(
-            Message(
-                "{@checkpoint_interval} must leave time to train. Got {interval}, which leaves a goodput "
-                "of {goodput:.2g}: Daly's optimum is {interval_by_daly}.",
-                interval=human(made.interval.value, "seconds"),
-                goodput=goodput,
-                interval_by_daly=human(made.interval_by_daly.value, "seconds"),
-            )
+            "{@checkpoint_interval} must leave time to train. Got {interval}, which leaves a goodput "
+            "of {goodput:.2g}: Daly's optimum is {interval_by_daly}.",
+            interval=human(made.interval.value, "seconds"),
+            goodput=goodput,
+            interval_by_daly=human(made.interval_by_daly.value, "seconds"),
         )
     raise InvalidInput(
-        Message(
-            "{@accelerator_mtbf}, {@checkpoint_seconds} and {@restart_seconds} leave a goodput of "
-            "{goodput:.2g}: {world_size:,} accelerators fail every {between_failures}, sooner than "
-            "they save their work. Give faster {@storage_bandwidth}, a shorter {@checkpoint_seconds} "
-            "or {@restart_seconds}, or fewer accelerators.",
-            goodput=goodput,
-            world_size=plan.world_size,
-            between_failures=human(made.between_failures.value, "seconds"),
-        )
+        "{@accelerator_mtbf}, {@checkpoint_seconds} and {@restart_seconds} leave a goodput of "
+        "{goodput:.2g}: {world_size:,} accelerators fail every {between_failures}, sooner than "
+        "they save their work. Give faster {@storage_bandwidth}, a shorter {@checkpoint_seconds} "
+        "or {@restart_seconds}, or fewer accelerators.",
+        goodput=goodput,
+        world_size=plan.world_size,
+        between_failures=human(made.between_failures.value, "seconds"),
     )
 
 
@@ -189,13 +185,11 @@ def _bought(
         )
         name = "budget" if want.budget is not None else "budget_accelerator_hours"
         raise InvalidInput(
-            Message(
-                "{name} must buy at least one step, which takes {one:.3g} accelerator-hours{cost}. Got {budget:g}.",
-                name=option_name(name),
-                one=one,
-                cost=cost,
-                budget=want.budget or want.hours,
-            )
+            "{name} must buy at least one step, which takes {one:.3g} accelerator-hours{cost}. Got {budget:g}.",
+            name=option_name(name),
+            one=one,
+            cost=cost,
+            budget=want.budget or want.hours,
         )
     return hours, steps, Term.product("tokens that the budget buys", "tokens", steps, _per_step(plan))
 

@@ -8,7 +8,7 @@ from tonnage.formulas import rules as r
 from tonnage.formulas import scaling as f
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.formula import Number
-from tonnage.kernel.message import Message, option_name
+from tonnage.kernel.message import option_name
 from tonnage.kernel.term import Term
 
 
@@ -155,10 +155,8 @@ def _check(name: str, value: Number, most: float) -> None:
         return
     if not 1 <= value <= most:  # NaN is neither
         raise InvalidInput(
-            Message(
-                "{name} must be from 1 to {most:.0e}. Got {value}.",
-                name=option_name(name),
-                most=most,
-                value=shown(value),
-            )
+            "{name} must be from 1 to {most:.0e}. Got {value}.",
+            name=option_name(name),
+            most=most,
+            value=shown(value),
         )

@@ -36,16 +36,14 @@ def check_heads(model: Model, t: int, ranks: int, engine: ServingRuntime) -> Non
         if count % t:
             nearest = near(t, [n for n in divisors(ranks) if shares_heads(model, n)])
             raise InvalidPlan(
-                Message(
-                    "{@tensor_parallel_size} must divide {@num_attention_heads} of {model} ({count}) under "
-                    "{engine}. Got {t}. Nearest: {nearest}. ({rule}.)",
-                    model=model.name,
-                    count=count,
-                    engine=engine.name,
-                    t=t,
-                    nearest=nearest,
-                    rule=rule,
-                )
+                "{@tensor_parallel_size} must divide {@num_attention_heads} of {model} ({count}) under "
+                "{engine}. Got {t}. Nearest: {nearest}. ({rule}.)",
+                model=model.name,
+                count=count,
+                engine=engine.name,
+                t=t,
+                nearest=nearest,
+                rule=rule,
             )
 
 
@@ -88,27 +86,23 @@ def _check_machine(found: str, engine: ServingRuntime, accelerator: Accelerator)
     nearest = [name for name in others if loads(serving_runtime(name), found)] or others
     if engine.vendors:
         raise InvalidPlan(
-            Message(
-                "{@engine}: {version} runs on accelerators of {vendors}. Got {accelerator} of {vendor}. "
-                "Nearest: {nearest}.",
-                version=engine.version,
-                vendors=listed(engine.vendors),
-                accelerator=accelerator.name,
-                vendor=accelerator.vendor,
-                nearest=listed(nearest),
-            )
-        )
-    raise InvalidPlan(
-        Message(
-            "{@engine}: {version} has no backend for a {kind} of {vendor} ({backends_source}). Got "
-            "{accelerator}. Nearest: {nearest}.",
+            "{@engine}: {version} runs on accelerators of {vendors}. Got {accelerator} of {vendor}. "
+            "Nearest: {nearest}.",
             version=engine.version,
-            kind=accelerator.kind,
-            vendor=accelerator.vendor,
-            backends_source=engine.backends_source,
+            vendors=listed(engine.vendors),
             accelerator=accelerator.name,
+            vendor=accelerator.vendor,
             nearest=listed(nearest),
         )
+    raise InvalidPlan(
+        "{@engine}: {version} has no backend for a {kind} of {vendor} ({backends_source}). Got "
+        "{accelerator}. Nearest: {nearest}.",
+        version=engine.version,
+        kind=accelerator.kind,
+        vendor=accelerator.vendor,
+        backends_source=engine.backends_source,
+        accelerator=accelerator.name,
+        nearest=listed(nearest),
     )
 
 
@@ -120,53 +114,45 @@ def check_format(model: Model, weights: str | None, engine: ServingRuntime, acce
         others = [name for name in serving_runtimes() if name != engine.name and loads(serving_runtime(name), found)]
         known = listed(engine.formats or ())
         raise InvalidPlan(
-            Message(
-                "{@weights}: {version} loads {known} ({formats_source}). Got {name}. Engines that load it: {others}.",
-                version=engine.version,
-                known=known,
-                formats_source=engine.formats_source,
-                name=storage(model, weights).name,
-                others=listed(others) or "none",
-            )
+            "{@weights}: {version} loads {known} ({formats_source}). Got {name}. Engines that load it: {others}.",
+            version=engine.version,
+            known=known,
+            formats_source=engine.formats_source,
+            name=storage(model, weights).name,
+            others=listed(others) or "none",
         )
     if engine.no_metal and accelerator.kind == "apple" and found.startswith(engine.no_metal):
         raise InvalidPlan(
-            Message(
-                "{@weights}: {version} has no Metal kernels for {found} ({no_metal_source}). Got "
-                "{accelerator}. Nearest: q4_k_m or q8_0 under llama.cpp.",
-                version=engine.version,
-                found=found,
-                no_metal_source=engine.no_metal_source,
-                accelerator=accelerator.name,
-            )
+            "{@weights}: {version} has no Metal kernels for {found} ({no_metal_source}). Got "
+            "{accelerator}. Nearest: q4_k_m or q8_0 under llama.cpp.",
+            version=engine.version,
+            found=found,
+            no_metal_source=engine.no_metal_source,
+            accelerator=accelerator.name,
         )
     old = next((names for prefix, names in engine.too_old.items() if found.startswith(prefix)), ())
     if accelerator.generation in old:
         raise InvalidPlan(
-            Message(
-                "{@weights}: {version} has no kernels of {found} for {generation} ({too_old_source}). "
-                "Got {accelerator}. Nearest: gptq, or q8_0 or q4_k_m under llama.cpp.",
-                version=engine.version,
-                found=found,
-                generation=accelerator.generation,
-                too_old_source=engine.too_old_source,
-                accelerator=accelerator.name,
-            )
+            "{@weights}: {version} has no kernels of {found} for {generation} ({too_old_source}). "
+            "Got {accelerator}. Nearest: gptq, or q8_0 or q4_k_m under llama.cpp.",
+            version=engine.version,
+            found=found,
+            generation=accelerator.generation,
+            too_old_source=engine.too_old_source,
+            accelerator=accelerator.name,
         )
     need = next((peak for prefix, peak in engine.peaks.items() if found.startswith(prefix)), None)
     if need and accelerator.dense_flops and need not in accelerator.dense_flops:
         other = "fp8" if need == "fp4" and "fp8" in accelerator.dense_flops else "awq"
         raise InvalidPlan(
-            Message(
-                "{@weights}: {version} needs an accelerator with {need} arithmetic for {found} "
-                "({formats_source}), and {accelerator} has none. Nearest: {other}, or another engine.",
-                version=engine.version,
-                need=need,
-                found=found,
-                formats_source=engine.formats_source,
-                accelerator=accelerator.name,
-                other=other,
-            )
+            "{@weights}: {version} needs an accelerator with {need} arithmetic for {found} "
+            "({formats_source}), and {accelerator} has none. Nearest: {other}, or another engine.",
+            version=engine.version,
+            need=need,
+            found=found,
+            formats_source=engine.formats_source,
+            accelerator=accelerator.name,
+            other=other,
         )
 
 

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.estimate.step.rank import Stage, stages
 from tonnage.kernel.errors import InvalidPlan
-from tonnage.kernel.message import Message
 from tonnage.kernel.units import counted
 from tonnage.ops import Embedding, Head
 from tonnage.runtimes import ServingRuntime
@@ -51,12 +50,10 @@ def _stages(
 ) -> tuple[Stage, ...]:
     if ranks > model.num_layers:
         raise InvalidPlan(
-            Message(
-                "{@pipeline_parallel_size} must be from 1 to the {num_layers} of {model}. Got {ranks}.",
-                num_layers=counted(model.num_layers, "layers"),
-                model=model.name,
-                ranks=ranks,
-            )
+            "{@pipeline_parallel_size} must be from 1 to the {num_layers} of {model}. Got {ranks}.",
+            num_layers=counted(model.num_layers, "layers"),
+            model=model.name,
+            ranks=ranks,
         )
     if host:
         return _with_host(model, ranks, on_accelerator, chunks)

@@ -162,7 +162,7 @@ def _beside(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
     said: dict[str, Any] = {}
     if o.acceptance is not None and not 0 <= o.acceptance < 1:
         raise InvalidPlan(
-            Message("{@acceptance} must be at least 0 and less than 1. Got {acceptance:g}.", acceptance=o.acceptance)
+            "{@acceptance} must be at least 0 and less than 1. Got {acceptance:g}.", acceptance=o.acceptance
         )
     if o.draft_tokens is not None or o.draft_model:
         said["draft_tokens"] = q.take("draft_tokens", o.draft_tokens, 1, "default", "one token ahead")
@@ -227,11 +227,9 @@ def _put_limits(engine: ServingRuntime, plan: ServingPlan, cluster: Cluster, q: 
     q.take("max_num_seqs", plan.max_num_seqs, limits.requests, "runtime", why)
     if engine.queues and plan.max_num_seqs and limits.tokens < plan.max_num_seqs:
         raise InvalidPlan(
-            Message(
-                "{@max_num_batched_tokens} must be at least {@max_num_seqs} ({max_num_seqs}). Got {tokens}.",
-                max_num_seqs=plan.max_num_seqs,
-                tokens=limits.tokens,
-            )
+            "{@max_num_batched_tokens} must be at least {@max_num_seqs} ({max_num_seqs}). Got {tokens}.",
+            max_num_seqs=plan.max_num_seqs,
+            tokens=limits.tokens,
         )
     if engine.queues and plan.concurrency > limits.requests * plan.attention_data_parallel_size:
         q.warn(
@@ -283,9 +281,7 @@ def _engine(model: Model, cluster: Cluster, o: ServingOptions, q: Question) -> S
             )
         return engine
     if share is not None and not 0 < share <= 1:
-        raise InvalidPlan(
-            Message("{@gpu_memory_utilization} must be above 0 and at most 1. Got {share:g}.", share=share)
-        )
+        raise InvalidPlan("{@gpu_memory_utilization} must be above 0 and at most 1. Got {share:g}.", share=share)
     if engine.memory_share is not None:
         q.take(engine.setting, share, engine.memory_share, "runtime", engine.source)
     return engine
@@ -365,7 +361,7 @@ def _context(model: Model, cluster: Cluster, o: ServingOptions, q: Question, eng
             Message("{version} on {total}, at most the model's", version=engine.version, total=human(total, "bytes")),
         )
     if o.context is None and default is None:
-        raise MissingDatum(Message("{model} names no context. Say one: {--context} 8k.", model=model.name))
+        raise MissingDatum("{model} names no context. Say one: {--context} 8k.", model=model.name)
     context = q.take("context", o.context, default, "runtime" if engine.context_steps else "model", why)
     if model.context and context > model.context:
         rule = (
@@ -494,12 +490,10 @@ def _kv_cache(model: Model, o: ServingOptions, q: Question, engine: ServingRunti
     if found is None:
         known = listed(["auto", *choices])
         raise InvalidInput(
-            Message(
-                "{@kv_cache}: {engine} can hold keys and values in {known}. Got {kv_cache}.",
-                engine=engine.name,
-                known=known,
-                kv_cache=shown(o.kv_cache),
-            )
+            "{@kv_cache}: {engine} can hold keys and values in {known}. Got {kv_cache}.",
+            engine=engine.name,
+            known=known,
+            kv_cache=shown(o.kv_cache),
         )
     if found.startswith("kv-"):
         q.warn(

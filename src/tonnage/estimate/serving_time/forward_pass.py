@@ -16,7 +16,6 @@ from tonnage.formulas.pools import unlike_round_seconds, unlike_step_seconds
 from tonnage.formulas.time import compute_seconds, memory_seconds
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.formula import Number, maximum, minimum
-from tonnage.kernel.message import Message
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import Cluster, ServingPlan
 
@@ -67,9 +66,7 @@ class PassTime:
         self.chip = cluster.accelerator
         if self.chip.memory.bytes_per_second is None:
             raise MissingDatum(
-                Message(
-                    "no source gives the memory bandwidth of {chip}: the time of a pass needs it.", chip=self.chip.name
-                )
+                "no source gives the memory bandwidth of {chip}: the time of a pass needs it.", chip=self.chip.name
             )
         self.bandwidth = self.chip.memory.bytes_per_second
         self.shares, _ = training_rates().of(self.chip.generation)

@@ -64,9 +64,7 @@ class HostWeights:
     def _link_rate(self) -> float:
         if self.link is None:
             raise MissingDatum(
-                Message(
-                    "no source gives the host link of {name}: weights in host memory cross it in every pass.",
-                    name=self.name,
-                )
+                "no source gives the host link of {name}: weights in host memory cross it in every pass.",
+                name=self.name,
             )
         return self.link.bytes_per_second

@@ -11,7 +11,7 @@ from tonnage.estimate.load.options import MOST_REQUESTS, ReplicaLoad
 from tonnage.estimate.serving_time.speed import Replica
 from tonnage.estimate.serving_time.times import around_seconds
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message, joined, listed
+from tonnage.kernel.message import joined, listed
 from tonnage.kernel.term import Term
 from tonnage.spec import Load
 
@@ -26,11 +26,9 @@ def simulated(replica: Replica, asked: ReplicaLoad, question: Question) -> Simul
     """The block `simulated` of an answer."""
     if replica.clock.plan.drafting.draft_tokens:
         raise InvalidInput(
-            Message(
-                "a simulation gives each request a token a pass: leave out {@draft_tokens}, or simulate. "
-                "Got {draft_tokens}.",
-                draft_tokens=replica.clock.plan.drafting.draft_tokens,
-            )
+            "a simulation gives each request a token a pass: leave out {@draft_tokens}, or simulate. "
+            "Got {draft_tokens}.",
+            draft_tokens=replica.clock.plan.drafting.draft_tokens,
         )
     requests = requests_for(asked, asked.load)
     made = _run(replica, requests)
@@ -68,14 +66,12 @@ def _count(load: Load) -> int:
     users = int(-(-load.concurrency // 1))
     if 10 * users > MOST_REQUESTS:
         raise InvalidInput(
-            Message(
-                "a simulation takes 10 requests of each user, and at most {most_requests:,} of one "
-                "replica: ask for at most {most_requests2:,} users of a replica, for more replicas, or "
-                "give {@num_requests}. Got {users:,} users of a replica.",
-                most_requests=MOST_REQUESTS,
-                most_requests2=MOST_REQUESTS // 10,
-                users=users,
-            )
+            "a simulation takes 10 requests of each user, and at most {most_requests:,} of one "
+            "replica: ask for at most {most_requests2:,} users of a replica, for more replicas, or "
+            "give {@num_requests}. Got {users:,} users of a replica.",
+            most_requests=MOST_REQUESTS,
+            most_requests2=MOST_REQUESTS // 10,
+            users=users,
         )
     return max(10 * users, FEWEST)
 
@@ -121,9 +117,7 @@ def percentile(replica: Replica, asked: ReplicaLoad, load: Load) -> tuple[float,
     made = _run(replica, requests_for(asked, load))
     if asked.percentile not in WAYS:
         raise InvalidInput(
-            Message(
-                "{@percentile} must be one of {ways}. Got {percentile}.", ways=listed(WAYS), percentile=asked.percentile
-            )
+            "{@percentile} must be one of {ways}. Got {percentile}.", ways=listed(WAYS), percentile=asked.percentile
         )
     tpot = getattr(made.tpot, asked.percentile) if (made.output_tokens > 1).any() else 0.0
     return getattr(made.ttft, asked.percentile), tpot

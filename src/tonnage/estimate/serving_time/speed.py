@@ -92,7 +92,7 @@ def replica_of(
 ) -> Replica:
     """MissingDatum where the times of this plan, or of this machine, are not known."""
     if not any(branch.kind == "decoder" for branch in model.branches):
-        raise MissingDatum(Message("{model} makes no tokens: there are no times of an answer.", model=model.name))
+        raise MissingDatum("{model} makes no tokens: there are no times of an answer.", model=model.name)
     pool = pool_tokens(model, plan, cluster, made, usable, load)
     return Replica(
         clock=clock(model, replace(plan, concurrency=1), cluster),

@@ -16,7 +16,6 @@ from tonnage.estimate.serving_time.times import pass_time, policy
 from tonnage.estimate.serving_time.work import Work
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.formula import Number, is_any, minimum
-from tonnage.kernel.message import Message
 from tonnage.spec import Cluster, Load, ServingPlan
 
 ROUNDS = 60  # halvings: the rate of so many users, to the last digit of a number
@@ -54,7 +53,7 @@ def split_times(
     for name, side in (("prompts", prompts), ("answers", answers)):
         if is_any(side.replicas < 1):
             raise InvalidPlan(
-                Message("replicas of {name} must be at least 1. Got {replicas}.", name=name, replicas=side.replicas)
+                "replicas of {name} must be at least 1. Got {replicas}.", name=name, replicas=side.replicas
             )
     made = _Split(model, prompts, answers, load, rates or serving_rates())
     if load.requests_per_second is not None:

@@ -9,7 +9,6 @@ from tonnage.documents.serving import SplitDocument
 from tonnage.estimate.load.options import ReplicaLoad
 from tonnage.estimate.serving_time.split import Side, SplitTimes, split_times
 from tonnage.kernel.errors import InvalidPlan
-from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import Cluster, Load, ServingPlan
@@ -35,37 +34,29 @@ def split_figures(
     number, total = int(asked.prefill_replicas or 0), int(plan.data_parallel_size)
     if not serving_runtime(plan.engine, plan.engine_version).queues:
         raise InvalidPlan(
-            Message(
-                "{@prefill_replicas}: {engine} does not hand caches on. Nearest: vllm, sglang, tensorrt-llm.",
-                engine=plan.engine,
-            )
+            "{@prefill_replicas}: {engine} does not hand caches on. Nearest: vllm, sglang, tensorrt-llm.",
+            engine=plan.engine,
         )
     if plan.drafting.draft_tokens:
         raise InvalidPlan(
-            Message(
-                "{@prefill_replicas} and {@draft_tokens} together are not timed: leave one out. Got "
-                "{number} and {draft_tokens}.",
-                number=number,
-                draft_tokens=plan.drafting.draft_tokens,
-            )
+            "{@prefill_replicas} and {@draft_tokens} together are not timed: leave one out. Got "
+            "{number} and {draft_tokens}.",
+            number=number,
+            draft_tokens=plan.drafting.draft_tokens,
         )
     if total < 2:
         raise InvalidPlan(
-            Message(
-                "{@prefill_replicas} needs two replicas, one of which answers: a smaller "
-                "{--tensor-parallel-size}, or a larger machine. Got {total}.",
-                total=total,
-            )
+            "{@prefill_replicas} needs two replicas, one of which answers: a smaller "
+            "{--tensor-parallel-size}, or a larger machine. Got {total}.",
+            total=total,
         )
     if number >= total:
         raise InvalidPlan(
-            Message(
-                "{@prefill_replicas} must be from 1 to {total}, as one of the {total2} replicas has to "
-                "answer. Got {number}.",
-                total=total - 1,
-                total2=total,
-                number=number,
-            )
+            "{@prefill_replicas} must be from 1 to {total}, as one of the {total2} replicas has to "
+            "answer. Got {number}.",
+            total=total - 1,
+            total2=total,
+            number=number,
         )
     prompts, answers = (Side(plan, cluster, each, pool) for each in (number, total - number))
     found = split_times(model, prompts, answers, _of_all(asked))

@@ -56,13 +56,11 @@ def objective_of(model: Model, runtime: TrainingRuntime, method: str, o: Trainin
     if name != "sft" and not runtime.takes_objectives:
         able = [each for each in training_runtimes() if training_runtime(each).takes_objectives]
         raise InvalidPlan(
-            Message(
-                "runtime {runtime} trains one model on its own: {@objective} must be sft. Got {name}. Those "
-                "that do more: {able}.",
-                runtime=runtime.name,
-                name=name,
-                able=listed(able),
-            )
+            "runtime {runtime} trains one model on its own: {@objective} must be sft. Got {name}. Those "
+            "that do more: {able}.",
+            runtime=runtime.name,
+            name=name,
+            able=listed(able),
         )
     if o.teacher is not None and "teacher" not in chosen.beside:
         raise NotApplicable(
@@ -85,13 +83,11 @@ def objective_of(model: Model, runtime: TrainingRuntime, method: str, o: Trainin
         )
     if name != "sft" and (lacks := _cannot_speak(model)):
         raise InvalidPlan(
-            Message(
-                "objective {name} trains a language model, which gives each next token a probability. Got "
-                "{model}, {lacks}.",
-                name=name,
-                model=model.name,
-                lacks=lacks,
-            )
+            "objective {name} trains a language model, which gives each next token a probability. Got "
+            "{model}, {lacks}.",
+            name=name,
+            model=model.name,
+            lacks=lacks,
         )
     teacher_hidden_size, share = 0, 0.0
     beside_models = []
@@ -142,10 +138,8 @@ def objective_of(model: Model, runtime: TrainingRuntime, method: str, o: Trainin
         )
         if not 0 <= share < 1:
             raise InvalidPlan(
-                Message(
-                    "{@engine_memory_share} is a part of the accelerator's memory, from 0 to below 1. Got {share}.",
-                    share=share,
-                )
+                "{@engine_memory_share} is a part of the accelerator's memory, from 0 to below 1. Got {share}.",
+                share=share,
             )
     return PostTraining(
         objective=name,
@@ -174,30 +168,26 @@ def _teacher(student: Model, o: TrainingOptions, q: Question) -> Model:
     try:
         found = read(o.teacher)
     except TonnageError as error:
-        raise InvalidPlan(Message("{@teacher}: {error}", error=error)) from None
+        raise InvalidPlan("{@teacher}: {error}", error=error) from None
     if lacks := _cannot_speak(found):
         raise InvalidPlan(
-            Message(
-                "a teacher gives each next token of its student a probability. Got {found}, {lacks}, with a "
-                "vocabulary of {vocab_size:,} beside the {vocab_size2:,} of {student}.",
-                found=found.name,
-                lacks=lacks,
-                vocab_size=found.vocab_size,
-                vocab_size2=student.vocab_size,
-                student=student.name,
-            )
+            "a teacher gives each next token of its student a probability. Got {found}, {lacks}, with a "
+            "vocabulary of {vocab_size:,} beside the {vocab_size2:,} of {student}.",
+            found=found.name,
+            lacks=lacks,
+            vocab_size=found.vocab_size,
+            vocab_size2=student.vocab_size,
+            student=student.name,
         )
     if found.vocab_size != student.vocab_size:
         raise InvalidPlan(
-            Message(
-                "objective distillation compares probabilities of one vocabulary (TRL, "
-                "trl/trainer/distillation_trainer.py): teacher {found} has {vocab_size:,} tokens, {student} "
-                "has {vocab_size2:,}.",
-                found=found.name,
-                vocab_size=found.vocab_size,
-                student=student.name,
-                vocab_size2=student.vocab_size,
-            )
+            "objective distillation compares probabilities of one vocabulary (TRL, "
+            "trl/trainer/distillation_trainer.py): teacher {found} has {vocab_size:,} tokens, {student} "
+            "has {vocab_size2:,}.",
+            found=found.name,
+            vocab_size=found.vocab_size,
+            student=student.name,
+            vocab_size2=student.vocab_size,
         )
     q.put("teacher", found.name, "given", found.source)
     return found

@@ -111,18 +111,16 @@ def _even(model: Model, sizes: dict[str, int], o: TrainingOptions) -> tuple[tupl
                 names = joined(" x ", (option_name(f"{end}_stage_layers") for end in asked))
                 values = " x ".join(map(str, asked.values()))
                 raise InvalidPlan(
-                    Message(
-                        "{names} {values}: {error} Nearest: {nearest}.",
-                        names=names,
-                        values=values,
-                        error=error,
-                        nearest=nearest,
-                    )
+                    "{names} {values}: {error} Nearest: {nearest}.",
+                    names=names,
+                    values=values,
+                    error=error,
+                    nearest=nearest,
                 ) from None
         stages = [n for n in divisors(p * sizes["data_parallel_size"]) if 1 < n <= model.num_layers and splits(n)]
         nearest = near(p, stages) if stages else "a number of accelerators that such stages divide"
         raise InvalidPlan(
-            Message("{@pipeline_parallel_size} {p}: {error} Nearest: {nearest}.", p=p, error=error, nearest=nearest)
+            "{@pipeline_parallel_size} {p}: {error} Nearest: {nearest}.", p=p, error=error, nearest=nearest
         ) from None
 
 
@@ -136,50 +134,40 @@ def _of_layout(model: Model, p: int, v: int, o: TrainingOptions) -> tuple[int, .
         )
     if len(text) > LONGEST or any(int(number) > MAX_CHUNKS for number in _numbers(text)):
         raise InvalidPlan(
-            Message(
-                "{@pipeline_layout} has at most {longest:,} characters and {most:,} chunks. Got {text}.",
-                longest=LONGEST,
-                most=MAX_CHUNKS,
-                text=shown(text),
-            )
+            "{@pipeline_layout} has at most {longest:,} characters and {most:,} chunks. Got {text}.",
+            longest=LONGEST,
+            most=MAX_CHUNKS,
+            text=shown(text),
         )
     rows = parsed_layout(text, p)
     made = _in_order(rows)
     if len(rows[0]) != v:
         raise InvalidPlan(
-            Message(
-                "{@virtual_pipeline_size} must be {count} for the {count2} stages of {@pipeline_layout} "
-                "over {p} ranks. Got {v}.",
-                count=len(rows[0]),
-                count2=len(made),
-                p=p,
-                v=v,
-            )
+            "{@virtual_pipeline_size} must be {count} for the {count2} stages of {@pipeline_layout} "
+            "over {p} ranks. Got {v}.",
+            count=len(rows[0]),
+            count2=len(made),
+            p=p,
+            v=v,
         )
     if sum(made) != model.num_layers:
         raise InvalidPlan(
-            Message(
-                "{@pipeline_layout} must have the {num_layers} layers of {model}, a t for each. Got {made}.",
-                num_layers=model.num_layers,
-                model=model.name,
-                made=sum(made),
-            )
+            "{@pipeline_layout} must have the {num_layers} layers of {model}, a t for each. Got {made}.",
+            num_layers=model.num_layers,
+            model=model.name,
+            made=sum(made),
         )
     drafts = sum(chunk.draft_layers for row in rows for chunk in row)
     if drafts != (o.mtp_layers or 0):
         raise InvalidPlan(
-            Message(
-                "{@pipeline_layout} must have an m for each of {@mtp_layers}, {mtp_layers}. Got {drafts}.",
-                mtp_layers=o.mtp_layers or 0,
-                drafts=drafts,
-            )
+            "{@pipeline_layout} must have an m for each of {@mtp_layers}, {mtp_layers}. Got {drafts}.",
+            mtp_layers=o.mtp_layers or 0,
+            drafts=drafts,
         )
     if not rows[0][0].embedding or not rows[-1][-1].loss:
         raise InvalidPlan(
-            Message(
-                "{@pipeline_layout} must begin with the embedding E and end with the loss L. Got {text}.",
-                text=shown(text),
-            )
+            "{@pipeline_layout} must begin with the embedding E and end with the loss L. Got {text}.",
+            text=shown(text),
         )
     return made
 

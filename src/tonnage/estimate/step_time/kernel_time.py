@@ -9,7 +9,6 @@ from tonnage.estimate.memory import Step
 from tonnage.formulas.flops import causal_attention_flops, full_attention_flops, windowed_attention_flops
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.formula import Number, maximum, minimum
-from tonnage.kernel.message import Message
 from tonnage.tape import Work
 
 NARROW = ("fp8", "fp4")
@@ -32,9 +31,7 @@ class KernelTime:
         self.shares, self.is_measured = rates.of(self.chip.generation)
         if self.chip.memory.bytes_per_second is None:
             raise MissingDatum(
-                Message(
-                    "no source gives the memory bandwidth of {chip}: the time of a step needs it.", chip=self.chip.name
-                )
+                "no source gives the memory bandwidth of {chip}: the time of a step needs it.", chip=self.chip.name
             )
         self.bandwidth = self.chip.memory.bytes_per_second * rates.memory
         self.wide = _wide_peak(step)

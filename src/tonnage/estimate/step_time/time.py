@@ -325,16 +325,12 @@ def seconds_of(model: Model, plan: TrainingPlan, cluster: Cluster) -> float | No
 def _check(plan: TrainingPlan) -> None:
     if plan.post_training.objective != "sft":
         raise MissingDatum(
-            Message(
-                "the time of objective {objective} is not estimated: other models and generation take part in it.",
-                objective=plan.post_training.objective,
-            )
+            "the time of objective {objective} is not estimated: other models and generation take part in it.",
+            objective=plan.post_training.objective,
         )
     if not training_runtime(plan.runtime).is_timed:
         raise MissingDatum(
-            Message(
-                "the time of runtime {runtime} is not estimated: nobody published how fast its kernels are.",
-                runtime=plan.runtime,
-            )
+            "the time of runtime {runtime} is not estimated: nobody published how fast its kernels are.",
+            runtime=plan.runtime,
         )
     check_update(plan)

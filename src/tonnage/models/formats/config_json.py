@@ -3,7 +3,6 @@
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.user_files import json_text
 
 LARGEST = 10_000_000  # bytes
@@ -16,13 +15,9 @@ def parse(data: bytes, where: str) -> dict[str, Any]:
     """The fields; InvalidInput names the field and the problem."""
     if len(data) > LARGEST:
         raise InvalidInput(
-            Message(
-                "{where} is larger than {largest} MB, so it is no config.json.", where=where, largest=LARGEST // 10**6
-            )
+            "{where} is larger than {largest} MB, so it is no config.json.", where=where, largest=LARGEST // 10**6
         )
     fields = json_text.parse(data, where, may_be_infinite=_MAY_BE_INFINITE)
     if not isinstance(fields, dict):
-        raise InvalidInput(
-            Message("{where} must hold a JSON object. Got {fields}.", where=where, fields=type(fields).__name__)
-        )
+        raise InvalidInput("{where} must hold a JSON object. Got {fields}.", where=where, fields=type(fields).__name__)
     return fields

@@ -90,11 +90,9 @@ class _Cursor:
 
     def cut_off(self) -> InvalidInput:
         return InvalidInput(
-            Message(
-                "{where} is no whole GGUF file: its header runs past byte {position:,}.",
-                where=self.where,
-                position=self.position + self.left,
-            )
+            "{where} is no whole GGUF file: its header runs past byte {position:,}.",
+            where=self.where,
+            position=self.position + self.left,
         )
 
     def _fill(self, count: int) -> None:
@@ -135,33 +133,31 @@ def read_header(read: Read, size: int | None, where: str, file: int = 0) -> Head
     tensor_count, key_count = cursor.count(), cursor.count()
     if key_count > min(MAX_KEYS, cursor.left // 12) or tensor_count > min(MAX_TENSORS, cursor.left // 16):
         raise InvalidInput(
-            Message(
-                "{where}: {key_count:,} keys and {tensor_count:,} tensors do not fit its header: it is cut "
-                "off or no GGUF file.",
-                where=where,
-                key_count=key_count,
-                tensor_count=tensor_count,
-            )
+            "{where}: {key_count:,} keys and {tensor_count:,} tensors do not fit its header: it is cut "
+            "off or no GGUF file.",
+            where=where,
+            key_count=key_count,
+            tensor_count=tensor_count,
         )
     metadata = _metadata(cursor, key_count)
     infos = [_tensor_info(cursor) for _ in range(tensor_count)]
     _check_data(infos, cursor, metadata)
     tensors = [Tensor(name, TYPES[number][0], shape, size, file) for name, shape, number, size, _ in infos]
     if len({tensor.name for tensor in tensors}) != len(tensors):
-        raise InvalidInput(Message("{where}: two tensors have the same name.", where=where))
+        raise InvalidInput("{where}: two tensors have the same name.", where=where)
     return Header(version, metadata, tensors, cursor.order == ">")
 
 
 def _version(cursor: _Cursor) -> int:
     if (cursor.size is not None and cursor.size < 24) or cursor.take(4) != MAGIC:
-        raise InvalidInput(Message("{where} is no GGUF file: it does not begin with GGUF.", where=cursor.where))
+        raise InvalidInput("{where} is no GGUF file: it does not begin with GGUF.", where=cursor.where)
     version = cursor.number("I")
     if version & 0xFFFF == 0:  # written in the other byte order
         cursor.order = ">"
         version = int.from_bytes(version.to_bytes(4, "little"), "big")
     if version not in (1, 2, 3):
         raise InvalidInput(
-            Message("{where}: GGUF versions 1 to 3 can be read. Got {version}.", where=cursor.where, version=version)
+            "{where}: GGUF versions 1 to 3 can be read. Got {version}.", where=cursor.where, version=version
         )
     cursor.count_format = "I" if version == 1 else "Q"
     return version
@@ -171,7 +167,7 @@ def _text(cursor: _Cursor, longest: int, what: str) -> str:
     length = cursor.count()
     if length > longest:
         raise InvalidInput(
-            Message("{where}: {what} of {length:,} bytes is too long.", where=cursor.where, what=what, length=length)
+            "{where}: {what} of {length:,} bytes is too long.", where=cursor.where, what=what, length=length
         )
     return cursor.take(length).decode("utf-8", "replace")
 
@@ -181,7 +177,7 @@ def _metadata(cursor: _Cursor, count: int) -> dict[str, Any]:
     for _ in range(count):
         key = _text(cursor, MAX_NAME, "a key")
         if key in metadata:
-            raise InvalidInput(Message("{where} holds {key} twice.", where=cursor.where, key=shown(key)))
+            raise InvalidInput("{where} holds {key} twice.", where=cursor.where, key=shown(key))
         metadata[key] = _value(cursor, cursor.number("I"), key, 0)
     return metadata
 
@@ -196,7 +192,7 @@ def _value(cursor: _Cursor, kind: int, key: str, depth: int) -> Any:
     if kind == _ARRAY and depth < _MAX_DEPTH:
         return _array(cursor, key, depth)
     raise InvalidInput(
-        Message("{where}: {key} is of type {kind}, or nested too deep.", where=cursor.where, key=shown(key), kind=kind)
+        "{where}: {key} is of type {kind}, or nested too deep.", where=cursor.where, key=shown(key), kind=kind
     )
 
 
@@ -216,12 +212,10 @@ def _array(cursor: _Cursor, key: str, depth: int) -> Any:
     width = struct.calcsize(f"={form}") if form else 4
     if count > MAX_ITEMS or count * width > cursor.left:
         raise InvalidInput(
-            Message(
-                "{where}: {key} claims {count:,} items, more than the file holds or a header may.",
-                where=cursor.where,
-                key=shown(key),
-                count=count,
-            )
+            "{where}: {key} claims {count:,} items, more than the file holds or a header may.",
+            where=cursor.where,
+            key=shown(key),
+            count=count,
         )
     if form and count <= KEPT_ITEMS and cursor.kept_items + count <= MAX_KEPT_ITEMS:
         cursor.kept_items += count
@@ -232,17 +226,13 @@ def _array(cursor: _Cursor, key: str, depth: int) -> Any:
         cursor.strings += count
         if cursor.strings > MAX_STRINGS:
             raise InvalidInput(
-                Message(
-                    "{where}: its arrays hold more than {most_strings:,} texts.",
-                    where=cursor.where,
-                    most_strings=MAX_STRINGS,
-                )
+                "{where}: its arrays hold more than {most_strings:,} texts.",
+                where=cursor.where,
+                most_strings=MAX_STRINGS,
             )
         cursor.skip_strings(count)
     elif cursor.nested + count > MAX_NESTED:
-        raise InvalidInput(
-            Message("{where}: {key} claims {count:,} arrays.", where=cursor.where, key=shown(key), count=count)
-        )
+        raise InvalidInput("{where}: {key} claims {count:,} arrays.", where=cursor.where, key=shown(key), count=count)
     else:
         cursor.nested += count
         return [_value(cursor, kind, key, depth + 1) for _ in range(count)]
@@ -255,35 +245,29 @@ def _tensor_info(cursor: _Cursor) -> tuple[str, tuple[int, ...], int, int, int]:
     dimensions = cursor.number("I")
     if dimensions > 8:
         raise InvalidInput(
-            Message(
-                "{where}: tensor {name} has {dimensions} dimensions.",
-                where=cursor.where,
-                name=shown(name),
-                dimensions=dimensions,
-            )
+            "{where}: tensor {name} has {dimensions} dimensions.",
+            where=cursor.where,
+            name=shown(name),
+            dimensions=dimensions,
         )
     shape = tuple(cursor.count() for _ in range(dimensions))
     number, offset = cursor.number("I"), cursor.number("Q")
     if number not in TYPES:
         raise InvalidInput(
-            Message(
-                "{where}: tensor {name} is of ggml type {number}, which is none that tonnage knows.",
-                where=cursor.where,
-                name=shown(name),
-                number=number,
-            )
+            "{where}: tensor {name} is of ggml type {number}, which is none that tonnage knows.",
+            where=cursor.where,
+            name=shown(name),
+            number=number,
         )
     kind, block, block_bytes = TYPES[number]
     elements = prod(shape)
     if elements > LARGEST_FILE or (shape and shape[0] % block):
         raise InvalidInput(
-            Message(
-                "{where}: tensor {name}: {kind} cannot have the shape {shape}.",
-                where=cursor.where,
-                name=shown(name),
-                kind=kind,
-                shape=list(shape),
-            )
+            "{where}: tensor {name}: {kind} cannot have the shape {shape}.",
+            where=cursor.where,
+            name=shown(name),
+            kind=kind,
+            shape=list(shape),
         )
     return name, shape[::-1], number, elements // block * block_bytes, offset
 
@@ -296,23 +280,19 @@ def _check_data(
     alignment = metadata.get("general.alignment", 32)
     if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1) or alignment > 2**20:
         raise InvalidInput(
-            Message(
-                "{where}: general.alignment must be a power of two. Got {alignment}.",
-                where=where,
-                alignment=shown(alignment),
-            )
+            "{where}: general.alignment must be a power of two. Got {alignment}.",
+            where=where,
+            alignment=shown(alignment),
         )
     start = -(-cursor.position // alignment) * alignment
     at = 0
     for offset, size, name in sorted((offset, size, name) for name, _, _, size, offset in infos):
         if offset < at or offset % alignment:
             raise InvalidInput(
-                Message(
-                    "{where}: tensor {name} overlaps another or is not aligned to {alignment} bytes.",
-                    where=where,
-                    name=shown(name),
-                    alignment=alignment,
-                )
+                "{where}: tensor {name} overlaps another or is not aligned to {alignment} bytes.",
+                where=where,
+                name=shown(name),
+                alignment=alignment,
             )
         at = offset + size
         if start + at > (LARGEST_FILE if cursor.size is None else cursor.size):
@@ -322,11 +302,9 @@ def _check_data(
                 else Message("the file has {size:,}: it is cut off", size=cursor.size)
             )
             raise InvalidInput(
-                Message(
-                    "{where}: tensor {name} ends at byte {start:,}, and {known}.",
-                    where=where,
-                    name=shown(name),
-                    start=start + at,
-                    known=known,
-                )
+                "{where}: tensor {name} ends at byte {start:,}, and {known}.",
+                where=where,
+                name=shown(name),
+                start=start + at,
+                known=known,
             )

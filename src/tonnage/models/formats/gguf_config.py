@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
 from tonnage.models.formats.ggml_types import FILE_TYPES
 from tonnage.models.formats.gguf import Counted
 from tonnage.models.tensors import Tensor
@@ -72,11 +71,9 @@ class _Gguf:
         name = self.metadata.get("general.architecture")
         if not isinstance(name, str) or not name:
             raise InvalidInput(
-                Message(
-                    "{where}: general.architecture must name what the model is. Got {name}.",
-                    where=self.where,
-                    name=shown(name),
-                )
+                "{where}: general.architecture must name what the model is. Got {name}.",
+                where=self.where,
+                name=shown(name),
             )
         return name
 
@@ -108,12 +105,10 @@ class _Gguf:
         value = self.number(key)
         if not value:
             raise InvalidInput(
-                Message(
-                    "{where}: {architecture}.{key} is missing, and decides the model's size.",
-                    where=self.where,
-                    architecture=self.architecture,
-                    key=key,
-                )
+                "{where}: {architecture}.{key} is missing, and decides the model's size.",
+                where=self.where,
+                architecture=self.architecture,
+                key=key,
             )
         return value
 
@@ -123,27 +118,23 @@ class _Gguf:
         numbers = value if isinstance(value, list) else [value or 0] * length
         if len(numbers) != length:
             raise InvalidInput(
-                Message(
-                    "{where}: {architecture}.{key} must have {length} items. Got {count}.",
-                    where=self.where,
-                    architecture=self.architecture,
-                    key=key,
-                    length=length,
-                    count=len(numbers),
-                )
+                "{where}: {architecture}.{key} must have {length} items. Got {count}.",
+                where=self.where,
+                architecture=self.architecture,
+                key=key,
+                length=length,
+                count=len(numbers),
             )
         return [self._whole(key, item) for item in numbers]
 
     def _whole(self, key: str, value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < LARGEST:
             raise InvalidInput(
-                Message(
-                    "{where}: {architecture}.{key} must be a whole number. Got {value}.",
-                    where=self.where,
-                    architecture=self.architecture,
-                    key=key,
-                    value=shown(value),
-                )
+                "{where}: {architecture}.{key} must be a whole number. Got {value}.",
+                where=self.where,
+                architecture=self.architecture,
+                key=key,
+                value=shown(value),
             )
         return value
 

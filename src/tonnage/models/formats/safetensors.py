@@ -50,7 +50,7 @@ def read_header(read: Read, size: int | None, where: str, file: int = 0) -> list
     if 8 + length > len(first):
         first += read(len(first), 8 + length - len(first))
     if len(first) < 8 + length:
-        raise InvalidInput(Message("{where} ends inside its header.", where=where))
+        raise InvalidInput("{where} ends inside its header.", where=where)
     return parse(first[8 : 8 + length], None if size is None else size - 8 - length, where, file)
 
 
@@ -58,29 +58,23 @@ def header_length(first: bytes, size: int | None, where: str) -> int:
     """The length that the first 8 bytes state, checked."""
     if len(first) < 8:
         raise InvalidInput(
-            Message(
-                "{where} is no safetensors file: it has {count} bytes, and the header's length takes 8.",
-                where=where,
-                count=len(first),
-            )
+            "{where} is no safetensors file: it has {count} bytes, and the header's length takes 8.",
+            where=where,
+            count=len(first),
         )
     length = int.from_bytes(first[:8], "little")
     if length > LARGEST_HEADER:
         raise InvalidInput(
-            Message(
-                "{where} is no safetensors file: its header would take {length:,} bytes, and 100 MB is the limit.",
-                where=where,
-                length=length,
-            )
+            "{where} is no safetensors file: its header would take {length:,} bytes, and 100 MB is the limit.",
+            where=where,
+            length=length,
         )
     if length < 2 or (size is not None and 8 + length > size):
         raise InvalidInput(
-            Message(
-                "{where} is no safetensors file: a header of {length:,} bytes does not fit a file of {size} bytes.",
-                where=where,
-                length=length,
-                size=size,
-            )
+            "{where} is no safetensors file: a header of {length:,} bytes does not fit a file of {size} bytes.",
+            where=where,
+            length=length,
+            size=size,
         )
     return length
 
@@ -88,24 +82,20 @@ def header_length(first: bytes, size: int | None, where: str) -> int:
 def parse(header: bytes, data_bytes: int | None, where: str, file: int = 0) -> list[Tensor]:
     """The tensors of a header; `data_bytes` is what follows it in the file."""
     if not header.startswith(b"{"):
-        raise InvalidInput(Message("{where}: the header does not begin with an object.", where=where))
+        raise InvalidInput("{where}: the header does not begin with an object.", where=where)
     if header.count(b"{") > MAX_TENSORS or header.count(b",") > MAX_COMMAS:
         raise InvalidInput(
-            Message(
-                "{where}: the header lists more than {most_tensors:,} tensors.", where=where, most_tensors=MAX_TENSORS
-            )
+            "{where}: the header lists more than {most_tensors:,} tensors.", where=where, most_tensors=MAX_TENSORS
         )
     entries = _entries(header, where)
     tensors, spans = [], []
     for name, entry in entries.items():
         if len(name) > MAX_NAME:
             raise InvalidInput(
-                Message(
-                    "{where}: a tensor's name has at most {longest_name:,} characters. Got {name}.",
-                    where=where,
-                    longest_name=MAX_NAME,
-                    name=shown(name),
-                )
+                "{where}: a tensor's name has at most {longest_name:,} characters. Got {name}.",
+                where=where,
+                longest_name=MAX_NAME,
+                name=shown(name),
             )
         tensor, begin = _tensor(name, entry, where, file)
         tensors.append(tensor)
@@ -121,10 +111,10 @@ def _entries(header: bytes, where: str) -> dict[str, _Entry]:
         except msgspec.ValidationError:  # metadata may hold keys of an entry's names
             entries = {name: _entry(name, raw, where) for name, raw in _RAW.decode(header).items()}
     except RecursionError:
-        raise InvalidInput(Message("{where}: the header is nested too deep.", where=where)) from None
+        raise InvalidInput("{where}: the header is nested too deep.", where=where) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidInput(
-            Message("{where}: the header is not JSON of safetensors' form: {error}.", where=where, error=error)
+            "{where}: the header is not JSON of safetensors' form: {error}.", where=where, error=error
         ) from None
     entries.pop("__metadata__", None)
     # The fast decoder keeps the last of two equal keys. One of them shows as one data_offsets too many, or is escaped.
@@ -139,67 +129,56 @@ def _entry(name: str, raw: msgspec.Raw, where: str) -> _Entry:
             return _Entry()
         return _ENTRY.decode(raw)
     except msgspec.ValidationError as error:
-        raise InvalidInput(
-            Message("{where}: tensor {name}: {error}.", where=where, name=shown(name), error=error)
-        ) from None
+        raise InvalidInput("{where}: tensor {name}: {error}.", where=where, name=shown(name), error=error) from None
 
 
 def _refuse_duplicates(header: bytes, where: str) -> None:
     def once(pairs: list[tuple[str, Any]]) -> None:
         if len({key for key, _ in pairs}) != len(pairs):
-            raise InvalidInput(Message("{where}: the header holds a key twice.", where=where))
+            raise InvalidInput("{where}: the header holds a key twice.", where=where)
 
     if len(header) > SLOW_LIMIT:
         raise InvalidInput(
-            Message(
-                "{where}: the header of {count:,} bytes holds a key twice, or escapes in its names.",
-                where=where,
-                count=len(header),
-            )
+            "{where}: the header of {count:,} bytes holds a key twice, or escapes in its names.",
+            where=where,
+            count=len(header),
         )
     try:
         json.loads(header, object_pairs_hook=once)
     except (RecursionError, UnicodeDecodeError):
-        raise InvalidInput(Message("{where}: the header is nested too deep or no UTF-8.", where=where)) from None
+        raise InvalidInput("{where}: the header is nested too deep or no UTF-8.", where=where) from None
 
 
 def _tensor(name: str, entry: _Entry, where: str, file: int) -> tuple[Tensor, int]:
     bits = BITS.get(entry.dtype)
     if bits is None:
         raise InvalidInput(
-            Message(
-                "{where}: tensor {name} is of type {dtype}. Known types: {bits}.",
-                where=where,
-                name=shown(name),
-                dtype=shown(entry.dtype),
-                bits=listed(BITS),
-            )
+            "{where}: tensor {name} is of type {dtype}. Known types: {bits}.",
+            where=where,
+            name=shown(name),
+            dtype=shown(entry.dtype),
+            bits=listed(BITS),
         )
     if entry.data_offsets is None:
-        raise InvalidInput(Message("{where}: tensor {name} lacks data_offsets.", where=where, name=shown(name)))
+        raise InvalidInput("{where}: tensor {name} lacks data_offsets.", where=where, name=shown(name))
     elements = 1
     for size in entry.shape:
         if size < 0:
-            raise InvalidInput(
-                Message("{where}: tensor {name} has a size below 0 in its shape.", where=where, name=shown(name))
-            )
+            raise InvalidInput("{where}: tensor {name} has a size below 0 in its shape.", where=where, name=shown(name))
         elements *= size
         if elements > LARGEST_FILE:
             raise InvalidInput(
-                Message("{where}: tensor {name} has a shape that no file can hold.", where=where, name=shown(name))
+                "{where}: tensor {name} has a shape that no file can hold.", where=where, name=shown(name)
             )
     begin, end = entry.data_offsets
     if begin < 0 or (end - begin) * 8 != elements * bits:
         raise InvalidInput(
-            Message(
-                "{where}: tensor {name}: {dtype} of shape {shape} does not take the {end} bytes that "
-                "data_offsets give it.",
-                where=where,
-                name=shown(name),
-                dtype=entry.dtype,
-                shape=list(entry.shape)[:8],
-                end=end - begin,
-            )
+            "{where}: tensor {name}: {dtype} of shape {shape} does not take the {end} bytes that data_offsets give it.",
+            where=where,
+            name=shown(name),
+            dtype=entry.dtype,
+            shape=list(entry.shape)[:8],
+            end=end - begin,
         )
     return Tensor(name, entry.dtype, entry.shape, end - begin, file), begin
 
@@ -211,26 +190,22 @@ def _check_spans(spans: list[tuple[int, int, str]], data_bytes: int | None, wher
         if begin != at:
             word = "overlaps the one before it" if begin < at else "leaves a hole before it"
             raise InvalidInput(
-                Message(
-                    "{where}: tensor {name} {word} (byte {begin}, expected {at}).",
-                    where=where,
-                    name=shown(name),
-                    word=word,
-                    begin=begin,
-                    at=at,
-                )
+                "{where}: tensor {name} {word} (byte {begin}, expected {at}).",
+                where=where,
+                name=shown(name),
+                word=word,
+                begin=begin,
+                at=at,
             )
         at = end
     if data_bytes is not None and at != data_bytes:
         word = "the file is cut off" if at > data_bytes else "the file holds more than that"
         raise InvalidInput(
-            Message(
-                "{where}: the header places {at:,} bytes of tensors, and {data_bytes:,} follow it: {word}.",
-                where=where,
-                at=at,
-                data_bytes=data_bytes,
-                word=word,
-            )
+            "{where}: the header places {at:,} bytes of tensors, and {data_bytes:,} follow it: {word}.",
+            where=where,
+            at=at,
+            data_bytes=data_bytes,
+            word=word,
         )
 
 
@@ -239,7 +214,7 @@ def parse_index(data: bytes, where: str) -> dict[str, str]:
     index = json_text.parse(data, where)
     shards = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(shards, dict) or not shards or not all(isinstance(file, str) for file in shards.values()):
-        raise InvalidInput(Message("{where}: weight_map must name a file for each tensor.", where=where))
+        raise InvalidInput("{where}: weight_map must name a file for each tensor.", where=where)
     for file in dict.fromkeys(shards.values()):
         plain_path(file, Message("{where}: a shard's name", where=where))
     return shards

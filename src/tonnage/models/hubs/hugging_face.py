@@ -98,9 +98,7 @@ class Repository:
     def _part(self, url: str, span: tuple[int, int], name: str) -> web.Answer:
         answer = _get(url, span[1], span)
         if answer.status == 416:
-            raise InvalidInput(
-                Message("{label}: {name} has no byte {span}.", label=self.label, name=name, span=span[0])
-            )
+            raise InvalidInput("{label}: {name} has no byte {span}.", label=self.label, name=name, span=span[0])
         _refuse(answer, self.name, name)
         return answer
 
@@ -230,7 +228,7 @@ def _credentials() -> dict[str, str]:
     except TonnageError:
         raise
     except Exception as error:  # noqa: BLE001 - the exchange of a short-lived token fails in the ways of its service
-        raise InvalidInput(Message("huggingface_hub cannot give a token: {type}.", type=type(error).__name__)) from None
+        raise InvalidInput("huggingface_hub cannot give a token: {type}.", type=type(error).__name__) from None
     if token:
         if not (token.isascii() and token.isprintable()) or " " in token:
             raise InvalidInput("the token in HF_TOKEN holds characters that no token has.")
@@ -247,26 +245,20 @@ def _refuse(answer: web.Answer, repository: str, file: str | None, revision: str
     has_token = "Authorization" in _credentials()
     if answer.status == 401 and has_token and (not code or "credentials" in message.lower()):
         raise InvalidInput(
-            Message(
-                "{host} refuses the token in HF_TOKEN (or the one that `hf auth login` saved): it is wrong or expired.",
-                host=_host(),
-            )
+            "{host} refuses the token in HF_TOKEN (or the one that `hf auth login` saved): it is wrong or expired.",
+            host=_host(),
         )
     if code == "GatedRepo" or (answer.status == 403 and code != "RepoNotFound"):
         raise AccessDenied(_gated(repository, has_token))
     if code == "RevisionNotFound":
         raise InvalidInput(
-            Message(
-                "{repository} has no revision {revision} on {host}.",
-                repository=repository,
-                revision=shown(revision),
-                host=_host(),
-            )
+            "{repository} has no revision {revision} on {host}.",
+            repository=repository,
+            revision=shown(revision),
+            host=_host(),
         )
     if code == "EntryNotFound" or (answer.status == 404 and file and code != "RepoNotFound"):
-        raise MissingDatum(
-            Message("{repository} has no file {file} on {host}.", repository=repository, file=file, host=_host())
-        )
+        raise MissingDatum("{repository} has no file {file} on {host}.", repository=repository, file=file, host=_host())
     if answer.status in (401, 404):
         raise UnknownName(_absent(repository, has_token))
     if answer.status == 429:

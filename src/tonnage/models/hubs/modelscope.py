@@ -144,11 +144,9 @@ def _refuse(answer: web.Answer, repository: str, revision: str, file: str | None
         return
     if answer.status == 401:
         raise InvalidInput(
-            Message(
-                "{host} refuses the token in MODELSCOPE_API_TOKEN, or wants one for {repository}.",
-                host=_host(),
-                repository=repository,
-            )
+            "{host} refuses the token in MODELSCOPE_API_TOKEN, or wants one for {repository}.",
+            host=_host(),
+            repository=repository,
         )
     if answer.status == 403:
         raise AccessDenied(
@@ -160,13 +158,11 @@ def _refuse(answer: web.Answer, repository: str, revision: str, file: str | None
         )
     if answer.status == 404 and file:
         raise MissingDatum(
-            Message(
-                "{repository} has no file {file} at revision {revision} on {host}.",
-                repository=repository,
-                file=file,
-                revision=shown(revision),
-                host=_host(),
-            )
+            "{repository} has no file {file} at revision {revision} on {host}.",
+            repository=repository,
+            file=file,
+            revision=shown(revision),
+            host=_host(),
         )
     if answer.status == 404:
         raise UnknownName(_absent(repository, revision, ""))

@@ -228,12 +228,10 @@ def _body(pieces: Iterable[bytes], limit: int, url: str, deadline: float, cut: b
             break
         if len(body) > limit:
             raise InvalidInput(
-                Message(
-                    "{host} sends more than {limit:,} bytes for {path}.",
-                    host=_host(url),
-                    limit=limit,
-                    path=urlsplit(url).path,
-                )
+                "{host} sends more than {limit:,} bytes for {path}.",
+                host=_host(url),
+                limit=limit,
+                path=urlsplit(url).path,
             )
         if monotonic() > deadline:
             raise Unreachable(Message("{host} was too slow with {path}.", host=_host(url), path=urlsplit(url).path))

@@ -93,7 +93,7 @@ def layout(config: Mapping[str, Any], scale_bits: int = 32) -> Layout:
     searches = sum(rule.modules.searches for rule in stored.rules)
     if searches > MAX_SEARCHES:
         raise MissingDatum(
-            Message("quantization_config: {searches} patterns are too many to try on every module.", searches=searches)
+            "quantization_config: {searches} patterns are too many to try on every module.", searches=searches
         )
     return stored
 

@@ -4,7 +4,6 @@ import re
 import warnings
 
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
 
 MAX_LENGTH = 10_000  # characters
 MAX_OPEN = 4  # in a row, of what almost any character may match: .* and \w+, but not \d+ and a*
@@ -22,23 +21,19 @@ def expression(text: str) -> re.Pattern[str]:
     """Compile the expression; InvalidInput if it is invalid, or if what it repeats can match in several ways: (a+)+."""
     if len(text) > MAX_LENGTH:
         raise InvalidInput(
-            Message(
-                "quantization_config: a pattern of {count} characters is too long: {text}.",
-                count=len(text),
-                text=shown(text),
-            )
+            "quantization_config: a pattern of {count} characters is too long: {text}.",
+            count=len(text),
+            text=shown(text),
         )
     if _takes_for_ever(text):
-        raise InvalidInput(
-            Message("quantization_config: a pattern repeats too much to be tried: {text}.", text=shown(text))
-        )
+        raise InvalidInput("quantization_config: a pattern repeats too much to be tried: {text}.", text=shown(text))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
         raise InvalidInput(
-            Message("quantization_config: {text} is no regular expression: {error}.", text=shown(text), error=error)
+            "quantization_config: {text} is no regular expression: {error}.", text=shown(text), error=error
         ) from None
 
 

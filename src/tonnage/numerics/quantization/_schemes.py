@@ -22,7 +22,7 @@ PACKED = (2, 3, 4, 8)  # bits that GPTQ, AWQ and auto-round pack
 
 def missing(what: str) -> MissingDatum:
     return MissingDatum(
-        Message("quantization_config: {what} does not say one precision for the matrices that it stores.", what=what)
+        "quantization_config: {what} does not say one precision for the matrices that it stores.", what=what
     )
 
 
@@ -32,7 +32,7 @@ def whole_number(config: Mapping[str, Any], *names: str, default: Any = None) ->
     value = config.get(name, default)
     if value is not None and type(value) is not int:
         raise InvalidInput(
-            Message("quantization_config: {name} must be a whole number. Got {value}.", name=name, value=shown(value))
+            "quantization_config: {name} must be a whole number. Got {value}.", name=name, value=shown(value)
         )
     return default if value is None else value
 
@@ -43,12 +43,10 @@ def bit_width(config: Mapping[str, Any], *names: str, choices: Collection[int], 
     if bits not in choices:
         known = listed(map(str, choices))
         raise InvalidInput(
-            Message(
-                "quantization_config: {names} must be one of {known}. Got {bits}.",
-                names=names[0],
-                known=known,
-                bits=shown(bits),
-            )
+            "quantization_config: {names} must be one of {known}. Got {bits}.",
+            names=names[0],
+            known=known,
+            bits=shown(bits),
         )
     return int(bits)
 
@@ -58,12 +56,10 @@ def group_columns(config: Mapping[str, Any], *names: str, default: int | None = 
     size = whole_number(config, *names, default=default)
     if size is not None and not (size == -1 or 1 <= size <= MAX_COLUMNS):
         raise InvalidInput(
-            Message(
-                "quantization_config: {names} must be -1 (whole rows) or from 1 to {widest}. Got {size}.",
-                names=names[0],
-                widest=MAX_COLUMNS,
-                size=shown(size),
-            )
+            "quantization_config: {names} must be -1 (whole rows) or from 1 to {widest}. Got {size}.",
+            names=names[0],
+            widest=MAX_COLUMNS,
+            size=shown(size),
         )
     return max(size or 0, 0)
 
@@ -75,12 +71,10 @@ def two_sizes(value: Any, name: str) -> tuple[int, int]:
     if len(sizes) == 2 and all(type(size) is int and 1 <= size <= MAX_COLUMNS for size in sizes):
         return sizes[0], sizes[1]
     raise InvalidInput(
-        Message(
-            "quantization_config: {name} must hold two sizes from 1 to {widest}. Got {value}.",
-            name=name,
-            widest=MAX_COLUMNS,
-            value=shown(value),
-        )
+        "quantization_config: {name} must hold two sizes from 1 to {widest}. Got {value}.",
+        name=name,
+        widest=MAX_COLUMNS,
+        value=shown(value),
     )
 
 
@@ -99,9 +93,7 @@ def bitsandbytes(config: Mapping[str, Any]) -> Precision:
         return replace(precision("int8"), tensor_bytes=1)
     kind = config.get("bnb_4bit_quant_type", "fp4")
     if kind not in ("nf4", "fp4"):
-        raise InvalidInput(
-            Message("quantization_config: bnb_4bit_quant_type must be nf4 or fp4. Got {kind}.", kind=shown(kind))
-        )
+        raise InvalidInput("quantization_config: bnb_4bit_quant_type must be nf4 or fp4. Got {kind}.", kind=shown(kind))
     return precision(f"{kind}-double" if config.get("bnb_4bit_use_double_quant") else kind)
 
 

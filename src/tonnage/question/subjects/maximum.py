@@ -5,7 +5,7 @@ from typing import Literal
 from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import listed
 from tonnage.kernel.registry import unknown
 from tonnage.question.option import Option
 
@@ -143,13 +143,11 @@ def what_of(name: str, verb: Verb | None = None) -> What:
             return what
     able = listed(what.name for what in WHATS if what.verb == verb)
     raise InvalidInput(
-        Message(
-            "max {name} is of {verb}, not of {verb2}: leave out --{verb2}. Of {verb2} there are {able}.",
-            name=name,
-            verb=found[0].verb,
-            verb2=verb,
-            able=able,
-        )
+        "max {name} is of {verb}, not of {verb2}: leave out --{verb2}. Of {verb2} there are {able}.",
+        name=name,
+        verb=found[0].verb,
+        verb2=verb,
+        able=able,
     )
 
 

@@ -3,7 +3,6 @@
 from typing import Annotated
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.question.forms import size, word
 from tonnage.question.option import Options, described, option
 
@@ -43,5 +42,5 @@ class SearchOptions(Options, frozen=True, kw_only=True):
     def shown(self) -> int:
         top = TOP if self.top is None else self.top
         if not 1 <= top <= MOST_TOP:
-            raise InvalidInput(Message("{@top} must be from 1 to {most_top}. Got {top}.", most_top=MOST_TOP, top=top))
+            raise InvalidInput("{@top} must be from 1 to {most_top}. Got {top}.", most_top=MOST_TOP, top=top)
         return top

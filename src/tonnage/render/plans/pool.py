@@ -9,7 +9,7 @@ from tonnage.render.prompts import with_prompts
 from tonnage.render.text import table_lines
 
 Rows = Mapping[str, Any]
-MOST = 60  # lines of a table: --json has all
+MAX_ROWS = 60  # lines of a table: --json has all
 
 
 def pool_lines(document: Rows) -> list[str]:
@@ -84,10 +84,10 @@ def _bytes(row: Rows) -> tuple[str, str]:
 
 
 def _cut(rows: list[tuple[str, ...]], header: tuple[str, ...]) -> list[str]:
-    lines = list(table_lines(rows[:MOST], header))
+    lines = list(table_lines(rows[:MAX_ROWS], header))
     return (
-        [*lines, say("and {rows_count} more: --json has all", rows_count=len(rows) - MOST)]
-        if len(rows) > MOST
+        [*lines, say("and {rows_count} more: --json has all", rows_count=len(rows) - MAX_ROWS)]
+        if len(rows) > MAX_ROWS
         else lines
     )
 

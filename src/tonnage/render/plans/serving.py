@@ -7,7 +7,7 @@ from typing import Any
 
 from tonnage.language import say, worded
 from tonnage.language.quantities import counted, human
-from tonnage.render.frontier import MOST, thinned
+from tonnage.render.frontier import MAX_ROWS, thinned
 from tonnage.render.prompts import with_prompts
 from tonnage.render.serving import serving_ends, serving_lines
 from tonnage.render.text import REQUESTS, inputs_lines, quantity, table_lines, titled, tree_lines
@@ -185,7 +185,7 @@ def _front(document: Mapping[str, Any]) -> list[str]:
     front = document["pareto"]
     if not front:
         return []
-    shown = thinned(front, MOST)
+    shown = thinned(front, MAX_ROWS)
     some = say("; {shown_count} of them", shown_count=len(shown)) if len(shown) < len(front) else ""
     paid = say("USD an hour") if document["goal"] in MONEY or "budget" in document["question"] else say("accelerators")
     head = say(

@@ -8,21 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import listed
 from tonnage.kernel.reach import is_folder
-from tonnage.render.plot.needs import NEEDS_KALEIDO, NEEDS_PLOTLY, is_installed
+from tonnage.render.plot.image import NEEDS_KALEIDO, NEEDS_PLOTLY, is_installed
 
 ENDINGS = (".html", ".png", ".svg")
-LONGEST = 300  # letters of a path in an error
+MAX_PATH_LENGTH = 300  # letters of a path in an error
 
 
 def check_extra(path: str | os.PathLike[str] | None) -> None:
     """Before a long run: InvalidInput where a picture is asked for and what draws it is not installed."""
     ending = Path(path or "").suffix.lower()
     if ending in ENDINGS and not all(map(is_installed, ("plotly", "plotly.offline"))):
-        raise InvalidInput(Message("--plot: {needs_plotly}", needs_plotly=NEEDS_PLOTLY))
+        raise InvalidInput("--plot: {needs_plotly}", needs_plotly=NEEDS_PLOTLY)
     if ending in ENDINGS[1:] and not is_installed("kaleido"):
-        raise InvalidInput(Message("--plot: {needs_kaleido}", needs_kaleido=NEEDS_KALEIDO))
+        raise InvalidInput("--plot: {needs_kaleido}", needs_kaleido=NEEDS_KALEIDO)
 
 
 def write_plot(answer: Any, path: str | os.PathLike[str]) -> None:
@@ -33,21 +33,17 @@ def write_plot(answer: Any, path: str | os.PathLike[str]) -> None:
     ending = file.suffix.lower()
     if ending not in ENDINGS:
         raise InvalidInput(
-            Message(
-                "a plot is a file that ends in {endings} or {endings2}. Got {path}.",
-                endings=listed(ENDINGS[:-1]),
-                endings2=ENDINGS[-1],
-                path=shown(os.fspath(path), LONGEST),
-            )
+            "a plot is a file that ends in {endings} or {endings2}. Got {path}.",
+            endings=listed(ENDINGS[:-1]),
+            endings2=ENDINGS[-1],
+            path=shown(os.fspath(path), MAX_PATH_LENGTH),
         )
     try:
         if not is_folder(file.parent):  # before a browser is started for nothing
             raise InvalidInput(
-                Message(
-                    "{path} cannot be written: {folder} is no folder.",
-                    path=shown(os.fspath(path), LONGEST),
-                    folder=shown(os.fspath(file.parent), LONGEST),
-                )
+                "{path} cannot be written: {folder} is no folder.",
+                path=shown(os.fspath(path), MAX_PATH_LENGTH),
+                folder=shown(os.fspath(file.parent), MAX_PATH_LENGTH),
             )
         made = _made(answer, ending)
         file.write_bytes(made)
@@ -56,7 +52,7 @@ def write_plot(answer: Any, path: str | os.PathLike[str]) -> None:
             raise
         why = getattr(error, "strerror", None) or error
         raise InvalidInput(
-            Message("{path} cannot be written: {why}.", path=shown(os.fspath(path), LONGEST), why=why)
+            "{path} cannot be written: {why}.", path=shown(os.fspath(path), MAX_PATH_LENGTH), why=why
         ) from None
 
 
@@ -82,9 +78,7 @@ def figure_of(answer: Any, kind: str) -> Any:
     _, parts = title_and_panels(answer)
     drawn = {part.name: part for part in parts if part.traces}
     if not isinstance(kind, str) or kind not in drawn:
-        raise InvalidInput(
-            Message("this answer has no figure {kind}. It has {drawn}.", kind=shown(kind), drawn=listed(drawn))
-        )
+        raise InvalidInput("this answer has no figure {kind}. It has {drawn}.", kind=shown(kind), drawn=listed(drawn))
     try:
         from plotly.graph_objects import Figure
     except ImportError:

@@ -1,14 +1,28 @@
-"""The pictures below each other as one PNG or SVG, drawn by an installed Chromium through kaleido."""
+"""The pictures below each other as one PNG or SVG, drawn by an installed Chromium through kaleido; and
+what pictures need installed.
+"""
 
 import subprocess
 from collections.abc import Sequence
+from importlib.util import find_spec
 from shutil import which
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.render.plot.layout import column
-from tonnage.render.plot.needs import NEEDS_KALEIDO, NEEDS_PLOTLY, is_installed
 from tonnage.render.plot.panel import Panel
+
+NEEDS_PLOTLY = "plots need plotly: pip install 'tonnage[plot]'."
+NEEDS_KALEIDO = (
+    "pictures that end in .png or .svg need kaleido: pip install 'tonnage[plot]'. A page that ends in .html needs none."
+)
+
+
+def is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):  # without its parent; a module that is kept from being imported
+        return False
+
 
 NO_BROWSER = (
     "PNG and SVG are drawn by Chromium or Chrome, and none was found: install one (Debian: apt install "
@@ -54,6 +68,6 @@ def image(title: str, parts: Sequence[Panel], form: str) -> bytes:
         first = error.args[0] if error.args else type(error).__name__
         said = str(first[0] if isinstance(first, tuple) else first)[:200].rstrip(".")
         raise InvalidInput(
-            Message("the browser that draws PNG and SVG failed: {said}. Write .html, which needs none.", said=said)
+            "the browser that draws PNG and SVG failed: {said}. Write .html, which needs none.", said=said
         ) from None
     return bytes(made)

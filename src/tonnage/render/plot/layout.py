@@ -24,7 +24,7 @@ LEGEND = {"orientation": "h", "x": 0, "xanchor": "left", "yanchor": "top", "trac
 
 
 def layout(parts: Sequence[Panel]) -> dict[str, Any]:
-    """Of one panel on a page: its legend below the axis."""
+    """The layout of one panel on a page, its legend below the axis."""
     (part,) = parts
     below = -72 / max(part.height - MARGIN["t"] - 125, 1)
     return {
@@ -41,7 +41,7 @@ def layout(parts: Sequence[Panel]) -> dict[str, Any]:
 
 
 def _titled(axis: dict[str, Any]) -> dict[str, Any]:
-    """Its title close by, so that the legend has room below it."""
+    """The axis with its title close by, so that the legend has room below it."""
     return {**axis, "title": {**axis["title"], "standoff": 6}} if "title" in axis else axis
 
 

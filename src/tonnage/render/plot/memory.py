@@ -10,8 +10,8 @@ from tonnage.language import say, worded
 from tonnage.language.quantities import human
 from tonnage.render.plot.panel import COLOURS, GIB, LIMIT, Panel, colour, lines, told
 
-WIDEST = 0.7  # of a bar, where there are many
-FEW = 8  # bars whose names find room
+MAX_BAR_WIDTH = 0.7  # of a bar, where there are many
+MAX_NAMED_BARS = 8  # bars whose names find room
 NARROW = 4  # fewer bars are not drawn as wide as their share of the picture
 
 
@@ -102,7 +102,7 @@ def _panel(
 
 def _axis(names: list[str], first: str) -> dict[str, Any]:
     """Names below their bars, on several lines; of many stages the number alone."""
-    if len(names) <= FEW:
+    if len(names) <= MAX_NAMED_BARS:
         return {"type": "category", "tickvals": names, "ticktext": [lines(each, 13) for each in names], "tickangle": 0}
     return {
         "type": "category",
@@ -120,7 +120,7 @@ def _stacked(names: list[str], terms: Sequence[Term]) -> list[dict[str, Any]]:
             "x": names,
             "y": [_of(term, kind) / GIB for term in terms],
             "marker": {"color": colour(kind)},
-            "width": min(WIDEST, 0.18 * len(names)) if len(names) < NARROW else WIDEST,
+            "width": min(MAX_BAR_WIDTH, 0.18 * len(names)) if len(names) < NARROW else MAX_BAR_WIDTH,
             "customdata": [
                 told(f"{where}{say(', ')}{worded(kind)}", _of(term, kind), "bytes")
                 for where, term in zip(names, terms, strict=True)

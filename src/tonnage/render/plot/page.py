@@ -10,8 +10,8 @@ from typing import Any
 
 from tonnage.kernel.errors import InvalidInput
 from tonnage.language import current, say
+from tonnage.render.plot.image import NEEDS_PLOTLY
 from tonnage.render.plot.layout import layout
-from tonnage.render.plot.needs import NEEDS_PLOTLY
 from tonnage.render.plot.panel import Panel
 
 # No source but this file may be asked for anything: that it works offline is not left to trust.

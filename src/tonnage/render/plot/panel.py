@@ -62,7 +62,7 @@ class Panel(Struct, frozen=True, kw_only=True):
 
 
 def colour(name: str) -> str:
-    """Of a kind of memory or work."""
+    """The colour of a kind of memory or work."""
     return COLOURS.get(name, OTHER)
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from tonnage.documents.document import check_readable
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message, joined
+from tonnage.kernel.message import joined
 from tonnage.kernel.reach import is_folder
 from tonnage.render.report.blocks import Report
 
 ENDINGS = {"html": (".html", ".htm"), "markdown": (".md", ".markdown")}
-LONGEST = 300  # letters of a path in an error
+MAX_PATH_LENGTH = 300  # letters of a path in an error
 
 
 def check_extra() -> None:
@@ -98,27 +98,19 @@ def write_report(
     file = Path(path)
     if file.suffix.lower() not in ENDINGS[form]:
         raise InvalidInput(
-            Message(
-                "a report in HTML is a file that ends in {endings}. Got {path}.",
-                endings=joined(" or ", ENDINGS[form]),
-                path=shown(os.fspath(path), LONGEST),
-            )
+            "a report in HTML is a file that ends in {endings}. Got {path}."
             if form == "html"
-            else Message(
-                "a report in Markdown is a file that ends in {endings}. Got {path}.",
-                endings=joined(" or ", ENDINGS[form]),
-                path=shown(os.fspath(path), LONGEST),
-            )
+            else "a report in Markdown is a file that ends in {endings}. Got {path}.",
+            endings=joined(" or ", ENDINGS[form]),
+            path=shown(os.fspath(path), MAX_PATH_LENGTH),
         )
     made = (html_of if form == "html" else markdown_of)(document, command=command, date=date)
     try:
         if not is_folder(file.parent):
             raise InvalidInput(
-                Message(
-                    "{path} cannot be written: {folder} is no folder.",
-                    path=shown(os.fspath(path), LONGEST),
-                    folder=shown(os.fspath(file.parent), LONGEST),
-                )
+                "{path} cannot be written: {folder} is no folder.",
+                path=shown(os.fspath(path), MAX_PATH_LENGTH),
+                folder=shown(os.fspath(file.parent), MAX_PATH_LENGTH),
             )
         file.write_bytes(made.encode("utf-8", "replace"))
     except (OSError, ValueError) as error:  # ValueError: a path with a null byte
@@ -126,7 +118,7 @@ def write_report(
             raise
         why = getattr(error, "strerror", None) or error
         raise InvalidInput(
-            Message("{path} cannot be written: {why}.", path=shown(os.fspath(path), LONGEST), why=why)
+            "{path} cannot be written: {why}.", path=shown(os.fspath(path), MAX_PATH_LENGTH), why=why
         ) from None
 
 

@@ -194,7 +194,7 @@ def _moved(move: Document) -> tuple[Cell, ...]:
 
 
 def price_rows(document: Document) -> Iterator[tuple[str, str]]:
-    """Of the machine, and of those who host the model."""
+    """Prices of the machine, and of providers that host the model."""
     yield from price(document["question"])
     hosted = (document.get("serving") or {}).get("hosted") or {"offers": ()}
     for offer in hosted["offers"][:2]:

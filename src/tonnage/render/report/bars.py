@@ -47,7 +47,7 @@ def memory_bars(document: Document) -> Bars:
 
 
 def fullest_bar(document: Document) -> Bars:
-    """Of the fullest rank alone, for the first page."""
+    """Memory of the fullest rank alone, for the first page."""
     whole = memory_bars(document)
     return replace(whole, bars=(max(whole.bars, key=lambda bar: bar.value),))
 

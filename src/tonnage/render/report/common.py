@@ -88,7 +88,7 @@ def origin(entry: Document) -> str:
 
 
 def notes(warnings: Iterable[str]) -> Block:
-    """Of the first page: the first notes, shortened."""
+    """The first notes, shortened, for the first page."""
     said = [worded(each) for each in dict.fromkeys(warnings)]
     if not said:
         return Paragraph(say("None were found."))

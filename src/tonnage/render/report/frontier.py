@@ -5,7 +5,7 @@ from typing import Any
 
 from tonnage.language import say
 from tonnage.language.quantities import human
-from tonnage.render.frontier import MOST, frontier_lines, thinned
+from tonnage.render.frontier import MAX_ROWS, frontier_lines, speed_cells, thinned
 from tonnage.render.prompts import with_prompts
 from tonnage.render.report.blocks import Block, Brief, Cell, Dot, Facts, Paragraph, Plane, Report, Section, Table
 from tonnage.render.report.common import all_notes, assumed, inputs, notes
@@ -52,7 +52,7 @@ def frontier_report(document: Document, **about: str) -> Report:
     )
     plane = Plane(dots, say("tokens/s that a user sees"), say("tokens/s of an accelerator"), line)
     blocks: tuple[Block, ...] = (
-        (plane, Table(_header(question), tuple(map(_point, thinned(best, MOST)))))
+        (plane, Table(_header(question), tuple(map(_point, thinned(best, MAX_ROWS)))))
         if best
         else (Paragraph(say("None of these fits.")),)
     )
@@ -81,12 +81,7 @@ def _header(question: Document) -> tuple[str, ...]:
 def _point(point: Document) -> tuple[Cell, ...]:
     cost = point["cost_per_million_output_tokens_all"]
     return (
-        f"{point['tokens_per_second_per_user']:,.1f}",
-        f"{point['tokens_per_second_per_gpu']:,.0f}",
-        str(point["tensor_parallel_size"]),
-        point["weights"],
-        f"{point['concurrency']:,}",
-        human(point["ttft_seconds"], "seconds"),
+        *speed_cells(point),
         human(point["tpot_seconds"], "seconds"),
         "" if cost is None else human(cost, "USD"),
     )

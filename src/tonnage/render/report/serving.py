@@ -5,8 +5,7 @@ from typing import Any
 
 from tonnage.language import say, worded
 from tonnage.language.quantities import counted, human
-from tonnage.render.both_limits import both_limits
-from tonnage.render.prompts import with_prompts
+from tonnage.render.prompts import both_limits, with_prompts
 from tonnage.render.report.blocks import Cell, Table
 from tonnage.render.report.common import between, figure
 from tonnage.render.serving import NAMES, TIMES, TTFT, WAYS

@@ -76,7 +76,7 @@ def codes(term: Document) -> tuple[str, ...]:
 
 
 def citations(terms: Iterable[Document]) -> dict[str, str]:
-    """Of all that these TERMs name, what the bibliography has."""
+    """The bibliography's entries for all sources that these terms name."""
     from tonnage.kernel.references import cited, references
 
     keys = {key for term in terms for source in _sources(term) if source for key in cited(source)}

@@ -8,10 +8,10 @@ from typing import Any
 from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message, option_name
+from tonnage.kernel.message import option_name
 from tonnage.kernel.units import human
 
-MOST_CELLS = 10_000
+MAX_CELLS = 10_000
 OWN = "own"  # in place of a value: as if the option had not been given
 # What is asked for, beside the model, its form and its machine: answers to different values of these are not rivals.
 WORKLOAD = (
@@ -27,7 +27,7 @@ WORKLOAD = (
     "epochs",
     "max_steps",
 )
-LONG = 10**6  # numbers from here on are hard to read without commas
+COMMAS_FROM = 10**6  # numbers from here on are hard to read without commas
 COLUMNS = ("context", "sequence_length")  # an axis that stands across a table, where it has several values
 
 
@@ -49,13 +49,13 @@ class Axis(Struct, frozen=True, kw_only=True):
         value = self.values[at]
         if self.name.endswith("_bytes") and value is not None:
             return human(value, "bytes")
-        return f"{value:,}" if isinstance(value, int) and value >= LONG else self.labels[at]
+        return f"{value:,}" if isinstance(value, int) and value >= COMMAS_FROM else self.labels[at]
 
 
 def axis(name: str, values: Sequence[Any], labels: Sequence[str] = ()) -> Axis:
     """An axis without what was said twice."""
     if not values:
-        raise InvalidInput(Message("{name} has no value: give one or several.", name=option_name(name)))
+        raise InvalidInput("{name} has no value: give one or several.", name=option_name(name))
     once: dict[Any, tuple[Any, str]] = {}
     for value, label in zip(values, labels or [_label(each) for each in values], strict=True):
         key = (type(value), value) if isinstance(value, str | int | float) else id(value)
@@ -71,15 +71,13 @@ def ordered(axes: Sequence[Axis]) -> tuple[Axis, ...]:
 def check_size(axes: Sequence[Axis]) -> None:
     """InvalidInput for more cells than one comparison has."""
     cells = prod(len(each.values) for each in axes)
-    if cells > MOST_CELLS:
+    if cells > MAX_CELLS:
         sizes = " x ".join(f"{len(each.values):,} {each.name}" for each in axes if each.varies)
         raise InvalidInput(
-            Message(
-                "a comparison has at most {most_cells:,} cells. Got {sizes} = {cells:,}: leave some values out.",
-                most_cells=MOST_CELLS,
-                sizes=sizes,
-                cells=cells,
-            )
+            "a comparison has at most {most_cells:,} cells. Got {sizes} = {cells:,}: leave some values out.",
+            most_cells=MAX_CELLS,
+            sizes=sizes,
+            cells=cells,
         )
 
 

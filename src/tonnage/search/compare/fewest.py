@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tonnage.search.compare.asking import Outcome
-from tonnage.search.compare.places import Place
+from tonnage.search.compare.places import MachineOption
 from tonnage.spec import Cluster
 
 MOST_SERVING, MOST_TRAINING = 16, 64  # machines that are tried: who needs more says how many
 Ask = Callable[[Cluster, Mapping[str, Any]], Outcome]
 
 
-def fewest(place: Place, said: Mapping[str, Any], ask: Ask, *, serving: bool) -> Outcome:
+def fewest(place: MachineOption, said: Mapping[str, Any], ask: Ask, *, serving: bool) -> Outcome:
     """The answer for the fewest that hold it; where none do, the nearest to it. Training takes what more machines
     are given; of a served model that none holds alone, each machine takes a part of the layers.
     """
@@ -30,7 +30,7 @@ def fewest(place: Place, said: Mapping[str, Any], ask: Ask, *, serving: bool) ->
 
 
 def _serving_on_more(
-    place: Place, said: Mapping[str, Any], ask: Ask, tried: list[Outcome], least: float
+    place: MachineOption, said: Mapping[str, Any], ask: Ask, tried: list[Outcome], least: float
 ) -> Iterator[Outcome]:
     """Replicas on more machines; where that does not hold the model, the stages of a pipeline on each, unless the
     user has said how it is cut.
@@ -52,7 +52,7 @@ def _serving_on_more(
     yield from _doubled(at, MOST_SERVING)
 
 
-def _training_on_more(place: Place, said: Mapping[str, Any], ask: Ask) -> Iterator[Outcome]:
+def _training_on_more(place: MachineOption, said: Mapping[str, Any], ask: Ask) -> Iterator[Outcome]:
     """Training on more machines. The most that are tried come first: most often that is enough to know that none
     hold it.
     """

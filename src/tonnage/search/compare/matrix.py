@@ -18,7 +18,7 @@ from tonnage.search.compare.comparison import VERDICTS, Cell, Comparison
 from tonnage.search.compare.fewest import fewest
 from tonnage.search.compare.figures import figures
 from tonnage.search.compare.offers import Providers
-from tonnage.search.compare.places import FEWEST, Place, place
+from tonnage.search.compare.places import FEWEST, MachineOption, place
 from tonnage.search.progress import advance, expect
 from tonnage.spec import Cluster
 
@@ -99,7 +99,7 @@ class _Asker:
 
     def __init__(self, verb: str, axes: tuple[Axis, ...], read: Read, of_model: Collection[str]):
         self.verb, self.axes, self.read, self.of_model = verb, axes, read, of_model
-        self.places: list[Place] = []
+        self.places: list[MachineOption] = []
         self.models: dict[tuple[Any, ...], Model] = {}
         self.compared = frozenset(each.name for each in axes if each.varies)
         self.fields = [number for number, each in enumerate(axes) if each.name == "model" or each.name in of_model]

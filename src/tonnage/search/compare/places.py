@@ -8,11 +8,11 @@ from tonnage.catalogue.clusters import cluster, says_how_many
 from tonnage.spec import Cluster
 
 FEWEST = "fewest"
-BOX = 8  # accelerators of a machine of which no usual kind is known
+DEFAULT_NODE_SIZE = 8  # accelerators of a machine of which no usual kind is known
 ALONE = ("apple", "cpu")  # machines of which people have one
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class MachineOption(Struct, frozen=True, kw_only=True):
     """One value of `on`. `one`: the cluster, or one accelerator where `open` says that their number is."""
 
     label: str
@@ -31,7 +31,7 @@ class Place(Struct, frozen=True, kw_only=True):
         """Accelerators of its usual machine."""
         if ":" in self.label or self.one.accelerator.kind in ALONE:  # a slice has no link to another
             return 1
-        return self.one.node.accelerators if self.one.node else BOX
+        return self.one.node.accelerators if self.one.node else DEFAULT_NODE_SIZE
 
     def counts(self) -> Iterator[int]:
         """Numbers of accelerators in one machine, that halve it or halve a half."""
@@ -47,8 +47,8 @@ class Place(Struct, frozen=True, kw_only=True):
         return self.one.node is not None and self.node_size > 1 and self.one.node.outside is not None
 
 
-def place(on: str | Cluster) -> Place:
+def place(on: str | Cluster) -> MachineOption:
     """A value of `on`; UnknownName for what no catalogue knows."""
     if isinstance(on, Cluster):
-        return Place(label=on.name, one=on, open=False)
-    return Place(label=on.strip(), one=cluster(on.strip()), open=not says_how_many(on.strip()))
+        return MachineOption(label=on.name, one=on, open=False)
+    return MachineOption(label=on.strip(), one=cluster(on.strip()), open=not says_how_many(on.strip()))

@@ -9,15 +9,15 @@ from tonnage.documents.max import RaiseDocument
 from tonnage.kernel.errors import TonnageError
 from tonnage.search.maximum.answer import flags
 from tonnage.search.maximum.case import Case
-from tonnage.search.maximum.search import Found, search
-from tonnage.search.maximum.serving import ServingCase
+from tonnage.search.maximum.search import SearchResult, search
+from tonnage.search.maximum.serving import ServingRow
 
 AHEAD = 2  # moves are asked for at half as much again
 TRIED, SHOWN, OF_A_KIND = 10, 6, 2  # moves
 RAISED = ("memory", "service level", "engine")  # what another plan changes
 
 
-def raises(case: Case, found: Found) -> list[RaiseDocument]:
+def raises(case: Case, found: SearchResult) -> list[RaiseDocument]:
     """Changes with their new largest value, those that change least first; each is a gain."""
     if found.limit.by not in RAISED:
         return []
@@ -44,9 +44,9 @@ def raises(case: Case, found: Found) -> list[RaiseDocument]:
     return _best(made)
 
 
-def _moves(case: Case, found: Found) -> list[ChangeDocument]:
-    """Of those of the estimates, what does not set the value itself."""
-    if isinstance(case, ServingCase) and found.limit.by == "engine" and found.by_memory is not None:
+def _moves(case: Case, found: SearchResult) -> list[ChangeDocument]:
+    """The suggestions of the estimates that leave the value itself alone."""
+    if isinstance(case, ServingRow) and found.limit.by == "engine" and found.by_memory is not None:
         said = case.running_all().said(found.by_memory)
         change = {name: value for name, value in said.items() if name != case.what.option}
         return [ChangeDocument(change=change, text=flags(change), changes="nothing")]
@@ -63,7 +63,7 @@ def _moves(case: Case, found: Found) -> list[ChangeDocument]:
     return list(kept.values())[:TRIED]
 
 
-def _ahead(case: Case, found: Found) -> int:
+def _ahead(case: Case, found: SearchResult) -> int:
     """A value that does not fit, some way beyond the largest, so that a change that is asked for brings more than
     one step.
     """

@@ -11,9 +11,8 @@ from tonnage.documents.question import Entry, Origin
 from tonnage.estimate.answer.form import Answer
 from tonnage.kernel.term import TermDocument
 from tonnage.question.subjects.maximum import What
-from tonnage.search.maximum.case import Case
-from tonnage.search.maximum.outcome import Outcome
-from tonnage.search.maximum.search import Found
+from tonnage.search.maximum.case import Case, Outcome
+from tonnage.search.maximum.search import SearchResult
 
 SPEED = ("ttft_seconds", "tpot_seconds", "tokens_per_second")  # of serving, where they are known
 WHY = "the largest that fits, found by estimates of smaller and larger ones"
@@ -27,7 +26,7 @@ class Maximum(Struct, frozen=True, kw_only=True, eq=False):
     """
 
     what: What
-    found: Found
+    found: SearchResult
     answer: Answer
     options: Mapping[str, Any]
     advice: tuple[RaiseDocument, ...] = ()
@@ -93,7 +92,7 @@ class Maximum(Struct, frozen=True, kw_only=True, eq=False):
         )
 
     def _question(self) -> dict[str, Entry]:
-        """As the estimate understood it; what was looked for says so."""
+        """The inputs as the estimate read them; the one that is looked for is marked as found by the search."""
         question = dict(self.answer.question)
         for name, why in self.assumed.items():
             origin: Origin = "search" if name in self.options else "default"
@@ -117,7 +116,7 @@ def flags(options: Mapping[str, Any]) -> str:
     return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options.items() if value is not None)
 
 
-def of_case(case: Case, found: Found, advice: list[RaiseDocument]) -> Maximum:
+def of_case(case: Case, found: SearchResult, advice: list[RaiseDocument]) -> Maximum:
     """With the whole estimate at the largest value, or at the least where none fits."""
     value = case.values[0] if found.value is None else found.value
     return Maximum(

@@ -9,7 +9,6 @@ from tonnage.estimate.options.run_options import RunOptions
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
 from tonnage.models.catalogued import every
 from tonnage.question.subjects.maximum import What
 from tonnage.search.maximum.advice import raises
@@ -18,8 +17,8 @@ from tonnage.search.maximum.case import Case
 from tonnage.search.maximum.catalogue import ServedCatalogue, TrainedCatalogue
 from tonnage.search.maximum.models import model_maximum
 from tonnage.search.maximum.search import search
-from tonnage.search.maximum.serving import ServingCase
-from tonnage.search.maximum.training import TrainingCase
+from tonnage.search.maximum.serving import ServingRow
+from tonnage.search.maximum.training import TrainingRow
 from tonnage.spec import Cluster
 
 NO_SERVING, NO_LOAD, NO_TRAINING, NO_RUN, NO_BILL = (
@@ -47,7 +46,7 @@ def serving_maximum(
     """
     _check(what, model, options, load)
     if model is not None:
-        return _maximum(ServingCase(what, model, cluster, options, load, money, reserve_bytes), advise=advise)
+        return _maximum(ServingRow(what, model, cluster, options, load, money, reserve_bytes), advise=advise)
     question = ServedCatalogue(cluster=cluster, options=options, load=load, money=money, reserve=reserve_bytes)
     return model_maximum(what, list(every()), question, advise=advise)
 
@@ -66,7 +65,7 @@ def training_maximum(
     """The most of a training run, as `serving_maximum`."""
     _check(what, model, options, run)
     if model is not None:
-        return _maximum(TrainingCase(what, model, cluster, options, run, money, reserve_bytes), advise=advise)
+        return _maximum(TrainingRow(what, model, cluster, options, run, money, reserve_bytes), advise=advise)
     question = TrainedCatalogue(cluster=cluster, options=options, run=run, money=money, reserve=reserve_bytes)
     return model_maximum(what, list(every()), question, advise=advise)
 
@@ -82,25 +81,18 @@ def _check(what: What, model: Model | None, *given: Struct) -> None:
         if (value := getattr(options, what.option, None)) is not None:
             flag = f"--{what.option.replace('_', '-')}"
             raise InvalidInput(
-                Message(
-                    "max {what} looks for {option}: leave out {flag}, or ask `tonnage {verb}` about it. Got {value:,}.",
-                    what=what.name,
-                    option=what.option,
-                    flag=flag,
-                    verb=what.verb,
-                    value=value,
-                )
+                "max {what} looks for {option}: leave out {flag}, or ask `tonnage {verb}` about it. Got {value:,}.",
+                what=what.name,
+                option=what.option,
+                flag=flag,
+                verb=what.verb,
+                value=value,
             )
     if what.option == "model" and model is not None:
         raise InvalidInput(
-            Message(
-                "max model looks at every model of the catalogue: leave out MODEL. Got {model}.",
-                model=shown(model.name),
-            )
+            "max model looks at every model of the catalogue: leave out MODEL. Got {model}.", model=shown(model.name)
         )
     if what.option != "model" and model is None:
         raise InvalidInput(
-            Message(
-                "max {what} is of one model: name it, as `tonnage {verb}` takes it.", what=what.name, verb=what.verb
-            )
+            "max {what} is of one model: name it, as `tonnage {verb}` takes it.", what=what.name, verb=what.verb
         )

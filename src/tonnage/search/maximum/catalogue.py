@@ -21,11 +21,10 @@ from tonnage.estimate.run.larger_machines import Machines
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.weights.storage import stored_bytes
 from tonnage.kernel.errors import InvalidInput, TonnageError
-from tonnage.kernel.message import Message
 from tonnage.question.subjects.maximum import what_of
 from tonnage.search.maximum.case import Case
-from tonnage.search.maximum.serving import ServingCase
-from tonnage.search.maximum.training import TrainingCase
+from tonnage.search.maximum.serving import ServingRow
+from tonnage.search.maximum.training import TrainingRow
 from tonnage.spec import Cluster
 
 MADE_FOR = "models that were made for fewer tokens are left out"
@@ -50,15 +49,13 @@ class ServedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
         context = self.options.context or CONTEXT
         if model.context and context > model.context:
             raise InvalidInput(
-                Message(
-                    "{model} was made for {context:,} tokens. Got context {context2:,}.",
-                    model=model.name,
-                    context=model.context,
-                    context2=context,
-                )
+                "{model} was made for {context:,} tokens. Got context {context2:,}.",
+                model=model.name,
+                context=model.context,
+                context2=context,
             )
         if not any(branch.kind == "decoder" for branch in model.branches):
-            raise InvalidInput(Message("{model} makes no tokens.", model=model.name))
+            raise InvalidInput("{model} makes no tokens.", model=model.name)
         said = self.options.weights
         for weights in (said,) if said else _widest_first(model):
             options = serving_without_companions(
@@ -66,7 +63,7 @@ class ServedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
             )
             options = replace(options, context=None)
             yield (
-                ServingCase(what_of("context"), model, self.cluster, options, self.load, self.money, self.reserve),
+                ServingRow(what_of("context"), model, self.cluster, options, self.load, self.money, self.reserve),
                 context,
             )
 
@@ -111,17 +108,15 @@ class TrainedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
         length = self.options.sequence_length or DEFAULT_SEQUENCE_LENGTH
         if model.context and length > model.context:
             raise InvalidInput(
-                Message(
-                    "{model} was made for {context:,} tokens. Got {@sequence_length} {length:,}.",
-                    model=model.name,
-                    context=model.context,
-                    length=length,
-                )
+                "{model} was made for {context:,} tokens. Got {@sequence_length} {length:,}.",
+                model=model.name,
+                context=model.context,
+                length=length,
             )
         options = training_without_companions(model, self.cluster, replace(self.options, sequence_length=length))
         options = replace(options, sequence_length=None)
         yield (
-            TrainingCase(what_of("sequence"), model, self.cluster, options, self.run, self.money, self.reserve),
+            TrainingRow(what_of("sequence"), model, self.cluster, options, self.run, self.money, self.reserve),
             length,
         )
 

@@ -14,9 +14,8 @@ from tonnage.kernel.message import Message
 from tonnage.kernel.units import counted, human
 from tonnage.question.subjects.maximum import What
 from tonnage.search.maximum.answer import Maximum, flags
-from tonnage.search.maximum.case import Case
-from tonnage.search.maximum.outcome import Limit, Outcome
-from tonnage.search.maximum.search import Found
+from tonnage.search.maximum.case import Case, Limit, Outcome
+from tonnage.search.maximum.search import SearchResult
 
 WIDEST = "the widest precision in which it fits, of those that are searched"
 NARROWEST = "needs least of the precisions that are searched"
@@ -180,7 +179,7 @@ def model_maximum(what: What, models: Models, question: Question, *, advise: boo
     assumed = {**question.assumed, **dict.fromkeys(chosen, WIDEST if ranked.largest else NARROWEST)}
     return Maximum(
         what=what,
-        found=Found(limit=_limit(ranked), at=at, beyond=beyond),
+        found=SearchResult(limit=_limit(ranked), at=at, beyond=beyond),
         answer=shown.case.answer(shown.outcome.value),
         options=chosen,
         assumed=assumed,

@@ -14,7 +14,7 @@ from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.message import Message
 from tonnage.kernel.units import counted
 from tonnage.runtimes import serving_runtime
-from tonnage.search.maximum.outcome import Limit
+from tonnage.search.maximum.case import Limit
 from tonnage.spec import Cluster, ServingPlan
 
 WAITS = {"ttft": "the time to the first token", "tpot": "the time of each later token"}
@@ -58,10 +58,8 @@ def too_slow(
     replica = replica_of(model, plan, cluster, made, usable, wanted.load)
     if not replica.clock.knows_prompts:
         raise MissingDatum(
-            Message(
-                "how long prompts take on {accelerator} is not known, so that no limit on it can be kept.",
-                accelerator=cluster.accelerator.name,
-            )
+            "how long prompts take on {accelerator} is not known, so that no limit on it can be kept.",
+            accelerator=cluster.accelerator.name,
         )
     if wanted.limited:
         late = bound_by(replica, wanted)

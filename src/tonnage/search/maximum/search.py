@@ -10,12 +10,11 @@ from msgspec import Struct
 from tonnage.estimate.serving.largest import largest
 from tonnage.kernel.message import Message
 from tonnage.kernel.units import counted, human
-from tonnage.search.maximum.case import Case
-from tonnage.search.maximum.outcome import Limit, Outcome
-from tonnage.search.maximum.serving import ServingCase
+from tonnage.search.maximum.case import Case, Limit, Outcome
+from tonnage.search.maximum.serving import ServingRow
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class SearchResult(Struct, frozen=True, kw_only=True):
     """`at`: the largest value that fits, `beyond`: the next one, None where there is none. `by_memory`: the largest
     that memory alone would let be, where something else binds; `perhaps`: the largest that is inside the error band;
     `by_estimate`: the largest that fits by the estimate itself.
@@ -33,7 +32,7 @@ class Found(Struct, frozen=True, kw_only=True):
         return self.at.value if self.at else None
 
 
-def search(case: Case, *, quick: bool = False) -> Found:
+def search(case: Case, *, quick: bool = False) -> SearchResult:
     """An error of the least value is the user's: no other value would mend it. `quick`: the value and what binds it
     alone.
     """
@@ -46,7 +45,7 @@ def search(case: Case, *, quick: bool = False) -> Found:
     reached = largest(values, lambda value: case.ask(value).surely_over, look_beyond=case.uneven and not quick)
     if reached is None:
         perhaps, by_estimate = (None, None) if quick else _in_band(case, first, None, capped)
-        return Found(
+        return SearchResult(
             limit=first.refused or Limit(by="memory", text=_short(case, first)),
             beyond=first,
             perhaps=perhaps,
@@ -60,12 +59,14 @@ def search(case: Case, *, quick: bool = False) -> Found:
     at = case.ask(values[place])
     if case.cap and place == capped:
         over_cap = values[reached] if capped < reached < last else None
-        return Found(limit=case.cap[1], at=at, beyond=beyond, by_memory=over_cap if over_cap != at.value else None)
+        return SearchResult(
+            limit=case.cap[1], at=at, beyond=beyond, by_memory=over_cap if over_cap != at.value else None
+        )
     limit = _limit(case, at, beyond)
     if quick:
-        return Found(limit=limit, at=at, beyond=beyond)
+        return SearchResult(limit=limit, at=at, beyond=beyond)
     perhaps, by_estimate = _in_band(case, at, place, capped)
-    return Found(
+    return SearchResult(
         limit=limit, at=at, beyond=beyond, by_memory=_by_memory(case, limit), perhaps=perhaps, by_estimate=by_estimate
     )
 
@@ -88,9 +89,7 @@ def _short(case: Case, found: Outcome) -> str:
     need = (
         Message("rank {found:,} needs", found=found.value)
         if unit == "rank"
-        else Message("{found} needs", found=counted(found.value, unit))
-        if found.value == 1
-        else Message("{found} need", found=counted(found.value, unit))
+        else Message("{found} needs" if found.value == 1 else "{found} need", found=counted(found.value, unit))
     )
     band = ", with the high end of the error band," if found.high > (found.needed or 0) else ""
     where = Message(" ({at})", at=at) if (at := case.where(found.value)) else ""
@@ -106,7 +105,7 @@ def _short(case: Case, found: Outcome) -> str:
 
 def _by_memory(case: Case, limit: Limit) -> int | None:
     """Where something else binds, what memory alone would let be."""
-    if limit.by == "engine" and isinstance(case, ServingCase):
+    if limit.by == "engine" and isinstance(case, ServingRow):
         return search(case.running_all(), quick=True).value
     if limit.by == "service level":
         place = largest(case.values, lambda value: case.ask(value).memory_over, look_beyond=case.uneven)

@@ -25,7 +25,7 @@ from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.kernel.message import Message
 from tonnage.question.subjects.maximum import What
 from tonnage.runtimes import USUAL_AT_HOME, serving_runtime
-from tonnage.search.maximum.outcome import Limit, Outcome, refusal
+from tonnage.search.maximum.case import Limit, Outcome, refusal
 from tonnage.search.maximum.patience import is_limited, too_many, too_slow
 from tonnage.search.progress import advance
 from tonnage.spec import Cluster, ServingPlan
@@ -35,7 +35,7 @@ UNEVEN = ("context", "input_tokens")  # old engines take smaller passes of long 
 LAYERS = ("layers_on_accelerator", "expert_layers_on_host")  # llama.cpp's
 
 
-class ServingCase:
+class ServingRow:
     """A served model; what was not said is as `serve` has it. `runs_all`: the engine is told to run all users at
     once.
     """
@@ -66,19 +66,15 @@ class ServingCase:
     def _check(self, load: LoadOptions) -> None:
         if self.what.option == "expert_layers_on_host" and not expert_counts(self.model):
             raise InvalidInput(
-                Message(
-                    "max expert-layers is of models with experts, and {model} has none: max layers is of any.",
-                    model=self.model.name,
-                )
+                "max expert-layers is of models with experts, and {model} has none: max layers is of any.",
+                model=self.model.name,
             )
         for name in ("request_rate", "trace") if self.what.option == "concurrency" else ():
             if getattr(load, name) is not None:
                 raise InvalidInput(
-                    Message(
-                        "max users is of users who wait for their answers, and {name} has requests that come "
-                        "by themselves: leave out {name}.",
-                        name=name,
-                    )
+                    "max users is of users who wait for their answers, and {name} has requests that come "
+                    "by themselves: leave out {name}.",
+                    name=name,
                 )
 
     def _with_answers(self, load: LoadOptions) -> LoadOptions:
@@ -139,11 +135,9 @@ class ServingCase:
             return None
         if room <= answer:
             raise InvalidInput(
-                Message(
-                    "{@output_tokens} must leave some of the context of {room:,} tokens to the prompt. Got {answer:,}.",
-                    room=room,
-                    answer=answer,
-                )
+                "{@output_tokens} must leave some of the context of {room:,} tokens to the prompt. Got {answer:,}.",
+                room=room,
+                answer=answer,
             )
         text = Message("the context is {room:,} tokens, of which the answer takes {answer:,}", room=room, answer=answer)
         return room - answer, Limit(by="options", text=text) if given else made
@@ -167,9 +161,9 @@ class ServingCase:
         limits = batch_limits(serving_runtime(plan.engine, plan.engine_version), plan, self.cluster.accelerator)
         return int(plan.data_parallel_size * plan.attention_data_parallel_size), limits.requests
 
-    def running_all(self) -> "ServingCase":
+    def running_all(self) -> "ServingRow":
         """The same with an engine that is told to run all users at once."""
-        return ServingCase(
+        return ServingRow(
             self.what, self.model, self.cluster, self.asked, self.load, self.money, self.reserve, runs_all=True
         )
 
@@ -247,9 +241,9 @@ class ServingCase:
             advised.append(ChangeDocument(change=change, text=text, changes="machine"))
         return advised
 
-    def changed(self, change: Mapping[str, Any]) -> "ServingCase":
+    def changed(self, change: Mapping[str, Any]) -> "ServingRow":
         said = {name: value for name, value in change.items() if name != "on"}
         cluster = cluster_named(change["on"]) if "on" in change else self.cluster
-        return ServingCase(
+        return ServingRow(
             self.what, self.model, cluster, replace(self.asked, **said), self.load, self.money, self.reserve
         )

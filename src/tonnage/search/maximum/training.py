@@ -25,7 +25,7 @@ from tonnage.kernel.message import Message, joined
 from tonnage.kernel.units import counted
 from tonnage.question.subjects.maximum import What
 from tonnage.runtimes import USUAL_ON_SEVERAL, training_runtime
-from tonnage.search.maximum.outcome import Limit, Outcome, refusal
+from tonnage.search.maximum.case import Limit, Outcome, refusal
 from tonnage.search.progress import advance
 from tonnage.spec import Cluster, TrainingPlan
 
@@ -34,7 +34,7 @@ UNEVEN = ("sequence_length", "micro_batch_size")  # what losses in parts cut
 METHODS = {"lora_rank": ("lora", "dora", "qlora"), "trainable_layers": ("freeze",)}  # the first where none is said
 
 
-class TrainingCase:
+class TrainingRow:
     """A training run; what was not said is as `train` has it."""
 
     def __init__(
@@ -61,12 +61,10 @@ class TrainingCase:
             return options
         if options.method is not None and options.method not in methods:
             raise InvalidInput(
-                Message(
-                    "max {what} is of method {methods}. Got method {method}.",
-                    what=self.what.name,
-                    methods=joined(" or ", methods),
-                    method=options.method,
-                )
+                "max {what} is of method {methods}. Got method {method}.",
+                what=self.what.name,
+                methods=joined(" or ", methods),
+                method=options.method,
             )
         return replace(options, method=options.method or methods[0])
 
@@ -107,13 +105,11 @@ class TrainingCase:
         plan = self.plan(None if self.options.num_microbatches else 1)
         if self.options.num_microbatches:
             raise InvalidInput(
-                Message(
-                    "{@global_batch_size} {total:,} and {@num_microbatches} {num_microbatches:,} leave one "
-                    "micro-batch, {micro_batch_size:,}: leave one of them out.",
-                    total=total,
-                    num_microbatches=self.options.num_microbatches,
-                    micro_batch_size=plan.micro_batch_size,
-                )
+                "{@global_batch_size} {total:,} and {@num_microbatches} {num_microbatches:,} leave one "
+                "micro-batch, {micro_batch_size:,}: leave one of them out.",
+                total=total,
+                num_microbatches=self.options.num_microbatches,
+                micro_batch_size=plan.micro_batch_size,
             )
         each = total // plan.data_parallel_size
         return [size for size in range(1, min(each, MOST) + 1) if each % size == 0]
@@ -197,11 +193,11 @@ class TrainingCase:
         answer = answers.train(self.model, self.cluster, options, self.run, self.money, reserve_bytes=self.reserve)
         return answer.advice
 
-    def changed(self, change: Mapping[str, Any]) -> "TrainingCase":
+    def changed(self, change: Mapping[str, Any]) -> "TrainingRow":
         said = {name: value for name, value in change.items() if name != "on"}
         if self.what.option == "micro_batch_size" and self.options.num_microbatches is None:
             said.pop("num_microbatches", None)  # it held the global batch of another micro-batch
         cluster = cluster_named(change["on"]) if "on" in change else self.cluster
-        return TrainingCase(
+        return TrainingRow(
             self.what, self.model, cluster, replace(self.asked, **said), self.run, self.money, self.reserve
         )

@@ -16,7 +16,7 @@ from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidPlan, MissingDatum
 from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.units import human
-from tonnage.search.pool._offload import served_from_host
+from tonnage.search.pool.offload import served_from_host
 from tonnage.search.pool.parts import Kind, Pool
 
 LITTLE = 1e-3  # requests a second: a rate that any replica answers, of which the largest is asked

@@ -17,7 +17,7 @@ from tonnage.kernel.units import human
 from tonnage.search.progress import advance
 
 NEEDS = "placing on a pool needs HiGHS, which is not installed: pip install 'tonnage[placement]'."
-LONGEST = 86_400.0  # seconds that a search may take
+MAX_SECONDS = 86_400.0  # seconds that a search may take
 NO_GAP = 1e-7  # of the largest cost: what rounding leaves
 WHOLE = 0.5  # a binary above it is 1
 
@@ -97,16 +97,14 @@ class Effort:
     USUAL = 60.0  # seconds
 
     def __init__(self, limit_seconds: float = USUAL, gap: float = 0.0):
-        if not 0 < limit_seconds <= LONGEST:
+        if not 0 < limit_seconds <= MAX_SECONDS:
             raise InvalidInput(
-                Message(
-                    "{@time_limit} must be above 0 and at most {longest:,.0f} seconds. Got {limit_seconds}.",
-                    longest=LONGEST,
-                    limit_seconds=shown(limit_seconds),
-                )
+                "{@time_limit} must be above 0 and at most {longest:,.0f} seconds. Got {limit_seconds}.",
+                longest=MAX_SECONDS,
+                limit_seconds=shown(limit_seconds),
             )
         if not 0 <= gap < 1:
-            raise InvalidInput(Message("{@gap} must be at least 0 and less than 1. Got {gap}.", gap=shown(gap)))
+            raise InvalidInput("{@gap} must be at least 0 and less than 1. Got {gap}.", gap=shown(gap))
         self.limit, self.gap = limit_seconds, gap
         self.programs, self.nodes, self.cuts = 0, 0, 0
         self.started = time.perf_counter()
@@ -129,12 +127,10 @@ class Effort:
             )
         )
         return MissingDatum(
-            Message(
-                "nothing was found within {@time_limit}, {limit:g} seconds: it may fit or not.{known} "
-                "Give a longer {--time-limit}.",
-                limit=self.limit,
-                known=known,
-            )
+            "nothing was found within {@time_limit}, {limit:g} seconds: it may fit or not.{known} "
+            "Give a longer {--time-limit}.",
+            limit=self.limit,
+            known=known,
         )
 
     @property

@@ -16,7 +16,7 @@ from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import counted, human, parse_bytes, parse_rate
 from tonnage.user_files import read_text
 
-LARGEST_FILE = 10**7  # bytes
+MAX_FILE_BYTES = 10**7  # bytes
 MOST_NODES, MOST_EACH, MOST_JOBS = 10_000, 1024, 1000
 ENDINGS = (".yaml", ".yml", ".json", ".toml")
 
@@ -84,13 +84,11 @@ def read_inventory(path: str | Path) -> Inventory:
     where = allowed_file(str(path), "give what the inventory holds, as an object")
     if where.suffix.lower() not in ENDINGS:
         raise InvalidInput(
-            Message(
-                "an inventory is a file that ends in {endings}. Got {path}.",
-                endings=listed(ENDINGS),
-                path=shown(str(path), 300),
-            )
+            "an inventory is a file that ends in {endings}. Got {path}.",
+            endings=listed(ENDINGS),
+            path=shown(str(path), 300),
         )
-    return inventory_of(_parsed(read_text(where, LARGEST_FILE), where), called(where))
+    return inventory_of(_parsed(read_text(where, MAX_FILE_BYTES), where), called(where))
 
 
 def inventory_of(fields: Any, where: str = "inventory") -> Inventory:
@@ -100,12 +98,10 @@ def inventory_of(fields: Any, where: str = "inventory") -> Inventory:
         return fields
     if not isinstance(fields, Mapping) or not fields.get("nodes"):
         raise InvalidInput(
-            Message(
-                "{where} has no nodes: list at least one, such as {{name: a, accelerator: H100-SXM-80GB, "
-                "count: 8}}. Got {fields}.",
-                where=where,
-                fields=shown(fields, 60),
-            )
+            "{where} has no nodes: list at least one, such as {{name: a, accelerator: H100-SXM-80GB, "
+            "count: 8}}. Got {fields}.",
+            where=where,
+            fields=shown(fields, 60),
         )
     _check_names(fields, Inventory, where)
     listed = {key: value for key in ("nodes", "spare", "jobs") if isinstance(value := fields.get(key), list | tuple)}
@@ -146,21 +142,17 @@ def _check_counts(nodes: int, jobs: int, where: str) -> None:
     """Counts, before any node is looked at."""
     if nodes > MOST_NODES:
         raise InvalidInput(
-            Message(
-                "{where}: a pool has at most {most_nodes:,} nodes. Got {nodes:,}.",
-                where=where,
-                most_nodes=MOST_NODES,
-                nodes=nodes,
-            )
+            "{where}: a pool has at most {most_nodes:,} nodes. Got {nodes:,}.",
+            where=where,
+            most_nodes=MOST_NODES,
+            nodes=nodes,
         )
     if jobs > MOST_JOBS:
         raise InvalidInput(
-            Message(
-                "{where}: at most {most_jobs:,} jobs are placed at once. Got {jobs:,}.",
-                where=where,
-                most_jobs=MOST_JOBS,
-                jobs=jobs,
-            )
+            "{where}: at most {most_jobs:,} jobs are placed at once. Got {jobs:,}.",
+            where=where,
+            most_jobs=MOST_JOBS,
+            jobs=jobs,
         )
 
 
@@ -174,78 +166,64 @@ def _check(found: Inventory, where: str) -> None:
         for name in node_names(form):
             if name in seen:
                 raise InvalidInput(
-                    Message(
-                        "{where}: {key}[{number}]: two nodes are called {name}: names must differ.",
-                        where=where,
-                        key=key,
-                        number=number,
-                        name=shown(name),
-                    )
+                    "{where}: {key}[{number}]: two nodes are called {name}: names must differ.",
+                    where=where,
+                    key=key,
+                    number=number,
+                    name=shown(name),
                 )
             seen.add(name)
     names = [job.name for job in found.jobs]
     for number, job in enumerate(found.jobs):
         at = Message("{where}: jobs[{number}] ({job})", where=where, number=number, job=job.name)
         if names.count(job.name) > 1:
-            raise InvalidInput(
-                Message("{at}: two jobs are called {job}: names must differ.", at=at, job=shown(job.name))
-            )
+            raise InvalidInput("{at}: two jobs are called {job}: names must differ.", at=at, job=shown(job.name))
         _check_job(job, at, seen)
 
 
 def _check_node(form: NodeForm, where: str) -> None:
     if not re.fullmatch(r"[\w.:+-]{1,80}", form.name):
         raise InvalidInput(
-            Message(
-                "{where}: name must be of letters, digits and . _ : + -, at most 80. Got {form}.",
-                where=where,
-                form=shown(form.name),
-            )
+            "{where}: name must be of letters, digits and . _ : + -, at most 80. Got {form}.",
+            where=where,
+            form=shown(form.name),
         )
     for name, most in (("count", MOST_EACH), ("nodes", MOST_NODES)):
         if not 1 <= getattr(form, name) <= most:
             raise InvalidInput(
-                Message(
-                    "{where}.{name} must be from 1 to {most:,}. Got {value}.",
-                    where=where,
-                    name=name,
-                    most=most,
-                    value=shown(getattr(form, name)),
-                )
+                "{where}.{name} must be from 1 to {most:,}. Got {value}.",
+                where=where,
+                name=name,
+                most=most,
+                value=shown(getattr(form, name)),
             )
     try:
         chip = accelerator_named(form.accelerator)
     except UnknownName as error:
-        raise InvalidInput(Message("{where}.accelerator: {error}", where=where, error=error)) from None
+        raise InvalidInput("{where}.accelerator: {error}", where=where, error=error) from None
     if form.price is not None and not 0 <= form.price <= 1e6:
         raise InvalidInput(
-            Message(
-                "{where}.price must be from 0 to 1,000,000 USD an accelerator and hour. Got {price}.",
-                where=where,
-                price=shown(form.price),
-            )
+            "{where}.price must be from 0 to 1,000,000 USD an accelerator and hour. Got {price}.",
+            where=where,
+            price=shown(form.price),
         )
     for name in ("inside", "outside"):
         if getattr(form, name) is not None and not rate_of(getattr(form, name), f"{where}.{name}") > 0:
             raise InvalidInput(
-                Message(
-                    "{where}.{name} must be above 0, such as 25GB/s. Got {value}.",
-                    where=where,
-                    name=name,
-                    value=shown(getattr(form, name)),
-                )
+                "{where}.{name} must be above 0, such as 25GB/s. Got {value}.",
+                where=where,
+                name=name,
+                value=shown(getattr(form, name)),
             )
     if form.free_memory is not None:
         free, whole = bytes_of(form.free_memory, f"{where}.free_memory"), chip.memory.usable_bytes
         if not 0 < free <= whole:
             raise InvalidInput(
-                Message(
-                    "{where}.free_memory must be above 0 and at most the {whole} that {chip} has. Got {free_memory}.",
-                    where=where,
-                    whole=human(whole, "bytes"),
-                    chip=chip.name,
-                    free_memory=shown(form.free_memory),
-                )
+                "{where}.free_memory must be above 0 and at most the {whole} that {chip} has. Got {free_memory}.",
+                where=where,
+                whole=human(whole, "bytes"),
+                chip=chip.name,
+                free_memory=shown(form.free_memory),
             )
     if form.host_memory is not None:
         bytes_of(form.host_memory, f"{where}.host_memory")
@@ -256,71 +234,51 @@ def _check_node(form: NodeForm, where: str) -> None:
 
 def _check_held(held: Held, form: NodeForm, names: set[str], where: str) -> None:
     if held.node is not None and held.node not in names:
-        raise InvalidInput(
-            Message("{where}.node: {unknown}", where=where, unknown=unknown("node", held.node, node_names(form)))
-        )
+        raise InvalidInput("{where}.node: {unknown}", where=where, unknown=unknown("node", held.node, node_names(form)))
     if not 1 <= held.accelerators <= form.count:
         raise InvalidInput(
-            Message(
-                "{where}.accelerators must be from 1 to the {count} of the node. Got {accelerators}.",
-                where=where,
-                count=counted(form.count, "accelerators"),
-                accelerators=held.accelerators,
-            )
+            "{where}.accelerators must be from 1 to the {count} of the node. Got {accelerators}.",
+            where=where,
+            count=counted(form.count, "accelerators"),
+            accelerators=held.accelerators,
         )
     if held.memory is not None and bytes_of(held.memory, f"{where}.memory") <= 0:
-        raise InvalidInput(
-            Message("{where}.memory must be above 0. Got {memory}.", where=where, memory=shown(held.memory))
-        )
+        raise InvalidInput("{where}.memory must be above 0. Got {memory}.", where=where, memory=shown(held.memory))
 
 
 def _check_job(job: Job, where: str, nodes: set[str]) -> None:
     if not 1 <= job.replicas <= MOST_NODES:
         raise InvalidInput(
-            Message(
-                "{where}.replicas must be from 1 to {most_nodes:,}. Got {replicas}.",
-                where=where,
-                most_nodes=MOST_NODES,
-                replicas=job.replicas,
-            )
+            "{where}.replicas must be from 1 to {most_nodes:,}. Got {replicas}.",
+            where=where,
+            most_nodes=MOST_NODES,
+            replicas=job.replicas,
         )
     if not 0 < job.priority <= 1e6:
         raise InvalidInput(
-            Message(
-                "{where}.priority must be above 0 and at most 1,000,000. Got {priority}.",
-                where=where,
-                priority=shown(job.priority),
-            )
+            "{where}.priority must be above 0 and at most 1,000,000. Got {priority}.",
+            where=where,
+            priority=shown(job.priority),
         )
     for size in widths_of(job):
         if not 1 <= size <= MOST_EACH * MOST_NODES:
-            raise InvalidInput(Message("{where}.accelerators must be at least 1. Got {size}.", where=where, size=size))
+            raise InvalidInput("{where}.accelerators must be at least 1. Got {size}.", where=where, size=size)
     for name in job.runs_on:
         if name not in nodes:
-            raise InvalidInput(
-                Message("{where}.runs_on: {unknown}", where=where, unknown=unknown("node", name, sorted(nodes)))
-            )
+            raise InvalidInput("{where}.runs_on: {unknown}", where=where, unknown=unknown("node", name, sorted(nodes)))
     if len(job.runs_on) > job.replicas:
         raise InvalidInput(
-            Message(
-                "{where}.runs_on names the node of each replica that runs: at most {replicas}. Got {count}.",
-                where=where,
-                replicas=job.replicas,
-                count=len(job.runs_on),
-            )
+            "{where}.runs_on names the node of each replica that runs: at most {replicas}. Got {count}.",
+            where=where,
+            replicas=job.replicas,
+            count=len(job.runs_on),
         )
     if job.kind == "train" and job.replicas > 1:
         raise InvalidInput(
-            Message(
-                "{where}.replicas is of serving: a training job is one. Got {replicas}.",
-                where=where,
-                replicas=job.replicas,
-            )
+            "{where}.replicas is of serving: a training job is one. Got {replicas}.", where=where, replicas=job.replicas
         )
     if job.kind == "train" and job.shares:
-        raise InvalidInput(
-            Message("{where}.shares is of serving: a training job has its accelerators to itself.", where=where)
-        )
+        raise InvalidInput("{where}.shares is of serving: a training job has its accelerators to itself.", where=where)
 
 
 # ---- readings ----
@@ -342,7 +300,7 @@ def bytes_of(value: int | str, where: str) -> int:
     if isinstance(value, str):
         return parse_bytes(value, where)
     if value < 0:
-        raise InvalidInput(Message("{where} must be at least 0. Got {value}.", where=where, value=value))
+        raise InvalidInput("{where} must be at least 0. Got {value}.", where=where, value=value)
     return value
 
 

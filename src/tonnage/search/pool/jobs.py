@@ -27,9 +27,9 @@ from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import human, parse_bytes, parse_count, parse_length
 from tonnage.models import read
 from tonnage.question.option import types_of
-from tonnage.search.pool._offload import served_from_host, trained_with_host
 from tonnage.search.pool.candidates import at_rate, missed_level
 from tonnage.search.pool.inventory import Job, widths_of
+from tonnage.search.pool.offload import served_from_host, trained_with_host
 from tonnage.search.pool.parts import Kind, Pool
 from tonnage.spec import Cluster
 
@@ -238,11 +238,9 @@ def _trained(
     said, run = options
     if run.stray:
         raise InvalidInput(
-            Message(
-                "options.{stray} is of a whole run, which needs a length: give tokens, epochs with "
-                "{@dataset_tokens}, or {@max_steps}.",
-                stray=run.stray,
-            )
+            "options.{stray} is of a whole run, which needs a length: give tokens, epochs with "
+            "{@dataset_tokens}, or {@max_steps}.",
+            stray=run.stray,
         )
     plan = training_plan(model, cluster, said, Question())
     needed = float(training_memory(model, plan, cluster).needed)
@@ -320,7 +318,7 @@ def _options(job: Job) -> tuple[Any, Any]:
     names = [name for form in forms for name in form.__struct_fields__ if name not in OF_PLACES]
     for name in job.options:
         if name.replace("-", "_") not in names:
-            raise InvalidInput(Message("options.{name}: {unknown}", name=name, unknown=unknown("option", name, names)))
+            raise InvalidInput("options.{name}: {unknown}", name=name, unknown=unknown("option", name, names))
     said = {name.replace("-", "_"): value for name, value in job.options.items()}
     first, second = (_form(form, said) for form in forms)
     return first, second
@@ -340,24 +338,20 @@ def _value(form: type[Struct], name: str, value: Any) -> Any:
             try:
                 return float(value)
             except ValueError:
-                raise InvalidInput(
-                    Message("{what} must be a number. Got {text}.", what=where, text=shown(value))
-                ) from None
+                raise InvalidInput("{what} must be a number. Got {text}.", what=where, text=shown(value)) from None
         if bool in getattr(takes, "__args__", (takes,)):
-            raise InvalidInput(Message("{where} must be true or false. Got {value}.", where=where, value=shown(value)))
+            raise InvalidInput("{where} must be true or false. Got {value}.", where=where, value=shown(value))
         return parse_length(value, where) if name in LENGTHS else parse_count(value, where)
     allowed = getattr(takes, "__args__", (takes,))
     if isinstance(value, bool) and bool not in allowed:
-        raise InvalidInput(Message("{where} takes no true or false. Got {value}.", where=where, value=shown(value)))
+        raise InvalidInput("{where} takes no true or false. Got {value}.", where=where, value=shown(value))
     if isinstance(value, int) and not isinstance(value, bool) and int not in allowed and float in allowed:
         return float(value)
     if not isinstance(value, tuple(each for each in allowed if isinstance(each, type))):
         raise InvalidInput(
-            Message(
-                "{where} takes {allowed}. Got {value}.",
-                where=where,
-                allowed=joined(" or ", (WORDS[each] for each in allowed if each in WORDS)),
-                value=shown(value),
-            )
+            "{where} takes {allowed}. Got {value}.",
+            where=where,
+            allowed=joined(" or ", (WORDS[each] for each in allowed if each in WORDS)),
+            value=shown(value),
         )
     return value

@@ -18,13 +18,12 @@ from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import counted, human
 from tonnage.runtimes import serving_runtime
-from tonnage.search.pool._usual import usual
 from tonnage.search.pool.highs import Effort
 from tonnage.search.pool.parts import Kind, Pool
-from tonnage.search.pool.pipelines.pipeline import Found, Search, Value, best_of
+from tonnage.search.pool.pipelines.pipeline import BestPipeline, Search, Value, best_of
 from tonnage.search.pool.pipelines.uneven import Pipe
 from tonnage.search.pool.placement import Placement, Seats, asked_of, document, hourly, of_types, proof, searched
-from tonnage.search.pool.serving import SEARCHED_USERS, USERS, Width
+from tonnage.search.pool.serving import SEARCHED_USERS, USERS, Width, usual
 from tonnage.search.pool.training import SEQUENCES, Group
 
 OBJECTIVES = ("throughput", "latency")
@@ -47,11 +46,9 @@ def serve_pipeline(
         raise unknown("objective", objective, OBJECTIVES)
     if load.request_rate is not None:
         raise InvalidInput(
-            Message(
-                "{@request_rate}: a pipeline over unlike accelerators is placed for users: give "
-                "concurrency. Got {request_rate:g}.",
-                request_rate=load.request_rate,
-            )
+            "{@request_rate}: a pipeline over unlike accelerators is placed for users: give "
+            "concurrency. Got {request_rate:g}.",
+            request_rate=load.request_rate,
         )
     options, load, lengths = usual(model, options, load)
     stages = _stages(stages, options.pipeline_parallel_size)
@@ -226,11 +223,9 @@ def _stages(said: int | None, also: int | None) -> int | None:
     """--stages, or --pipeline-parallel-size, which is the same here."""
     if said is not None and also is not None and said != also:
         raise InvalidInput(
-            Message(
-                "{@stages} and {@pipeline_parallel_size} are the same here: give one. Got {said} and {also}.",
-                said=said,
-                also=also,
-            )
+            "{@stages} and {@pipeline_parallel_size} are the same here: give one. Got {said} and {also}.",
+            said=said,
+            also=also,
         )
     return also if said is None else said
 
@@ -261,7 +256,7 @@ def _finite(seconds: float | None) -> float | None:
     return None if seconds is None or seconds == inf else float(seconds)
 
 
-def _rows(found: Found) -> tuple[list[StageRow], list[str], list[tuple[Kind, int]]]:
+def _rows(found: BestPipeline) -> tuple[list[StageRow], list[str], list[tuple[Kind, int]]]:
     """A row for each stage, the node of each, and how many accelerators of which kind."""
     shape, rows, nodes, counts = found.shape, [], [], []
     seats = Seats(shape.kinds)
@@ -301,7 +296,7 @@ def _verdict(pool: Pool, model: Model, rows: list[StageRow], speed: str, shown: 
     return f"{on} {hold} {model.name}: {counted(len(rows), 'stages')}, {speed}, {proof(shown)}"
 
 
-def _binding(found: Found, rows: list[StageRow]) -> str:
+def _binding(found: BestPipeline, rows: list[StageRow]) -> str:
     """What keeps it from being faster: the slowest stage, and whether memory keeps layers away from faster ones."""
     slowest = max(rows, key=lambda row: row.seconds)
     full = [row for row in rows if row.needed_bytes + _layer_bytes(row) > row.usable_bytes]
@@ -326,7 +321,7 @@ def _layer_bytes(row: StageRow) -> float:
     return row.needed_bytes / max(row.layers, 1)
 
 
-def _widths(found: Found, options: ServingOptions) -> list[str]:
+def _widths(found: BestPipeline, options: ServingOptions) -> list[str]:
     plan = found.shape.plans[0]
     engine = serving_runtime(plan.engine, plan.engine_version)
     if not engine.partition_variable or len(found.runs) < 2:
@@ -340,7 +335,7 @@ def _widths(found: Found, options: ServingOptions) -> list[str]:
     return [said]
 
 
-def _notes(found: Found) -> list[str]:
+def _notes(found: BestPipeline) -> list[str]:
     left_out = [Message("not used: {each}", each=each) for each in found.shape.why]
     return [*left_out, *found.shape.unlinked, *found.shape.question.warnings]
 

@@ -283,10 +283,8 @@ def _text(
         if len(pool.types) > 1
         else f"{used} of {pool.describe()}"
     )
-    said = (
-        Message("all {total} placed on {on}", total=counted(total, "jobs"), on=on)
-        if total > 1
-        else Message("{total} placed on {on}", total=counted(total, "jobs"), on=on)
+    said = Message(
+        "all {total} placed on {on}" if total > 1 else "{total} placed on {on}", total=counted(total, "jobs"), on=on
     )
     if unplaced:
         said = Message(

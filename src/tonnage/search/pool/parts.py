@@ -36,7 +36,7 @@ class Kind(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def name(self) -> str:
-        """As tables show it."""
+        """The name that tables show."""
         return self.accelerator.name
 
     @property
@@ -49,7 +49,7 @@ class Kind(Struct, frozen=True, kw_only=True, eq=False):
         return self.each * len(self.parts)
 
     def cluster(self, nodes: int, each: int) -> Cluster:
-        """So many accelerators of each of so many nodes."""
+        """A cluster of `nodes` nodes with `each` accelerators of each."""
         return Cluster(accelerator=self.accelerator, num_nodes=nodes, accelerators_per_node=each, node=self.node)
 
 
@@ -156,15 +156,13 @@ def _left_free(form: NodeForm, name: str, free: int) -> Counter[int]:
             able = [index for index in able if state[index] == free]
         if len(able) < held.accelerators:
             raise InvalidInput(
-                Message(
-                    "{name}: held: {job} hold {accelerators} accelerators of {taken} each, and only {count} "
-                    "have so much free.",
-                    name=name,
-                    job=held.job or "others",
-                    accelerators=held.accelerators,
-                    taken=human(taken, "bytes"),
-                    count=len(able),
-                )
+                "{name}: held: {job} hold {accelerators} accelerators of {taken} each, and only {count} "
+                "have so much free.",
+                name=name,
+                job=held.job or "others",
+                accelerators=held.accelerators,
+                taken=human(taken, "bytes"),
+                count=len(able),
             )
         for index in able[: held.accelerators]:
             state[index] -= taken
@@ -213,17 +211,13 @@ def _leaving(inventory: Inventory, names: Iterable[str], joined: frozenset[str])
             found.add(name)
         elif name in away:
             raise InvalidInput(
-                Message(
-                    "{@leave}: {name} is spare and not in the pool, so it cannot leave it: leave it out, or "
-                    "add {--join} {away}.",
-                    name=name,
-                    away=away[name],
-                )
+                "{@leave}: {name} is spare and not in the pool, so it cannot leave it: leave it out, or "
+                "add {--join} {away}.",
+                name=name,
+                away=away[name],
             )
         else:
-            raise InvalidInput(
-                Message("{@leave}: {unknown}", unknown=unknown("node", name, dict.fromkeys([*known, *groups])))
-            )
+            raise InvalidInput("{@leave}: {unknown}", unknown=unknown("node", name, dict.fromkeys([*known, *groups])))
     return frozenset(found)
 
 
@@ -236,5 +230,5 @@ def _joined(inventory: Inventory, names: Iterable[str]) -> frozenset[str]:
                 if known
                 else "the inventory has no spare groups: list what may join under spare."
             )
-            raise InvalidInput(Message("{@join}: {hint}", hint=hint))
+            raise InvalidInput("{@join}: {hint}", hint=hint)
     return frozenset(names)

@@ -10,7 +10,7 @@ from tonnage.estimate.load.options import LoadOptions
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message, option_name
+from tonnage.kernel.message import option_name
 from tonnage.kernel.registry import unknown
 from tonnage.search.pool.highs import Effort
 from tonnage.search.pool.inventory import Inventory, inventory_of, read_inventory
@@ -51,12 +51,10 @@ def place(
         raise InvalidInput("leave and join say what becomes of the jobs of an inventory: leave out MODEL. Got both.")
     if stages is not None and not 1 <= stages <= model.num_layers:
         raise InvalidInput(
-            Message(
-                "{@stages} must be from 1 to the {num_layers} layers of {model}. Got {stages}.",
-                num_layers=model.num_layers,
-                model=model.name,
-                stages=stages,
-            )
+            "{@stages} must be from 1 to the {num_layers} layers of {model}. Got {stages}.",
+            num_layers=model.num_layers,
+            model=model.name,
+            stages=stages,
         )
     if isinstance(options, TrainingOptions):
         if split == "replicas" or objective != "throughput":
@@ -88,6 +86,4 @@ def _only_jobs(split: str, objective: str, *, offload: bool, stages: int | None)
     for name, is_said in said.items():
         if is_said:
             where = ": write it to the job" if name == "offload" else ""
-            raise InvalidInput(
-                Message("{name} is of one model, and none is named{where}.", name=option_name(name), where=where)
-            )
+            raise InvalidInput("{name} is of one model, and none is named{where}.", name=option_name(name), where=where)

@@ -17,11 +17,11 @@ from tonnage.estimate.serving.plans import serving_plan
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message
 from tonnage.kernel.units import counted, human
-from tonnage.search.pool._usual import NAMES, usual
 from tonnage.search.pool.candidates import MARGIN, Candidate, Demand, Refusal, candidates, holds_one, merged, nearest
 from tonnage.search.pool.highs import Effort, Program, Solved
 from tonnage.search.pool.parts import Pool
 from tonnage.search.pool.placement import Placement, Seats, asked_of, document, hourly, plain, proof, searched
+from tonnage.search.pool.serving import NAMES, usual
 
 
 def runs_on_one_node(pool: Pool, model: Model, options: ServingOptions, load: LoadOptions) -> bool:
@@ -36,11 +36,9 @@ def replicas(
     """The cheapest replicas that hold a demand, or without one the most that the pool answers."""
     if load.request_rate is not None and options.concurrency is not None:
         raise InvalidInput(
-            Message(
-                "{@concurrency} and {@request_rate} are two demands: give one. Got {concurrency} and {request_rate:g}.",
-                concurrency=options.concurrency,
-                request_rate=load.request_rate,
-            )
+            "{@concurrency} and {@request_rate} are two demands: give one. Got {concurrency} and {request_rate:g}.",
+            concurrency=options.concurrency,
+            request_rate=load.request_rate,
         )
     options, load, lengths = usual(model, options, load)
     demand = Demand(

@@ -1,5 +1,5 @@
-"""A served model as one pipeline over unlike accelerators: what layers take on each kind, and how fast the whole
-answers.
+"""A served model as one pipeline over unlike accelerators: what layers take on each kind, how fast the whole answers,
+and the lengths of requests where nobody gives them.
 """
 
 from collections import Counter
@@ -9,12 +9,13 @@ from math import ceil, inf
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tonnage.architectures import Model
+from tonnage.architectures import Model, needs_family
+from tonnage.documents.question import Entry
 from tonnage.estimate.hardware.network import Network
 from tonnage.estimate.identity import ByIdentity
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load import Policy
-from tonnage.estimate.load.options import Lengths, LoadOptions, ReplicaLoad, asked, lengths
+from tonnage.estimate.load.options import USUAL, USUAL_SOURCE, Lengths, LoadOptions, ReplicaLoad, asked, lengths
 from tonnage.estimate.serving.memory import ServingRank, stage_memory
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.plans import serving_plan
@@ -28,7 +29,7 @@ from tonnage.kernel.formula import Number, maximum
 from tonnage.kernel.message import Message, option_name
 from tonnage.runtimes import serving_runtime
 from tonnage.search.pool.parts import Kind, Pool
-from tonnage.search.pool.pipelines.costs import Costs, Run
+from tonnage.search.pool.pipelines.costs import Costs, StageLayers
 from tonnage.search.pool.probe import Slopes, dealt_out, slopes
 from tonnage.spec import Cluster, ServingPlan
 
@@ -45,26 +46,20 @@ def check_load(load: LoadOptions) -> None:
     for name in OF_ONE_PLAN:
         if getattr(load, name) is not None:
             raise InvalidInput(
-                Message(
-                    "{name} is of one plan, which `tonnage serve` answers: leave it out. Got {value}.",
-                    name=option_name(name),
-                    value=getattr(load, name),
-                )
+                "{name} is of one plan, which `tonnage serve` answers: leave it out. Got {value}.",
+                name=option_name(name),
+                value=getattr(load, name),
             )
     if load.percentile not in (None, "mean"):
         raise InvalidInput(
-            Message(
-                "{@percentile} must be mean: others are simulated, by `tonnage serve`. Got {percentile}.",
-                percentile=load.percentile,
-            )
+            "{@percentile} must be mean: others are simulated, by `tonnage serve`. Got {percentile}.",
+            percentile=load.percentile,
         )
     if load.price_per_accelerator_hour is not None:
         raise InvalidInput(
-            Message(
-                "{@price_per_accelerator_hour} is said of each node, in the inventory: price. Got "
-                "{price_per_accelerator_hour:g}.",
-                price_per_accelerator_hour=load.price_per_accelerator_hour,
-            )
+            "{@price_per_accelerator_hour} is said of each node, in the inventory: price. Got "
+            "{price_per_accelerator_hour:g}.",
+            price_per_accelerator_hour=load.price_per_accelerator_hour,
         )
 
 
@@ -135,17 +130,12 @@ class Width:
             wanted = asked(plan, self.options, load, said, question)
             if plan.drafting.draft_tokens:
                 raise InvalidInput(
-                    Message(
-                        "{@draft_tokens}: drafts in a pipeline of unlike stages are not estimated. Got {draft_tokens}.",
-                        draft_tokens=plan.drafting.draft_tokens,
-                    )
+                    "{@draft_tokens}: drafts in a pipeline of unlike stages are not estimated. Got {draft_tokens}.",
+                    draft_tokens=plan.drafting.draft_tokens,
                 )
             if not pass_time(self.model, replace(plan, concurrency=1), cluster).knows_prompts:
                 raise MissingDatum(
-                    Message(
-                        "no source gives a 16-bit peak of {kind}: how long prompts take on it is not known.",
-                        kind=kind.name,
-                    )
+                    "no source gives a 16-bit peak of {kind}: how long prompts take on it is not known.", kind=kind.name
                 )
         except (InvalidPlan, MissingDatum) as error:
             self.why.append(error)
@@ -164,12 +154,10 @@ class Width:
             if engine != first:
                 self.why.append(
                     InvalidPlan(
-                        Message(
-                            "{kinds} would run {engine}, and the others {first}: say {--engine}.",
-                            kinds=self.kinds[number].name,
-                            engine=engine,
-                            first=first,
-                        )
+                        "{kinds} would run {engine}, and the others {first}: say {--engine}.",
+                        kinds=self.kinds[number].name,
+                        engine=engine,
+                        first=first,
                     )
                 )
                 del self.kinds[number], self.plans[number]
@@ -204,7 +192,7 @@ class Width:
     # ---- costs of layers ----
 
     def costs(self, stages: int) -> list[Costs]:
-        """Of each kind, in a pipeline of so many stages."""
+        """The costs of each kind in a pipeline of `stages` stages."""
         return [self._costs(number, stages) for number in range(len(self.kinds))]
 
     def _costs(self, number: int, stages: int) -> Costs:
@@ -283,12 +271,12 @@ class Width:
 
     @lru_cache(maxsize=64)  # noqa: B019
     def network(self, number: int) -> Network:
-        """Of a kind, with what leads out of a node."""
+        """The network of a kind, with the links that lead out of a node."""
         return outward(self.kinds[number])
 
     # ---- what the estimator says of a pipeline ----
 
-    def check(self, runs: list[Run]) -> list[Checked]:
+    def check(self, runs: list[StageLayers]) -> list[Checked]:
         """Every stage of it, estimated again as the stage that it is."""
         chunks = dealt_out(runs)
         clocks = {run.kind: self.clock(run.kind, chunks) for run in runs}
@@ -322,14 +310,14 @@ class Width:
         link = self.kinds[number].accelerator.host_link
         return float(memory_seconds.evaluate(M=on_host, W=link.bytes_per_second, u=1)) if on_host and link else 0.0
 
-    def answer(self, runs: list[Run], checked: list[Checked], nodes: list[str]) -> ServingTimes:
+    def answer(self, runs: list[StageLayers], checked: list[Checked], nodes: list[str]) -> ServingTimes:
         """How fast it answers its load. `nodes`: on which each stage is."""
         made = Unlike(
             self, runs, [self._streamed(run.kind, each.on_host) for run, each in zip(runs, checked, strict=True)], nodes
         )
         return times(made, self._policy(runs, checked), self._load.load)  # type: ignore[arg-type]
 
-    def _policy(self, runs: list[Run], checked: list[Checked]) -> Policy:
+    def _policy(self, runs: list[StageLayers], checked: list[Checked]) -> Policy:
         """What all stages can follow."""
         number = runs[0].kind
         engine = serving_runtime(self.plans[number].engine, self.plans[number].engine_version)
@@ -373,7 +361,7 @@ class Unlike:
     tokens_each: Number = 1
     knows_prompts = True
 
-    def __init__(self, width: Width, runs: list[Run], streamed: list[float], nodes: list[str]):
+    def __init__(self, width: Width, runs: list[StageLayers], streamed: list[float], nodes: list[str]):
         chunks = dealt_out(runs)
         self.runs, self.streamed, self.width, self.nodes = runs, streamed, width, nodes
         self.clocks = {run.kind: width.clock(run.kind, chunks) for run in runs}
@@ -442,3 +430,35 @@ def no_link(kind: Kind) -> str:
 def _outward(cluster: ByIdentity) -> Network:
     machine: Cluster = cluster.thing
     return Network(machine)
+
+
+NAMES = ("context", "input_tokens", "output_tokens")
+
+
+def usual(
+    model: Model, options: ServingOptions, load: LoadOptions
+) -> tuple[ServingOptions, LoadOptions, dict[str, Entry]]:
+    """Both with the lengths that nobody said, and these as a question has them."""
+    check_load(load)
+    if model.family == "tensors":
+        raise needs_family(model, "a placement")
+    if not any(branch.kind == "decoder" for branch in model.branches):
+        raise MissingDatum(
+            "{model} makes no tokens: there are no times of an answer, and no placement of it.", model=model.name
+        )
+    question = Question()
+    nothing = all(each is None for each in (load.input_tokens, load.output_tokens, options.context))
+    if nothing and (model.context or 2 * USUAL) >= 2 * USUAL:
+        load = replace(load, input_tokens=USUAL, output_tokens=USUAL)
+    said = lengths(model, options, load)
+    if said.context is not None:
+        options = replace(options, context=said.context)
+    if options.context is not None:
+        question.put("context", options.context, "default" if said.context else "given", said.why)
+    for name in ("input_tokens", "output_tokens"):
+        if (value := getattr(said, name)) is not None:
+            is_said = getattr(load, name) is not None and not nothing
+            question.put(name, value, "given" if is_said else "default", "" if is_said else USUAL_SOURCE)
+    if said.input_tokens is not None:
+        load = replace(load, input_tokens=said.input_tokens, output_tokens=said.output_tokens)
+    return options, load, question.entries

@@ -16,9 +16,9 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.step.stage import StageMemory
 from tonnage.estimate.step_time.step import StepTime
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, TonnageError
-from tonnage.kernel.message import Message, option_name
+from tonnage.kernel.message import option_name
 from tonnage.search.pool.parts import Kind, Pool
-from tonnage.search.pool.pipelines.costs import Costs, Run
+from tonnage.search.pool.pipelines.costs import Costs, StageLayers
 from tonnage.search.pool.probe import Slopes, dealt_out, slopes, stages_to_probe
 from tonnage.search.pool.serving import Checked, outward
 from tonnage.spec import Cluster, TrainingPlan
@@ -35,11 +35,9 @@ class Group:
         for name in OF_THE_SEARCH:
             if getattr(options, name) is not None:
                 raise InvalidInput(
-                    Message(
-                        "{name} is what is searched on a pool: leave it out. Got {value}.",
-                        name=option_name(name),
-                        value=getattr(options, name),
-                    )
+                    "{name} is what is searched on a pool: leave it out. Got {value}.",
+                    name=option_name(name),
+                    value=getattr(options, name),
                 )
         batch, micro = options.global_batch_size or SEQUENCES, options.micro_batch_size or 1
         self.microbatches = batch // (micro * data)
@@ -59,12 +57,10 @@ class Group:
         if batch % (micro * data):
             self.why.append(
                 InvalidPlan(
-                    Message(
-                        "{@global_batch_size} must be a multiple of {@micro_batch_size} x {@data_parallel_size} "
-                        "= {micro}. Got {batch}.",
-                        micro=micro * data,
-                        batch=batch,
-                    )
+                    "{@global_batch_size} must be a multiple of {@micro_batch_size} x {@data_parallel_size} "
+                    "= {micro}. Got {batch}.",
+                    micro=micro * data,
+                    batch=batch,
                 )
             )
             return
@@ -82,10 +78,8 @@ class Group:
                 continue
             if plan.virtual_pipeline_size > 1:
                 raise InvalidInput(
-                    Message(
-                        "{@virtual_pipeline_size} must be 1 on unlike accelerators. Got {virtual_pipeline_size}.",
-                        virtual_pipeline_size=plan.virtual_pipeline_size,
-                    )
+                    "{@virtual_pipeline_size} must be 1 on unlike accelerators. Got {virtual_pipeline_size}.",
+                    virtual_pipeline_size=plan.virtual_pipeline_size,
                 )
             self.kinds.append(kind)
             self.plans.append(plan)
@@ -98,7 +92,7 @@ class Group:
         return len(kind.parts) // (self.width // kind.each) if self.width % kind.each == 0 else 0
 
     def _cluster(self, kind: Kind, stages: int) -> Cluster:
-        """So many stages of a kind, one after the other."""
+        """A cluster for `stages` stages of one kind, one after the other."""
         if self.width <= kind.each:
             return kind.cluster(stages, self.width)
         return kind.cluster(stages * (self.width // kind.each), kind.each)
@@ -110,7 +104,7 @@ class Group:
     # ---- costs of layers ----
 
     def costs(self, stages: int) -> list[Costs]:
-        """Of each kind, in a pipeline of so many stages."""
+        """The costs of each kind in a pipeline of `stages` stages."""
         return [self._costs(number, stages) for number in range(len(self.kinds))]
 
     def _costs(self, number: int, stages: int) -> Costs:
@@ -177,7 +171,7 @@ class Group:
 
     # ---- what the estimator says of a pipeline ----
 
-    def check(self, runs: list[Run]) -> list[Checked]:
+    def check(self, runs: list[StageLayers]) -> list[Checked]:
         """Every stage of it, estimated again as the stage that it is."""
         chunks = dealt_out(runs)
         found = []
@@ -187,7 +181,7 @@ class Group:
             found.append(Checked(needed=needed, usable=self.kinds[run.kind].free, on_host=0.0, seconds=seconds))
         return found
 
-    def step_seconds(self, runs: list[Run]) -> float:
+    def step_seconds(self, runs: list[StageLayers]) -> float:
         """One step: the order of 1F1B through unlike stages, and the longest of what each kind has besides."""
         chunks = dealt_out(runs)
         of = {run.kind: self._timed(run.kind, chunks) for run in runs}
@@ -210,5 +204,5 @@ class Group:
 
     @property
     def tokens(self) -> int:
-        """Of one step."""
+        """Tokens of one step."""
         return int(self._plan(0, (self.model.num_layers,), self.microbatches).tokens_per_step)

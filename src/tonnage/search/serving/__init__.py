@@ -21,7 +21,7 @@ from tonnage.search.serving.limits import ALLOWED, FORMAT, KNOWN, MEMORY, WEIGHT
 from tonnage.search.serving.machines import Machine, catalogued
 from tonnage.search.serving.nearest import missed
 from tonnage.search.serving.options import (
-    MOST_ACCELERATORS,
+    MAX_ACCELERATORS_SEARCHED,
     OBJECTIVES,
     OF_MONEY,
     OF_USERS,
@@ -29,9 +29,8 @@ from tonnage.search.serving.options import (
     ServingPlanOptions,
     goal,
 )
-from tonnage.search.serving.prices import Prices
 from tonnage.search.serving.rows import FEW, USERS
-from tonnage.search.serving.space import Space
+from tonnage.search.serving.space import Prices, Space
 from tonnage.search.serving.walk import Search
 
 NO_PLAN, NO_SERVING, NO_LOAD, NO_BILL = ServingPlanOptions(), ServingOptions(), LoadOptions(), BillOptions()
@@ -79,11 +78,9 @@ def plan_serving(
     )
     if space.searches_users and "disaggregation" in wanted.vary:
         raise InvalidInput(
-            Message(
-                "disaggregation is searched for a load that is given: add users or a {@request_rate}. "
-                "Got {--goal} {objective} alone.",
-                objective=objective,
-            )
+            "disaggregation is searched for a load that is given: add users or a {@request_rate}. "
+            "Got {--goal} {objective} alone.",
+            objective=objective,
         )
     _say(space, wanted, question)
     search = Search(space, objective, prunes=prunes).run()
@@ -102,43 +99,33 @@ def _check(options: ServingOptions, load: LoadOptions) -> None:
     check_size("concurrency", options.concurrency)
     if load.request_rate is not None and options.concurrency is not None:
         raise InvalidInput(
-            Message(
-                "{@concurrency} is of users who wait for their answers, {@request_rate} of requests that "
-                "come by themselves: give one. Got {concurrency} and {request_rate:g}.",
-                concurrency=options.concurrency,
-                request_rate=load.request_rate,
-            )
+            "{@concurrency} is of users who wait for their answers, {@request_rate} of requests that "
+            "come by themselves: give one. Got {concurrency} and {request_rate:g}.",
+            concurrency=options.concurrency,
+            request_rate=load.request_rate,
         )
     for name in SIMULATED:
         if getattr(load, name):
             raise InvalidInput(
-                Message(
-                    "a search knows means: leave out {name}, and give it to `tonnage serve` for the plan "
-                    "that is found. Got {value}.",
-                    name=option_name(name),
-                    value=shown(getattr(load, name)),
-                )
+                "a search knows means: leave out {name}, and give it to `tonnage serve` for the plan "
+                "that is found. Got {value}.",
+                name=option_name(name),
+                value=shown(getattr(load, name)),
             )
     if load.percentile not in (None, "mean"):
         raise InvalidInput(
-            Message(
-                "a search keeps the means of {--ttft} and {--tpot}; `tonnage serve --percentile` "
-                "simulates the plan that is found. Got {percentile}.",
-                percentile=shown(load.percentile),
-            )
+            "a search keeps the means of {--ttft} and {--tpot}; `tonnage serve --percentile` "
+            "simulates the plan that is found. Got {percentile}.",
+            percentile=shown(load.percentile),
         )
     if load.prefill_replicas is not None:
         raise InvalidInput(
-            Message(
-                "{@prefill_replicas} are searched with {--vary} disaggregation. Got {prefill_replicas}.",
-                prefill_replicas=load.prefill_replicas,
-            )
+            "{@prefill_replicas} are searched with {--vary} disaggregation. Got {prefill_replicas}.",
+            prefill_replicas=load.prefill_replicas,
         )
     if load.request_rate is not None and not 1e-9 <= load.request_rate <= 1e9:
         raise InvalidInput(
-            Message(
-                "{@request_rate} must be from 1e-09 to 1e+09. Got {request_rate:g}.", request_rate=load.request_rate
-            )
+            "{@request_rate} must be from 1e-09 to 1e+09. Got {request_rate:g}.", request_rate=load.request_rate
         )
 
 
@@ -178,11 +165,9 @@ def _objective(
     if not priced and (wanted.objective in OF_MONEY or wanted.budget is not None):
         names = listed(machine.name for machine in machines[:8])
         raise MissingDatum(
-            Message(
-                "no price of {names} is known: give {--price-per-accelerator-hour}, or {--goal} "
-                "accelerators without a budget.",
-                names=names,
-            )
+            "no price of {names} is known: give {--price-per-accelerator-hour}, or {--goal} "
+            "accelerators without a budget.",
+            names=names,
         )
     is_given = all(machine.fixed is not None for machine in machines)
     free = options.concurrency is None and load.request_rate is None
@@ -222,7 +207,7 @@ def _say(space: Space, wanted: Goal, question: Question) -> None:
     if wanted.budget is not None:
         question.put("budget", wanted.budget, "given", "USD an hour")
     if any(machine.fixed is None for machine in space.machines):
-        question.take("max_accelerators", wanted.most, MOST_ACCELERATORS, "default", "of a kind")
+        question.take("max_accelerators", wanted.most, MAX_ACCELERATORS_SEARCHED, "default", "of a kind")
     elif wanted.most is not None:
         question.put("max_accelerators", wanted.most, "given")
     if wanted.vary:

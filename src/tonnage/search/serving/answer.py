@@ -24,7 +24,6 @@ from tonnage.estimate.load.options import LoadOptions
 from tonnage.estimate.money.bill import BillOptions
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidPlan
-from tonnage.kernel.message import Message
 from tonnage.search.serving.best import Plan
 from tonnage.search.serving.nearest import Nearest, nearest
 from tonnage.search.serving.options import OBJECTIVES
@@ -173,7 +172,7 @@ def estimated(space: Space, plan: Plan, money: BillOptions) -> Answer:
         space.model, plan.layout.cluster, options, load, money, reserve_bytes=space.options.reserve_bytes, advise=False
     )
     if found.fits is False:
-        raise InvalidPlan(Message("{config} does not fit by itself.", config=plan.config))
+        raise InvalidPlan("{config} does not fit by itself.", config=plan.config)
     return found
 
 

@@ -10,12 +10,12 @@ from tonnage.formulas.time import memory_seconds
 from tonnage.search.serving.rows import Config
 from tonnage.search.serving.space import Sizes, Space
 
-SURE = 1 - 1e-6  # of a bound: what rounding takes
+ROUNDING_MARGIN = 1 - 1e-6  # of a bound: what rounding takes
 INFINITE = float("inf")
 
 
 class Bounds:
-    """Of kinds of one search; each is found once."""
+    """Lower bounds for the configurations of one search; each is computed once."""
 
     def __init__(self, space: Space):
         self.space = space
@@ -25,7 +25,7 @@ class Bounds:
 
     def weights_bytes(self, config: Config) -> float:
         """Of the fullest rank: all weights of a replica lie on its ranks."""
-        return SURE * self._of(config)[0] / config.sizes.ranks
+        return ROUNDING_MARGIN * self._of(config)[0] / config.sizes.ranks
 
     def token_seconds(self, config: Config) -> float:
         """A token reads its weights once, from as many memories at once as there are tensor ranks; drafts may give
@@ -36,7 +36,7 @@ class Bounds:
             return 0.0
         at_once = config.sizes.tensor * config.sizes.groups
         each = (self.space.options.draft_tokens or 0) + 1 if not self.space.options.draft_model else INFINITE
-        return float(SURE * memory_seconds.evaluate(M=self._of(config)[1], W=rate, u=1)) / at_once / each
+        return float(ROUNDING_MARGIN * memory_seconds.evaluate(M=self._of(config)[1], W=rate, u=1)) / at_once / each
 
     def _of(self, config: Config) -> tuple[float, float]:
         """Bytes of a replica's weights, and of those that a token cannot do without."""

@@ -11,7 +11,6 @@ from tonnage.catalogue.nodes import node
 from tonnage.estimate.hardware.network import IN_NETWORK, Level, Network
 from tonnage.estimate.identity import ByIdentity
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
 from tonnage.spec import Accelerator, Cluster, Node
 
 ALONE = ("apple", "cpu")  # kinds of which a machine has one
@@ -73,10 +72,8 @@ def named(text: str) -> tuple[Machine, ...]:
     names = [part.strip() for part in text.split(",")]
     if not all(names):
         raise InvalidInput(
-            Message(
-                "{@on} takes names with commas between, such as h100,mi300x,8xH200-SXM-141GB. Got {text}.",
-                text=shown(text),
-            )
+            "{@on} takes names with commas between, such as h100,mi300x,8xH200-SXM-141GB. Got {text}.",
+            text=shown(text),
         )
     found = {machine.name: machine for machine in map(machine_named, names)}
     return tuple(found.values())

@@ -16,7 +16,7 @@ from tonnage.search.serving.machines import opened
 from tonnage.search.serving.space import Space
 from tonnage.search.serving.walk import Miss, Search
 
-MANY = 256  # accelerators, where their number is left open
+MAX_ACCELERATORS = 256  # accelerators, where their number is left open
 
 
 class Nearest(Struct, frozen=True, kw_only=True, eq=False):
@@ -42,7 +42,7 @@ def nearest(search: Search) -> tuple[Nearest, ...]:
 
 def _each(space: Space, objective: str, rate: Plan | None) -> Iterator[Nearest]:
     for name, without, smallest in _relaxed(space, objective):
-        if rate is not None and name in ("max_accelerators", "on") and _accelerators(space, rate) > MANY:
+        if rate is not None and name in ("max_accelerators", "on") and _accelerators(space, rate) > MAX_ACCELERATORS:
             continue  # so many replicas are found by dividing
         plan = _best(without, smallest)
         yield Nearest(without=name, text=_said(name, space, plan) if plan else "", plan=plan)
@@ -57,7 +57,7 @@ def _relaxed(space: Space, objective: str) -> Iterator[tuple[str, Space, str]]:
         if getattr(space, name) is not None:
             yield name, replace(space, **{name: None}), name
     smallest = "cost" if objective == "cost" else "accelerators"
-    yield "max_accelerators", replace(space, goal=replace(goal, most=MANY)), smallest
+    yield "max_accelerators", replace(space, goal=replace(goal, most=MAX_ACCELERATORS)), smallest
     if any(machine.fixed is not None for machine in space.machines):
         machines = tuple(opened(machine) for machine in space.machines)
         yield "on", replace(space, machines=machines), smallest
@@ -101,7 +101,7 @@ def _least(name: str, plan: Plan) -> str:
 
 
 def _rounded_up(seconds: float) -> str:
-    """As an option takes it: four digits, and no less than it is."""
+    """The seconds as an option takes them: four digits, rounded up."""
     digits = max(3 - floor(log10(seconds * 1000)), 0)
     return f"{ceil(seconds * 1000 * 10**digits) / 10**digits:.{digits}f}ms"
 
@@ -192,20 +192,13 @@ def missed(miss: Miss | None) -> str:
     if miss is None:
         return ""
     kind = miss.config.kind
-    need = (
-        Message(
-            "{what} needs {needed_bytes} of {usable_bytes}",
-            what=miss.what,
-            needed_bytes=human(miss.needed_bytes, "bytes"),
-            usable_bytes=human(miss.usable_bytes, "bytes"),
-        )
+    need = Message(
+        "{what} needs {needed_bytes} of {usable_bytes}"
         if miss.what == "everything"
-        else Message(
-            "{what} need {needed_bytes} of {usable_bytes}",
-            what=miss.what,
-            needed_bytes=human(miss.needed_bytes, "bytes"),
-            usable_bytes=human(miss.usable_bytes, "bytes"),
-        )
+        else "{what} need {needed_bytes} of {usable_bytes}",
+        what=miss.what,
+        needed_bytes=human(miss.needed_bytes, "bytes"),
+        usable_bytes=human(miss.usable_bytes, "bytes"),
     )
     return Message(
         "nearest to fitting: {need} on {on}, {stored} weights.",

@@ -5,9 +5,8 @@ import re
 from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
-from tonnage.kernel.units import HOUR, parse_usd
+from tonnage.kernel.units import parse_usd
 from tonnage.question.subjects.plan_serving import ServingPlanOptions
 
 # What is best, in words; `lower` is what the search makes small.
@@ -24,7 +23,7 @@ OF_USERS = ("goodput", "token-cost")  # these search the number of users too, wh
 OF_MONEY = ("cost", "token-cost")
 VARIED = ("engine", "kv-cache", "batch", "disaggregation")
 HOURS = {"h": 1, "hour": 1, "d": 24, "day": 24, "week": 168, "month": 730, "year": 8760}
-MOST_ACCELERATORS, MOST_TOP = 64, 100
+MAX_ACCELERATORS_SEARCHED, MOST_TOP = 64, 100
 TOP = 5
 
 
@@ -45,13 +44,11 @@ def goal(said: ServingPlanOptions) -> Goal:
         raise unknown("goal", said.goal, OBJECTIVES)
     top = TOP if said.top is None else said.top
     if not 1 <= top <= MOST_TOP:
-        raise InvalidInput(Message("{@top} must be from 1 to {most_top}. Got {top}.", most_top=MOST_TOP, top=top))
+        raise InvalidInput("{@top} must be from 1 to {most_top}. Got {top}.", most_top=MOST_TOP, top=top)
     if said.max_accelerators is not None and not 1 <= said.max_accelerators <= 100_000:
         raise InvalidInput(
-            Message(
-                "{@max_accelerators} must be from 1 to 100,000. Got {max_accelerators:,}.",
-                max_accelerators=said.max_accelerators,
-            )
+            "{@max_accelerators} must be from 1 to 100,000. Got {max_accelerators:,}.",
+            max_accelerators=said.max_accelerators,
         )
     return Goal(
         objective=said.goal,
@@ -84,13 +81,8 @@ def budget_per_hour(said: float | str | None) -> float | None:
     amount, slash, each = str(said).partition("/")
     each = re.sub(r"^(per\s*)?1?\s*|s$", "", each.strip().lower())
     if slash and each not in HOURS:
-        raise InvalidInput(
-            Message("{@budget} is written like 20/h, 500/day or 15k/month. Got {said}.", said=shown(said))
-        )
+        raise InvalidInput("{@budget} is written like 20/h, 500/day or 15k/month. Got {said}.", said=shown(said))
     usd = parse_usd(amount, "budget")
     if not usd > 0:
-        raise InvalidInput(Message("{@budget} must be more than 0 USD. Got {said}.", said=shown(said)))
+        raise InvalidInput("{@budget} must be more than 0 USD. Got {said}.", said=shown(said))
     return usd / HOURS[each] if slash else usd
-
-
-MONTH_SECONDS = HOURS["month"] * HOUR

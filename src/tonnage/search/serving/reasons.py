@@ -14,20 +14,20 @@ EQUAL = {
     "token-cost": "as cheap",
 }
 SOONER = SIMPLER[-1]
-MUCH = 1.05  # times: less is not worth a word
+MIN_FACTOR = 1.05  # times: less is not worth a word
 
 
 def beats(plan: Plan, other: Plan, objective: str) -> str:
     """The first reason decides; others follow where they are worth a word."""
     reasons = [_decided(plan, other, objective)]
-    if objective not in ("cost", "token-cost") and _times(plan.usd, other.usd) > MUCH:
+    if objective not in ("cost", "token-cost") and _times(plan.usd, other.usd) > MIN_FACTOR:
         reasons.append(Message("{times:.3g} times cheaper", times=_times(plan.usd, other.usd)))
     fewer = other.accelerators - plan.accelerators
     if objective != "accelerators" and fewer > 0:
         reasons.append(counted(fewer, "fewer accelerators"))
     for name, words in (("tpot", "each token"), ("ttft", "the first token")):
         factor = _times(getattr(plan, name), getattr(other, name))
-        if objective != name and factor > MUCH and not (name == "tpot" and SOONER in reasons[0]):
+        if objective != name and factor > MIN_FACTOR and not (name == "tpot" and SOONER in reasons[0]):
             reasons.append(Message("{words} {factor:.3g} times as soon", words=words, factor=factor))
     if other.changes_weights and not plan.changes_weights and not any(SIMPLER[0] in each for each in reasons):
         reasons.append(SIMPLER[0])
@@ -41,7 +41,7 @@ def _decided(plan: Plan, other: Plan, objective: str) -> str:
         factor = _times(plan.tpot, other.tpot)
         return (
             Message("{equal}, and {words}, {factor:.3g} times", equal=EQUAL[objective], words=words, factor=factor)
-            if words == SOONER and factor > MUCH
+            if words == SOONER and factor > MIN_FACTOR
             else Message("{equal}, and {words}", equal=EQUAL[objective], words=words)
         )
     if objective == "accelerators":

@@ -130,7 +130,7 @@ class Rows(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def tokens(self) -> Any:
-        """Of answers a second, all replicas together."""
+        """Output tokens a second of all replicas together."""
         return h.answered_tokens_per_second.evaluate(X=self.requests, O=self.answer)
 
     @property
@@ -320,7 +320,7 @@ class _Block:
             self.out[name][np.ix_(rows, columns)] = whole[None, :] if by_users else whole[:, None]
 
     def _times(self, replica: Replica, loads: Any) -> ServingTimes:
-        """Of so many users of a replica, or requests a second."""
+        """Times of a replica at these loads: users, or requests a second."""
         if self.space.load.request_rate is not None:
             load = replace(self.load, requests_per_second=loads)
         else:

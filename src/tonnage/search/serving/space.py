@@ -8,16 +8,66 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from tonnage.architectures import Model
+from tonnage.catalogue.offers import offers, parse_rates
+from tonnage.catalogue.prices import KINDS, Price
 from tonnage.estimate.load.options import LoadOptions
+from tonnage.estimate.money import money
+from tonnage.estimate.money.bill import BillOptions
 from tonnage.estimate.plan.checks import expert_counts
 from tonnage.estimate.plan.nearest import divisors
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.weights.formats import narrower_weights
+from tonnage.kernel.errors import MissingDatum
+from tonnage.kernel.registry import unknown
 from tonnage.runtimes import ServingRuntime, serving_runtime
 from tonnage.search.serving.machines import Machine
-from tonnage.search.serving.options import MOST_ACCELERATORS, Goal
-from tonnage.search.serving.prices import Prices
-from tonnage.spec import Accelerator
+from tonnage.search.serving.options import MAX_ACCELERATORS_SEARCHED, Goal
+from tonnage.spec import Accelerator, Cluster
+
+
+class Prices:
+    """Rent of whole clusters [USD an hour], as `tonnage serve` has it. `given`: USD per accelerator-hour, where the
+    user gave one.
+    """
+
+    def __init__(self, options: BillOptions, given: float | None = None):
+        if options.price_kind is not None and options.price_kind not in KINDS:
+            raise unknown("price_kind", options.price_kind, KINDS)
+        self.options, self.given = options, given
+        self.rates = parse_rates(options.exchange_rate, "exchange_rate") if options.exchange_rate else None
+        self._offers: dict[str, tuple[Price, ...]] = {}
+        self._known: dict[tuple[str, int, int], float | None] = {}
+
+    def of(self, cluster: Cluster) -> float | None:
+        """None where no price is known."""
+        if self.given is not None:
+            return self.given * cluster.size
+        key = (cluster.accelerator.name, cluster.num_nodes, cluster.accelerators_per_node)
+        if key not in self._known:
+            self._known[key] = self._asked(cluster)
+        return self._known[key]
+
+    def knows(self, chip: Accelerator) -> bool:
+        """Whether there is an offer that can be paid in dollars, or at a rate that was given."""
+        return self.of(Cluster(accelerator=chip)) is not None
+
+    def _found(self, accelerator: str) -> tuple[Price, ...]:
+        if accelerator not in self._offers:
+            o = self.options
+            kind = o.price_kind or "on-demand"
+            self._offers[accelerator] = offers(accelerator, provider=o.provider or "", kind=kind, region=o.region or "")
+        return self._offers[accelerator]
+
+    def _asked(self, cluster: Cluster) -> float | None:
+        found = self._found(cluster.accelerator.name)
+        if not found:
+            return None
+        try:
+            best = money.best_of(cluster, found, self.rates)
+        except MissingDatum:  # in a currency that has no rate
+            return None
+        return money.usd_per_accelerator(cluster, best.price, self.rates) * cluster.size
+
 
 ENGINES = ("vllm", "sglang", "tensorrt-llm", "llama.cpp", "transformers")
 NARROWER = ("fp8", "awq")  # beside the checkpoint's own precision
@@ -53,7 +103,7 @@ class Space(Struct, frozen=True, kw_only=True, eq=False):
     def most(self) -> int:
         """Accelerators."""
         clusters = [machine.fixed.size for machine in self.machines if machine.fixed is not None]
-        return self.goal.most or max([MOST_ACCELERATORS, *clusters])
+        return self.goal.most or max([MAX_ACCELERATORS_SEARCHED, *clusters])
 
 
 class Kind(NamedTuple):

@@ -14,13 +14,14 @@ from tonnage.estimate.serving.weights.storage import storage
 from tonnage.formulas import service as h
 from tonnage.kernel.errors import InvalidPlan, MissingDatum, TonnageError
 from tonnage.runtimes import USUAL_ENGINE, serving_runtime
+from tonnage.search.pareto import front
 from tonnage.search.progress import advance, expect
 from tonnage.search.removed import Tally
 from tonnage.search.serving import limits as l
-from tonnage.search.serving.best import NEAR, Board, best_of, plainness, significant
-from tonnage.search.serving.bounds import SURE, Bounds
-from tonnage.search.serving.front import Front
+from tonnage.search.serving.best import NEAR, Board, Plan, best_of, plainness, plan_at, significant
+from tonnage.search.serving.bounds import ROUNDING_MARGIN, Bounds
 from tonnage.search.serving.machines import Machine
+from tonnage.search.serving.options import OF_MONEY
 from tonnage.search.serving.rows import Config, Layout, Rows, blocks, least_token_seconds, users_searched
 from tonnage.search.serving.space import (
     Batch,
@@ -35,6 +36,47 @@ from tonnage.search.serving.space import (
     sizes,
 )
 from tonnage.search.serving.splits import split_rows
+
+MAX_HELD_PLANS = 20_000  # plans beyond which what is beaten is let go
+
+
+class Front:
+    """A front that grows. Money counts where the search is one of money, else accelerators do."""
+
+    def __init__(self, objective: str, space: Space):
+        self.objective = objective
+        self.counts_money = objective in OF_MONEY or space.goal.budget is not None
+        self._figures = np.empty((0, 3))
+        self._plans: list[Plan] = []
+
+    def put(self, rows: Rows, holds: Any, config: Config, own: str, usual: str) -> None:
+        """What no plan of the same block beats, first."""
+        shape = rows.ttft.shape
+        paid = np.broadcast_to(rows.usd if self.counts_money else rows.accelerators, shape)
+        at = np.argwhere(holds)
+        columns = [paid, np.broadcast_to(rows.tpot, shape), -np.broadcast_to(rows.requests, shape)]
+        figures = np.stack([values[at[:, 0], at[:, 1]].astype(float) for values in columns], axis=1)
+        kept = front(figures)
+        plans = [plan_at(self.objective, rows, row, column, config, own, usual) for row, column in at[kept].tolist()]
+        self._figures, self._plans = np.concatenate([self._figures, figures[kept]]), self._plans + plans
+        if len(self._plans) > MAX_HELD_PLANS:
+            self._clear()
+
+    def _clear(self) -> None:
+        kept = front(self._figures)
+        self._figures = self._figures[kept]
+        self._plans = [plan for plan, keep in zip(self._plans, kept.tolist(), strict=True) if keep]
+
+    @property
+    def plans(self) -> list[Plan]:
+        """The fastest for a user first; of plans that are equal in all three the simplest."""
+        self._clear()
+        best: dict[tuple[float, ...], Plan] = {}
+        for figures, plan in zip(map(tuple, self._figures.tolist()), self._plans, strict=True):
+            if figures not in best or plan.order < best[figures].order:
+                best[figures] = plan
+        return sorted(best.values(), key=lambda plan: (plan.tpot, plan.order))
+
 
 NAN = float("nan")
 TOGETHER = 8  # layouts whose replicas are parted at once
@@ -196,10 +238,10 @@ class Search:
             return away
         requests = load.request_rate or ((space.users or 0) / away if away else float("inf"))
         if self.objective == "goodput":
-            return -requests / SURE
+            return -requests / ROUNDING_MARGIN
         usd = min((each.usd for each in self.layouts(config.kind.machine, config.sizes.ranks)), default=float("inf"))
         tokens = h.all_tokens_per_second.evaluate(X=requests, s=prompt, O=1 + later)
-        return SURE * float(h.usd_per_million_tokens.evaluate(USD_all=usd, tps=tokens))
+        return ROUNDING_MARGIN * float(h.usd_per_million_tokens.evaluate(USD_all=usd, tps=tokens))
 
     def _order(self, config: Config, least: float, apart: bool = False) -> tuple[float, ...]:
         """What the order of a plan of this configuration begins with at least."""
@@ -283,7 +325,7 @@ class Search:
         of_tokens = self._is_of_tokens and self.front is None
         if self.space.tpot is None and not of_tokens:
             return ""
-        least = SURE * least_token_seconds(self.space, config, layouts)
+        least = ROUNDING_MARGIN * least_token_seconds(self.space, config, layouts)
         if self.space.tpot is not None and least > self.space.tpot:
             return l.level("tpot", self.space.tpot)
         if not of_tokens or self._splits(config):

@@ -62,7 +62,7 @@ def _next(pipe: Connection, process: Any) -> Any:
         process.join()
         code = process.exitcode or 0
         how = Message("by signal {code}", code=-code) if code < 0 else Message("with status {code}", code=code)
-        raise Lost(Message("Ray is lost on this node: the process that joined it ended {how}.", how=how)) from None
+        raise Lost("Ray is lost on this node: the process that joined it ended {how}.", how=how) from None
     return None if said == ENDS else said
 
 
@@ -91,7 +91,7 @@ def _serve(pipe: Connection, job: Job, address: str | None, workers: int | None,
     except Exception as error:  # noqa: BLE001 (Ray has many of its own)
         text = " ".join(str(error).split())[:300]
         with suppress(OSError):
-            pipe.send(Lost(Message("Ray is lost: {type}: {text}", type=type(error).__name__, text=text)))
+            pipe.send(Lost("Ray is lost: {type}: {text}", type=type(error).__name__, text=text))
 
 
 def _end(*_: object) -> None:

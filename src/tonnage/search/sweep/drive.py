@@ -157,11 +157,7 @@ def _make(run: Run, there: bytearray, directory: Path, counts: _Counts, shown: C
                 shown(report.number)
         except Lost as error:
             raise Lost(
-                Message(
-                    "{error} What is in {directory} is whole: run again with --resume.",
-                    error=error,
-                    directory=directory,
-                )
+                "{error} What is in {directory} is whole: run again with --resume.", error=error, directory=directory
             ) from None
 
 

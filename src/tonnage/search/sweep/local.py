@@ -40,11 +40,9 @@ def reports(job: Job, numbers: Iterable[int], workers: int, do: Work = attempt) 
                     pool[pool.index(worker)] = worker = _Worker(job, do)
                     if fell >= NONE_LIVES:
                         raise Lost(
-                            Message(
-                                "no worker stays alive: {fell} died one after the other, the last {ended}.",
-                                fell=fell,
-                                ended=ended,
-                            )
+                            "no worker stays alive: {fell} died one after the other, the last {ended}.",
+                            fell=fell,
+                            ended=ended,
                         )
                     if died[number] < TRIES:
                         again.append(number)

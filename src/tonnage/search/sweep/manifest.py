@@ -22,9 +22,9 @@ from tonnage.search.sweep.tasks import Tasks
 from tonnage.user_files import json_text, read_bytes
 
 NAME, LOCK = "manifest.json", ".lock"
-LARGEST = 64_000_000  # bytes of a manifest
-MOST_SECTIONS = 4_000_000  # its lists and objects
-AGAIN = "Give another --out, or remove it."
+MAX_BYTES = 64_000_000  # bytes of a manifest
+MAX_SECTIONS = 4_000_000  # its lists and objects
+GIVE_ANOTHER = "Give another --out, or remove it."
 
 
 @cache
@@ -68,27 +68,25 @@ def open_directory(directory: Path, spec: Spec, tasks: Tasks, *, resume: bool) -
         there = path.exists()
     except (OSError, ValueError) as error:  # a name too long for a folder; a null byte
         raise InvalidInput(
-            Message("--out {directory} cannot be made: {why}.", directory=shown(str(directory), 300), why=why(error))
+            "--out {directory} cannot be made: {why}.", directory=shown(str(directory), 300), why=why(error)
         ) from None
     if there:
         _check(path, now)
         if not resume:
             raise InvalidInput(
-                Message(
-                    "{directory} holds this sweep already, as far as it came: add --resume to go on with it. {again}",
-                    directory=directory,
-                    again=AGAIN,
-                )
+                "{directory} holds this sweep already, as far as it came: add --resume to go on with it. {again}",
+                directory=directory,
+                again=GIVE_ANOTHER,
             )
     elif directory.is_dir() and any(entry.name != LOCK for entry in directory.iterdir()):
         raise InvalidInput(
-            Message("{directory} is not empty and holds no sweep. {again}", directory=directory, again=AGAIN)
+            "{directory} is not empty and holds no sweep. {again}", directory=directory, again=GIVE_ANOTHER
         )
     try:
         (directory / dataset.FOLDER).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInput(
-            Message("--out {directory} cannot be made: {why}.", directory=shown(str(directory), 300), why=why(error))
+            "--out {directory} cannot be made: {why}.", directory=shown(str(directory), 300), why=why(error)
         ) from None
     if not there:
         dataset.write_whole(path, json.dumps(now, indent=1, ensure_ascii=False).encode())
@@ -96,32 +94,28 @@ def open_directory(directory: Path, spec: Spec, tasks: Tasks, *, resume: bool) -
 
 def _check(path: Path, now: dict[str, Any]) -> None:
     try:
-        was = json_text.parse(read_bytes(path, LARGEST), str(path), sections=MOST_SECTIONS)
+        was = json_text.parse(read_bytes(path, MAX_BYTES), str(path), sections=MAX_SECTIONS)
         same = {name: was[name] == now[name] for name in ("sweep", "estimator")}
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidInput(
-            Message("{path} cannot be read: {error}. {again}", path=path, error=error, again=AGAIN)
+            "{path} cannot be read: {error}. {again}", path=path, error=error, again=GIVE_ANOTHER
         ) from None
     if not same["sweep"]:
         raise InvalidInput(
-            Message(
-                "{parent} holds another sweep ({plans:,} plans; this one has {plans2:,}{first}). {again}",
-                parent=path.parent,
-                plans=was["plans"],
-                plans2=now["plans"],
-                first=_first(was, now),
-                again=AGAIN,
-            )
+            "{parent} holds another sweep ({plans:,} plans; this one has {plans2:,}{first}). {again}",
+            parent=path.parent,
+            plans=was["plans"],
+            plans2=now["plans"],
+            first=_first(was, now),
+            again=GIVE_ANOTHER,
         )
     if not same["estimator"]:
         raise InvalidInput(
-            Message(
-                "{parent} was begun with another tonnage ({tonnage}, or its code or catalogue have changed): "
-                "its rows and new ones would not be alike. {again}",
-                parent=path.parent,
-                tonnage=was["versions"]["tonnage"],
-                again=AGAIN,
-            )
+            "{parent} was begun with another tonnage ({tonnage}, or its code or catalogue have changed): "
+            "its rows and new ones would not be alike. {again}",
+            parent=path.parent,
+            tonnage=was["versions"]["tonnage"],
+            again=GIVE_ANOTHER,
         )
 
 
@@ -145,17 +139,13 @@ def locked(directory: Path) -> Iterator[None]:
         opened = (directory / LOCK).open("a")
     except OSError as error:
         raise InvalidInput(
-            Message(
-                "--out {directory} cannot be written to: {strerror}.",
-                directory=directory,
-                strerror=error.strerror or error,
-            )
+            "--out {directory} cannot be written to: {strerror}.", directory=directory, strerror=error.strerror or error
         ) from None
     with opened as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise InvalidInput(
-                Message("another process is at work on {directory}: wait for it, or end it.", directory=directory)
+                "another process is at work on {directory}: wait for it, or end it.", directory=directory
             ) from None
         yield

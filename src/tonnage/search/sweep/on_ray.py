@@ -15,7 +15,6 @@ from itertools import islice
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput, MissingDatum
-from tonnage.kernel.message import Message
 from tonnage.search.sweep.work import Job, Report, attempt
 
 RETRIES = 2  # after the first try, as local.TRIES has it
@@ -47,11 +46,9 @@ def connected(address: str | None, workers: int | None) -> Iterator[Any]:
         ray.init(**({"address": address} if address else here), log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise InvalidInput(
-            Message(
-                "--ray {address}: no Ray answers: {error}",
-                address=address or "",
-                error=" ".join(str(error).split())[:300],
-            )
+            "--ray {address}: no Ray answers: {error}",
+            address=address or "",
+            error=" ".join(str(error).split())[:300],
         ) from None
     _give_back(before)
     try:
@@ -76,11 +73,9 @@ def _check_answers(address: str | None) -> None:
         socket.create_connection((host, int(port)), timeout=PATIENCE).close()
     except (OSError, OverflowError) as error:
         raise InvalidInput(
-            Message(
-                "--ray {address}: nothing answers there: {error}. `ray start --head` prints its address.",
-                address=address,
-                error=error,
-            )
+            "--ray {address}: nothing answers there: {error}. `ray start --head` prints its address.",
+            address=address,
+            error=error,
         ) from None
 
 

@@ -43,7 +43,7 @@ class Progress:
             self._line()
 
     def __call__(self, plans: int) -> None:
-        """So many more are made."""
+        """Count `plans` more as done."""
         self.made += plans
         if self.bar is not None:
             self.bar.update(self.task, completed=self.lay + self.made, rate=self.words)

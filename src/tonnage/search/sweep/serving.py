@@ -14,7 +14,7 @@ from tonnage.estimate.serving.options import ServingOptions
 from tonnage.formulas.service import usd_per_million_tokens
 from tonnage.kernel.errors import TonnageError
 from tonnage.search.removed import Tally
-from tonnage.search.sweep._companions import Companions, column_of
+from tonnage.search.sweep.companions import Companions, column_of
 from tonnage.search.sweep.spec import Spec
 from tonnage.search.sweep.tasks import Part, Tasks
 from tonnage.search.sweep.training import model_of, place_of, why

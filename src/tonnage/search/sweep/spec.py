@@ -14,14 +14,13 @@ from tonnage.estimate.money.bill import BillOptions
 from tonnage.kernel.errors import InvalidInput, TonnageError, shown
 from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.registry import unknown
-from tonnage.search.sweep._choices import check_words, option, sizes_of
-from tonnage.search.sweep._places import clusters_of, models_of
-from tonnage.search.sweep._settings import BLOCK_AXES, FORMS, INNER
+from tonnage.search.sweep.choices import BLOCK_AXES, FORMS, INNER, check_words, option, sizes_of
+from tonnage.search.sweep.models_and_clusters import clusters_of, models_of
 from tonnage.user_files.yaml_text import load
 
 CHUNK = 65_536  # plans of a chunk: a fifth of a second of work, a file of a few megabytes
-LARGEST_CHUNK = 4_194_304
-MOST = 2**62  # plans: their numbers stay whole in 64 bits
+MAX_CHUNK = 4_194_304
+MAX_PLANS = 2**62  # plans: their numbers stay whole in 64 bits
 BEST = 10
 MONEY = ("provider", "price_kind", "region", "exchange_rate")
 FIELDS = ("kind", "models", "on", "accelerators", "counts", "options", "vary", "keep", "money", "points", "chunk_plans")
@@ -73,7 +72,7 @@ def read(path: Path) -> Spec:
     found = load(path)
     if not isinstance(found, dict):
         raise InvalidInput(
-            Message("{path} must hold fields, such as kind and models. Got {found}.", path=path, found=shown(found))
+            "{path} must hold fields, such as kind and models. Got {found}.", path=path, found=shown(found)
         )
     fields = {
         "on" if name is True else name: value for name, value in found.items()
@@ -98,7 +97,7 @@ def parse(fields: Mapping[Any, Any]) -> Spec:
         axes[name] = (option(form, name, said, "options"),)
     for name, said in varied.items():
         if name in fixed:
-            raise InvalidInput(Message("{name} is in both options and vary: leave it out of one of them.", name=name))
+            raise InvalidInput("{name} is in both options and vary: leave it out of one of them.", name=name)
         axes[name] = sizes_of(form, name, said)
     for name, values in axes.items():
         for value in values:
@@ -125,7 +124,7 @@ def parse(fields: Mapping[Any, Any]) -> Spec:
         money=_money(fields),
         points=_whole(fields, "points", 24, 2, 100_000),
         left_out=left_out,
-        chunk_plans=_whole(fields, "chunk_plans", CHUNK if kind == "train" else 32, 1, LARGEST_CHUNK),
+        chunk_plans=_whole(fields, "chunk_plans", CHUNK if kind == "train" else 32, 1, MAX_CHUNK),
     )
     _check_size(spec)
     return spec
@@ -140,9 +139,7 @@ def _kind(said: Any) -> Kind:
 def _table(fields: Mapping[Any, Any], name: str) -> dict[str, Any]:
     found = fields.get(name) or {}
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
-        raise InvalidInput(
-            Message("{name} must hold options by their names. Got {found}.", name=name, found=shown(found))
-        )
+        raise InvalidInput("{name} must hold options by their names. Got {found}.", name=name, found=shown(found))
     return found
 
 
@@ -158,12 +155,10 @@ def _keep(said: Any, kind: Kind) -> tuple[str, int]:
         return said, BEST
     words = listed(KEEPS[kind])
     raise InvalidInput(
-        Message(
-            "keep of a sweep of kind {kind} must be {words} or {{best: N}}. Got {said}.",
-            kind=kind,
-            words=words,
-            said=shown(said),
-        )
+        "keep of a sweep of kind {kind} must be {words} or {{best: N}}. Got {said}.",
+        kind=kind,
+        words=words,
+        said=shown(said),
     )
 
 
@@ -173,7 +168,7 @@ def _money(fields: Mapping[Any, Any]) -> dict[str, Any]:
         if name not in MONEY:
             raise unknown("field of money", name, MONEY)
         if not isinstance(value, str):
-            raise InvalidInput(Message("money: {name} must be a text. Got {value}.", name=name, value=shown(value)))
+            raise InvalidInput("money: {name} must be a text. Got {value}.", name=name, value=shown(value))
     from tonnage.catalogue.offers import parse_rates, provider_named, region_named
     from tonnage.catalogue.prices import KINDS
 
@@ -191,13 +186,11 @@ def _whole(fields: Mapping[Any, Any], name: str, default: int, least: int, most:
     said = fields.get(name, default)
     if isinstance(said, bool) or not isinstance(said, int) or not least <= said <= most:
         raise InvalidInput(
-            Message(
-                "{name} must be a whole number from {least:,} to {most:,}. Got {said}.",
-                name=name,
-                least=least,
-                most=most,
-                said=shown(said),
-            )
+            "{name} must be a whole number from {least:,} to {most:,}. Got {said}.",
+            name=name,
+            least=least,
+            most=most,
+            said=shown(said),
         )
     return said
 
@@ -206,7 +199,7 @@ def _check_size(spec: Spec) -> None:
     count = len(spec.models) * len(spec.clusters)
     for axis in spec.axes:
         count *= len(axis.values)
-    if count > MOST:
+    if count > MAX_PLANS:
         raise InvalidInput(
-            Message("a sweep has at most 2^62 plans. Got {count:.3g}: take values from the longest axis.", count=count)
+            "a sweep has at most 2^62 plans. Got {count:.3g}: take values from the longest axis.", count=count
         )

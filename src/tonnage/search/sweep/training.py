@@ -30,7 +30,7 @@ from tonnage.kernel.errors import MissingDatum, TonnageError
 from tonnage.models import read
 from tonnage.runtimes import TrainingRuntime, training_runtime
 from tonnage.search.removed import Tally
-from tonnage.search.sweep._companions import Companions, column_of, size_of_experts
+from tonnage.search.sweep.companions import Companions, column_of, size_of_experts
 from tonnage.search.sweep.spec import Spec
 from tonnage.search.sweep.tasks import Part, Tasks
 from tonnage.spec import Cluster, TrainingPlan
@@ -51,7 +51,7 @@ HELD = 16  # models and clusters that a worker keeps: chunks come in their order
 Columns = dict[str, np.ndarray]
 
 
-class Place(Struct, frozen=True, eq=False):
+class PricedCluster(Struct, frozen=True, eq=False):
     """A cluster, what its memory holds, and its price: dollars of an accelerator and hour, None where nobody knows."""
 
     name: str
@@ -67,10 +67,12 @@ def model_of(name: str) -> Model:
 
 
 @lru_cache(HELD)
-def place_of(name: str, money: tuple[tuple[str, Any], ...]) -> Place:
+def place_of(name: str, money: tuple[tuple[str, Any], ...]) -> PricedCluster:
     """Read once in each worker, with its price."""
     found = cluster_named(name)
-    return Place(name, found, found.accelerator.memory.usable_bytes, usd_per_hour(found, BillOptions(**dict(money))))
+    return PricedCluster(
+        name, found, found.accelerator.memory.usable_bytes, usd_per_hour(found, BillOptions(**dict(money)))
+    )
 
 
 def rows(spec: Spec, tasks: Tasks, part: Part, tally: Tally) -> Columns:
@@ -252,7 +254,9 @@ def _without_sizes(plan: TrainingPlan) -> TrainingPlan:
     return replace(plan, **dict.fromkeys(COLUMNS, 1))
 
 
-def _estimated(model: Model, place: Place, sizes: Columns, names: Mapping[str, Any], tally: Tally) -> Columns | None:
+def _estimated(
+    model: Model, place: PricedCluster, sizes: Columns, names: Mapping[str, Any], tally: Tally
+) -> Columns | None:
     """What plans need, take and cost: their columns, or None where nobody knows what they need."""
     arrays = {name: sizes[name] for name in COLUMNS}
     count = len(arrays["sequence_length"])

@@ -42,7 +42,7 @@ OFFLOADS = ("offload_optimizer", "offload_parameters", "offload_activations")
 
 
 class Bounds:
-    """Of the plans of a space."""
+    """Lower bounds of memory and time for the plans of a space."""
 
     def __init__(self, space: Space):
         self.space = space

@@ -11,7 +11,7 @@ from tonnage.estimate.options.plans import RECOMPUTE
 from tonnage.estimate.plan.checks import expert_counts
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidPlan, MissingDatum
-from tonnage.kernel.message import Message, joined, listed
+from tonnage.kernel.message import joined, listed
 from tonnage.ops import LatentAttention
 from tonnage.runtimes import USUAL_ALONE, USUAL_ON_SEVERAL, training_runtime
 from tonnage.spec import Cluster
@@ -60,9 +60,7 @@ def _check_zero(runtimes: Sequence[str], stages: Sequence[int]) -> None:
                 joined(": ", (name, ", ".join(map(str, training_runtime(name).zero_stages)))) for name in runtimes
             )
             raise InvalidPlan(
-                Message(
-                    "{@zero_stage} must be one that a runtime has ({which}). Got {stage}.", which=which, stage=stage
-                )
+                "{@zero_stage} must be one that a runtime has ({which}). Got {stage}.", which=which, stage=stage
             )
 
 
@@ -73,12 +71,10 @@ def _check_offload(options: TrainingOptions, vary: Mapping[str, Sequence[Any]]) 
     places = set(_tried("offload_optimizer", options, vary, ("none",)))
     if "none" not in places and options.host_update_bandwidth is None and "host_update_bandwidth" not in vary:
         raise MissingDatum(
-            Message(
-                "plans with {@offload_optimizer} cannot be timed without {@host_update_bandwidth}, the "
-                "bytes a second that a node's processors read and write while they update: published "
-                "runs got 2GB/s to 54GB/s. Got {@offload_optimizer} {places} alone.",
-                places=listed(sorted(map(str, places))),
-            )
+            "plans with {@offload_optimizer} cannot be timed without {@host_update_bandwidth}, the "
+            "bytes a second that a node's processors read and write while they update: published "
+            "runs got 2GB/s to 54GB/s. Got {@offload_optimizer} {places} alone.",
+            places=listed(sorted(map(str, places))),
         )
 
 

@@ -1,22 +1,23 @@
-"""What a search for plans of training found, as its document; and why each plan stands before the next."""
+"""The answer of `plan --train`: its document, and why each plan stands before the next."""
 
 from typing import Any
 
 from tonnage.architectures import Model
+from tonnage.documents.document import builtins
 from tonnage.documents.plan import FrontDocument, PlansDocument, RemovedDocument, TrainingPlanDocument
 from tonnage.documents.question import Entry
 from tonnage.estimate.advice.moves import flags_of
 from tonnage.estimate.inputs import Question
 from tonnage.kernel.message import Message, joined, listed
 from tonnage.search.training.launch.settings import launch_lacks, launch_settings
-from tonnage.search.training.options import Asked
-from tonnage.search.training.plan import Planned, Plans
+from tonnage.search.training.options import TrainingQuestion
+from tonnage.search.training.plan import Planned, Plans, plan_training
 
 SAME = 1e-3  # a share of less than that is no difference that an estimate can see
 NOT_OF_RUN = ("sequence_length", "global_batch_size", "num_microbatches", "data_parallel_size")
 
 
-def document_of(found: Plans, asked: Asked) -> PlansDocument:
+def document_of(found: Plans, asked: TrainingQuestion) -> PlansDocument:
     """What every face shows."""
     rows = [
         _row(found.model, one, _beats(one, found.plans[at + 1], found) if at + 1 < len(found.plans) else "")
@@ -139,12 +140,10 @@ def _warnings(found: Plans) -> list[str]:
     if found.unpriced:
         made.append(
             Message(
-                "no price is known of {unpriced} and more: they are not among the cheapest.",
+                "no price is known of {unpriced} and more: they are not among the cheapest."
+                if len(found.unpriced) > 8
+                else "no price is known of {unpriced}: they are not among the cheapest.",
                 unpriced=listed(found.unpriced[:8]),
-            )
-            if len(found.unpriced) > 8
-            else Message(
-                "no price is known of {unpriced}: they are not among the cheapest.", unpriced=listed(found.unpriced[:8])
             )
         )
     if found.compares and found.searched.refused:
@@ -161,7 +160,7 @@ def _warnings(found: Plans) -> list[str]:
     return made
 
 
-def _question(found: Plans, asked: Asked) -> dict[str, Entry]:
+def _question(found: Plans, asked: TrainingQuestion) -> dict[str, Entry]:
     q = Question()
     q.put("model", found.model.name, "given", found.model.source)
     q.put("parameters", found.model.num_parameters(), "model")
@@ -192,3 +191,32 @@ def _question(found: Plans, asked: Asked) -> dict[str, Entry]:
             if getattr(asked.options, name) is None and name not in asked.vary and name in best:
                 q.put(name, best[name], "default", why)
     return q.entries
+
+
+class TrainingPlans:
+    """`plans`: the best first, each with its whole answer; `status`: 0 found, 3 nothing does, 4 not enough is known."""
+
+    def __init__(self, found: Plans, document: PlansDocument):
+        self.found, self.document = found, document
+
+    @property
+    def plans(self) -> tuple[Planned, ...]:
+        return self.found.plans
+
+    @property
+    def status(self) -> int:
+        return self.found.status
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document as dictionaries and lists."""
+        return builtins(self.document)
+
+    def __repr__(self) -> str:
+        best = self.plans[0].machine.name if self.plans else Message("nothing: {why}", why=self.found.why)
+        return f"<TrainingPlans of {self.found.model.name}: {best}>"
+
+
+def answer(model: Model, asked: TrainingQuestion) -> TrainingPlans:
+    """Search and say."""
+    found = plan_training(model, asked)
+    return TrainingPlans(found, document_of(found, asked))

@@ -1,6 +1,9 @@
-"""The best plan of every machine, fleet by fleet: what is found on one turns away what would be worse on the next."""
+"""The best plan of every machine, fleet by fleet. The best plan so far, the shortest imaginable step and the share of
+a run that trains bound the search on the next machine.
+"""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -8,19 +11,23 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.estimate.money.bill import rent
+from tonnage.estimate.options.run_options import RunOptions
+from tonnage.estimate.run.checkpoint import saved_bytes
+from tonnage.estimate.run.reliability import reliability
+from tonnage.estimate.run.run import LEAST_GOODPUT
+from tonnage.estimate.step_time.time import Timing
 from tonnage.formulas.cost import rent_usd
 from tonnage.kernel.errors import TonnageError
+from tonnage.kernel.term import Term
 from tonnage.search.progress import advance, expect
 from tonnage.search.removed import Tally
 from tonnage.search.training.best import Candidate
-from tonnage.search.training.goodput import goodputs
-from tonnage.search.training.ideal import ideal_seconds
 from tonnage.search.training.machines import Fleet, between
 from tonnage.search.training.objective import Goal
-from tonnage.search.training.options import Asked
+from tonnage.search.training.options import TrainingQuestion
 from tonnage.search.training.search import Cutoff, count_valid, search
 from tonnage.search.training.space import Space
-from tonnage.spec import Cluster
+from tonnage.spec import Cluster, TrainingPlan
 
 
 class Entry(Struct, frozen=True, kw_only=True, eq=False):
@@ -36,17 +43,17 @@ class Entry(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def seconds_per_token(self) -> float:
-        """Of steps alone."""
+        """Seconds of a token while steps run, without failures and checkpoints."""
         return self.plans[0].seconds / self.plans[0].tokens
 
     @property
     def run_seconds_per_token(self) -> float:
-        """Of the run, failures and checkpoints in it."""
+        """Seconds of a token of the whole run, with failures and checkpoints."""
         return self.seconds_per_token / self.goodput if self.goodput else np.inf
 
     @property
     def usd_per_token(self) -> float | None:
-        """Of the run."""
+        """Dollars of a token of the whole run."""
         if self.usd is None:
             return None
         return float(rent_usd.evaluate(nodes=self.machine.size, tau=self.run_seconds_per_token, USD_hour=self.usd))
@@ -77,7 +84,7 @@ class Searched(Struct, kw_only=True):
 class Searcher:
     """One search over several fleets: the `top` machines, and the `each` best plans of every one."""
 
-    def __init__(self, model: Model, asked: Asked, goal: Goal, *, each: int = 1):
+    def __init__(self, model: Model, asked: TrainingQuestion, goal: Goal, *, each: int = 1):
         self.model, self.asked, self.goal, self.each, self.top = model, asked, goal, each, asked.search.shown
         self.bounded, self.whole_front = not asked.search.exhaustive, bool(asked.search.pareto)
         self.rent = rent(asked.money, asked.run.price_per_accelerator_hour)
@@ -248,3 +255,69 @@ class Searcher:
 def _order(entry: Entry) -> tuple[float, float, int, str]:
     """The goal's value; then speed; then fewer accelerators; then the name."""
     return entry.value, entry.run_seconds_per_token, entry.machine.size, entry.machine.name
+
+
+def ideal_seconds(space: Space) -> float:
+    """Accelerator-seconds of a token of the space's fastest imaginable plan; 0 where nobody knows."""
+    kinds = {
+        (choice["runtime"], choice.get("precision")): choice
+        for choice in space.choices
+        if choice["recompute"] == "none"
+    }
+    found = [_of(space, choice, s) for choice in kinds.values() for s in space.sequences]
+    return min(found, default=0.0) if kinds and all(found) else 0.0
+
+
+def plan_alone(space: Space, choice: Mapping[str, Any], s: int) -> tuple[Cluster, TrainingPlan]:
+    """One accelerator, and the plan of a choice of names on it, as if it fitted. TonnageError where it cannot be."""
+    return space.alone, space.ask_alone(choice, s)[0]
+
+
+def _of(space: Space, choice: Mapping[str, Any], s: int) -> float:
+    try:
+        alone, plan = plan_alone(space, choice, s)
+        timing = Timing(space.model, plan, alone)
+    except TonnageError:
+        return 0.0
+    if plan.tuning.method != "full":
+        return 0.0
+    kernels = timing.walk.kernels
+    share = max(*kernels.shares.matrix.values(), kernels.shares.attention, kernels.shares.flash2 or 0) * max(
+        1.0, *kernels.own.values(), kernels.power
+    )
+    names = [kernels.wide, *([kernels.narrow] if kernels.narrow in kernels.chip.dense_flops else [])]
+    best = share * max(kernels.chip.peak(name) for name in names)
+    flops = sum(
+        float(spent.flops)
+        for passes in timing.walk.stages
+        for (_, kind), spent in passes.kernels.items()
+        if kind in ("product", "experts", "attention")
+    )
+    return float(flops / best * timing.walk.framework / (s * plan.micro_batch_size))
+
+
+NO_TIME = Term.by(
+    "step", 0.0, "seconds", basis="analytic", source="", version="1", procedure="shorter than any checkpoint interval"
+)
+
+
+def goodputs(space: Space, machines: Sequence[Cluster], run: RunOptions) -> np.ndarray:
+    """Of each machine; 1 where no run is asked for, 0 where it would fail sooner than it saves its work.
+
+    Steps are taken as shorter than the time between checkpoints: longer ones have less, which the whole answer of a
+    plan counts.
+    """
+    if not run.asked:
+        return np.ones(len(machines))
+    try:
+        _, plan = plan_alone(space, space.choices[0], space.sequences[0])
+    except TonnageError:  # the walk says so of each group
+        return np.ones(len(machines))
+    saved = saved_bytes(space.model, plan)
+    found = np.array(
+        [
+            reliability(NO_TIME, replace(plan, data_parallel_size=machine.size), run, saved).goodput.value
+            for machine in machines
+        ]
+    )
+    return np.where(found < LEAST_GOODPUT, 0.0, found)

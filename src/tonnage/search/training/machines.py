@@ -11,10 +11,9 @@ from tonnage.catalogue.clusters import says_how_many
 from tonnage.estimate.options.machine import is_slice
 from tonnage.estimate.run.larger_machines import Machines, doublings
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.spec import Accelerator, Cluster
 
-MOST = 4096  # accelerators, where nobody says how many there may be
+MAX_ACCELERATORS = 4096  # accelerators, where nobody says how many there may be
 OF_CATALOGUE = (
     "NVIDIA",
     "AMD",
@@ -37,18 +36,15 @@ class Fleet(Struct, frozen=True, kw_only=True, eq=False):
 def fleets(on: Sequence[str], most: int | None = None) -> list[Fleet]:
     """The machines that `on` names, of at most `most` accelerators each; all of the catalogue's where it names none."""
     if most is not None and most < 1:
-        raise InvalidInput(Message("{@max_accelerators} must be at least 1. Got {most}.", most=most))
+        raise InvalidInput("{@max_accelerators} must be at least 1. Got {most}.", most=most)
     made = [_fleet(name, most) for name in dict.fromkeys(on)] if on else list(_of_catalogue(most))
     left = list({tuple(machine.name for machine in fleet.machines): fleet for fleet in made if fleet.machines}.values())
     if not left:
         smallest = min(cluster(name).size for name in on)
         raise InvalidInput(
-            Message(
-                "{@max_accelerators} must be at least {smallest}, the smallest of the machines that are "
-                "named. Got {most}.",
-                smallest=smallest,
-                most=most,
-            )
+            "{@max_accelerators} must be at least {smallest}, the smallest of the machines that are named. Got {most}.",
+            smallest=smallest,
+            most=most,
         )
     return left
 
@@ -57,7 +53,7 @@ def _fleet(name: str, most: int | None) -> Fleet:
     if says_how_many(name):
         one = cluster(name)
         return Fleet(machines=(one,) if most is None or one.size <= most else (), is_open=False)
-    return Fleet(machines=tuple(_sizes(name, most or MOST)), is_open=True)
+    return Fleet(machines=tuple(_sizes(name, most or MAX_ACCELERATORS)), is_open=True)
 
 
 def _sizes(name: str, most: int) -> Iterator[Cluster]:

@@ -11,7 +11,7 @@ from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.question.subjects.plan_training import SearchOptions
 
 
-class Asked(Struct, frozen=True, kw_only=True, eq=False):
+class TrainingQuestion(Struct, frozen=True, kw_only=True, eq=False):
     """The whole question. `on`: names of machines, none for the catalogue; `vary`: values of other options to try;
     `reserve_bytes`: of each accelerator.
     """

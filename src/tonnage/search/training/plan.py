@@ -28,7 +28,7 @@ from tonnage.search.training.fleet import Entry, Searched, Searcher
 from tonnage.search.training.hopeless import check_choices
 from tonnage.search.training.machines import Fleet, fleets
 from tonnage.search.training.objective import Goal, Objective, objective_named
-from tonnage.search.training.options import Asked
+from tonnage.search.training.options import TrainingQuestion
 from tonnage.search.training.search import nearest
 from tonnage.search.training.space import Space
 from tonnage.spec import Cluster, TrainingPlan
@@ -66,13 +66,13 @@ class Planned(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def seconds_per_token(self) -> float:
-        """Of steps alone."""
+        """Seconds of a token while steps run, without failures and checkpoints."""
         assert self.answer.step_time is not None  # the search walked it
         return float(self.answer.step_time.value / self.plan.tokens_per_step)
 
     @property
     def usd_per_token(self) -> float | None:
-        """Of steps alone."""
+        """Dollars of a token while steps run, without failures and checkpoints."""
         if self.entry.usd is None:
             return None
         return float(rent_usd.evaluate(nodes=self.machine.size, tau=self.seconds_per_token, USD_hour=self.entry.usd))
@@ -105,16 +105,14 @@ class Plans(Struct, frozen=True, kw_only=True, eq=False):
         return 4 if self.why == PRICE or nothing_known or not made.tally.considered else 3
 
 
-def plan_training(model: Model, asked: Asked) -> Plans:
+def plan_training(model: Model, asked: TrainingQuestion) -> Plans:
     """The best plans on the machines that are named, or on all of the catalogue's."""
     found = fleets(asked.on, asked.search.max_accelerators)
     compares = sum(len(fleet.machines) for fleet in found) > 1
     if asked.search.pareto and not compares:
         raise InvalidInput(
-            Message(
-                "{@pareto} is a front of machines: name several, or one without a number. Got {on!r} alone.",
-                on=asked.on[0],
-            )
+            "{@pareto} is a front of machines: name several, or one without a number. Got {on!r} alone.",
+            on=asked.on[0],
         )
     goal = _goal(model, found, asked, compares)
     Space(model, found[0].machines, asked.options, asked.vary).check_companions()
@@ -148,28 +146,24 @@ def _parts_of(found: Sequence[Fleet]) -> Iterator[Sequence[Cluster]]:
         yield from (part for part in (fleet.machines[:1], fleet.machines[1:]) if part)
 
 
-def _goal(model: Model, found: Sequence[Fleet], asked: Asked, compares: bool) -> Goal:
+def _goal(model: Model, found: Sequence[Fleet], asked: TrainingQuestion, compares: bool) -> Goal:
     """The goal, and by the token what the limits of a run leave."""
     said, run = asked.search.goal, asked.run
     name = objective_named(said) if said else "cheapest" if compares else "fastest"
     if run.stray:
         raise InvalidInput(
-            Message(
-                "{stray} is of a whole run, which needs a length: give tokens, epochs with "
-                "{@dataset_tokens}, or {@max_steps}.",
-                stray=run.stray,
-            )
+            "{stray} is of a whole run, which needs a length: give tokens, epochs with "
+            "{@dataset_tokens}, or {@max_steps}.",
+            stray=run.stray,
         )
     if not run.asked:
         return Goal(objective=name)
     if all(getattr(run, length) is None for length in LENGTHS):
         limit = next(limit for limit in LIMITS if getattr(run, limit) is not None)
         raise InvalidInput(
-            Message(
-                "{limit} is a limit of a run of a length: give {@tokens}, {@epochs} or {@max_steps} too. "
-                "What a budget buys on one machine, `tonnage train` says.",
-                limit=limit,
-            )
+            "{limit} is a limit of a run of a length: give {@tokens}, {@epochs} or {@max_steps} too. "
+            "What a budget buys on one machine, `tonnage train` says.",
+            limit=limit,
         )
     want = wanted(run, run.price_per_accelerator_hour or 1.0, today())
     tokens = want.tokens if want.epochs is None else want.epochs * (want.dataset_tokens or 0)
@@ -198,7 +192,7 @@ def _step_tokens(space: Space) -> int:
 class _Finish:
     """From candidates to answers."""
 
-    def __init__(self, model: Model, asked: Asked, goal: Goal):
+    def __init__(self, model: Model, asked: TrainingQuestion, goal: Goal):
         self.model, self.asked, self.goal = model, asked, goal
         # the search keeps to the limits itself: an answer would look for other numbers of accelerators
         self.run = replace(asked.run, **dict.fromkeys(LIMITS))

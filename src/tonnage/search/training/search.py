@@ -18,14 +18,14 @@ from tonnage.search.training.space import Group, Space
 from tonnage.search.training.validity import Columns, Validity, columns_of, holding
 from tonnage.search.training.walk import REFUSALS, Hopeful, Walked, reason, settle, walk
 
-SWEPT = 30_000  # plans walked between two collections of rings
-CARE = 1 - 1e-9  # a bound may meet the estimate, but for rounding
+MAX_PLANS_BETWEEN_COLLECTIONS = 30_000  # plans walked between two collections of rings
+ROUNDING_MARGIN = 1 - 1e-9  # a bound may meet the estimate, but for rounding
 # Seconds of a token of each machine's best plan so far (infinite where there is none) -> those beyond which a plan of
 # it is of no use.
 Cutoff = Callable[[np.ndarray], np.ndarray]
 
 
-class Found(Struct, frozen=True, kw_only=True, eq=False):
+class BestPlans(Struct, frozen=True, kw_only=True, eq=False):
     """`best`: of each machine. `tally`: all plans considered, and the constraints that ruled some out, the same with
     and without bounds. Of the others `walked` fit and were estimated whole; `beaten` do not fit, are refused by
     their runtime, or are slower than what was found, by a bound or by their time, so that their memory was not
@@ -41,7 +41,9 @@ class Found(Struct, frozen=True, kw_only=True, eq=False):
     unknown: int
 
 
-def search(space: Space, usable: int, *, most: int = 5, cutoff: Cutoff | None = None, bounded: bool = True) -> Found:
+def search(
+    space: Space, usable: int, *, most: int = 5, cutoff: Cutoff | None = None, bounded: bool = True
+) -> BestPlans:
     """The `most` fastest plans of each machine that fit `usable` bytes. `bounded`: False walks every valid plan, for
     the same answer.
     """
@@ -88,7 +90,7 @@ class _Search:
         floor = self.bounds.floor(group)
         if self._is_hopeless(group, tally.left):
             return _Surveyed(group, np.inf, 0)
-        if not tally.left or (floor is not None and (floor * CARE / self.space.worlds > self._limits).all()):
+        if not tally.left or (floor is not None and (floor * ROUNDING_MARGIN / self.space.worlds > self._limits).all()):
             self.beaten += tally.left
             return _Surveyed(group, np.inf, 0)
         columns = columns_of(self.space, group)
@@ -107,7 +109,7 @@ class _Search:
         """Walk the plans of a group that no bound turns away."""
         if not each.plans:
             return
-        most = min(each.promise * CARE, np.finfo(float).max)
+        most = min(each.promise * ROUNDING_MARGIN, np.finfo(float).max)
         if each.promise and not ((rung(most) <= self.best.worst()) & (most <= self._limits)).any():
             self.beaten += each.plans
             return
@@ -139,7 +141,7 @@ class _Search:
         advance("estimated", walked.plans)
         self._unswept += walked.plans
         if (
-            self._unswept > SWEPT
+            self._unswept > MAX_PLANS_BETWEEN_COLLECTIONS
         ):  # a walk's objects refer to each other: their arrays would stay until Python looks for such rings
             gc.collect(1)
             self._unswept = 0
@@ -171,7 +173,7 @@ class _Search:
         if bounds is None:
             return left
         left = left & (bounds.needed() <= self.usable)
-        least = np.broadcast_to(bounds.seconds_per_token(), left.shape) * CARE
+        least = np.broadcast_to(bounds.seconds_per_token(), left.shape) * ROUNDING_MARGIN
         beaten = left & ((rung(least) > self.best.worst()) | (least > self._limits))
         self.beaten += int(np.count_nonzero(beaten))
         return left & ~beaten
@@ -181,8 +183,8 @@ class _Search:
         found = np.array([each[0].seconds / each[0].tokens if each else np.inf for each in self.best.of])
         return np.full(len(found), np.inf) if self.cutoff is None else self.cutoff(found)
 
-    def found(self) -> Found:
-        return Found(
+    def found(self) -> BestPlans:
+        return BestPlans(
             best=tuple(map(tuple, self.best.of)),
             tally=self.tally,
             walked=self.walked,
@@ -258,7 +260,7 @@ def faster(space: Space, usable: int, seconds_per_token: float) -> int:
         group = settle(space, every, columns, left)
         bound = bounds.of(group, columns, left)
         if bound is not None:
-            left = left & (bound.needed() <= usable) & (bound.seconds_per_token() * CARE < seconds_per_token)
+            left = left & (bound.needed() <= usable) & (bound.seconds_per_token() * ROUNDING_MARGIN < seconds_per_token)
         if not left.any():
             continue
         try:
@@ -266,6 +268,8 @@ def faster(space: Space, usable: int, seconds_per_token: float) -> int:
         except REFUSALS:
             continue
         count += int(
-            np.count_nonzero((walked.seconds / walked.tokens < seconds_per_token * CARE) & (walked.high <= usable))
+            np.count_nonzero(
+                (walked.seconds / walked.tokens < seconds_per_token * ROUNDING_MARGIN) & (walked.high <= usable)
+            )
         )
     return count

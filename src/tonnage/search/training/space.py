@@ -24,7 +24,7 @@ from tonnage.estimate.plan.checks import check_size, expert_counts
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan_columns import CHUNK, alike
 from tonnage.kernel.errors import InvalidInput, NotApplicable, TonnageError
-from tonnage.kernel.message import Message, option_name
+from tonnage.kernel.message import option_name
 from tonnage.kernel.registry import unknown
 from tonnage.ops import Attention, LatentAttention
 from tonnage.runtimes import TrainingRuntime, training_runtime
@@ -35,9 +35,9 @@ from tonnage.spec import Cluster, TrainingPlan
 TOKENS_OF_A_STEP = 2**22  # where nobody says: about four million, as GPT-3, OPT, Falcon and Llama had
 BATCH_SHIFT = 0.03  # by which share of it the usual batch may differ, so that the replicas of a machine divide it
 SHIFTED = -1  # stands for a batch that each machine has of its own
-WIDEST = 64  # tensor, context and micro-batch sizes that are tried go so far
+MAX_SIZE = 64  # tensor, context and micro-batch sizes that are tried go so far
 WINDOW = 64  # blocks of columns that a search holds at once
-FEWEST_ROWS = 256  # of a group's inner columns at a time, however many machines they meet
+MIN_ROWS = 256  # of a group's inner columns at a time, however many machines they meet
 INNER = (
     "sequence_length",
     "global_batch_size",
@@ -109,16 +109,12 @@ class Space:
                 raise unknown("option to vary", name, TrainingOptions.__struct_fields__)
             if getattr(options, name) is not None:
                 raise InvalidInput(
-                    Message(
-                        "{name} is given and varied: leave out one. Got {value}.",
-                        name=option_name(name),
-                        value=getattr(options, name),
-                    )
+                    "{name} is given and varied: leave out one. Got {value}.",
+                    name=option_name(name),
+                    value=getattr(options, name),
                 )
             if not self.vary[name]:
-                raise InvalidInput(
-                    Message("{name} is varied without a value: give those to try.", name=option_name(name))
-                )
+                raise InvalidInput("{name} is varied without a value: give those to try.", name=option_name(name))
         for name in (*SIZES, "lora_rank", "trainable_layers"):
             for value in (getattr(options, name), *self.vary.get(name, ())):
                 check_size(name, value)
@@ -279,7 +275,7 @@ class Space:
         (estimate.plan_columns.alike).
         """
         held: dict[int, np.ndarray] = {}
-        most = max(CHUNK // len(self.machines), FEWEST_ROWS)
+        most = max(CHUNK // len(self.machines), MIN_ROWS)
         for rows in self._rows(runtime):
             keys = alike(self.model, dict(zip(INNER, rows.T, strict=True)))
             for key in np.unique(keys):
@@ -297,17 +293,19 @@ class Space:
         if not batch:
             return [1, 2, 4, 8]
         wholes = self.shifted[s] if batch == SHIFTED else np.array([batch])
-        return [n for n in range(1, WIDEST + 1) if (wholes % n == 0).any()]
+        return [n for n in range(1, MAX_SIZE + 1) if (wholes % n == 0).any()]
 
     def _rows(self, runtime: TrainingRuntime) -> Iterator[np.ndarray]:
         """Sizes of all ranks for one length of sequences and one batch: shape (rows, len(INNER))."""
         t = self._able(
-            runtime, "tensor_parallel_size", [n for n in self._dividing(WIDEST) if all(h % n == 0 for h in self._heads)]
+            runtime,
+            "tensor_parallel_size",
+            [n for n in self._dividing(MAX_SIZE) if all(h % n == 0 for h in self._heads)],
         )
         c = self._able(
             runtime,
             "context_parallel_size",
-            [n for n in self._dividing(WIDEST) if any(s % n == 0 for s in self.sequences)],
+            [n for n in self._dividing(MAX_SIZE) if any(s % n == 0 for s in self.sequences)],
         )
         e = self._able(runtime, "expert_parallel_size", self._experts(runtime))
         has_experts = bool(expert_counts(self.model))

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import MIB
 
@@ -81,9 +80,7 @@ def parse_settings(text: str) -> Settings:
             values["roundup_power2_divisions"] = _divisions(value)
         elif name == "backend":
             if value != "native":
-                raise InvalidInput(
-                    Message("backend: only PyTorch's native allocator is modelled. Got {value!r}.", value=value)
-                )
+                raise InvalidInput("backend: only PyTorch's native allocator is modelled. Got {value!r}.", value=value)
         else:
             raise unknown("option of PYTORCH_CUDA_ALLOC_CONF", name, _OPTIONS)
     return Settings(**values, ignored=tuple(ignored))  # type: ignore[arg-type]
@@ -95,10 +92,8 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
         match = re.match(r"(\w+):(\[[^\]]*\]|[^,\[\]]+)(?:,|$)", rest)
         if not match:
             raise InvalidInput(
-                Message(
-                    "PYTORCH_CUDA_ALLOC_CONF is a list of option:value, separated by commas. Got {rest!r}.",
-                    rest=rest[:80],
-                )
+                "PYTORCH_CUDA_ALLOC_CONF is a list of option:value, separated by commas. Got {rest!r}.",
+                rest=rest[:80],
             )
         yield match[1], match[2]
         rest = rest[match.end() :]
@@ -106,7 +101,7 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 
 def _whole(name: str, value: str) -> int:
     if not value.isdecimal() or len(value) > 12:
-        raise InvalidInput(Message("{name} must be a whole number. Got {value!r}.", name=name, value=value[:40]))
+        raise InvalidInput("{name} must be a whole number. Got {value!r}.", name=name, value=value[:40])
     return int(value)
 
 
@@ -114,12 +109,10 @@ def _mebibytes(name: str, value: str, more_than: int) -> int:
     size = _whole(name, value)
     if size <= more_than:
         raise InvalidInput(
-            Message(
-                "{name} too small, must be more than {more_than}. Got {size}.",
-                name=name,
-                more_than=more_than,
-                size=size,
-            )
+            "{name} too small, must be more than {more_than}. Got {size}.",
+            name=name,
+            more_than=more_than,
+            size=size,
         )
     return size * MIB
 
@@ -130,13 +123,13 @@ def _share(name: str, value: str, closed: bool = False) -> float:
     except ValueError:
         share = -1.0
     if not (0 < share < 1 or (closed and share in (0, 1))):
-        raise InvalidInput(Message("{name} must be between 0 and 1. Got {value!r}.", name=name, value=value[:40]))
+        raise InvalidInput("{name} must be between 0 and 1. Got {value!r}.", name=name, value=value[:40])
     return share
 
 
 def _flag(name: str, value: str) -> bool:
     if value not in ("True", "False"):
-        raise InvalidInput(Message("{name} must be True or False. Got {value!r}.", name=name, value=value[:40]))
+        raise InvalidInput("{name} must be True or False. Got {value!r}.", name=name, value=value[:40])
     return value == "True"
 
 
@@ -163,5 +156,5 @@ def _divisions(value: str) -> tuple[int, ...]:
 def _power(text: str, what: str, zero: bool = False) -> int:
     number = _whole(what, text)
     if number & (number - 1) or (number == 0 and not zero):
-        raise InvalidInput(Message("{what} must be a power of two. Got {number}.", what=what, number=number))
+        raise InvalidInput("{what} must be a power of two. Got {number}.", what=what, number=number)
     return number

@@ -90,17 +90,15 @@ def _more(layers: Sequence[int], num_layers: int) -> int:
     """Number of periods more than in the first trace."""
     if len(layers) != 3 or not 0 < layers[0] < layers[1] or layers[2] - layers[1] != layers[1] - layers[0]:
         raise InvalidInput(
-            Message("layers: folding needs three traces, each with a period more. Got {layers}.", layers=tuple(layers))
+            "layers: folding needs three traces, each with a period more. Got {layers}.", layers=tuple(layers)
         )
     period = layers[1] - layers[0]
     if num_layers < layers[0] or (num_layers - layers[0]) % period:
         raise InvalidInput(
-            Message(
-                "num_layers must be {layers} and a multiple of {period}. Got {num_layers}.",
-                layers=layers[0],
-                period=period,
-                num_layers=num_layers,
-            )
+            "num_layers must be {layers} and a multiple of {period}. Got {num_layers}.",
+            layers=layers[0],
+            period=period,
+            num_layers=num_layers,
         )
     return (num_layers - layers[0]) // period
 

@@ -18,12 +18,10 @@ def checked(size: object, where: str, what: str = "an allocation") -> int:
     """The number of bytes, if it is plausible. Raises InvalidInput."""
     if not isinstance(size, int) or not 0 <= size < MAX_ALLOCATION:
         raise InvalidInput(
-            Message(
-                "{where}: {what} has an impossible number of bytes: {size}.",
-                where=where,
-                what=what,
-                size=str(size)[:40],
-            )
+            "{where}: {what} has an impossible number of bytes: {size}.",
+            where=where,
+            what=what,
+            size=str(size)[:40],
         )
     return size
 

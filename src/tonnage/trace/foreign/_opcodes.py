@@ -9,7 +9,6 @@ from struct import Struct as Packed
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.trace.foreign.machine import Machine
 
 MAX_INTEGER_BYTES = 255  # bytes
@@ -89,11 +88,9 @@ def _global(machine: Machine, at: int) -> int:
 def _refuse(what: str) -> Rare:
     def run(machine: Machine, _: int) -> int:
         raise InvalidInput(
-            Message(
-                "{where} wants to {what}: a memory snapshot is plain data. Nothing of it was run.",
-                where=machine.where,
-                what=what,
-            )
+            "{where} wants to {what}: a memory snapshot is plain data. Nothing of it was run.",
+            where=machine.where,
+            what=what,
         )
 
     return run

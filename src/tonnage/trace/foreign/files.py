@@ -6,7 +6,6 @@ import zlib
 from pathlib import Path
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.kernel.units import GIB, MIB, human
 from tonnage.user_files import file_size, open_regular, read_part
 
@@ -44,15 +43,13 @@ def _unpacked(data: bytes, path: Path, largest: int) -> bytes:
                 if count > largest:
                     raise _too_large(path, largest)
     except (OSError, EOFError, zlib.error) as error:
-        raise InvalidInput(Message("{path} is no whole gzip file: {error}.", path=path, error=error)) from None
+        raise InvalidInput("{path} is no whole gzip file: {error}.", path=path, error=error) from None
     return b"".join(pieces)
 
 
 def _too_large(path: Path, largest: int) -> InvalidInput:
     return InvalidInput(
-        Message(
-            "{path} holds more than {largest}: record less, with max_entries or fewer steps.",
-            path=path,
-            largest=human(largest, "bytes"),
-        )
+        "{path} holds more than {largest}: record less, with max_entries or fewer steps.",
+        path=path,
+        largest=human(largest, "bytes"),
     )

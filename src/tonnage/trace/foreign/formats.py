@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.trace.foreign import files, nsight, profiler, snapshot, tensorflow, timeline, xla
 from tonnage.trace.foreign._foreign import Foreign
 from tonnage.trace.foreign.unpickle import loads
@@ -30,7 +29,7 @@ def read(path: Path, device: int | None = None) -> Foreign:
         return nsight.from_database(path, device)
     data = files.content(path)
     if data.startswith(nsight.MAGIC):
-        raise InvalidInput(Message("{where} is a packed SQLite database: unpack it first.", where=where))
+        raise InvalidInput("{where} is a packed SQLite database: unpack it first.", where=where)
     if data.startswith(_PICKLES):
         return snapshot.from_data(loads(data, where), where, device)
     start = data[:64].lstrip(b"\xef\xbb\xbf \t\r\n")
@@ -38,7 +37,7 @@ def read(path: Path, device: int | None = None) -> Foreign:
         return from_json(data, where, device)
     if start.startswith(xla.HEADS):
         return xla.from_text(data, where)
-    raise InvalidInput(Message("{where} is none of the files that are known: {known}.", where=where, known=KNOWN))
+    raise InvalidInput("{where} is none of the files that are known: {known}.", where=where, known=KNOWN)
 
 
 def from_json(data: bytes, where: str, device: int | None) -> Foreign:
@@ -54,14 +53,12 @@ def from_json(data: bytes, where: str, device: int | None) -> Foreign:
     if tensorflow.KEY in outer:
         return tensorflow.from_data(_decode(data, where, Any), where, device)
     raise InvalidInput(
-        Message(
-            "{where} is JSON without {key}, device_traces or {key2}. Known are {known}; it has {outer}.",
-            where=where,
-            key=profiler.KEY,
-            key2=tensorflow.KEY,
-            known=KNOWN,
-            outer=", ".join(map(repr, list(outer)[:8]))[:200],
-        )
+        "{where} is JSON without {key}, device_traces or {key2}. Known are {known}; it has {outer}.",
+        where=where,
+        key=profiler.KEY,
+        key2=tensorflow.KEY,
+        known=KNOWN,
+        outer=", ".join(map(repr, list(outer)[:8]))[:200],
     )
 
 
@@ -80,9 +77,9 @@ def _from_list(outer: list[msgspec.Raw], data: bytes, where: str, device: int | 
 def _decode(data: bytes, where: str, kind: Any) -> Any:
     if data.count(b",") + data.count(b"[") + data.count(b"{") > MAX_PARTS:
         raise InvalidInput(
-            Message("{where} holds more than {most_parts:,} values: record less.", where=where, most_parts=MAX_PARTS)
+            "{where} holds more than {most_parts:,} values: record less.", where=where, most_parts=MAX_PARTS
         )
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise InvalidInput(Message("{where} is no JSON: {error}.", where=where, error=error)) from None
+        raise InvalidInput("{where} is no JSON: {error}.", where=where, error=error) from None

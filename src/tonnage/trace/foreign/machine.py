@@ -3,7 +3,6 @@
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 
 MAX_CONTAINERS = 10_000_000
 EMPTY = {
@@ -67,9 +66,7 @@ class Machine:
         keys = items[::2]
         if set(map(type, keys)) - {str}:
             odd = next(key for key in keys if type(key) is not str)
-            raise InvalidInput(
-                Message("{where}: keys must be texts. Got {type}.", where=self.where, type=type(odd).__name__)
-            )
+            raise InvalidInput("{where}: keys must be texts. Got {type}.", where=self.where, type=type(odd).__name__)
         target.update(zip(keys, items[1::2], strict=True))
 
     def fill_list(self, items: list[Any]) -> None:
@@ -91,18 +88,16 @@ class Machine:
         self.containers += 1
         if self.containers > MAX_CONTAINERS:
             raise InvalidInput(
-                Message(
-                    "{where}: more than {most_containers:,} containers; record fewer entries.",
-                    where=self.where,
-                    most_containers=MAX_CONTAINERS,
-                )
+                "{where}: more than {most_containers:,} containers; record fewer entries.",
+                where=self.where,
+                most_containers=MAX_CONTAINERS,
             )
         self.stack.append(value)
 
     def push_tuple(self, items: list[Any]) -> None:
         for item in items:
             if type(item) is tuple and any(type(inner) is tuple for inner in item):
-                raise InvalidInput(Message("{where}: tuples inside tuples inside tuples.", where=self.where))
+                raise InvalidInput("{where}: tuples inside tuples inside tuples.", where=self.where)
         self.push_container(tuple(items))
 
     def last(self, count: int) -> list[Any]:
@@ -118,12 +113,10 @@ class Machine:
             raise TypeError
         if (module, name) not in EMPTY:
             raise InvalidInput(
-                Message(
-                    "{where} wants to run {printable}: it carries code, and a memory snapshot is plain data. "
-                    "Nothing of it was run.",
-                    where=self.where,
-                    printable=_printable(f"{module}.{name}"),
-                )
+                "{where} wants to run {printable}: it carries code, and a memory snapshot is plain data. "
+                "Nothing of it was run.",
+                where=self.where,
+                printable=_printable(f"{module}.{name}"),
             )
         self.stack.append(_Named(EMPTY[module, name]))
 
@@ -132,10 +125,8 @@ class Machine:
         named, arguments = self.last(2)
         if type(named) is not _Named or arguments != ():
             raise InvalidInput(
-                Message(
-                    "{where} wants to call something: a memory snapshot is plain data. Nothing of it was run.",
-                    where=self.where,
-                )
+                "{where} wants to call something: a memory snapshot is plain data. Nothing of it was run.",
+                where=self.where,
             )
         self.push_container(named.make())
 

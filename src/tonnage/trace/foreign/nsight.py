@@ -82,7 +82,7 @@ def from_database(path: Path, device: int | None = None) -> Foreign:
         database = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1", uri=True)
     except sqlite3.Error as error:
         raise InvalidInput(
-            Message("{where} cannot be opened as an SQLite database: {error}.", where=where, error=error)
+            "{where} cannot be opened as an SQLite database: {error}.", where=where, error=error
         ) from None
     try:
         database.row_factory = sqlite3.Row
@@ -93,7 +93,7 @@ def from_database(path: Path, device: int | None = None) -> Foreign:
         return _read(database, texts, where, device)
     except (sqlite3.Error, OverflowError, MemoryError) as error:
         raise InvalidInput(
-            Message("{where} is no whole SQLite database of Nsight Systems: {error}.", where=where, error=error)
+            "{where} is no whole SQLite database of Nsight Systems: {error}.", where=where, error=error
         ) from None
     finally:
         database.close()
@@ -112,7 +112,7 @@ class _Texts:
         self.left -= len(text)
         if self.left < 0:
             raise InvalidInput(
-                Message("{where}: its tables hold more text than the file has bytes: it is broken.", where=self.where)
+                "{where}: its tables hold more text than the file has bytes: it is broken.", where=self.where
             )
         return text
 
@@ -122,12 +122,10 @@ def _read(database: sqlite3.Connection, texts: _Texts, where: str, wanted: int |
     table = next((name for name in (USAGE, MEMORY2, MEMORY) if name in tables), None)
     if table is None:
         raise InvalidInput(
-            Message(
-                "{where} has no table {usage}: memory was not recorded. {advice}",
-                where=where,
-                usage=USAGE,
-                advice=_ADVICE,
-            )
+            "{where} has no table {usage}: memory was not recorded. {advice}",
+            where=where,
+            usage=USAGE,
+            advice=_ADVICE,
         )
     known = NSIGHT_KINDS if table == USAGE else CUPTI_KINDS
     kinds = dict(enumerate(known)) | _texts_by_number(database, tables, "ENUM_CUDA_MEM_KIND", "label", texts)
@@ -136,31 +134,25 @@ def _read(database: sqlite3.Connection, texts: _Texts, where: str, wanted: int |
     rows = _operations(database, table, texts, strings, kinds)
     if not rows:
         raise InvalidInput(
-            Message(
-                "{where}: table {table} is empty: no memory was recorded. {advice}",
-                where=where,
-                table=table,
-                advice=_ADVICE,
-            )
+            "{where}: table {table} is empty: no memory was recorded. {advice}",
+            where=where,
+            table=table,
+            advice=_ADVICE,
         )
     actions = Counter(row.device for row in rows if row.on_device)
     if not actions:
         raise InvalidInput(
-            Message(
-                "{where}: table {table} has no device memory, only {rows}.",
-                where=where,
-                table=table,
-                rows=listed(sorted({row.kind for row in rows})),
-            )
+            "{where}: table {table} has no device memory, only {rows}.",
+            where=where,
+            table=table,
+            rows=listed(sorted({row.kind for row in rows})),
         )
     if wanted is not None and wanted not in actions:
         raise InvalidInput(
-            Message(
-                "{where} tells nothing of device {wanted}. It knows {actions}.",
-                where=where,
-                wanted=wanted,
-                actions=listed(map(str, sorted(actions))),
-            )
+            "{where} tells nothing of device {wanted}. It knows {actions}.",
+            where=where,
+            wanted=wanted,
+            actions=listed(map(str, sorted(actions))),
         )
     chosen = actions.most_common(1)[0][0] if wanted is None else wanted
     devices = tuple(
@@ -244,11 +236,9 @@ def _tables(database: sqlite3.Connection, where: str) -> set[str]:
     names = {str(name) for (name,) in rows}
     if len(names) > MAX_TABLES:
         raise InvalidInput(
-            Message(
-                "{where} has more than {most_tables:,} tables, so it is no export of Nsight Systems.",
-                where=where,
-                most_tables=MAX_TABLES,
-            )
+            "{where} has more than {most_tables:,} tables, so it is no export of Nsight Systems.",
+            where=where,
+            most_tables=MAX_TABLES,
         )
     return names
 
@@ -259,12 +249,10 @@ def _columns(database: sqlite3.Connection, table: str, where: str) -> set[str]:
     computed = [row["name"] for row in columns if row["hidden"]]
     if computed:
         raise InvalidInput(
-            Message(
-                "{where}: table {table} computes its column {computed}; an export stores its columns.",
-                where=where,
-                table=table,
-                computed=shown(computed[0]),
-            )
+            "{where}: table {table} computes its column {computed}; an export stores its columns.",
+            where=where,
+            table=table,
+            computed=shown(computed[0]),
         )
     return {row["name"] for row in columns}
 
@@ -294,9 +282,7 @@ def _operations(
     missing = sorted({time, "bytes", "address"} - columns)
     if missing:
         raise InvalidInput(
-            Message(
-                "{where}: table {table} has no column {missing}.", where=where, table=table, missing=listed(missing)
-            )
+            "{where}: table {table} has no column {missing}.", where=where, table=table, missing=listed(missing)
         )
     selected = ", ".join(
         _name(name) if name == "name" else _whole(name) for name in (time, *_COLUMNS) if name in columns
@@ -306,12 +292,10 @@ def _operations(
     for count, row in enumerate(database.execute(f"SELECT {selected} FROM {table} LIMIT {MAX_ROWS + 1}")):
         if count == MAX_ROWS:
             raise InvalidInput(
-                Message(
-                    "{where}: table {table} has more than {most_rows:,} rows: record less.",
-                    where=where,
-                    table=table,
-                    most_rows=MAX_ROWS,
-                )
+                "{where}: table {table} has more than {most_rows:,} rows: record less.",
+                where=where,
+                table=table,
+                most_rows=MAX_ROWS,
             )
         if table == MEMORY:
             allocations += _from_to(row, texts, kinds)

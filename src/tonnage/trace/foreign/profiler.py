@@ -82,15 +82,11 @@ def from_json(data: bytes, where: str, device: int | None = None) -> Foreign:
         )
         memory = [(event, msgspec.json.decode(event.args, type=_Args)) for event in events if event.name == "[memory]"]
     except (msgspec.DecodeError, RecursionError) as error:
-        raise InvalidInput(
-            Message("{where} is no trace of PyTorch's profiler: {error}.", where=where, error=error)
-        ) from None
+        raise InvalidInput("{where} is no trace of PyTorch's profiler: {error}.", where=where, error=error) from None
     if not memory:
         raise InvalidInput(
-            Message(
-                "{where} is a trace without memory: record it with torch.profiler.profile(profile_memory=True).",
-                where=where,
-            )
+            "{where} is a trace without memory: record it with torch.profiler.profile(profile_memory=True).",
+            where=where,
         )
     memory.sort(key=lambda entry: entry[0].ts)
     devices = _devices(memory)
@@ -113,12 +109,10 @@ def _choose(devices: dict[str, Device], wanted: int | None, where: str) -> str:
         matches = [name for name in accelerators if name.endswith(f":{wanted}")]
         if not matches:
             raise InvalidInput(
-                Message(
-                    "{where} tells nothing of device {wanted}. It knows {actions}.",
-                    where=where,
-                    wanted=wanted,
-                    actions=listed(devices),
-                )
+                "{where} tells nothing of device {wanted}. It knows {actions}.",
+                where=where,
+                wanted=wanted,
+                actions=listed(devices),
             )
         return matches[0]
     return max(accelerators or devices, key=lambda name: devices[name].actions)

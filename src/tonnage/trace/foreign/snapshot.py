@@ -82,13 +82,11 @@ def from_data(data: Any, where: str, device: int | None = None) -> Foreign:
     if isinstance(data, list):  # torch.cuda.memory_snapshot(): segments alone
         data = {"segments": data}
     if not isinstance(data, Mapping) or not KEYS & set(data):
-        raise InvalidInput(
-            Message("{where} holds no memory snapshot: it has neither segments nor device_traces.", where=where)
-        )
+        raise InvalidInput("{where} holds no memory snapshot: it has neither segments nor device_traces.", where=where)
     try:
         snapshot = msgspec.convert(data, _Snapshot)
     except msgspec.ValidationError as error:
-        raise InvalidInput(Message("{where} is no memory snapshot: {error}.", where=where, error=error)) from None
+        raise InvalidInput("{where} is no memory snapshot: {error}.", where=where, error=error) from None
     devices = _devices(snapshot, where)
     chosen = _choose(devices, device, where)
     return _Reader(snapshot, chosen, where).read(tuple(devices.values()), devices[chosen].name)
@@ -111,12 +109,10 @@ def _choose(devices: dict[int, Device], wanted: int | None, where: str) -> int:
         return max(devices, key=lambda number: (devices[number].actions, devices[number].bytes, -number))
     if wanted not in devices:
         raise InvalidInput(
-            Message(
-                "{where} tells nothing of device {wanted}. It knows {actions}.",
-                where=where,
-                wanted=wanted,
-                actions=listed(map(str, devices)),
-            )
+            "{where} tells nothing of device {wanted}. It knows {actions}.",
+            where=where,
+            wanted=wanted,
+            actions=listed(map(str, devices)),
         )
     return wanted
 

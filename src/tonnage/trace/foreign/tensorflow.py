@@ -79,21 +79,17 @@ def from_data(data: Any, where: str, device: int | None = None) -> Foreign:
     try:  # 64-bit numbers are texts in JSON of proto3
         profile = msgspec.convert(data, _Profile, strict=False)
     except msgspec.ValidationError as error:
-        raise InvalidInput(
-            Message("{where} is no memory profile of TensorFlow: {error}.", where=where, error=error)
-        ) from None
+        raise InvalidInput("{where} is no memory profile of TensorFlow: {error}.", where=where, error=error) from None
     allocators = profile.memory_profile_per_allocator
     if not allocators:
-        raise InvalidInput(Message("{where}: {key} is empty: no allocator was profiled.", where=where, key=KEY))
+        raise InvalidInput("{where}: {key} is empty: no allocator was profiled.", where=where, key=KEY)
     names = sorted(allocators)
     if device is not None and not 0 <= device < len(names):
         raise InvalidInput(
-            Message(
-                "{where} tells nothing of allocator {device}. It knows {names}.",
-                where=where,
-                device=device,
-                names=listed(names),
-            )
+            "{where} tells nothing of allocator {device}. It knows {names}.",
+            where=where,
+            device=device,
+            names=listed(names),
         )
     chosen = (
         max(names, key=lambda name: (_on_accelerator(name), _peak(allocators[name])))
@@ -166,11 +162,9 @@ def _active(allocator: _Allocator, where: str) -> tuple[Events, Counter[str]]:
         count += active.num_occurrences
         if active.num_occurrences < 0 or count > MAX_OCCURRENCES:
             raise InvalidInput(
-                Message(
-                    "{where}: more than {most_occurrences:,} allocations at the peak, or fewer than none.",
-                    where=where,
-                    most_occurrences=MAX_OCCURRENCES,
-                )
+                "{where}: more than {most_occurrences:,} allocations at the peak, or fewer than none.",
+                where=where,
+                most_occurrences=MAX_OCCURRENCES,
             )
         size = checked(activity.allocation_bytes or activity.requested_bytes, where)
         for _ in range(active.num_occurrences):

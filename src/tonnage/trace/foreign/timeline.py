@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.trace.events import Category
 from tonnage.trace.foreign._foreign import NOT_TOLD, Foreign
 from tonnage.trace.foreign._history import checked
@@ -38,9 +37,9 @@ def from_json(data: bytes, where: str) -> Foreign:
     try:
         content: Any = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise InvalidInput(Message("{where} is no memory timeline: {error}.", where=where, error=error)) from None
+        raise InvalidInput("{where} is no memory timeline: {error}.", where=where, error=error) from None
     if not isinstance(content, list) or not content:
-        raise InvalidInput(Message("{where} is no memory timeline: it is no list, or an empty one.", where=where))
+        raise InvalidInput("{where} is no memory timeline: it is no list, or an empty one.", where=where)
     if len(content) == 2 and all(isinstance(part, list) for part in content) and _is_table(content):
         return _summary(content[1], where)
     return _summary(_rows(content, where), where)
@@ -57,22 +56,18 @@ def _rows(actions: list[Any], where: str) -> list[list[int]]:
     for action in actions:
         if not (isinstance(action, list) and len(action) == 4 and all(isinstance(part, int) for part in action)):
             raise InvalidInput(
-                Message(
-                    "{where} is no memory timeline: an action is [time, action, bytes, category]. Got {action}.",
-                    where=where,
-                    action=str(action)[:80],
-                )
+                "{where} is no memory timeline: an action is [time, action, bytes, category]. Got {action}.",
+                where=where,
+                action=str(action)[:80],
             )
         _, what, size, category = action
         if what not in (_PREEXISTING, _CREATE, _INCREMENT, _DESTROY) or not 0 <= category < len(COLUMNS):
             raise InvalidInput(
-                Message(
-                    "{where}: actions are 1 to 4 and categories 0 to {count}. Got {what} and {category}.",
-                    where=where,
-                    count=len(COLUMNS) - 1,
-                    what=what,
-                    category=category,
-                )
+                "{where}: actions are 1 to 4 and categories 0 to {count}. Got {what} and {category}.",
+                where=where,
+                count=len(COLUMNS) - 1,
+                what=what,
+                category=category,
             )
         now[1 + category] += size
         if what != _INCREMENT or size > 0:  # a new version replaces the old one
@@ -84,12 +79,10 @@ def _summary(rows: list[Any], where: str) -> Foreign:
     for row in rows:
         if not (isinstance(row, list) and len(row) == 1 + len(COLUMNS) and all(isinstance(size, int) for size in row)):
             raise InvalidInput(
-                Message(
-                    "{where}: a row of sizes has 0 and {count} categories. Got {row}.",
-                    where=where,
-                    count=len(COLUMNS),
-                    row=str(row)[:80],
-                )
+                "{where}: a row of sizes has 0 and {count} categories. Got {row}.",
+                where=where,
+                count=len(COLUMNS),
+                row=str(row)[:80],
             )
     peak = max(rows, key=sum)
     for total in (sum(peak), sum(rows[-1])):

@@ -12,7 +12,6 @@ from struct import error as cut_off
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
 from tonnage.trace.foreign._opcodes import RARE, four, signed, two
 from tonnage.trace.foreign.machine import Machine
 
@@ -28,19 +27,17 @@ def loads(data: bytes, where: str) -> Any:
         raise
     except (IndexError, cut_off):
         raise InvalidInput(
-            Message("{where} is no whole pickle: it ends in the middle, or takes what it never made.", where=where)
+            "{where} is no whole pickle: it ends in the middle, or takes what it never made.", where=where
         ) from None
     except KeyError as error:
         raise InvalidInput(
-            Message(
-                "{where} is no pickle of plain data: it asks for {error}, which it never stored.",
-                where=where,
-                error=error,
-            )
+            "{where} is no pickle of plain data: it asks for {error}, which it never stored.",
+            where=where,
+            error=error,
         ) from None
     except (ValueError, TypeError, AttributeError, OverflowError):  # a text that is none, a list that is none
         raise InvalidInput(
-            Message("{where} is no pickle of plain data: its parts do not fit each other.", where=where)
+            "{where} is no pickle of plain data: its parts do not fit each other.", where=where
         ) from None
 
 
@@ -72,11 +69,9 @@ class Reader(Machine):
                 marks.append(len(stack))
                 if len(marks) > MAX_MARKS:
                     raise InvalidInput(
-                        Message(
-                            "{where}: more than {most_marks} containers inside each other.",
-                            where=self.where,
-                            most_marks=MAX_MARKS,
-                        )
+                        "{where}: more than {most_marks} containers inside each other.",
+                        where=self.where,
+                        most_marks=MAX_MARKS,
                     )
             elif op == 0x7D:  # EMPTY_DICT
                 self.push_container({})
@@ -97,11 +92,9 @@ class Reader(Machine):
                 rare = RARE.get(op)
                 if rare is None:
                     raise InvalidInput(
-                        Message(
-                            "{where} is no pickle of plain data: byte {at:,} holds opcode {op:#04x}.",
-                            where=self.where,
-                            at=at - 1,
-                            op=op,
-                        )
+                        "{where} is no pickle of plain data: byte {at:,} holds opcode {op:#04x}.",
+                        where=self.where,
+                        at=at - 1,
+                        op=op,
                     )
                 at = rare(self, at)

@@ -50,20 +50,16 @@ def from_text(data: bytes, where: str) -> Foreign:
             rounded = rounded or (unit or "B") != "B"
             if len(by_number) > MAX_ALLOCATIONS:
                 raise InvalidInput(
-                    Message(
-                        "{where}: more than {most_allocations:,} allocations.",
-                        where=where,
-                        most_allocations=MAX_ALLOCATIONS,
-                    )
+                    "{where}: more than {most_allocations:,} allocations.",
+                    where=where,
+                    most_allocations=MAX_ALLOCATIONS,
                 )
     if by_number:
         return _result(by_number, sum(totals.values()) if totals else None, rounded, where)
     if not totals:
         raise InvalidInput(
-            Message(
-                "{where} lists no allocations: an XLA dump has lines such as 'allocation 0: size 32768, parameter 0'.",
-                where=where,
-            )
+            "{where} lists no allocations: an XLA dump has lines such as 'allocation 0: size 32768, parameter 0'.",
+            where=where,
         )
     return _totals_alone(totals, where)
 
@@ -99,12 +95,10 @@ def _result(by_number: dict[int, tuple[int, str]], total: int | None, rounded: b
         notes.append("sizes of a report are printed with one digit: categories are near, the total is exact")
     elif peak != listed:
         raise InvalidInput(
-            Message(
-                "{where}: its allocations sum to {listed:,} bytes, and it says {total:,}: it is not whole.",
-                where=where,
-                listed=listed + host,
-                total=total,
-            )
+            "{where}: its allocations sum to {listed:,} bytes, and it says {total:,}: it is not whole.",
+            where=where,
+            listed=listed + host,
+            total=total,
         )
     if host:
         notes.append(Message("{totals} lie in the host's memory and are not counted", totals=human(host, "bytes")))

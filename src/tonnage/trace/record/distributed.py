@@ -12,7 +12,6 @@ from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from tonnage.kernel.errors import InvalidPlan
-from tonnage.kernel.message import Message
 from tonnage.trace.distributed import Distributed
 from tonnage.trace.profiles import Profile
 from tonnage.trace.program import Program
@@ -56,7 +55,7 @@ def distributed(
 
 def _check(plan: Distributed, profile: Profile) -> None:
     if "fsdp2" in plan.kind and profile.torch < _FSDP2:
-        raise InvalidPlan(Message("FSDP2 came with torch 2.4. Got the profile {profile}.", profile=profile.name))
+        raise InvalidPlan("FSDP2 came with torch 2.4. Got the profile {profile}.", profile=profile.name)
 
 
 def _program(recorder: Recorder, config: Mapping[str, Any], plan: Distributed, optimizer: Optimizer) -> Program:

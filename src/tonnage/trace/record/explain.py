@@ -75,40 +75,32 @@ def explain(error: BaseException, modules: ModulePath, target: str) -> TonnageEr
     first = (str(error).strip().splitlines() or [""])[0].partition(". You may")[0][:300]
     if isinstance(error, MemoryError) or any(words in str(error) for words in _NO_MEMORY):
         return MissingDatum(
-            Message(
-                "{target}{where}: this machine's memory is not enough. {first} Traced tensors take none: the "
-                "program makes real ones, with device='cpu' or from NumPy.",
-                target=target,
-                where=where,
-                first=first,
-            )
+            "{target}{where}: this machine's memory is not enough. {first} Traced tensors take none: the "
+            "program makes real ones, with device='cpu' or from NumPy.",
+            target=target,
+            where=where,
+            first=first,
         )
     if isinstance(error, DataDependentOutputException | DynamicOutputShapeException) or _depends(error):
         return InvalidInput(
-            Message(
-                "{target}{where}: what comes next depends on data, which a trace does not have ({first}).",
-                target=target,
-                where=where,
-                first=first,
-            )
+            "{target}{where}: what comes next depends on data, which a trace does not have ({first}).",
+            target=target,
+            where=where,
+            first=first,
         )
     if isinstance(error, UnsupportedOperatorException) or any(words in str(error) for words in _NO_KERNEL):
         return MissingDatum(
-            Message(
-                "{target}{where}: an operation that cannot run without data: {first}",
-                target=target,
-                where=where,
-                first=first,
-            )
+            "{target}{where}: an operation that cannot run without data: {first}",
+            target=target,
+            where=where,
+            first=first,
         )
     if isinstance(error, SystemExit):
         return InvalidInput(
-            Message(
-                "{target}{where}: the program ended itself with status {code}.",
-                target=target,
-                where=where,
-                code=error.code,
-            )
+            "{target}{where}: the program ended itself with status {code}.",
+            target=target,
+            where=where,
+            code=error.code,
         )
     return InvalidInput(
         f"{target}{where}: {type(error).__name__}: {first}" if first else f"{target}{where}: {type(error).__name__}."

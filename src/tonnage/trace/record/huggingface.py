@@ -6,7 +6,6 @@ from typing import Any
 import torch
 
 from tonnage.kernel.errors import InvalidInput, MissingDatum
-from tonnage.kernel.message import Message
 from tonnage.trace.program import Program
 
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
@@ -52,11 +51,9 @@ def build(
         return model
     except ValueError as error:
         raise MissingDatum(
-            Message(
-                "transformers {version} builds no model of it: {error}",
-                version=transformers.__version__,
-                error=str(error)[:200],
-            )
+            "transformers {version} builds no model of it: {error}",
+            version=transformers.__version__,
+            error=str(error)[:200],
         ) from None
     finally:
         torch.set_default_dtype(before)
@@ -80,7 +77,7 @@ def configuration(config: Mapping[str, Any], num_layers: int | None = None) -> A
         return transformers.AutoConfig.for_model(kind, **fields)
     except ValueError:
         raise MissingDatum(
-            Message("transformers {version} has no model_type {kind!r}.", version=transformers.__version__, kind=kind)
+            "transformers {version} has no model_type {kind!r}.", version=transformers.__version__, kind=kind
         ) from None
 
 
@@ -116,7 +113,7 @@ def training_program(
     """A training step on tokens with labels, as a trainer runs it: the output is freed before backward."""
     if recompute not in ("none", "full"):
         raise InvalidInput(
-            Message("{@recompute}: what transformers traces is none or full. Got {recompute!r}.", recompute=recompute)
+            "{@recompute}: what transformers traces is none or full. Got {recompute!r}.", recompute=recompute
         )
     model.train()
     model.config.use_cache = False

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import torch
 
 from tonnage.kernel.errors import InvalidInput, MissingDatum
-from tonnage.kernel.message import Message, option_name
+from tonnage.kernel.message import option_name
 from tonnage.trace.record.fake.recorder import Recorder
 from tonnage.trace.record.train import Progress
 
@@ -43,7 +43,7 @@ def generate(
     """
     for name, value in (("batch", batch), ("prompt", prompt), ("new_tokens", new_tokens)):
         if value < 1:
-            raise InvalidInput(Message("{name} must be at least 1. Got {value}.", name=option_name(name), value=value))
+            raise InvalidInput("{name} must be at least 1. Got {value}.", name=option_name(name), value=value)
     model.eval()
     recorder.modules.name(model)
     recorder.sort(model.parameters(), "parameter")
@@ -90,14 +90,14 @@ def _cache(model: Any, kind: Kind, length: int) -> Any:
     from transformers import DynamicCache, StaticCache
 
     if kind not in ("static", "dynamic"):
-        raise InvalidInput(Message("cache must be static or dynamic. Got {kind!r}.", kind=kind))
+        raise InvalidInput("cache must be static or dynamic. Got {kind!r}.", kind=kind)
     try:
         if kind == "static":
             return StaticCache(config=model.config, max_cache_len=length)
         return DynamicCache(config=model.config)
     except KeyError as error:
         raise MissingDatum(
-            Message("transformers has no {kind} cache for layers of type {error}.", kind=kind, error=error)
+            "transformers has no {kind} cache for layers of type {error}.", kind=kind, error=error
         ) from None
 
 

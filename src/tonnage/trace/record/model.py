@@ -152,9 +152,7 @@ def _distributed(
 
     if front_end == "meta":
         raise InvalidInput(
-            Message(
-                "front_end: runtime {runtime} needs fake CUDA tensors. Take --front-end cuda.", runtime=options.runtime
-            )
+            "front_end: runtime {runtime} needs fake CUDA tensors. Take --front-end cuda.", runtime=options.runtime
         )
     factory = optimizers.factory(options.optimizer, options.optimizer_implementation)  # type: ignore[arg-type]
     try:

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from tonnage.kernel.errors import InvalidInput, MissingDatum
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import listed
 from tonnage.numerics.optimizers import optimizer as known
 from tonnage.trace.record.fake import bitsandbytes as bnb
 
@@ -52,31 +52,25 @@ def factory(name: str, implementation: Implementation = "default", model: nn.Mod
     canonical = known(name).name
     if implementation not in _FLAGS:
         raise InvalidInput(
-            Message(
-                "implementation must be one of {flags}. Got {implementation!r}.",
-                flags=listed(_FLAGS),
-                implementation=implementation,
-            )
+            "implementation must be one of {flags}. Got {implementation!r}.",
+            flags=listed(_FLAGS),
+            implementation=implementation,
         )
     if canonical not in names():
         raise MissingDatum(
-            Message(
-                "the optimizer {asked!r} cannot be traced yet. These can: {names}.",
-                asked=canonical,
-                names=listed(sorted(names())),
-            )
+            "the optimizer {asked!r} cannot be traced yet. These can: {names}.",
+            asked=canonical,
+            names=listed(sorted(names())),
         )
     if implementation != "default" and (
         canonical not in _TORCH or (implementation == "fused" and canonical not in _FUSED)
     ):
         able = [torch_name for torch_name in _TORCH if implementation != "fused" or torch_name in _FUSED]
         raise InvalidInput(
-            Message(
-                "implementation {implementation!r} is of {able}. Got {asked!r}.",
-                implementation=implementation,
-                able=listed(able),
-                asked=canonical,
-            )
+            "implementation {implementation!r} is of {able}. Got {asked!r}.",
+            implementation=implementation,
+            able=listed(able),
+            asked=canonical,
         )
     if canonical in _TORCH:
         kind, options = _TORCH[canonical]
@@ -110,7 +104,7 @@ def _adafactor(parameters: Iterable[Any], beta1: float | None) -> Any:
 
 def _muon(parameters: Iterable[Any], tables: frozenset[int]) -> Any:
     if not hasattr(torch.optim, "Muon"):
-        raise MissingDatum(Message("PyTorch {version} has no Muon; 2.9 and later have.", version=torch.__version__))
+        raise MissingDatum("PyTorch {version} has no Muon; 2.9 and later have.", version=torch.__version__)
     every = list(parameters)
     matrices = [parameter for parameter in every if parameter.dim() == 2 and id(parameter) not in tables]
     rest = [parameter for parameter in every if parameter.dim() != 2 or id(parameter) in tables]

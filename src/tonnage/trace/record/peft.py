@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import listed
 from tonnage.kernel.registry import unknown
 from tonnage.numerics.precisions import precision
 from tonnage.trace.record.fake.bitsandbytes import Linear4bit, Linear8bit
@@ -41,7 +41,7 @@ def quantised(
     base_name = precision(base).name
     if base_name not in BASES:
         raise InvalidInput(
-            Message("a base that bitsandbytes loads is one of {bases}. Got {base!r}.", bases=listed(BASES), base=base)
+            "a base that bitsandbytes loads is one of {bases}. Got {base!r}.", bases=listed(BASES), base=base
         )
     with recorder.pause():  # a loader puts only one unquantised weight at a time on the device
         model = build()
@@ -101,11 +101,9 @@ def with_lora(
 
     if rank < 1 or not 0 <= dropout < 1:
         raise InvalidInput(
-            Message(
-                "LoRA has a rank of at least 1 and a dropout from 0 to below 1. Got {rank} and {dropout}.",
-                rank=rank,
-                dropout=dropout,
-            )
+            "LoRA has a rank of at least 1 and a dropout from 0 to below 1. Got {rank} and {dropout}.",
+            rank=rank,
+            dropout=dropout,
         )
     linear = {name.rpartition(".")[2] for name, module in model.named_modules() if isinstance(module, nn.Linear)}
     wanted = targets if isinstance(targets, str) else list(targets)

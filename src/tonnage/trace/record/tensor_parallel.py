@@ -16,7 +16,7 @@ from torch.distributed.tensor.parallel import (
 )
 
 from tonnage.kernel.errors import InvalidPlan, MissingDatum
-from tonnage.kernel.message import Message, joined
+from tonnage.kernel.message import joined
 
 # transformers' names of styles that DTensor has too; experts and split inputs have none.
 _COLUMNS, _GATHERED, _ROWS = ("colwise",), ("colwise_gather_output", "colwise_rep"), ("rowwise",)
@@ -53,12 +53,10 @@ def check(config: Any, width: int) -> None:
         count = getattr(config, name, None)
         if isinstance(count, int) and count % width:
             raise InvalidPlan(
-                Message(
-                    "{@tensor_parallel_size} must divide {name} {count}. Got {width}.",
-                    name=name,
-                    count=count,
-                    width=width,
-                )
+                "{@tensor_parallel_size} must divide {name} {count}. Got {width}.",
+                name=name,
+                count=count,
+                width=width,
             )
 
 
@@ -66,9 +64,7 @@ def _kinds(model: Any) -> dict[str, str]:
     """transformers' plan by module name, with its patterns expanded."""
     patterns = dict(getattr(model, "_tp_plan", None) or {})
     if not patterns:
-        raise MissingDatum(
-            Message("transformers has no plan of tensor parallelism for {type}.", type=type(model).__name__)
-        )
+        raise MissingDatum("transformers has no plan of tensor parallelism for {type}.", type=type(model).__name__)
     compiled = [(re.compile(re.escape(glob).replace(r"\*", r"\d+") + "$"), kind) for glob, kind in patterns.items()]
     styles = {}
     for name, _ in model.named_modules():
@@ -88,12 +84,10 @@ def _style(kind: str, name: str, model: Any) -> ParallelStyle:
     if kind in _REPLICATED:
         return Replicated()
     raise MissingDatum(
-        Message(
-            "{type} splits {name} as {kind!r}, for which DTensor has no style.",
-            type=type(model).__name__,
-            name=name,
-            kind=kind,
-        )
+        "{type} splits {name} as {kind!r}, for which DTensor has no style.",
+        type=type(model).__name__,
+        name=name,
+        kind=kind,
     )
 
 
@@ -112,12 +106,10 @@ def _unsplit_styles(model: Any, sequence_parallel: bool) -> dict[str, ParallelSt
     for name in norms:
         if not _inside_attention(name) and name.rsplit(".", 1)[-1] not in _NORMS:
             raise MissingDatum(
-                Message(
-                    "the plan of sequence parallelism is for layers with {norms}. {type} has {name}.",
-                    norms=joined(" and ", _NORMS[:2]),
-                    type=type(model).__name__,
-                    name=name,
-                )
+                "the plan of sequence parallelism is for layers with {norms}. {type} has {name}.",
+                norms=joined(" and ", _NORMS[:2]),
+                type=type(model).__name__,
+                name=name,
             )
         plan[name] = Replicated() if _inside_attention(name) else SequenceParallel()
     for name, module in model.named_modules():

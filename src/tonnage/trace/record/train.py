@@ -62,17 +62,13 @@ def _check(program: Program, model: Any, optimizer: Any) -> None:
     """Refuse programs that would run and mean something else. Raises InvalidInput."""
     count = program.num_microbatches
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise InvalidInput(
-            Message("{@num_microbatches} must be a whole number of at least 1. Got {count!r}.", count=count)
-        )
+        raise InvalidInput("{@num_microbatches} must be a whole number of at least 1. Got {count!r}.", count=count)
     if optimizer is None:
         return
     if not hasattr(optimizer, "param_groups"):
         raise InvalidInput(
-            Message(
-                "{@optimizer} must be a function of the parameters, or a torch optimizer. Got {optimizer!r}.",
-                optimizer=str(optimizer)[:80],
-            )
+            "{@optimizer} must be a function of the parameters, or a torch optimizer. Got {optimizer!r}.",
+            optimizer=str(optimizer)[:80],
         )
     own = {id(parameter) for parameter in model.parameters()}
     if not any(id(parameter) in own for group in optimizer.param_groups for parameter in group["params"]):
@@ -101,11 +97,9 @@ def _forward(recorder: "Recorder", program: Program, suffix: str) -> tuple[Any, 
         shape = tuple(loss.shape) if isinstance(loss, torch.Tensor) else type(loss).__name__
         free = " that no parameter has a part in" if isinstance(loss, torch.Tensor) and loss.numel() == 1 else ""
         raise InvalidInput(
-            Message(
-                "{@loss} must be a tensor of one number that depends on the parameters. Got {shape}{free}.",
-                shape=shape,
-                free=free,
-            )
+            "{@loss} must be a tensor of one number that depends on the parameters. Got {shape}{free}.",
+            shape=shape,
+            free=free,
         )
     recorder.mark(STAGES[1] + suffix, "forward")
     return output, loss

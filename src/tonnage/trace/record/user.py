@@ -58,7 +58,7 @@ def record_file(
     parsed = target_of(target, arguments or {})
     chosen = profile_of(profile) if isinstance(profile, str) else profile
     if steps < 1:
-        raise InvalidInput(Message("steps must be at least 1. Got {steps}.", steps=steps))
+        raise InvalidInput("steps must be at least 1. Got {steps}.", steps=steps)
 
     def run(which: FrontEnd) -> Recording:
         return _record(parsed, which, chosen, steps, progress)
@@ -68,9 +68,7 @@ def record_file(
             return run(front_end)
         except NeedsCuda as need:
             raise InvalidInput(
-                Message(
-                    "{target}: {need}, which the front end 'meta' cannot follow; 'cuda' can.", target=target, need=need
-                )
+                "{target}: {need}, which the front end 'meta' cannot follow; 'cuda' can.", target=target, need=need
             ) from None
     return _tried(run, target, _places(parsed))
 
@@ -85,12 +83,10 @@ def _tried(run: Callable[[FrontEnd], Recording], target: str, places: bool) -> R
     for which in order:
         if which == "cuda" and (reason := guard.works()):
             raise first or MissingDatum(
-                Message(
-                    "{target}: {why}, and the front end 'cuda' cannot run. {reason}",
-                    target=target,
-                    why=why,
-                    reason=reason,
-                )
+                "{target}: {why}, and the front end 'cuda' cannot run. {reason}",
+                target=target,
+                why=why,
+                reason=reason,
             ) from None
         try:
             recorded = run(which)
@@ -104,9 +100,7 @@ def _tried(run: Callable[[FrontEnd], Recording], target: str, places: bool) -> R
             kind = "fake CUDA tensors" if which == "cuda" else "meta tensors, with everything on the device"
             recorded.notes = (Message("traced on {kind}: {why}.", kind=kind, why=why.rstrip(".")), *recorded.notes)
         return recorded
-    raise first or InvalidInput(
-        Message("{target}: {why}, and could not be followed.", target=target, why=why)
-    ) from None
+    raise first or InvalidInput("{target}: {why}, and could not be followed.", target=target, why=why) from None
 
 
 def _places(target: Target) -> bool:
@@ -117,7 +111,7 @@ def _places(target: Target) -> bool:
 def target_of(text: str, arguments: Mapping[str, Any]) -> Target:
     file, colon, name = text.rpartition(":")
     if not colon or not file or not name.isidentifier():
-        raise InvalidInput(Message("a program to trace is written FILE.py:callable. Got {text!r}.", text=text[:200]))
+        raise InvalidInput("a program to trace is written FILE.py:callable. Got {text!r}.", text=text[:200])
     path = Path(file).expanduser()
     if path.suffix != ".py" or not is_file(path):
         near = (
@@ -146,7 +140,7 @@ def _record(target: Target, front_end: FrontEnd, profile: Profile, steps: int, p
             except BaseException as error:  # noqa: BLE001 - a user's program may raise anything
                 raise explain(error, recorder.modules, target.text) from None
         if all(allocation.overlay for allocation in recorder.events.allocations):
-            raise InvalidInput(Message("{target}: the program put nothing on the GPU.", target=target.text))
+            raise InvalidInput("{target}: the program put nothing on the GPU.", target=target.text)
         return recorder.recording(target.text, tuple(notes))
 
 
@@ -177,11 +171,9 @@ def takes_mark(function: Callable[..., Any], target: Target) -> bool:
     ]
     if left := [name for name in missing if name not in target.arguments]:
         raise InvalidInput(
-            Message(
-                "{target} needs {left}: give them a default, or pass them as arguments.",
-                target=target.text,
-                left=listed(left),
-            )
+            "{target} needs {left}: give them a default, or pass them as arguments.",
+            target=target.text,
+            left=listed(left),
         )
     return False
 
@@ -190,17 +182,15 @@ def check_program(program: Program, text: str, recorder: Recorder) -> Program:
     """A program that can be trained, on the recording's device. Raises InvalidInput."""
     if not isinstance(program.model, nn.Module):
         raise InvalidInput(
-            Message(
-                "{text}: model must be a torch.nn.Module. Got {type}.", text=text, type=type(program.model).__name__
-            )
+            "{text}: model must be a torch.nn.Module. Got {type}.", text=text, type=type(program.model).__name__
         )
     if not any(parameter.requires_grad for parameter in program.model.parameters()):
         raise InvalidInput(
-            Message("{text}: model has no parameters that require gradients, so there is nothing to train.", text=text)
+            "{text}: model has no parameters that require gradients, so there is nothing to train.", text=text
         )
     if program.autocast not in (None, "bf16", "fp16"):
         raise InvalidInput(
-            Message("{text}: autocast is 'bf16' or 'fp16'. Got {autocast!r}.", text=text, autocast=program.autocast)
+            "{text}: autocast is 'bf16' or 'fp16'. Got {autocast!r}.", text=text, autocast=program.autocast
         )
     if program.autocast is not None and recorder.device_type == "meta":
         raise NeedsCuda("it uses torch.autocast")
@@ -227,7 +217,7 @@ def parse_program(target: Target) -> ast.Module:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = f":{error.lineno}" if isinstance(error, SyntaxError) else ""
         raise InvalidInput(
-            Message("{file}{line}: no Python: {error}.", file=target.file, line=line, error=str(error)[:200])
+            "{file}{line}: no Python: {error}.", file=target.file, line=line, error=str(error)[:200]
         ) from None
     for node in ast.walk(tree):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

@@ -63,7 +63,7 @@ class Job(Struct, frozen=True):
         return self.state in ENDED
 
 
-class Taken(Struct, frozen=True):
+class ClaimedJob(Struct, frozen=True):
     """A job to work on. `lock`: number of the locked file that says its process lives."""
 
     id: str
@@ -73,7 +73,7 @@ class Taken(Struct, frozen=True):
 
 
 class FullError(Exception):
-    """So many jobs wait already."""
+    """As many jobs wait as may wait."""
 
 
 class Board:
@@ -127,7 +127,7 @@ class Board:
             self._count(base, f"started:{verb}")
         return name
 
-    def take(self, limits: JobLimits) -> Taken | None:
+    def take(self, limits: JobLimits) -> ClaimedJob | None:
         """The job that waits longest, where there is a place for it. It runs from now on, and is lost when its lock
         is given up.
         """
@@ -142,7 +142,7 @@ class Board:
                 "UPDATE jobs SET state = ?, started = ?, last = last + 1 WHERE id = ?", (RUNNING, time.time(), row[0])
             )
             job, verb, question = row
-            return Taken(job, verb, question, hold(self.lock_of(job)))  # before anybody can read that it runs
+            return ClaimedJob(job, verb, question, hold(self.lock_of(job)))  # before anybody can read that it runs
 
     def lock_of(self, job: str) -> Path:
         """The file that is locked while the job's process lives."""
@@ -166,7 +166,7 @@ class Board:
                 )
 
     def answer(self, job: str, status: int, command: str, document: bytes) -> bool:
-        """Its answer; False where it has ended before."""
+        """Store a job's answer; False where the job has ended before."""
         return self._end(job, DONE, status=status, command=command, document=document)
 
     def fail(self, job: str, kind: str, message: str) -> bool:
@@ -200,7 +200,7 @@ class Board:
         return Job(*rows[0]) if rows else None
 
     def document(self, job: str) -> bytes:
-        """Of a job that is done."""
+        """The document of a job that is done."""
         ((found,),) = self._rows("SELECT document FROM jobs WHERE id = ?", job)
         return bytes(found)
 
@@ -229,7 +229,7 @@ class Board:
     # ---- housekeeping ----
 
     def lose(self, job: str) -> bool:
-        """Its process has ended without an answer."""
+        """Mark a job as lost: its process has ended without an answer. False where the job has ended before."""
         return self.fail(job, *LOST)
 
     def tidy(self, limits: JobLimits) -> None:

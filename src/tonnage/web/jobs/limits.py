@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-MOST_PROGRESS = 10.0  # steps a second and count that are written down
+MAX_PROGRESS = 10.0  # steps a second and count that are written down
 
 
 class JobLimits(Struct, frozen=True):

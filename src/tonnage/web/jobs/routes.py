@@ -13,7 +13,6 @@ from litestar.response import Stream
 
 from tonnage.kernel.encoding import encode
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
 from tonnage.kernel.reach import limited
 from tonnage.kernel.registry import unknown
 from tonnage.web.answer import Refusal
@@ -116,15 +115,10 @@ def _asked(body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         if name not in ("verb", "question"):
             raise unknown("field of a job", name, ("verb", "question"))
     if "question" in body and not isinstance(question, dict):
-        raise InvalidInput(
-            Message("question must be an object of names and values. Got {question}.", question=shown(question))
-        )
+        raise InvalidInput("question must be an object of names and values. Got {question}.", question=shown(question))
     if question is None or not isinstance(verb, str):
         raise InvalidInput(
-            Message(
-                'a job is {{"verb": "plan", "question": {{...}}}}. Got {body}.',
-                body=", ".join(sorted(body)) or "nothing",
-            )
+            'a job is {{"verb": "plan", "question": {{...}}}}. Got {body}.', body=", ".join(sorted(body)) or "nothing"
         )
     if verb not in SEARCHES:
         raise unknown("verb of a job", verb, SEARCHES)

@@ -19,9 +19,9 @@ from tonnage.kernel.message import Message, plain
 from tonnage.kernel.reach import Reach
 from tonnage.search.progress import followed
 from tonnage.verbs.ask import ask, line
+from tonnage.web.answer import is_out_of_memory
 from tonnage.web.jobs.board import Board
-from tonnage.web.jobs.limits import MOST_PROGRESS
-from tonnage.web.process.memory import is_out_of_memory
+from tonnage.web.jobs.limits import MAX_PROGRESS
 from tonnage.web.process.parent import kill_with_parent
 from tonnage.web.words import ENGLISH, encoded, parted, said_in
 
@@ -53,7 +53,7 @@ class Teller:
 
     def __call__(self, what: str, done: int, of: int | None) -> None:
         now = time.monotonic()
-        if done != of and now - self.told.get(what, 0.0) < 1 / MOST_PROGRESS:
+        if done != of and now - self.told.get(what, 0.0) < 1 / MAX_PROGRESS:
             self.left[what] = done, of
             return
         self.told[what] = now

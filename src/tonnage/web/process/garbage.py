@@ -3,7 +3,7 @@
 import gc
 
 # objects made, and not gone by themselves, after which the new ones are looked through; an answer makes about as many
-NEW = 10_000
+COLLECT_AFTER = 10_000
 
 
 def collect_seldom() -> None:
@@ -12,4 +12,4 @@ def collect_seldom() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(NEW, *gc.get_threshold()[1:])
+    gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])

@@ -15,7 +15,7 @@ from typing import Any
 
 from tonnage.kernel.message import Message
 from tonnage.kernel.reach import Reach
-from tonnage.web.answer import Answer, Refusal
+from tonnage.web.answer import EncodedAnswer, Refusal
 from tonnage.web.process.worker import work
 
 LOOK = 0.05  # seconds between looks whether the client has left
@@ -56,7 +56,7 @@ class Pool:
         self._threads = ThreadPoolExecutor(size, "tonnage-web")  # as many as processes: a thread always finds one idle
         self._closed = Event()
 
-    async def answered(self, verb: str, question: Mapping[str, Any], left: Event) -> Answer:
+    async def answered(self, verb: str, question: Mapping[str, Any], left: Event) -> EncodedAnswer:
         """The answer, or Refusal. `left`: set where nobody waits for it any more."""
         loop = asyncio.get_running_loop()
         found = await loop.run_in_executor(self._threads, self._answered, verb, question, left, time.monotonic())
@@ -64,7 +64,7 @@ class Pool:
             raise found
         return found
 
-    def _answered(self, verb: str, question: Mapping[str, Any], left: Event, asked: float) -> Answer | Refusal:
+    def _answered(self, verb: str, question: Mapping[str, Any], left: Event, asked: float) -> EncodedAnswer | Refusal:
         start = time.monotonic()
         if left.is_set() or start - asked > WAIT:
             return Refusal(503, "Busy", "others were answered first, for too long: ask again.")
@@ -85,7 +85,7 @@ class Pool:
                 if self._closed.is_set() or time.monotonic() > deadline:
                     self._replace(worker)
                     return self._too_long()
-            found: Answer | Refusal = worker.line.recv()
+            found: EncodedAnswer | Refusal = worker.line.recv()
         except (EOFError, OSError):  # the process is gone: the system ended it
             self._replace(worker)
             return Refusal(422, "TooLarge", "the question takes more memory than this server gives one: ask for less.")

@@ -1,4 +1,4 @@
-"""Starting the server."""
+"""Starting the server, with as many open files as its connections need."""
 
 import os
 import signal
@@ -11,8 +11,8 @@ import msgspec
 from msgspec.structs import replace
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message, joined
-from tonnage.web.settings import Settings
+from tonnage.kernel.message import joined
+from tonnage.web.settings import Limits, Settings
 
 NEEDED = ("litestar", "uvicorn", "httptools")
 BACKLOG = 1024
@@ -23,10 +23,8 @@ def check_extra() -> None:
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise InvalidInput(
-            Message(
-                "the page and the API need {missing}, which is not installed: pip install 'tonnage[web]'.",
-                missing=joined(" and ", missing),
-            )
+            "the page and the API need {missing}, which is not installed: pip install 'tonnage[web]'.",
+            missing=joined(" and ", missing),
         )
 
 
@@ -34,8 +32,7 @@ def serve(settings: Settings, browse: bool = False) -> int:
     """Answer until interrupted."""
     check_extra()
     from tonnage.web.jobs.folder import shared_folder
-    from tonnage.web.jobs.taken_over import end_lost_jobs
-    from tonnage.web.process.open_files import with_room_for_connections
+    from tonnage.web.jobs.processes import end_lost_jobs
     from tonnage.web.store.opened import Opened
 
     backup = Opened(settings.store, own=settings.loopback).prepare()
@@ -93,7 +90,7 @@ def bound(settings: Settings) -> socket.socket:
     try:
         (family, _, _, _, address), *_ = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        raise InvalidInput(Message("--host {host!r} is no address of this machine.", host=settings.host)) from None
+        raise InvalidInput("--host {host!r} is no address of this machine.", host=settings.host) from None
     listening = socket.socket(family)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -102,11 +99,9 @@ def bound(settings: Settings) -> socket.socket:
     except OSError as error:
         listening.close()
         raise InvalidInput(
-            Message(
-                "cannot answer at {url}: {strerror}. Give another --port, or end what answers there.",
-                url=url(settings),
-                strerror=error.strerror,
-            )
+            "cannot answer at {url}: {strerror}. Give another --port, or end what answers there.",
+            url=url(settings),
+            strerror=error.strerror,
         ) from None
     return listening
 
@@ -123,3 +118,29 @@ def _greet(settings: Settings, browse: bool) -> None:
         import webbrowser
 
         webbrowser.open(url(settings))
+
+
+OTHER_FILES = (
+    200  # open files of a worker besides its connections: lines to processes, data bases, modules that are read
+)
+
+
+def with_room_for_connections(limits: Limits) -> Limits:
+    """The limits, after as many open files are allowed as the connections need; with fewer connections where the system
+    allows fewer files.
+
+    Without room for one more the system refuses connections to everybody alike, and no connection can be given up for a
+    new one.
+    """
+    if sys.platform == "win32":
+        return limits
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = limits.connections + OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return limits
+    return replace(limits, connections=max(soft - OTHER_FILES, soft // 2))

@@ -20,7 +20,7 @@ OF_BODIES, OF_LISTS, OF_NAMES = (400, 403, 408, 413, 415, 422, 503), (400, 403, 
 
 
 def paths() -> Schema:
-    """Of the routes of jobs and of saved plans."""
+    """The routes of jobs and of saved plans."""
     return {
         "/v1/jobs": {"post": _start_job()},
         "/v1/jobs/{job}": {

@@ -59,7 +59,6 @@ OF_WEB = frozenset(
         "answer",
         "static/browser",
         "launch",
-        "process/memory",
         "settings",
         "timeline",
         "words",
@@ -78,10 +77,8 @@ def check(folder: Path) -> None:
         there = folder.exists()
         if there and not (folder.is_dir() and ((folder / MARK).is_file() or not any(folder.iterdir()))):
             raise InvalidInput(
-                Message(
-                    "--static writes into a new folder, an empty one, or one that it wrote before. Got {folder}.",
-                    folder=shown(str(folder)),
-                )
+                "--static writes into a new folder, an empty one, or one that it wrote before. Got {folder}.",
+                folder=shown(str(folder)),
             )
     except OSError as error:
         raise _unwritable(folder, why(error)) from None
@@ -95,9 +92,7 @@ def check(folder: Path) -> None:
 
 
 def _unwritable(folder: Path, reason: str) -> InvalidInput:
-    return InvalidInput(
-        Message("--static {folder} cannot be written: {reason}.", folder=shown(str(folder), 300), reason=reason)
-    )
+    return InvalidInput("--static {folder} cannot be written: {reason}.", folder=shown(str(folder), 300), reason=reason)
 
 
 def write(folder: Path, parts: Parts) -> list[str]:

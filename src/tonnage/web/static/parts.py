@@ -20,7 +20,7 @@ from tonnage.kernel.message import Message, listed
 from tonnage.kernel.reach import is_file, is_folder
 from tonnage.user_files import read_bytes, too_large
 
-LARGEST = 100_000_000  # bytes of a file of Pyodide, or of a wheel
+MAX_FILE_BYTES = 100_000_000  # bytes of a file of Pyodide, or of a wheel
 
 PYODIDE = "pyodide@314.0.7"
 MSGSPEC = "msgspec==0.22.0"
@@ -77,12 +77,10 @@ def parts(pyodide: Path | None, wheels: Sequence[Path], *, fetch: bool) -> Parts
     for option, path in (("--pyodide", pyodide), *(("--wheel", each) for each in wheels)):
         if path is not None and not (is_file(path) or (option == "--pyodide" and is_folder(path))):
             raise InvalidInput(
-                Message(
-                    "{option} is {given}. There is none called {path}.",
-                    option=option,
-                    given=GIVEN[option],
-                    path=shown(str(path), 300),
-                )
+                "{option} is {given}. There is none called {path}.",
+                option=option,
+                given=GIVEN[option],
+                path=shown(str(path), 300),
             )
     lacking = {_package(path.name) for path in wheels}.isdisjoint(NEEDED)
     if not fetch and (pyodide is None or lacking):
@@ -100,27 +98,23 @@ def _fetched(command: Sequence[str], name: str, folder: Path) -> Path:
     program = shutil.which(command[0])
     if program is None:
         raise MissingDatum(
-            Message(
-                "{command} is not installed, which fetches {name}. Or give the file: {how}",
-                command=command[0],
-                name=name,
-                how=HOW,
-            )
+            "{command} is not installed, which fetches {name}. Or give the file: {how}",
+            command=command[0],
+            name=name,
+            how=HOW,
         )
     try:
         done = subprocess.run(
             [program, *command[1:]], cwd=folder, capture_output=True, text=True, check=False, timeout=600
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unreachable(Message("{name} could not be fetched: {error}.", name=name, error=error)) from None
+        raise Unreachable("{name} could not be fetched: {error}.", name=name, error=error) from None
     path = folder / name
     if done.returncode or not path.is_file():
         said = (done.stderr or done.stdout).strip().splitlines() or ["no reason was said"]
-        raise Unreachable(Message("{name} could not be fetched: {error}.", name=name, error=shown(said[-1], 300)))
+        raise Unreachable("{name} could not be fetched: {error}.", name=name, error=shown(said[-1], 300))
     if sha256(path.read_bytes()).hexdigest() != FETCHED[name]:
-        raise InvalidInput(
-            Message("{name} is not the file that this version of tonnage knows: it was not taken.", name=name)
-        )
+        raise InvalidInput("{name} is not the file that this version of tonnage knows: it was not taken.", name=name)
     return path
 
 
@@ -132,21 +126,17 @@ def _core(where: Path | None) -> dict[str, bytes]:
         found = (
             dict(_packed(where))
             if where.is_file()
-            else {name: read_bytes(where / name, LARGEST) for name in CORE if (where / name).is_file()}
+            else {name: read_bytes(where / name, MAX_FILE_BYTES) for name in CORE if (where / name).is_file()}
         )
     except (OSError, tarfile.TarError, EOFError) as error:
-        raise InvalidInput(
-            Message("--pyodide {where} cannot be read: {error}.", where=shown(str(where)), error=error)
-        ) from None
+        raise InvalidInput("--pyodide {where} cannot be read: {error}.", where=shown(str(where)), error=error) from None
     missing = [name for name in CORE if name not in found]
     if missing:
         raise InvalidInput(
-            Message(
-                "--pyodide is the npm package, a folder or a .tgz, with {core}. {where} lacks {missing}.",
-                core=listed(CORE),
-                where=shown(str(where)),
-                missing=listed(missing),
-            )
+            "--pyodide is the npm package, a folder or a .tgz, with {core}. {where} lacks {missing}.",
+            core=listed(CORE),
+            where=shown(str(where)),
+            missing=listed(missing),
         )
     return found
 
@@ -156,8 +146,8 @@ def _packed(where: Path) -> Iterator[tuple[str, bytes]]:
         for member in archive:
             path = PurePosixPath(member.name)
             if member.isfile() and path.name in CORE and len(path.parts) == 2:
-                if member.size > LARGEST:
-                    raise too_large(where / path.name, LARGEST)
+                if member.size > MAX_FILE_BYTES:
+                    raise too_large(where / path.name, MAX_FILE_BYTES)
                 read = archive.extractfile(member)
                 yield path.name, read.read() if read else b""
 
@@ -167,13 +157,11 @@ def _package(name: str) -> str:
 
 
 def _wheel(path: Path) -> bytes:
-    content = read_bytes(path, LARGEST)
+    content = read_bytes(path, MAX_FILE_BYTES)
     if not path.name.endswith((WASM, "-none-any.whl")) or not zipfile.is_zipfile(io.BytesIO(content)):
         raise InvalidInput(
-            Message(
-                "--wheel is a package built for browsers, whose name ends in {wasm} or -none-any.whl. Got {path}.",
-                wasm=WASM,
-                path=shown(path.name),
-            )
+            "--wheel is a package built for browsers, whose name ends in {wasm} or -none-any.whl. Got {path}.",
+            wasm=WASM,
+            path=shown(path.name),
         )
     return content

@@ -11,7 +11,7 @@ SAVED_VERBS = ("train", "serve", "plan", "max", "compare")
 WORDS = {0: "fits", 2: "tight", 3: "does not fit", 4: "not known"}  # the exit status of the command line
 
 BAD_INPUT = 64
-LONGEST_REASON = 500  # characters
+MAX_REASON_LENGTH = 500  # characters
 
 
 class Digest(Struct, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ class Digest(Struct, frozen=True, kw_only=True):
 
 
 def digest(verb: str, document: dict[str, Any], status: int, command: str) -> Digest:
-    """Of a whole answer: its document, exit status and command line."""
+    """The digest of a whole answer: its document, exit status and command line."""
     figures = {"train": _estimate, "serve": _estimate, "plan": _plan, "max": _maximum, "compare": _comparison}[verb](
         document
     )
@@ -39,13 +39,13 @@ def digest(verb: str, document: dict[str, Any], status: int, command: str) -> Di
 
 
 def unanswered(command: str) -> Digest:
-    """Of a question whose figures follow."""
+    """The digest of a question whose figures are not computed yet."""
     return Digest(tonnage=__version__, command=command, status=None, answer=None)
 
 
 def refused(command: str, message: str) -> Digest:
-    """Of a question that has no answer, and why."""
-    return Digest(tonnage=__version__, command=command, status=BAD_INPUT, answer=message[:LONGEST_REASON])
+    """The digest of a question that has no answer, and why."""
+    return Digest(tonnage=__version__, command=command, status=BAD_INPUT, answer=message[:MAX_REASON_LENGTH])
 
 
 def _estimate(document: dict[str, Any]) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def store_url(given: str) -> URL:
         url = make_url(given)
     except ArgumentError:
         raise InvalidInput(
-            Message("{@store} is the URL of a data base: {file} or {server}.", file=FILE, server=SERVER)
+            "{@store} is the URL of a data base: {file} or {server}.", file=FILE, server=SERVER
         ) from None
     if url.drivername in SERVED:
         try:
@@ -47,12 +47,10 @@ def store_url(given: str) -> URL:
         return url.set(drivername="postgresql+psycopg")
     if url.drivername not in ("sqlite", "sqlite+pysqlite"):
         raise InvalidInput(
-            Message(
-                "{@store} is SQLite or PostgreSQL: {file} or {server}. Got {drivername}.",
-                file=FILE,
-                server=SERVER,
-                drivername=url.drivername,
-            )
+            "{@store} is SQLite or PostgreSQL: {file} or {server}. Got {drivername}.",
+            file=FILE,
+            server=SERVER,
+            drivername=url.drivername,
         )
     if url.database in (None, "", ":memory:"):
         raise InvalidInput(Message("{@store}: plans are saved in a file, which all workers read: sqlite:///plans.db."))

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from tonnage.web.answer import Answer, Refusal
+from tonnage.web.answer import EncodedAnswer, Refusal
 from tonnage.web.questions import is_search
 from tonnage.web.state import Running
 from tonnage.web.store.conflict import StoreError
@@ -22,12 +22,12 @@ if TYPE_CHECKING:  # SQLAlchemy is read when something is saved
     from tonnage.web.store.saved import Store
 
 MAX_WAITING = 1000  # versions; of others the figures are computed when somebody reads them
-AGAIN = 0.25  # seconds until a busy server is asked again
+RETRY_SECONDS = 0.25  # seconds until a busy server is asked again
 BUSY = 503
 _log = logging.getLogger("tonnage.web")
 
 
-def digest_of(verb: str, answer: Answer) -> Digest:
+def digest_of(verb: str, answer: EncodedAnswer) -> Digest:
     """What is kept of an answer."""
     return digest(verb, msgspec.json.decode(answer.body), answer.status, unquote(answer.command))
 
@@ -79,4 +79,4 @@ class Figures:
             except Refusal as refusal:
                 if refusal.code != BUSY:
                     return refused(plan.command, refusal.message)
-            await asyncio.sleep(AGAIN)
+            await asyncio.sleep(RETRY_SECONDS)

@@ -1,7 +1,6 @@
 """Names of saved plans."""
 
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message
 
 NAME_LENGTH = 100
 ANY = -1  # as the version that is expected: whichever there is, and there must be one
@@ -18,10 +17,8 @@ def check_name(name: str) -> None:
         or name in (".", "..")
     ):
         raise InvalidInput(
-            Message(
-                "name of a saved plan must have from 1 to {name_length} characters that are printed, no / "
-                "and no space at its ends. Got {name}.",
-                name_length=NAME_LENGTH,
-                name=shown(name),
-            )
+            "name of a saved plan must have from 1 to {name_length} characters that are printed, no / "
+            "and no space at its ends. Got {name}.",
+            name_length=NAME_LENGTH,
+            name=shown(name),
         )

@@ -57,7 +57,7 @@ class Opened:
             base = Base(url)
         except StoreError as error:
             where = "" if path is None else f" {path}:"
-            raise InvalidInput(Message("--store:{where} {error}", where=where, error=error)) from error
+            raise InvalidInput("--store:{where} {error}", where=where, error=error) from error
         base.close()
         return base.backup
 
@@ -68,11 +68,11 @@ class Opened:
         with self._lock:
             if self._store is None:
                 from tonnage.web.store.engine import Base, store_url
-                from tonnage.web.store.saved import MOST_BYTES, Store
+                from tonnage.web.store.saved import MAX_BYTES, Store
 
                 if self._is_default:
                     _file(self.url).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                self._store = Store(Base(store_url(self.url)), self._most_bytes or MOST_BYTES)
+                self._store = Store(Base(store_url(self.url)), self._most_bytes or MAX_BYTES)
             return self._store
 
     def for_reading(self) -> "Store | None":

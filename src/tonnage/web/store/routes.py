@@ -15,11 +15,13 @@ from litestar.params import FromPath
 from tonnage.kernel.encoding import encode
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message
+from tonnage.kernel.reach import Reach, limited
 from tonnage.kernel.registry import nearest, unknown
+from tonnage.question.command_line import command, line
 from tonnage.web.answer import Refusal
 from tonnage.web.jobs.board import DONE, Board
+from tonnage.web.jobs.checked import check
 from tonnage.web.questions import answer_at_once
-from tonnage.web.store.check import checked_command
 from tonnage.web.store.conflict import ConflictError, StoreError
 from tonnage.web.store.digest import SAVED_VERBS, Digest, digest, unanswered
 from tonnage.web.store.documents import (
@@ -41,7 +43,7 @@ if TYPE_CHECKING:  # SQLAlchemy is read when something is saved
 JSON = "application/json"
 Asking = Request[Any, Any, Any]
 SHOWN, MOST_SHOWN = 100, 1000  # plans, or versions of one, on a page
-MOST_VERSION = 2**31 - 1
+MAX_VERSION = 2**31 - 1
 FIELDS: dict[str, tuple[type, str]] = {
     "name": (str, "a text"),
     "verb": (str, f"one of {', '.join(SAVED_VERBS)}"),
@@ -89,7 +91,7 @@ async def every(request: Asking, state: State) -> Response[bytes]:
 async def latest(name: FromPath[str], request: Asking, state: State) -> Response[bytes]:
     """The latest version of a name, whole; or the one that is asked for."""
     check_name(name)
-    version = _number(request, "version", None, MOST_VERSION)
+    version = _number(request, "version", None, MAX_VERSION)
     store = await asyncio.to_thread(state.store.for_reading)
     found = await asyncio.to_thread(_whole, store, name, version) if store else None
     if found is None:
@@ -103,7 +105,7 @@ async def latest(name: FromPath[str], request: Asking, state: State) -> Response
 async def history(name: FromPath[str], request: Asking, state: State) -> Response[bytes]:
     """Every version of a name, deleted or not, the latest first; of those `before` a version."""
     check_name(name)
-    before, limit = _number(request, "before", None, MOST_VERSION), _number(request, "limit", SHOWN, MOST_SHOWN)
+    before, limit = _number(request, "before", None, MAX_VERSION), _number(request, "limit", SHOWN, MOST_SHOWN)
     store = await asyncio.to_thread(state.store.for_reading)
     found = await asyncio.to_thread(store.history, name, before, limit) if store else []
     if not found and before is None:
@@ -118,9 +120,7 @@ async def remove(name: FromPath[str], request: Asking, state: State) -> Response
     expected = _expected(request, None)
     with_history = request.query_params.get("history", "false")
     if with_history not in ("true", "false"):
-        raise InvalidInput(
-            Message("history must be true or false. Got {with_history}.", with_history=shown(with_history))
-        )
+        raise InvalidInput("history must be true or false. Got {with_history}.", with_history=shown(with_history))
     store = await asyncio.to_thread(state.store.for_reading)
     gone = (
         await asyncio.to_thread(lambda: store.delete(name, expected, history=with_history == "true"))
@@ -164,7 +164,7 @@ def _of_job(board: Board, job: str) -> tuple[str, str, Digest]:
     found = board.job(job)
     if found is None or found.state != DONE:
         state = "there is no such job" if found is None else f"it is {found.state}"
-        raise InvalidInput(Message("job must be one that is done: {state}. Got {job}.", state=state, job=shown(job)))
+        raise InvalidInput("job must be one that is done: {state}. Got {job}.", state=state, job=shown(job))
     made = digest(found.verb, msgspec.json.decode(board.document(job)), found.status or 0, found.command or "")
     question, _ = parted(msgspec.json.decode(board.question(job)))  # its answer is saved, in no language
     return found.verb, encode(question).decode(), made
@@ -185,12 +185,10 @@ def _asked(body: bytes) -> AskedSave:
     for name, (form, takes) in FIELDS.items():
         value = given.get(name)
         if (value is not None or name == "name") and (not isinstance(value, form) or isinstance(value, bool)):
-            raise InvalidInput(Message("{what} must be {span}. Got {text}.", what=name, span=takes, text=shown(value)))
+            raise InvalidInput("{what} must be {span}. Got {text}.", what=name, span=takes, text=shown(value))
     if not 0 <= (given.get("version") or 0) < 2**31:
         raise InvalidInput(
-            Message(
-                "version must be {version}. Got {version2}.", version=FIELDS["version"][1], version2=given["version"]
-            )
+            "version must be {version}. Got {version2}.", version=FIELDS["version"][1], version2=given["version"]
         )
     return msgspec.convert(given, AskedSave)
 
@@ -205,13 +203,11 @@ def _expected(request: Asking, said: int | None) -> int | None:
     found = _TAG.match(given.strip())
     if found is None:
         raise InvalidInput(
-            Message('If-Match must be the ETag of a version, such as "3", or *. Got {given}.', given=shown(given))
+            'If-Match must be the ETag of a version, such as "3", or *. Got {given}.', given=shown(given)
         )
     if said is not None and said != int(found[1]):
         raise InvalidInput(
-            Message(
-                "version and If-Match are the same here: give one. Got {said} and {found}.", said=said, found=found[1]
-            )
+            "version and If-Match are the same here: give one. Got {said} and {found}.", said=said, found=found[1]
         )
     return int(found[1])
 
@@ -222,9 +218,7 @@ def _number(request: Asking, name: str, default: Any, most: int) -> Any:
     if said is None:
         return default
     if not (said.isascii() and said.isdecimal() and len(said) < 11 and 1 <= int(said) <= most):
-        raise InvalidInput(
-            Message("{what} must be from 1 to {most:,}. Got {text}.", what=name, most=most, text=shown(said))
-        )
+        raise InvalidInput("{what} must be from 1 to {most:,}. Got {text}.", what=name, most=most, text=shown(said))
     return int(said)
 
 
@@ -238,7 +232,7 @@ def _responded(document: msgspec.Struct, code: int = 200, headers: Mapping[str, 
 
 
 def _page(state: State, found: list[SavedSummary], limit: int) -> Response[bytes]:
-    """Of one more than the page holds, where there are as many."""
+    """A page of `limit` entries; `found` has one more where there is a next page."""
     for plan in found[:limit]:
         if plan.status is None:
             state.figures.compute(plan.name, plan.version)
@@ -286,3 +280,11 @@ def silent(request: Asking, error: StoreError) -> Response[bytes]:
 
 HANDLERS = {ConflictError: conflicts, StoreError: silent}
 ROUTES = [save, every, latest, history, remove]
+
+
+def checked_command(verb: str, question: Mapping[str, Any], within: Reach) -> str:
+    """The command line that asks the question; TonnageError where a field, its value or a name is wrong. Nothing is
+    estimated.
+    """
+    with limited(within):
+        return line(command(check(verb, question).form, question))

@@ -19,16 +19,16 @@ from tonnage.web.store.names import ANY, check_name
 from tonnage.web.store.subject import stored_bytes, subject
 from tonnage.web.store.tables import PLANS, QUESTIONS, SUMMARY, VERSIONS
 
-MOST_NAMES = 10_000
-MOST_SHOWN = 1000
+MAX_NAMES = 10_000
+MAX_SHOWN = 1000
 NOT_KNOWN = 4  # exit status of the command line
-MOST_BYTES = 256_000_000  # of all versions together, where the owner of the server says nothing else
+MAX_BYTES = 256_000_000  # of all versions together, where the owner of the server says nothing else
 
 
 class Store:
     """One process's view of the data base. `most_bytes`: how much all versions may count together."""
 
-    def __init__(self, base: Base, most_bytes: int = MOST_BYTES):
+    def __init__(self, base: Base, most_bytes: int = MAX_BYTES):
         self.base, self.most_bytes = base, most_bytes
 
     def close(self) -> None:
@@ -76,18 +76,18 @@ class Store:
         """One version of a name, deleted or not."""
         return self._whole(and_(PLANS.c.name == name, VERSIONS.c.version == version))
 
-    def every(self, after: str = "", limit: int = MOST_SHOWN) -> list[SavedSummary]:
+    def every(self, after: str = "", limit: int = MAX_SHOWN) -> list[SavedSummary]:
         """The last version of each name, by name, of those after one."""
         where = and_(PLANS.c.name > after, VERSIONS.c.version == PLANS.c.version, PLANS.c.deleted.is_(False))
         return self._summaries(where, limit, PLANS.c.name)
 
     def names(self) -> list[str]:
         """Those that are not deleted, as many as are shown."""
-        query = select(PLANS.c.name).where(PLANS.c.deleted.is_(False)).order_by(PLANS.c.name).limit(MOST_SHOWN)
+        query = select(PLANS.c.name).where(PLANS.c.deleted.is_(False)).order_by(PLANS.c.name).limit(MAX_SHOWN)
         with self.base.reading() as connection:
             return [row.name for row in connection.execute(query)]
 
-    def history(self, name: str, before: int | None = None, limit: int = MOST_SHOWN) -> list[SavedSummary]:
+    def history(self, name: str, before: int | None = None, limit: int = MAX_SHOWN) -> list[SavedSummary]:
         """All versions of a name, deleted or not, the latest first."""
         where = PLANS.c.name == name if before is None else and_(PLANS.c.name == name, VERSIONS.c.version < before)
         return self._summaries(where, limit, VERSIONS.c.version.desc())
@@ -124,13 +124,11 @@ class Store:
         held = int(connection.execute(select(func.coalesce(func.sum(PLANS.c.bytes), 0))).scalar_one())
         if held + size > self.most_bytes:
             raise InvalidInput(
-                Message(
-                    "saved plans take {held:,.2f} of {most_bytes:,.2f} MB, and this one needs {size:,.2f}: "
-                    "delete some, with their history, or have the server started with a larger --store-limit.",
-                    held=held / 1e6,
-                    most_bytes=self.most_bytes / 1e6,
-                    size=size / 1e6,
-                )
+                "saved plans take {held:,.2f} of {most_bytes:,.2f} MB, and this one needs {size:,.2f}: "
+                "delete some, with their history, or have the server started with a larger --store-limit.",
+                held=held / 1e6,
+                most_bytes=self.most_bytes / 1e6,
+                size=size / 1e6,
             )
 
     def _summaries(self, where: Any, limit: int, order: Any) -> list[SavedSummary]:
@@ -245,12 +243,9 @@ def _next_version(connection: Connection, row: Row[Any] | None, name: str, size:
             .values(version=row.version + 1, deleted=False, bytes=PLANS.c.bytes + size)
         )
         return row.id, row.version + 1
-    if connection.execute(select(func.count()).select_from(PLANS)).scalar_one() >= MOST_NAMES:
+    if connection.execute(select(func.count()).select_from(PLANS)).scalar_one() >= MAX_NAMES:
         raise InvalidInput(
-            Message(
-                "{most_names:,} names are saved, which is the most: delete some, with their history.",
-                most_names=MOST_NAMES,
-            )
+            "{most_names:,} names are saved, which is the most: delete some, with their history.", most_names=MAX_NAMES
         )
     made = connection.execute(PLANS.insert().values(name=name, version=1, deleted=False, bytes=size))
     assert made.inserted_primary_key is not None

@@ -17,8 +17,8 @@ from tonnage.web.answer import Refusal, refusal
 from tonnage.web.settings import Limits
 
 DEEPEST = 64
-MOST_DIGITS = 4300  # of a whole number that Python reads
-LONGEST_NAME = 80  # characters of a field that an error repeats
+MAX_DIGITS = 4300  # of a whole number that Python reads
+MAX_NAME_LENGTH = 80  # characters of a field that an error repeats
 
 
 async def read(request: Request[Any, Any, Any], limits: Limits) -> bytes:
@@ -97,9 +97,7 @@ def _check_strictly(body: bytes) -> None:
         if "out of range" in str(error):
             for path, number in _large(json.loads(body, parse_int=Number, parse_float=Number)):
                 raise refusal(
-                    InvalidInput(
-                        Message("{flag} is a number out of range. Got {value}.", flag=path, value=shown(str(number)))
-                    )
+                    InvalidInput("{flag} is a number out of range. Got {value}.", flag=path, value=shown(str(number)))
                 ) from None
         raise
 
@@ -111,7 +109,7 @@ class Number(str):
 
     @property
     def is_large(self) -> bool:
-        return not isfinite(float(self)) if not self.lstrip("-").isdecimal() else len(self) > MOST_DIGITS
+        return not isfinite(float(self)) if not self.lstrip("-").isdecimal() else len(self) > MAX_DIGITS
 
 
 def _large(value: Any) -> Iterator[tuple[str, Number]]:
@@ -121,7 +119,8 @@ def _large(value: Any) -> Iterator[tuple[str, Number]]:
         path, inner = waiting.pop()
         if isinstance(inner, dict):
             waiting.extend(
-                (f"{path}.{name[:LONGEST_NAME]}" if path else name[:LONGEST_NAME], each) for name, each in inner.items()
+                (f"{path}.{name[:MAX_NAME_LENGTH]}" if path else name[:MAX_NAME_LENGTH], each)
+                for name, each in inner.items()
             )
         elif isinstance(inner, list):
             waiting.extend((f"{path}[{at}]", each) for at, each in enumerate(inner))

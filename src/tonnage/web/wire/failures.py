@@ -50,7 +50,7 @@ def http(request: Asking, error: HTTPException) -> Response[bytes]:
 
 
 def nowhere(request: Asking) -> str:
-    """Of a path that is none."""
+    """The message for a path that does not exist."""
     path = request.scope["path"]
     near = nearest(path, (each for each in methods_of(request) if "{" not in each))[:1]
     hint = Message("Did you mean {near}?", near=near[0]) if near else "/schema/openapi.json lists every path."

@@ -33,7 +33,7 @@ def before(request: Asking) -> Response[bytes] | None:
 
 
 def asked_method(request: Asking) -> str:
-    """As it came."""
+    """The method of the request as it came."""
     return "HEAD" if AS_HEAD in request.scope else str(request.method)
 
 
@@ -52,7 +52,7 @@ def methods_of(request: Asking) -> dict[str, set[str]]:
 
 
 def taken_methods(request: Asking) -> list[str]:
-    """Of the path that is asked; empty where nothing is there."""
+    """The methods that the requested path takes; none where there is no such path."""
     path = request.scope["path"]
     found: set[str] = set()
     for form, methods in methods_of(request).items():

@@ -20,7 +20,7 @@ from tonnage.web.answer import error_body
 from tonnage.web.settings import Limits
 from tonnage.web.wire.guard import HEADERS
 
-MOST_HEADER_BYTES = 32_768  # of the path and all headers of a request, and of what is neither headers nor body
+MAX_HEADER_BYTES = 32_768  # of the path and all headers of a request, and of what is neither headers nor body
 PIECE = 4096  # bytes that are read before what came is measured
 LAST_MOMENT = 0.5  # seconds that an answer may still take when the server ends
 # The rest of a refused request is read and dropped: a client that sends all of it before it reads the answer would hear
@@ -74,7 +74,7 @@ class Protocol(HttpToolsProtocol):
             piece = data[at : at + PIECE]
             self._came += len(piece)
             super().data_received(piece)
-            if self._came > MOST_HEADER_BYTES + PIECE and not self._is_told:  # of one header that has no end
+            if self._came > MAX_HEADER_BYTES + PIECE and not self._is_told:  # of one header that has no end
                 self.send_400_response("")
         if self._is_told:
             self._drop(len(data))
@@ -202,19 +202,19 @@ class Protocol(HttpToolsProtocol):
 
     def _count(self, more: int) -> None:
         self._header_bytes += more
-        if self._header_bytes > MOST_HEADER_BYTES:
+        if self._header_bytes > MAX_HEADER_BYTES:
             raise TooLongError  # the parser ends, and uvicorn calls send_400_response
 
     def _refusal(self) -> bytes:
-        """Of a request that is too long, or is no HTTP."""
+        """The response to a request that is too long, or is no HTTP."""
         why: str
-        if self._header_bytes > MOST_HEADER_BYTES or self._came > MOST_HEADER_BYTES:
+        if self._header_bytes > MAX_HEADER_BYTES or self._came > MAX_HEADER_BYTES:
             code, kind, why = (
                 431,
                 "TooLarge",
                 Message(
                     "the path and the headers of a request have at most {most_header_bytes:,} bytes.",
-                    most_header_bytes=MOST_HEADER_BYTES,
+                    most_header_bytes=MAX_HEADER_BYTES,
                 ),
             )
         else:

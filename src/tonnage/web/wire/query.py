@@ -7,7 +7,7 @@ from typing import Any
 from litestar import Request
 
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message, listed
+from tonnage.kernel.message import listed
 from tonnage.kernel.registry import nearest
 
 ANY = None  # of a route whose query is its reader's: an address of the page
@@ -23,18 +23,14 @@ def check_query(request: Request[Any, Any, Any]) -> None:
         if name not in allowed:
             raise _no_parameter(name, allowed)
         if name in seen:
-            raise InvalidInput(Message("{name} is given twice.", name=name))
+            raise InvalidInput("{name} is given twice.", name=name)
         seen.add(name)
 
 
 def _no_parameter(name: str, allowed: tuple[str, ...]) -> InvalidInput:
     near = nearest(name, allowed)
     if near:
-        return InvalidInput(
-            Message("{name} is no parameter here. Did you mean {near!r}?", name=shown(name), near=near[0])
-        )
+        return InvalidInput("{name} is no parameter here. Did you mean {near!r}?", name=shown(name), near=near[0])
     if allowed:
-        return InvalidInput(
-            Message("{name} is no parameter here: {allowed}.", name=shown(name), allowed=listed(allowed))
-        )
-    return InvalidInput(Message("{name} is no parameter here.", name=shown(name)))
+        return InvalidInput("{name} is no parameter here: {allowed}.", name=shown(name), allowed=listed(allowed))
+    return InvalidInput("{name} is no parameter here.", name=shown(name))

@@ -33,20 +33,18 @@ def check_blocks(
     if what == "expert" and _misfit(model, weights, t, whole, groups) is None:
         nearest += Message(", or {@expert_parallel_size} {whole}", whole=whole)
     raise InvalidPlan(
-        Message(
-            "{@tensor_parallel_size}: {version} cuts the {width:,} columns of an {what} of {model} "
-            "into {part:g} a rank, which is no multiple of its blocks of {block}. Got {t}. Nearest: "
-            "{nearest}. ({blocks_rule}.)",
-            version=engine.version,
-            width=width,
-            what=what,
-            model=model.name,
-            part=part,
-            block=block,
-            t=t,
-            nearest=nearest,
-            blocks_rule=engine.blocks_rule,
-        )
+        "{@tensor_parallel_size}: {version} cuts the {width:,} columns of an {what} of {model} "
+        "into {part:g} a rank, which is no multiple of its blocks of {block}. Got {t}. Nearest: "
+        "{nearest}. ({blocks_rule}.)",
+        version=engine.version,
+        width=width,
+        what=what,
+        model=model.name,
+        part=part,
+        block=block,
+        t=t,
+        nearest=nearest,
+        blocks_rule=engine.blocks_rule,
     )
 
 

@@ -3,7 +3,6 @@
 from functools import lru_cache
 
 from tonnage.kernel.errors import InvalidInput, UnknownName
-from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 from tonnage.numerics.precisions import ALIASES, PRECISIONS, Precision, precision
 from tonnage.numerics.quantization import FILE_TYPES, FileType, file_type
@@ -43,11 +42,9 @@ def asked_for(name: str) -> Precision | FileType:
     if plain.replace("_", "") in AMBIGUOUS or plain in AMBIGUOUS:
         choices = AMBIGUOUS.get(plain) or AMBIGUOUS[plain.replace("_", "")]
         raise InvalidInput(
-            Message(
-                "{@weights}: {name!r} can mean several formats of different sizes. Say one: {choices}.",
-                name=name,
-                choices=choices,
-            )
+            "{@weights}: {name!r} can mean several formats of different sizes. Say one: {choices}.",
+            name=name,
+            choices=choices,
         )
     if plain not in _FLOATS:
         try:
@@ -65,11 +62,9 @@ def _precision(name: str) -> Precision:
     if found.block_bytes or found.note.startswith("holds"):
         why = found.note or "is a type of single tensors"
         raise InvalidInput(
-            Message(
-                "{@weights}: {found} {why}; no file is called so. Say fp8, int4, or a file type: Q4_K_M, Q8_0.",
-                found=found.name,
-                why=why,
-            )
+            "{@weights}: {found} {why}; no file is called so. Say fp8, int4, or a file type: Q4_K_M, Q8_0.",
+            found=found.name,
+            why=why,
         )
     return found
 

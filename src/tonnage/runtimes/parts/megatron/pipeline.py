@@ -10,7 +10,6 @@ import re
 from msgspec import Struct
 
 from tonnage.kernel.errors import InvalidPlan
-from tonnage.kernel.message import Message
 from tonnage.spec import TrainingPlan
 
 
@@ -96,7 +95,7 @@ def even_layout(
     left, others = counted - (first or 0) - (last or 0), stages - (first is not None) - (last is not None)
     if others and left % others:
         raise InvalidPlan(
-            Message("{left} layers cannot be split evenly over {others} pipeline stages.", left=left, others=others)
+            "{left} layers cannot be split evenly over {others} pipeline stages.", left=left, others=others
         )
     each = left // others if others else 0
     ranks = [each] * stages
@@ -104,11 +103,9 @@ def even_layout(
     ranks[-1] = last if last is not None else ranks[-1]
     if any(count % virtual for count in ranks):
         raise InvalidPlan(
-            Message(
-                "layers of a pipeline stage must be a multiple of {@virtual_pipeline_size} {virtual}. Got {ranks}.",
-                virtual=virtual,
-                ranks=ranks,
-            )
+            "layers of a pipeline stage must be a multiple of {@virtual_pipeline_size} {virtual}. Got {ranks}.",
+            virtual=virtual,
+            ranks=ranks,
         )
     rows: list[list[Chunk]] = [[] for _ in range(stages)]
     start = 0
@@ -127,11 +124,9 @@ def parsed_layout(text: str, stages: int) -> tuple[tuple[Chunk, ...], ...]:
     parts = _expanded(text).split("|")
     if len(parts) % stages or not set("".join(parts)) <= set("EtmL"):
         raise InvalidPlan(
-            Message(
-                "pipeline layout {text!r} must have a multiple of {stages} stages, of E, t, m and L.",
-                text=text,
-                stages=stages,
-            )
+            "pipeline layout {text!r} must have a multiple of {stages} stages, of E, t, m and L.",
+            text=text,
+            stages=stages,
         )
     rows: list[list[Chunk]] = [[] for _ in range(stages)]
     start = 0

@@ -48,7 +48,7 @@ class Costs(Struct, frozen=True, kw_only=True, eq=False, dict=True):
         return seconds, held, kept, weights
 
 
-class Run(NamedTuple):
+class StageLayers(NamedTuple):
     """A stage: its kind, and its layers from `start` to before `stop`; `on_host`: bytes of their weights that are in
     host memory.
     """

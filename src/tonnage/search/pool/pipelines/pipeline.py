@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from tonnage.search.pool.highs import Effort, OutOfTimeError
 from tonnage.search.pool.parts import Kind
-from tonnage.search.pool.pipelines.costs import Costs, Run
+from tonnage.search.pool.pipelines.costs import Costs, StageLayers
 from tonnage.search.pool.pipelines.uneven import Pipe
 from tonnage.search.pool.serving import Checked
 
@@ -35,14 +35,14 @@ class Shape(Protocol):
 
     def in_flight(self, place: int, stages: int) -> float: ...
 
-    def check(self, runs: list[Run]) -> Sequence[Checked]: ...
+    def check(self, runs: list[StageLayers]) -> Sequence[Checked]: ...
 
 
-class Found(Struct, frozen=True, kw_only=True, eq=False):
+class BestPipeline(Struct, frozen=True, kw_only=True, eq=False):
     """The best pipeline, and what is proven of it: no other has a value below `bound`."""
 
     shape: Any
-    runs: list[Run]
+    runs: list[StageLayers]
     checked: Sequence[Checked]
     value: float
     bound: float
@@ -53,7 +53,7 @@ class Found(Struct, frozen=True, kw_only=True, eq=False):
         return max(self.value - self.bound, 0.0) / self.value if self.value else 0.0
 
 
-class Tried(Struct, kw_only=True, eq=False):
+class StageCount(Struct, kw_only=True, eq=False):
     """One number of stages of one shape, as far as it is known."""
 
     shape: Any
@@ -61,7 +61,7 @@ class Tried(Struct, kw_only=True, eq=False):
     value: Value
     lower: float
     slowest: float | None = None
-    runs: list[Run] | None = None
+    runs: list[StageLayers] | None = None
     best: float = inf
 
 
@@ -82,14 +82,14 @@ class Search:
         self.only, self.goal = stages, goal
         self.shapes, self.layers, self.value, self.effort = shapes, layers, value, effort
         self.order = count()
-        self.queue: list[tuple[float, int, Tried]] = []
+        self.queue: list[tuple[float, int, StageCount]] = []
         self.considered = 0
 
-    def best(self) -> Found | None:
+    def best(self) -> BestPipeline | None:
         """None: no pipeline fits."""
         for shape in self.shapes:
             self._open(shape)
-        incumbent: Tried | None = None
+        incumbent: StageCount | None = None
         checked: Sequence[Checked] = ()
         floor = inf  # of what was not solved to its end
         while self.queue:
@@ -139,15 +139,15 @@ class Search:
             if slowest < inf:
                 value = self.value(shape, stages)
                 self._push(
-                    Tried(shape=shape, pipe=pipe, value=value, lower=0.0),
+                    StageCount(shape=shape, pipe=pipe, value=value, lower=0.0),
                     value(max(slowest, pipe.least_sum()), slowest),
                 )
 
-    def _push(self, tried: Tried, lower: float) -> None:
+    def _push(self, tried: StageCount, lower: float) -> None:
         tried.lower = lower
         heappush(self.queue, (lower, next(self.order), tried))
 
-    def _agrees(self, tried: Tried, checked: Sequence[Checked]) -> bool:
+    def _agrees(self, tried: StageCount, checked: Sequence[Checked]) -> bool:
         assert tried.runs is not None
         refused = [place for place, each in enumerate(checked) if not each.fits]
         for place in refused:
@@ -155,9 +155,9 @@ class Search:
             self.effort.cuts += 1
         return not refused
 
-    def _found(self, tried: Tried, checked: Sequence[Checked], bound: float) -> Found:
+    def _found(self, tried: StageCount, checked: Sequence[Checked], bound: float) -> BestPipeline:
         assert tried.runs is not None
-        return Found(
+        return BestPipeline(
             shape=tried.shape,
             runs=tried.runs,
             checked=checked,
@@ -167,7 +167,7 @@ class Search:
         )
 
 
-def _too_much(tried: Tried, checked: Sequence[Checked]) -> dict[str, float]:
+def _too_much(tried: StageCount, checked: Sequence[Checked]) -> dict[str, float]:
     """By kind the bytes by which sums over layers are above what the estimator says of the stages."""
     found: dict[str, float] = {}
     for place, (run, each) in enumerate(zip(tried.runs or [], checked, strict=True)):
@@ -178,7 +178,7 @@ def _too_much(tried: Tried, checked: Sequence[Checked]) -> dict[str, float]:
     return found
 
 
-def best_of(make: Callable[[], Search]) -> tuple[Found | None, int]:
+def best_of(make: Callable[[], Search]) -> tuple[BestPipeline | None, int]:
     """The best pipeline; searched again where sums over layers had said that stages need more than they do, and had
     kept some away.
     """
@@ -197,7 +197,7 @@ def best_of(make: Callable[[], Search]) -> tuple[Found | None, int]:
     return found, search.considered
 
 
-def solve(tried: Tried, effort: Effort) -> bool:
+def solve(tried: StageCount, effort: Effort) -> bool:
     """The least value of this number of stages: of every limit on the slowest stage the least sum, as far as one can
     still be better.
     Whether it is proven: the time was not up before."""
@@ -207,7 +207,7 @@ def solve(tried: Tried, effort: Effort) -> bool:
         return False
 
 
-def _solve(tried: Tried, effort: Effort) -> bool:
+def _solve(tried: StageCount, effort: Effort) -> bool:
     pipe, value, slowest = tried.pipe, tried.value, tried.slowest
     assert slowest is not None
     limits = [limit for limit in pipe.thresholds if limit >= slowest]

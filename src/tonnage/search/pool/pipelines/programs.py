@@ -8,13 +8,13 @@ from itertools import permutations
 from math import inf
 
 from tonnage.search.pool.highs import Effort, Program
-from tonnage.search.pool.pipelines.costs import SLACK, Run
+from tonnage.search.pool.pipelines.costs import SLACK, StageLayers
 from tonnage.search.pool.pipelines.stages import Stages
 
 MAX_ORDERED = 4  # kinds whose orders are all tried
 
 
-def counted(pipe: Stages, limit: float, effort: Effort) -> tuple[list[Run], float] | None:
+def counted(pipe: Stages, limit: float, effort: Effort) -> tuple[list[StageLayers], float] | None:
     """Layers that are alike: a kind and a number for each place."""
     program, layers = Program(), []
     kinds: dict[int, list[tuple[int, float]]] = {kind: [] for kind in range(len(pipe.costs))}
@@ -68,7 +68,7 @@ def orders_of(kinds: Sequence[int]) -> Iterator[list[int]]:
         yield [first, *(kind for kind in order for each in middle[:-1] if each == kind), *middle[-1:]]
 
 
-def _dealt(pipe: Stages, counts: list[tuple[int, int]], limit: float) -> list[Run]:
+def _dealt(pipe: Stages, counts: list[tuple[int, int]], limit: float) -> list[StageLayers]:
     """As many stages of each kind, those of a kind side by side and their layers dealt out evenly, where that is as
     good: so people set it up.
     """
@@ -143,7 +143,7 @@ def _edges(pipe: Stages, limit: float) -> list[tuple[int, int, int, int, float]]
     return found
 
 
-def cut(pipe: Stages, limit: float, effort: Effort) -> tuple[list[Run], float] | None:
+def cut(pipe: Stages, limit: float, effort: Effort) -> tuple[list[StageLayers], float] | None:
     """Layers that are not alike: a way from the first layer to the last, each step a stage."""
     program = Program()
     edges = _edges(pipe, limit)
@@ -172,5 +172,7 @@ def cut(pipe: Stages, limit: float, effort: Effort) -> tuple[list[Run], float] |
     if not solved.found:
         return None
     chosen = sorted((edge for column, edge in enumerate(edges) if solved.is_on(column)), key=lambda edge: edge[2])
-    runs = [Run(kind, start, stop, pipe.on_host(kind, place, start, stop)) for kind, place, start, stop, _ in chosen]
+    runs = [
+        StageLayers(kind, start, stop, pipe.on_host(kind, place, start, stop)) for kind, place, start, stop, _ in chosen
+    ]
     return runs, solved.bound

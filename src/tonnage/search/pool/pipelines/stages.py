@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import accumulate
 from math import inf
 
-from tonnage.search.pool.pipelines.costs import SLACK, Costs, Run
+from tonnage.search.pool.pipelines.costs import SLACK, Costs, StageLayers
 
 
 class Stages:
@@ -60,7 +60,7 @@ class Stages:
             for k, at, s, n in self.forbidden
         )
 
-    def forbid(self, run: Run, place: int) -> None:
+    def forbid(self, run: StageLayers, place: int) -> None:
         """Exclude a run that the estimator refused, and every run that contains it; of equal layers, any as long."""
         self.forbidden.add((run.kind, place, self.layers if self.alike else run.start, run.layers))
         self.__dict__.pop("tables", None)
@@ -106,13 +106,13 @@ class Stages:
         """The most layers of a place, of those that are alike, that take no longer."""
         return bisect_right(self.tables[place][kind], limit * SLACK) - 1
 
-    def runs(self, kinds: list[int], shares: list[int]) -> list[Run]:
+    def runs(self, kinds: list[int], shares: list[int]) -> list[StageLayers]:
         ends = [0, *accumulate(shares)]
         return [
-            Run(kind, ends[place], ends[place + 1], self.on_host(kind, place, ends[place], ends[place + 1]))
+            StageLayers(kind, ends[place], ends[place + 1], self.on_host(kind, place, ends[place], ends[place + 1]))
             for place, kind in enumerate(kinds)
         ]
 
-    def seconds_of(self, runs: Sequence[Run]) -> list[float]:
-        """Of each stage."""
+    def seconds_of(self, runs: Sequence[StageLayers]) -> list[float]:
+        """Seconds of each stage."""
         return [self.seconds(run.kind, place, run.start, run.stop) for place, run in enumerate(runs)]

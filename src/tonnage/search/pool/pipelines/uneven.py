@@ -13,7 +13,7 @@ from math import inf
 import numpy as np
 
 from tonnage.search.pool.highs import Effort
-from tonnage.search.pool.pipelines.costs import SLACK, Costs, Run
+from tonnage.search.pool.pipelines.costs import SLACK, Costs, StageLayers
 from tonnage.search.pool.pipelines.programs import counted, cut, orders_of
 from tonnage.search.pool.pipelines.reachable import Furthest, Path, least_path, num_states, reaches_end
 from tonnage.search.pool.pipelines.stages import Stages
@@ -28,7 +28,7 @@ class Pipe(Stages):
         super().__init__(costs, stages, in_flight)
         self.matrices: dict[tuple[object, ...], np.ndarray] = {}
 
-    def forbid(self, run: Run, place: int) -> None:
+    def forbid(self, run: StageLayers, place: int) -> None:
         super().forbid(run, place)
         self.__dict__.pop("thresholds", None)
         self.matrices.clear()
@@ -169,7 +169,7 @@ class Pipe(Stages):
             best += [most] * min(c.most, self.stages)
         return sum(sorted(best, reverse=True)[: self.stages]) >= self.layers
 
-    def best(self, limit: float, effort: Effort) -> tuple[list[Run], float] | None:
+    def best(self, limit: float, effort: Effort) -> tuple[list[StageLayers], float] | None:
         """The pipeline of fewest seconds in all of which no stage takes longer than `limit`, and a bound of those
         seconds; None: there is none.
         """
@@ -179,7 +179,7 @@ class Pipe(Stages):
             return cut(self, limit, effort)
         return self.walked(limit)
 
-    def walked(self, limit: float) -> tuple[list[Run], float] | None:
+    def walked(self, limit: float) -> tuple[list[StageLayers], float] | None:
         """Layers that are not alike, of few kinds: by counts of stages, without a program."""
         limited: dict[tuple[object, ...], np.ndarray] = {}
 
@@ -195,7 +195,7 @@ class Pipe(Stages):
             return None
         found = self._tidied(found, seconds)
         runs = [
-            Run(kind, start, stop, self.on_host(kind, place, start, stop))
+            StageLayers(kind, start, stop, self.on_host(kind, place, start, stop))
             for place, (kind, start, stop) in enumerate(found)
         ]
         return runs, sum(self.seconds_of(runs))

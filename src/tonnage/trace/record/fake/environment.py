@@ -15,7 +15,6 @@ from torch.overrides import TorchFunctionMode
 
 from tonnage.catalogue import accelerator
 from tonnage.kernel.errors import InvalidInput, MissingDatum
-from tonnage.kernel.message import Message
 from tonnage.trace.distributed import World
 from tonnage.trace.profiles import Profile
 from tonnage.trace.record.fake import facade, guard
@@ -37,13 +36,9 @@ def recording(
     sets itself or that RANK and WORLD_SIZE of the environment set.
     """
     if front_end != "cuda" and world is not None:
-        raise InvalidInput(
-            Message("a distributed program needs the front end 'cuda'. Got {front_end!r}.", front_end=front_end)
-        )
+        raise InvalidInput("a distributed program needs the front end 'cuda'. Got {front_end!r}.", front_end=front_end)
     if front_end == "cuda" and (reason := guard.works()):
-        raise MissingDatum(
-            Message("the front end 'cuda' cannot run. {reason} The front end 'meta' can.", reason=reason)
-        )
+        raise MissingDatum("the front end 'cuda' cannot run. {reason} The front end 'meta' can.", reason=reason)
     recorder = Recorder(front_end, profile)
     recorder.attention = Attention(profile)
     if profile.has_fused_attention:

@@ -6,7 +6,6 @@ from typing import Any
 
 from tonnage.catalogue import accelerator_names, cluster, model_names
 from tonnage.kernel.errors import InvalidInput, TonnageError, shown
-from tonnage.kernel.message import Message
 from tonnage.models import read
 
 COUNTS = (1, 8)  # accelerators, where nobody says how many
@@ -21,10 +20,10 @@ def models_of(fields: Mapping[Any, Any]) -> tuple[str, ...]:
     for text in _texts("models", said):
         names = sorted(glob.glob(text)) if "*" in text else [text]  # noqa: PTH207 (the pattern may be absolute)
         if not names:
-            raise InvalidInput(Message("models: no file matches {text}.", text=shown(text)))
+            raise InvalidInput("models: no file matches {text}.", text=shown(text))
         for name in names:
             if name in found:
-                raise InvalidInput(Message("models: {name} is there twice.", name=shown(name)))
+                raise InvalidInput("models: {name} is there twice.", name=shown(name))
             found[name] = None
     for name in found:
         read(name)
@@ -54,7 +53,7 @@ def clusters_of(fields: Mapping[Any, Any]) -> tuple[tuple[str, ...], tuple[str, 
         or not counts
         or any(isinstance(each, bool) or not isinstance(each, int) or each < 1 for each in counts)
     ):
-        raise InvalidInput(Message("counts must be whole numbers from 1 on. Got {counts}.", counts=shown(counts)))
+        raise InvalidInput("counts must be whole numbers from 1 on. Got {counts}.", counts=shown(counts))
     every = fields["accelerators"] == "all"
     chips = accelerator_names() if every else _texts("accelerators", fields["accelerators"])
     made, left_out = [], []
@@ -75,11 +74,13 @@ def clusters_of(fields: Mapping[Any, Any]) -> tuple[tuple[str, ...], tuple[str, 
 def _texts(name: str, said: Any) -> list[str]:
     if not isinstance(said, list) or not said:
         raise InvalidInput(
-            Message("{name} takes a list of names, or all. Got {said}.", name=name, said=shown(said))
+            "{name} takes a list of names, or all. Got {said}."
             if name != "on"
-            else Message("{name} takes a list of names. Got {said}.", name=name, said=shown(said))
+            else "{name} takes a list of names. Got {said}.",
+            name=name,
+            said=shown(said),
         )
     for each in said:
         if isinstance(each, bool) or not isinstance(each, str | int) or not str(each).strip():
-            raise InvalidInput(Message("{name} takes names. Got {each}.", name=name, each=shown(each)))
+            raise InvalidInput("{name} takes names. Got {each}.", name=name, each=shown(each))
     return [str(each).strip() for each in said]

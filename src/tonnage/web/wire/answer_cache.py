@@ -4,20 +4,20 @@ from collections import OrderedDict
 from datetime import date
 from time import monotonic
 
-from tonnage.web.answer import Answer
+from tonnage.web.answer import EncodedAnswer
 
-LARGEST_QUESTION = 65_536  # bytes
+MAX_QUESTION_BYTES = 65_536  # bytes
 
 
-class Kept:
+class AnswerCache:
     """At most `most` bytes, each answer for `seconds`. A new day makes new answers: prices have an age."""
 
     def __init__(self, most: int, seconds: float):
         self._most, self._seconds = most, seconds
         self._size = 0
-        self._found: OrderedDict[tuple[str, bytes, date], tuple[float, Answer]] = OrderedDict()
+        self._found: OrderedDict[tuple[str, bytes, date], tuple[float, EncodedAnswer]] = OrderedDict()
 
-    def get(self, verb: str, question: bytes) -> Answer | None:
+    def get(self, verb: str, question: bytes) -> EncodedAnswer | None:
         """The answer to the same bytes."""
         key = _key(verb, question)
         when, answer = self._found.get(key, (0.0, None))
@@ -29,9 +29,9 @@ class Kept:
         self._found.move_to_end(key)
         return answer
 
-    def put(self, verb: str, question: bytes, answer: Answer) -> None:
+    def put(self, verb: str, question: bytes, answer: EncodedAnswer) -> None:
         size = _size(question, answer)
-        if len(question) > LARGEST_QUESTION or size > self._most // 4:
+        if len(question) > MAX_QUESTION_BYTES or size > self._most // 4:
             return
         key = _key(verb, question)
         if key in self._found:
@@ -50,5 +50,5 @@ def _key(verb: str, question: bytes) -> tuple[str, bytes, date]:
     return verb, question, date.today()  # noqa: DTZ011 - prices have a day, no zone
 
 
-def _size(question: bytes, answer: Answer) -> int:
+def _size(question: bytes, answer: EncodedAnswer) -> int:
     return len(question) + len(answer.body) + len(answer.command) + 500  # and what Python needs around them

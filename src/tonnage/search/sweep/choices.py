@@ -1,4 +1,4 @@
-"""Values of options in a sweep's file: a value, a list of them, or a range."""
+"""Options that a sweep varies, and their values in its file: a value, a list of them, or a range."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -7,9 +7,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from tonnage.estimate.load.options import LoadOptions
 from tonnage.estimate.options.plans import ATTENTION, IMPLEMENTATIONS, LOSS, RECOMPUTE
 from tonnage.estimate.plan.checks import check_size
 from tonnage.estimate.plan.schedule import schedule_named
+from tonnage.estimate.plan.training_options import TrainingOptions
+from tonnage.estimate.plan_columns import COLUMNS
+from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.weights.request import asked_for
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message
@@ -19,9 +23,31 @@ from tonnage.numerics.optimizers import optimizer
 from tonnage.numerics.precisions import ALIASES, TRAINING_RECIPES
 from tonnage.question.option import types_of
 from tonnage.runtimes import model_codes, serving_runtime, serving_runtimes, training_runtime
-from tonnage.search.sweep._settings import NOT_SWEPT
 
-MOST_VALUES = 100_000  # of an axis
+FORMS = {"train": (TrainingOptions,), "serve": (ServingOptions, LoadOptions)}
+# A pipeline's stages are a loop: plans of one array share them.
+BLOCK_AXES = ("pipeline_parallel_size", "virtual_pipeline_size")
+INNER = {"train": (*(name for name in COLUMNS if name not in BLOCK_AXES), "global_batch_size"), "serve": ()}
+# What other options of a frontier would contradict, or would take it apart.
+NOT_SWEPT = {
+    "train": ("teacher",),
+    "serve": (
+        "concurrency",
+        "request_rate",
+        "trace",
+        "ttft",
+        "tpot",
+        "simulate",
+        "reserve_bytes",
+        "percentile",
+        "num_requests",
+        "seed",
+        "price_per_accelerator_hour",
+    ),
+}
+
+
+MAX_VALUES = 100_000  # of an axis
 SIZES = ("_size", "_length", "_batches", "num_microbatches")
 LENGTHS = ("sequence_length", "context", "input_tokens", "output_tokens", "cached_tokens")
 RANGE = ("from", "to", "step", "times")
@@ -80,23 +106,21 @@ def check_words(name: str, value: Any) -> None:
 def sizes_of(forms: tuple[type[Struct], ...], name: str, said: Any) -> tuple[Any, ...]:
     """The values of an axis, in the order in which they were given."""
     if isinstance(said, dict):
-        said = list(islice(_range(name, said), MOST_VALUES + 1))
+        said = list(islice(_range(name, said), MAX_VALUES + 1))
     if not isinstance(said, list) or not said:
         raise InvalidInput(
-            Message(
-                "{@vary}: {name} takes a list of values, or from, to and step or times. Got {said}.",
-                name=name,
-                said=shown(said),
-            )
+            "{@vary}: {name} takes a list of values, or from, to and step or times. Got {said}.",
+            name=name,
+            said=shown(said),
         )
-    if len(said) > MOST_VALUES:
-        raise InvalidInput(
-            Message("{@vary}: {name} takes at most {most_values:,} values.", name=name, most_values=MOST_VALUES)
-        )
+    if len(said) > MAX_VALUES:
+        raise InvalidInput("{@vary}: {name} takes at most {most_values:,} values.", name=name, most_values=MAX_VALUES)
+    if len(said) > MAX_VALUES:
+        raise InvalidInput("vary: {name} takes at most {most_values:,} values.", name=name, most_values=MAX_VALUES)
     values = tuple(options(forms, name, said, "vary"))
     if len(set(values)) < len(values):
         twice = next(value for number, value in enumerate(values) if value in values[:number])
-        raise InvalidInput(Message("{@vary}: {name} has {twice} twice.", name=name, twice=shown(twice)))
+        raise InvalidInput("{@vary}: {name} has {twice} twice.", name=name, twice=shown(twice))
     return values
 
 
@@ -108,29 +132,23 @@ def _range(name: str, said: dict[Any, Any]) -> Iterable[int]:
     for key, value in said.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise InvalidInput(
-                Message(
-                    "{@vary}: {name}: {key} must be a whole number from 1 on. Got {value}.",
-                    name=name,
-                    key=key,
-                    value=shown(value),
-                )
+                "{@vary}: {name}: {key} must be a whole number from 1 on. Got {value}.",
+                name=name,
+                key=key,
+                value=shown(value),
             )
     if start is None or stop is None or (step is not None and times is not None) or times == 1:
         raise InvalidInput(
-            Message(
-                "{@vary}: {name}: a range is from, to and step, or from, to and times (from 2 on). Got {said}.",
-                name=name,
-                said=shown(said),
-            )
+            "{@vary}: {name}: a range is from, to and step, or from, to and times (from 2 on). Got {said}.",
+            name=name,
+            said=shown(said),
         )
     if stop < start:
         raise InvalidInput(
-            Message(
-                "{@vary}: {name}: to must be at least from. Got from {start}, to {stop}.",
-                name=name,
-                start=start,
-                stop=stop,
-            )
+            "{@vary}: {name}: to must be at least from. Got from {start}, to {stop}.",
+            name=name,
+            start=start,
+            stop=stop,
         )
     value = start
     while value <= stop:
@@ -149,20 +167,16 @@ def options(forms: tuple[type[Struct], ...], name: str, values: Iterable[Any], w
     known = [field for form in forms for field in form.__struct_fields__ if field not in NOT_SWEPT[kind]]
     if name not in known:
         if any(name in names for names in NOT_SWEPT.values()):
-            raise InvalidInput(Message("{where}: {name} cannot be swept: leave it out.", where=where, name=name))
+            raise InvalidInput("{where}: {name} cannot be swept: leave it out.", where=where, name=name)
         raise unknown(Message("option of a sweep of kind {kind} ({where})", kind=kind, where=where), name, known)
     takes = types_of(next(form for form in forms if name in form.__struct_fields__))[name]
     for value in values:
         if value is None:
-            raise InvalidInput(
-                Message("{where}: {name} has no value: give it one, or leave it out.", where=where, name=name)
-            )
+            raise InvalidInput("{where}: {name} has no value: give it one, or leave it out.", where=where, name=name)
         said = parse_length(value, f"{where}: {name}") if name in LENGTHS and isinstance(value, str) else value
         try:
             yield msgspec.convert(said, takes)
         except msgspec.ValidationError as error:
             raise InvalidInput(
-                Message(
-                    "{where}: {name}: {error}. Got {value}.", where=where, name=name, error=error, value=shown(value)
-                )
+                "{where}: {name}: {error}. Got {value}.", where=where, name=name, error=error, value=shown(value)
             ) from None
