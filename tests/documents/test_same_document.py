@@ -1,6 +1,6 @@
 """Page, API, command line and assistants give the same document for the same question: the table of
 tests/questions_of_faces.py. (The page asks the API; without a server it runs the same Python:
-tests/static_page/test_static_page.py.)
+tests/web/static/test_static_page.py.)
 """
 
 import json
