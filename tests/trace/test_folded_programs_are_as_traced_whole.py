@@ -158,11 +158,13 @@ def test_fake_cuda_tensors_fold():
 
 
 @pytest.mark.parametrize(
-    "more", [{"mlp_only_layers": [0, 1]}, {"decoder_sparse_step": 2}], ids=["dense layers first", "every other layer"]
+    ("count", "more"),
+    [(16, {"mlp_only_layers": [0, 1]}), (24, {"decoder_sparse_step": 2})],
+    ids=["dense layers first", "every other layer"],
 )
-def test_dense_layers_among_experts_fold(more):
-    make = maker(qwen_moe(16, **more))
-    assert_same(folded(make, 16), whole(make, 16))
+def test_dense_layers_among_experts_fold(count, more):
+    make = maker(qwen_moe(count, **more))
+    assert_same(folded(make, count), whole(make, count))
 
 
 def test_a_model_whose_last_layer_is_of_another_kind_is_traced_whole():
