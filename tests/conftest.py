@@ -19,6 +19,13 @@ os.environ["TONNAGE_LANG"] = "en"  # tests read English wherever they run
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")  # tests say the same on a machine with a GPU, and leave it alone
 
 
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_make_scheduler(config, log):
+    from distribution import LongestFirst
+
+    return LongestFirst(config, log)
+
+
 @pytest.fixture
 def without_jinja(monkeypatch):
     """As in an installation without the extra `report`."""

@@ -1,5 +1,5 @@
 """scripts/durations.py records the seconds of the files that ran, keeps those of the others, and prints the slowest
-tenth.
+tenth. Workers take the files that took longest first, each whole.
 """
 
 import json
@@ -7,6 +7,10 @@ from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
+
+pytest.importorskip("xdist")
+
+from distribution import LongestFirst, recorded_seconds
 
 durations = import_module("durations")
 
@@ -49,3 +53,48 @@ def test_the_plug_in_hears_of_every_case(monkeypatch, tmp_path):
     heard = durations.Durations()
     assert pytest.main(["-p", "no:cacheprovider", "-c", str(tmp_path / "pytest.ini"), str(case)], plugins=[heard]) == 0
     assert len(heard.seconds) == 2
+
+
+class Worker:
+    """One of pytest-xdist that runs what it is sent at once."""
+
+    shutting_down = False
+
+    def __init__(self):
+        self.sent = []
+        self.gateway = SimpleNamespace(id="a worker")
+
+    def send_runtest_some(self, indices):
+        self.sent += indices
+
+    def shutdown(self):
+        self.shutting_down = True
+
+
+def test_workers_take_whole_files_and_the_longest_first(pytestconfig, monkeypatch):
+    monkeypatch.setattr(pytestconfig.option, "tx", ["2*popen"])
+    seconds = {"tests/a.py": 1, "tests/b.py": 9, "tests/page/one.py": 4, "tests/page/two.py": 6, "tests/c.py": 2}
+    collected = [f"{file}::test_{number}" for file in (*seconds, "tests/new.py") for number in range(30)]
+    scheduler = LongestFirst(pytestconfig, seconds=seconds)
+    workers = [Worker(), Worker()]
+    for worker in workers:
+        scheduler.add_node(worker)
+        scheduler.add_node_collection(worker, collected)
+    scheduler.schedule()
+    for step in range(len(collected)):
+        for worker in workers:
+            if step < len(worker.sent):
+                scheduler.mark_test_complete(worker, worker.sent[step])
+    files = [list(dict.fromkeys(collected[index].partition("::")[0] for index in worker.sent)) for worker in workers]
+    assert files == [  # a case of a new file counts a tenth of a second
+        ["tests/page/one.py", "tests/page/two.py", "tests/c.py"],
+        ["tests/b.py", "tests/new.py", "tests/a.py"],
+    ]
+    assert sorted(index for worker in workers for index in worker.sent) == list(range(len(collected)))
+
+
+def test_without_a_record_files_go_by_their_cases(tmp_path):
+    assert recorded_seconds(tmp_path / "durations.json") == {}
+    record = tmp_path / "some.json"
+    record.write_text(json.dumps({"files": {"tests/a.py": {"seconds": 3.5, "cases": 2}}}))
+    assert recorded_seconds(record) == {"tests/a.py": 3.5}

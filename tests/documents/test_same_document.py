@@ -1,6 +1,6 @@
 """Page, API, command line and assistants give the same document for the same question: the table of
 tests/questions_of_faces.py. (The page asks the API; without a server it runs the same Python:
-tests/static_page/test_static_page.py.)
+tests/web/static/test_static_page.py.)
 """
 
 import json
@@ -22,9 +22,20 @@ WITHIN = Reach(files=None, hubs=False, machine=False)
 LISTED = {"models": "model", "accelerators": "name", "prices": "name"}  # GET /v1/VERB/NAME
 
 
-def _asked(asked, path=None):
+REPLIES = {}
+
+
+def _reply(asked):
+    """The document that `ask` gives, encoded, and its status: asked once for all that is compared with it."""
+    if name_of(asked) not in REPLIES:
+        found = ask(asked.verb, asked.question, WITHIN)
+        REPLIES[name_of(asked)] = encode(found.document), found.status
+    return REPLIES[name_of(asked)]
+
+
+def _asked(asked):
     """What `ask` gives, as JSON has it."""
-    return msgspec.json.decode(encode(ask(asked.verb, asked.question, WITHIN).document))
+    return msgspec.json.decode(_reply(asked)[0])
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +54,7 @@ def api():
 def test_the_command_line_prints_the_document_that_ask_gives(asked, capsys):
     status = main([*words_of(asked.verb, asked.question), "--json"])
     assert json.loads(capsys.readouterr().out) == _asked(asked)
-    assert status == ask(asked.verb, asked.question, WITHIN).status
+    assert status == _reply(asked)[1]
 
 
 @pytest.mark.parametrize("asked", QUESTIONS, ids=name_of)
@@ -62,7 +73,7 @@ def test_the_api_answers_with_the_same_document_and_status(asked, api):
         reply = api.post(f"/v1/{asked.verb}", json=asked.question)
     assert reply.status_code == 200, reply.text
     assert reply.json() == _asked(asked)
-    assert int(reply.headers["Tonnage-Status"]) == ask(asked.verb, asked.question, WITHIN).status
+    assert int(reply.headers["Tonnage-Status"]) == _reply(asked)[1]
 
 
 @pytest.mark.parametrize("asked", [each for each in (*QUESTIONS, PASTED) if each.verb in BY_NAME], ids=name_of)
@@ -106,5 +117,6 @@ def test_what_is_refused_is_refused_in_the_same_words_everywhere_an_option_named
 def test_the_table_asks_every_verb_and_enough():
     assert {asked.verb for asked in QUESTIONS} >= {"train", "serve", "plan", "max", "compare", "rules", "explain"}
     assert len(QUESTIONS) >= 25
+    assert len({name_of(asked) for asked in (*QUESTIONS, PASTED)}) == len(QUESTIONS) + 1
     with pytest.raises(InvalidInput):
         ask("train", {**QUESTIONS[0].question, "json": True})

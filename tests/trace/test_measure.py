@@ -323,8 +323,9 @@ def test_the_same_question_has_the_same_id_and_another_one_has_another(capsys):
         )
         return json.loads(capsys.readouterr().out)["row"]["id"]
 
-    assert identity() == identity()
-    found = {identity(), identity("--steps", "1"), identity("--attention", "math"), identity("--argument", "depth=3")}
+    first = identity()
+    assert first == identity()
+    found = {first, identity("--steps", "1"), identity("--attention", "math"), identity("--argument", "depth=3")}
     assert len(found) == 4
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from hypothesis import given
 
-from foreign.test_replays_are_written_and_read_back import programs
 from tonnage.kernel.units import MIB
 from tonnage.trace.beside import Row, compare_with_real
 from tonnage.trace.events import Allocation, Events
@@ -14,6 +13,7 @@ from tonnage.trace.foreign.snapshot import from_data
 from tonnage.trace.foreign.write import as_snapshot
 from tonnage.trace.recording import Recording
 from tonnage.trace.replay import Stage, replay
+from tracing.foreign.test_replays_are_written_and_read_back import programs
 
 
 def recorded(events: Events) -> Recording:

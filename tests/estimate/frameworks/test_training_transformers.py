@@ -2,13 +2,15 @@
 sources.
 """
 
+from types import SimpleNamespace
+
 import pytest
 
 import tonnage
 from tonnage.architectures import style_of, wiring
 from tonnage.documents.document import builtins
 from tonnage.estimate.frameworks.transformers import liger_parts, loss_kind
-from tonnage.estimate.frameworks.unsloth import _offloaded
+from tonnage.estimate.frameworks.unsloth import Unsloth
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.step.points import by_extent
 from tonnage.estimate.step.releases import release_of
@@ -150,7 +152,8 @@ def test_unsloths_feed_forward_keeps_its_input_gates_and_ups():
 
 
 def test_unsloth_keeps_the_inputs_of_layers_in_the_hosts_memory():
-    made = _offloaded(BLOCK, setting(code=UNSLOTH, adapters=Adapters(rank=8), recompute="full"), H)
+    step = SimpleNamespace(setting=setting(code=UNSLOTH, adapters=Adapters(rank=8), recompute="full"))
+    made = Unsloth.layer(SimpleNamespace(plan=SimpleNamespace(recompute="full"), step=step), BLOCK, False, H)
     assert made.kept == ()
     assert all(by_extent(each.live)[TOKEN] >= 2 * H for each in made.moments if not each.forward)
 

@@ -4,7 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from foreign.files import (
+from tonnage.kernel.errors import InvalidInput
+from tonnage.trace.events import check
+from tonnage.trace.foreign import NOT_TOLD, read
+from tonnage.trace.replay import replay
+from tracing.foreign.files import (
     BASE,
     ENGINE,
     FORWARD,
@@ -21,10 +25,6 @@ from foreign.files import (
     segment,
     snapshot,
 )
-from tonnage.kernel.errors import InvalidInput
-from tonnage.trace.events import check
-from tonnage.trace.foreign import NOT_TOLD, read
-from tonnage.trace.replay import replay
 
 
 def made(tmp_path: Path, data: object, device: int | None = None):

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foreign.files import BASE, MIB, Trace, snapshot
 from tonnage.kernel.errors import InvalidInput
 from tonnage.trace.foreign import files, read
 from tonnage.trace.foreign.formats import from_json
+from tracing.foreign.files import BASE, MIB, Trace, snapshot
 
 SMALL = snapshot(Trace().alloc(BASE, MIB))
 

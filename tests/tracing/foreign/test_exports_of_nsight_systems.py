@@ -4,10 +4,10 @@ import sqlite3
 
 import pytest
 
-from foreign.files import MIB, database
 from tonnage.kernel.errors import InvalidInput
 from tonnage.trace.events import check
 from tonnage.trace.foreign import NOT_TOLD, nsight, read
+from tracing.foreign.files import MIB, database
 
 USAGE = (
     "start INTEGER, globalPid INTEGER, deviceId INTEGER, contextId INTEGER, address INTEGER, bytes INTEGER, "

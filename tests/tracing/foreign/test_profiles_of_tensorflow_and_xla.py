@@ -2,9 +2,9 @@
 
 import pytest
 
-from foreign.files import as_json
 from tonnage.kernel.errors import InvalidInput
 from tonnage.trace.foreign import NOT_TOLD, read
+from tracing.foreign.files import as_json
 
 
 def moment(size: int, region: str, op: str = "conv", heap: int = 0) -> dict:

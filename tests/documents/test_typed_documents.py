@@ -27,7 +27,7 @@ from tonnage.search.training.document import TrainingPlans
 from tonnage.trace.answer import TraceAnswer
 
 PACKAGE = Path(tonnage.__file__).parent
-OLD = sorted(Path(__file__).with_name("documents").glob("*_1.json"))  # as the release before tonnage/2 printed them
+OLD = sorted(Path(__file__).parent.glob("*_1.json"))  # as the release before tonnage/2 printed them
 # JSON Schema and OpenAPI have a key "schema" of their own; the manifest of a sweep is a file with its own versions.
 WITH_A_SCHEMA = ("documents/", "web/schema/", "search/sweep/manifest.py", "mcp_server/server.py")
 ANSWERS = (

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from load.replica import Roofline
+from estimate.load.replica import Roofline
 from tonnage.estimate.load import Policy, requests_of, simulate, steady
 from tonnage.kernel.errors import InvalidInput, InvalidPlan
 from tonnage.spec import Load

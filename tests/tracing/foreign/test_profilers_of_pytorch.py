@@ -2,10 +2,10 @@
 
 import pytest
 
-from foreign.files import KIB, as_json
 from tonnage.kernel.errors import InvalidInput
 from tonnage.trace.events import check
 from tonnage.trace.foreign import NOT_TOLD, read
+from tracing.foreign.files import KIB, as_json
 
 CUDA = {"Device Type": 1, "Device Id": 0}
 

@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from estimate.load.replica import Roofline, walk
 from every_row import every_row
-from load.replica import Roofline, walk
 from tonnage.estimate.load import Policy, simulate
 from tonnage.estimate.load.requests import Requests, lognormal_lengths, requests_of
 from tonnage.kernel.errors import InvalidInput, InvalidPlan
