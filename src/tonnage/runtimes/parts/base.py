@@ -93,7 +93,7 @@ class Bucket(Struct, frozen=True, kw_only=True):
 class Several(Struct, frozen=True, kw_only=True):
     """A runtime that is another one on several accelerators: that one's name, and what users are told.
 
-    `warning`: that the other one is estimated; `reason`: beside its name in the question; `shown`: what it is called in
+    `warning`: that the other one is estimated; `reason`: beside its name in the question; `shown`: its name in
     errors.
     """
 
