@@ -143,19 +143,19 @@ def parse_rates(text: str, what: str) -> dict[str, float]:
             raise InvalidInput(
                 Message(
                     "{what} is written like CNY=7.2, several with commas between. Got {text}.",
-                    what=what,
+                    what=option_name(what),
                     text=shown(text),
                 )
             )
         if name.upper() not in known:
-            raise unknown(Message("currency of {what}", what=what), name, known)
+            raise unknown(Message("currency of {what}", what=option_name(what)), name, known)
         try:
             found[name.upper()] = float(value)
         except ValueError:
             raise InvalidInput(
                 Message(
                     "{what} of {name} must be a number such as 7.2. Got {value}.",
-                    what=what,
+                    what=option_name(what),
                     name=name.upper(),
                     value=shown(value),
                 )
