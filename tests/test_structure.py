@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from string import Formatter
 
 import house
 import tonnage
@@ -218,3 +219,22 @@ def test_the_package_ships_its_types_and_its_data():
     for name in ("py.typed", "tonnage.schema.json", "kernel/references.toml", "spelling/flags.toml"):
         assert (PACKAGE / name).is_file(), name
     assert "Typing :: Typed" in project["project"]["classifiers"]
+
+
+def test_no_text_is_looked_up_by_its_words():
+    """Values of a text are its data, in named places: what puts texts into words, or names options in them, has no
+    regular expression that could take a finished one apart.
+    """
+    from tonnage.language.catalogues import texts
+
+    places = {place for text in texts("zh") for _, place, _, _ in Formatter().parse(text) if place is not None}
+    assert len(places) > 1000
+    assert {place for place in places if not place or place.isdigit()} == set()
+    for name in ("language/__init__.py", "language/catalogues.py", "language/wording.py", "cli/common/named.py"):
+        imported = {
+            alias.name
+            for node in ast.walk(ast.parse((PACKAGE / name).read_text()))
+            if isinstance(node, ast.Import)
+            for alias in node.names
+        }
+        assert "re" not in imported, name

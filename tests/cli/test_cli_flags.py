@@ -10,6 +10,7 @@ import pytest
 from every_row import every_row
 from tonnage.cli import VERBS, main
 from tonnage.cli.common.parser import Parser
+from tonnage.kernel.message import Message
 from tonnage.spelling.flags import tools
 
 MACHINE = {"train": ["llama-3.1-8b", "--on", "8xh100"], "serve": ["llama-3.1-8b", "--on", "8xh100"]}
@@ -70,7 +71,7 @@ def test_names_that_a_sentence_recommends_exist():
     }
     tried = 0
     for tool, flag in ROWS:
-        sentence = tool.differs.get(flag, "")
+        sentence = Message(tool.differs.get(flag, ""), value="4")
         for option, value in re.findall(r"(--[a-z-]+) ([a-z0-9-]+)", sentence):
             if option in choices and value not in ("is", "names", "says"):
                 assert value in choices[option], sentence
@@ -100,7 +101,7 @@ def test_a_refused_option_is_answered_with_its_own_row(run, tool, flag):
     for spelled in (flag, f"{flag}=4"):
         status, out, err = run(tool.verb, *MACHINE[tool.verb], spelled)
         assert status == 64 and not out
-        assert tool.name in err and tool.differs[flag].replace("{value}", "4") in err and f"error: {flag} " in err
+        assert tool.name in err and Message(tool.differs[flag], value="4") in err and f"error: {flag} " in err
 
 
 @pytest.mark.parametrize(

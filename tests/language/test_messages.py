@@ -263,7 +263,7 @@ def test_a_terms_text_is_translated_name_by_name():
     parts = [term("weights"), term("gradients"), term("optimizer")]
     with speaking("zh"):
         assert worded(Term.sum("all", *parts).text) == "权重 + 梯度 + 优化器"
-        assert worded(Term.max("all", term("while loading"), term("while training")).text) == "max(加载时, 训练时)"
+        assert worded(Term.max("all", term("while loading"), term("while training")).text) == "max(加载时，训练时)"
         assert worded("n * tau / 3600") == "n * tau / 3600"
 
 

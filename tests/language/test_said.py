@@ -50,7 +50,7 @@ SAYING = frozenset(
 # Functions that make English sentences of a document or an error: they are shown through worded().
 ENGLISH = frozenset(
     {
-        "lists",
+        "about",
         "_document",
         "_option",
         "_text",

@@ -8,7 +8,7 @@ from tonnage.catalogue import _checks, toml_files
 from tonnage.catalogue.accelerators import accelerator as accelerator_named
 from tonnage.catalogue.prices import DOLLARS, KINDS, Price, Purchase, by_accelerator, own_prices, prices, purchases
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
-from tonnage.kernel.message import Message, listed, option_name
+from tonnage.kernel.message import Message, option_name, listed, option_name
 from tonnage.kernel.registry import unknown
 
 Rates = Mapping[str, float]  # currency -> units of it that one US dollar buys
@@ -136,17 +136,17 @@ def parse_rates(text: str, what: str) -> dict[str, float]:
         if not equals or not re.fullmatch(r"[A-Za-z]{3}", name):
             raise InvalidInput(
                 "{what} is written like CNY=7.2, several with commas between. Got {text}.",
-                what=what,
+                what=option_name(what),
                 text=shown(text),
             )
         if name.upper() not in known:
-            raise unknown(Message("currency of {what}", what=what), name, known)
+            raise unknown(Message("currency of {what}", what=option_name(what)), name, known)
         try:
             rates[name.upper()] = float(value)
         except ValueError:
             raise InvalidInput(
                 "{what} of {name} must be a number such as 7.2. Got {value}.",
-                what=what,
+                what=option_name(what),
                 name=name.upper(),
                 value=shown(value),
             ) from None

@@ -154,6 +154,28 @@ def spelled(text: object, spell: Callable[[str], str]) -> str:
     return Message(text.template, **values)
 
 
+def renamed(text: object, place: str, name: str, shown: str) -> str:
+    """The text with another name in the places called so, where this one stood.
+
+    >>> renamed(Message("runtime {runtime} has no {what}.", runtime="a", what="a"), "runtime", "a", "b")
+    'runtime b has no a.'
+    """
+    text = text if isinstance(text, str) else str(text)
+    if isinstance(text, Series):
+        return Series(text.separator, (renamed(item, place, name, shown) for item in text.items), text.last)
+    if not isinstance(text, Message) or isinstance(text, Quantity):
+        return text
+    values = {
+        key: shown
+        if key == place and value == name
+        else renamed(value, place, name, shown)
+        if isinstance(value, Message | BaseException)
+        else value
+        for key, value in text.values.items()
+    }
+    return Message(text.template, **values)
+
+
 def plain(text: str) -> str:
     """The English text alone."""
     return str.__str__(text)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.kernel.message import Message
+from tonnage.kernel.message import Message, option_name
 from tonnage.question.option import Option
 
 
@@ -42,4 +42,4 @@ def required(found: Mapping[str, Any], option: Option) -> Any:
 
 def needed(option: Option) -> str:
     """What is said where an option is missing."""
-    return Message("{flag} is needed: {help}.", flag=option.flag, help=option.help)
+    return Message("{flag} is needed: {help}.", flag=option_name(option.flag), help=option.help)

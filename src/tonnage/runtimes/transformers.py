@@ -40,7 +40,7 @@ TRAINING_RUNTIMES.add(
             runtime="ddp",
             warning="the Trainer of transformers on several accelerators runs under DDP: runtime ddp is estimated.",
             reason="transformers on several accelerators",
-            shown="runtime transformers (its Trainer, under DDP on several accelerators)",
+            shown="transformers (its Trainer, under DDP on several accelerators)",
         ),
         takes_objectives=True,
         launch_program="options of TrainingArguments of transformers' Trainer.",

@@ -305,7 +305,7 @@ def complete(own: Ownership) -> Ownership:
     from msgspec.structs import replace
 
     check(**{name: getattr(own, name) for name in _RANGES})
-    missing = [f"{name}: {what}" for name, what in ASKED.items() if getattr(own, name) is None]
+    missing = [joined(": ", (option_name(name), what)) for name, what in ASKED.items() if getattr(own, name) is None]
     if missing:
         raise MissingDatum(
             "owning machines needs what no source gives for everybody: {missing}.", missing=joined("; ", missing)

@@ -20,7 +20,7 @@ from tonnage.estimate.plan.validity import BATCH, CONTEXT, LOSS_CHUNKS, MICROBAT
 from tonnage.estimate.step.objective import objective_of
 from tonnage.estimate.step.pipeline_layout import said_chunks
 from tonnage.kernel.errors import InvalidPlan
-from tonnage.kernel.message import Message, joined, listed
+from tonnage.kernel.message import Message, joined, listed, renamed
 from tonnage.kernel.registry import unknown
 from tonnage.numerics.optimizers import optimizer
 from tonnage.numerics.precisions import TRAINING_RECIPES
@@ -53,7 +53,7 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
         if several is None:
             raise
         # DDP is what the Trainer runs under on several accelerators: the user did not write its name
-        raise InvalidPlan(str(error).replace(f"runtime {several.runtime}", several.shown)) from None
+        raise InvalidPlan(renamed(error, "runtime", several.runtime, several.shown)) from None
 
 
 def _plan(model: Model, cluster: Cluster, options: TrainingOptions, question: Question) -> TrainingPlan:

@@ -445,14 +445,13 @@ def _does_not_divide(model: Model, world: int, o: ServingOptions, sizes: dict[st
         )
         return fits and world % prod(some.values()) == 0
 
-    nearest = near_sizes(asked, divisors(world), holds)
     names, values = joined(" x ", map(option_name, asked)), " x ".join(map(str, asked.values()))
     return Message(
         "{names} must divide the cluster's {world}. Got {values}. Nearest: {nearest}.",
         names=names,
         world=counted(world, "accelerators"),
         values=values,
-        nearest=nearest,
+        nearest=near_sizes(asked, divisors(world), holds),
     )
 
 

@@ -77,7 +77,20 @@ function content({ term, trail, path: where }) {
 }
 
 const ROOTS = { run: () => t("run"), serving: () => t("serving"), ranks: () => t("Memory per GPU"), page: () => t("verdict"), facts: () => t("Facts"), advice: () => t("Next best moves"), model: () => t("Model"), host: () => t("host"), storage: () => t("storage") };
-const root = (name) => ROOTS[name]?.() ?? tr(name);
+/** What the page itself offers under a kind and a name, such as "machine: H100". */
+const KINDS = {
+  front: (each) => t("front: {each}", { each }),
+  machine: (each) => t("machine: {each}", { each }),
+  "part of the time": (each) => t("part of the time: {each}", { each }),
+  plan: (each) => t("plan: {each}", { each }),
+  point: (each) => t("point: {each}", { each }),
+  rule: (each) => t("rule: {each}", { each }),
+};
+
+function root(name) {
+  const [kind, ...rest] = name.split(": ");
+  return ROOTS[name]?.() ?? (rest.length ? KINDS[kind]?.(tr(rest.join(": "))) : null) ?? tr(name);
+}
 
 /** The figure in its base unit, where what stands above is rounded. */
 function exact(term, value, unit) {
