@@ -4,7 +4,7 @@ other inside. What spends them is kept by pass, and shown as a tree.
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 
 from tonnage.architectures import Block
 from tonnage.estimate.hardware.network import Network, Sending
@@ -137,14 +137,14 @@ class LayerTime:
             parts = [
                 self._kernels(kind, spent)
                 for (at, kind), spent in passes.kernels.items()
-                if at == when and is_any(spent.seconds != 0)
+                if at == when and _some(spent.seconds)
             ]
-            if is_any(passes.waits[when] != 0):
+            if _some(passes.waits[when]):
                 parts.append(self._waiting(passes.waits[when]))
             parts += [
-                self.sent(Message("{group}, not hidden", group=group), spent.seconds, spent.bytes)
+                self.sent(_not_hidden(group), spent.seconds, spent.bytes)
                 for (at, group), spent in passes.sent.items()
-                if at == when and is_any(spent.bytes != 0)
+                if at == when and _some(spent.bytes)
             ]
             if parts:
                 made.append(Term.sum(name, *parts))
@@ -281,6 +281,16 @@ class LayerTime:
             "expert parallel": plan.overlap_moe_expert_parallel_comm,
         }
         return self.rates.hidden if hides.get(exchange.group) else 0
+
+
+def _some(value: Number) -> bool:
+    """Whether something is not 0, or of an array anything."""
+    return bool(value.any()) if hasattr(value, "ndim") else bool(value)
+
+
+@cache
+def _not_hidden(group: str) -> Message:
+    return Message("{group}, not hidden", group=group)
 
 
 def _reached(name: str, formula: Formula, seconds: Number, **inputs: Number) -> Term:

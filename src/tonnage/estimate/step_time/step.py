@@ -4,7 +4,7 @@ once a step, the optimizer. A search reads the value of the same tree, over arra
 
 from collections import Counter
 from collections.abc import Iterable
-from functools import cached_property, reduce
+from functools import cache, cached_property, reduce
 from typing import NamedTuple
 
 from tonnage.architectures import Block
@@ -36,6 +36,16 @@ class Part(NamedTuple):
     name: str
     term: Term
     resource: str
+
+
+@cache
+def _once(name: str) -> Message:
+    return Message("{name}, once a step", name=name)
+
+
+@cache
+def _links(group: str) -> Message:
+    return Message("links, {group}", group=group)
 
 
 class StepTime(LayerTime):
@@ -217,8 +227,7 @@ class StepTime(LayerTime):
         )
         for name, (sending, beside) in self.once_a_step.items():
             exposed = self.exposed(sending.seconds, beside)
-            term = self.sent(Message("{name}, once a step", name=name), exposed, sending.sent)
-            made.append(Part(name, term, Message("links, {group}", group=name)))
+            made.append(Part(name, self.sent(_once(name), exposed, sending.sent), _links(name)))
         if self.moves_beside:
             made.append(Part(MOVING, self.sent(MOVING, *self.moving), "links, to the host"))
         made.append(Part("optimizer", self.optimizer, "memory bandwidth"))
