@@ -312,7 +312,7 @@ def test_a_recurrence_of_sglang_is_in_fp32_unless_the_config_says_otherwise():
 def test_rows_of_hybrids_are_capped_as_an_answer_is():
     """The validator asks for the same room as `serve`: states count, also where a token more takes nothing."""
     from tonnage.catalogue import cluster
-    from tonnage.estimate.serving_time.pool import pool_tokens
+    from tonnage.estimate.serving_time.times import pool_tokens
     from tonnage.spec import Load
     from tonnage.validation import row_of
     from tonnage.validation.serving import ServingRow

@@ -8,7 +8,7 @@ from tonnage.catalogue import _checks, toml_files
 from tonnage.catalogue.accelerators import accelerator as accelerator_named
 from tonnage.catalogue.prices import DOLLARS, KINDS, Price, Purchase, by_accelerator, own_prices, prices, purchases
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
-from tonnage.kernel.message import Message, option_name, listed, option_name
+from tonnage.kernel.message import Message, listed, option_name
 from tonnage.kernel.registry import unknown
 
 Rates = Mapping[str, float]  # currency -> units of it that one US dollar buys

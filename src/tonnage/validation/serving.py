@@ -12,9 +12,8 @@ from tonnage.estimate.serving.forward_peak import workspace_bytes
 from tonnage.estimate.serving.memory import ServingMemory, ServingRank, serving_memory
 from tonnage.estimate.serving.static_share import memory_share
 from tonnage.estimate.serving.weights.storage import gguf_bytes
-from tonnage.estimate.serving_time.pool import pool_tokens
 from tonnage.estimate.serving_time.rates import ServingRates, serving_rates
-from tonnage.estimate.serving_time.times import ServingTimes, serving_times
+from tonnage.estimate.serving_time.times import ServingTimes, pool_tokens, serving_times
 from tonnage.estimate.step.rank import stages
 from tonnage.formulas import serving as g
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, shown

@@ -148,7 +148,7 @@ def test_the_hidden_share_is_a_share_and_what_is_exposed_is_what_the_step_waits_
     for each in sendings(made):
         assert 0 <= each.hidden <= 1
     exposed = sum(each.seconds * (1 - each.hidden) for each in sendings(made) if each.group == "data parallel")
-    assert exposed == pytest.approx(sum(seconds for seconds, _ in made.data_parallel.values()))
+    assert exposed == pytest.approx(sum(part.term.value for part in made.parts if part.name in made.once_a_step))
 
 
 def test_sharded_states_travel_partly_beside_the_layers():

@@ -12,6 +12,12 @@ from tonnage import rules
 from tonnage.catalogue import cluster
 from tonnage.cli import main
 from tonnage.documents.question import Entry
+from tonnage.estimate.inputs import Question
+from tonnage.estimate.load.options import LoadOptions, asked, lengths
+from tonnage.estimate.serving.memory import serving_memory
+from tonnage.estimate.serving.options import ServingOptions
+from tonnage.estimate.serving.plans import serving_plan
+from tonnage.estimate.serving_time.pace import pace_of
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, UnknownName
 from tonnage.kernel.term import Term
 
@@ -84,6 +90,27 @@ def test_replicas_without_users_make_no_tokens():
 
 
 # ---- figures ----
+
+
+@pytest.mark.parametrize(
+    "said", [{"spread": 0.5}, {"spread": 0.5, "request_rate": 4}, {"tensor_parallel_size": 2}], ids=str
+)
+def test_an_answer_shows_the_figures_that_a_search_and_the_validator_have(said):
+    model, where = tonnage.read(MODEL, offline=True), cluster(ON)
+    options, load = ServingOptions(tensor_parallel_size=said.get("tensor_parallel_size")), {**SHORT, **said}
+    load.pop("tensor_parallel_size", None)
+    answer = ask(concurrency=None if "request_rate" in said else 32, **said)
+    users = replace(options, concurrency=None if "request_rate" in said else 32)
+    plan = serving_plan(model, where, users, Question())
+    wanted = asked(plan, users, LoadOptions(**load), lengths(model, users, LoadOptions(**load)), Question())
+    usable = where.accelerator.memory.usable_bytes
+    made = serving_memory(model, plan, where.accelerator)
+    found = pace_of(model, where, users, plan, made, usable, LoadOptions(**load), wanted)
+    assert found.found.ttft_seconds == pytest.approx(value(answer, "ttft_seconds"), rel=1e-4)
+    assert found.found.tpot_seconds == pytest.approx(value(answer, "tpot_seconds"), rel=1e-4)
+    assert found.found.end_to_end_seconds == pytest.approx(value(answer, "end_to_end_seconds"), rel=1e-4)
+    assert found.answers == pytest.approx(value(answer, "tokens_per_second"))
+    assert found.everything == pytest.approx(value(answer, "total_tokens_per_second"))
 
 
 def test_the_figures_agree_with_each_other():

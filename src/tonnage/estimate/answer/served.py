@@ -12,12 +12,12 @@ from tonnage.estimate.answer.serving_money import hour, prices
 from tonnage.estimate.answer.serving_notes import warn_of_context
 from tonnage.estimate.answer.timed import today
 from tonnage.estimate.inputs import Question
+from tonnage.estimate.load import mean_lengths
 from tonnage.estimate.load.options import LoadOptions, ReplicaLoad
 from tonnage.estimate.money.bill import Bill, BillOptions
 from tonnage.estimate.money.hosted import beside_hosted
 from tonnage.estimate.serving.limits import longest_context
 from tonnage.estimate.serving.memory import ServingMemory
-from tonnage.estimate.serving_time.pace import mean_lengths
 from tonnage.estimate.serving_time.service_level import service_level
 from tonnage.estimate.serving_time.speed import Speed, serving_speed
 from tonnage.kernel.term import Term
@@ -70,7 +70,7 @@ def served(
         return Served(figures=figures)
     figures = replace(figures, **service_level(plan, speed, wanted, question))
     if wanted.prefill_replicas:
-        from tonnage.estimate.serving_time.split_beside import split_figures
+        from tonnage.estimate.serving_time.split import split_figures
 
         split = split_figures(model, plan, cluster, wanted, speed.replica.pool)
         figures = replace(figures, split=split)
@@ -98,7 +98,7 @@ def _beside_hosted(
 ) -> HostedDocument[Term] | None:
     """What the load that was asked about costs at those who host the model."""
     load = wanted.load
-    prompt, answer = mean_lengths(load)
+    prompt, answer = map(float, mean_lengths(load))
     limits = ""
     if figures.service_level:
         limits = "within" if figures.service_level.met else "past"

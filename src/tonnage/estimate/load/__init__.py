@@ -13,6 +13,7 @@ from tonnage.estimate.load.passes import PassTime as PassTime
 from tonnage.estimate.load.policy import Policy as Policy
 from tonnage.estimate.load.requests import Requests as Requests
 from tonnage.estimate.load.requests import requests_of as requests_of
+from tonnage.estimate.load.shape import mean_lengths as mean_lengths
 from tonnage.estimate.load.simulate import simulate as simulate
 from tonnage.estimate.load.simulated import Quantiles as Quantiles
 from tonnage.estimate.load.simulated import Simulated as Simulated

@@ -15,15 +15,22 @@ from tonnage.kernel.formula import Number, maximum, minimum
 from tonnage.spec import Load
 
 
+def mean_lengths(load: Load) -> tuple[Number, Number]:
+    """Tokens of a prompt and of an answer, of lengths that are uniform from (1 - spread) to 1; an answer has at
+    least one token.
+    """
+    half = 1 - load.spread / 2
+    return load.input_tokens * half, 1 + (load.output_tokens - 1) * half
+
+
 class Shape:
     """Requests that are all like the mean one, where only a mean counts."""
 
     def __init__(self, pass_time: PassTime, policy: Policy, load: Load, tokens_each: Number = 1) -> None:
         self.pass_time, self.policy = pass_time, policy
-        half = 1 - load.spread / 2
-        self.cv2 = load.spread**2 / 12 / half**2  # of a uniform length
+        self.cv2 = load.spread**2 / 12 / (1 - load.spread / 2) ** 2  # of a uniform length
         # `answer`: tokens that the cache holds at the end; `output`: passes that make them, the prompt's own among them
-        self.input, self.answer = load.input_tokens * half, 1 + (load.output_tokens - 1) * half
+        self.input, self.answer = mean_lengths(load)
         self.output = 1 + (self.answer - 1) / tokens_each
         self.prompt = maximum(self.input - load.cached_tokens, 1)
         self.pairs = mean_prompt_pairs.evaluate(s=self.input, s_hit=self.input - self.prompt, cv2=self.cv2)

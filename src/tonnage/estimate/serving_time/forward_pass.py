@@ -8,7 +8,6 @@ from typing import NamedTuple
 from tonnage.estimate.hardware.network import Network
 from tonnage.estimate.hardware.rates import rates as training_rates
 from tonnage.estimate.serving.token_batch import batch_limits
-from tonnage.estimate.serving_time.host_weights import HostWeights
 from tonnage.estimate.serving_time.rates import ServingRates
 from tonnage.estimate.serving_time.work import Attending, Experts, Products, Work
 from tonnage.formulas import passes as f
@@ -16,6 +15,7 @@ from tonnage.formulas.pools import unlike_round_seconds, unlike_step_seconds
 from tonnage.formulas.time import compute_seconds, memory_seconds
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.formula import Number, maximum, minimum
+from tonnage.kernel.message import Message
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import Cluster, ServingPlan
 
@@ -371,3 +371,63 @@ class PassTime:
         own = own + NEVER * (ranks > network.per_node)  # it writes to memory of the same node alone
         nccl = network.collective("all_reduce", size, ranks).seconds
         return minimum(own, nccl) * ((ranks > 1) * 1.0)
+
+
+class HostWeights:
+    """What of a replica's layers its accelerators do not hold. `layers`, `experts`: the share of all layers, and of
+    layers whose experts are there.
+    """
+
+    def __init__(self, plan: ServingPlan, cluster: Cluster, works: tuple[Work, ...]):
+        total = sum(work.layers for work in works)
+        self.dense = sum(work.dense_bytes for work in works)
+        experts = sum(each.layers * each.num_experts * each.bytes for work in works for each in work.experts)
+        self.all_bytes = self.dense + experts / plan.expert_parallel_size  # of weights of a rank of each stage
+        self.plan, self.link = plan, cluster.accelerator.host_link
+        self.name = cluster.accelerator.name
+        kept = plan.host.layers_on_accelerator
+        self.layers: Number = 0 if kept is None else maximum(total + 1 - kept, 0) / (total + 1)
+        self.experts: Number = maximum(self.layers, minimum(plan.host.expert_layers_on_host / max(total, 1), 1))
+        self.is_used = (
+            bool(plan.host.weights_on_host_bytes) or kept is not None or bool(plan.host.expert_layers_on_host)
+        )
+
+    def seconds(self, experts: Number, prompt_tokens: Number) -> Number:
+        """Of a pass that touches `experts` bytes of experts' weights beside the others, as if all were on the
+        accelerators of a rank.
+        """
+        if not self.is_used:
+            return 0.0
+        moved = minimum(self.plan.host.weights_on_host_bytes * self.plan.pipeline_parallel_size, self.all_bytes)
+        streamed = memory_seconds.evaluate(M=moved, W=self._link_rate(), u=1) if moved else 0.0
+        here = self.dense * self.layers + experts * self.experts
+        return streamed + (
+            memory_seconds.evaluate(M=here, W=self._rate(prompt_tokens), u=1) if self._multiplies else 0.0
+        )
+
+    @property
+    def _multiplies(self) -> bool:
+        return self.plan.host.layers_on_accelerator is not None or self.plan.host.expert_layers_on_host > 0
+
+    def _rate(self, prompt_tokens: Number) -> Number:
+        """Bytes a second: of the host's memory in decoding; a prompt's weights also cross the link, where the
+        accelerator multiplies them.
+        """
+        own = self.plan.host.host_bandwidth
+        if own is None:
+            raise MissingDatum(
+                Message(
+                    "the time of layers in host memory needs {@host_bandwidth}, bytes a second of the host's "
+                    "memory (two channels of DDR5-5600: 89.6 GB/s)."
+                )
+            )
+        link = self._link_rate() if self.link is not None else own
+        return minimum(own, link) * (prompt_tokens > 0) + own * (prompt_tokens == 0)
+
+    def _link_rate(self) -> float:
+        if self.link is None:
+            raise MissingDatum(
+                "no source gives the host link of {name}: weights in host memory cross it in every pass.",
+                name=self.name,
+            )
+        return self.link.bytes_per_second

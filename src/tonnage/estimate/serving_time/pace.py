@@ -61,7 +61,7 @@ class Pace(Struct, frozen=True, eq=False):
     @property
     def answers(self) -> float:
         """Tokens of answers a second."""
-        return self.found.output_tokens_per_second * self.busy
+        return float(h.answered_tokens_per_second.evaluate(X=self._rate, O=self.found.answer_tokens))
 
     @property
     def figures(self) -> dict[str, float]:
@@ -74,17 +74,13 @@ class Pace(Struct, frozen=True, eq=False):
         """Tokens of prompts and answers a second; None where prompts have no time."""
         if not self.knows_prompts:
             return None
-        prompt, answer = mean_lengths(self.load)
-        rate = self.found.requests_per_second * self.busy
-        return float(h.all_tokens_per_second.evaluate(X=rate, s=prompt, O=answer))
+        lengths_of = {"s": self.found.prompt_tokens, "O": self.found.answer_tokens}
+        return float(h.all_tokens_per_second.evaluate(X=self._rate, **lengths_of))
 
-
-def mean_lengths(load: Load) -> tuple[float, float]:
-    """Tokens of a prompt and of an answer, of lengths that are uniform from (1 - spread) to 1; an answer has at
-    least one token.
-    """
-    half = 1 - load.spread / 2
-    return float(load.input_tokens * half), float(1 + (load.output_tokens - 1) * half)
+    @property
+    def _rate(self) -> float:
+        """Requests a second of all replicas."""
+        return self.found.requests_per_second * self.busy
 
 
 def pace_of(

@@ -14,10 +14,8 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.load import Policy
 from tonnage.estimate.load.options import ReplicaLoad
 from tonnage.estimate.serving.memory import ServingMemory
-from tonnage.estimate.serving_time.drafts import Drafted
 from tonnage.estimate.serving_time.forward_pass import PassTime, Spent
-from tonnage.estimate.serving_time.pool import pool_tokens
-from tonnage.estimate.serving_time.times import ServingTimes, around_seconds, pass_time, policy, times
+from tonnage.estimate.serving_time.times import Drafted, ServingTimes, pass_time, policy, pool_tokens, times
 from tonnage.formulas import passes as f
 from tonnage.formulas import service as h
 from tonnage.formulas import serving as g
@@ -202,12 +200,10 @@ def _bands(clock: PassTime | Drafted, figures: ServingDocument[Term]) -> dict[st
 
 def _speed(replica: Replica, plan: ServingPlan, cluster: Cluster, found: ServingTimes, asked: ReplicaLoad) -> Speed:
     load, clock = asked.load, replica.clock
-    half = 1 - load.spread / 2
-    prompt, answer = load.input_tokens * half, 1 + (load.output_tokens - 1) * half
+    prompt, answer, context = found.prompt_tokens, found.answer_tokens, found.context_tokens
     steady = _Steady(load, plan)
-    context = prompt + answer / 2
     one = clock.spent(0, 0, 1, context)
-    tpot = _tpot(found, steady, plan, context)
+    tpot = _tpot(found, steady, plan)
     alone = _each_token(
         "each later token of one user alone", _pass("a pass of one user alone", one, requests=1, keys=context), plan
     )
@@ -237,7 +233,7 @@ def _speed(replica: Replica, plan: ServingPlan, cluster: Cluster, found: Serving
         "first token of one user alone", first, *_some(_walked("into the engine and back", clock.engine.arrive, {}))
     )
     rates = _rates(plan, cluster, found, steady, asked, prompt, answer)
-    ttft = _ttft(clock, found, steady, first)
+    ttft = _ttft(found, steady, first)
     tail = Term.of("tokens after the first", h.later_tokens_seconds, O=answer, tau=tpot.value)
     figures = replace(
         figures,
@@ -333,8 +329,9 @@ def _rates(
     }
 
 
-def _tpot(found: ServingTimes, steady: _Steady, plan: ServingPlan, context: float) -> Term:
-    decode = _pass("a pass in which all decode", found.decode, requests=found.running, keys=found.running * context)
+def _tpot(found: ServingTimes, steady: _Steady, plan: ServingPlan) -> Term:
+    keys = found.running * found.context_tokens
+    decode = _pass("a pass in which all decode", found.decode, requests=found.running, keys=keys)
     others = found.tpot_seconds * found.tokens_each - found.decode.seconds
     parts = (
         [steady.term("prompts of others in between", others, "seconds")]
@@ -354,10 +351,10 @@ def _each_token(name: str, of_pass: Term, plan: ServingPlan) -> Term:
     return Term.ratio(name, "seconds", of_pass, several)
 
 
-def _ttft(clock: PassTime | Drafted, found: ServingTimes, steady: _Steady, own: Term) -> Term | None:
+def _ttft(found: ServingTimes, steady: _Steady, own: Term) -> Term | None:
     if found.ttft_seconds is None or found.ttft_seconds == float("inf"):
         return None
-    around = around_seconds(clock, found.steady.tpot)
+    around = found.around_seconds
     waits = found.ttft_seconds - own.value - around
     parts = [_walked("into the engine and back", around, {})] if around else []
     if abs(waits) > NOTHING * found.ttft_seconds:
@@ -392,7 +389,7 @@ def least_bytes(clock: PassTime) -> float:
     """Weights that a token cannot do without, of one rank of each stage that it passes: of the experts those that it
     chooses. What stays in host memory is not read from here.
     """
-    whole = sum(each.bytes for work in clock.works for each in (*work.products, *work.head))
-    chosen = sum(each.layers * each.top_k * each.bytes for work in clock.works for each in work.experts)
+    whole = sum(work.dense_bytes for work in clock.works)
+    chosen = sum(work.chosen_bytes for work in clock.works)
     here, experts = 1 - clock.host.layers, 1 - clock.host.experts
     return float(whole * here + chosen * experts / clock.plan.expert_parallel_size)

@@ -1,28 +1,65 @@
-"""How fast a replica answers under a load: from passes to what users wait for."""
+"""How fast a replica answers under a load: from passes, with those of whoever drafts tokens, to what users wait for."""
 
 from functools import lru_cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.estimate.load import Policy, Steady, steady
+from tonnage.estimate.load import Policy, Steady, mean_lengths, steady
+from tonnage.estimate.serving.memory import ServingMemory, draft_plan, serving_memory
+from tonnage.estimate.serving.placement import drafting
 from tonnage.estimate.serving.token_batch import batch_limits
-from tonnage.estimate.serving_time.drafts import Drafted, drafted
 from tonnage.estimate.serving_time.forward_pass import PassTime, Spent
 from tonnage.estimate.serving_time.rates import ServingRates, serving_rates
 from tonnage.estimate.serving_time.work import Work, kv_bytes, stage_works
 from tonnage.formulas import passes as f
+from tonnage.formulas import service as h
+from tonnage.formulas import serving as g
 from tonnage.kernel.formula import Number, maximum
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import Accelerator, Cluster, Load, ServingPlan
 
+UNEVEN = 1.02  # a cache that takes so much more, or less, than in proportion to its tokens has windows or states
+
+
+class Drafted:
+    """Passes of a replica that drafts `tokens` ahead: `checks` takes them all in one pass, and `guesses` is run
+    before it for each (None: guessing costs nothing, as n-grams do).
+    """
+
+    def __init__(self, checks: PassTime, guesses: PassTime | None, tokens: int):
+        self.checks, self.guesses, self.tokens = checks, guesses, tokens
+        self.plan, self.engine, self.knows_prompts = checks.plan, checks.engine, checks.knows_prompts
+        self.works, self.bandwidth, self.is_measured = checks.works, checks.bandwidth, checks.is_measured
+        self.tokens_each: Number = f.tokens_per_pass.evaluate(n_draft=tokens, p_take=checks.plan.drafting.acceptance)
+
+    def seconds(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Number:
+        """See PassTime."""
+        return self.spent(prompt_tokens, prompt_keys, requests, keys).seconds
+
+    def spent(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Spent:
+        """Prompts pass who guesses as well, once; each guessed token is a pass of its own."""
+        made = self.checks.spent(prompt_tokens, prompt_keys, requests, keys)
+        if self.guesses is None:
+            return made
+        first = self.guesses.spent(prompt_tokens, prompt_keys, requests, keys)
+        others = self.guesses.spent(0, 0, requests, keys)
+        both = Spent._make(a + b + (self.tokens - 1) * c for a, b, c in zip(made, first, others, strict=True))
+        return both._replace(engine=made.engine)  # who guesses does so inside of the same step
+
 
 class ServingTimes(Struct, frozen=True, kw_only=True, eq=False):
-    """Means of one replica, in seconds and tokens a second. `tokens_each`: of a pass for each request; `alone`: a
-    prompt through an idle replica; `decode`, `prompt`: the pass in which all running requests decode, and the one of
-    a prompt, by what spends them. TPOT is (end-to-end - TTFT) / (output tokens - 1). What depends on how long
-    prompts take is None where no source gives the accelerator's peak.
+    """Means of one replica, in seconds and tokens a second. `prompt_tokens`, `answer_tokens`, `context_tokens`: of a
+    request, and what is in its cache while it decodes; `tokens_each`: of a pass for each request; `decode`: the pass in
+    which all running requests decode, by what spends it; `around_seconds`: of TTFT outside of passes. TPOT is
+    (end-to-end - TTFT) / (output tokens - 1). What depends on how long prompts take is None where no source gives the
+    accelerator's peak.
     """
+
+    prompt_tokens: Number
+    answer_tokens: Number
+    context_tokens: Number
 
     ttft_seconds: Number | None
     tpot_seconds: Number
@@ -31,10 +68,9 @@ class ServingTimes(Struct, frozen=True, kw_only=True, eq=False):
     requests_per_second: Number
     running: Number
     largest_rate: Number
-    alone_seconds: Number | None
+    around_seconds: Number
     tokens_each: Number
     decode: Spent
-    prompt: Spent | None
     steady: Steady
 
 
@@ -45,6 +81,26 @@ def pass_time(
     rates = rates or serving_rates()
     works = _works(model, plan, tuple(cluster.accelerator.dense_flops))
     return drafted(PassTime(works, plan, cluster, model.hidden_size, rates), model, plan, cluster, rates)
+
+
+def drafted(
+    made: PassTime, model: Model, plan: ServingPlan, cluster: Cluster, rates: ServingRates
+) -> "PassTime | Drafted":
+    """The passes of a plan, with those of its draft model or of the model's own layers of multi-token prediction."""
+    if not plan.drafting.draft_tokens:
+        return made
+    small = drafting(plan.drafting.draft_model)
+    if small is not None:
+        own = draft_plan(plan)
+        works = stage_works(small, own, tuple(cluster.accelerator.dense_flops), kv_bytes(own))
+        guesses: PassTime | None = PassTime(works, own, cluster, small.hidden_size, rates)
+    elif any(branch.kind == "draft" for branch in model.branches):
+        own = draft_plan(plan)
+        works = stage_works(model, own, tuple(cluster.accelerator.dense_flops), kv_bytes(own), kind="draft")
+        guesses = PassTime(works, own, cluster, model.hidden_size, rates)
+    else:
+        guesses = None
+    return Drafted(made, guesses, plan.drafting.draft_tokens)
 
 
 def policy(plan: ServingPlan, accelerator: Accelerator, pool_tokens: Number | None = None) -> Policy:
@@ -65,6 +121,33 @@ def policy(plan: ServingPlan, accelerator: Accelerator, pool_tokens: Number | No
         reserves_answer=engine.reserves_answers,
         pool_tokens=None if pool_tokens is None else int(pool_tokens),
     )
+
+
+def pool_tokens(
+    model: Model, plan: ServingPlan, cluster: Cluster, made: ServingMemory, usable: int, load: Load
+) -> int | None:
+    """Tokens of cache of one replica, for requests as long as these: a window takes less of a long one, and a state
+    as much of each. None for an engine that takes as many requests as are asked for.
+    """
+    if not serving_runtime(plan.engine, plan.engine_version).queues:
+        return None
+    length, ranks = int(plan.context), made.ranks
+    asked = int(load.input_tokens + load.output_tokens)
+    if asked < length and any(_is_uneven(rank.per_request.value, rank.per_token.value * length) for rank in ranks):
+        length, ranks = asked, serving_memory(model, replace(plan, context=asked), cluster.accelerator).ranks
+    pools = [
+        g.pool_tokens.evaluate(
+            U=g.cache_pool_bytes.evaluate(U=usable, M=rank.besides_cache.value), M=held.per_request.value, s=length
+        )
+        for rank, held in zip(made.ranks, ranks, strict=True)
+        if held.per_request.value
+    ]
+    return int(min(pools)) * int(plan.attention_data_parallel_size) if pools else None
+
+
+def _is_uneven(held: float, in_proportion: float) -> bool:
+    """Whether a request takes more, or less, than its tokens one by one: it has windows or states."""
+    return not in_proportion or not 1 / UNEVEN < held / in_proportion < UNEVEN
 
 
 def serving_times(
@@ -90,26 +173,24 @@ def times(made: PassTime | Drafted, rules: Policy, load: Load, rounds: int | Non
     each = made.tokens_each
     found = steady(made, rules, load, rounds=rounds, tokens_each=each)
     tpot = found.tpot / each
-    half = 1 - load.spread / 2
-    prompt, answer = load.input_tokens * half, load.output_tokens * half
+    prompt, answer = mean_lengths(load)
     context = prompt + answer / 2
-    decode = made.spent(0, 0, found.running, found.running * context)
-    fresh = maximum(prompt - load.cached_tokens, 1)
-    alone = made.spent(fresh, fresh * (prompt - fresh / 2), 0, 0) if made.knows_prompts else None
-    ttft = found.ttft + around_seconds(made, found.tpot)
-    whole = ttft + tpot * (answer - 1)
+    around = around_seconds(made, found.tpot)
+    ttft = found.ttft + around if made.knows_prompts else None
     return ServingTimes(
-        ttft_seconds=alone and ttft,
+        prompt_tokens=prompt,
+        answer_tokens=answer,
+        context_tokens=context,
+        ttft_seconds=ttft,
         tpot_seconds=tpot,
-        end_to_end_seconds=alone and whole,
+        end_to_end_seconds=None if ttft is None else ttft + h.later_tokens_seconds.evaluate(O=answer, tau=tpot),
         output_tokens_per_second=found.output_tokens_per_second,
         requests_per_second=found.requests_per_second,
         running=found.running,
         largest_rate=found.largest_rate,
-        alone_seconds=alone and alone.seconds,
+        around_seconds=around,
         tokens_each=each,
-        decode=decode,
-        prompt=alone,
+        decode=made.spent(0, 0, found.running, found.running * context),
         steady=found,
     )
 

@@ -93,6 +93,16 @@ class Work(Struct, frozen=True, eq=False, kw_only=True):
     reduced: Number
     layers: int
 
+    @property
+    def dense_bytes(self) -> Number:
+        """Weights that every token reads, the head's too."""
+        return sum(each.bytes for each in (*self.products, *self.head))
+
+    @property
+    def chosen_bytes(self) -> Number:
+        """Weights of the experts that one token chooses, all on one rank."""
+        return sum(each.layers * each.top_k * each.bytes for each in self.experts)
+
 
 def stage_works(
     model: Model, plan: ServingPlan, peaks: tuple[str, ...], kv_bytes: float, kind: str = ""

@@ -51,9 +51,9 @@ class KernelTime:
 
     def seconds(self, work: Work, window: int | None) -> tuple[Number, Number, Number]:
         """Of one kernel, with its FLOP and the bytes that it moves; nothing of an exchange."""
-        moved = self.moved(work)
+        moved, of_unit = self._moved(work, "row" if work.kind == "move" else "parameter")
         if work.kind == "move":
-            slow = moved + (self.rates.row_moves * self.around_experts - 1) * self.moved(work, of="row")
+            slow = moved + (self.rates.row_moves * self.around_experts - 1) * of_unit
             return slow / self.bandwidth + work.kernels * self.rates.launch, 0, moved
         flops = work.flops * self.sizes.factor(work.per)
         if work.kind == "scan":
@@ -61,21 +61,27 @@ class KernelTime:
         if work.kind == "attention":
             flops, rate = self._attention(work, flops, window)
             return maximum(flops / rate, moved / self.bandwidth) + self.rates.launch, flops, moved
-        weights = self.moved(work, of="parameter")
-        whole = moved + self.accumulated * weights if work.wgrad else moved
+        whole = moved + self.accumulated * of_unit if work.wgrad else moved
         seconds = flops / self._product(work) + whole / self.bandwidth + self.rates.launch
         if self.is_narrow(work):
             casts = self.rates.cast * (self.around_experts if work.kind == "experts" else 1)
-            seconds = seconds + casts * (moved - weights) / self.bandwidth
+            seconds = seconds + casts * (moved - of_unit) / self.bandwidth
         return seconds, flops, whole
 
-    def moved(self, work: Work, of: str = "") -> Number:
-        """Bytes read and written; `of`: what grows with this unit alone."""
+    def moved(self, work: Work) -> Number:
+        """Bytes read and written."""
+        return self._moved(work, "")[0]
+
+    def _moved(self, work: Work, unit: str) -> tuple[Number, Number]:
+        """Bytes read and written, and of them those that grow with this unit alone."""
         total: Number = 0
+        part: Number = 0
         for extent, size in work.bytes.items():
-            if of in ("", extent.unit):
-                total = total + size * self.sizes.factor(extent)
-        return total
+            moved = size * self.sizes.factor(extent)
+            total = total + moved
+            if extent.unit == unit:
+                part = part + moved
+        return total, part
 
     def is_narrow(self, work: Work) -> bool:
         """Whether a product is multiplied in fewer than 16 bit here."""

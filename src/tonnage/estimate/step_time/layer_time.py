@@ -1,27 +1,115 @@
-"""Seconds of one micro-batch through one layer of each kind: kernels, waits for the host, and what ranks send each
-other inside.
+"""Seconds of one micro-batch through the layers of a stage: kernels, waits for the host, and what ranks send each
+other inside. What spends them is kept by pass, and shown as a tree.
 """
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 
 from tonnage.architectures import Block
 from tonnage.estimate.hardware.network import Network, Sending
 from tonnage.estimate.hardware.rates import Rates
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.memory import Step
-from tonnage.estimate.step_time.kernel_time import KernelTime
-from tonnage.estimate.step_time.passes import Passes
-from tonnage.estimate.step_time.unsaid import unsaid
-from tonnage.kernel.formula import Number, is_any, maximum
+from tonnage.estimate.plan.schedule import Times
+from tonnage.estimate.step_time.kernel_time import KINDS, KernelTime
+from tonnage.formulas import time as f
+from tonnage.kernel.formula import Formula, Number, is_any, maximum
+from tonnage.kernel.message import Message
+from tonnage.kernel.term import Term
+from tonnage.ops import Attention, LatentAttention, MoE
 from tonnage.tape import Exchange, Extent, Group, Layer, Pass, Work
 
 FULL_GRAPH = "full"  # the host replays a whole step
+WHEN = ("forward", "again", "backward")
+PASSES = {"forward": "forward", "again": "run again", "backward": "backward"}
+SCRIPT = "scripts/fit_rates.py"
+
+
+def _plus(total: Number, more: Number, count: Number) -> Number:
+    """total + count * more, without walking arrays for a zero or a one."""
+    if type(more) is int and more == 0:
+        return total
+    if type(count) is not int or count != 1:
+        more = count * more
+    return more if type(total) is int and total == 0 else total + more
+
+
+class Spent:
+    """Seconds of kernels of one kind, with their FLOP and the bytes that they move."""
+
+    __slots__ = ("bytes", "flops", "hidden", "seconds")
+
+    def __init__(self) -> None:
+        self.seconds: Number = 0
+        self.flops: Number = 0
+        self.bytes: Number = 0
+        self.hidden: Number = 0
+
+    def add(self, seconds: Number, flops: Number, moved: Number, count: Number = 1, hidden: Number = 0) -> None:
+        """More of it; `hidden`: seconds of links that run beside kernels, and are not in `seconds`."""
+        self.seconds = _plus(self.seconds, seconds, count)
+        self.bytes = _plus(self.bytes, moved, count)
+        if type(flops) is not int or flops:
+            self.flops = _plus(self.flops, flops, count)
+        if type(hidden) is not int or hidden:
+            self.hidden = _plus(self.hidden, hidden, count)
+
+
+class Passes:
+    """One micro-batch through some layers. `kernels`: by pass and kind; `sent`: bytes and exposed seconds by pass and
+    group of ranks;
+    `waits`: seconds by pass in which kernels wait for the host. Its sums are read when all is added.
+    """
+
+    def __init__(self) -> None:
+        self.kernels: defaultdict[tuple[str, str], Spent] = defaultdict(Spent)
+        self.sent: defaultdict[tuple[str, str], Spent] = defaultdict(Spent)
+        self.waits: defaultdict[str, Number] = defaultdict(int)
+        self.weights: Number = 0  # seconds of backward that make gradients of weights
+
+    def add(self, other: "Passes", count: Number = 1) -> None:
+        """Another's, `count` times."""
+        for mine, theirs in ((self.kernels, other.kernels), (self.sent, other.sent)):
+            for key, spent in theirs.items():
+                mine[key].add(spent.seconds, spent.flops, spent.bytes, count, spent.hidden)
+        for when, seconds in other.waits.items():
+            self.waits[when] = _plus(self.waits[when], seconds, count)
+        self.weights = _plus(self.weights, other.weights, count)
+
+    def computing(self, when: str) -> Number:
+        """Seconds of kernels, and of waiting for the host, in a pass."""
+        return sum((spent.seconds for (at, _), spent in self.kernels.items() if at == when), self.waits[when])
+
+    def sending(self, when: str) -> Number:
+        """Seconds of a pass in which only links work."""
+        return sum((spent.seconds for (at, _), spent in self.sent.items() if at == when), 0)
+
+    def only(self, when: str) -> "Passes":
+        """One of its passes."""
+        made = Passes()
+        for mine, theirs in ((self.kernels, made.kernels), (self.sent, made.sent)):
+            theirs.update({key: spent for key, spent in mine.items() if key[0] == when})
+        made.waits[when] = self.waits[when]
+        return made
+
+    @cached_property
+    def seconds(self) -> Number:
+        """All of it."""
+        return self._forward + sum(self.computing(when) + self.sending(when) for when in WHEN[1:])
+
+    @cached_property
+    def _forward(self) -> Number:
+        return self.computing("forward") + self.sending("forward")
+
+    @cached_property
+    def times(self) -> Times:
+        """By what a schedule puts apart; exchanges and what is run again count with the gradients of inputs."""
+        return Times(self._forward, self.seconds - self._forward - self.weights, self.weights)
 
 
 class LayerTime:
-    """The layers of a step, each kind once."""
+    """The layers of a step, each kind once, and the tree of what a micro-batch spends in them."""
 
     def __init__(self, step: Step, rates: Rates):
         assert step.cluster is not None
@@ -40,12 +128,73 @@ class LayerTime:
             for block, layer in self.step.layers.items()
         }
 
+    # ---- the tree ----
+
+    def tree(self, passes: Passes) -> list[Term]:
+        """Seconds of a micro-batch, a Term for each pass: every entry of its kernels, waits and exchanges."""
+        made = []
+        for when, name in PASSES.items():
+            parts = [
+                self._kernels(kind, spent)
+                for (at, kind), spent in passes.kernels.items()
+                if at == when and _some(spent.seconds)
+            ]
+            if _some(passes.waits[when]):
+                parts.append(self._waiting(passes.waits[when]))
+            parts += [
+                self.sent(_not_hidden(group), spent.seconds, spent.bytes)
+                for (at, group), spent in passes.sent.items()
+                if at == when and _some(spent.bytes)
+            ]
+            if parts:
+                made.append(Term.sum(name, *parts))
+        return made
+
+    def _kernels(self, kind: str, spent: Spent) -> Term:
+        """Kernels of one kind at the share of the datasheet's peak that all of them together reach."""
+        name, kernels = KINDS[kind], self.kernels
+        if kind == "move":
+            bandwidth = kernels.bandwidth / self.rates.memory
+            share = spent.bytes / (bandwidth * spent.seconds)
+            return _reached(name, f.memory_seconds, spent.seconds, M=spent.bytes, W=bandwidth, u=share)
+        peak = kernels.chip.peak(kernels.wide)
+        share = spent.flops / (peak * spent.seconds)
+        return _reached(name, f.compute_seconds, spent.seconds, C=spent.flops, n=1, P=peak, u=share)
+
+    def _waiting(self, seconds: Number) -> Term:
+        return Term.by(
+            "waiting for the host",
+            seconds,
+            "seconds",
+            basis="analytic",
+            source=f"fitted: {SCRIPT}",
+            version="1",
+            procedure="kernels asked for, times the host's seconds for one, less the seconds that kernels run",
+            seconds_per_kernel=self.rates.host,
+        )
+
+    def sent(self, name: str, seconds: Number, size: Number) -> Term:
+        """Seconds that ranks wait for `size` bytes on links."""
+        return Term.by(
+            name,
+            seconds,
+            "seconds",
+            basis="analytic",
+            source="Thakur2005: a message of n bytes takes alpha + n beta",
+            version="1",
+            procedure="latency and bandwidth over the links of a group of ranks, less what runs beside compute",
+            bytes=size,
+            hidden=self.rates.hidden,
+        )
+
+    # ---- kernels and exchanges ----
+
     def _unsaid(self, block: Block, layer: Layer) -> Iterator[Work]:
         """Exchanges of groups of ranks of which the layer's code says nothing."""
         said = {work.exchange.group for work in layer.work if work.exchange is not None}
         missing = {group for group, (ranks, _) in self.groups.items() if is_any(ranks > 1)} - said
         passes: tuple[Pass, ...] = ("forward", *(("again",) if self.plan.recompute == "full" else ()), "backward")
-        return unsaid(block, self.step.model.hidden_size, self.step.recipe.activation_bytes, missing, passes)
+        return _exchanges(block, self.step.model.hidden_size, self.step.recipe.activation_bytes, missing, passes)
 
     def _passes(self, done: Sequence[Work], window: int | None) -> Passes:
         made = Passes()
@@ -132,3 +281,60 @@ class LayerTime:
             "expert parallel": plan.megatron.overlap_moe_expert_parallel_comm,
         }
         return self.rates.hidden if hides.get(exchange.group) else 0
+
+
+def _some(value: Number) -> bool:
+    """Whether something is not 0, or of an array anything."""
+    return bool(value.any()) if hasattr(value, "ndim") else bool(value)
+
+
+@cache
+def _not_hidden(group: str) -> Message:
+    return Message("{group}, not hidden", group=group)
+
+
+def _reached(name: str, formula: Formula, seconds: Number, **inputs: Number) -> Term:
+    """A leaf whose share `u` is what its seconds come to: the formula gives them again."""
+    return Term(name, seconds, formula.unit, "leaf", formula.basis, formula, formula.source, inputs)
+
+
+# What ranks send each other in a layer whose code does not say so: the least that a layer which is cut like that must
+# exchange. The tapes of Megatron, torchtitan and nanotron note their own exchanges; code that others cut from outside
+# (transformers under FSDP2, DeepSpeed's tensor parallelism, context and expert parallelism of FSDP2) is counted here.
+
+WHOLE, CUT = Extent("token", "gathered"), Extent("token", "tensor")
+RING = Exchange("context parallel", "send", beside=True)
+SUM, ROWS = Exchange("tensor parallel", "all_reduce"), Exchange("expert parallel", "all_to_all")
+
+
+def _exchanges(
+    block: Block, hidden: int, width: float, missing: set[Group], passes: tuple[Pass, ...]
+) -> Iterator[Work]:
+    """Exchanges of one layer of these groups, of numbers of `width` bytes; `passes`: in which the layer runs,
+    backward among them.
+    """
+    for op in block.ops:
+        for when in passes:
+            backward = when == "backward"
+            if SUM.group in missing and any(weight.split in ("tensor", "kv") for weight in op.weights()):
+                # Megatron's f and g (Shoeybi2019, sec. 3): a sum of outputs forward, of gradients of inputs backward
+                yield _sent(SUM, when, WHOLE, width * hidden)
+            if RING.group in missing and (numbers := _keys_and_values(op)):
+                # keys and values of the others; backward them again, and their gradients
+                yield _sent(RING, when, CUT, width * numbers * (2 if backward else 1))
+            if ROWS.group in missing and isinstance(op, MoE):
+                # to the experts and back
+                yield from [_sent(ROWS, when, WHOLE, width * op.top_k * (op.latent_size or op.hidden_size))] * 2
+
+
+def _keys_and_values(op: object) -> int:
+    """Numbers for each token that another rank's queries need."""
+    if isinstance(op, Attention):
+        return op.key_width + op.value_width if op.memory_tokens is None else 0
+    if isinstance(op, LatentAttention):
+        return op.heads * (op.qk_nope_head_dim + op.qk_rope_head_dim + op.v_head_dim)
+    return 0
+
+
+def _sent(exchange: Exchange, when: Pass, extent: Extent, size: float) -> Work:
+    return Work(exchange.group, "exchange", when, bytes={extent: size}, exchange=exchange)

@@ -1,11 +1,11 @@
-"""Seconds of one training step: kernels of each stage, what ranks send each other, the pipeline, the optimizer.
-
-The numbers are for searching and may be arrays; `estimate.step_time.time` makes trees of them.
+"""Seconds of one training step as a tree: micro-batches of the slowest stage, the pipeline's bubble, what ranks send
+once a step, the optimizer. A search reads the value of the same tree, over arrays of plans.
 """
 
 from collections import Counter
 from collections.abc import Iterable
-from functools import cached_property, reduce
+from functools import cache, cached_property, reduce
+from typing import NamedTuple
 
 from tonnage.architectures import Block
 from tonnage.estimate.hardware.network import Collective, Sending
@@ -18,12 +18,34 @@ from tonnage.estimate.step.points import running
 from tonnage.estimate.step.rank import Stage, expert_parameters
 from tonnage.estimate.step.stage import StageMemory
 from tonnage.estimate.step.states import States
-from tonnage.estimate.step_time.layer_time import LayerTime
-from tonnage.estimate.step_time.passes import WHEN, Passes
-from tonnage.formulas.time import straggler_factor
+from tonnage.estimate.step_time.layer_time import SCRIPT, WHEN, LayerTime, Passes
+from tonnage.formulas import time as f
 from tonnage.kernel.formula import Number, is_any, maximum, minimum
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
 from tonnage.numerics.optimizers import optimizer
+
+MOVING, ON_HOST = "to the host and back, not hidden", "optimizer on the host"
+
+
+class Part(NamedTuple):
+    """What a step waits for once, besides its micro-batches: seconds before what slows the whole step. `name`: in
+    pictures; `resource`: what the time goes by.
+    """
+
+    name: str
+    term: Term
+    resource: str
+
+
+@cache
+def _once(name: str) -> Message:
+    return Message("{name}, once a step", name=name)
+
+
+@cache
+def _links(group: str) -> Message:
+    return Message("links, {group}", group=group)
 
 
 class StepTime(LayerTime):
@@ -164,9 +186,28 @@ class StepTime(LayerTime):
         return count * (self.network.send(size, stride) + gather), count * size
 
     @cached_property
-    def slowest(self) -> Number:
-        """Seconds of a micro-batch on the stage that takes longest."""
-        return reduce(maximum, (each.seconds for each in self.stages))
+    def one(self) -> Term:
+        """One micro-batch on the stage that takes longest, and what that hands on."""
+        if self.slowest is not None:
+            parts = self.tree(self.slowest)
+        else:
+            parts = [Term.max("slowest stage", *(Term.sum("stage", *self.tree(each)) for each in self._kinds))]
+        if self.plan.pipeline_parallel_size > 1:
+            parts.append(self.sent("to the next stage and back", *self.between))
+        return Term.sum("one micro-batch", *parts)
+
+    @cached_property
+    def slowest(self) -> Passes | None:
+        """One micro-batch on the stage that takes longest; None where that is not the same stage in all plans of an
+        array.
+        """
+        most = reduce(maximum, (each.seconds for each in self._kinds))
+        return next((each for each in self._kinds if not is_any(each.seconds < most)), None)
+
+    @cached_property
+    def _kinds(self) -> list[Passes]:
+        """Of stages that do the same one."""
+        return list({id(each): each for each in self.stages}.values())
 
     @cached_property
     def waiting(self) -> Term:
@@ -179,13 +220,45 @@ class StepTime(LayerTime):
         return self.waiting.value if self.plan.pipeline_parallel_size > 1 else 0
 
     @cached_property
-    def data_parallel(self) -> dict[str, tuple[Number, Number]]:
-        """Gradients summed and weights gathered once a step, beside the last micro-batch: exposed seconds and bytes
-        of each.
-        """
-        return {
-            name: (self.exposed(made.seconds, running), made.sent) for name, (made, running) in self.once_a_step.items()
-        }
+    def parts(self) -> list[Part]:
+        """What a step waits for once, one after the other."""
+        made = (
+            [Part("pipeline bubble", self.waiting, "pipeline bubble")] if self.plan.pipeline_parallel_size > 1 else []
+        )
+        for name, (sending, beside) in self.once_a_step.items():
+            exposed = self.exposed(sending.seconds, beside)
+            made.append(Part(name, self.sent(_once(name), exposed, sending.sent), _links(name)))
+        if self.moves_beside:
+            made.append(Part(MOVING, self.sent(MOVING, *self.moving), "links, to the host"))
+        made.append(Part("optimizer", self.optimizer, "memory bandwidth"))
+        why = "data, metrics, synchronisation: no kernel and no message explains them"
+        fixed = self._fitted("fixed", self.rates.step, "seconds", why)
+        return [*made, Part("fixed", fixed, "fixed costs of a step")]
+
+    @cached_property
+    def term(self) -> Term:
+        """Seconds of a step: what its slowest stage does, and what all wait for besides."""
+        plan = self.plan
+        count = Term.of("micro-batches of a step", f.microbatches, m=plan.num_microbatches)
+        micro_batches = Term.product("micro-batches of the slowest stage", "seconds", count, self.one)
+        step = Term.sum("step", micro_batches, *(part.term for part in self.parts))
+        factors = []
+        if self.framework != 1:
+            what = "of its published runs over those of Megatron"
+            factors.append(self._fitted(Message("runtime {runtime}", runtime=plan.runtime), self.framework, "", what))
+        if hasattr(plan.imbalance.straggler_slowdown, "ndim") or plan.imbalance.straggler_slowdown != 1:
+            factors.append(self.stragglers)
+        made = Term.product("time of a step", "seconds", *factors, step) if factors else step.named("time of a step")
+        if self.update is None:
+            return made
+        return Term.sum("time of a step", made.named("on accelerators"), self.update)
+
+    def seconds(self) -> Number:
+        """One step; an array if sizes of the plan are."""
+        return self.term.value
+
+    def _fitted(self, name: str, value: float, unit: str, what: str) -> Term:
+        return Term.by(name, value, unit, basis="analytic", source=f"fitted: {SCRIPT}", version="1", procedure=what)
 
     @cached_property
     def once_a_step(self) -> dict[str, tuple[Sending, Number]]:
@@ -234,9 +307,11 @@ class StepTime(LayerTime):
         return States(self.step, self.fullest)
 
     @cached_property
-    def optimizer(self) -> Number:
-        """Reads and writes of the states that a rank holds."""
-        return self.updated * self.updated_bytes * (1 - offloaded(self.plan, "optimizer")) / self.kernels.bandwidth
+    def optimizer(self) -> Term:
+        """Seconds of reads and writes of the states that a rank holds."""
+        size = self.updated * self.updated_bytes * (1 - offloaded(self.plan, "optimizer"))
+        bandwidth = self.kernels.bandwidth / self.rates.memory
+        return Term.of("optimizer", f.memory_seconds, M=size, W=bandwidth, u=self.rates.memory)
 
     @cached_property
     def updated_bytes(self) -> float:
@@ -270,39 +345,24 @@ class StepTime(LayerTime):
         return self.exposed(seconds, running), size
 
     @cached_property
-    def moving_once(self) -> tuple[Number, Number]:
-        """Seconds and bytes of what an update on the host moves: nothing runs on the accelerator meanwhile."""
-        return (
-            over_host(self._offloaded.once, self.step.cluster)
-            if self.plan.offload.offload_optimizer != "none"
-            else (0, 0)
-        )
-
-    @cached_property
     def _offloaded(self) -> OffloadTraffic:
         return offload_traffic(StageMemory(self.step, self.fullest))
 
     @cached_property
-    def update_on_host(self) -> Term:
-        """Seconds in which processors update."""
-        assert self.step.cluster is not None
-        return update_on_host(self.plan, self.step.cluster, self.updated, self.updated_bytes)
+    def update(self) -> Term | None:
+        """The optimizer's time on the host, and of what it moves: nothing runs on the accelerator meanwhile."""
+        cluster = self.step.cluster
+        assert cluster is not None
+        if self.plan.offload.offload_optimizer == "none":
+            return None
+        processors = update_on_host(self.plan, cluster, self.updated, self.updated_bytes)
+        moved = self.sent("states and weights of the update", *over_host(self._offloaded.once, cluster))
+        return Term.sum(ON_HOST, processors, moved)
 
     @cached_property
     def framework(self) -> float:
         """What this runtime takes beyond the kernels that are counted, as a factor."""
         return self.rates.frameworks.get(self.plan.runtime, 1.0)
-
-    def seconds(self) -> Number:
-        """One step."""
-        exposed = sum((seconds for seconds, _ in self.data_parallel.values()), 0)
-        pipeline = self.plan.num_microbatches * (self.slowest + self.between[0]) + self.bubble
-        made = self.factor * (pipeline + exposed + self.moving[0] + self.optimizer + self.rates.step)
-        return (
-            made
-            if self.plan.offload.offload_optimizer == "none"
-            else made + self.update_on_host.value + self.moving_once[0]
-        )
 
     @property
     def factor(self) -> Number:
@@ -316,7 +376,7 @@ class StepTime(LayerTime):
         assert cluster is not None
         return Term.of(
             "stragglers",
-            straggler_factor,
+            f.straggler_factor,
             kappa=plan.imbalance.straggler_slowdown,
             q_slow=plan.imbalance.straggler_share,
             nodes=cluster.num_nodes,

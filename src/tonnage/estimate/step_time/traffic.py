@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tonnage.estimate.hardware.network import Network
-from tonnage.estimate.step_time.step import WHEN, Passes, StepTime
+from tonnage.estimate.step_time.layer_time import WHEN, Passes
+from tonnage.estimate.step_time.step import StepTime
 from tonnage.formulas import communication as f
 from tonnage.kernel.formula import Number, is_any
 from tonnage.kernel.message import Message
@@ -59,8 +60,9 @@ def sendings(step_time: StepTime) -> Iterator[Sent]:
     if step_time.plan.pipeline_parallel_size > 1:
         group = "pipeline parallel"
         yield _sent(group, links.of(group), "to the next stage and back", size, micro_batches, seconds, 0)
-    for name, (made, running) in step_time.once_a_step.items():
-        exposed = step_time.exposed(made.seconds, running)
+    exposed_of = {part.name: part.term.value for part in step_time.parts}
+    for name, (made, _) in step_time.once_a_step.items():
+        exposed = exposed_of[name]
         yield _sent(ONCE[name], links.of(ONCE[name]), name, made.sent, 1, exposed, made.seconds - exposed)
 
 

@@ -198,7 +198,7 @@ class Group:
         through = plan.num_microbatches * (slowest + between) + waits
         found = 0.0
         for walk in of.values():
-            own = plan.num_microbatches * (walk.slowest + walk.between[0]) + walk.bubble
+            own = plan.num_microbatches * walk.one.value + walk.bubble
             found = max(found, float(walk.seconds() + walk.factor * (through - own)))
         return found
 

@@ -54,6 +54,4 @@ class Bounds:
         (rank,) = serving_memory(self.space.model, plan, chip).ranks
         whole = next((part.value for part in rank.memory.children if part.name == "weights"), 0.0)
         works = stage_works(self.space.model, plan, tuple(chip.dense_flops), kv_bytes(plan))
-        token = sum(each.bytes for work in works for each in (*work.products, *work.head))
-        chosen = sum(each.layers * each.top_k * each.bytes for work in works for each in work.experts)
-        return float(whole), float(token + chosen)
+        return float(whole), float(sum(work.dense_bytes + work.chosen_bytes for work in works))

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from tonnage.estimate.bands import safe_bytes
 from tonnage.estimate.inputs import Question
+from tonnage.estimate.load import mean_lengths
 from tonnage.estimate.load.options import ReplicaLoad, asked, lengths
 from tonnage.estimate.serving.memory import ServingMemory, serving_memory
 from tonnage.estimate.serving.options import ServingOptions
@@ -212,8 +213,7 @@ class _Block:
             if fits.any():
                 self._time(plan, made, fits)
         busy = self.replicas if self.space.users is None else np.minimum(self.replicas, self.space.users)
-        half = 1 - self.load.spread / 2
-        prompt, answer = self.load.input_tokens * half, 1 + (self.load.output_tokens - 1) * half
+        prompt, answer = mean_lengths(self.load)
         users = self.each * self.replicas if self.space.searches_users else self.space.users or 0
         return Rows(
             plan=self.plan,

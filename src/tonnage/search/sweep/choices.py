@@ -115,8 +115,6 @@ def sizes_of(forms: tuple[type[Struct], ...], name: str, said: Any) -> tuple[Any
         )
     if len(said) > MAX_VALUES:
         raise InvalidInput("{@vary}: {name} takes at most {most_values:,} values.", name=name, most_values=MAX_VALUES)
-    if len(said) > MAX_VALUES:
-        raise InvalidInput("vary: {name} takes at most {most_values:,} values.", name=name, most_values=MAX_VALUES)
     values = tuple(options(forms, name, said, "vary"))
     if len(set(values)) < len(values):
         twice = next(value for number, value in enumerate(values) if value in values[:number])
