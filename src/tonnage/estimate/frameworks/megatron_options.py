@@ -63,7 +63,7 @@ def _timing(sizes: Mapping[str, Any], o: TrainingOptions, q: Question) -> dict[s
                     Message(
                         "{name} needs {size} above 1: there is nothing to overlap. Got {size} 1.",
                         name=option_name(name),
-                        size=size,
+                        size=option_name(size),
                     ),
                     name,
                     (size,),
