@@ -33,7 +33,7 @@ class Case:
         self.id, self.source = row.id, question.publication
         self.step = Step(question.model, question.plan, question.cluster)
         self.runtime, self.kind = question.plan.runtime, question.kind
-        self.weight = 0.5 if question.is_guessed else 1.0
+        self.weight = 0.0 if row.from_measured else 0.5 if row.guessed else 1.0
 
     @property
     def generation(self) -> str:
@@ -70,7 +70,7 @@ def cases(completeness: str = "full", everything: bool = False) -> list[Case]:
             case = Case(row, question, measured_seconds(question))
         except TonnageError:
             continue
-        if everything or (case.source not in LEFT_OUT and not case.on_shared_network):
+        if everything or (case.source not in LEFT_OUT and not case.on_shared_network and case.weight):
             found.append(case)
     return found
 

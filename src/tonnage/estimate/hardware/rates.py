@@ -38,23 +38,22 @@ class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     of a product at which half of the share is lost. `chips`: shares of an accelerator over its generation's. `cast`:
     how often a narrow product's operands pass memory again. `row_moves`: seconds of moving rows of experts over those
     that their bytes take.
-    `newer_around_experts`: what is left, from core 0.18 on, of the time around experts' products: router, permutations,
-    casts.
+    `fused_experts`: what is left of the time around experts' products, permutations and casts, where one kernel does
+    them with the products (Framework.fuses_experts).
     `launch`: seconds between two kernels; `host`: seconds that the host takes to ask for one; `router_kernels`: kernels
     of a router and its dispatcher, times `alltoall` where it waits for sizes from other ranks; `expert_kernels`: of one
     product of one expert.
     `scan`: share of the 16-bit peak of recurrences; `scan_step`: seconds a token of a sequence besides.
     `latency_inside`, `latency_outside`: seconds that ranks wait for each other at a collective, beyond what it takes
     alone (links.toml). `hidden`: what of communication that can run beside compute does. `step`: seconds a step
-    besides. `frameworks`: step times over those of Megatron, where a runtime's differ.
-    `bands`: by kind of row.
+    besides. `bands`: by kind of row. `runtimes`: bands of the rows of a runtime that lie outside of these.
     """
 
     generations: Mapping[str, Generation]
     attention_backward: float
     chips: Mapping[str, Mapping[str, float]] = {}
     row_moves: float
-    newer_around_experts: float
+    fused_experts: float
     expert_kernels: float
     memory: float
     launch: float
@@ -69,8 +68,8 @@ class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     step: float
     latency_inside: float = 0.0
     latency_outside: float = 0.0
-    frameworks: Mapping[str, float] = {}
     bands: Mapping[str, Band] = {}
+    runtimes: Mapping[str, Band] = {}
     fitted: str = ""
 
     def of(self, generation: str) -> tuple[Generation, bool]:
@@ -79,6 +78,13 @@ class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if own in self.generations:
             return self.generations[own], generation in (own, "Blackwell Ultra")
         return _mean(tuple(self.generations.values())), False
+
+    def band(self, kind: str, runtime: str) -> Band | None:
+        """The band of this kind of row, as wide as the rows of the runtime need it; None where nobody measured any."""
+        found, own = self.bands.get(kind), self.runtimes.get(runtime)
+        if found is None or own is None:
+            return found
+        return Band(low=min(found.low, own.low), high=max(found.high, own.high), rows=found.rows)
 
 
 def _mean(of: tuple[Generation, ...]) -> Generation:

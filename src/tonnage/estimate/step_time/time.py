@@ -78,9 +78,6 @@ class Timing:
         )
         step = Term.sum("step", *parts)
         factors = []
-        if walk.framework != 1:
-            what = "of its published runs over those of Megatron"
-            factors.append(self._fitted(Message("runtime {runtime}", runtime=plan.runtime), walk.framework, "", what))
         if hasattr(plan.straggler_slowdown, "ndim") or plan.straggler_slowdown != 1:
             factors.append(walk.stragglers)
         made = Term.product("time of a step", "seconds", *factors, step) if factors else step.named("time of a step")
@@ -223,7 +220,7 @@ class Timing:
             found[Message("links, {group}", group=name)] += seconds
         found["pipeline bubble"] += walk.bubble
         found["fixed costs of a step"] += walk.rates.step
-        made = {name: walk.framework * seconds for name, seconds in found.items() if seconds}
+        made = {name: seconds for name, seconds in found.items() if seconds}
         if (slow := walk.stragglers.value) > 1:
             made["the slowest node"] = (slow - 1) * sum(made.values())
         if self._update:
@@ -246,7 +243,8 @@ class Timing:
             if any(work.kind == "experts" for layer in self.walk.step.layers.values() for work in layer.work)
             else "dense"
         )
-        return self.rates.bands.get(kind if self.walk.kernels.is_measured else "new generation")
+        kind = kind if self.walk.kernels.is_measured else "new generation"
+        return self.rates.band(kind, self.walk.plan.runtime)
 
     @cached_property
     def pieces(self) -> StepSeconds:
