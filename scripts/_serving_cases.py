@@ -46,7 +46,7 @@ def cases() -> list[Case]:
     """
     found, seen = [], set()
     for row in read([str(ROWS / FILE)]):
-        if row.skipped or row.completeness_class == "indicative" or row.from_measured:
+        if row.skipped or row.completeness_class == "indicative":
             continue
         try:
             question = Asked(row)

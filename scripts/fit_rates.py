@@ -237,12 +237,14 @@ def validation(found: Sequence[Case], x: np.ndarray) -> tuple[list[str], dict[st
     return lines, made
 
 
-def bands(found: Sequence[Case], made: dict[str, np.ndarray]) -> dict[str, tuple[float, float, int]]:
+def bands(
+    found: Sequence[Case], made: dict[str, np.ndarray], beside: Sequence[Case], x: np.ndarray
+) -> dict[str, tuple[float, float, int]]:
     """5th and 95th percentile of measured over predicted of rows whose source was left out, by the table of the file;
     a band holds the estimate itself.
 
     A user's machine is a source of its own: cells left out share the harness, the cluster and the software with rows
-    that the fit has seen.
+    that the fit has seen. `beside`: rows of runtimes in WIDENED that no fit counts, by rates `x`.
     """
     mixtures = np.array([case.kind == "moe" for case in found])
     kinds = {"dense": made["sources"][~mixtures], "moe": made["sources"][mixtures]}
@@ -251,8 +253,9 @@ def bands(found: Sequence[Case], made: dict[str, np.ndarray]) -> dict[str, tuple
     made_of = {f"bands.{_key(kind)}": errors for kind, errors in kinds.items()}
     for runtime in WIDENED:
         own = np.array([case.runtime == runtime for case in found])
-        if own.any():
-            made_of[f"runtimes.{runtime}"] = made["sources"][own]
+        uncounted = [case for case in beside if case.runtime == runtime]
+        if own.any() or uncounted:
+            made_of[f"runtimes.{runtime}"] = np.concatenate([made["sources"][own], logs(uncounted, np.exp(x))])
     ends = {table: np.exp(np.percentile(-errors, (5, 95))) for table, errors in made_of.items()}
     return {table: (min(low, 1.0), max(high, 1.0), len(made_of[table])) for table, (low, high) in ends.items()}
 
@@ -279,9 +282,7 @@ def with_bands(toml: str, around: dict[str, tuple[float, float, int]]) -> str:
     for table, (low, high, count) in around.items():
         head, _, rest = toml.partition(f"[{table}]")
         _, mark, tail = rest.partition("\n\n")
-        toml = f"{head}[{table}]\nlow = {low:.3f}\nhigh = {high:.3f}\nrows = {count}\n" + (
-            f"\n{tail}" if mark else ""
-        )
+        toml = f"{head}[{table}]\nlow = {low:.3f}\nhigh = {high:.3f}\nrows = {count}\n" + (f"\n{tail}" if mark else "")
     return toml
 
 
@@ -329,17 +330,21 @@ def _number(value: float) -> str:
 
 def main() -> None:
     rows = cases()
+    counted = {case.id for case in rows}
+    beside = [case for case in cases(everything=True) if case.id not in counted and case.runtime in WIDENED]
     if "--bands" in sys.argv:
         known = shipped()
         seen = {"sources": left_out(rows, lambda case: case.source, known, slopes(rows, known))}
-        OUT.write_text(with_bands(OUT.read_text(encoding="utf-8"), bands(rows, seen)), encoding="utf-8")
+        OUT.write_text(with_bands(OUT.read_text(encoding="utf-8"), bands(rows, seen, beside, known)), encoding="utf-8")
         print(OUT.read_text(encoding="utf-8"))
         sys.exit()
     fitted = fit(rows)
     lines, errors = (
         validation(rows, fitted) if "--no-validation" not in sys.argv else ([summary(logs(rows, np.exp(fitted)))], {})
     )
-    OUT.write_text(text(fitted, lines, bands(rows, errors) if errors else {}, len(rows)), encoding="utf-8")
+    OUT.write_text(
+        text(fitted, lines, bands(rows, errors, beside, fitted) if errors else {}, len(rows)), encoding="utf-8"
+    )
     print(OUT.read_text(encoding="utf-8"))
 
 

@@ -79,7 +79,7 @@ def rules(run: Run) -> None:
         )
     else:
         run.rounds = OWN_ROUNDS
-        run.guess("rounds", f"{OWN_ROUNDS} requests for each that runs at once are taken: nobody says how many were sent")
+        run.guess("rounds", f"nobody says how many requests were sent: {OWN_ROUNDS} for each that runs at once")
         if run.engine != "sglang" or isl in LATER:
             run.load["spread"] = APART
             run.guess("spread", "lengths are all alike; a small spread stands for users who drift apart")

@@ -10,6 +10,7 @@ import re
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rows.speed.run import Run
 from tonnage.kernel.errors import MissingDatum, shown
@@ -47,7 +48,7 @@ KIMI = "kimi/kimi_workload_base_configs.py at 013180a7520fc3c253a1bc09dd2c33c3a0
 # Guides to the 26.06 container print what its preset of Qwen3 30B on GB200 in MXFP8 loads; no stored version of the
 # file has it.
 QWEN_FUSED = "as guides to the 26.06 container print the preset of Qwen3 30B on GB200: no stored version has it"
-UNKNOWN = 9999  # a release that is yet to come
+NO_END = 9999  # later than any release
 
 
 class Recipe(Struct, frozen=True, kw_only=True):
@@ -75,7 +76,7 @@ class Recipe(Struct, frozen=True, kw_only=True):
         return bool(re.search(self.model, name)) and gpu in self.gpus
 
 
-def _(model: str, gpus: str, lows: tuple[Low, ...], sizes: str, source: str, **others: object) -> Recipe:
+def _preset(model: str, gpus: str, lows: tuple[Low, ...], sizes: str, source: str, **others: object) -> Recipe:
     return Recipe(model=model, gpus=tuple(gpus.split()), lows=lows, sizes=sizes, source=source, **others)  # type: ignore[arg-type]
 
 
@@ -84,68 +85,68 @@ V3, OSS, KIMI_K2, Q30, Q235 = "deepseek-v3", "gpt-oss-120b", "kimi-k2", "qwen3-3
 SUPER, NANO = "nemotron-3-super", "nemotron-3-nano"
 HYBRID = {"dispatcher": "hybridep"}
 UP = {"recompute_modules": ("mla_up_proj",), **HYBRID}
-LATER = {"since": 2606, "until": UNKNOWN}
+LATER = {"since": 2606, "until": NO_END}
 FUSED = {"graphs": FULL, "overlaps_experts": True, **HYBRID, **LATER}
 OFF = {"recompute_modules": ("layernorm", "moe_act")}
 
 RECIPES = (
-    _(L8, "H100", F8, "1 1 1 1 1 1", LLAMA3_FIRST, since=2509),
-    _(L8, "GB300 B300", F8 + MX, "1 1 1 1 1 4", LLAMA3, since=2511, graphs=FULL),
-    _(L8, "GB200 B200", F8 + MX, "1 1 1 1 1 2", LLAMA3, since=2511, graphs=FULL),
-    _(L70, "GB300", F8, "1 1 1 1 1 2", LLAMA3, since=2511, until=UNKNOWN),
-    _(L70, "GB300", MX + ("nvfp4",), "1 4 5 1 1 1", LLAMA3, until=UNKNOWN),
-    _(L70, "GB200 B200", MX + ("nvfp4",), "2 4 5 1 1 1", LLAMA3, until=UNKNOWN),
-    _(L70, "H100", F8, "4 8 5 1 1 1", LLAMA3, since=2509, until=UNKNOWN),
-    _(L405, "GB300", F8 + ("nvfp4",), "4 8 4 1 1 1", LLAMA31, until=UNKNOWN),
-    _(L405, "GB300", MX, "2 8 4 2 1 1", LLAMA31, until=UNKNOWN),
-    _(L405, "H100", F8, "8 8 8 2 1 1", LLAMA31, since=2509, until=UNKNOWN),
-    _(V3, "GB200", BF, "1 4 4 1 64 1", DEEPSEEK_FIRST, since=2511, until=2511, **UP),
-    _(V3, "GB200", MX, "1 4 4 1 64 1", DEEPSEEK, graphs=ATTENTION, **UP),
-    _(V3, "GB200", MX, "1 4 4 1 64 1", DEEPSEEK_FUSED, recompute_modules=("mla_up_proj",), **FUSED),
-    _(V3, "GB300", MX, "1 2 8 1 32 2", DEEPSEEK, **UP),
-    _(V3, "GB300", MX, "1 2 8 1 32 1", DEEPSEEK_FUSED, **FUSED),
-    _(V3, "B300", MX, "1 16 1 1 8 1", DEEPSEEK, **UP),
-    _(V3, "B300", MX, "1 8 2 1 8 1", DEEPSEEK_FUSED, recompute_modules=("mla_up_proj",), **FUSED),
-    _(V3, "B200", MX, "1 16 1 1 8 1", DEEPSEEK, since=2511, **UP),
-    _(V3, "H100", F8, "2 8 4 1 64 1", DEEPSEEK, since=2511, recompute_modules=("mla_up_proj", "mlp"), **HYBRID),
-    _(OSS, "GB300", BF, "1 1 1 1 64 4", GPT_OSS, graphs=ATTENTION),
-    _(OSS, "GB300", MX, "1 1 1 1 16 4", GPT_OSS, **FUSED),
-    _(OSS, "GB200", BF, "1 1 1 1 64 4", GPT_OSS, overlaps_experts=True, **OFF),
-    _(OSS, "GB200", MX, "1 1 1 1 64 4", GPT_OSS, **FUSED),
-    _(OSS, "B300", BF, "1 1 1 1 8 4", GPT_OSS, graphs=ATTENTION, **HYBRID),
-    _(OSS, "B200", BF, "1 1 1 1 8 4", GPT_OSS, **OFF),
-    _(OSS, "H100", BF, "1 4 1 1 8 1", GPT_OSS, **OFF),
-    _(KIMI_K2, "GB300", ALL, "", f"the preset of other precisions in {KIMI}: that of MXFP8 has another batch", **UP),
-    _(KIMI_K2, "GB200", ALL, "1 4 4 1 64 1", KIMI, graphs=ROUTER, **UP),
-    _(KIMI_K2, "B300", ALL, "1 16 1 1 16 2", KIMI, recompute_modules=("mla_up_proj",)),
-    _(KIMI_K2, "B200", ALL, "1 16 1 1 16 1", KIMI, recompute_modules=("mla_up_proj",)),
-    _(KIMI_K2, "H100", ALL, "8 16 2 1 64 1", KIMI, recompute_modules=("mla_up_proj", "mlp")),
-    _(Q30, "GB300 GB200", ALL, "", "before graphs of experts' parts", since=2511, until=2511, **HYBRID),
-    _(Q30, "GB300 B300", MX, "1 1 1 1 8 8", QWEN, graphs=ROUTER, **HYBRID),
-    _(Q30, "GB200", MX, "1 1 1 1 8 4", QWEN, graphs=ROUTER, **HYBRID),
-    _(Q30, "GB300 B300 GB200", MX, "", QWEN_FUSED, **FUSED),
-    _(Q30, "B200", MX, "1 1 1 1 8 1", QWEN, graphs=ROUTER),
-    _(Q30, "H100", F8, "", "no stored version has a pipeline with these sizes", since=2511, until=2602),
-    _(Q30, "H100", F8, "1 1 1 1 16 1", QWEN, since=2604, **HYBRID),
-    _(Q235, "GB200", BF, "", "before graphs of experts' parts", since=2511, until=2511, **HYBRID),
-    _(Q235, "GB200", MX, "1 8 1 1 32 1", QWEN, until=2602, graphs=ATTENTION, **HYBRID),
-    _(Q235, "GB200", MX, "1 8 3 1 32 1", QWEN_LATER, since=2604, graphs=ATTENTION, **HYBRID),
-    _(Q235, "GB300", MX, "1 4 12 1 32 2", QWEN_LATER, since=2604, graphs=ATTENTION, **HYBRID),
-    _(Q235, "GB200 GB300", MX, "", QWEN_FUSED, **FUSED),
-    _(Q235, "B300", MX, "1 8 4 1 8 1", QWEN, until=2602, overlaps_experts=True),
-    _(Q235, "B300", MX, "1 8 1 1 8 1", QWEN_LATER, since=2604),
-    _(Q235, "B200", MX, "1 8 2 1 8 1", QWEN_FIRST, since=2511, until=2511),
-    _(Q235, "B200", MX, "1 8 1 1 8 1", QWEN),
-    _(Q235, "H100", F8, "2 8 4 1 32 1", QWEN, overlaps_experts=True),
-    _(SUPER, "GB200", ALL, "2 1 1 1 64 1", NEMOTRON, since=2604, until=UNKNOWN, graphs=MAMBA, **HYBRID),
-    _(SUPER, "GB300", ALL, "1 1 1 1 64 1", NEMOTRON, since=2604, until=UNKNOWN, graphs=MAMBA, **HYBRID),
-    _(SUPER, "B200", ALL, "1 1 1 1 64 1", NEMOTRON, recompute_modules=("moe_act", "layernorm"), **HYBRID),
-    _(NANO, "GB300 B300", ALL, "1 1 1 1 8 4", NEMOTRON, until=UNKNOWN, graphs=MAMBA, **HYBRID),
-    _(NANO, "GB200 B200", ALL, "1 1 1 1 8 2", NEMOTRON, until=UNKNOWN, graphs=MAMBA, **HYBRID),
+    _preset(L8, "H100", F8, "1 1 1 1 1 1", LLAMA3_FIRST, since=2509),
+    _preset(L8, "GB300 B300", F8 + MX, "1 1 1 1 1 4", LLAMA3, since=2511, graphs=FULL),
+    _preset(L8, "GB200 B200", F8 + MX, "1 1 1 1 1 2", LLAMA3, since=2511, graphs=FULL),
+    _preset(L70, "GB300", F8, "1 1 1 1 1 2", LLAMA3, since=2511, until=NO_END),
+    _preset(L70, "GB300", (*MX, "nvfp4"), "1 4 5 1 1 1", LLAMA3, until=NO_END),
+    _preset(L70, "GB200 B200", (*MX, "nvfp4"), "2 4 5 1 1 1", LLAMA3, until=NO_END),
+    _preset(L70, "H100", F8, "4 8 5 1 1 1", LLAMA3, since=2509, until=NO_END),
+    _preset(L405, "GB300", (*F8, "nvfp4"), "4 8 4 1 1 1", LLAMA31, until=NO_END),
+    _preset(L405, "GB300", MX, "2 8 4 2 1 1", LLAMA31, until=NO_END),
+    _preset(L405, "H100", F8, "8 8 8 2 1 1", LLAMA31, since=2509, until=NO_END),
+    _preset(V3, "GB200", BF, "1 4 4 1 64 1", DEEPSEEK_FIRST, since=2511, until=2511, **UP),
+    _preset(V3, "GB200", MX, "1 4 4 1 64 1", DEEPSEEK, graphs=ATTENTION, **UP),
+    _preset(V3, "GB200", MX, "1 4 4 1 64 1", DEEPSEEK_FUSED, recompute_modules=("mla_up_proj",), **FUSED),
+    _preset(V3, "GB300", MX, "1 2 8 1 32 2", DEEPSEEK, **UP),
+    _preset(V3, "GB300", MX, "1 2 8 1 32 1", DEEPSEEK_FUSED, **FUSED),
+    _preset(V3, "B300", MX, "1 16 1 1 8 1", DEEPSEEK, **UP),
+    _preset(V3, "B300", MX, "1 8 2 1 8 1", DEEPSEEK_FUSED, recompute_modules=("mla_up_proj",), **FUSED),
+    _preset(V3, "B200", MX, "1 16 1 1 8 1", DEEPSEEK, since=2511, **UP),
+    _preset(V3, "H100", F8, "2 8 4 1 64 1", DEEPSEEK, since=2511, recompute_modules=("mla_up_proj", "mlp"), **HYBRID),
+    _preset(OSS, "GB300", BF, "1 1 1 1 64 4", GPT_OSS, graphs=ATTENTION),
+    _preset(OSS, "GB300", MX, "1 1 1 1 16 4", GPT_OSS, **FUSED),
+    _preset(OSS, "GB200", BF, "1 1 1 1 64 4", GPT_OSS, overlaps_experts=True, **OFF),
+    _preset(OSS, "GB200", MX, "1 1 1 1 64 4", GPT_OSS, **FUSED),
+    _preset(OSS, "B300", BF, "1 1 1 1 8 4", GPT_OSS, graphs=ATTENTION, **HYBRID),
+    _preset(OSS, "B200", BF, "1 1 1 1 8 4", GPT_OSS, **OFF),
+    _preset(OSS, "H100", BF, "1 4 1 1 8 1", GPT_OSS, **OFF),
+    _preset(KIMI_K2, "GB300", ALL, "", f"of other precisions: {KIMI}, where MXFP8 has another batch", **UP),
+    _preset(KIMI_K2, "GB200", ALL, "1 4 4 1 64 1", KIMI, graphs=ROUTER, **UP),
+    _preset(KIMI_K2, "B300", ALL, "1 16 1 1 16 2", KIMI, recompute_modules=("mla_up_proj",)),
+    _preset(KIMI_K2, "B200", ALL, "1 16 1 1 16 1", KIMI, recompute_modules=("mla_up_proj",)),
+    _preset(KIMI_K2, "H100", ALL, "8 16 2 1 64 1", KIMI, recompute_modules=("mla_up_proj", "mlp")),
+    _preset(Q30, "GB300 GB200", ALL, "", "before graphs of experts' parts", since=2511, until=2511, **HYBRID),
+    _preset(Q30, "GB300 B300", MX, "1 1 1 1 8 8", QWEN, graphs=ROUTER, **HYBRID),
+    _preset(Q30, "GB200", MX, "1 1 1 1 8 4", QWEN, graphs=ROUTER, **HYBRID),
+    _preset(Q30, "GB300 B300 GB200", MX, "", QWEN_FUSED, **FUSED),
+    _preset(Q30, "B200", MX, "1 1 1 1 8 1", QWEN, graphs=ROUTER),
+    _preset(Q30, "H100", F8, "", "no stored version has a pipeline with these sizes", since=2511, until=2602),
+    _preset(Q30, "H100", F8, "1 1 1 1 16 1", QWEN, since=2604, **HYBRID),
+    _preset(Q235, "GB200", BF, "", "before graphs of experts' parts", since=2511, until=2511, **HYBRID),
+    _preset(Q235, "GB200", MX, "1 8 1 1 32 1", QWEN, until=2602, graphs=ATTENTION, **HYBRID),
+    _preset(Q235, "GB200", MX, "1 8 3 1 32 1", QWEN_LATER, since=2604, graphs=ATTENTION, **HYBRID),
+    _preset(Q235, "GB300", MX, "1 4 12 1 32 2", QWEN_LATER, since=2604, graphs=ATTENTION, **HYBRID),
+    _preset(Q235, "GB200 GB300", MX, "", QWEN_FUSED, **FUSED),
+    _preset(Q235, "B300", MX, "1 8 4 1 8 1", QWEN, until=2602, overlaps_experts=True),
+    _preset(Q235, "B300", MX, "1 8 1 1 8 1", QWEN_LATER, since=2604),
+    _preset(Q235, "B200", MX, "1 8 2 1 8 1", QWEN_FIRST, since=2511, until=2511),
+    _preset(Q235, "B200", MX, "1 8 1 1 8 1", QWEN),
+    _preset(Q235, "H100", F8, "2 8 4 1 32 1", QWEN, overlaps_experts=True),
+    _preset(SUPER, "GB200", ALL, "2 1 1 1 64 1", NEMOTRON, since=2604, until=NO_END, graphs=MAMBA, **HYBRID),
+    _preset(SUPER, "GB300", ALL, "1 1 1 1 64 1", NEMOTRON, since=2604, until=NO_END, graphs=MAMBA, **HYBRID),
+    _preset(SUPER, "B200", ALL, "1 1 1 1 64 1", NEMOTRON, recompute_modules=("moe_act", "layernorm"), **HYBRID),
+    _preset(NANO, "GB300 B300", ALL, "1 1 1 1 8 4", NEMOTRON, until=NO_END, graphs=MAMBA, **HYBRID),
+    _preset(NANO, "GB200 B200", ALL, "1 1 1 1 8 2", NEMOTRON, until=NO_END, graphs=MAMBA, **HYBRID),
 )  # fmt: skip
-NOTHING = Recipe(model="", gpus=(), source="no preset of this model and GPU was read: nothing beyond its table is taken")
+NOTHING = Recipe(model="", gpus=(), source="nothing beyond the table is taken: no preset of it was read")
 # SFT and LoRA of Llama capture the MLP, in the same file.
-TUNED = NOTHING.__replace__(graphs="mlp", source=f"graphs of the MLP, as in {LLAMA3}")
+TUNED = replace(NOTHING, graphs="mlp", source=f"graphs of the MLP, as in {LLAMA3}")
 
 
 class Found(Struct, frozen=True, kw_only=True):
@@ -176,7 +177,8 @@ def recipe_of(run: Run) -> Found:
 
 def _nearest(run: Run, gpu: str, low: Low, number: int) -> tuple[Recipe, bool, str]:
     if re.search(r"sft|lora", run.config.text("task")):
-        return (TUNED, False, TUNED.source) if "llama" in run.name and gpu != "H100" else (NOTHING, False, "of tuning")
+        tuned = TUNED if "llama" in run.name else NOTHING
+        return tuned, False, tuned.source
     own = [each for each in RECIPES if each.is_of(run.name, gpu)]
     if not own:
         return NOTHING, False, NOTHING.source
@@ -186,8 +188,8 @@ def _nearest(run: Run, gpu: str, low: Low, number: int) -> tuple[Recipe, bool, s
         return near, False, near.source
     if has_low and in_time and near.sizes == sizes_of(run):
         return near, True, near.source
-    what = "precision" if not has_low else "release" if not in_time else "sizes"
-    return near, False, f"of another {what}: {near.source}"
+    what = "another precision" if not has_low else "another release" if not in_time else "other sizes"
+    return near, False, f"of {what}: {near.source}"
 
 
 def sizes_of(run: Run) -> str:
