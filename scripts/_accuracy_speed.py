@@ -167,7 +167,8 @@ def _few(found: Sequence[Case]) -> list[str]:
         f"{name} {band.low:.2f} to {band.high:.2f} ({band.rows} rows)" for name, band in held.runtimes.items()
     )
     return [
-        f"- No rate is of a runtime. The few rows of these, unseen by the fit, widen the runtime's band: {widened}.",
+        f"- DeepSpeed's factor {held.frameworks['deepspeed']:.3f} is of Pythia's runs alone, which no fit sees.",
+        f"- The few rows of these runtimes, unseen by the fit, widen the runtime's band: {widened}.",
         (
             f"- `fused_experts` {held.fused_experts:.3f}, on {fused} rows: permutations and casts around experts' "
             "products where Transformer Engine's fused grouped MLP does them (MXFP8 on Blackwell, steps that CUDA "

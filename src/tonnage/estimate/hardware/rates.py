@@ -46,7 +46,8 @@ class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     `scan`: share of the 16-bit peak of recurrences; `scan_step`: seconds a token of a sequence besides.
     `latency_inside`, `latency_outside`: seconds that ranks wait for each other at a collective, beyond what it takes
     alone (links.toml). `hidden`: what of communication that can run beside compute does. `step`: seconds a step
-    besides. `bands`: by kind of row. `runtimes`: bands of the rows of a runtime that lie outside of these.
+    besides. `frameworks`: step times over those of Megatron. `bands`: by kind of row. `runtimes`: bands of the rows of
+    a runtime that lie outside of these.
     """
 
     generations: Mapping[str, Generation]
@@ -70,6 +71,7 @@ class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     latency_outside: float = 0.0
     bands: Mapping[str, Band] = {}
     runtimes: Mapping[str, Band] = {}
+    frameworks: Mapping[str, float] = {}
     fitted: str = ""
 
     def of(self, generation: str) -> tuple[Generation, bool]:

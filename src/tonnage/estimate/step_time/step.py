@@ -280,6 +280,11 @@ class StepTime(LayerTime):
         assert self.step.cluster is not None
         return update_on_host(self.plan, self.step.cluster, self.updated, self.updated_bytes)
 
+    @cached_property
+    def framework(self) -> float:
+        """What this runtime takes beyond the kernels that are counted, as a factor."""
+        return self.rates.frameworks.get(self.plan.runtime, 1.0)
+
     def seconds(self) -> Number:
         """One step."""
         exposed = sum((seconds for seconds, _ in self.data_parallel.values()), 0)
@@ -290,7 +295,7 @@ class StepTime(LayerTime):
     @property
     def factor(self) -> Number:
         """By which all of a step takes longer than its kernels and links say."""
-        return self.stragglers.value
+        return self.framework * self.stragglers.value
 
     @cached_property
     def stragglers(self) -> Term:

@@ -78,6 +78,9 @@ class Timing:
         )
         step = Term.sum("step", *parts)
         factors = []
+        if walk.framework != 1:
+            what = "of its published runs over those of Megatron"
+            factors.append(self._fitted(Message("runtime {runtime}", runtime=plan.runtime), walk.framework, "", what))
         if hasattr(plan.straggler_slowdown, "ndim") or plan.straggler_slowdown != 1:
             factors.append(walk.stragglers)
         made = Term.product("time of a step", "seconds", *factors, step) if factors else step.named("time of a step")
@@ -220,7 +223,7 @@ class Timing:
             found[Message("links, {group}", group=name)] += seconds
         found["pipeline bubble"] += walk.bubble
         found["fixed costs of a step"] += walk.rates.step
-        made = {name: seconds for name, seconds in found.items() if seconds}
+        made = {name: walk.framework * seconds for name, seconds in found.items() if seconds}
         if (slow := walk.stragglers.value) > 1:
             made["the slowest node"] = (slow - 1) * sum(made.values())
         if self._update:

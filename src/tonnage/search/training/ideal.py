@@ -49,4 +49,4 @@ def _of(space: Space, choice: Mapping[str, Any], s: int) -> float:
         for (_, kind), spent in passes.kernels.items()
         if kind in ("product", "experts", "attention")
     )
-    return float(flops / best / (s * plan.micro_batch_size))
+    return float(flops / best * timing.walk.framework / (s * plan.micro_batch_size))
