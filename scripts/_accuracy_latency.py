@@ -48,8 +48,8 @@ class Found:
 def serving_speed() -> list[str]:
     """The lines of the section."""
     found = Found()
-    full = [line for line in found.lines if line["completeness"].startswith("full")]
-    lines = [line for line in found.lines if not line["completeness"].startswith("indicative")]
+    full = [line for line in found.lines if found.rows[line["id"]].completeness_class == "full"]
+    lines = [line for line in found.lines if found.rows[line["id"]].completeness_class != "indicative"]
     mains = [row for row in found.rows.values() if row.completeness_class == "full"]
     return [
         "## Latency and throughput of served models",
@@ -76,12 +76,12 @@ def serving_speed() -> list[str]:
         "### Full rows with and without those that say less than they seem to",
         "",
         (
-            "`from_measured`: an input was taken from the figures of the row ([rows.md](rows.md)); the rates that ship "
-            "were fitted before these rows were marked,"
+            "From what was measured: rows of which an input was taken from their own figures (`from_measured` in "
+            "[rows.md](rows.md)). Drafts: rows of which nobody says"
         ),
         (
-            "and the next fit leaves them out. Drafts: rows of which nobody says whether tokens were drafted, "
-            "predicted without; they count in no other table."
+            "whether tokens were drafted, predicted without. Neither counts in any other table, in a fit or in a band. "
+            "Guessed inputs: `guessed`, half weight in the fit."
         ),
         "",
         *_table_of(_honest(found, full)),
@@ -121,25 +121,27 @@ def serving_speed() -> list[str]:
 
 
 def _honest(found: Found, full: Iterable[Line]) -> dict[str, list[Line]]:
-    """Lines by figure: all full rows, without those with inputs from what was measured, and with possible drafts."""
+    """Lines by figure: all full rows, without those with guessed inputs, with those with inputs from what was measured,
+    and with possible drafts.
+    """
+    measured = [
+        line for line in found.lines if found.rows[line["id"]].from_measured and line["completeness"].startswith("full")
+    ]
     drafts = [line for line in found.lines if "drafted" in line["completeness"]]
     groups: dict[str, list[Line]] = {}
     for line in full:
         figure, row = found.figure(line), found.rows[line["id"]]
         groups.setdefault(f"{figure}, all full rows", []).append(line)
-        if not row.from_measured:
-            groups.setdefault(f"{figure}, without inputs from what was measured", []).append(line)
-    for line in drafts:
-        groups.setdefault(f"{found.figure(line)}, possible drafts alone", []).append(line)
-    with_drafts = {
-        f"{figure}, all full rows and possible drafts": [
-            *groups[f"{figure}, all full rows"],
-            *groups[f"{figure}, possible drafts alone"],
-        ]
-        for figure in FIGURES.values()
-        if f"{figure}, possible drafts alone" in groups
-    }
-    return groups | with_drafts
+        if not row.guessed:
+            groups.setdefault(f"{figure}, without guessed inputs", []).append(line)
+    for name, lines in (("possible drafts", drafts), ("inputs from what was measured", measured)):
+        apart: dict[str, list[Line]] = {}
+        for line in lines:
+            apart.setdefault(found.figure(line), []).append(line)
+        for figure, own in apart.items():
+            groups[f"{figure}, {name} alone"] = own
+            groups[f"{figure}, all full rows and {name}"] = [*groups.get(f"{figure}, all full rows", ()), *own]
+    return groups
 
 
 def _is_sample(found: Found, line: Line) -> bool:

@@ -14,6 +14,7 @@ from tonnage.validation import read, validate
 
 RATES = ROOT / "src" / "tonnage" / "estimate" / "hardware" / "rates.toml"
 WORST = 25
+WHOLE_RUNS = ("published-run", "pythia")
 HEADER = ("rows", "mean", "median", "p90", "bias", "in band")
 # Why rows of a kind lie far, where that is known: words of an id, and the cause.
 CAUSES = (
@@ -69,7 +70,7 @@ def speed() -> list[str]:
         "### With and without rows that say less than they seem to",
         "",
         *_honest(found, every),
-        "### Rates that few rows decide, and rates without a mechanism",
+        "### Rates that few rows decide",
         "",
         *_few(found),
         "### By source",
@@ -136,15 +137,18 @@ def _table(what: str, found: Sequence[Case], errors: dict[str, float], of: Calla
 
 
 def _honest(found: Sequence[Case], every: Sequence[Case]) -> list[str]:
-    """Errors of the rows that count, without guesses and recipes, and with those of the shared cluster."""
+    """Errors of the rows that count, without guesses and recipes, and with those of the shared cluster and of whole
+    runs.
+    """
     shared = [case for case in every if case.on_shared_network]
-    whole = [case for case in every if case.source == "published-run"]
+    whole = [case for case in every if case.source in WHOLE_RUNS]
+    recipes = [case for case in found if case.source == "megatron-bridge"]
     groups = {
         "rows that count": found,
         "without rows with guessed inputs (half weight in the fit)": [c for c in found if not c.question.is_guessed],
-        "without megatron-bridge, whose recipes are rebuilt from one stored version": [
-            case for case in found if case.source != "megatron-bridge"
-        ],
+        "without megatron-bridge": [case for case in found if case.source != "megatron-bridge"],
+        "megatron-bridge, recipes of the row's release and sizes": [c for c in recipes if not c.question.is_guessed],
+        "megatron-bridge, recipes guessed": [c for c in recipes if c.question.is_guessed],
         f"with nanotron's {len(shared)} runs on more than {SHARED} accelerators": [*found, *shared],
         "with these and whole published runs": [*found, *shared, *whole],
     }
@@ -155,16 +159,20 @@ def _honest(found: Sequence[Case], every: Sequence[Case]) -> list[str]:
 
 
 def _few(found: Sequence[Case]) -> list[str]:
-    """Factors of frameworks with their rows, the factor that is keyed to a version, and rates at a bound."""
+    """The rate of one kernel of one release, runtimes whose own rows widen their band, and rates at a bound."""
     held = rates()
-    counts = {name: sum(case.runtime == name for case in found) for name in held.frameworks}
+    fused = sum(case.step.framework.fuses_experts for case in found)
     bound = re.search(r"^# At a bound.*: (.*)$", RATES.read_text(encoding="utf-8"), re.MULTILINE)
-    factors = ", ".join(f"{name} {value:.2f} ({counts[name]} rows)" for name, value in held.frameworks.items())
+    widened = ", ".join(
+        f"{name} {band.low:.2f} to {band.high:.2f} ({band.rows} rows)" for name, band in held.runtimes.items()
+    )
     return [
-        f"- Factors on the whole step of a framework: {factors}. They are of these rows and explain nothing.",
+        f"- DeepSpeed's factor {held.frameworks['deepspeed']:.3f} is of Pythia's runs alone, which no fit sees.",
+        f"- The few rows of these runtimes, unseen by the fit, widen the runtime's band: {widened}.",
         (
-            f"- `newer_around_experts` {held.newer_around_experts:.3f}: time around experts' products from "
-            "Megatron-core 0.18 on, over that before. It is fitted; which change of that release does it is not known."
+            f"- `fused_experts` {held.fused_experts:.3f}, on {fused} rows: permutations and casts around experts' "
+            "products where Transformer Engine's fused grouped MLP does them (MXFP8 on Blackwell, steps that CUDA "
+            "graphs replay)."
         ),
         f"- At a bound of the fit: {bound[1] if bound else 'unknown'}.",
         "",
@@ -185,7 +193,7 @@ def _figures(found: Sequence[Case], errors: dict[str, float]) -> list[str]:
 
 
 def _inside(case: Case, error: float) -> bool:
-    band = rates().bands.get(case.kind)
+    band = rates().band(case.kind, case.runtime)
     return band is not None and band.low <= 1 / (1 + error) <= band.high
 
 
@@ -207,15 +215,14 @@ def _whole_runs() -> list[str]:
     rows = []
     for case in found:
         ratio = case.seconds(rates()) / case.measured
-        band = rates().bands[case.kind]
-        inside = "yes" if band.low <= 1 / ratio <= band.high else "no"
+        inside = "yes" if _inside(case, ratio - 1) else "no"
         measured = case.row.measured
         rows.append(
             f"| {case.id} | {_plain(measured.value)} | {_plain(measured.value * ratio)} | {measured.unit} | "
             f"{100 * (ratio - 1):+.0f} % | {inside} | {_cause(case.id)} |"
         )
     return [
-        "| run | published | predicted | unit | error | in the band of rows that say all | cause, where known |",
+        "| run | published | predicted | unit | error | in the band | cause, where known |",
         "|---|---:|---:|---|---:|---|---|",
         *rows,
         "",

@@ -19,6 +19,7 @@ SHARED = 16  # accelerators beyond which a shared network decides (nanotron's ru
 # Rows that no fit and no headline error counts, each with why.
 LEFT_OUT = {
     "published-run": "whole runs whose layout nobody gives",
+    "pythia": "hours of whole runs, with restarts, evaluation and checkpoints",
     "palm": "no runtime for it",
     "maxtext": "no runtime for it",
     "litgpt": "batches are as long as their longest sample",
@@ -60,7 +61,9 @@ class Case:
 
 
 def cases(completeness: str = "full", everything: bool = False) -> list[Case]:
-    """The rows that say all. `everything`: also those that no fit counts."""
+    """The rows that say all, by inputs that are not of their own figures. `everything`: also those of LEFT_OUT and of
+    shared networks.
+    """
     rows, found = read([str(CORPUS)]), []
     for row in rows:
         if row.skipped or row.completeness_class != completeness:

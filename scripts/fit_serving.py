@@ -74,7 +74,7 @@ class Fit:
             made = side.times(rates)
             for n, case in enumerate(side.cases):
                 for name, value in case.measured.items():
-                    found.append(VOTES.get(name, 1) * np.log(made[name][n] / value))
+                    found.append(np.sqrt(case.weight) * VOTES.get(name, 1) * np.log(made[name][n] / value))
         return np.concatenate([found, 0.02 * np.sqrt(len(found) / 200) * (x - self.guess)])
 
     def start(self, rates: ServingRates) -> np.ndarray:
@@ -113,7 +113,7 @@ def fit_engine(engine: str, found: list[Case], rates: ServingRates, near: Servin
     def residuals(x):
         tried = replace(rates, engines={**rates.engines, engine: made(x)})
         away = [
-            VOTES.get(name, 1) * np.log(getattr(says, name) / value)
+            np.sqrt(case.weight) * VOTES.get(name, 1) * np.log(getattr(says, name) / value)
             for case in found
             for says in [predicted(case, tried)]
             for name, value in case.measured.items()
@@ -209,9 +209,7 @@ def is_core(case: Case) -> bool:
     too_old = case.plan.engine == "sglang" and case.plan.engine_version.startswith(
         "0.4"
     )  # on an H20, at a third of its bandwidth
-    return (
-        case.plan.engine in ENGINES and bool(case.asked.load.concurrency) and not case.asked.is_guessed and not too_old
-    )
+    return case.plan.engine in ENGINES and bool(case.asked.load.concurrency) and not too_old
 
 
 SLICES = {

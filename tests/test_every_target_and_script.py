@@ -214,7 +214,7 @@ class TestFits:
         monkeypatch.setattr(script, "cases", lambda: [*few[:4], *few[-4:]])
         monkeypatch.setattr(script, "OUT", tmp_path / "rates.toml")
         script.main()
-        assert {"generations", "frameworks", "bands"} <= tomllib.loads((tmp_path / "rates.toml").read_text()).keys()
+        assert {"generations", "chips", "bands"} <= tomllib.loads((tmp_path / "rates.toml").read_text()).keys()
         assert "sources left out" in capsys.readouterr().out
 
     def test_rates_of_serving(self, monkeypatch, capsys):

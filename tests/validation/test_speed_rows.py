@@ -2,6 +2,7 @@
 seconds.
 """
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -209,6 +210,22 @@ def test_racks_are_one_domain_of_the_fast_link_and_every_machine_has_links(gpu: 
 )
 def test_the_network_that_a_row_names_is_that_of_one_accelerator(text: str, bits: float):
     assert network_bits(text) == bits
+
+
+def test_each_recipe_cites_its_file_and_commit_or_is_a_guess_and_sizes_decide_which():
+    bridge = [each for each in ROWS if source_of(each).name == "megatron-bridge" and each.completeness == "full"]
+    found = {}
+    for each in bridge:
+        asked = training_question(each, KNOWN)
+        assert ("recipe" in asked.row.implied) is not ("recipe" in asked.row.guessed), each.id
+        found[each.id] = asked
+    cited = {name: asked for name, asked in found.items() if "recipe" in asked.row.implied}
+    assert 60 < len(cited) < len(found)
+    assert all(re.search(r"\.py at [0-9a-f]{40}$", asked.row.implied["recipe"]) for asked in cited.values())
+    stem = "mb26.06-pre-training-deepseekv3-"
+    own, other = f"{stem}gb300-g256-mxfp8-gbs4096", f"{stem}b300-g256-mxfp8-gbs4096"  # micro-batches of 1 and of 2
+    assert own in cited and cited[own].plan.cuda_graph == "full" and not cited[own].plan.recompute_modules
+    assert "of other sizes" in found[other].row.guessed["recipe"]
 
 
 def test_layouts_of_deepseeks_recipes():

@@ -21,7 +21,7 @@ from tonnage.documents.document import builtins
 from tonnage.documents.schema import ValidationDocument
 from tonnage.kernel.encoding import encode
 from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName
-from tonnage.validation import of_kind, read, validate
+from tonnage.validation import of_kind, read, row_of, validate
 
 ROWS = Path(__file__).parents[2] / "validation"
 PARAMS = list(read([str(ROWS / "params.yaml")]))
@@ -457,3 +457,14 @@ def test_a_folder_is_its_files_of_rows(tmp_path):
     path = written(tmp_path, [row()])
     (tmp_path / "README.md").write_text("no rows")
     assert read([str(tmp_path)]) == read([path])
+
+
+def test_rows_with_inputs_from_what_was_measured_are_listed_and_summed_up_apart():
+    asked = {"verb": "models", "question": {"model": "llama-3.1-8b"}, "source": "a log", "completeness": "full"}
+    measured = {"quantity": "parameters", "value": 8e9, "unit": "count"}
+    plain = row_of(asked | {"id": "plain", "measured": measured})
+    taken = row_of(asked | {"id": "taken", "measured": measured, "from_measured": {"model": "it fits the figure"}})
+    document = builtins(validate([plain, taken]))
+    assert [line["completeness"] for line in document["rows"]] == ["full", "full"]
+    of_all = [group for group in document["summary"] if group["source"] == "all"]
+    assert {(group["completeness"], group["rows"]) for group in of_all} == {("full", 1), ("indicative", 1)}

@@ -29,7 +29,7 @@ SYSTEMS = {
 APART = 0.1
 LATER = (4000, 8000)
 CONNECTIONS = 100  # aiohttp 3, TCPConnector: limit
-OWN_ROUNDS = 10  # requests for each that runs at once: nobody says; a client's usual number
+OWN_ROUNDS = 10  # requests for each that runs at once: a client's usual number
 RANGE = 0.2  # InferenceX runs benchmark_serving.py with --random-range-ratio 0.8
 ONE_NODE = 8
 CONFIGURED = r"_cfg\d+$"  # a row with the number of a config
@@ -79,8 +79,10 @@ def rules(run: Run) -> None:
         )
     else:
         run.rounds = OWN_ROUNDS
+        run.guess("rounds", f"nobody says how many requests were sent: {OWN_ROUNDS} for each that runs at once")
         if run.engine != "sglang" or isl in LATER:
             run.load["spread"] = APART
+            run.guess("spread", "lengths are all alike; a small spread stands for users who drift apart")
         if run.engine == "sglang":
             run.take_from_measured("spread", "whether requests march in step is read off the times of these runs")
     run.plan |= _layout(run, identity, swept)

@@ -1,13 +1,13 @@
-"""Megatron-Bridge: docs/performance-summary.md, and the recipes under scripts/performance (one stored version of
-each file, read 2026-11: a container may have had another).
+"""Megatron-Bridge: docs/performance-summary.md, and the recipes under scripts/performance at the commits that
+bridge_recipes.py names.
 """
 
 import re
 
-from rows.speed.bridge_recipes import NARROW_GRADIENTS, Recipe, recipe_of
+from rows.speed.bridge_recipes import NARROW_GRADIENTS, Found, recipe_of
 from rows.speed.run import Run, Source, even_chunks, lay_out
 
-STORED = "scripts/performance/configs, one stored version"
+LAYOUTS = "scripts/performance/configs: account_for_embedding_in_pipeline_split"
 ENDS = re.compile(r"405b|235b")  # recipes that set account_for_embedding/loss_in_pipeline_split
 LAID_OUT = re.compile(r"deepseek-v3|kimi-k2")  # recipes with a layout of their own
 MIXTURES = re.compile(r"a\d+b|oss|deepseek|kimi|nemotron-3|mixtral|moe")
@@ -15,27 +15,31 @@ MIXTURES = re.compile(r"a\d+b|oss|deepseek|kimi|nemotron-3|mixtral|moe")
 
 def rules(run: Run) -> None:
     """What the recipe of a model, accelerator, precision and release says beyond the table."""
-    recipe = recipe_of(run)
+    found = recipe_of(run)
+    recipe = found.recipe
     total = run.config.size("global_batch", "global_batch_size")
     if (
         total and "num_microbatches" in run.options
     ):  # the table divides by all GPUs, also by those that a model is spread over
         del run.options["num_microbatches"]
         run.options["global_batch_size"] = total
-    _precision(run, recipe)
+    _precision(run, found)
     run.default("loss", "fused", "utils/overrides.py: cross_entropy_fusion_impl te")
     run.default("attention", "flash", "Transformer Engine's fused attention")
     run.options["zero_stage"] = 1  # use_distributed_optimizer in every recipe
     if run.config.size("fsdp") if run.config.find("fsdp")[1] else 0:
         _fsdp(run)
+    if found.is_cited:
+        run.imply("recipe", found.why)
+    else:
+        run.guess("recipe", f"recomputation, graphs, dispatcher and overlap {found.why}")
     modules = recipe.recompute_modules
     run.options["recompute"] = "selective" if modules else "none"
     if modules:
-        run.implied("recompute_modules", ",".join(modules), STORED)
+        run.options["recompute_modules"] = ",".join(modules)
     if recipe.graphs:
-        run.plan["cuda_graph"] = recipe.graphs.replace(", ", ",")
-        run.imply("cuda_graph", STORED)
-    run.plan["tp_comm_overlap"] = run.size("tensor_parallel") > 1 and recipe.overlaps_tensor_parallel
+        run.plan["cuda_graph"] = recipe.graphs
+    run.plan["tp_comm_overlap"] = run.size("tensor_parallel") > 1 and found.overlaps_tensor_parallel
     if MIXTURES.search(run.name):
         run.plan["overlap_moe_expert_parallel_comm"] = recipe.overlaps_experts
         run.plan["moe_token_dispatcher_type"] = "flex" if recipe.dispatcher in ("hybridep", "deepep") else "alltoall"
@@ -52,13 +56,13 @@ def _said(run: Run) -> str:
     return " ".join(str(run.row.model.get(key, "")) for key in ("ref", "name", "note")).lower()
 
 
-def _precision(run: Run, recipe: Recipe) -> None:
+def _precision(run: Run, found: Found) -> None:
     """utils/precision.py and training/mixed_precision.py: fp8_param_gather for current scaling and MXFP8;
     grad_reduce_in_fp32 False.
     """
     run.implied(
         "precision",
-        NARROW_GRADIENTS[recipe.low],
+        NARROW_GRADIENTS[found.low],
         "mixed_precision.py: grad_reduce_in_fp32=False, fp8_param_gather but for NVFP4",
     )
     run.options.pop("float8", None)
@@ -87,7 +91,7 @@ def _stages(run: Run) -> None:
     if run.size("pipeline_parallel") == 1 or not layers:
         return
     if ENDS.search(run.name) and (layers + 2) % count == 0:
-        run.implied("account_for_embedding_in_pipeline_split", True, STORED)
+        run.implied("account_for_embedding_in_pipeline_split", True, LAYOUTS)
         run.options["account_for_loss_in_pipeline_split"] = True
     elif LAID_OUT.search(run.name):
         lay_out(run, deepseek_chunks(layers, count))

@@ -2,8 +2,10 @@
 
 from rows.speed.run import Run, Source, even_chunks
 
-# NeMo's models by name, as its configs conf/training/{gpt3,nemotron} and nemo/collections/llm/recipes write them; from
-# memory.
+# NeMo's models by name: NVIDIA/NeMo, nemo/collections/llm/gpt/model/nemotron.py at
+# 0037ec8cabb77ed219273c234c5844585a03470c (Nemotron3Config8B, Nemotron4Config340B) and base.py in versions whose commit
+# is not known (GPTConfig5B, GPTConfig20B); vocabularies, and GPT of 1.3 and 2.7 billion, are from memory. A row that
+# takes its model from here is guessed.
 _GPT = {
     "mlp": "plain",
     "norm": "layer",

@@ -114,8 +114,8 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def completeness_class(self) -> str:
-        """full, partial or indicative."""
-        return self.completeness.partition(":")[0].strip()
+        """full, partial or indicative; indicative, too, where an input was taken from what was measured."""
+        return "indicative" if self.from_measured else self.completeness.partition(":")[0].strip()
 
     @property
     def notes(self) -> tuple[str, ...]:

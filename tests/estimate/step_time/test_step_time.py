@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 import tonnage
 from tonnage.catalogue import cluster
+from tonnage.estimate.hardware.rates import rates
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.layers.flops import forward_flops, training_flops
@@ -575,3 +576,30 @@ def test_a_quantised_weight_is_made_whole_before_its_product_and_once_more_for_t
         added = of_weights("qlora", "move", when) - of_weights("lora", "move", when)
         assert added == pytest.approx(whole * (packed + 2), rel=0.01)
         assert of_weights("qlora", "product", when) == pytest.approx(of_weights("lora", "product", when), rel=0.01)
+
+
+def test_experts_are_fused_where_graphs_replay_steps_in_mxfp8_on_blackwell_in_a_release_that_has_the_kernel():
+    fused = {"runtime": "megatron", "precision": "mxfp8-te-primary-16bit-gradients", "cuda_graph": "full"}
+    cases = (
+        ("8xB200-SXM-180GB", {}, True),
+        ("8xB200-SXM-180GB", {"cuda_graph": "attn"}, False),
+        ("8xB200-SXM-180GB", {"precision": "bf16-mixed"}, False),
+        ("8xB200-SXM-180GB", {"runtime_version": "core 0.17"}, False),
+        ("8xB200-SXM-180GB", {"runtime_version": "container 26.04"}, False),
+        ("8xB200-SXM-180GB", {"runtime_version": "container 26.06"}, True),
+        ("8xH100-SXM-80GB", {"precision": "bf16-mixed"}, False),
+    )
+    for machine, changed, is_fused in cases:
+        made = timing("qwen3-30b-a3b", machine, expert_parallel_size=8, sequence_length=TOKENS, **(fused | changed))
+        around = made.rates.fused_experts if is_fused else 1
+        assert made.walk.kernels.around_experts == around, (machine, changed)
+
+
+def test_the_band_of_a_runtime_with_few_rows_holds_them_and_those_of_its_kind():
+    held = rates()
+    assert held.runtimes
+    for runtime, own in held.runtimes.items():
+        for kind, band in held.bands.items():
+            wide = held.band(kind, runtime)
+            assert wide.low == min(band.low, own.low) and wide.high == max(band.high, own.high)
+            assert held.band(kind, "megatron") == band

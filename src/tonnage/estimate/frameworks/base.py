@@ -187,10 +187,8 @@ class Framework:
         )
 
     @property
-    def fuses_around_experts(self) -> bool:
-        """Whether router, permutations and casts around the products of experts are fused, as in Megatron-core's
-        newest.
-        """
+    def fuses_experts(self) -> bool:
+        """Whether one kernel does the products of experts with the activation, casts and permutations around them."""
         return False
 
     @property

@@ -108,8 +108,17 @@ class Megatron(Framework):
         return (int(found[1]), int(found[2])) if found else newest
 
     @property
-    def fuses_around_experts(self) -> bool:
-        """From core 0.18, or NVIDIA's container of June 2026, on."""
+    def fuses_experts(self) -> bool:
+        """Transformer Engine's fused grouped MLP, which multiplies in MXFP8 on compute capability 10: from core 0.18,
+        or NVIDIA's container of June 2026, on, whose recipes turn it on where graphs replay whole steps
+        (cutedsl_fused_grouped_mlp in NVIDIA-NeMo/Megatron-Bridge, scripts/performance/configs, at commit
+        042641823051ce167c52b0ae289941a227c11535).
+        """
+        if self.plan.megatron.cuda_graph != "full" or not self.plan.precision.startswith("mxfp8"):
+            return False
+        chip = self.step.cluster.accelerator if self.step.cluster is not None else None
+        if chip is None or not (chip.generation.startswith("Blackwell") and chip.memory.kind.startswith("HBM")):
+            return False
         container = re.search(r"container (\d+)\.(\d+)", self.plan.runtime_version)
         if container:
             return (int(container[1]), int(container[2])) >= (26, 6)

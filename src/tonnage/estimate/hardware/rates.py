@@ -44,8 +44,9 @@ class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     chips: Mapping[str, Mapping[str, float]] = {}
     #: Time of moving rows of experts over the time that their bytes take.
     row_moves: float
-    #: Time around expert GEMMs (router, permutations, casts) from core 0.18 on, over that before.
-    newer_around_experts: float
+    #: What is left of the time around expert GEMMs (permutations, casts), where one kernel does them with the GEMMs
+    #: (Framework.fuses_experts).
+    fused_experts: float
     #: Kernels of one GEMM of one expert.
     expert_kernels: float
     #: Share of the memory bandwidth.
@@ -78,6 +79,8 @@ class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     frameworks: Mapping[str, float] = {}
     #: Error bands, by kind of row.
     bands: Mapping[str, Band] = {}
+    #: Error bands of the rows of a runtime that lie outside of these.
+    runtimes: Mapping[str, Band] = {}
     #: How many rates were fitted, on how many rows.
     fitted: str = ""
 
@@ -87,6 +90,13 @@ class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if own in self.generations:
             return self.generations[own], generation in (own, "Blackwell Ultra")
         return _mean(tuple(self.generations.values())), False
+
+    def band(self, kind: str, runtime: str) -> Band | None:
+        """The band of this kind of row, as wide as the rows of the runtime need it; None where nobody measured any."""
+        found, own = self.bands.get(kind), self.runtimes.get(runtime)
+        if found is None or own is None:
+            return found
+        return Band(low=min(found.low, own.low), high=max(found.high, own.high), rows=found.rows)
 
 
 def _mean(of: tuple[Generation, ...]) -> Generation:

@@ -41,7 +41,7 @@ class KernelTime:
         self.experts = mixture.num_experts / ranks if mixture is not None else 1  # type: ignore[attr-defined]
         self.chosen = mixture.top_k if mixture is not None else 1  # type: ignore[attr-defined]
         self.tokens = self.sizes.s * self.sizes.b / self.sizes.c
-        self.around_experts = rates.newer_around_experts if step.framework.fuses_around_experts else 1
+        self.around_experts = rates.fused_experts if step.framework.fuses_experts else 1
         # a product reads its weights in 16 bit; the gradient of the weights is added to main gradients, which are read
         # and written
         self.accumulated = step.framework.accumulated_bytes

@@ -216,7 +216,7 @@ class LayerTime:
     def _asked(self, work: Work) -> Number:
         """Kernels that the host asks for: of experts one after the other, of what a graph replays none."""
         if work.kind == "experts":
-            return self.rates.expert_kernels * self.kernels.experts * self.kernels.around_experts
+            return self.rates.expert_kernels * self.kernels.experts
         return 0 if "attn" in self._replayed else work.kernels
 
     @cached_property
@@ -229,7 +229,7 @@ class LayerTime:
         r = self.rates
         waits = r.alltoall if self.plan.megatron.moe_token_dispatcher_type == "alltoall" else 1
         asks = routes and "moe_router" not in self._replayed
-        more = r.router_kernels * waits * self.kernels.around_experts if asks else 0
+        more = r.router_kernels * waits if asks else 0
         for when, count in counts.items():
             made.waits[when] = maximum((count + more) * r.host - made.computing(when), 0)
 

@@ -125,7 +125,8 @@ class Timing:
             if any(work.kind == "experts" for layer in self.walk.step.layers.values() for work in layer.work)
             else "dense"
         )
-        return self.rates.bands.get(kind if self.walk.kernels.is_measured else "new generation")
+        kind = kind if self.walk.kernels.is_measured else "new generation"
+        return self.rates.band(kind, self.walk.plan.runtime)
 
     @cached_property
     def pieces(self) -> StepSeconds:
