@@ -18,11 +18,11 @@ MODES = {"--train": "forms.plan_training", "--serve": "forms.plan_serving", "--i
 
 def mode(words: Sequence[str]) -> ModuleType:
     """The module of the search that the words ask for; of a training run where they name none."""
-    said = {word.partition("=")[0] for word in words}
-    found = [name for flag, name in MODES.items() if flag in said]
-    if {"--train", "--serve"} <= said:
+    flags = {word.partition("=")[0] for word in words}
+    modes = [name for flag, name in MODES.items() if flag in flags]
+    if {"--train", "--serve"} <= flags:
         raise InvalidInput(Message("{--train} and {--serve} are two questions: give one. Got both."))
-    return import_module(f"tonnage.cli.{found[-1] if found else MODES['--train']}")
+    return import_module(f"tonnage.cli.{modes[-1] if modes else MODES['--train']}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -41,9 +41,9 @@ class Message(str):
 
     def __new__(cls, template: str, /, **values: Any) -> Self:
         named = "{@" in template or "{--" in template
-        made = str.__new__(cls, template.format_map(_WithOptions(values)) if named else template.format(**values))
-        made.template, made.values = template, values
-        return made
+        message = str.__new__(cls, template.format_map(_WithOptions(values)) if named else template.format(**values))
+        message.template, message.values = template, values
+        return message
 
     def __str__(self) -> str:
         """Itself: the text of an error, `str(error)`, keeps its data."""
@@ -78,14 +78,14 @@ class Series(Message):
     last: str
 
     def __new__(cls, separator: str, items: Iterable[object], last: str = "") -> Self:
-        kept = tuple(item if isinstance(item, str) else str(item) for item in items)
-        whole = separator.join(kept)
-        if last and len(kept) > 1:
-            whole = f"{separator.join(kept[:-1])} {last} {kept[-1]}"
-        made = str.__new__(cls, whole)
-        made.template, made.values = whole, {}
-        made.separator, made.items, made.last = separator, kept, last
-        return made
+        parts = tuple(item if isinstance(item, str) else str(item) for item in items)
+        text = separator.join(parts)
+        if last and len(parts) > 1:
+            text = f"{separator.join(parts[:-1])} {last} {parts[-1]}"
+        series = str.__new__(cls, text)
+        series.template, series.values = text, {}
+        series.separator, series.items, series.last = separator, parts, last
+        return series
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Series, (self.separator, self.items, self.last)
@@ -101,9 +101,9 @@ class Quantity(Message):
     __slots__ = ()
 
     def __new__(cls, number: str, things: str, text: str) -> Self:
-        made = str.__new__(cls, text)
-        made.template, made.values = f"{{n}} {things}", {"n": number}
-        return made
+        quantity = str.__new__(cls, text)
+        quantity.template, quantity.values = f"{{n}} {things}", {"n": number}
+        return quantity
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Quantity, (self.values["n"], self.template.removeprefix("{n} "), plain(self))

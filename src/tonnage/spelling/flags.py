@@ -31,14 +31,14 @@ def tools() -> tuple[Tool, ...]:
 
 def ours(words: list[str], known: Container[str], verb: str) -> list[str]:
     """The words with options spelled as here; InvalidInput for an option of another tool that means something else."""
-    made: list[str] = []
+    translated: list[str] = []
     for position, word in enumerate(words):
         if word == "--":
-            return made + words[position:]
+            return translated + words[position:]
         flag, equals, value = word.partition("=")
         following = value or next(iter(words[position + 1 :]), "")
-        made.append(f"{_flag(flag, known, verb, following)}{equals}{value}" if flag.startswith("-") else word)
-    return made
+        translated.append(f"{_flag(flag, known, verb, following)}{equals}{value}" if flag.startswith("-") else word)
+    return translated
 
 
 def assignment(word: str, verb: str) -> tuple[str, ...]:
@@ -47,10 +47,10 @@ def assignment(word: str, verb: str) -> tuple[str, ...]:
     if not equals:
         return ()
     try:
-        found = _flag(f"--{key}", (), verb)
+        flag = _flag(f"--{key}", (), verb)
     except InvalidInput as error:
         return (str(error),)
-    return (Message("Write {option}.", option=found),) if _underscored(found) != _underscored(f"--{key}") else ()
+    return (Message("Write {option}.", option=flag),) if _underscored(flag) != _underscored(f"--{key}") else ()
 
 
 def _flag(flag: str, known: Container[str], verb: str, value: str = "") -> str:
@@ -63,14 +63,14 @@ def _flag(flag: str, known: Container[str], verb: str, value: str = "") -> str:
         for tool in mine:
             if theirs in tool.same:
                 return tool.same[theirs]
-        said: dict[str, list[str]] = {}
+        spellings: dict[str, list[str]] = {}
         for tool in mine:
             if theirs in tool.differs:
-                said.setdefault(tool.differs[theirs], []).append(tool.name)
-        if said:
+                spellings.setdefault(tool.differs[theirs], []).append(tool.name)
+        if spellings:
             number = value if value.isascii() and value.replace(".", "", 1).isdigit() and len(value) < 10 else "4"
             name = flag if theirs == dashed else theirs
-            raise InvalidInput(joined(" ", (_sentence(name, names, text, number) for text, names in said.items())))
+            raise InvalidInput(joined(" ", (_sentence(name, names, text, number) for text, names in spellings.items())))
     return flag
 
 

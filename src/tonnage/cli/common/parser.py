@@ -53,17 +53,17 @@ class Parser(argparse.ArgumentParser):
         """Options of other tools that mean the same are read as ours, and underscores as dashes. `typed`: option ->
         as it was written.
         """
-        given = parted(args)
-        words = ours(given, self._option_string_actions, self._verb)
-        typed = self._typed(given, words)
+        typed_words = parted(args)
+        words = ours(typed_words, self._option_string_actions, self._verb)
+        typed = self._typed(typed_words, words)
         # two positional words, with options between them
         parse = self.parse_known_intermixed_args if self.mixes else self.parse_known_args
-        found, extra = parse(self._with_negatives(words), Given() if namespace is None else namespace)
+        parsed, extra = parse(self._with_negatives(words), Given() if namespace is None else namespace)
         if extra:
             unknown = Message("unrecognized arguments: {extra}.", extra=" ".join(extra)[:LONGEST])
             self._refuse(unknown, *self._nearest(extra[0]))
-        found.typed = typed
-        return found
+        parsed.typed = typed
+        return parsed
 
     def _with_negatives(self, words: list[str]) -> list[str]:
         """Joined by `=`, an option and a value such as -1s, which argparse would take for an option: the option's
@@ -85,11 +85,11 @@ class Parser(argparse.ArgumentParser):
                 return joined + list(left)
         return joined
 
-    def _typed(self, given: list[str], words: list[str]) -> dict[str, str]:
+    def _typed(self, typed_words: list[str], words: list[str]) -> dict[str, str]:
         """Option -> how it was spelled. What argparse would take silently, or refuse in words of its own, is refused
         here.
         """
-        found: dict[str, str] = {}
+        spellings: dict[str, str] = {}
         for at, word in enumerate(words):
             flag, equals, value = word.partition("=")
             if word == "--":
@@ -106,7 +106,7 @@ class Parser(argparse.ArgumentParser):
             if action is None:
                 continue
             if action.nargs == 0 and equals:
-                off = next((each for each in action.option_strings if each.startswith("--no-")), "")
+                off = next((spelling for spelling in action.option_strings if spelling.startswith("--no-")), "")
                 if off:
                     self.error(
                         Message(
@@ -125,8 +125,8 @@ class Parser(argparse.ArgumentParser):
                 )
             if action.nargs is not None or isinstance(action, argparse._AppendAction):
                 continue
-            found[action.dest] = given[at].partition("=")[0].replace("_", "-")
-        return found
+            spellings[action.dest] = typed_words[at].partition("=")[0].replace("_", "-")
+        return spellings
 
     def near(self, name: str) -> list[str]:
         """Options that may be meant by a name that is none."""
@@ -172,7 +172,10 @@ class Parser(argparse.ArgumentParser):
 def add_form(parser: argparse.ArgumentParser, form: Form, switch: Switch = argparse.BooleanOptionalAction) -> None:
     """Add the options of a form of a verb, group by group. `switch`: what an option without a value does."""
     if isinstance(parser, Parser):
-        parser.reads_as, parser.mixes = form.reads_as, len([each for each in form.options.values() if each.alone]) > 1
+        parser.reads_as, parser.mixes = (
+            form.reads_as,
+            len([option for option in form.options.values() if option.alone]) > 1,
+        )
     add_groups(parser, form.groups, form.required, switch)
 
 
@@ -219,8 +222,8 @@ def _how(option: Option, switch: Switch) -> dict[str, Any]:
     if option.read is None:
         return {"action": switch if option.negatable else "store_true", "default": None}
     unit = option.unit.upper().replace(" ", "_") if option.unit and " " not in option.unit else "VALUE"
-    kept: dict[str, Any] = {"action": "append", "default": []} if option.repeated else {}
-    return {"metavar": option.metavar or unit} | kept
+    repeated: dict[str, Any] = {"action": "append", "default": []} if option.repeated else {}
+    return {"metavar": option.metavar or unit} | repeated
 
 
 def add_output(parser: argparse.ArgumentParser, *, reports: bool = False) -> Any:
@@ -251,13 +254,13 @@ def named_values(pairs: list[str]) -> dict[str, Any]:
     """NAME=VALUE, a value as Python writes numbers, truth and texts; what is none of these is a text."""
     import ast
 
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name.isidentifier():
             raise InvalidInput("--argument is written NAME=VALUE. Got {pair!r}.", pair=pair[:80])
         try:
-            found[name] = ast.literal_eval(value)
+            arguments[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
-            found[name] = value
-    return found
+            arguments[name] = value
+    return arguments

@@ -44,9 +44,9 @@ class Both(argparse.BooleanOptionalAction):
     """A switch that may be given both ways."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
-        said = not str(option_string).startswith("--no-")
+        value = not str(option_string).startswith("--no-")
         before = getattr(namespace, self.dest) or []
-        setattr(namespace, self.dest, [*before, said])
+        setattr(namespace, self.dest, [*before, value])
 
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
@@ -79,33 +79,33 @@ def run(arguments: Given, verb: str) -> int:
 
         check_extra()
     with _shows_progress():
-        made: Any = answer(arguments, verb)
+        comparison: Any = answer(arguments, verb)
     if table.get("parquet"):
         from tonnage.render.compare_files import write_parquet
 
         try:
-            write_parquet(made, table["parquet"])
+            write_parquet(comparison, table["parquet"])
         except InvalidInput as error:
             raise InvalidInput("--parquet: {error}", error=error) from None
     if arguments.json:
-        print_json(made.document)
+        print_json(comparison.document)
     elif arguments.csv:
         from tonnage.render.compare_files import csv_text
 
-        write(csv_text(made))
+        write(csv_text(comparison))
     elif arguments.markdown == STDOUT:
         from tonnage.render.compare import comparison_markdown
 
-        write(comparison_markdown(made, show=show, rows=bool(table.get("rows"))))
+        write(comparison_markdown(comparison, show=show, rows=bool(table.get("rows"))))
     else:
         from tonnage.render.compare import WIDTH, comparison_lines
 
         on_terminal = sys.stdout is not None and sys.stdout.isatty()
         width = shutil.get_terminal_size().columns if on_terminal else WIDTH
-        print_lines(comparison_lines(made, show=show, rows=bool(table.get("rows")), width=width))
-    if made.status == WRONG:
+        print_lines(comparison_lines(comparison, show=show, rows=bool(table.get("rows")), width=width))
+    if comparison.status == WRONG:
         print(in_error("none of these can be: the reasons of the cells say why."), file=sys.stderr)
-    return reported(arguments, made, made.status)
+    return reported(arguments, comparison, comparison.status)
 
 
 def _shows_progress() -> AbstractContextManager[None]:

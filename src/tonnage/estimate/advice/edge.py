@@ -45,13 +45,13 @@ def edge_seconds(model: Model, device: str, options: TrainingOptions, tokens: Nu
     one = cluster(device)
     try:
         plan = training_plan(model, one, _alone(options), Question())
-        made = training_memory(model, plan, one)
-        needed, usable = highest(plan, one, made.memory.value), one.accelerator.memory.usable_bytes
+        memory = training_memory(model, plan, one)
+        needed, usable = highest(plan, one, memory.memory.value), one.accelerator.memory.usable_bytes
         if needed > usable:
             return None, Message(
                 "does not fit: needs {needed} of {usable}", needed=human(needed, "bytes"), usable=human(usable, "bytes")
             )
-        step = Timing(model, plan, one, made.step).term
+        step = Timing(model, plan, one, memory.step).term
     except (InvalidPlan, MissingDatum) as error:
         return None, str(error)
     steps = steps_for_tokens(D=tokens, s=plan.sequence_length, b=plan.micro_batch_size, m=plan.num_microbatches, d=1)

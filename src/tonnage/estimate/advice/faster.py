@@ -28,11 +28,11 @@ def faster(run: RunChanges, needed: float, usable: int) -> list[Advice]:
     limit = inf if now.seconds_a_sequence is None else (1 - WORTH) * now.seconds_a_sequence
     remedies = _remedies(run, now.timing) if now.timing else ()
     kinds = [*_roomier(run), *(_plans(run, changes) for changes in remedies)]
-    found = [settled for plans in kinds if (settled := _best(run, plans, limit, usable))]
+    candidates = [settled for plans in kinds if (settled := _best(run, plans, limit, usable))]
     if now.timing:
-        found.sort(key=lambda settled: (ORDER.index(settled.changes), -(settled.paid.pace or 0)))
+        candidates.sort(key=lambda settled: (ORDER.index(settled.changes), -(settled.paid.pace or 0)))
     costs = paid(now.pace, lambda: run.rent(run.cluster))
-    return [move_of(settled, settled.changes, ceil(needed), usable, now=costs) for settled in found]
+    return [move_of(settled, settled.changes, ceil(needed), usable, now=costs) for settled in candidates]
 
 
 def _best(run: RunChanges, planned: list[Planned], limit: float, usable: int) -> Settled | None:
@@ -40,14 +40,14 @@ def _best(run: RunChanges, planned: list[Planned], limit: float, usable: int) ->
     takes longer to estimate.
     """
     if limit < inf:
-        timed = [(seconds, made) for made in planned if (seconds := made.seconds_a_sequence) is not None]
-        planned = [made for seconds, made in sorted(timed, key=lambda pair: pair[0]) if seconds <= limit]
-    tried = (run.settled(made) for made in planned)
+        timed = [(seconds, plan) for plan in planned if (seconds := plan.seconds_a_sequence) is not None]
+        planned = [plan for seconds, plan in sorted(timed, key=lambda pair: pair[0]) if seconds <= limit]
+    tried = (run.settled(plan) for plan in planned)
     return next((settled for settled in tried if settled and settled.most <= usable), None)
 
 
 def _plans(run: RunChanges, changes: Iterable[Change]) -> list[Planned]:
-    return [made for change in changes if (made := run.planned(change))]
+    return [plan for change in changes if (plan := run.planned(change))]
 
 
 def _roomier(run: RunChanges) -> Iterator[list[Planned]]:
@@ -60,7 +60,7 @@ def _roomier(run: RunChanges) -> Iterator[list[Planned]]:
 
 def _larger_batches(run: RunChanges) -> list[Planned]:
     """The largest first. Beyond a batch that takes longer for a sequence than the one before it, larger ones do too."""
-    found: list[Planned] = []
+    plans: list[Planned] = []
     before = run.now.seconds_a_sequence
     for factor in (2, 4, 8, 16):
         planned = run.planned({"micro_batch_size": run.plan.micro_batch_size * factor})
@@ -70,8 +70,8 @@ def _larger_batches(run: RunChanges) -> list[Planned]:
         if before is not None and (seconds is None or seconds >= before):
             break
         before = seconds
-        found.insert(0, planned)
-    return found
+        plans.insert(0, planned)
+    return plans
 
 
 def _remedies(run: RunChanges, timing: Timing) -> Iterator[list[Change]]:
@@ -91,8 +91,8 @@ def _remedies(run: RunChanges, timing: Timing) -> Iterator[list[Change]]:
             "recompute": [{"recompute": policy} for policy in ("none", "selective")],
             "virtual_pipeline_size": chunks,
         }
-        beside = product(*(without[name] for name in against_overlap(plan)))
-        yield [dict(ChainMap({"overlap_moe_expert_parallel_comm": True}, *each)) for each in beside]
+        combinations = product(*(without[name] for name in against_overlap(plan)))
+        yield [dict(ChainMap({"overlap_moe_expert_parallel_comm": True}, *remedies)) for remedies in combinations]
     if "links, tensor parallel" in waits:
         yield [{"tensor_parallel_size": plan.tensor_parallel_size // 2}]
 

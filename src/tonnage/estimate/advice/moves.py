@@ -116,10 +116,10 @@ def best_moves(
     about.
     """
     search = _Search([ladder for ladder in ladders if ladder.steps], ask, needed, usable)
-    found = [(picks, settled) for picks in search.singles() if (settled := search.ask(picks))]
-    found = [*search.combined(found), *found]
-    fitting = [(picks, settled, settled.paid) for picks, settled in found if settled.most <= usable]
-    fitting.sort(key=lambda each: search.rank(*each))
+    settled_picks = [(picks, settled) for picks in search.singles() if (settled := search.ask(picks))]
+    settled_picks = [*search.combined(settled_picks), *settled_picks]
+    fitting = [(picks, settled, settled.paid) for picks, settled in settled_picks if settled.most <= usable]
+    fitting.sort(key=lambda fit: search.rank(*fit))
     moves = [
         move_of(settled, search.changes(picks, settled), needed, usable, cost, now) for picks, settled, cost in fitting
     ]
@@ -220,8 +220,8 @@ class _Search:
             change: dict[str, Any] = {}
             for ladder, step in picks:
                 change |= self.ladders[ladder].steps[step]
-            apart = sum(len(self.ladders[ladder].steps[step]) for ladder, step in picks) == len(change)
-            self._known[picks] = self._ask(change) if change and apart else None
+            is_distinct = sum(len(self.ladders[ladder].steps[step]) for ladder, step in picks) == len(change)
+            self._known[picks] = self._ask(change) if change and is_distinct else None
         return self._known[picks]
 
     def fits(self, picks: Picks) -> bool:
@@ -250,7 +250,7 @@ class _Search:
         tried = [
             (settled.most, len(picks), picks, settled) for picks, settled in self._known.items() if settled is not None
         ]
-        most, _, picks, settled = min(tried, key=lambda each: each[:2], default=(now, 0, (), None))
+        most, _, picks, settled = min(tried, key=lambda result: result[:2], default=(now, 0, (), None))
         if settled is None or most >= now:
             return None
         return NearestMiss(
@@ -266,7 +266,7 @@ class _Search:
         """Of each ladder the mildest step that fits, and serves the load as it was asked where one does, or else the
         one that needs least.
         """
-        made: list[Picks] = []
+        picks: list[Picks] = []
         for ladder in range(len(self.ladders)):
             if (step := self.mildest((), ladder)) is not None:
                 step = self._serving(ladder, step)
@@ -276,8 +276,8 @@ class _Search:
                 ]
                 step = min(settled)[1] if settled else None
             if step is not None and (answer := self.ask(((ladder, step),))) and answer.needed < self.needed:
-                made.append(((ladder, step),))
-        return made
+                picks.append(((ladder, step),))
+        return picks
 
     def _serving(self, ladder: int, first: int) -> int:
         """The first step of a short ladder, from one that fits on, with which the load is served as it was asked;
@@ -332,31 +332,31 @@ class _Search:
         base = self._grown((), pool["nothing"])
         if self.fits(base):
             return self._answer(base)
-        made = []
+        combinations = []
         if "machine" not in fitting:
-            made += self._on_more_machines()
+            combinations += self._on_more_machines()
         if not fitting - {"machine"}:
             here = [
                 *self._answer(self._grown(base, pool["workload"])),
                 *self._answer(self._grown(base, pool["numerics"])),
             ]
             both = [*pool["workload"], *pool["numerics"]]
-            made += (
+            combinations += (
                 here
                 or self._answer(self._grown(base, both))
                 or self._answer(self._grown(base, [*both, *pool["method"]]))
             )
-        return made
+        return combinations
 
     def _on_more_machines(self) -> list[tuple[Picks, Settled]]:
         """The largest machine, with what changes nothing else until it fits; then fewer accelerators."""
         kinds = [(ladder, self.ladders[ladder].changes) for ladder in range(len(self.ladders))]
         strongest = [(ladder, len(self.ladders[ladder].steps) - 1) for ladder, kind in kinds if kind == "nothing"]
-        made: list[tuple[Picks, Settled]] = []
+        results: list[tuple[Picks, Settled]] = []
         for ladder, kind in kinds:
             if kind == "machine" and (leaps := self._leaps(ladder)):
-                made += self._answer(self._grown(((ladder, leaps[-1]),), strongest))
-        return made
+                results += self._answer(self._grown(((ladder, leaps[-1]),), strongest))
+        return results
 
     def _answer(self, picks: Picks) -> list[tuple[Picks, Settled]]:
         if len(picks) < 2 or not self.fits(picks):
@@ -379,7 +379,7 @@ class _Search:
             picks = min(tried, key=self._needed, default=tuple(pool[:1]))
         while not self.fits(picks):
             held = {ladder for ladder, _ in picks}
-            wider = [found for pick in pool if pick[0] not in held and (found := self._valid(picks, pick))]
+            wider = [wider_picks for pick in pool if pick[0] not in held and (wider_picks := self._valid(picks, pick))]
             best = min(wider, key=self._needed, default=picks)
             if self._needed(best) >= self._needed(picks):
                 return picks

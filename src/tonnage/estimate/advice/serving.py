@@ -61,12 +61,12 @@ def serving_advice(case: Unfit) -> Suggestions:
     """Changes with which it would fit."""
     replicas = _Replicas(case)
     now = paid(case.now, lambda: case.rent(case.cluster))
-    found = best_moves(_ladders(replicas, case.least_context), replicas.ask, case.needed, case.usable, case.high, now)
-    if found.moves or found.nearest is None:
-        return found
+    moves = best_moves(_ladders(replicas, case.least_context), replicas.ask, case.needed, case.usable, case.high, now)
+    if moves.moves or moves.nearest is None:
+        return moves
     reserve = case.cluster.accelerator.memory.usable_bytes - case.usable
     smallest = next((other.name for other in elsewhere(case.cluster) if replicas.fits_on(other, reserve)), None)
-    return Suggestions(moves=[], nearest=replace(found.nearest, smallest_machine=smallest))
+    return Suggestions(moves=[], nearest=replace(moves.nearest, smallest_machine=smallest))
 
 
 class _Replicas:
@@ -83,43 +83,43 @@ class _Replicas:
         """The change and its bytes; None if it is no plan."""
         on = change.get("on")
         cluster = self.machines.of(on)
-        said = {name: value for name, value in change.items() if name != "on"}
+        fields = {name: value for name, value in change.items() if name != "on"}
         try:
-            plan = self._plan(cluster, said)
+            plan = self._plan(cluster, fields)
             if (
                 self.has_users
-                and "concurrency" not in said
+                and "concurrency" not in fields
                 and not self.options.concurrency
                 and plan.data_parallel_size != self.requests
             ):
-                said["concurrency"] = self.requests
-                plan = self._plan(cluster, said)
-            made = serving_memory(self.model, plan, cluster.accelerator)
+                fields["concurrency"] = self.requests
+                plan = self._plan(cluster, fields)
+            memory = serving_memory(self.model, plan, cluster.accelerator)
         except TonnageError:
             return None
-        options = replace(self.options, **said)
-        said = bare(said, self.plan, lambda rest: self._plan(cluster, rest))
-        said = keep_context(self.model, cluster, self.case.options, self.case.load, plan, said)
-        said |= {} if on is None else {"on": cluster.name}
-        pace = cache(lambda: self._pace(cluster, options, plan, made))
+        options = replace(self.options, **fields)
+        fields = bare(fields, self.plan, lambda rest: self._plan(cluster, rest))
+        fields = keep_context(self.model, cluster, self.case.options, self.case.load, plan, fields)
+        fields |= {} if on is None else {"on": cluster.name}
+        pace = cache(lambda: self._pace(cluster, options, plan, memory))
         return Settled(
-            ordered(said, ServingOptions),
-            ceil(made.memory.value),
-            high=serving_highest(plan.engine, cluster.accelerator, made.memory.value),
-            pace=lambda: found.everything if (found := pace()) else None,
+            ordered(fields, ServingOptions),
+            ceil(memory.memory.value),
+            high=serving_highest(plan.engine, cluster.accelerator, memory.memory.value),
+            pace=lambda: current_pace.everything if (current_pace := pace()) else None,
             rent=lambda: self.case.rent(cluster),
-            times=lambda: found.figures if (found := pace()) else {},
-            serves=cache(lambda: found.serves if (found := pace()) else None),
+            times=lambda: current_pace.figures if (current_pace := pace()) else {},
+            serves=cache(lambda: current_pace.serves if (current_pace := pace()) else None),
         )
 
-    def _plan(self, cluster: Cluster, said: dict[str, Any]) -> ServingPlan:
-        return serving_plan(self.model, cluster, replace(self.options, **said), Question())
+    def _plan(self, cluster: Cluster, fields: dict[str, Any]) -> ServingPlan:
+        return serving_plan(self.model, cluster, replace(self.options, **fields), Question())
 
-    def _pace(self, cluster: Cluster, options: ServingOptions, plan: ServingPlan, made: ServingMemory) -> Pace | None:
+    def _pace(self, cluster: Cluster, options: ServingOptions, plan: ServingPlan, memory: ServingMemory) -> Pace | None:
         """What it then answers; None where nobody can say."""
         case = self.case
         try:
-            return pace_of(self.model, cluster, options, plan, made, case.usable, case.load, case.wanted)
+            return pace_of(self.model, cluster, options, plan, memory, case.usable, case.load, case.wanted)
         except TonnageError:
             return None
 
@@ -156,8 +156,8 @@ def _ladders(replicas: _Replicas, least_context: int) -> Iterator[Ladder]:
     yield from _more(replicas)
     yield _ladder("concurrency", range(replicas.requests - 1, 0, -1) if replicas.has_users else (), "workload")
     least = max(least_context, 1) - 1
-    whole = range((plan.context - 1) // BLOCK * BLOCK, least, -BLOCK)
-    yield _ladder("context", whole if whole else range(plan.context - 1, least, -1), "workload")
+    contexts = range((plan.context - 1) // BLOCK * BLOCK, least, -BLOCK)
+    yield _ladder("context", contexts if contexts else range(plan.context - 1, least, -1), "workload")
     yield _ladder("kv_cache", ("q8_0",) if engine.gguf else ("fp8",), "numerics")
     old = "fp16" in cluster.accelerator.dense_flops and "bf16" not in cluster.accelerator.dense_flops
     narrower = NARROWER[1:] if old else NARROWER  # fp8 needs what has bf16 too
@@ -213,8 +213,8 @@ def _more(replicas: _Replicas) -> Iterator[Ladder]:
         yield Ladder(tuple({"on": count, **tensor} for count in counts), "machine")
     steps = []
     for count in counts:
-        each = min(count, machines.node_size)
-        steps.append({"on": count, "tensor_parallel_size": each, "pipeline_parallel_size": count // each})
+        per_node = min(count, machines.node_size)
+        steps.append({"on": count, "tensor_parallel_size": per_node, "pipeline_parallel_size": count // per_node})
     yield Ladder(tuple(steps), "machine")
 
 

@@ -81,19 +81,19 @@ def speed_moves(case: Case) -> list[Advice]:
     load that is not served those that serve it, what changes least first, then the fewest accelerators; where none
     does, those that are faster.
     """
-    found = [move for change in _changes(case) if (move := _move(case, _changed(case, change)))]
+    moves = [move for change in _changes(case) if (move := _move(case, _changed(case, change)))]
     if not case.is_late:
-        found.sort(key=lambda move: (move.changes == "numerics", move.tpot_seconds))
-        return found[:MAX_MOVES]
-    found.sort(key=lambda move: (ORDER.index(move.changes), move.tpot_seconds))
+        moves.sort(key=lambda move: (move.changes == "numerics", move.tpot_seconds))
+        return moves[:MAX_MOVES]
+    moves.sort(key=lambda move: (ORDER.index(move.changes), move.tpot_seconds))
     larger = [_move(case, changed) for changed in _larger(case)]
-    first = [move for move in found if move.serves and move.changes == "nothing"]
+    first = [move for move in moves if move.serves and move.changes == "nothing"]
     serving = [
         *first,
         *filter(None, larger),
-        *(move for move in found if move.serves and move.changes != "nothing"),
+        *(move for move in moves if move.serves and move.changes != "nothing"),
     ]
-    return (serving or found)[:MAX_MOVES]
+    return (serving or moves)[:MAX_MOVES]
 
 
 def _changes(case: Case) -> Iterator[dict[str, Any]]:
@@ -135,8 +135,8 @@ def _larger(case: Case) -> list[_Changed]:
         one = None if least is None else _changed(case, sizes | {"on": least, "tensor_parallel_size": width})
         if one and (needed := one.pace.replicas_needed):
             changes.append(sizes | {"on": machines.holding(needed * width * case.ranks), "tensor_parallel_size": width})
-    found = [_changed(case, change) for change in changes if (change["on"] or 0) > case.cluster.size]
-    serving = [changed for changed in found if changed and changed.pace.serves]
+    larger = [_changed(case, change) for change in changes if (change["on"] or 0) > case.cluster.size]
+    serving = [changed for changed in larger if changed and changed.pace.serves]
     return sorted(serving, key=lambda changed: (changed.cluster.size, changed.pace.found.tpot_seconds))[:MACHINES]
 
 
@@ -151,30 +151,30 @@ def _changed(case: Case, change: dict[str, Any]) -> _Changed | None:
     """
     on = change.get("on")
     cluster = Machines(case.cluster).of(on)
-    said = {name: value for name, value in change.items() if name != "on"}
+    fields = {name: value for name, value in change.items() if name != "on"}
 
     def planned(more: dict[str, Any]) -> ServingPlan:
         options = replace(case.options, **{"context": int(case.plan.context), **more})
         return serving_plan(case.model, cluster, options, Question())
 
     try:
-        plan = planned(said)
+        plan = planned(fields)
         if not (case.options.concurrency or case.wanted.is_open) and _requests(plan) != _requests(case.plan):
-            said["concurrency"] = _requests(case.plan)  # the default follows the replicas: another workload
-            plan = planned(said)
-        made = serving_memory(case.model, plan, cluster.accelerator)
-        if serving_highest(plan.engine, cluster.accelerator, made.memory.value) > case.usable:
+            fields["concurrency"] = _requests(case.plan)  # the default follows the replicas: another workload
+            plan = planned(fields)
+        memory = serving_memory(case.model, plan, cluster.accelerator)
+        if serving_highest(plan.engine, cluster.accelerator, memory.memory.value) > case.usable:
             return None
-        options = replace(case.options, **{"context": int(case.plan.context), **said})
-        pace = pace_of(case.model, cluster, options, plan, made, case.usable, case.load, case.wanted)
+        options = replace(case.options, **{"context": int(case.plan.context), **fields})
+        pace = pace_of(case.model, cluster, options, plan, memory, case.usable, case.load, case.wanted)
     except TonnageError:
         return None
     if pace is None:
         return None
     if on is not None:
-        said = {**bare(said, case.plan, planned), "on": cluster.name}
-    said = keep_context(case.model, cluster, case.options, case.load, plan, said)
-    return _Changed(ordered(said, ServingOptions), cluster, made, pace)
+        fields = {**bare(fields, case.plan, planned), "on": cluster.name}
+    fields = keep_context(case.model, cluster, case.options, case.load, plan, fields)
+    return _Changed(ordered(fields, ServingOptions), cluster, memory, pace)
 
 
 def _move(case: Case, changed: _Changed | None) -> Advice | None:

@@ -38,29 +38,29 @@ def training_advice(
     cluster: Cluster,
     options: TrainingOptions,
     plan: TrainingPlan,
-    made: TrainingMemory,
+    memory: TrainingMemory,
     usable: int,
     rent: RentOf,
 ) -> Suggestions:
     """If it does not fit, or only perhaps: what would. If it fits: what the room that is left would carry."""
-    now = Planned({}, cluster, plan, made.step)
+    now = Planned({}, cluster, plan, memory.step)
     run = RunChanges(model, cluster, options, now, MANY[0][1], rent)
-    needed = made.memory.value
+    needed = memory.memory.value
     high = highest(plan, cluster, needed)
     if high <= usable:
         return Suggestions(moves=faster(run, needed, usable))
     costs = paid(now.pace, lambda: rent(cluster))
-    found = Suggestions(moves=[])
+    advice = Suggestions(moves=[])
     for times, widest in MANY:
         run = RunChanges(model, cluster, options, now, widest, rent)
-        found = best_moves(_ladders(run, times), run.ask, ceil(needed), usable, high, costs)
-        if found.moves:
+        advice = best_moves(_ladders(run, times), run.ask, ceil(needed), usable, high, costs)
+        if advice.moves:
             break
-    if found.moves or found.nearest is None:
-        return found
+    if advice.moves or advice.nearest is None:
+        return advice
     reserve = cluster.accelerator.memory.usable_bytes - usable
     smallest = next((other.name for other in elsewhere(cluster) if run.fits_on(other, reserve)), None)
-    return Suggestions(moves=[], nearest=replace(found.nearest, smallest_machine=smallest))
+    return Suggestions(moves=[], nearest=replace(advice.nearest, smallest_machine=smallest))
 
 
 def _ladders(run: RunChanges, times: int) -> Iterator[Ladder]:

@@ -55,20 +55,20 @@ def serving_without_companions(model: Model, cluster: Cluster, options: ServingO
     and of their precisions.
     """
     varied = ("model",) if options.engine else ("model", "engine")
-    return _settled(lambda said: serving_plan(model, cluster, ServingOptions(**said), Question()), options, varied)
+    return _settled(lambda fields: serving_plan(model, cluster, ServingOptions(**fields), Question()), options, varied)
 
 
 def training_without_companions(model: Model, cluster: Cluster, options: TrainingOptions) -> TrainingOptions:
     """The options without those that do not apply to this model: of many models."""
     return _settled(
-        lambda said: training_plan(model, cluster, TrainingOptions(**said), Question()), options, ("model",)
+        lambda fields: training_plan(model, cluster, TrainingOptions(**fields), Question()), options, ("model",)
     )
 
 
 def _settled(ask: Callable[[dict[str, Any]], object], options: O, varied: tuple[str, ...]) -> O:
-    given = {name: getattr(options, name) for name in options.__struct_fields__}
+    fields = {name: getattr(options, name) for name in options.__struct_fields__}
     try:
-        _, left_out = ask_applicable(ask, given, varied)
+        _, left_out = ask_applicable(ask, fields, varied)
     except TonnageError:
         return options  # what asks next says why
     return replace(options, **dict.fromkeys(left_out))

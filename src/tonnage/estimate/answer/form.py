@@ -113,15 +113,15 @@ class Answer(Struct, frozen=True, kw_only=True):
         """Every breakdown but that of memory."""
         run = self.run
         first = (self.step_time, self.flops, self.traffic)
-        found = [term for term in first if term is not None]
+        terms = [term for term in first if term is not None]
         if run is not None:
             figures = (getattr(run, name) for name in run.__struct_fields__)
-            found += [value for value in figures if isinstance(value, Term)]
-            found += terms_of(run.best_models)
+            terms += [value for value in figures if isinstance(value, Term)]
+            terms += terms_of(run.best_models)
         if self.checkpoint is not None:
-            found.append(self.checkpoint)
+            terms.append(self.checkpoint)
         return (
-            *found,
+            *terms,
             *(self.bill.all if self.bill else ()),
             *(self.disks.all if self.disks else ()),
             *terms_of(self.serving),

@@ -63,8 +63,8 @@ class Frontier(Struct, frozen=True, kw_only=True, eq=False):
     def points(self, *, pareto: bool = False) -> Iterator[FrontierPoint]:
         """Every configuration, or the best alone, the fastest for a user first."""
         rows = [row for curve in self.curves for row in _rows(curve, self.usd_per_hour)]
-        kept = [row for row in rows if row.pareto] if pareto else rows
-        return iter(sorted(kept, key=lambda row: -row.tokens_per_second_per_user))
+        points = [row for row in rows if row.pareto] if pareto else rows
+        return iter(sorted(points, key=lambda row: -row.tokens_per_second_per_user))
 
     @property
     def document(self) -> FrontierDocument:
@@ -107,8 +107,8 @@ def frontier(
         raise InvalidInput(
             "{@points} must be from 2 to {most_points:,}. Got {points:,}.", most_points=MOST_POINTS, points=points
         )
-    said = lengths(model, options, load)
-    options = options if said.context is None else replace(options, context=said.context)
+    lengths_given = lengths(model, options, load)
+    options = options if lengths_given.context is None else replace(options, context=lengths_given.context)
     question = Question()
     curves: list[Curve] = []
     refused: list[TonnageError] = []
@@ -124,8 +124,8 @@ def frontier(
                 curves.append(curve)
     if not curves and refused and all(isinstance(error, InvalidPlan | MissingDatum) for error in refused):
         raise refused[0]
-    if said.context is not None:
-        question.put("context", said.context, "default", said.why)
+    if lengths_given.context is not None:
+        question.put("context", lengths_given.context, "default", lengths_given.why)
     return Frontier(
         question=_shown(question, model, cluster),
         curves=tuple(_marked(curves)),
@@ -161,11 +161,11 @@ def _curve(
 
     question = Question()
     plan = serving_plan(model, cluster, options, question)
-    said = lengths(model, options, load)
-    wanted = asked(plan, options, load, said, question).load
+    lengths_given = lengths(model, options, load)
+    wanted = asked(plan, options, load, lengths_given, question).load
     usable = cluster.accelerator.memory.usable_bytes - options.reserve_bytes
-    made = serving_memory(model, plan, cluster.accelerator)
-    replica = replica_of(model, plan, cluster, made, usable, wanted)
+    memory = serving_memory(model, plan, cluster.accelerator)
+    replica = replica_of(model, plan, cluster, memory, usable, wanted)
     if not replica.clock.knows_prompts:
         raise MissingDatum(
             "no source gives a peak of {accelerator}: how long prompts take is not known, so there is no frontier.",
@@ -177,20 +177,22 @@ def _curve(
         else replica.pool // (wanted.input_tokens + wanted.output_tokens)
     )
     most = int(min(room, replica.policy.max_num_seqs))
-    if most < 1 or (replica.pool is None and made.memory.value > usable):
+    if most < 1 or (replica.pool is None and memory.memory.value > usable):
         return None, question
     users = np.unique(np.rint(np.geomspace(1, most, points)).astype(int)) if points < most else np.arange(1, most + 1)
     array: Load = replace(wanted, concurrency=users, requests_per_second=None)
-    found = times(replica.clock, replica.policy, array)
+    curve_times = times(replica.clock, replica.policy, array)
     ranks = plan.world_size // plan.data_parallel_size
     return Curve(
-        weights=made.stored.name,
+        weights=memory.stored.name,
         plan=plan,
         concurrency=users,
-        ttft_seconds=found.ttft_seconds,
-        tpot_seconds=found.tpot_seconds,
-        tokens_per_second_per_user=h.user_tokens_per_second.evaluate(tau=found.tpot_seconds),
-        tokens_per_second_per_gpu=h.accelerator_tokens_per_second.evaluate(tps=found.output_tokens_per_second, n=ranks),
+        ttft_seconds=curve_times.ttft_seconds,
+        tpot_seconds=curve_times.tpot_seconds,
+        tokens_per_second_per_user=h.user_tokens_per_second.evaluate(tau=curve_times.tpot_seconds),
+        tokens_per_second_per_gpu=h.accelerator_tokens_per_second.evaluate(
+            tps=curve_times.output_tokens_per_second, n=ranks
+        ),
     ), question
 
 

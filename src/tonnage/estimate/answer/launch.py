@@ -13,7 +13,7 @@ def launch_command(model: Model, plan: ServingPlan, cluster: Cluster) -> str:
     """One line for a shell, or several where the engine is told by its environment and a file, and comments on what
     it leaves to the user. What the engine's default is, is not said.
     """
-    found, engine = loaded(model, plan, cluster.accelerator), serving_runtime(plan.engine, plan.engine_version)
+    model_place, engine = loaded(model, plan, cluster.accelerator), serving_runtime(plan.engine, plan.engine_version)
     if engine.launch is None:
         return f"# How {plan.engine} is started is not known."
     start = Start(
@@ -21,13 +21,13 @@ def launch_command(model: Model, plan: ServingPlan, cluster: Cluster) -> str:
         plan=plan,
         cluster=cluster,
         engine=engine.version,
-        name=found.name,
+        name=model_place.name,
         place=place(model),
-        file=quote(file_name(found.name, model, plan)),
+        file=quote(file_name(model_place.name, model, plan)),
         draft=draft_place(plan),
-        words=list(found.words),
+        words=list(model_place.words),
         spread=spread(model, plan, cluster),
-        notes=list(found.notes),
+        notes=list(model_place.notes),
     )
     variable = engine.longer_variable if plan.context > (model.context or plan.context) else ""
     command = f"{variable} {engine.launch(start)}".lstrip()

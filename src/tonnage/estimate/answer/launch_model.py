@@ -29,8 +29,8 @@ def place(model: Model, unknown: str = HUB) -> str:
     """
     if model.place or "/" in model.name:
         return model.place or model.name
-    said = str(model.config.get("_name_or_path") or "").strip()
-    return unknown if not said or said.startswith(ELSEWHERE) or ":" in said else said
+    path = str(model.config.get("_name_or_path") or "").strip()
+    return unknown if not path or path.startswith(ELSEWHERE) or ":" in path else path
 
 
 def draft_place(plan: ServingPlan) -> str:
@@ -65,9 +65,13 @@ def loaded(model: Model, plan: ServingPlan, accelerator: Accelerator) -> Loaded:
         word = engine.at_load.get(stored)
         if word:
             return Loaded(name=place(model), words=(word, *_halved(model, engine, accelerator)))
-    asked = plan.weights or stored
-    note = f"{plan.engine} does not make {asked} out of {place(model)} ({own}): give it a checkpoint that is stored so."
-    return Loaded(name=f"PATH-OR-ID-OF-A-{asked}-CHECKPOINT", words=_halved(model, engine, accelerator), notes=(note,))
+    weights = plan.weights or stored
+    note = (
+        f"{plan.engine} does not make {weights} out of {place(model)} ({own}): give it a checkpoint that is stored so."
+    )
+    return Loaded(
+        name=f"PATH-OR-ID-OF-A-{weights}-CHECKPOINT", words=_halved(model, engine, accelerator), notes=(note,)
+    )
 
 
 def file_name(name: str, model: Model, plan: ServingPlan) -> str:

@@ -113,12 +113,12 @@ def my_machine(
             accelerator=cluster.accelerator.name,
             reserve_bytes=options.reserve_bytes,
         )
-    tried, found = 0, []
+    tried, rows = 0, []
     for name, hub, model in models:
         tried += 1
         for row in _of_model(name, hub, model, cluster, options, usable):
             if _keeps(row, limits):
-                found.append(row)
+                rows.append(row)
     timed = cluster.accelerator.memory.bytes_per_second is not None
     warnings = (
         ()
@@ -133,7 +133,7 @@ def my_machine(
     return ModelsForMachine(
         question=question.entries,
         usable_bytes=usable,
-        runs=tuple(sorted(found, key=lambda row: _rank(row, order))),
+        runs=tuple(sorted(rows, key=lambda row: _rank(row, order))),
         tried=tried,
         warnings=warnings,
     )
@@ -169,16 +169,16 @@ def _of_model(
         if PRECISIONS.get(weights, 0) > room:
             continue
         try:
-            said = replace(options, weights=weights, context=context, concurrency=None)
-            plan = serving_plan(model, cluster, serving_without_companions(model, cluster, said), Question())
+            model_options = replace(options, weights=weights, context=context, concurrency=None)
+            plan = serving_plan(model, cluster, serving_without_companions(model, cluster, model_options), Question())
             plan = replace(plan, concurrency=1)
-            made = serving_memory(model, plan, cluster.accelerator)
+            memory = serving_memory(model, plan, cluster.accelerator)
         except TonnageError:  # an engine, or a machine, that does not take this precision
             continue
-        highest = serving_highest(plan.engine, cluster.accelerator, made.memory.value)
-        if highest > usable or made.stored.name in seen:
+        highest = serving_highest(plan.engine, cluster.accelerator, memory.memory.value)
+        if highest > usable or memory.stored.name in seen:
             continue
-        seen.add(made.stored.name)
+        seen.add(memory.stored.name)
         if _loses_nothing_by(model, weights, own_runs):
             continue
         own_runs = own_runs or weights is None
@@ -188,13 +188,13 @@ def _of_model(
             hub=hub,
             parameters=model.num_parameters(),
             active_parameters=model.num_active_parameters(),
-            weights=made.stored.name,
+            weights=memory.stored.name,
             option=weights or "",
             engine=plan.engine,
-            needed_bytes=round(made.memory.value),
+            needed_bytes=round(memory.memory.value),
             download_bytes=round(stored_bytes(model, weights)),
             context=context,
-            longest_context=longest_context_tokens(model, plan, cluster, made, usable),
+            longest_context=longest_context_tokens(model, plan, cluster, memory, usable),
             tokens_per_second=speed,
             ttft_seconds=first,
         )

@@ -18,9 +18,9 @@ from tonnage.spec import Cluster, TrainingPlan
 BEFORE_FLOAT8 = ("Pascal", "Volta", "Turing", "Ampere")  # NVIDIA's generations below compute capability 8.9
 
 
-def warn_of_training(model: Model, plan: TrainingPlan, made: TrainingMemory, question: Question) -> None:
+def warn_of_training(model: Model, plan: TrainingPlan, memory: TrainingMemory, question: Question) -> None:
     """Notes on kernels that do not run, layers that are another author's, and bases that stay wide."""
-    if plan.kernels.attention == "sdpa" and _keeps_scores(made):
+    if plan.kernels.attention == "sdpa" and _keeps_scores(memory):
         question.warn(
             Message(
                 "PyTorch has no fused kernel for the attention of {model} as it is called here (its heads, "
@@ -40,10 +40,10 @@ def warn_of_training(model: Model, plan: TrainingPlan, made: TrainingMemory, que
                 own=own,
             )
         )
-    for note in made.step.framework.notes():
+    for note in memory.step.framework.notes():
         question.warn(note)
     if plan.kernels.float8 != "none":
-        _warn_of_float8(plan, made, question)
+        _warn_of_float8(plan, memory, question)
     if plan.tuning.method in ("lora", "dora"):
         _warn_of_rank(model, plan, question)
     if plan.megatron.overlap_moe_expert_parallel_comm:
@@ -88,9 +88,9 @@ def _warn_of_overlap(plan: TrainingPlan, question: Question) -> None:
         )
 
 
-def _warn_of_float8(plan: TrainingPlan, made: TrainingMemory, question: Question) -> None:
+def _warn_of_float8(plan: TrainingPlan, memory: TrainingMemory, question: Question) -> None:
     """torchtitan, components/quantization/float8.py: SM89 or later, and torch.compile for competitive performance."""
-    cluster = made.step.cluster
+    cluster = memory.step.cluster
     assert cluster is not None
     chip = cluster.accelerator
     if chip.generation in BEFORE_FLOAT8:
@@ -157,9 +157,11 @@ def _warn_of_rank(model: Model, plan: TrainingPlan, question: Question) -> None:
         )
 
 
-def _keeps_scores(made: TrainingMemory) -> bool:
+def _keeps_scores(memory: TrainingMemory) -> bool:
     """Is anything kept for each pair of tokens that a fused kernel would not keep?"""
-    layers = made.step.layers.values()
+    layers = memory.step.layers.values()
     return any(
-        kept.key.extent.unit == "pair" and kept.name.endswith("softmax") for layer in layers for kept in layer.kept
+        tensor.key.extent.unit == "pair" and tensor.name.endswith("softmax")
+        for layer in layers
+        for tensor in layer.kept
     )

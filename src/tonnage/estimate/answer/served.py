@@ -45,7 +45,7 @@ def served(
     model: Model,
     plan: ServingPlan,
     cluster: Cluster,
-    made: ServingMemory,
+    memory: ServingMemory,
     usable: int,
     wanted: ReplicaLoad,
     load: LoadOptions,
@@ -55,11 +55,11 @@ def served(
     """Figures of the block `serving`, and the bill of an hour."""
     launch = launch_command(model, plan, cluster)
     longest: Term | UnsetType = UNSET
-    if any(rank.per_token.value for rank in made.ranks):
-        longest = longest_context(model, plan, cluster, made, usable)
+    if any(rank.per_token.value for rank in memory.ranks):
+        longest = longest_context(model, plan, cluster, memory, usable)
     tokens = wanted.load.input_tokens + wanted.load.output_tokens
-    warn_of_context(model, plan, cluster, made, usable, float(tokens), question)
-    speed = serving_speed(model, plan, cluster, made, usable, wanted, question)
+    warn_of_context(model, plan, cluster, memory, usable, float(tokens), question)
+    speed = serving_speed(model, plan, cluster, memory, usable, wanted, question)
     if speed is None:
         return Served(figures=ServingDocument(launch=launch, longest_context=longest))
     figures = replace(speed.figures, launch=launch, longest_context=longest)
@@ -80,7 +80,7 @@ def served(
         figures = replace(figures, simulated=simulated(speed.replica, wanted, question))
     made_bill = hour(cluster, money, load.price_per_accelerator_hour, question)
     figures = replace(figures, **prices(made_bill, cluster, speed))
-    fits = made.memory.value <= usable  # what does not run is not cheaper from any number of requests
+    fits = memory.memory.value <= usable  # what does not run is not cheaper from any number of requests
     if fits and _is_said(load, question) and (compared := _beside_hosted(model, figures, made_bill, wanted)):
         figures = replace(figures, hosted=compared)
     return Served(figures=figures, bill=made_bill, speed=speed)
@@ -88,9 +88,9 @@ def served(
 
 def _is_said(load: LoadOptions, question: Question) -> bool:
     """Whether it was said what is asked of the model: a price of a load that nobody has is none."""
-    said = (load.input_tokens, load.output_tokens, load.request_rate, load.trace)
+    given_options = (load.input_tokens, load.output_tokens, load.request_rate, load.trace)
     users = question.entries.get("concurrency")
-    return any(value is not None for value in said) or (users is not None and users.origin == "given")
+    return any(value is not None for value in given_options) or (users is not None and users.origin == "given")
 
 
 def _beside_hosted(

@@ -53,43 +53,48 @@ def serve(
         return _weights_alone(model, cluster, options, reserve_bytes)
     question = about(model, cluster, advise)
     options = replace(options, reserve_bytes=reserve_bytes)
-    said = lengths(model, options, load)
+    lengths_given = lengths(model, options, load)
     plan = serving_plan(
-        model, cluster, options if said.context is None else replace(options, context=said.context), question
+        model,
+        cluster,
+        options if lengths_given.context is None else replace(options, context=lengths_given.context),
+        question,
     )
-    if said.context is not None:
-        question.put("context", said.context, "default", said.why)
-    wanted = asked(plan, options, load, said, question)
+    if lengths_given.context is not None:
+        question.put("context", lengths_given.context, "default", lengths_given.why)
+    wanted = asked(plan, options, load, lengths_given, question)
     usable = usable_bytes(cluster, reserve_bytes, question)
-    made = serving_memory(model, plan, cluster.accelerator)
-    _note_weights(model, plan, made, question)
-    warn_of_blocks(plan.engine, made, question)
+    memory = serving_memory(model, plan, cluster.accelerator)
+    _note_weights(model, plan, memory, question)
+    warn_of_blocks(plan.engine, memory, question)
     warn_of_towers(model, question)
-    warn_of_gguf(model, plan, made, question)
-    warn_of_emulation(plan, cluster, made, question)
-    warn_of_host(cluster, made, question)
-    band = _band_of_served(plan, cluster, made, question)
-    high = band[1] if band else ceil(made.memory.value)
-    stages, advice = len(made.ranks), Suggestions(moves=[])
-    found = served(model, plan, cluster, made, usable, wanted, load, money, question)
+    warn_of_gguf(model, plan, memory, question)
+    warn_of_emulation(plan, cluster, memory, question)
+    warn_of_host(cluster, memory, question)
+    band = _band_of_served(plan, cluster, memory, question)
+    high = band[1] if band else ceil(memory.memory.value)
+    stages, advice = len(memory.ranks), Suggestions(moves=[])
+    service = served(model, plan, cluster, memory, usable, wanted, load, money, question)
     if advise:
-        advice = _Asking(model, cluster, options, load, plan, made, usable, wanted, money).moves(found, high, question)
+        advice = _Asking(model, cluster, options, load, plan, memory, usable, wanted, money).moves(
+            service, high, question
+        )
     return Answer(
         verb="serve",
         question=question.entries,
-        needed_bytes=ceil(made.memory.value),
+        needed_bytes=ceil(memory.memory.value),
         usable_bytes=usable,
-        memory=made.memory.named("memory of one rank"),
+        memory=memory.memory.named("memory of one rank"),
         ranks=tuple(
             rank.memory.named(Message("pipeline stage {rank} of {stages}", rank=rank.rank, stages=stages))
-            for rank in made.ranks
+            for rank in memory.ranks
         ),
-        slopes=serving_slopes(made),
-        bill=found.bill,
+        slopes=serving_slopes(memory),
+        bill=service.bill,
         serving=replace(
-            found.figures,
-            **serving_figures(model, made, plan, cluster, usable),
-            **load_figures(made, plan, cluster, rate("storage_read_bandwidth", options.storage_read_bandwidth)),
+            service.figures,
+            **serving_figures(model, memory, plan, cluster, usable),
+            **load_figures(memory, plan, cluster, rate("storage_read_bandwidth", options.storage_read_bandwidth)),
         ),
         advice=tuple(advice.moves),
         nearest_miss=advice.nearest,
@@ -111,19 +116,19 @@ class _Asking(Struct, frozen=True):
     wanted: ReplicaLoad
     money: BillOptions
 
-    def moves(self, found: Served, high: int, question: Question) -> Suggestions:
+    def moves(self, service: Served, high: int, question: Question) -> Suggestions:
         """What makes it fit, where the high end of its memory does not; else what makes it better."""
         if high > self.usable:
-            return serving_advice(self._unfit(found, high))
-        if found.speed is None:
+            return serving_advice(self._unfit(service, high))
+        if service.speed is None:
             return Suggestions(moves=[])
-        return Suggestions(moves=speed_moves(self._case(found, found.speed, question)))
+        return Suggestions(moves=speed_moves(self._case(service, service.speed, question)))
 
     @property
     def _rent(self) -> Callable[[Cluster], Rent | None]:
         return rent_of_moves(self.cluster, self.money, self.load.price_per_accelerator_hour)
 
-    def _unfit(self, found: Served, high: int) -> Unfit:
+    def _unfit(self, service: Served, high: int) -> Unfit:
         return Unfit(
             model=self.model,
             cluster=self.cluster,
@@ -136,11 +141,11 @@ class _Asking(Struct, frozen=True):
             wanted=self.wanted,
             least_context=(self.load.input_tokens or 0) + (self.load.output_tokens or 0),
             rent=self._rent,
-            now=found.speed.all_tokens_per_second if found.speed else None,
+            now=service.speed.all_tokens_per_second if service.speed else None,
         )
 
-    def _case(self, found: Served, speed: Speed, question: Question) -> Case:
-        needed = found.figures.accelerators_needed
+    def _case(self, service: Served, speed: Speed, question: Question) -> Case:
+        needed = service.figures.accelerators_needed
         return Case(
             model=self.model,
             cluster=self.cluster,
@@ -151,21 +156,21 @@ class _Asking(Struct, frozen=True):
             usable=self.usable,
             wanted=self.wanted,
             speed=speed,
-            an_hour=found.bill.cost.value if found.bill and found.bill.cost else None,
+            an_hour=service.bill.cost.value if service.bill and service.bill.cost else None,
             rent=self._rent,
-            is_late=bool(unserved(found.figures, question.entries)),
+            is_late=bool(unserved(service.figures, question.entries)),
             accelerators_needed=int(needed.value) if needed else 0,
         )
 
 
-def _note_weights(model: Model, plan: ServingPlan, made: ServingMemory, question: Question) -> None:
+def _note_weights(model: Model, plan: ServingPlan, memory: ServingMemory, question: Question) -> None:
     """The precision of the weights as they are stored, and who chose it."""
     stored = storage(model, plan.weights)
     if plan.weights:
         held = (
             ""
-            if made.stored.name == stored.name
-            else Message("{engine} holds them in {stored}", engine=plan.engine, stored=made.stored.name)
+            if memory.stored.name == stored.name
+            else Message("{engine} holds them in {stored}", engine=plan.engine, stored=memory.stored.name)
         )
         question.put("weights", stored.name, "given", held)
     else:
@@ -173,13 +178,13 @@ def _note_weights(model: Model, plan: ServingPlan, made: ServingMemory, question
 
 
 def _band_of_served(
-    plan: ServingPlan, cluster: Cluster, made: ServingMemory, question: Question
+    plan: ServingPlan, cluster: Cluster, memory: ServingMemory, question: Question
 ) -> tuple[int, int] | None:
     """The error band in bytes, which the question names; None where no measurements are of this engine and hardware
     family.
     """
     band = put_band(serving_band(plan.engine, cluster.accelerator), question)
-    return band.around(made.memory.value) if band else None
+    return band.around(memory.memory.value) if band else None
 
 
 def _weights_alone(model: Model, cluster: Cluster, options: ServingOptions, reserve_bytes: int) -> Answer:

@@ -19,30 +19,30 @@ OF = "an hour"
 
 def hour(cluster: Cluster, options: BillOptions, price: float | None, question: Question) -> Bill:
     """The bill of an hour of all machines, busy or not."""
-    made, asked = _hour(ByIdentity(cluster), options, price, today())
-    for name, entry in asked.entries.items():
+    bill, notes = _hour(ByIdentity(cluster), options, price, today())
+    for name, entry in notes.entries.items():
         question.put(name, entry.value, entry.origin, entry.why)
-    for each in asked.warnings:
-        question.warn(each)
-    return made
+    for warning in notes.warnings:
+        question.warn(warning)
+    return bill
 
 
 @lru_cache(maxsize=64)
 def _hour(cluster: ByIdentity, options: BillOptions, price: float | None, day: date) -> tuple[Bill, Question]:
     """Prices are read once a day."""
-    asked = Question()
+    notes = Question()
     seconds = Term.of("an hour", h.paid_seconds, tau=HOUR)
-    return bill(cluster.thing, seconds, OF, options, asked, price=price, today=day), asked
+    return bill(cluster.thing, seconds, OF, options, notes, price=price, today=day), notes
 
 
-def prices(made: Bill, cluster: Cluster, speed: Speed) -> dict[str, Any]:
+def prices(bill: Bill, cluster: Cluster, speed: Speed) -> dict[str, Any]:
     """Price and energy of a million tokens under this load, and with one user on each replica; None where no price,
     or no power, is known.
     """
     everything, answers = speed.all_tokens_per_second, speed.tokens_per_second
     prompts, alone = everything - answers, speed.alone_tokens_per_second
-    cost = made.cost
-    found: dict[str, Any] = {
+    cost = bill.cost
+    figures: dict[str, Any] = {
         "cost_per_million_tokens": _usd("a million tokens of prompts and answers", cost, everything),
         "cost_per_million_input_tokens": _part(
             "a million tokens of prompts, by the time that they take", cost, prompts, speed.prompt_share
@@ -57,22 +57,22 @@ def prices(made: Bill, cluster: Cluster, speed: Speed) -> dict[str, Any]:
             "a million tokens of prompts and answers, one user a replica", cost, alone
         ),
     }
-    own = made.ownership.own_hour if made.ownership else None
+    own = bill.ownership.own_hour if bill.ownership else None
     if own is not None:
-        found["own_cost_per_million_tokens"] = Term.of(
+        figures["own_cost_per_million_tokens"] = Term.of(
             "a million tokens of prompts and answers on own machines",
             h.usd_per_million_tokens,
             source=own.source,
             USD_all=own.value * cluster.size,
             tps=everything,
         )
-    found["energy_per_million_tokens"] = _joules(
-        "energy of a million tokens of prompts and answers", made.energy, everything
+    figures["energy_per_million_tokens"] = _joules(
+        "energy of a million tokens of prompts and answers", bill.energy, everything
     )
-    found["energy_per_million_tokens_alone"] = _joules(
-        "energy of a million tokens of prompts and answers, one user a replica", made.energy, alone
+    figures["energy_per_million_tokens_alone"] = _joules(
+        "energy of a million tokens of prompts and answers, one user a replica", bill.energy, alone
     )
-    return found
+    return figures
 
 
 def _usd(name: str, cost: Term | None, rate: float) -> Term | None:
@@ -85,8 +85,8 @@ def _usd(name: str, cost: Term | None, rate: float) -> Term | None:
 
 def _part(name: str, cost: Term | None, rate: float, share: Term | None) -> Term | None:
     """What is paid for these tokens alone."""
-    whole = _usd("if they paid for everything", cost, rate)
-    return None if whole is None or share is None else Term.product(name, "USD", whole, share)
+    full_price = _usd("if they paid for everything", cost, rate)
+    return None if full_price is None or share is None else Term.product(name, "USD", full_price, share)
 
 
 def _joules(name: str, energy: Term | None, rate: float) -> Term | None:

@@ -14,9 +14,9 @@ from tonnage.spec import Cluster, ServingPlan
 MUCH_MORE = 1.5  # times what is kept
 
 
-def warn_of_blocks(engine: str, made: ServingMemory, question: Question) -> None:
+def warn_of_blocks(engine: str, memory: ServingMemory, question: Question) -> None:
     """Where an engine sets aside much more than a request's keys and values, people look for the reason."""
-    rank = made.fullest
+    rank = memory.fullest
     if rank.per_request.value > MUCH_MORE * rank.kept.value > 0:
         question.warn(
             Message(
@@ -30,7 +30,7 @@ def warn_of_blocks(engine: str, made: ServingMemory, question: Question) -> None
         )
 
 
-def warn_of_gguf(model: Model, plan: ServingPlan, made: ServingMemory, question: Question) -> None:
+def warn_of_gguf(model: Model, plan: ServingPlan, memory: ServingMemory, question: Question) -> None:
     """GGUF files under an engine that does not keep them as they are."""
     engine = serving_runtime(plan.engine, plan.engine_version)
     if engine.gguf or not is_gguf_type(storage(model, plan.weights)):
@@ -41,7 +41,7 @@ def warn_of_gguf(model: Model, plan: ServingPlan, made: ServingMemory, question:
                 "{engine} dequantises GGUF weights when it loads them: they are counted in {stored}. "
                 "{--engine} llama.cpp keeps them as stored.",
                 engine=plan.engine,
-                stored=made.stored.name,
+                stored=memory.stored.name,
             )
         )
     else:
@@ -53,22 +53,22 @@ def warn_of_gguf(model: Model, plan: ServingPlan, made: ServingMemory, question:
         )
 
 
-def warn_of_emulation(plan: ServingPlan, cluster: Cluster, made: ServingMemory, question: Question) -> None:
+def warn_of_emulation(plan: ServingPlan, cluster: Cluster, memory: ServingMemory, question: Question) -> None:
     """Formats that the engine reads without kernels for them, which costs time that no term counts."""
     engine = serving_runtime(plan.engine, plan.engine_version)
-    if engine.weights_note is not None and (note := engine.weights_note(made.stored.name, cluster.accelerator)):
+    if engine.weights_note is not None and (note := engine.weights_note(memory.stored.name, cluster.accelerator)):
         question.warn(note)
 
 
-def warn_of_host(cluster: Cluster, made: ServingMemory, question: Question) -> None:
+def warn_of_host(cluster: Cluster, memory: ServingMemory, question: Question) -> None:
     """Host memory that the engine needs and the node does not have."""
-    if made.host is None or cluster.node is None or cluster.node.host_memory_bytes is None:
+    if memory.host is None or cluster.node is None or cluster.node.host_memory_bytes is None:
         return
-    if made.host.value > cluster.node.host_memory_bytes:
+    if memory.host.value > cluster.node.host_memory_bytes:
         question.warn(
             Message(
                 "host memory does not suffice: {host} are needed, and {node} has {host_memory_bytes}.",
-                host=human(made.host.value, "bytes"),
+                host=human(memory.host.value, "bytes"),
                 node=cluster.node.name,
                 host_memory_bytes=human(cluster.node.host_memory_bytes, "bytes"),
             )
@@ -79,7 +79,7 @@ def warn_of_context(
     model: Model,
     plan: ServingPlan,
     cluster: Cluster,
-    made: ServingMemory,
+    memory: ServingMemory,
     usable: int,
     tokens: float,
     question: Question,
@@ -87,7 +87,7 @@ def warn_of_context(
     """The verdict holds every request at the whole context, which few reach: what those of this load need, and
     whether the engine starts.
     """
-    if made.memory.value <= usable or tokens >= plan.context or not made.fullest.per_token.value:
+    if memory.memory.value <= usable or tokens >= plan.context or not memory.fullest.per_token.value:
         return
     needs, alone = (
         serving_memory(model, replace(plan, **change), cluster.accelerator).memory.value
@@ -96,7 +96,7 @@ def warn_of_context(
     starts = serving_runtime(plan.engine, plan.engine_version).queues and alone <= usable
     if needs > usable and not starts:
         return
-    said = (
+    lengths_given = (
         Message(
             "the verdict holds {concurrency} of a replica at the whole context of {context:,} tokens. With "
             "the {tokens:,.0f} tokens of a prompt and its answer they need {needs}, which fits.",
@@ -117,8 +117,8 @@ def warn_of_context(
         )
     )
     if starts:
-        said += Message(
+        lengths_given += Message(
             " {engine} starts all the same, as one whole request fits, and lets those wait for which there is no room.",
             engine=plan.engine,
         )
-    question.warn(said)
+    question.warn(lengths_given)

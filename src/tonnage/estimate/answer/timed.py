@@ -31,7 +31,7 @@ def timed(
     model: Model,
     plan: TrainingPlan,
     cluster: Cluster,
-    made: TrainingMemory,
+    memory: TrainingMemory,
     flops: Term,
     checkpoint: Term,
     options: RunOptions,
@@ -43,18 +43,18 @@ def timed(
     accelerator.
     """
     try:
-        timing = Timing(model, plan, cluster, made.step)
+        timing = Timing(model, plan, cluster, memory.step)
         figures = timing.figures(flops.value)
     except MissingDatum as error:
         question.warn(str(error))
         return None, None
-    for note in _notes(timing, made):
+    for note in _notes(timing, memory):
         question.warn(note)
     if band := timing.band:
         seconds = float(timing.term.value)
         figures = replace(figures, step_time_band=(seconds * band.low, seconds * band.high))
     if options.asked:
-        whole = run_of(
+        whole_run = run_of(
             timing.term,
             plan,
             cluster,
@@ -66,11 +66,11 @@ def timed(
             fits_at=lambda size: _fits_at(model, plan, cluster, size, usable),
             price=_price(cluster, options, money),
         )
-        figures = replace(figures, **whole.figures, best_models=best_models(model, plan, whole.tokens) or UNSET)
+        figures = replace(figures, **whole_run.figures, best_models=best_models(model, plan, whole_run.tokens) or UNSET)
     return timing, figures
 
 
-def _notes(timing: Timing, made: TrainingMemory) -> Iterator[str]:
+def _notes(timing: Timing, memory: TrainingMemory) -> Iterator[str]:
     """What the time does not count, or takes from something else."""
     plan, chip, kernels, network = timing.plan, timing.cluster.accelerator, timing.walk.kernels, timing.walk.network
     if not kernels.is_measured:
@@ -95,8 +95,8 @@ def _notes(timing: Timing, made: TrainingMemory) -> Iterator[str]:
                 size=timing.cluster.size // joins,
             )
         )
-    work = [each for layer in timing.walk.step.layers.values() for each in layer.work]
-    if kernels.narrow in chip.dense_flops and not any(kernels.is_narrow(each) for each in work):
+    work = [work_item for layer in timing.walk.step.layers.values() for work_item in layer.work]
+    if kernels.narrow in chip.dense_flops and not any(kernels.is_narrow(work_item) for work_item in work):
         yield Message(
             "runtime {runtime} is not known to multiply in {narrow}: its products are timed in 16 bit.",
             runtime=plan.runtime,
@@ -111,7 +111,7 @@ def _notes(timing: Timing, made: TrainingMemory) -> Iterator[str]:
                 products=products,
             )
         )
-    if others := _unmeasured_recurrences(made):
+    if others := _unmeasured_recurrences(memory):
         yield (
             Message(
                 "recurrences were measured of Mamba-2 alone: the {others} of {model} takes the rate of its "
@@ -122,11 +122,11 @@ def _notes(timing: Timing, made: TrainingMemory) -> Iterator[str]:
         )
 
 
-def _unmeasured_recurrences(made: TrainingMemory) -> list[str]:
+def _unmeasured_recurrences(memory: TrainingMemory) -> list[str]:
     """Cores that carry a state along the sequence otherwise than by state space duality, whose matrix form the rate
     was fitted to.
     """
-    every = [op for block in made.step.layers for op in block.ops if not isinstance(op, Mamba2)]
+    every = [op for block in memory.step.layers for op in block.ops if not isinstance(op, Mamba2)]
     carrying = [op for op in every if any(isinstance(cache, StateCache) for cache in op.caches())]
     return sorted({op.core()[0].name for op in carrying if op.core()})
 

@@ -54,33 +54,33 @@ def train(
     question = about(model, cluster, advise)
     plan = training_plan(model, cluster, options, question)
     usable = usable_bytes(cluster, reserve_bytes, question)
-    made = training_memory(model, plan, cluster)
-    fullest = made.fullest
+    memory = training_memory(model, plan, cluster)
+    fullest = memory.fullest
     warn_of_towers(model, question)
-    warn_of_training(model, plan, made, question)
-    host = host_memory(model, plan, cluster, made)
+    warn_of_training(model, plan, memory, question)
+    host = host_memory(model, plan, cluster, memory)
     _warn_of_host(host, cluster, question)
     band = put_band(training_band(plan, cluster), question)
-    moves, nearest = _moves(model, cluster, options, plan, made, usable, run, money) if advise else ((), None)
-    low = band.around(made.memory.value)[0] if band else made.memory.value
+    moves, nearest = _moves(model, cluster, options, plan, memory, usable, run, money) if advise else ((), None)
+    low = band.around(memory.memory.value)[0] if band else memory.memory.value
     if advise and low > usable and not moves:
         warn_where_nothing_fits(model, plan, cluster, usable, question)
-    flops, saved = model_flops(model, plan, made.step), saved_bytes(model, plan)
-    timing, figures = timed(model, plan, cluster, made, flops, saved, run, money, usable, question)
+    flops, saved = model_flops(model, plan, memory.step), saved_bytes(model, plan)
+    timing, figures = timed(model, plan, cluster, memory, flops, saved, run, money, usable, question)
     step = timing.term if timing else None
     billed = _bill(model, plan, cluster, options, figures, step, run, money, question)
     room = disks(model, plan, cluster, saved, run, money, question, figures)
     return Answer(
         verb="train",
         question=question.entries,
-        needed_bytes=ceil(made.memory.value),
+        needed_bytes=ceil(memory.memory.value),
         usable_bytes=usable,
         memory=fullest.peak.named(
             Message("memory at the peak: {peak}{where}", peak=fullest.peak.name, where=_where(fullest.rank, plan))
         ),
-        ranks=tuple(_stage_term(made, rank, plan) for rank in range(len(made.ranks))),
+        ranks=tuple(_stage_term(memory, rank, plan) for rank in range(len(memory.ranks))),
         phases=fullest.phases,
-        slopes=_training_slopes(model, plan, cluster, made) if advise else None,
+        slopes=_training_slopes(model, plan, cluster, memory) if advise else None,
         flops=flops,
         run=figures,
         bill=billed,
@@ -93,7 +93,7 @@ def train(
         advice=moves,
         nearest_miss=nearest,
         warnings=tuple(question.warnings),
-        band=band.around(made.memory.value) if band else None,
+        band=band.around(memory.memory.value) if band else None,
     )
 
 
@@ -102,7 +102,7 @@ def _moves(
     cluster: Cluster,
     options: TrainingOptions,
     plan: TrainingPlan,
-    made: TrainingMemory,
+    memory: TrainingMemory,
     usable: int,
     run: RunOptions,
     money: BillOptions,
@@ -111,7 +111,7 @@ def _moves(
     from tonnage.estimate.advice.training import training_advice  # an answer without suggestions needs none of it
 
     rent = rent_of_moves(cluster, money, run.price_per_accelerator_hour)
-    advice = training_advice(model, cluster, options, plan, made, usable, rent)
+    advice = training_advice(model, cluster, options, plan, memory, usable, rent)
     return tuple(advice.moves), advice.nearest
 
 
@@ -169,7 +169,7 @@ def _warn_of_host(host: HostMemory, cluster: Cluster, question: Question) -> Non
     """Host memory decides nothing, but a run ends without it all the same."""
     if host.capacity is None or host.memory.value <= host.capacity or cluster.node is None:
         return
-    phase = max(host.memory.children, key=lambda each: each.value)
+    phase = max(host.memory.children, key=lambda phase_term: phase_term.value)
     question.warn(
         Message(
             "host memory does not suffice {phase}: a node needs {memory}, and {node} has {capacity}.",
@@ -187,14 +187,14 @@ def _where(rank: int, plan: TrainingPlan) -> str:
     return Message(", on pipeline stage {rank} of {stages}", rank=rank, stages=stages) if stages > 1 else ""
 
 
-def _stage_term(made: TrainingMemory, rank: int, plan: TrainingPlan) -> Term:
-    return made.ranks[rank].peak.named(
+def _stage_term(memory: TrainingMemory, rank: int, plan: TrainingPlan) -> Term:
+    return memory.ranks[rank].peak.named(
         Message("pipeline stage {rank} of {stages}", rank=rank, stages=plan.pipeline_parallel_size)
     )
 
 
-def _training_slopes(model: Model, plan: TrainingPlan, cluster: Cluster, made: TrainingMemory) -> Slopes:
+def _training_slopes(model: Model, plan: TrainingPlan, cluster: Cluster, memory: TrainingMemory) -> Slopes:
     """Documents C5 and C6: what one more sequence in the micro-batch, and one more token in each, add."""
     wider = training_memory(model, replace(plan, micro_batch_size=plan.micro_batch_size + 1), cluster)
     longer = training_memory(model, replace(plan, sequence_length=plan.sequence_length + 1), cluster)
-    return Slopes(bytes_per_sequence=wider.needed - made.needed, bytes_per_token=longer.needed - made.needed)
+    return Slopes(bytes_per_sequence=wider.needed - memory.needed, bytes_per_token=longer.needed - memory.needed)

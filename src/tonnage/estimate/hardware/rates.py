@@ -100,12 +100,13 @@ class Rates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def _mean(of: tuple[Generation, ...]) -> Generation:
-    names = dict.fromkeys(name for each in of for name in each.matrix)
+    names = dict.fromkeys(name for rates in of for name in rates.matrix)
     matrix = {
-        name: sum(each.matrix[name] for each in of if name in each.matrix) / sum(name in each.matrix for each in of)
+        name: sum(rates.matrix[name] for rates in of if name in rates.matrix)
+        / sum(name in rates.matrix for rates in of)
         for name in names
     }
-    return Generation(matrix=matrix, attention=sum(each.attention for each in of) / len(of))
+    return Generation(matrix=matrix, attention=sum(rates.attention for rates in of) / len(of))
 
 
 @cache

@@ -39,16 +39,16 @@ class HostMemory(Struct, frozen=True, eq=False):
     capacity: int | None
 
 
-def host_memory(model: Model, plan: TrainingPlan, cluster: Cluster, made: "TrainingMemory") -> HostMemory:
+def host_memory(model: Model, plan: TrainingPlan, cluster: Cluster, memory: "TrainingMemory") -> HostMemory:
     """The largest of loading, training and saving. Every rank of a node is taken for the stage that keeps most on
     the host.
     """
-    ranks = [_Rank(rank.stage) for rank in made.candidates]
+    ranks = [_Rank(rank.stage) for rank in memory.candidates]
     most = max(ranks, key=lambda rank: rank.states.value + rank.activations.value)
     on_node = Term.of("ranks of a node", h.ranks_on_node, ranks=cluster.accelerators_per_node)
     runtime = training_runtime(plan.runtime)
     process = Term.of("process: Python, torch, CUDA", f.fixed_bytes, basis="measured", source=PROCESS_SOURCE, M=PROCESS)
-    first = made.ranks[0].stage
+    first = memory.ranks[0].stage
     phases = [
         Term.sum("while loading", *_loading(model, first, runtime, on_node), _on_all(on_node, process)),
         Term.sum(
@@ -84,12 +84,14 @@ def _loading(model: Model, rank: "StageMemory", runtime: TrainingRuntime, ranks:
     checkpoints tensor by tensor.
     """
     width = rank.step.setting.types.parameter
-    whole = copies("whole model", width, Term.of("parameters", f.whole_parameters, N=model.num_parameters(), z=1))
+    all_parameters = copies(
+        "whole model", width, Term.of("parameters", f.whole_parameters, N=model.num_parameters(), z=1)
+    )
     if runtime.makes_on_accelerator or rank.plan.tuning.base_weights:
         return [_on_all(ranks, copies("one weight at a time", width, largest_weights(rank.stage, rank.step.whole)))]
     if rank.step.framework.loads_on_first_rank:
-        return [whole.named("whole model, on the node of rank 0")]
-    return [_on_all(ranks, whole.named("a whole model on every rank"))]
+        return [all_parameters.named("whole model, on the node of rank 0")]
+    return [_on_all(ranks, all_parameters.named("a whole model on every rank"))]
 
 
 def _saving(model: Model, rank: "_Rank", runtime: TrainingRuntime, ranks: Term) -> list[Term]:
@@ -102,14 +104,14 @@ def _saving(model: Model, rank: "_Rank", runtime: TrainingRuntime, ranks: Term) 
         return [_on_all(ranks, Term.sum("shards to be saved", stage.weights, stage.optimizer))]
     if plan.tuning.method in ("lora", "dora"):
         return []
-    whole = Term.of("parameters", f.whole_parameters, N=model.num_parameters(), z=1)
-    gathered = stage.step.framework.gathered_to_save(whole)
+    all_parameters = Term.of("parameters", f.whole_parameters, N=model.num_parameters(), z=1)
+    gathered = stage.step.framework.gathered_to_save(all_parameters)
     if gathered is not None:
         return [gathered] if gathered.value else []
     if runtime.makes_on_accelerator:
         largest = largest_weights(stage.stage, stage.step.whole)
         return [_on_all(ranks, copies("one weight at a time", stage.step.setting.types.parameter, largest))]
-    every = copies("weights", stage.step.setting.types.parameter, whole)
+    every = copies("weights", stage.step.setting.types.parameter, all_parameters)
     return [Term.of("weights of one file, on the node of rank 0", h.saved_shard_bytes, M=every.value, U=SHARD_OF_FILE)]
 
 

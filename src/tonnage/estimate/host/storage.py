@@ -71,10 +71,10 @@ class Host(Struct, frozen=True, kw_only=True):
 
 def drives_of(node: Node) -> Drives | None:
     """The local drives of a node, as its page lists them; None where it does not say how many there are."""
-    found = _DRIVES.fullmatch(node.storage.strip())
-    if not found or found[4] != "NVMe":  # of other SSDs nothing says how fast they are
+    match = _DRIVES.fullmatch(node.storage.strip())
+    if not match or match[4] != "NVMe":  # of other SSDs nothing says how fast they are
         return None
-    count, size = int(found[1]), round(float(found[2]) * (TB if found[3] == "TB" else GB))
+    count, size = int(match[1]), round(float(match[2]) * (TB if match[3] == "TB" else GB))
     return Drives(
         count,
         size,
@@ -89,8 +89,12 @@ def checkpoint_times(checkpoint: Term, num_accelerators: int, options: RunOption
     `checkpoint`: its bytes. A checkpoint_seconds that was given is the pause, and without a bandwidth also the time to
     write and to read.
     """
-    given = duration("checkpoint_seconds", options.checkpoint_seconds)
-    pause = Term.of("time of a checkpoint", f.pause, source="given", tau=given) if given is not None else None
+    seconds_given = duration("checkpoint_seconds", options.checkpoint_seconds)
+    pause = (
+        Term.of("time of a checkpoint", f.pause, source="given", tau=seconds_given)
+        if seconds_given is not None
+        else None
+    )
     written, read = (rate(name, getattr(options, name)) for name in ("storage_bandwidth", "storage_read_bandwidth"))
     if pause is not None and written is None:
         writing = pause
@@ -122,10 +126,10 @@ def note_storage(times: Checkpoints, options: RunOptions, question: Question) ->
         question.put("storage_read_bandwidth", times.read.children[1].value, "given")
 
 
-def _storage(given: float | None, num_accelerators: int) -> Term:
+def _storage(bandwidth: float | None, num_accelerators: int) -> Term:
     """Bytes a second of the storage that all accelerators share."""
-    if given is not None:
-        return Term.of("storage", s.storage_rate, source="given", W=given, n=1)
+    if bandwidth is not None:
+        return Term.of("storage", s.storage_rate, source="given", W=bandwidth, n=1)
     return Term.of("storage", s.storage_rate, basis="rule", source=STORAGE_SOURCE, W=STORAGE_SHARE, n=num_accelerators)
 
 
@@ -207,17 +211,17 @@ def host_needs(
 
 def node_cores(node: Node) -> int | None:
     """Cores of a node: two vCPUs are one; None where its page names processors without their cores."""
-    found = _CORES.search(node.cpus)
-    if not found or (" x " in node.cpus[: found.start()] and found[2] == "vCPU"):
+    match = _CORES.search(node.cpus)
+    if not match or (" x " in node.cpus[: match.start()] and match[2] == "vCPU"):
         return None
-    return int(found[1]) // THREADS if found[2] == "vCPU" else int(found[1])
+    return int(match[1]) // THREADS if match[2] == "vCPU" else int(match[1])
 
 
 def _too_little(cluster: Cluster, cores: Term, has: int | None, disk: Term, local: Drives | None) -> list[str]:
-    made: list[str] = []
+    shortages: list[str] = []
     name = cluster.node.name if cluster.node else ""
     if has is not None and cores.value > has:
-        made.append(
+        shortages.append(
             Message(
                 "{cores:,.0f} processes want a core each and {name} has {has}: fewer {@data_loader_workers}.",
                 cores=cores.value,
@@ -228,11 +232,11 @@ def _too_little(cluster: Cluster, cores: Term, has: int | None, disk: Term, loca
     if local is not None:
         room = local.count * local.capacity_bytes * cluster.num_nodes
         if disk.value > room:
-            made.append(
+            shortages.append(
                 Message(
                     "the drives of all nodes hold {room:,.1f} TB and {disk:,.1f} TB are needed: shared storage is.",
                     room=room / TB,
                     disk=disk.value / TB,
                 )
             )
-    return made
+    return shortages

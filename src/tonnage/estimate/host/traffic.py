@@ -42,7 +42,7 @@ class OffloadTraffic(NamedTuple):
     def _part(self, *, inside: bool) -> "OffloadTraffic":
         def part(term: Term, names: tuple[str, ...]) -> Term:
             return Term.sum(
-                term.name, *(each for each in term.children if (each.name in names) == inside), unit="bytes"
+                term.name, *(child for child in term.children if (child.name in names) == inside), unit="bytes"
             )
 
         return OffloadTraffic(
@@ -61,12 +61,12 @@ class OffloadSeconds(NamedTuple):
 
 def offload_traffic(stage: StageMemory) -> OffloadTraffic:
     """What a rank of this stage moves in a step."""
-    made = _Traffic(stage)
+    traffic = _Traffic(stage)
     return OffloadTraffic(
-        Term.sum("to the host", *made.to_host, unit="bytes"),
-        Term.sum("from the host", *made.from_host, unit="bytes"),
-        Term.sum("written to NVMe", *made.written, unit="bytes"),
-        Term.sum("read from NVMe", *made.read, unit="bytes"),
+        Term.sum("to the host", *traffic.to_host, unit="bytes"),
+        Term.sum("from the host", *traffic.from_host, unit="bytes"),
+        Term.sum("written to NVMe", *traffic.written, unit="bytes"),
+        Term.sum("read from NVMe", *traffic.read, unit="bytes"),
     )
 
 
@@ -95,8 +95,8 @@ def offload_seconds(
             "no source gives the bytes a second of the disks of {cluster}: the time of offloading to NVMe needs them.",
             cluster=cluster.name,
         )
-    each = disks.bytes_per_second / cluster.accelerators_per_node
-    return OffloadSeconds(seconds, transfer_seconds.evaluate(M=stored, W=each))
+    disk_rate = disks.bytes_per_second / cluster.accelerators_per_node
+    return OffloadSeconds(seconds, transfer_seconds.evaluate(M=stored, W=disk_rate))
 
 
 def over_host(moved: OffloadTraffic, cluster: Cluster | None) -> tuple[Number, Number]:
@@ -104,8 +104,8 @@ def over_host(moved: OffloadTraffic, cluster: Cluster | None) -> tuple[Number, N
     assert cluster is not None
     drives = drives_of(cluster.node) if cluster.node else None
     disks = Link(name="drives of a node", bytes_per_second=drives.write_rate.value) if drives else None
-    taken = offload_seconds(moved, cluster, disks)
-    return maximum(taken.link, taken.storage), moved.to_host.value + moved.from_host.value
+    seconds = offload_seconds(moved, cluster, disks)
+    return maximum(seconds.link, seconds.storage), moved.to_host.value + moved.from_host.value
 
 
 class _Traffic:
@@ -170,8 +170,8 @@ class _Traffic:
             Term.product(block.name, "bytes", Term.of("layers", memory.layers_on_rank, l=count), leaves[block])
             for block, count in stage.counts.items()
         ]
-        kept = Term.sum("activations", *layers, unit="bytes")
-        moved = self._times(kept, "activations", plan.num_microbatches)
+        activations = Term.sum("activations", *layers, unit="bytes")
+        moved = self._times(activations, "activations", plan.num_microbatches)
         self.to_host.append(moved)
         self.from_host.append(moved)
         if plan.offload.offload_activations == "nvme":

@@ -90,12 +90,12 @@ def _layers(block: Block, count: int, tokens: Number, length: Number) -> Term:
 
 
 def _op(op: Op, count: int, tokens: Number, length: Number) -> list[Term]:
-    made = []
+    terms = []
     for weight in op.weights():
         if weight.linear:
-            made.append(Term.of(weight.name, f.matrix_flops, Na=weight.num_active_parameters * count, T=tokens))
-    made += [_core(core, count, tokens, length) for core in op.core()]
-    return made
+            terms.append(Term.of(weight.name, f.matrix_flops, Na=weight.num_active_parameters * count, T=tokens))
+    terms += [_core(core, count, tokens, length) for core in op.core()]
+    return terms
 
 
 def _core(core: Core, count: int, tokens: Number, length: Number) -> Term:

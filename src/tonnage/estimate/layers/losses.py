@@ -44,18 +44,18 @@ def loss_parallel(code: Code, logits: Tensor) -> Tensor:
     inner = code.like(wide)
     code.mark()
     shape, slot = (wide.elements, wide.width, wide.extent), wide.slot
-    kept = result.alias()
+    saved_result = result.alias()
     del inner
     out = code.new(0, 4, wide.extent)
 
     def derivative(_: object) -> list[Tensor]:
         held = [code.new(*shape) for _ in range(2)]
-        made = code.new(*shape)
+        output = code.new(*shape)
         code.mark()
         del held
-        return [made]
+        return [output]
 
-    code.note("loss_parallel", [out], [wide], [kept], derivative)
+    code.note("loss_parallel", [out], [wide], [saved_result], derivative)
     del slot
     return out
 
@@ -117,7 +117,7 @@ def output_chunks_compiled(code: Code, logits: Tensor, parts: float) -> Tensor:
     return _part_by_part(code, logits, [logits], [logits.width], parts)
 
 
-def _part_by_part(code: Code, logits: Tensor, kept: list[Tensor], widths: list[float], parts: float) -> Tensor:
+def _part_by_part(code: Code, logits: Tensor, saved: list[Tensor], widths: list[float], parts: float) -> Tensor:
     """Gradients take the place of their part of the logits, one part late."""
     out = code.new(0, 4, logits.extent)
     storage, elements, width, extent = logits.storage, logits.elements, logits.width, logits.extent
@@ -130,7 +130,7 @@ def _part_by_part(code: Code, logits: Tensor, kept: list[Tensor], widths: list[f
         del held
         return [Tensor(storage, elements, width, extent, None, True)]
 
-    code.note("cross_entropy", [out], [logits], kept, derivative)
+    code.note("cross_entropy", [out], [logits], saved, derivative)
     return out
 
 
@@ -140,25 +140,30 @@ def liger(code: Code, x: Tensor, held: Sequence[Held], part: float) -> Tensor:
 
     `part`: logits of the part at work, of which autocast has a copy of the head besides, for each token of all parts.
     """
-    weights = [code.weight(*each[:3]) for each in held]
+    weights = [code.weight(*tensor[:3]) for tensor in held]
     width = code.types.compute
     gradient = code.like(x)
-    shapes = [(each.elements, each.width, each.extent) if each.slot is not None else None for each in weights]
+    shapes = [(tensor.elements, tensor.width, tensor.extent) if tensor.slot is not None else None for tensor in weights]
     sums = [code.new(*shape) if shape else None for shape in shapes]
     casts = [
-        code.new(each.elements, width, each.extent) for each in weights if code.types.autocast and each.width != width
+        code.new(tensor.elements, width, tensor.extent)
+        for tensor in weights
+        if code.types.autocast and tensor.width != width
     ]
     logits = code.new(part, width, Extent("token", "gathered"))
     code.mark()
     del logits, casts
-    kept = [each and (each.storage, each.elements, each.width, each.extent, None, True) for each in (gradient, *sums)]
+    saved = [
+        tensor and (tensor.storage, tensor.elements, tensor.width, tensor.extent, None, True)
+        for tensor in (gradient, *sums)
+    ]
     out = code.new(0, 4, x.extent)
     code.note(
         "fused_linear_cross_entropy",
         [out],
         [x, *weights],
         [gradient, *sums],
-        lambda _: [each and Tensor(*each) for each in kept],
+        lambda _: [tensor and Tensor(*tensor) for tensor in saved],
     )
     return out
 

@@ -77,11 +77,11 @@ def _case(shape: Shape, inside: Number, spread: Number, rounds: Number | None) -
     else:
         new, running, bound = prompts_per_pass.evaluate(R=inside, O=shape.output), inside, inside < 0
     most = shape.prompts_at_most(running)
-    alike = spread <= 0
+    same_length = spread <= 0
     width = 1 if rounds is None else minimum(1, rounds**0.5 * maximum(spread, 1e-6))
     come = minimum(maximum(new, 1e-9) / width, inside)
-    together = where(alike, inside, prompts_together.evaluate(n_new=come))
-    beside = where(alike, inside, 1 + come * (1 - 1 / inside))
+    together = where(same_length, inside, prompts_together.evaluate(n_new=come))
+    beside = where(same_length, inside, 1 + come * (1 - 1 / inside))
     return Closed(
         shape=shape,
         inside=inside,
@@ -90,15 +90,15 @@ def _case(shape: Shape, inside: Number, spread: Number, rounds: Number | None) -
         most=most,
         together=minimum(together, most),
         beside=minimum(beside, inside),
-        alike=alike,
+        alike=same_length,
         bound=bound,
     )
 
 
 def full_passes(shape: Shape) -> Number:
     """Prompts of a pass when every one is full; a prompt that is not cut has a pass of its own, however long it is."""
-    found = prompts_of_full_passes.evaluate(T=shape.budget, s=shape.prompt, O=shape.output)
-    return found if shape.policy.chunked_prefill else maximum(found, 1)
+    prompts = prompts_of_full_passes.evaluate(T=shape.budget, s=shape.prompt, O=shape.output)
+    return prompts if shape.policy.chunked_prefill else maximum(prompts, 1)
 
 
 def _shared(case: Closed) -> tuple[Number, ...]:
@@ -138,9 +138,9 @@ def _alone(case: Closed) -> tuple[Number, ...]:
 def _start(case: Closed) -> Number:
     """The mean first token of a benchmark's first requests, which all come at once."""
     shape, inside = case.shape, case.inside
-    beside = case.running / 2
-    most = shape.prompts_at_most(beside)
+    running = case.running / 2
+    most = shape.prompts_at_most(running)
     return burst_wait_seconds.evaluate(
         n_pre=inside / maximum(most, 1),
-        tau_m=shape.first_token(minimum(maximum(most, 1), inside), where(inside > most, beside, 0)),
+        tau_m=shape.first_token(minimum(maximum(most, 1), inside), where(inside > most, running, 0)),
     )

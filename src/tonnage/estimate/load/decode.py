@@ -30,8 +30,8 @@ class Decoding:
     def seconds(self, requests: int, keys: int) -> float:
         row = self._rows.get(requests)
         if row is None:
-            made = self._pass_time.seconds(0, 0, requests, requests * self._contexts)
-            row = self._rows[requests] = (made + 0 * self._contexts).tolist()
+            seconds = self._pass_time.seconds(0, 0, requests, requests * self._contexts)
+            row = self._rows[requests] = (seconds + 0 * self._contexts).tolist()
         context = keys / requests
         at = min(bisect_right(self._points, context) - 1, self._last)
         low, points = row[at], self._points

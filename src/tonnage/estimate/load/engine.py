@@ -84,17 +84,17 @@ class Engine:
 
     def _prompts(self, full: bool) -> list[tuple[int, int]]:
         """(request, tokens of its prompt) of the next pass; those that it lets in hold their blocks from here on."""
-        policy, waiting, found = self.policy, self.waiting, []
+        policy, waiting, chunks = self.policy, self.waiting, []
         left = self.budget - (self.decoders if policy.mixed else 0)
         if self.partial is not None and left > 0:
-            found.append((self.partial, min(self._todo(self.partial), left)))
-            left -= found[0][1]
+            chunks.append((self.partial, min(self._todo(self.partial), left)))
+            left -= chunks[0][1]
         while waiting and left > 0 and not full and len(self.running) < policy.max_num_seqs:
             one = waiting[0]
             blocks, todo = self._blocks_of(one), self._todo(one)
             if self.used + blocks + (self.crossing[self.counter % self.block] if policy.mixed else 0) > self.blocks:
                 break
-            if todo > left and not policy.chunked_prefill and (found or todo <= self.budget):
+            if todo > left and not policy.chunked_prefill and (chunks or todo <= self.budget):
                 break
             waiting.popleft()
             self.running[one] = None
@@ -102,9 +102,9 @@ class Engine:
             if self.started[one] < 0:
                 self.started[one] = self.now
             take = min(todo, left) if policy.chunked_prefill else todo
-            found.append((one, take))
+            chunks.append((one, take))
             left -= take
-        return found
+        return chunks
 
     def _todo(self, one: int) -> int:
         """Tokens of a prompt that are not computed; tokens of an answer that was sent back are part of it."""
@@ -139,9 +139,9 @@ class Engine:
             self.partial = None
             self.used -= self._blocks_of(one)
         else:
-            made = self.emitted[one] + self.counter - self.joined[one]
-            self._leave(one, made)
-            self.emitted[one], self.end_of[one] = made, -1
+            emitted = self.emitted[one] + self.counter - self.joined[one]
+            self._leave(one, emitted)
+            self.emitted[one], self.end_of[one] = emitted, -1
         self.position[one] = 0
         self.evicted[one] += 1
         self.waiting.appendleft(one)
@@ -257,15 +257,15 @@ class Engine:
         """The pass, modulo the block, in which the token that is decoded needs a new block."""
         return (self.joined[one] - self.inputs[one] - self.emitted[one] + 1) % self.block
 
-    def _blocks_of_begun(self, one: int, made: int) -> int:
+    def _blocks_of_begun(self, one: int, emitted: int) -> int:
         """Blocks of a request that has `made` tokens of its answer; the last of them is not in the cache yet."""
-        held = self.inputs[one] + (self.outputs[one] if self.policy.reserves_answer else made) - 1
+        held = self.inputs[one] + (self.outputs[one] if self.policy.reserves_answer else emitted) - 1
         return -(-held // self.block)
 
-    def _leave(self, one: int, made: int) -> None:
+    def _leave(self, one: int, emitted: int) -> None:
         self.decoders -= 1
-        self.keys -= self.inputs[one] + made
-        self.used -= self._blocks_of_begun(one, made)
+        self.keys -= self.inputs[one] + emitted
+        self.used -= self._blocks_of_begun(one, emitted)
         if not self.policy.reserves_answer:
             self.crossing[self._crossing_of(one)] -= 1
 

@@ -40,20 +40,20 @@ def open_loop(shape: Shape, arriving: Number, burstiness: Number, full: Means) -
     """`full`: the same replica with all places taken: no more are answered, and no token takes longer."""
     stable = arriving < full.rate
     rate = minimum(arriving, full.rate)
-    found, slope = _balance(shape, rate, full)
-    running = minimum(requests_inside.evaluate(X=rate, tau=(shape.output - 1) * found.tpot), shape.places)
+    decode, slope = _balance(shape, rate, full)
+    running = minimum(requests_inside.evaluate(X=rate, tau=(shape.output - 1) * decode.tpot), shape.places)
     # a long pass is met more often than a short one, and more prompts come with it
-    residual = residual_seconds.evaluate(share_m=found.share, tau_d=found.decode, tau_m=found.prompt)
-    with_it = minimum(1 + 2 * rate * residual, maximum(found.most, 1))
+    residual = residual_seconds.evaluate(share_m=decode.share, tau_d=decode.decode, tau_m=decode.prompt)
+    with_it = minimum(1 + 2 * rate * residual, maximum(decode.most, 1))
     own = shape.first_token(with_it, running)
     inside = running + requests_inside.evaluate(X=rate, tau=own)
     some = 1 - exp(-inside)  # somebody is there, so that a pass runs
-    wait = queue_wait_seconds.evaluate(load=found.busy, tau=found.unit, cv2=burstiness - 1)
+    wait = queue_wait_seconds.evaluate(load=decode.busy, tau=decode.unit, cv2=burstiness - 1)
     free = maximum((shape.places - 0.5 - inside) / maximum(inside * (1 + shape.cv2) / (1 - slope), 1e-9) ** 0.5, 0)
-    taken = share_that_waits.evaluate(z_free=free)
-    place = place_wait_seconds.evaluate(share_w=taken, X_max=full.rate, X=rate, cv2=shape.cv2, scv=burstiness)
+    share_waiting = share_that_waits.evaluate(z_free=free)
+    place = place_wait_seconds.evaluate(share_w=share_waiting, X_max=full.rate, X=rate, cv2=shape.cv2, scv=burstiness)
     ttft = where(stable, some * residual + own + maximum(wait, place), float("inf"))
-    return Means(ttft=ttft, tpot=found.tpot, rate=rate, running=running, prompt_passes=found.share)
+    return Means(ttft=ttft, tpot=decode.tpot, rate=rate, running=running, prompt_passes=decode.share)
 
 
 def _balance(shape: Shape, rate: Number, full: Means) -> tuple[Moment, Number]:
@@ -64,14 +64,14 @@ def _balance(shape: Shape, rate: Number, full: Means) -> tuple[Moment, Number]:
     now = image = _at(shape, rate, before).tpot
     slope = 0 * before
     for _ in range(_ROUNDS):
-        found = _at(shape, rate, now)
+        stretched = _at(shape, rate, now)
         step = now - before
         moves = abs(step) > 1e-9 * now
-        slope = between(0, where(moves, (found.tpot - image) / where(moves, step, 1), slope), 0.95)
-        before, image = now, found.tpot
-        now = between(before / 4, now + (found.tpot - now) / (1 - slope), maximum(full.tpot, before / 4))
-    found = _at(shape, rate, now)
-    return replace(found, tpot=minimum(found.tpot, maximum(full.tpot, found.decode))), slope
+        slope = between(0, where(moves, (stretched.tpot - image) / where(moves, step, 1), slope), 0.95)
+        before, image = now, stretched.tpot
+        now = between(before / 4, now + (stretched.tpot - now) / (1 - slope), maximum(full.tpot, before / 4))
+    stretched = _at(shape, rate, now)
+    return replace(stretched, tpot=minimum(stretched.tpot, maximum(full.tpot, stretched.decode))), slope
 
 
 def _at(shape: Shape, rate: Number, tpot: Number) -> Moment:
@@ -94,13 +94,19 @@ def _at(shape: Shape, rate: Number, tpot: Number) -> Moment:
     busy = minimum(rate * prompt / together, _BUSIEST)  # share of the time for prompts
     left = work_left_seconds.evaluate(load=minimum(rate * unit, _BUSIEST), tau=unit)
     lost = maximum(1 - decode / prompt, 0) if shape.policy.mixed else 1  # share of that time in which nothing decodes
-    found = stretched_seconds.evaluate(tau=decode, load=busy * lost)
+    stretched = stretched_seconds.evaluate(tau=decode, load=busy * lost)
     more = stretched_seconds.evaluate(tau=left * lost, load=busy * lost) / maximum(answer, 1)
     if shape.policy.mixed:  # an answer that ends while prompts still wait has seen no other passes
-        most_more = maximum((1 - busy) * decode + busy * prompt - found, 1e-12)
+        most_more = maximum((1 - busy) * decode + busy * prompt - stretched, 1e-12)
         more = more * most_more / (more + most_more)
-    found = found + more
+    stretched = stretched + more
     share = busy / prompt / (busy / prompt + (1 - busy) / decode)
     return Moment(
-        tpot=found, decode=decode, prompt=prompt, share=share, most=most, unit=unit, busy=minimum(rate * unit, _BUSIEST)
+        tpot=stretched,
+        decode=decode,
+        prompt=prompt,
+        share=share,
+        most=most,
+        unit=unit,
+        busy=minimum(rate * unit, _BUSIEST),
     )

@@ -119,8 +119,8 @@ def _of_trace(options: ServingOptions, load: LoadOptions) -> Lengths:
             "trace says when requests come: leave out concurrency. Got {concurrency} with trace.",
             concurrency=options.concurrency,
         )
-    found = read_requests(load.trace or "")
-    longest = int((found.input_tokens + found.output_tokens).max())
+    requests = read_requests(load.trace or "")
+    longest = int((requests.input_tokens + requests.output_tokens).max())
     if options.context is not None and longest > options.context:
         raise InvalidInput(
             "{@context} must hold the longest request of {trace}, {longest:,} tokens. Got {context:,}.",
@@ -129,15 +129,17 @@ def _of_trace(options: ServingOptions, load: LoadOptions) -> Lengths:
             context=options.context,
         )
     return Lengths(
-        input_tokens=max(round(float(found.input_tokens.mean())), 1),
-        output_tokens=max(round(float(found.output_tokens.mean())), 1),
+        input_tokens=max(round(float(requests.input_tokens.mean())), 1),
+        output_tokens=max(round(float(requests.output_tokens.mean())), 1),
         context=None if options.context is not None else longest,
         why="the longest request of the trace",
-        requests=found,
+        requests=requests,
     )
 
 
-def asked(plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: Lengths, q: Question) -> ReplicaLoad:
+def asked(
+    plan: ServingPlan, options: ServingOptions, load: LoadOptions, lengths_given: Lengths, q: Question
+) -> ReplicaLoad:
     """The load of one replica, checked, with its defaults in the question."""
     if load.request_rate is not None and options.concurrency is not None:
         raise InvalidInput(
@@ -147,13 +149,13 @@ def asked(plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: L
             request_rate=load.request_rate,
         )
     context = int(plan.context)
-    prompt, answer = _lengths(context, load, said, q)
+    prompt, answer = _lengths(context, load, lengths_given, q)
     cached = _cached(load, prompt, q)
     spread = q.take("spread", _ranged("spread", load.spread, 0, 1), 0) if load.spread is not None else 0.0
     if load.spread is not None and spread >= 1:
         raise InvalidInput("{@spread} must be at least 0 and less than 1. Got {spread:g}.", spread=spread)
     form = Load(input_tokens=prompt, output_tokens=answer, cached_tokens=cached, spread=spread)
-    form, busy = _arriving(plan, options, load, said, form, q)
+    form, busy = _arriving(plan, options, load, lengths_given, form, q)
     percentile = load.percentile or "mean"
     if percentile not in PERCENTILES:
         raise unknown("percentile", percentile, PERCENTILES)
@@ -197,19 +199,19 @@ def asked(plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: L
         simulate=simulate,
         num_requests=load.num_requests,
         seed=load.seed or 0,
-        requests=said.requests,
+        requests=lengths_given.requests,
         prefill_replicas=load.prefill_replicas,
     )
 
 
-def _lengths(context: int, load: LoadOptions, said: Lengths, q: Question) -> tuple[int, int]:
-    if said.requests is not None:
-        q.put("trace", load.trace, "given", Message("{count:,} requests", count=len(said.requests)))
-        if said.requests.note:
-            q.warn(Message("{@trace}: {note}.", note=said.requests.note))
+def _lengths(context: int, load: LoadOptions, lengths_given: Lengths, q: Question) -> tuple[int, int]:
+    if lengths_given.requests is not None:
+        q.put("trace", load.trace, "given", Message("{count:,} requests", count=len(lengths_given.requests)))
+        if lengths_given.requests.note:
+            q.warn(Message("{@trace}: {note}.", note=lengths_given.requests.note))
         return (
-            q.put("input_tokens", said.input_tokens, "given", "the mean of the trace"),
-            q.put("output_tokens", said.output_tokens, "given", "the mean of the trace"),
+            q.put("input_tokens", lengths_given.input_tokens, "given", "the mean of the trace"),
+            q.put("output_tokens", lengths_given.output_tokens, "given", "the mean of the trace"),
         )
     if context < 2:
         raise InvalidInput(
@@ -218,14 +220,14 @@ def _lengths(context: int, load: LoadOptions, said: Lengths, q: Question) -> tup
     prompt = q.take(
         "input_tokens",
         load.input_tokens,
-        said.input_tokens or min(USUAL, max(context * 3 // 4, 1)),
+        lengths_given.input_tokens or min(USUAL, max(context * 3 // 4, 1)),
         "default",
         Message("{usual_source}, at most 3/4 of the context", usual_source=USUAL_SOURCE),
     )
     answer = q.take(
         "output_tokens",
         load.output_tokens,
-        said.output_tokens or min(USUAL, context - prompt),
+        lengths_given.output_tokens or min(USUAL, context - prompt),
         "default",
         Message("{usual_source}, at most what the context leaves", usual_source=USUAL_SOURCE),
     )
@@ -253,15 +255,15 @@ def _cached(load: LoadOptions, prompt: int, q: Question) -> int:
 
 
 def _arriving(
-    plan: ServingPlan, options: ServingOptions, load: LoadOptions, said: Lengths, form: Load, q: Question
+    plan: ServingPlan, options: ServingOptions, load: LoadOptions, lengths_given: Lengths, form: Load, q: Question
 ) -> tuple[Load, int]:
     """Users, or arrivals, of each replica that has any, and how many have."""
     from msgspec.structs import replace
 
     replicas = int(plan.data_parallel_size)
-    if said.requests is not None:
-        span = float(said.requests.arrival[-1])
-        rate = len(said.requests) / span if span > 0 else float(len(said.requests))
+    if lengths_given.requests is not None:
+        span = float(lengths_given.requests.arrival[-1])
+        rate = len(lengths_given.requests) / span if span > 0 else float(len(lengths_given.requests))
         return replace(form, requests_per_second=rate / replicas), replicas
     if load.request_rate is None:
         if load.burstiness is not None:

@@ -42,8 +42,8 @@ class Shape:
             held = self.input + self.answer * (1 + self.cv2) if policy.reserves_answer else self.context
             pool = requests_in_pool.evaluate(D_pool=policy.pool_tokens, s=held, B=policy.block_size)
             # where all are alike what is left over holds nobody; else half of one is left over on average
-            whole = pool // 1 if load.spread == 0 and policy.reserves_answer else pool - 0.5
-            self.places = maximum(minimum(whole, policy.max_num_seqs), 1)
+            pool_requests = pool // 1 if load.spread == 0 and policy.reserves_answer else pool - 0.5
+            self.places = maximum(minimum(pool_requests, policy.max_num_seqs), 1)
             self.fits = policy.pool_tokens >= load.input_tokens + load.output_tokens
 
     def under_pressure(self, users: Number) -> "Shape":
@@ -61,8 +61,8 @@ class Shape:
 
     def prompts_at_most(self, running: Number) -> Number:
         """Prompts that a pass takes beside those that decode; less than 1 where a prompt takes several passes."""
-        found = prompts_of_budget.evaluate(T=self.budget, R=running if self.policy.mixed else 0, s=self.prompt)
-        return found if self.policy.chunked_prefill else maximum(found // 1, 1)
+        prompts = prompts_of_budget.evaluate(T=self.budget, R=running if self.policy.mixed else 0, s=self.prompt)
+        return prompts if self.policy.chunked_prefill else maximum(prompts // 1, 1)
 
     def decode(self, running: Number) -> Number:
         """Seconds of a pass in which `running` requests decode."""
@@ -70,8 +70,8 @@ class Shape:
 
     def prompts(self, prompts: Number, running: Number) -> Number:
         """Seconds of a pass that has so many prompts, beside those that decode where they share passes."""
-        beside = running if self.policy.mixed else 0 * running
-        return self.pass_time.seconds(prompts * self.prompt, prompts * self.pairs, beside, beside * self.context)
+        decoding = running if self.policy.mixed else 0 * running
+        return self.pass_time.seconds(prompts * self.prompt, prompts * self.pairs, decoding, decoding * self.context)
 
     def first_token(self, prompts: Number, running: Number) -> Number:
         """Seconds until `prompts` are computed that came together: full passes, and one with what is left over."""

@@ -107,10 +107,10 @@ class Simulated(Struct, frozen=True, kw_only=True, eq=False):
         """(share, requests a second) of the requests that keep within both limits [seconds]."""
         import numpy as np
 
-        kept = (self.first_token - self.arrival <= (np.inf if ttft is None else ttft)) & (
+        within_limits = (self.first_token - self.arrival <= (np.inf if ttft is None else ttft)) & (
             (self._tpot <= (np.inf if tpot is None else tpot)) | (self.output_tokens == 1)
         )
-        good = int((kept & self.chosen).sum())
+        good = int((within_limits & self.chosen).sum())
         return good / int(self.chosen.sum()), good / self.span
 
     @property

@@ -58,23 +58,23 @@ def steady(
         )
     full = closed_loop(shape, shape.places, 1 + 0 * shape.places, None)
     if load.requests_per_second is not None:
-        found = open_loop(shape, load.requests_per_second, load.burstiness, full)
+        state = open_loop(shape, load.requests_per_second, load.burstiness, full)
     else:
         users = shape.places if load.concurrency is None else load.concurrency
-        found = closed_loop(shape, users, load.spread, rounds)
+        state = closed_loop(shape, users, load.spread, rounds)
     if shape.fits is not True:
-        found = replace(found, ttft=where(shape.fits, found.ttft, float("inf")), rate=where(shape.fits, found.rate, 0))
+        state = replace(state, ttft=where(shape.fits, state.ttft, float("inf")), rate=where(shape.fits, state.rate, 0))
         full = replace(full, rate=where(shape.fits, full.rate, 0))
-    rate = plain(found.rate)
+    rate = plain(state.rate)
     return Steady(
-        ttft=plain(found.ttft),
-        tpot=plain(found.tpot),
+        ttft=plain(state.ttft),
+        tpot=plain(state.tpot),
         requests_per_second=rate,
         output_tokens_per_second=rate * shape.answer,
-        running=plain(found.running),
+        running=plain(state.running),
         places=plain(shape.places),
         largest_rate=plain(full.rate),
-        prompt_passes=plain(found.prompt_passes),
+        prompt_passes=plain(state.prompt_passes),
     )
 
 

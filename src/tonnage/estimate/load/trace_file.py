@@ -69,7 +69,7 @@ def read_requests(path: Path | str) -> Requests:
             name=name,
             most_requests=MOST_REQUESTS,
         )
-    found: list[tuple[float, int, int, int]] = []
+    rows: list[tuple[float, int, int, int]] = []
     failed, milliseconds = 0, False
     for line, form, fields in (_json_rows if text.lstrip().startswith("{") else _csv_rows)(name, text):
         request = _request(fields, form, Message("{name}: line {line}", name=name, line=line))
@@ -77,11 +77,11 @@ def read_requests(path: Path | str) -> Requests:
         if request is None:
             failed += 1
         else:
-            found.append(request)
-    if not found:
+            rows.append(request)
+    if not rows:
         raise InvalidInput("{name}: no requests.", name=name)
-    found.sort(key=itemgetter(0))
-    times, prompts, answers, cached_tokens = (np.array(column) for column in zip(*found, strict=True))
+    rows.sort(key=itemgetter(0))
+    times, prompts, answers, cached_tokens = (np.array(column) for column in zip(*rows, strict=True))
     notes = [MILLISECONDS] if milliseconds else []
     if failed:
         notes.append(
@@ -195,10 +195,12 @@ def _seconds(value: object, where: str) -> float:
         if 0 <= number < 1e15:
             return number
     except ValueError:
-        whole, _point, rest = text.partition(".")
+        integer_part, _point, rest = text.partition(".")
         digits = len(rest) - len(rest.lstrip("0123456789"))
         try:
-            moment = datetime.fromisoformat(f"{whole}.{rest[:digits][:6]:0<6}{rest[digits:]}" if digits else text)
+            moment = datetime.fromisoformat(
+                f"{integer_part}.{rest[:digits][:6]:0<6}{rest[digits:]}" if digits else text
+            )
             epoch = datetime(1970, 1, 1)  # noqa: DTZ001
             return (moment.replace(tzinfo=None) - epoch).total_seconds() - _offset(moment)
         except ValueError:

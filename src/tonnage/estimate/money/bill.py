@@ -84,10 +84,10 @@ def usd_per_hour(cluster: Cluster, options: BillOptions) -> float | None:
     """What the offer that `bill` takes costs for an accelerator that is used and hour; None where no price is known."""
     rates = parse_rates(options.exchange_rate, "exchange_rate") if options.exchange_rate else None
     try:
-        found = _best(cluster, options, rates).price
+        price = _best(cluster, options, rates).price
     except MissingDatum:
         return None
-    return money.usd_per_accelerator(cluster, found, rates)
+    return money.usd_per_accelerator(cluster, price, rates)
 
 
 def rented(cluster: Cluster, options: BillOptions) -> int | None:
@@ -96,10 +96,10 @@ def rented(cluster: Cluster, options: BillOptions) -> int | None:
     """
     rates = parse_rates(options.exchange_rate, "exchange_rate") if options.exchange_rate else None
     try:
-        each = _best(cluster, options, rates).price.accelerators
+        per_machine = _best(cluster, options, rates).price.accelerators
     except MissingDatum:
         return None
-    return int(machines_billed.evaluate(n=cluster.size, n_node=each)) * each
+    return int(machines_billed.evaluate(n=cluster.size, n_node=per_machine)) * per_machine
 
 
 def rent(options: BillOptions, price: float | None) -> Callable[[Cluster], float | None]:
@@ -111,10 +111,10 @@ def rent(options: BillOptions, price: float | None) -> Callable[[Cluster], float
     def of(cluster: Cluster) -> float | None:
         if cluster.name not in known:
             try:
-                each = usd_per_hour(cluster, options) if price is None else price
+                hourly_price = usd_per_hour(cluster, options) if price is None else price
             except TonnageError:
-                each = None
-            known[cluster.name] = None if each is None else each * cluster.size
+                hourly_price = None
+            known[cluster.name] = None if hourly_price is None else hourly_price * cluster.size
         return known[cluster.name]
 
     return of
@@ -171,11 +171,11 @@ def _best(cluster: Cluster, options: BillOptions, rates: Rates | None) -> money.
     )
 
 
-def _grid(said: float | str) -> str | float:
+def _grid(grid_option: float | str) -> str | float:
     try:
-        return float(said)
+        return float(grid_option)
     except ValueError:
-        return said
+        return grid_option
 
 
 def _offer(cluster: Cluster, options: BillOptions, rates: Rates | None, question: Question) -> Price | None:
@@ -187,9 +187,9 @@ def _offer(cluster: Cluster, options: BillOptions, rates: Rates | None, question
             raise
         question.warn(str(error))
         return None
-    found = best.price
-    question.put("price", joined(", ", (f"{found.provider} {found.instance}", found.region)), "catalogue", best.why)
-    return found
+    price = best.price
+    question.put("price", joined(", ", (f"{price.provider} {price.instance}", price.region)), "catalogue", best.why)
+    return price
 
 
 def _cost(
@@ -206,24 +206,26 @@ def _cost(
         return money.given_cost(cluster.size, seconds.value, price).named(Message("cost of {of}", of=of))
     if offer is None:
         return None
-    made = money.run_cost(cluster.size, seconds.value, offer, rates=rates, today=today)
-    for each in made.warnings:
-        question.warn(each)
-    return made.cost.named(Message("cost of {of}", of=of))
+    run_cost = money.run_cost(cluster.size, seconds.value, offer, rates=rates, today=today)
+    for warning in run_cost.warnings:
+        question.warn(warning)
+    return run_cost.cost.named(Message("cost of {of}", of=of))
 
 
 def _energy(cluster: Cluster, seconds: Term, of: str, options: BillOptions, question: Question) -> Term | None:
     try:
-        made = money.run_energy(cluster, seconds.value, power_share=options.power_share, pue=options.pue)
+        run_energy = money.run_energy(cluster, seconds.value, power_share=options.power_share, pue=options.pue)
     except MissingDatum as error:
         question.warn(str(error))
         return None
     defaults = {"power_share": money.POWER_SHARE, "pue": money.BUILDING}
     for name in ("power_share", "pue"):
-        question.take(name, getattr(options, name), round(defaults[name], 3), "default", made.assumed.get(name, ""))
-    for each in made.warnings:
-        question.warn(each)
-    return made.energy.named(Message("energy of {of}", of=of))
+        question.take(
+            name, getattr(options, name), round(defaults[name], 3), "default", run_energy.assumed.get(name, "")
+        )
+    for warning in run_energy.warnings:
+        question.warn(warning)
+    return run_energy.energy.named(Message("energy of {of}", of=of))
 
 
 def _own(
@@ -269,8 +271,8 @@ def _own(
     machine = replace(machine, machines=cluster.num_nodes)
     if options.used_share is not None:
         machine = replace(machine, used_share=options.used_share)
-    made = ownership.buy_or_rent(machine, offer, rates=rates, today=today)
-    for name, why in made.assumed.items():
+    comparison = ownership.buy_or_rent(machine, offer, rates=rates, today=today)
+    for name, why in comparison.assumed.items():
         if name not in question.entries:  # the energy may have said it
             question.put(name, ownership.default(name), "default", why)
     hours = seconds.value / HOUR
@@ -278,13 +280,13 @@ def _own(
     if options.edge is not None and edge_time is not None:
         places.append(_edge(options.edge, edge_time, machine))
     return OwnershipDocument(
-        purchase=made.purchase,
-        own_month=made.own_month,
-        rent_month=made.rent_month,
-        own_hour=made.own_hour,
-        break_even=made.break_even,
-        break_even_month=made.month,
-        worn_out=made.worn_out,
+        purchase=comparison.purchase,
+        own_month=comparison.own_month,
+        rent_month=comparison.rent_month,
+        own_hour=comparison.own_hour,
+        break_even=comparison.break_even,
+        break_even_month=comparison.month,
+        worn_out=comparison.worn_out,
         places=places,
     )
 

@@ -87,15 +87,15 @@ def beside_hosted(
     is_own = own is not None and own.value <= million_tokens(priced[0][0], prompt, answer).value
     offers = []
     for request, price in priced:
-        said: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "source": f"{hour.source}; {request.source}",
             "USD_all": hour.value,
             "USD_req": request.value,
         }
         name = "requests a day from which own machines are cheaper"
-        even = Term.of(name, h.break_even_requests, **said)
+        even = Term.of(name, h.break_even_requests, **fields)
         name = "tokens a day from which own machines are cheaper"
-        tokens = Term.of(name, h.break_even_tokens, **said, s=prompt, O=answer)
+        tokens = Term.of(name, h.break_even_tokens, **fields, s=prompt, O=answer)
         offers.append(
             replace(
                 offer(price, today),

@@ -92,12 +92,12 @@ class Choice(Struct, frozen=True, kw_only=True):
             which = Message(
                 "{which} of smaller machines: none of those as large as a node could be compared", which=which
             )
-        each = Message(
+        unit_price = Message(
             "{price_per_hour:.4g} {currency} an accelerator and hour",
             price_per_hour=one.price_per_hour / one.accelerators,
             currency=one.currency,
         )
-        return joined("; ", (joined(", ", (which, each)), f"{one.source} ({one.as_of})"))
+        return joined("; ", (joined(", ", (which, unit_price)), f"{one.source} ({one.as_of})"))
 
 
 def best_price(
@@ -118,9 +118,9 @@ def best_price(
     MissingDatum where no price is known, or none in a currency that has a rate.
     """
     chip = cluster.accelerator.name
-    found = offers(chip, provider=provider, kind=kind, region=region, currency=currency, term_months=term_months)
-    if not found:
-        asked = ", ".join(
+    candidates = offers(chip, provider=provider, kind=kind, region=region, currency=currency, term_months=term_months)
+    if not candidates:
+        criteria = ", ".join(
             word
             for word in (
                 kind,
@@ -135,12 +135,12 @@ def best_price(
             "no price of {chip} is known ({asked}). `tonnage prices {chip}` lists those that are; write "
             "yours in <config directory>/prices/, or give it.",
             chip=chip,
-            asked=asked,
+            asked=criteria,
         )
-    return best_of(cluster, found, rates)
+    return best_of(cluster, candidates, rates)
 
 
-def best_of(cluster: Cluster, found: "Sequence[Price]", rates: Rates | None = None) -> Choice:
+def best_of(cluster: Cluster, candidates: "Sequence[Price]", rates: Rates | None = None) -> Choice:
     """The same among offers for its accelerator that were found already: a search asks for many clusters of one
     kind.
     """
@@ -153,12 +153,12 @@ def best_of(cluster: Cluster, found: "Sequence[Price]", rates: Rates | None = No
 
     payable = [
         price
-        for price in found
+        for price in candidates
         if not price.index and (price.currency == DOLLARS or price.currency in (rates or {})) and large(price)
     ]
     if not payable:
-        best = cheapest(found, rates)
-        return Choice(price=min(best.machines, key=hour), among=len(compared(found, rates)), whole=False)
+        best = cheapest(candidates, rates)
+        return Choice(price=min(best.machines, key=hour), among=len(compared(candidates, rates)), whole=False)
     among = compared(payable, rates)
     best = min((each for price in among for each in large(price)), key=hour)
     return Choice(price=best, among=len(among), whole=True, part=cluster.is_part_of_node)
@@ -183,7 +183,7 @@ def run_cost(
     machines = Term.of("machines", c.machines_billed, n=num_accelerators, n_node=price.accelerators)
     hour = hourly(price, rates)
     cost = Term.of("rent", c.rent_usd, source=hour.source, nodes=machines.value, tau=seconds, USD_hour=hour.value)
-    each = Term.of(
+    machine_hours = Term.of(
         "an hour of an accelerator",
         c.accelerator_hour_usd,
         source=hour.source,
@@ -193,7 +193,7 @@ def run_cost(
     return RunCost(
         cost=cost,
         machines=machines,
-        per_accelerator_hour=each,
+        per_accelerator_hour=machine_hours,
         price=price,
         warnings=tuple(_price_warnings(price, num_accelerators, today)),
     )
@@ -212,35 +212,35 @@ def hourly(price: Price, rates: Rates | None = None) -> Term:
 
 
 def _source(price: Price, fx: float = 1.0) -> str:
-    said = f"{price.provider} {price.instance}, {price.region}, {price.kind}: {price.source} ({price.as_of})"
+    citation = f"{price.provider} {price.instance}, {price.region}, {price.kind}: {price.source} ({price.as_of})"
     if price.sizes_source and price.accelerators > 1:
-        said += Message(
+        citation += Message(
             "; machines of {accelerators} at the price of an accelerator: {sizes_source}",
             accelerators=price.accelerators,
             sizes_source=price.sizes_source,
         )
     return (
-        said
+        citation
         if price.currency == DOLLARS
         else Message(
-            "{said}; the rate of {fx:g} {currency} for 1 USD was given", said=said, fx=fx, currency=price.currency
+            "{said}; the rate of {fx:g} {currency} for 1 USD was given", said=citation, fx=fx, currency=price.currency
         )
     )
 
 
 def _price_warnings(price: Price, num_accelerators: Number, today: "date | None") -> list[str]:
-    made = [staleness(price, today)] if is_stale(price, today) else []
+    warnings = [staleness(price, today)] if is_stale(price, today) else []
     if price.kind == "spot":
-        made.append("spot machines can be taken back at any time: lost work and waiting are not in this cost.")
+        warnings.append("spot machines can be taken back at any time: lost work and waiting are not in this cost.")
     if price.kind == "reserved":
         term = (
             Message("{term_months} months", term_months=price.term_months)
             if price.term_months
             else "a term that the provider does not publish"
         )
-        made.append(Message("a reserved price is paid for {term}, used or not.", term=term))
+        warnings.append(Message("a reserved price is paid for {term}, used or not.", term=term))
     if price.accelerators == 1 and is_any(num_accelerators > 1):
-        made.append(
+        warnings.append(
             Message(
                 "{provider} prices {instance} by the accelerator: ask whether those of a node share its fast links.",
                 provider=price.provider,
@@ -248,7 +248,7 @@ def _price_warnings(price: Price, num_accelerators: Number, today: "date | None"
             )
         )
     elif price.sizes_source and is_any(num_accelerators > price.accelerators):
-        made.append(
+        warnings.append(
             Message(
                 "{provider} prices {instance} by the accelerator: ask whether its machines are joined by a "
                 "fast network.",
@@ -267,7 +267,7 @@ def _price_warnings(price: Price, num_accelerators: Number, today: "date | None"
                 num_accelerators=num_accelerators,
             )
         )
-        made.append(
+        warnings.append(
             Message(
                 "{provider} {instance} is rented as a whole machine of {accelerators} accelerators{counted}.",
                 provider=price.provider,
@@ -278,8 +278,8 @@ def _price_warnings(price: Price, num_accelerators: Number, today: "date | None"
         )
     if price.note:
         offer = f"{price.provider} {price.instance}"
-        made.append(Message("{offer}: {note}.", offer=offer, note=price.note))
-    return made
+        warnings.append(Message("{offer}: {note}.", offer=offer, note=price.note))
+    return warnings
 
 
 # ---- power, energy, carbon ----
@@ -313,7 +313,7 @@ def run_energy(
 def _power(cluster: Cluster, share: Number) -> tuple[Term, tuple[str, ...]]:
     node, chip = cluster.node, cluster.accelerator
     if node is not None and node.power_watts:
-        said: tuple[str, ...] = ()
+        notes: tuple[str, ...] = ()
         machines: Number = cluster.num_nodes
         if cluster.is_part_of_node:
             machines = e.machines_in_part(n=cluster.size, n_node=node.accelerators)
@@ -323,13 +323,13 @@ def _power(cluster: Cluster, share: Number) -> tuple[Term, tuple[str, ...]]:
                 accelerators=node.accelerators,
                 node=node.name,
             )
-            said = (
+            notes = (
                 Message("energy is that of {part}: the power of hosts, fans and network is shared evenly.", part=part),
             )
         elif cluster.accelerators_per_node > node.accelerators:
             machines = -(-cluster.size // node.accelerators)
         source = _fact(node.sources.get("power_watts"), node.name)
-        return Term.of("power", e.machines_power, source=source, nodes=machines, pw=node.power_watts, u=share), said
+        return Term.of("power", e.machines_power, source=source, nodes=machines, pw=node.power_watts, u=share), notes
     if not chip.tdp_watts:
         raise MissingDatum(
             "no source says what {chip} draws: give its power as a node of your own with power_watts.",

@@ -127,8 +127,8 @@ def purchase_of(accelerator: str, accelerators: int | None = None) -> Purchase:
     """The cheapest machine for sale with this accelerator, an accelerator at a time; MissingDatum where no price is
     known.
     """
-    found = [row for row in bought(accelerator) if accelerators in (None, row.accelerators)]
-    if not found:
+    purchases = [row for row in bought(accelerator) if accelerators in (None, row.accelerators)]
+    if not purchases:
         size = Message(" with {accelerators} of it", accelerators=accelerators) if accelerators else ""
         raise MissingDatum(
             "no price of a machine of {accelerator}{size} is known: give {@machine_usd}, or write it "
@@ -136,15 +136,15 @@ def purchase_of(accelerator: str, accelerators: int | None = None) -> Purchase:
             accelerator=shown(accelerator),
             size=size,
         )
-    return min(found, key=lambda row: row.usd / row.accelerators)
+    return min(purchases, key=lambda row: row.usd / row.accelerators)
 
 
 def device_of(accelerator: str) -> Purchase:
     """The cheapest card or computer for sale with one such accelerator; MissingDatum names those whose price is
     known.
     """
-    found = [row for row in bought(accelerator) if row.accelerators == 1]
-    if not found:
+    devices = [row for row in bought(accelerator) if row.accelerators == 1]
+    if not devices:
         known = listed(sorted({row.accelerator for row in bought() if row.accelerators == 1}))
         raise MissingDatum(
             "edge: no price of one {accelerator} is known; of these it is: {known}. Write others "
@@ -152,7 +152,7 @@ def device_of(accelerator: str) -> Purchase:
             accelerator=shown(accelerator),
             known=known,
         )
-    return min(found, key=lambda row: row.usd)
+    return min(devices, key=lambda row: row.usd)
 
 
 def machine_of(chip: str, size: int, *, usd: float | None, watts: float | None, **inputs: float | None) -> Ownership:

@@ -76,17 +76,17 @@ def framework_options(
     not have.
     """
     newest = training_runtime(runtime.name)
-    made: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if newest.older:  # the newest has no name: what is said of it holds tomorrow too
-        made["runtime_version"] = next((name for name, each in newest.older.items() if each is runtime), "")
+        fields["runtime_version"] = next((name for name, version in newest.older.items() if version is runtime), "")
     able = runtime.compiles and model_code == runtime.model_codes[0]
-    made["compile"] = _switch("compile", able, o.compile, "torch.compile", "compiles", runtime, q)
-    made["float8"] = _float8(runtime, o, q)
-    made["float8_all_gather"] = _switch(
-        "float8_all_gather", made["float8"] == "tensorwise", o.float8_all_gather, "float8 tensorwise", "", runtime, q
+    fields["compile"] = _switch("compile", able, o.compile, "torch.compile", "compiles", runtime, q)
+    fields["float8"] = _float8(runtime, o, q)
+    fields["float8_all_gather"] = _switch(
+        "float8_all_gather", fields["float8"] == "tensorwise", o.float8_all_gather, "float8 tensorwise", "", runtime, q
     )
-    parallel = able and bool(made["compile"]) and sizes["tensor_parallel_size"] > 1
-    made["async_tensor_parallel"] = _switch(
+    parallel = able and bool(fields["compile"]) and sizes["tensor_parallel_size"] > 1
+    fields["async_tensor_parallel"] = _switch(
         "async_tensor_parallel",
         parallel,
         o.async_tensor_parallel,
@@ -95,7 +95,7 @@ def framework_options(
         runtime,
         q,
     )
-    made["optimizer_in_backward"] = _switch(
+    fields["optimizer_in_backward"] = _switch(
         "optimizer_in_backward",
         runtime.steps_in_backward,
         o.optimizer_in_backward,
@@ -104,10 +104,10 @@ def framework_options(
         runtime,
         q,
     )
-    made["liger"] = _liger(model, runtime, o, q)
-    made["packing"] = _packing(runtime, sizes, model_code, o, q)
+    fields["liger"] = _liger(model, runtime, o, q)
+    fields["packing"] = _packing(runtime, sizes, model_code, o, q)
     if o.keep_outputs is not None:  # not noted, as with Liger
-        made["keep_outputs"] = _switch(
+        fields["keep_outputs"] = _switch(
             "keep_outputs",
             runtime.keeps_outputs,
             o.keep_outputs,
@@ -116,18 +116,22 @@ def framework_options(
             runtime,
             q,
         )
-    made["replicate_size"] = _replicas(facts_of(model, runtime, o), sizes, o, q)
-    made["expandable_segments"] = _expandable(runtime, o, q)
-    return made
+    fields["replicate_size"] = _replicas(facts_of(model, runtime, o), sizes, o, q)
+    fields["expandable_segments"] = _expandable(runtime, o, q)
+    return fields
 
 
 def _switch(
-    name: str, able: bool, said: bool | None, needs: str, ability: str, runtime: TrainingRuntime, q: Question
+    name: str, able: bool, wanted: bool | None, needs: str, ability: str, runtime: TrainingRuntime, q: Question
 ) -> bool:
     """Something that is on or off; it is an error to ask for it where it does not exist."""
     if not able:
-        if said:
-            others = [each for each in training_runtimes() if ability and getattr(training_runtime(each), ability)]
+        if wanted:
+            others = [
+                name_of_other
+                for name_of_other in training_runtimes()
+                if ability and getattr(training_runtime(name_of_other), ability)
+            ]
             hint = (
                 Message(" Runtimes that have it: {others}.", others=listed(others))
                 if others and runtime.name not in others
@@ -145,7 +149,7 @@ def _switch(
                 OWNERS[name],
             )
         return False
-    return bool(q.take(name, said, False, "runtime", Message("{runtime}'s own", runtime=runtime.name)))
+    return bool(q.take(name, wanted, False, "runtime", Message("{runtime}'s own", runtime=runtime.name)))
 
 
 def _liger(model: Model, runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> bool:
@@ -172,9 +176,9 @@ def _packing(runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o
     if o.packing is None:  # not noted, as with Liger
         return False
     if o.packing and model_code not in runtime.packs:
-        every = [training_runtime(each) for each in training_runtimes()]
-        known = dict.fromkeys(code for each in every for code in each.packs)
-        able = [each.name for each in every if set(each.model_codes) & set(each.packs)]
+        every = [training_runtime(other) for other in training_runtimes()]
+        known = dict.fromkeys(code for other in every for code in other.packs)
+        able = [other.name for other in every if set(other.model_codes) & set(other.packs)]
         raise InvalidPlan(  # packing decides what a step trains on: a plan without it is no rival of one with it
             "{@packing} is known of the code of {known}, on runtimes {able}: it must be off with "
             "that of {model_code} on {runtime}.",
@@ -203,7 +207,7 @@ def _packing(runtime: TrainingRuntime, sizes: dict[str, Any], model_code: str, o
 def _float8(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
     if len(runtime.float8) == 1:
         if o.float8 not in (None, "none"):
-            others = [each for each in training_runtimes() if len(training_runtime(each).float8) > 1]
+            others = [other for other in training_runtimes() if len(training_runtime(other).float8) > 1]
             raise NotApplicable(
                 (
                     Message(

@@ -17,41 +17,41 @@ OFFLOADS = ("offload_optimizer", "offload_parameters", "offload_activations")
 
 def offload_options(runtime: TrainingRuntime, stage: int, o: TrainingOptions, q: Question) -> dict[str, Any]:
     """The fields of a plan that say what lives in host memory, or behind it."""
-    made: dict[str, Any] = {name: _place(name, runtime, o, q) for name in OFFLOADS}
+    fields: dict[str, Any] = {name: _place(name, runtime, o, q) for name in OFFLOADS}
     if runtime.offloads_together:
-        _of_fsdp2(made, stage, o, q)
-    framework_of(runtime).check_offload(made, stage)
-    made["optimizer_offload_fraction"] = _fraction(made, runtime, stage, o, q)
-    made["host_update_bandwidth"] = _update_bandwidth(made, o, q)
-    made["offload_modules"] = _modules(made, runtime, o, q)
-    made["data_loader_workers"] = _workers(o, q)
-    return made
+        _of_fsdp2(fields, stage, o, q)
+    framework_of(runtime).check_offload(fields, stage)
+    fields["optimizer_offload_fraction"] = _fraction(fields, runtime, stage, o, q)
+    fields["host_update_bandwidth"] = _update_bandwidth(fields, o, q)
+    fields["offload_modules"] = _modules(fields, runtime, o, q)
+    fields["data_loader_workers"] = _workers(o, q)
+    return fields
 
 
 def _place(name: str, runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
-    said: str | None = getattr(o, name)
-    if said is not None and said not in PLACES:
-        raise unknown(Message("place for {name}", name=name), said, PLACES)
-    if said in (None, "none"):
+    wanted: str | None = getattr(o, name)
+    if wanted is not None and wanted not in PLACES:
+        raise unknown(Message("place for {name}", name=name), wanted, PLACES)
+    if wanted in (None, "none"):
         return "none"
     able: tuple[str, ...] = getattr(runtime, name)
-    if said not in able:
-        others = [each for each in training_runtimes() if said in getattr(training_runtime(each), name)]
+    if wanted not in able:
+        others = [other for other in training_runtimes() if wanted in getattr(training_runtime(other), name)]
         where = joined(" or ", able)
         raise InvalidPlan(
             "{name} must be {where} with runtime {runtime}. Got {said}. Runtimes that have it: {others}.",
             name=option_name(name),
             where=where,
             runtime=runtime.name,
-            said=said,
+            said=wanted,
             others=listed(others) or "none",
         )
-    return str(q.put(name, said, "given"))
+    return str(q.put(name, wanted, "given"))
 
 
-def _of_fsdp2(made: dict[str, Any], stage: int, o: TrainingOptions, q: Question) -> None:
+def _of_fsdp2(fields: dict[str, Any], stage: int, o: TrainingOptions, q: Question) -> None:
     """CPUOffloadPolicy moves shards of weights, gradients and optimizer states together."""
-    pair = {name: made[name] for name in ("offload_optimizer", "offload_parameters")}
+    pair = {name: fields[name] for name in ("offload_optimizer", "offload_parameters")}
     for name, place in pair.items():
         if place != "none" and stage < 2:
             raise InvalidPlan(
@@ -68,51 +68,51 @@ def _of_fsdp2(made: dict[str, Any], stage: int, o: TrainingOptions, q: Question)
             "cpu as well. Got none.",
             left=left,
         )
-    made[left] = q.put(left, "cpu", "runtime", "FSDP2's CPUOffloadPolicy moves both")
+    fields[left] = q.put(left, "cpu", "runtime", "FSDP2's CPUOffloadPolicy moves both")
 
 
-def _fraction(made: dict[str, Any], runtime: TrainingRuntime, stage: int, o: TrainingOptions, q: Question) -> float:
-    said = o.optimizer_offload_fraction
+def _fraction(fields: dict[str, Any], runtime: TrainingRuntime, stage: int, o: TrainingOptions, q: Question) -> float:
+    wanted = o.optimizer_offload_fraction
     able = stage >= runtime.offload_fraction_from
-    if said is not None and (made["offload_optimizer"] != "cpu" or not able):
+    if wanted is not None and (fields["offload_optimizer"] != "cpu" or not able):
         raise NotApplicable(
             Message(
                 "{@optimizer_offload_fraction} belongs to {@offload_optimizer} cpu with megatron, or "
                 "with deepspeed and ZeRO stage 3. Got {said} with runtime {runtime}.",
-                said=said,
+                said=wanted,
                 runtime=runtime.name,
             ),
             "optimizer_offload_fraction",
             ("offload_optimizer", "runtime", "zero_stage"),
         )
-    if said is not None and not 0 <= said <= 1:
-        raise InvalidPlan("{@optimizer_offload_fraction} must be from 0 to 1. Got {said}.", said=said)
-    if made["offload_optimizer"] != "cpu" or not able:
+    if wanted is not None and not 0 <= wanted <= 1:
+        raise InvalidPlan("{@optimizer_offload_fraction} must be from 0 to 1. Got {said}.", said=wanted)
+    if fields["offload_optimizer"] != "cpu" or not able:
         return 1
     return float(
-        q.take("optimizer_offload_fraction", said, 1.0, "runtime", Message("{runtime}'s own", runtime=runtime.name))
+        q.take("optimizer_offload_fraction", wanted, 1.0, "runtime", Message("{runtime}'s own", runtime=runtime.name))
     )
 
 
-def _update_bandwidth(made: dict[str, Any], o: TrainingOptions, q: Question) -> float | None:
+def _update_bandwidth(fields: dict[str, Any], o: TrainingOptions, q: Question) -> float | None:
     """No default: what published updates reach lies a factor of thirty apart."""
-    said = rate("host_update_bandwidth", o.host_update_bandwidth)
-    if said is None:
+    bandwidth = rate("host_update_bandwidth", o.host_update_bandwidth)
+    if bandwidth is None:
         return None
-    if made["offload_optimizer"] == "none":
+    if fields["offload_optimizer"] == "none":
         raise NotApplicable(
             Message(
                 "{@host_update_bandwidth} belongs to {@offload_optimizer} cpu or nvme. Got {said:g} with none.",
-                said=said,
+                said=bandwidth,
             ),
             "host_update_bandwidth",
             ("offload_optimizer",),
         )
-    return float(q.put("host_update_bandwidth", said, "given"))
+    return float(q.put("host_update_bandwidth", bandwidth, "given"))
 
 
-def _modules(made: dict[str, Any], runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
-    if "offload_modules" not in runtime.options or made["offload_activations"] == "none":
+def _modules(fields: dict[str, Any], runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> str:
+    if "offload_modules" not in runtime.options or fields["offload_activations"] == "none":
         if o.offload_modules is not None:
             raise NotApplicable(
                 (
@@ -127,10 +127,10 @@ def _modules(made: dict[str, Any], runtime: TrainingRuntime, o: TrainingOptions,
                 ("offload_activations", "runtime"),
             )
         return ""
-    said = str(
+    modules = str(
         q.take("offload_modules", o.offload_modules, ",".join(MODULES), "default", "all that Megatron-core knows")
     )
-    names = [part.strip() for part in said.split(",") if part.strip()]
+    names = [part.strip() for part in modules.split(",") if part.strip()]
     for name in names:
         if name not in MODULES:
             raise unknown("module to offload", name, MODULES)
@@ -138,7 +138,7 @@ def _modules(made: dict[str, Any], runtime: TrainingRuntime, o: TrainingOptions,
 
 
 def _workers(o: TrainingOptions, q: Question) -> int:
-    said = o.data_loader_workers
-    if said is not None and not 0 <= said <= 4096:
-        raise InvalidPlan("{@data_loader_workers} must be from 0 to 4,096. Got {said:,}.", said=said)
-    return int(q.take("data_loader_workers", said, 0, "default", "torch's own: the process loads its data itself"))
+    workers = o.data_loader_workers
+    if workers is not None and not 0 <= workers <= 4096:
+        raise InvalidPlan("{@data_loader_workers} must be from 0 to 4,096. Got {said:,}.", said=workers)
+    return int(q.take("data_loader_workers", workers, 0, "default", "torch's own: the process loads its data itself"))

@@ -92,11 +92,11 @@ def facts_of(model: Model, runtime: TrainingRuntime, o: TrainingOptions) -> Fact
 
 def _check_ends(model: Model, p: int, o: TrainingOptions) -> None:
     """The first and the last stage must leave the others a layer each."""
-    given = {
+    ends = {
         name: size for name in ("first_stage_layers", "last_stage_layers") if (size := getattr(o, name)) is not None
     }
-    rest, others = model.num_layers - sum(given.values()), p - len(given)
-    for name, size in given.items():
+    rest, others = model.num_layers - sum(ends.values()), p - len(ends)
+    for name, size in ends.items():
         if p == 1:
             raise NotApplicable(
                 Message(

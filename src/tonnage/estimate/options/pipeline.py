@@ -28,7 +28,7 @@ def check_stages(p: int, o: TrainingOptions) -> None:
 
 def pipeline_schedule(facts: Facts, sizes: Mapping[str, Any], o: TrainingOptions, q: Question) -> str:
     """The schedule of a plan, checked; it is noted where there is a pipeline. `sizes`: with num_microbatches."""
-    runtime, p, v, said = (
+    runtime, p, v, wanted = (
         facts.runtime,
         sizes["pipeline_parallel_size"],
         sizes["virtual_pipeline_size"],
@@ -36,7 +36,7 @@ def pipeline_schedule(facts: Facts, sizes: Mapping[str, Any], o: TrainingOptions
     )
     if p == 1:
         return "1f1b"
-    chosen = schedule_with_chunks(said, v)
+    chosen = schedule_with_chunks(wanted, v)
     if chosen.name not in runtime.schedules:
         able = [name for name in training_runtimes() if chosen.name in training_runtime(name).schedules]
         hint = Message("Runtimes that have it: {able}.", able=listed(able)) if able else "No runtime here has it."
@@ -61,8 +61,8 @@ def pipeline_schedule(facts: Facts, sizes: Mapping[str, Any], o: TrainingOptions
     q.put(
         "pipeline_schedule",
         chosen.name,
-        "given" if said else "runtime",
-        "" if said else Message("{runtime}'s own", runtime=runtime.name),
+        "given" if wanted else "runtime",
+        "" if wanted else Message("{runtime}'s own", runtime=runtime.name),
     )
     return chosen.name
 

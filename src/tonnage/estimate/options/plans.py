@@ -48,8 +48,8 @@ def training_plan(model: Model, cluster: Cluster, options: TrainingOptions, ques
     try:
         return _plan(model, cluster, options, question)
     except InvalidPlan as error:
-        asked = options.runtime or ""
-        several = TRAINING_RUNTIMES[asked].on_several if asked in TRAINING_RUNTIMES else None
+        runtime_name = options.runtime or ""
+        several = TRAINING_RUNTIMES[runtime_name].on_several if runtime_name in TRAINING_RUNTIMES else None
         if several is None:
             raise
         # DDP is what the Trainer runs under on several accelerators: the user did not write its name
@@ -199,15 +199,17 @@ def _runtime(cluster: Cluster, o: TrainingOptions, q: Question) -> TrainingRunti
     return runtime
 
 
-def _of_version(newest: TrainingRuntime, said: str) -> TrainingRuntime:
+def _of_version(newest: TrainingRuntime, wanted: str) -> TrainingRuntime:
     """The version that the user names, whole ("torchtitan 0.1.0") or by a part ("0.1", "2024")."""
     every = {version.version: version for version in (newest, *newest.older.values())}
-    found = [
-        each for version, each in every.items() if said == version or f"{version.split()[-1]}.".startswith(f"{said}.")
+    matches = [
+        facts
+        for version, facts in every.items()
+        if wanted == version or f"{version.split()[-1]}.".startswith(f"{wanted}.")
     ]
-    if not found:
-        raise unknown(Message("version of {newest}", newest=newest.name), said, list(every))
-    return found[0]
+    if not matches:
+        raise unknown(Message("version of {newest}", newest=newest.name), wanted, list(every))
+    return matches[0]
 
 
 def _zero_stage(runtime: TrainingRuntime, stages: int, alone: bool, o: TrainingOptions, q: Question) -> int:
@@ -300,15 +302,15 @@ def _dropout(model: Model, o: TrainingOptions, q: Question) -> tuple[bool, bool]
     """Dropout of the hidden states and of attention: both as said, else as the model's config says."""
     text = model.config.get("text_config")
     config = {**model.config, **text} if isinstance(text, dict) else model.config
-    found = {name: config[name] for name in (*HIDDEN_DROPOUT, *ATTENTION_DROPOUT) if config.get(name)}
+    rates = {name: config[name] for name in (*HIDDEN_DROPOUT, *ATTENTION_DROPOUT) if config.get(name)}
     whose = (
         "the catalogue's" if model.source.startswith("catalogue") else "its"
     )  # a catalogue's config is not the whole file
-    why = listed(f"{name} {rate}" for name, rate in found.items()) or Message("{whose} config names none", whose=whose)
-    q.take("dropout", o.dropout, bool(found), "model", why)
+    why = listed(f"{name} {rate}" for name, rate in rates.items()) or Message("{whose} config names none", whose=whose)
+    q.take("dropout", o.dropout, bool(rates), "model", why)
     if o.dropout is not None:
         return o.dropout, o.dropout
-    return any(name in found for name in HIDDEN_DROPOUT), any(name in found for name in ATTENTION_DROPOUT)
+    return any(name in rates for name in HIDDEN_DROPOUT), any(name in rates for name in ATTENTION_DROPOUT)
 
 
 def _loss(facts: Facts, model_code: str, sizes: dict[str, int], o: TrainingOptions, q: Question) -> str:

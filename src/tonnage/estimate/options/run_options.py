@@ -45,19 +45,19 @@ def wanted(o: RunOptions, price: float | None, today: date | None) -> Wanted:
             o.price_per_accelerator_hour if o.price_per_accelerator_hour is not None else price,
         ),
     )
-    given = {"tokens": read.tokens, "epochs": read.epochs, "max_steps": read.steps}
-    said = [f"{name} {value:g}" for name, value in given.items() if value is not None]
-    if len(said) > 1:
+    lengths = {"tokens": read.tokens, "epochs": read.epochs, "max_steps": read.steps}
+    texts = [f"{name} {value:g}" for name, value in lengths.items() if value is not None]
+    if len(texts) > 1:
         raise InvalidInput(
             "a run is as long as one of {@tokens}, {@epochs} and {@max_steps} says. Got {said} and {said2}.",
-            said=listed(said[:-1]),
-            said2=said[-1],
+            said=listed(texts[:-1]),
+            said2=texts[-1],
         )
     if read.budget is not None and read.hours is not None:
         raise InvalidInput(
             Message("{@budget} is in USD, {@budget_accelerator_hours} in hours: give one of them. Got both.")
         )
-    if not said and read.budget is None and read.hours is None:
+    if not texts and read.budget is None and read.hours is None:
         raise InvalidInput(
             Message(
                 "how long a run takes needs one of tokens (15T), epochs with {@dataset_tokens}, "

@@ -135,8 +135,8 @@ def check_base(runtime: TrainingRuntime, recipe: Recipe, base: str, tensor: int)
         )
 
 
-def _refuse(method: str, given: dict[str, Any]) -> None:
-    for name, value in given.items():
+def _refuse(method: str, settings: dict[str, Any]) -> None:
+    for name, value in settings.items():
         if value is not None:
             owner = "freeze" if name == "trainable_layers" else "lora, dora or qlora"
             raise NotApplicable(
@@ -168,13 +168,13 @@ def _base(method: str, bare: float, o: TrainingOptions, q: Question) -> str:
     if o.base_weights in (None, "16 bit") and method != "qlora":
         q.put("base_weights", f"{8 * bare:g} bit", "default", "as the method and the precision have it")
         return ""
-    given = q.take("base_weights", o.base_weights, "nf4-double", "default", "as the method has it")
-    if given == "16 bit":
+    wanted = q.take("base_weights", o.base_weights, "nf4-double", "default", "as the method has it")
+    if wanted == "16 bit":
         return ""
-    found = precision(given).name
-    if found not in BASES:
-        raise InvalidPlan("{@base_weights} must be one of {bases}. Got {given}.", bases=listed(BASES), given=given)
-    return found
+    name = precision(wanted).name
+    if name not in BASES:
+        raise InvalidPlan("{@base_weights} must be one of {bases}. Got {given}.", bases=listed(BASES), given=wanted)
+    return name
 
 
 def _targets(model: Model, targets: str) -> str:

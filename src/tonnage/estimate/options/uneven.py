@@ -24,7 +24,7 @@ def uneven_ranks(
 
 def _imbalance(model: Model, runtime: TrainingRuntime, ranks: int, o: TrainingOptions, q: Question) -> dict[str, float]:
     """Tokens of the fullest expert rank over the mean: from balanced to all of them."""
-    said = o.expert_imbalance
+    wanted = o.expert_imbalance
     lacks = {
         "runtime": "expert_imbalance" not in runtime.options,
         "model": not expert_counts(model),
@@ -32,27 +32,27 @@ def _imbalance(model: Model, runtime: TrainingRuntime, ranks: int, o: TrainingOp
         "expert_capacity_factor": o.expert_capacity_factor is not None,
     }
     if any(lacks.values()):
-        if said not in (None, 1):
+        if wanted not in (None, 1):
             raise NotApplicable(
                 (
                     Message(
                         "{@expert_imbalance} needs experts that several ranks of megatron share, without "
                         "{@expert_capacity_factor}: it must be 1. Got {said:g}.",
-                        said=said,
+                        said=wanted,
                     )
                 ),
                 "expert_imbalance",
                 tuple(name for name, is_lacking in lacks.items() if is_lacking)[:1],
             )
         return {}
-    if said is not None and not 1 <= said <= ranks:
+    if wanted is not None and not 1 <= wanted <= ranks:
         raise InvalidPlan(
             "{@expert_imbalance} must be from 1 (balanced) to the {ranks} ranks that share the experts. Got {said:g}.",
             ranks=ranks,
-            said=said,
+            said=wanted,
         )
     why = "assumed: every rank's experts are sent equally many tokens"
-    return {"expert_imbalance": q.take("expert_imbalance", said, 1, "default", why)}
+    return {"expert_imbalance": q.take("expert_imbalance", wanted, 1, "default", why)}
 
 
 def _stragglers(o: TrainingOptions, q: Question) -> dict[str, float]:
@@ -89,12 +89,12 @@ def _stragglers(o: TrainingOptions, q: Question) -> dict[str, float]:
 
 def _reached(o: TrainingOptions, q: Question) -> dict[str, float]:
     """What large products reach on this very machine."""
-    said = o.product_share
-    if said is None:
+    wanted = o.product_share
+    if wanted is None:
         return {}
-    if not 0 < said <= 1:
+    if not 0 < wanted <= 1:
         raise InvalidPlan(
             "{@product_share} must be more than 0 and at most 1: a share of the 16-bit peak. Got {said:g}.",
-            said=said,
+            said=wanted,
         )
-    return {"product_share": q.put("product_share", said, "given")}
+    return {"product_share": q.put("product_share", wanted, "given")}

@@ -28,12 +28,12 @@ def near(value: int, valid: Iterable[int]) -> str:
     every = list(valid)
     below = max((n for n in every if n <= value), default=None)
     above = min((n for n in every if n >= value), default=None)
-    found = [str(n) for n in dict.fromkeys((below, above)) if n is not None]
-    return joined(" or ", found or ["1"])
+    sizes = [str(n) for n in dict.fromkeys((below, above)) if n is not None]
+    return joined(" or ", sizes or ["1"])
 
 
-def near_divisors(whole: int, value: int) -> str:
-    return near(value, divisors(whole))
+def near_divisors(total: int, value: int) -> str:
+    return near(value, divisors(total))
 
 
 def near_multiples(value: int, step: int) -> str:
@@ -41,7 +41,7 @@ def near_multiples(value: int, step: int) -> str:
     return joined(" or ", (str(below), str(below + step))) if below else str(step)
 
 
-def near_sizes(asked: Mapping[str, int], among: Iterable[int], holds: Callable[[Mapping[str, int]], bool]) -> str:
+def near_sizes(wanted: Mapping[str, int], among: Iterable[int], holds: Callable[[Mapping[str, int]], bool]) -> str:
     """Of several sizes together the two nearest valid choices, in the order of their names; of one size as `near`;
     empty where none is.
 
@@ -49,21 +49,21 @@ def near_sizes(asked: Mapping[str, int], among: Iterable[int], holds: Callable[[
     '2 x 2 or 4 x 2'
     """
     every = list(among)
-    if len(asked) == 1:
-        [(name, value)] = asked.items()
+    if len(wanted) == 1:
+        [(name, value)] = wanted.items()
         valid = [n for n in every if holds({name: n})]
         return near(value, valid) if valid else ""
-    found = [
+    candidates = [
         sizes
-        for sizes in product(*(_around(value, every) for value in asked.values()))
-        if holds(dict(zip(asked, sizes, strict=True)))
+        for sizes in product(*(_around(value, every) for value in wanted.values()))
+        if holds(dict(zip(wanted, sizes, strict=True)))
     ]
 
     def distance(sizes: tuple[int, ...]) -> tuple[float, int]:
-        away = [abs(log2(size / value)) for size, value in zip(sizes, asked.values(), strict=True)]
-        return round(sum(away), 9), sum(each > 0 for each in away)
+        away = [abs(log2(size / value)) for size, value in zip(sizes, wanted.values(), strict=True)]
+        return round(sum(away), 9), sum(difference > 0 for difference in away)
 
-    return joined(" or ", sorted(" x ".join(map(str, sizes)) for sizes in sorted(found, key=distance)[:2]))
+    return joined(" or ", sorted(" x ".join(map(str, sizes)) for sizes in sorted(candidates, key=distance)[:2]))
 
 
 def _around(value: int, every: list[int]) -> list[int]:

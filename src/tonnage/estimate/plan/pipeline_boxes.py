@@ -108,22 +108,22 @@ def pipeline_boxes(step: StepSeconds, shown: int | None = None) -> PipelineBoxes
     """
     stages, count = len(step.stages), step.num_microbatches
     period = int(microbatches_per_round(count, stages)) if step.chunks > 1 else stages
-    kept = max(SHOWN if shown is None else shown, (PERIODS + (step.chunks > 1)) * period)
-    kept = -(-kept // period) * period
-    skipped = max(count - kept, 0) // period * period
+    shown_until = max(SHOWN if shown is None else shown, (PERIODS + (step.chunks > 1)) * period)
+    shown_until = -(-shown_until // period) * period
+    skipped = max(count - shown_until, 0) // period * period
     passes = _simulated(replace(step, num_microbatches=count - skipped))
     end = max(boxes[-1].end for boxes in passes)
-    cut, gap = ((stages + kept) / 2 * step.slowest, skipped * step.slowest) if skipped else (end, 0.0)
-    made = [later(box, skipped, gap) if boxes[0].start >= cut else box for boxes in passes for box in boxes]
+    cut, gap = ((stages + shown_until) / 2 * step.slowest, skipped * step.slowest) if skipped else (end, 0.0)
+    placed = [later(box, skipped, gap) if boxes[0].start >= cut else box for boxes in passes for box in boxes]
     names, lengths = [name for name, _ in step.after], [seconds for _, seconds in step.after]
     starts = list(accumulate(lengths, initial=end + gap))
-    made += [
+    placed += [
         Box(stage, name, start, seconds)
         for stage in range(stages)
         for name, start, seconds in zip(names, starts, lengths, strict=False)
         if seconds
     ]
-    return PipelineBoxes(boxes=tuple(made), pipeline=end + gap, seconds=starts[-1], skipped=skipped, cut=cut, gap=gap)
+    return PipelineBoxes(boxes=tuple(placed), pipeline=end + gap, seconds=starts[-1], skipped=skipped, cut=cut, gap=gap)
 
 
 def later(box: Box, skipped: int, gap: float) -> Box:
@@ -154,13 +154,13 @@ def _simulated(step: StepSeconds) -> list[list[Box]]:
         moved = False
         for rank in sorted(waiting):
             while at[rank] < len(orders[rank]):
-                each = orders[rank][at[rank]]
-                before = _before(rank, each, stages, chunks)
+                current = orders[rank][at[rank]]
+                before = _before(rank, current, stages, chunks)
                 if before is not None and before not in done:
                     break
                 start = max(free[rank], done[before] if before is not None else 0.0)
-                pieces = _boxes(step, rank, each, start)
-                done[rank, each] = pieces[-1].end
+                pieces = _boxes(step, rank, current, start)
+                done[rank, current] = pieces[-1].end
                 pieces[-1] = replace(pieces[-1], seconds=pieces[-1].seconds + handed)
                 free[rank] = pieces[-1].end
                 passes.append(pieces)
@@ -179,8 +179,8 @@ def _order(rank: int, stages: int, chunks: int, count: int) -> Iterator[_Pass]:
     stages need not divide the micro-batches.
     """
     total = count * chunks
-    each = microbatches_per_round(count, stages)
-    ahead = stages - rank - 1 if chunks == 1 else 2 * (stages - rank - 1) + (chunks - 1) * each
+    per_round = microbatches_per_round(count, stages)
+    ahead = stages - rank - 1 if chunks == 1 else 2 * (stages - rank - 1) + (chunks - 1) * per_round
     ahead = min(ahead, total)
     there = [_Pass(True, *which) for which in _turns(stages, chunks, count)]
     back = [_Pass(False, chunks - 1 - chunk, batch) for chunk, batch in _turns(stages, chunks, count)]
@@ -196,39 +196,39 @@ def _turns(stages: int, chunks: int, count: int) -> Iterator[tuple[int, int]]:
     if chunks == 1:
         yield from ((0, batch) for batch in range(count))
         return
-    each = microbatches_per_round(count, stages)
-    for first in range(0, count, each):
+    per_round = microbatches_per_round(count, stages)
+    for first in range(0, count, per_round):
         for chunk in range(chunks):
-            yield from ((chunk, batch) for batch in range(first, first + each))
+            yield from ((chunk, batch) for batch in range(first, first + per_round))
 
 
-def _before(rank: int, each: _Pass, stages: int, chunks: int) -> tuple[int, _Pass] | None:
+def _before(rank: int, current: _Pass, stages: int, chunks: int) -> tuple[int, _Pass] | None:
     """Where the input of a pass comes from; None for the data, and for what the stage itself has just made."""
-    step = 1 if each.is_forward else -1
-    neighbour, chunk = rank - step, each.chunk
+    step = 1 if current.is_forward else -1
+    neighbour, chunk = rank - step, current.chunk
     if 0 <= neighbour < stages:
-        return neighbour, each
+        return neighbour, current
     chunk -= step
     if not 0 <= chunk < chunks:
         return None
-    return (stages - 1 if each.is_forward else 0), _Pass(each.is_forward, chunk, each.microbatch)
+    return (stages - 1 if current.is_forward else 0), _Pass(current.is_forward, chunk, current.microbatch)
 
 
-def _boxes(step: StepSeconds, rank: int, each: _Pass, start: float) -> list[Box]:
+def _boxes(step: StepSeconds, rank: int, current: _Pass, start: float) -> list[Box]:
     """The pieces of a pass. A pipeline's have their communication in them, so that a picture of many stages stays
     readable.
     """
-    stage, made = step.stages[rank], list[Box]()
-    main, sent = (FORWARD, stage.forward_sent) if each.is_forward else (BACKWARD, stage.backward_sent)
-    computing = stage.forward if each.is_forward else stage.backward
-    apart = len(step.stages) == 1
+    stage, boxes = step.stages[rank], list[Box]()
+    main, sent = (FORWARD, stage.forward_sent) if current.is_forward else (BACKWARD, stage.backward_sent)
+    computing = stage.forward if current.is_forward else stage.backward
+    single_stage = len(step.stages) == 1
     pieces = [
-        (AGAIN, 0.0 if each.is_forward else stage.again),
-        (main, computing if apart else computing + sent),
-        (SENDING, sent if apart else 0.0),
+        (AGAIN, 0.0 if current.is_forward else stage.again),
+        (main, computing if single_stage else computing + sent),
+        (SENDING, sent if single_stage else 0.0),
     ]
     for kind, seconds in pieces:
         if seconds or kind == main:
-            made.append(Box(rank, kind, start, seconds / step.chunks, each.microbatch, each.chunk))
+            boxes.append(Box(rank, kind, start, seconds / step.chunks, current.microbatch, current.chunk))
             start += seconds / step.chunks
-    return made
+    return boxes

@@ -45,10 +45,10 @@ def interleaved_1f1b(rank: int, stages: int, chunks: int, count: int) -> Iterato
     """Forward passes until the first gradient may come, then one of each, then the rest; PyTorch's rounds need no
     multiple of the stages.
     """
-    each = microbatches_per_round(count, stages)
+    per_round = microbatches_per_round(count, stages)
     total = count * chunks
-    ahead = min((chunks - 1) * each + 2 * (stages - 1 - rank), total)
-    there = list(_turns(each, chunks, count))
+    ahead = min((chunks - 1) * per_round + 2 * (stages - 1 - rank), total)
+    there = list(_turns(per_round, chunks, count))
     forward = [Pass(FORWARD, chunk * stages + rank, number) for chunk, number in there]
     back = [Pass(BACKWARD, (chunks - 1 - chunk) * stages + rank, number) for chunk, number in there]
     yield from forward[:ahead]
@@ -59,10 +59,10 @@ def interleaved_1f1b(rank: int, stages: int, chunks: int, count: int) -> Iterato
 
 def interleaved_zero_bubble(rank: int, stages: int, chunks: int, count: int) -> Iterator[Pass]:
     """1F1B with the gradients of weights held back by as many passes as there are stages before."""
-    each = microbatches_per_round(count, stages)
+    per_round = microbatches_per_round(count, stages)
     total = count * chunks
-    ahead = min((chunks - 1) * each + stages - 1 - rank, total)
-    there = list(_turns(each, chunks, count))
+    ahead = min((chunks - 1) * per_round + stages - 1 - rank, total)
+    there = list(_turns(per_round, chunks, count))
     forward = [Pass(FORWARD, chunk * stages + rank, number) for chunk, number in there]
     back = [(((chunks - 1 - chunk) * stages) + rank, number) for chunk, number in there]
     yield from forward[:ahead]
@@ -74,18 +74,18 @@ def interleaved_zero_bubble(rank: int, stages: int, chunks: int, count: int) -> 
     yield from (Pass(WEIGHTS, *one) for one in back[max(total - rank, 0) :])
 
 
-def _turns(each: int, chunks: int, count: int) -> Iterator[tuple[int, int]]:
+def _turns(per_round: int, chunks: int, count: int) -> Iterator[tuple[int, int]]:
     """Chunk and micro-batch of each turn: a round of micro-batches through one chunk, then through the next."""
-    for first in range(0, count, each):
+    for first in range(0, count, per_round):
         for chunk in range(chunks):
-            yield from ((chunk, number) for number in range(first, first + each))
+            yield from ((chunk, number) for number in range(first, first + per_round))
 
 
 def _order(schedule: str, rank: int, stages: int, chunks: int, count: int) -> Iterator[Together]:
     """What a rank does, one after the other."""
     if schedule in IN_A_V:
         return IN_A_V[schedule](rank, stages, chunks, count)
-    return ((each,) for each in ALONE[schedule](rank, stages, chunks, count))
+    return ((single,) for single in ALONE[schedule](rank, stages, chunks, count))
 
 
 ALONE = {"gpipe": gpipe, "interleaved-1f1b": interleaved_1f1b, "interleaved-zero-bubble": interleaved_zero_bubble}
@@ -118,8 +118,10 @@ def played(step: StepSeconds) -> tuple[PipelineBoxes, bool]:
         for name, start, seconds in zip(names, starts, lengths, strict=False)
         if seconds
     ]
-    made = PipelineBoxes(boxes=tuple(boxes), pipeline=end + gap, seconds=starts[-1], skipped=skipped, cut=cut, gap=gap)
-    return made, fewer and skipped > 0
+    drawing = PipelineBoxes(
+        boxes=tuple(boxes), pipeline=end + gap, seconds=starts[-1], skipped=skipped, cut=cut, gap=gap
+    )
+    return drawing, fewer and skipped > 0
 
 
 def shown_of(step: StepSeconds) -> int:
@@ -133,8 +135,8 @@ def enough(schedule: str, stages: int, count: int) -> int:
 
 
 def _several(schedule: str, stages: int, count: int, rounds: int, least: int) -> int:
-    each = microbatches_per_round(count, stages) if schedule in ALONE else 1
-    return min(-(-max(least, rounds * max(each, stages)) // each) * each, count)
+    per_round = microbatches_per_round(count, stages) if schedule in ALONE else 1
+    return min(-(-max(least, rounds * max(per_round, stages)) // per_round) * per_round, count)
 
 
 def periodic_seconds(
@@ -148,7 +150,7 @@ def periodic_seconds(
     less than 2 %: never too short.
     """
     few = played or enough(schedule, len(stages), count)
-    slowest = reduce(maximum, (sum(each) for each in stages))
+    slowest = reduce(maximum, (sum(stage) for stage in stages))
     return pipeline_seconds(schedule, chunks, few, stages) + (count - few) * slowest
 
 
@@ -195,19 +197,21 @@ def tasks(schedule: str, stages: int, chunks: int, count: int) -> tuple[Task, ..
         for rank, order in enumerate(orders):
             while at[rank] < len(order):
                 together = order[at[rank]]
-                needed = [-1 if (what := _needed(each, last)) is None else done.get(what, -2) for each in together]
+                needed = [
+                    -1 if (what := _needed(current, last)) is None else done.get(what, -2) for current in together
+                ]
                 if -2 in needed:
                     break
-                made += [(rank, each, place) for each, place in zip(together, needed, strict=True)]
-                for each in together:  # there when all of them are done
-                    if each.kind != WEIGHTS:
-                        done[_made(each)] = len(made) - 1
+                made += [(rank, current, place) for current, place in zip(together, needed, strict=True)]
+                for current in together:  # there when all of them are done
+                    if current.kind != WEIGHTS:
+                        done[_made(current)] = len(made) - 1
                 at[rank] += 1
         assert len(made) > before, "stages wait for each other"
     waits = {needed: place for place, (_, _, needed) in enumerate(made)}
     return tuple(
-        Task(rank, each, needed, waits[needed] == place, place in waits)
-        for place, (rank, each, needed) in enumerate(made)
+        Task(rank, current, needed, waits[needed] == place, place in waits)
+        for place, (rank, current, needed) in enumerate(made)
     )
 
 
@@ -216,28 +220,35 @@ def _simulated(step: StepSeconds) -> list[Box]:
     it busy.
     """
     stages, chunks = len(step.stages), step.chunks
-    free, made = [0.0] * stages, list[Box]()
-    for rank, each, needed, *_ in tasks(step.schedule, stages, chunks, step.num_microbatches):
-        start = max(free[rank], made[needed].end if needed >= 0 else 0.0)
-        made.append(
-            Box(rank, each.kind, start, _seconds(step, rank, each.kind) / chunks, each.microbatch, each.part // stages)
+    free, boxes = [0.0] * stages, list[Box]()
+    for rank, current, needed, *_ in tasks(step.schedule, stages, chunks, step.num_microbatches):
+        start = max(free[rank], boxes[needed].end if needed >= 0 else 0.0)
+        boxes.append(
+            Box(
+                rank,
+                current.kind,
+                start,
+                _seconds(step, rank, current.kind) / chunks,
+                current.microbatch,
+                current.part // stages,
+            )
         )
-        free[rank] = made[-1].end
-    return made
+        free[rank] = boxes[-1].end
+    return boxes
 
 
-def _made(each: Pass) -> Pass:
+def _made(current: Pass) -> Pass:
     """What others wait for: of a backward pass in one piece, as of one in two, the gradients of inputs."""
-    return each._replace(kind=INPUTS) if each.kind == BACKWARD else each
+    return current._replace(kind=INPUTS) if current.kind == BACKWARD else current
 
 
-def _needed(each: Pass, last: int) -> Pass | None:
+def _needed(current: Pass, last: int) -> Pass | None:
     """What has to be done before a pass; None where its own stage has it."""
-    if each.kind == FORWARD:
-        return each._replace(part=each.part - 1) if each.part else None
-    if each.kind == WEIGHTS or each.part == last:
+    if current.kind == FORWARD:
+        return current._replace(part=current.part - 1) if current.part else None
+    if current.kind == WEIGHTS or current.part == last:
         return None
-    return Pass(INPUTS, each.part + 1, each.microbatch)
+    return Pass(INPUTS, current.part + 1, current.microbatch)
 
 
 def _seconds(step: StepSeconds, rank: int, kind: str) -> float:

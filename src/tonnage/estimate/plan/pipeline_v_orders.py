@@ -42,15 +42,15 @@ class _Rank:
         return Pass(BACKWARD, part, next(self._back[part]))
 
     def inputs(self, part: int) -> Pass:
-        made = Pass(INPUTS, part, next(self._back[part]))
-        self._waiting.append(made)
-        return made
+        input_pass = Pass(INPUTS, part, next(self._back[part]))
+        self._waiting.append(input_pass)
+        return input_pass
 
     def weights(self, part: int | None = None) -> Pass:
         """Of the input gradients that have waited longest, of one stage or of both."""
-        found = next(each for each in self._waiting if part in (None, each.part))
-        self._waiting.remove(found)
-        return found._replace(kind=WEIGHTS)
+        weight_pass = next(waiting for waiting in self._waiting if part in (None, waiting.part))
+        self._waiting.remove(weight_pass)
+        return weight_pass._replace(kind=WEIGHTS)
 
 
 def zbv(rank: int, stages: int, chunks: int, count: int) -> Iterator[Together]:
@@ -58,9 +58,9 @@ def zbv(rank: int, stages: int, chunks: int, count: int) -> Iterator[Together]:
     assert chunks == 2, chunks
     # With few micro-batches the order is that of enough to fill the V, without those that are not there.
     return (
-        (each,)
-        for each in _filled(_Rank(rank, stages), rank, stages, max(2 * stages - 1, count))
-        if each.microbatch < count
+        (single,)
+        for single in _filled(_Rank(rank, stages), rank, stages, max(2 * stages - 1, count))
+        if single.microbatch < count
     )
 
 
@@ -103,7 +103,7 @@ def dualpipev(rank: int, stages: int, chunks: int, count: int) -> Iterator[Toget
     for turn in range(count - 2 * stages + rank + 1):
         pair = (at.forward(down), at.backward(up))
         yield from (
-            [(each,) for each in pair] if turn == 0 and not after else [pair]
+            [(single,) for single in pair] if turn == 0 and not after else [pair]
         )  # apart, so that nobody waits for both
         yield (at.forward(up), at.backward(down))
     for _ in range(after):

@@ -54,9 +54,9 @@ ALSO = {"afab": "gpipe", "zbvzerobubble": "zbv", "zb1p": "zb-h1"}
 def schedule_named(text: str) -> Schedule:
     """A schedule by our name or by that of a framework: zbv, ZBVZeroBubble, Interleaved1F1B."""
     plain = text.lower().replace("-", "").replace("_", "").replace(" ", "").removeprefix("schedule")
-    for name, made in SCHEDULES.items():
+    for name, schedule in SCHEDULES.items():
         if plain == name.replace("-", "") or ALSO.get(plain) == name:
-            return made
+            return schedule
     raise unknown("pipeline schedule", text, SCHEDULES)
 
 
@@ -147,22 +147,22 @@ class Times(Struct, frozen=True):
 def bubble(plan: TrainingPlan, stages: Sequence[Times]) -> Term:
     """Seconds of a step in which the slowest rank has no micro-batch to run."""
     name, m, schedule = "pipeline bubble", plan.num_microbatches, schedule_of(plan)
-    through, slowest = sum(each.all for each in stages), _most([each.all for each in stages])
+    through, slowest = sum(stage.all for stage in stages), _most([stage.all for stage in stages])
     if schedule.name == "gpipe":
         return Term.of(
             name,
             f.gpipe_bubble_seconds,
             tau=through,
-            tau_f=_most([each.forward for each in stages]),
-            tau_b=_most([each.inputs + each.weights for each in stages]),
+            tau_f=_most([stage.forward for stage in stages]),
+            tau_b=_most([stage.inputs + stage.weights for stage in stages]),
             tau_step=slowest,
             m=m,
         )
     if schedule.splits:
         parts = {
-            "tau_f": _others([each.forward for each in stages]),
-            "tau_b": _others([each.inputs for each in stages]),
-            "tau_w": _others([each.weights for each in stages]),
+            "tau_f": _others([stage.forward for stage in stages]),
+            "tau_b": _others([stage.inputs for stage in stages]),
+            "tau_w": _others([stage.weights for stage in stages]),
         }
         if schedule.name == "zbv":
             closed = Term.of(name, f.zbv_bubble_seconds, **parts)
@@ -186,8 +186,8 @@ def bubble(plan: TrainingPlan, stages: Sequence[Times]) -> Term:
 
 def _closed_if_alike(closed: Term, exact: Term) -> Term:
     """The closed form, which tells more, where it says what the order does."""
-    alike = not hasattr(exact.value, "ndim") and abs(exact.value - closed.value) <= 1e-9 * closed.value
-    return closed if alike else exact
+    is_equal = not hasattr(exact.value, "ndim") and abs(exact.value - closed.value) <= 1e-9 * closed.value
+    return closed if is_equal else exact
 
 
 def interleaved_seconds(chunks: int, stages: Sequence[Times], m: Number, whole_rounds: Number) -> Number:
@@ -198,34 +198,34 @@ def interleaved_seconds(chunks: int, stages: Sequence[Times], m: Number, whole_r
         return in_its_order("interleaved-1f1b", chunks, stages, m)
     import numpy as np
 
-    times = [(each.forward, each.inputs, each.weights) for each in stages]
-    shape = np.broadcast_shapes(m.shape, *(np.shape(each) for parts in times for each in parts))
-    found = np.array(np.broadcast_to(whole_rounds, shape))
+    times = [(stage.forward, stage.inputs, stage.weights) for stage in stages]
+    shape = np.broadcast_shapes(m.shape, *(np.shape(stage) for parts in times for stage in parts))
+    seconds = np.array(np.broadcast_to(whole_rounds, shape))
     rows = np.broadcast_to(m % len(stages) > 0, shape)
-    of = [Times(*(np.broadcast_to(each, shape)[rows] for each in parts)) for parts in times]
-    found[rows] = in_its_order("interleaved-1f1b", chunks, of, np.broadcast_to(m, shape)[rows])
-    return found
+    of = [Times(*(np.broadcast_to(stage, shape)[rows] for stage in parts)) for parts in times]
+    seconds[rows] = in_its_order("interleaved-1f1b", chunks, of, np.broadcast_to(m, shape)[rows])
+    return seconds
 
 
 def in_its_order(name: str, chunks: int, stages: Sequence[Times], m: Number) -> Number:
     """Seconds of m micro-batches under a schedule whose order has a period, played out pass by pass as PyTorch runs
     it.
     """
-    times = [(each.forward, each.inputs, each.weights) for each in stages]
+    times = [(part.forward, part.inputs, part.weights) for part in stages]
     least = 2 * len(stages) if name == "dualpipev" else 1  # it has no order of fewer: such plans are refused
     if not hasattr(m, "ndim"):
         return periodic_seconds(name, chunks, max(int(m), least), times)
     import numpy as np
 
-    found = np.empty(np.broadcast_shapes(m.shape, *(np.shape(each) for parts in times for each in parts)))
+    seconds = np.empty(np.broadcast_shapes(m.shape, *(np.shape(part) for parts in times for part in parts)))
     few = {count: enough(name, len(stages), max(int(count), least)) for count in np.unique(m)}
     for played in set(few.values()):  # plans of which as many micro-batches are played out, at once
-        rows = np.broadcast_to(np.isin(m, [count for count in few if few[count] == played]), found.shape)
-        of = [[np.broadcast_to(each, found.shape)[rows] for each in parts] for parts in times]
-        found[rows] = periodic_seconds(
-            name, chunks, np.broadcast_to(np.maximum(m, least), found.shape)[rows], of, played
+        rows = np.broadcast_to(np.isin(m, [count for count in few if few[count] == played]), seconds.shape)
+        of = [[np.broadcast_to(part, seconds.shape)[rows] for part in parts] for parts in times]
+        seconds[rows] = periodic_seconds(
+            name, chunks, np.broadcast_to(np.maximum(m, least), seconds.shape)[rows], of, played
         )
-    return found
+    return seconds
 
 
 def one_forward_one_backward(stages: Sequence[Times], m: Number) -> Number:
@@ -236,18 +236,18 @@ def one_forward_one_backward(stages: Sequence[Times], m: Number) -> Number:
     and at the end n to run backward. Exact where the slowest stage is the first or the last one and the others are
     alike; else a lower bound, short by a few percent.
     """
-    p, total = len(stages), sum(each.all for each in stages)
+    p, total = len(stages), sum(stage.all for stage in stages)
     before: Number = 0
-    found: list[Number] = []
-    for rank, each in enumerate(stages):
-        after, n = total - before - each.all, minimum(p - 1 - rank, m - 1)
-        at_first = maximum(after - n * each.forward, 0)
-        at_last = maximum(after - n * (each.inputs + each.weights), 0)
+    seconds: list[Number] = []
+    for rank, stage in enumerate(stages):
+        after, n = total - before - stage.all, minimum(p - 1 - rank, m - 1)
+        at_first = maximum(after - n * stage.forward, 0)
+        at_last = maximum(after - n * (stage.inputs + stage.weights), 0)
         together = maximum(minimum(m - (p - 1 - rank), 1), 0)  # 0: all forward passes come before the first gradient
         waits = together * (at_first + at_last) + (1 - together) * maximum(at_first, at_last)
-        found.append(before + m * each.all + waits)
-        before = before + each.all
-    return _most(found)
+        seconds.append(before + m * stage.all + waits)
+        before = before + stage.all
+    return _most(seconds)
 
 
 def _most(values: Sequence[Number]) -> Number:

@@ -39,7 +39,7 @@ def _does_not_divide_cluster(facts: Facts, sizes: Sizes) -> InvalidPlan:
     """Of what is above 1: the sizes, and the nearest that divide the accelerators, the heads, the layers and the
     sequence as well.
     """
-    asked = {name: sizes[name] for name in OF_A_REPLICA if sizes[name] > 1}
+    sizes_of_replica = {name: sizes[name] for name in OF_A_REPLICA if sizes[name] > 1}
     world, data = sizes["accelerators"], facts.said("data_parallel_size")
 
     def holds(some: Mapping[str, int]) -> bool:
@@ -50,8 +50,10 @@ def _does_not_divide_cluster(facts: Facts, sizes: Sizes) -> InvalidPlan:
     def with_data(some: Mapping[str, int]) -> bool:
         return holds(some) and prod(some.values()) * (data or 0) == world
 
-    nearest = near_sizes(asked, divisors(world), with_data) or near_sizes(asked, divisors(world), holds)
-    names, values = joined(" x ", map(option_name, asked)), " x ".join(map(str, asked.values()))
+    nearest = near_sizes(sizes_of_replica, divisors(world), with_data) or near_sizes(
+        sizes_of_replica, divisors(world), holds
+    )
+    names, values = joined(" x ", map(option_name, sizes_of_replica)), " x ".join(map(str, sizes_of_replica.values()))
     return InvalidPlan(
         "{names} must divide the cluster's {world}. Got {values}. Nearest: {nearest}.",
         names=names,
@@ -97,12 +99,12 @@ WHOLE_CLUSTER = Rule(
 @lru_cache(maxsize=256)
 def _heads(model: Model) -> tuple[tuple[int, int], ...]:
     """(query heads, key/value heads or 0) of every kind of attention, in the order of the layers."""
-    found: dict[tuple[int, int], None] = {}
+    head_counts: dict[tuple[int, int], None] = {}
     for block in model.decoder.blocks:
         for op in block.ops:
             if isinstance(op, Attention | LatentAttention):
-                found[op.heads, op.kv_heads if isinstance(op, Attention) else 0] = None
-    return tuple(found)
+                head_counts[op.heads, op.kv_heads if isinstance(op, Attention) else 0] = None
+    return tuple(head_counts)
 
 
 def _is_shared(query: int, heads: int, t: Number) -> Number:
@@ -130,7 +132,7 @@ def _room(sizes: Sizes, *others: str) -> int:
 
 def _does_not_share_heads(facts: Facts, sizes: Sizes) -> InvalidPlan:
     model, t = facts.model, sizes["tensor_parallel_size"]
-    query, heads = next(each for each in _heads(model) if not _is_shared(*each, t))
+    query, heads = next(counts for counts in _heads(model) if not _is_shared(*counts, t))
     among = divisors(_room(sizes, "pipeline_parallel_size", "context_parallel_size"))
     nearest = near(t, [n for n in among if shares_heads(model, n)])
     if query % t:
@@ -349,18 +351,18 @@ LOSS_CHUNKS = Rule(
 
 def _divides_batch(facts: Facts, sizes: Sizes) -> Number:
     """A global batch of 0 is as large as the micro-batches make it."""
-    each = maximum(sizes["micro_batch_size"] * sizes["data_parallel_size"], 1)
-    return sizes["global_batch_size"] % each == 0
+    per_step = maximum(sizes["micro_batch_size"] * sizes["data_parallel_size"], 1)
+    return sizes["global_batch_size"] % per_step == 0
 
 
 def _does_not_divide_batch(facts: Facts, sizes: Sizes) -> InvalidPlan:
-    each, batch = sizes["micro_batch_size"] * sizes["data_parallel_size"], sizes["global_batch_size"]
+    per_step, batch = sizes["micro_batch_size"] * sizes["data_parallel_size"], sizes["global_batch_size"]
     return InvalidPlan(
         "{@global_batch_size} must be a multiple of {@micro_batch_size} x {@data_parallel_size} "
         "= {each}. Got {batch}. Nearest: {near_multiples}.",
-        each=each,
+        each=per_step,
         batch=batch,
-        near_multiples=near_multiples(batch, each),
+        near_multiples=near_multiples(batch, per_step),
     )
 
 

@@ -24,16 +24,16 @@ def best_models(model: Model, plan: TrainingPlan, tokens: Term) -> list[BestMode
     decoders = [branch for branch in model.branches if branch.kind == "decoder"]
     dense = active == sum(weight.num_parameters * count for branch in decoders for weight, count in branch.weighted())
     compute = compute_rule(N=active, D=tokens.value)
-    beside = overtraining(active, tokens.value) if dense else {}
-    return [_best(name, found, beside.get(name)) for name, found in optima(compute).items()]
+    excess = overtraining(active, tokens.value) if dense else {}
+    return [_best(name, optimum, excess.get(name)) for name, optimum in optima(compute).items()]
 
 
-def _best(name: str, found: Optimum, this: Overtraining | None) -> BestModelDocument[Term]:
+def _best(name: str, optimum: Optimum, this: Overtraining | None) -> BestModelDocument[Term]:
     return BestModelDocument(
         fit=name,
-        parameters=found.parameters,
-        tokens=found.tokens,
-        loss=found.loss or UNSET,
+        parameters=optimum.parameters,
+        tokens=optimum.tokens,
+        loss=optimum.loss or UNSET,
         loss_of_this=this.loss if this else UNSET,
         same_loss_compute=this.same_loss_compute if this else UNSET,
         factor=this.factor if this else UNSET,

@@ -17,7 +17,7 @@ StepTimeAt = Callable[[int], Term]
 
 def smallest_for_deadline(
     deadline: float,
-    said: str,
+    deadline_text: str,
     plan: TrainingPlan,
     cluster: Cluster,
     seconds_at: Callable[[TrainingPlan], float],
@@ -51,7 +51,7 @@ def smallest_for_deadline(
         "{@global_batch_size} {global_batch_size:,} and {@micro_batch_size} {micro_batch_size} "
         "allow is {@data_parallel_size} {data_parallel_size:,} ({world_size}), which takes "
         "{seconds}: fewer tokens or a larger global batch go faster.",
-        said=said or human(deadline, "seconds"),
+        said=deadline_text or human(deadline, "seconds"),
         global_batch_size=best.global_batch_size,
         micro_batch_size=best.micro_batch_size,
         data_parallel_size=best.data_parallel_size,
@@ -76,10 +76,10 @@ def _allowed(chosen: TrainingPlan) -> bool:
     """Groups that lie inside the data-parallel ranks must still divide them."""
     ranks = chosen.tensor_parallel_size * chosen.context_parallel_size * chosen.data_parallel_size
     experts = chosen.expert_parallel_size * chosen.expert_tensor_parallel_size
-    whole = chosen.data_parallel_size % chosen.replicate_size == 0 and (
+    replicas_fill_groups = chosen.data_parallel_size % chosen.replicate_size == 0 and (
         chosen.context_parallel_size * chosen.data_parallel_size % chosen.deepspeed.zero_hpz_partition_size == 0
     )
-    return bool(whole and (experts == 1 or ranks % experts == 0) and schedule_takes_microbatches(chosen))
+    return bool(replicas_fill_groups and (experts == 1 or ranks % experts == 0) and schedule_takes_microbatches(chosen))
 
 
 def _model_ranks(plan: TrainingPlan) -> int:

@@ -66,23 +66,23 @@ def disks(
     """
     times = storage.checkpoint_times(saved, plan.world_size, run)
     storage.note_storage(times, run, question)
-    kept = storage.kept(saved, options.keep_checkpoints)
+    kept_bytes = storage.kept(saved, options.keep_checkpoints)
     dataset, text = _dataset(model, options, figures)
     needs = storage.host_needs(
         cluster,
-        checkpoints=kept,
+        checkpoints=kept_bytes,
         datasets=(dataset,) if dataset else (),
         data_loader_workers=int(plan.data_loader_workers),
     )
-    for each in needs.warnings:
-        question.warn(each)
+    for warning in needs.warnings:
+        question.warn(warning)
     return Disks(
         cores=needs.cores,
         disk=needs.disk,
         formats=checkpoint_formats(model, plan, saved),
         write=times.write,
         read=times.read,
-        kept=kept,
+        kept=kept_bytes,
         dataset=dataset,
         dataset_text=text,
         drives=needs.drives,

@@ -18,11 +18,11 @@ ALONE = frozenset({"apple", "cpu"})
 
 def doublings(first: int, last: int) -> tuple[int, ...]:
     """first, 2 first, 4 first, ... up to last."""
-    made = []
+    sizes = []
     while first <= last:
-        made.append(first)
+        sizes.append(first)
         first *= 2
-    return tuple(made)
+    return tuple(sizes)
 
 
 class Machines:
@@ -52,19 +52,19 @@ class Machines:
         None of what comes alone or in slices, and none where `--on` would read the cluster's name as something else: an
         accelerator of a file, or of this computer.
         """
-        size, each = self.cluster.size, self.node_size
+        size, per_node = self.cluster.size, self.node_size
         if self.come_alone or not self._has_a_name():
             return ()
-        nodes = max(size // each, 1)
-        whole = range((size // each + 1) * each, times * max(each, size) + 1, each * -(-nodes // times))
-        return (*doublings(2 * size, each - 1), *whole)
+        nodes = max(size // per_node, 1)
+        sizes = range((size // per_node + 1) * per_node, times * max(per_node, size) + 1, per_node * -(-nodes // times))
+        return (*doublings(2 * size, per_node - 1), *sizes)
 
     def holding(self, accelerators: int) -> int | None:
         """The fewest accelerators, at least so many, that `--on` can name; None of what comes alone, has no name or
         is larger than any cluster.
         """
-        whole = -(-accelerators // self.node_size) * self.node_size
-        count = accelerators if accelerators <= self.node_size else whole
+        full_nodes = -(-accelerators // self.node_size) * self.node_size
+        count = accelerators if accelerators <= self.node_size else full_nodes
         return None if self.come_alone or count > LARGEST or not self._has_a_name() else count
 
     def _has_a_name(self) -> bool:
@@ -80,13 +80,13 @@ def elsewhere(cluster: Cluster) -> Iterator[Cluster]:
     """
     chip = cluster.accelerator
     if is_slice(chip):
-        whole = chip.name.partition(":")[0]
-        yield from (cluster_named(_of(count, whole)) for count in COUNTS[:4])
+        chip_name = chip.name.partition(":")[0]
+        yield from (cluster_named(_of(count, chip_name)) for count in COUNTS[:4])
     elif chip.kind in ALONE:
-        alike = [name for name in accelerator_names() if name.startswith(f"{chip.kind}-")]
+        same_kind = [name for name in accelerator_names() if name.startswith(f"{chip.kind}-")]
         larger = [
             one
-            for name in alike
+            for name in same_kind
             if (one := cluster_named(name)).accelerator.memory.usable_bytes > chip.memory.usable_bytes
         ]
         yield from sorted(larger, key=lambda one: one.accelerator.memory.usable_bytes)

@@ -96,13 +96,15 @@ def reliability(step_time: Term, plan: TrainingPlan, options: RunOptions, checkp
     write, restart = times.pause, _restart(options, times)
     young = Term.of("by Young", f.young_interval, delta=write.value, MTBF=between.value)
     best = _at_least_a_step(Term.of("by Daly", f.daly_interval, delta=write.value, MTBF=between.value), step_time)
-    given = duration("checkpoint_interval", options.checkpoint_interval)
+    interval_given = duration("checkpoint_interval", options.checkpoint_interval)
     interval = (
-        best if given is None else _at_least_a_step(Term.of("given", f.pause, source="given", tau=given), step_time)
+        best
+        if interval_given is None
+        else _at_least_a_step(Term.of("given", f.pause, source="given", tau=interval_given), step_time)
     )
     goodput, by_daly = (
-        Term.of("goodput", f.goodput, tau_c=each.value, delta=write.value, MTBF=between.value, tau_r=restart.value)
-        for each in (interval, best)
+        Term.of("goodput", f.goodput, tau_c=term.value, delta=write.value, MTBF=between.value, tau_r=restart.value)
+        for term in (interval, best)
     )
     return Reliability(
         between_failures=between,
@@ -116,7 +118,7 @@ def reliability(step_time: Term, plan: TrainingPlan, options: RunOptions, checkp
     )
 
 
-def note(made: Reliability, options: RunOptions, question: Question) -> None:
+def note(figures: Reliability, options: RunOptions, question: Question) -> None:
     """What was taken for granted, and why."""
     o, q = options, question
     q.take(
@@ -136,14 +138,14 @@ def note(made: Reliability, options: RunOptions, question: Question) -> None:
     q.take(
         "checkpoint_seconds",
         duration("checkpoint_seconds", o.checkpoint_seconds),
-        made.checkpoint.value,
+        figures.checkpoint.value,
         "default",
         "bytes of a checkpoint / storage_bandwidth, nothing hidden",
     )
     q.take(
         "restart_seconds",
         duration("restart_seconds", o.restart_seconds),
-        made.restart.value,
+        figures.restart.value,
         "default",
         Message(
             "{detection} ({detection_source}), and reading the checkpoint",
@@ -160,39 +162,39 @@ def note(made: Reliability, options: RunOptions, question: Question) -> None:
     q.take(
         "checkpoint_interval",
         duration("checkpoint_interval", o.checkpoint_interval),
-        made.interval.value,
+        figures.interval.value,
         "default",
         "Daly's optimum, at least one step; Daly2006, eq. 37",
     )
-    if made.goodput.value < FAR * made.goodput_by_daly.value:
+    if figures.goodput.value < FAR * figures.goodput_by_daly.value:
         q.warn(
             Message(
                 "a {@checkpoint_interval} of {interval} leaves a goodput of {goodput:.0%}: Daly's "
                 "optimum, {interval_by_daly}, would leave {goodput_by_daly:.0%}.",
-                interval=human(made.interval.value, "seconds"),
-                goodput=made.goodput.value,
-                interval_by_daly=human(made.interval_by_daly.value, "seconds"),
-                goodput_by_daly=made.goodput_by_daly.value,
+                interval=human(figures.interval.value, "seconds"),
+                goodput=figures.goodput.value,
+                interval_by_daly=human(figures.interval_by_daly.value, "seconds"),
+                goodput_by_daly=figures.goodput_by_daly.value,
             )
         )
-    elif made.goodput.value < 0.5:
+    elif figures.goodput.value < 0.5:
         q.warn(
             Message(
                 "goodput {goodput:.0%}: these accelerators fail every {between_failures} "
                 "({between_failures2:.2g} h), and saving takes {checkpoint}, a restart {restart}.",
-                goodput=made.goodput.value,
-                between_failures=human(made.between_failures.value, "seconds"),
-                between_failures2=made.between_failures.value / HOUR,
-                checkpoint=human(made.checkpoint.value, "seconds"),
-                restart=human(made.restart.value, "seconds"),
+                goodput=figures.goodput.value,
+                between_failures=human(figures.between_failures.value, "seconds"),
+                between_failures2=figures.between_failures.value / HOUR,
+                checkpoint=human(figures.checkpoint.value, "seconds"),
+                restart=human(figures.restart.value, "seconds"),
             )
         )
 
 
 def _between_failures(plan: TrainingPlan, o: RunOptions) -> Term:
-    given = duration("accelerator_mtbf", o.accelerator_mtbf)
-    if given is not None:
-        one = Term.of("of one accelerator", f.mtbf_given, source="given", MTBF=given)
+    mtbf = duration("accelerator_mtbf", o.accelerator_mtbf)
+    if mtbf is not None:
+        one = Term.of("of one accelerator", f.mtbf_given, source="given", MTBF=mtbf)
     else:
         one = Term.of(
             "of one accelerator",
@@ -207,11 +209,11 @@ def _between_failures(plan: TrainingPlan, o: RunOptions) -> Term:
 
 
 def _restart(o: RunOptions, times: Checkpoints) -> Term:
-    given = duration("restart_seconds", o.restart_seconds)
-    if given is not None:
-        return Term.of("time of a restart", f.pause, source="given", tau=given)
-    found = Term.of("finding the fault", f.pause, basis="rule", source=DETECTION_SOURCE, tau=DETECTION)
-    return Term.sum("time of a restart", found, times.read)
+    seconds = duration("restart_seconds", o.restart_seconds)
+    if seconds is not None:
+        return Term.of("time of a restart", f.pause, source="given", tau=seconds)
+    detection = Term.of("finding the fault", f.pause, basis="rule", source=DETECTION_SOURCE, tau=DETECTION)
+    return Term.sum("time of a restart", detection, times.read)
 
 
 def _at_least_a_step(interval: Term, step_time: Term) -> Term:

@@ -80,14 +80,14 @@ def run(
     `fits_at`: whether that plan's memory suffices. `today`: where the deadline is a date.
     """
     want = wanted(options, price, today)
-    made = reliability(step_time, plan, options, checkpoint)
-    _progress(made, plan)
-    note(made, options, question)
-    hours, bought, buys = _bought(want, step_time, plan, made.goodput)
+    failures = reliability(step_time, plan, options, checkpoint)
+    _progress(failures, plan)
+    note(failures, options, question)
+    hours, bought, buys = _bought(want, step_time, plan, failures.goodput)
     tokens, steps = _length(want, plan, bought)
     productive = Term.product("productive time", "seconds", steps, step_time)
-    seconds = Term.ratio("time of the run", "seconds", productive, made.goodput)
-    _note_last(made, productive, seconds, question)
+    seconds = Term.ratio("time of the run", "seconds", productive, failures.goodput)
+    _note_last(failures, productive, seconds, question)
     used = Term.of("accelerator-hours", g.accelerator_hours, n=plan.world_size, tau=seconds.value)
     fewest, divided = _deadline(
         want, plan, cluster, options, used, seconds, checkpoint, steps, step_time_at, fits_at, question
@@ -101,15 +101,15 @@ def run(
         productive_seconds=productive,
         seconds=seconds,
         accelerator_hours=used,
-        goodput=made.goodput,
-        time_between_failures=made.between_failures,
-        checkpoint_seconds=made.checkpoint,
+        goodput=failures.goodput,
+        time_between_failures=failures.between_failures,
+        checkpoint_seconds=failures.checkpoint,
         failures=Term.of(
-            "failures on the way", f.failures_expected, tau=seconds.value, MTBF=made.between_failures.value
+            "failures on the way", f.failures_expected, tau=seconds.value, MTBF=failures.between_failures.value
         ),
-        checkpoint_interval=made.interval,
-        checkpoint_interval_by_young=made.interval_by_young,
-        restart_seconds=made.restart,
+        checkpoint_interval=failures.interval,
+        checkpoint_interval_by_young=failures.interval_by_young,
+        restart_seconds=failures.restart,
         deadline_met=None if want.deadline is None else bool(seconds.value <= want.deadline),
         budget_met=None if hours is None else _within(used, hours),
         accelerators_for_deadline=fewest,
@@ -119,17 +119,17 @@ def run(
     )
 
 
-def _progress(made: Reliability, plan: TrainingPlan) -> None:
-    goodput = made.goodput.value
+def _progress(failures: Reliability, plan: TrainingPlan) -> None:
+    goodput = failures.goodput.value
     if goodput >= LEAST_GOODPUT:
         return
-    if made.goodput_by_daly.value >= LEAST_GOODPUT:
+    if failures.goodput_by_daly.value >= LEAST_GOODPUT:
         raise InvalidInput(
             "{@checkpoint_interval} must leave time to train. Got {interval}, which leaves a goodput "
             "of {goodput:.2g}: Daly's optimum is {interval_by_daly}.",
-            interval=human(made.interval.value, "seconds"),
+            interval=human(failures.interval.value, "seconds"),
             goodput=goodput,
-            interval_by_daly=human(made.interval_by_daly.value, "seconds"),
+            interval_by_daly=human(failures.interval_by_daly.value, "seconds"),
         )
     raise InvalidInput(
         "{@accelerator_mtbf}, {@checkpoint_seconds} and {@restart_seconds} leave a goodput of "
@@ -138,14 +138,14 @@ def _progress(made: Reliability, plan: TrainingPlan) -> None:
         "or {@restart_seconds}, or fewer accelerators.",
         goodput=goodput,
         world_size=plan.world_size,
-        between_failures=human(made.between_failures.value, "seconds"),
+        between_failures=human(failures.between_failures.value, "seconds"),
     )
 
 
-def _note_last(made: Reliability, productive: Term, seconds: Term, question: Question) -> None:
+def _note_last(failures: Reliability, productive: Term, seconds: Term, question: Question) -> None:
     """A run that ends before its first checkpoint is due saves what it trained all the same."""
-    write = made.checkpoint.value
-    if productive.value < made.interval.value and write > MAX_CHECKPOINT_SHARE * seconds.value:
+    write = failures.checkpoint.value
+    if productive.value < failures.interval.value and write > MAX_CHECKPOINT_SHARE * seconds.value:
         question.warn(
             Message(
                 "the run takes {seconds}, and the checkpoint after it {write} more, which are in neither its "

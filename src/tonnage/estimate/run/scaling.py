@@ -101,14 +101,14 @@ class Overtraining(Struct, frozen=True, kw_only=True):
 def optima(compute: Number) -> dict[str, Optimum]:
     """The best parameters and tokens for a compute budget [FLOP], by each published fit, the one to prefer first."""
     _check("compute", compute, LARGEST)
-    found = {name: _optimum(fit, compute) for name, fit in FITS.items()}
-    found[KAPLAN] = Optimum(
+    by_fit = {name: _optimum(fit, compute) for name, fit in FITS.items()}
+    by_fit[KAPLAN] = Optimum(
         fit=KAPLAN,
         parameters=Term.of("best parameters", f.kaplan_optimal_parameters, C=compute),
         tokens=Term.of("best tokens", f.kaplan_optimal_tokens, C=compute),
         loss=None,
     )
-    return found
+    return by_fit
 
 
 def overtraining(num_parameters: Number, tokens: Number) -> dict[str, Overtraining]:
@@ -116,7 +116,7 @@ def overtraining(num_parameters: Number, tokens: Number) -> dict[str, Overtraini
     _check("num_parameters", num_parameters, 1e18)
     _check("tokens", tokens, 1e18)
     work = Term.of("compute of this model", r.compute_rule, N=num_parameters, D=tokens)
-    found = {}
+    by_fit = {}
     for name, fit in FITS.items():
         same = Term.of(
             "compute of the best model that is as good",
@@ -126,14 +126,14 @@ def overtraining(num_parameters: Number, tokens: Number) -> dict[str, Overtraini
             D=tokens,
             **fit.frontier,
         )
-        found[name] = Overtraining(
+        by_fit[name] = Overtraining(
             fit=name,
             optimum=_optimum(fit, work.value),
             loss=_loss("loss of this model", fit, num_parameters, tokens),
             same_loss_compute=same,
             factor=Term.ratio("compute over that of the best model that is as good", "", work, same),
         )
-    return found
+    return by_fit
 
 
 def _optimum(fit: Fit, compute: Number) -> Optimum:
