@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import fields, replace
 from scipy.optimize import least_squares
 
-from tonnage.estimate.hardware.links import LinkKind, Links
+from tonnage.estimate.hardware.network import LinkKind, Links
 from tonnage.validation import Row, read
 from tonnage.validation.collectives import is_link, predict_with, source_of
 

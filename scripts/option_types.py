@@ -10,8 +10,7 @@ from typing import Any
 from tonnage.question.option import Options, options_of, types_of
 from tonnage.question.subjects.load import LoadOptions
 from tonnage.question.subjects.money import OF_TRAINING, BillOptions
-from tonnage.question.subjects.plan_serving import ServingPlanOptions
-from tonnage.question.subjects.plan_training import SearchOptions
+from tonnage.question.subjects.plan import SearchOptions, ServingPlanOptions
 from tonnage.question.subjects.run import RunOptions
 from tonnage.question.subjects.serving import ServingOptions
 from tonnage.question.subjects.training import TrainingOptions

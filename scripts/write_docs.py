@@ -28,12 +28,11 @@ from tonnage.numerics.optimizers import OPTIMIZERS
 from tonnage.numerics.precisions import PRECISIONS, TRAINING_RECIPES
 from tonnage.numerics.quantization import FILE_TYPES
 from tonnage.question.option import Option, options_of
-from tonnage.question.subjects import comparison, frontier, machine, maximum, money, pool, prices, rules
+from tonnage.question.subjects import comparison, frontier, maximum, model, money, plan, prices, rules
 from tonnage.question.subjects.load import LoadOptions
 from tonnage.question.subjects.maximum import WHATS
 from tonnage.question.subjects.model import DIMENSIONS
-from tonnage.question.subjects.plan_serving import ServingPlanOptions
-from tonnage.question.subjects.plan_training import SearchOptions
+from tonnage.question.subjects.plan import SearchOptions, ServingPlanOptions
 from tonnage.question.subjects.run import RunOptions
 from tonnage.question.subjects.serving import ServingOptions
 from tonnage.question.subjects.training import TrainingOptions
@@ -79,15 +78,15 @@ TABLES: dict[str, tuple[Option, ...]] = {
     "train": options_of(TrainingOptions),
     "serve": options_of(ServingOptions),
     "model": DIMENSIONS,
-    "machine": machine.MACHINE,
+    "machine": model.MACHINE,
     "run": options_of(RunOptions),
     "plan": options_of(SearchOptions),
-    "machines": (machine.TO_TRAIN_ON, machine.RESERVE),
-    "forms.plan_serving": (machine.TO_SERVE_ON, machine.RESERVE, *options_of(ServingPlanOptions)),
+    "machines": (model.TO_TRAIN_ON, model.RESERVE),
+    "forms.plan_serving": (model.TO_SERVE_ON, model.RESERVE, *options_of(ServingPlanOptions)),
     "money": money.MONEY,
     "load": options_of(LoadOptions),
     "many": frontier.FRONTIER,
-    "pool": pool.POOL,
+    "pool": plan.POOL,
     "rules": rules.NUMBERS,
     "prices": prices.PRICES,
     "forms.prices_api": prices.API_PRICES,

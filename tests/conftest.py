@@ -13,7 +13,7 @@ settings.register_profile("tests", deadline=None)
 settings.register_profile("soak", max_examples=10_000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "tests"))
 os.environ["TONNAGE_CHECK_TERMS"] = (
-    "1"  # every Term is checked where it is made, in subprocesses too (tonnage.kernel.term_checks)
+    "1"  # every Term is checked where it is made, in subprocesses too (tonnage.kernel.term)
 )
 os.environ["TONNAGE_LANG"] = "en"  # tests read English wherever they run
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")  # tests say the same on a machine with a GPU, and leave it alone

@@ -2,7 +2,7 @@
 
 from tonnage.kernel.errors import UnknownName, shown
 from tonnage.runtimes import serving_runtime
-from tonnage.runtimes.parts.versions import number_of
+from tonnage.runtimes.parts.serving import number_of
 
 
 def known_version(engine: str, text: str) -> tuple[str, str]:

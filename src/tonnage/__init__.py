@@ -21,8 +21,7 @@ if TYPE_CHECKING:  # for type checkers: the names are imported when they are fir
     from tonnage.kernel.term import Term
     from tonnage.question.subjects.load import LoadOptions
     from tonnage.question.subjects.money import BillOptions
-    from tonnage.question.subjects.plan_serving import ServingPlanOptions
-    from tonnage.question.subjects.plan_training import SearchOptions
+    from tonnage.question.subjects.plan import SearchOptions, ServingPlanOptions
     from tonnage.question.subjects.run import RunOptions
     from tonnage.question.subjects.serving import ServingOptions
     from tonnage.question.subjects.training import TrainingOptions
@@ -38,9 +37,9 @@ _WHERE = {
     "LoadOptions": "tonnage.question.subjects.load",
     "Model": "tonnage.architectures",
     "RunOptions": "tonnage.question.subjects.run",
-    "SearchOptions": "tonnage.question.subjects.plan_training",
+    "SearchOptions": "tonnage.question.subjects.plan",
     "ServingOptions": "tonnage.question.subjects.serving",
-    "ServingPlanOptions": "tonnage.question.subjects.plan_serving",
+    "ServingPlanOptions": "tonnage.question.subjects.plan",
     "Term": "tonnage.kernel.term",
     "TonnageError": "tonnage.kernel.errors",
     "TrainingOptions": "tonnage.question.subjects.training",

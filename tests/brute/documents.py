@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any
 
 from tonnage.kernel.formula import FORMULAS
-from tonnage.kernel.term_checks import combine_fault, is_difference
+from tonnage.kernel.term import combine_fault, is_difference
 
 # Figures beside the breakdowns that may be negative, by key: differences and shares, changes by a suggestion, days of a
 # calendar.

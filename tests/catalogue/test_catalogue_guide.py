@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tonnage.catalogue import accelerators, api_prices, grids, models, nodes, prices, skypilot
-from tonnage.catalogue.links import LinkForm
+from tonnage.catalogue.accelerators import LinkForm
 from tonnage.cli import main
 from tonnage.kernel.errors import InvalidInput
 from tonnage.models import read

@@ -11,7 +11,7 @@ from every_row import every_row
 from tonnage.cli import VERBS, main
 from tonnage.cli.common.parser import Parser
 from tonnage.kernel.message import Message
-from tonnage.spelling.flags import tools
+from tonnage.spelling import tools
 
 MACHINE = {"train": ["llama-3.1-8b", "--on", "8xh100"], "serve": ["llama-3.1-8b", "--on", "8xh100"]}
 ROWS = [(tool, flag) for tool in tools() for flag in (*tool.same, *tool.differs)]
@@ -148,7 +148,7 @@ def test_what_users_of_other_tools_type(run, verb, typed, said):
 
 
 def test_the_table_is_not_read_for_options_of_our_own(monkeypatch, run):
-    monkeypatch.setattr("tonnage.spelling.flags.tools", lambda: pytest.fail("read"))
+    monkeypatch.setattr("tonnage.spelling.tools", lambda: pytest.fail("read"))
     assert run("train", *MACHINE["train"], "--micro_batch_size", "1", "--json")[0] == 0
 
 

@@ -14,7 +14,7 @@ from tonnage.cli import NO_VERDICT, SERVERS, STATUSES, main
 from tonnage.cli import VERBS as ALL_VERBS
 from tonnage.cli.common.parser import Parser
 from tonnage.question.subjects.maximum import WHATS
-from tonnage.spelling.flags import tools
+from tonnage.spelling import tools
 
 MODELS = ["llama-3.1-8b", "mixtral-8x7b", "deepseek-v3", "mamba-130m", "t5-small", "qwen2.5-vl-7b-instruct", "gpt2"]
 MACHINES = [

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import tonnage
 from tonnage.catalogue import toml_files
 from tonnage.cli import main
-from tonnage.estimate.load.trace_file import read_requests
+from tonnage.estimate.load.requests import read_requests
 from tonnage.kernel.errors import InvalidInput
 from tonnage.search.pool.inventory import MOST_NODES, read_inventory
 from tonnage.user_files import csv_text, json_text, open_regular, read_bytes, toml_text, yaml_text
@@ -326,7 +326,7 @@ def test_requests_of_absurd_sizes_are_refused_with_line_and_field(tmp_path, text
 def test_a_trace_of_more_lines_than_are_read_is_refused_before_any_is_parsed(tmp_path, monkeypatch):
     path = tmp_path / "trace.csv"
     path.write_text("no header\n" * 11)
-    monkeypatch.setattr("tonnage.estimate.load.trace_file.MOST_REQUESTS", 10)
+    monkeypatch.setattr("tonnage.estimate.load.requests.MOST_REQUESTS", 10)
     with pytest.raises(InvalidInput, match="more than 10 lines"):
         read_requests(path)
 

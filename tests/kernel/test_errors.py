@@ -9,7 +9,7 @@ from tonnage.kernel import units
 from tonnage.kernel.errors import InvalidInput, TonnageError, shown
 from tonnage.kernel.registry import unknown
 from tonnage.models import read
-from tonnage.question.texts import word
+from tonnage.question.forms import word
 
 HUGE = "x" * 2_000_000
 

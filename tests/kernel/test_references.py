@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tonnage.formulas
-from tonnage.estimate.step import overhead
+from tonnage.estimate.step import communication
 from tonnage.kernel.errors import UnknownName
 from tonnage.kernel.formula import FORMULAS
 from tonnage.kernel.references import cited, reference, references
@@ -91,7 +91,7 @@ def test_every_part_of_a_source_of_a_runtime_is_a_known_key(registry):
             assert source and not strange(source), (name, source)
 
 
-@pytest.mark.parametrize("source", [overhead.CONTEXT_SOURCE, overhead.RESERVE_SOURCE])
+@pytest.mark.parametrize("source", [communication.CONTEXT_SOURCE, communication.RESERVE_SOURCE])
 def test_measured_overheads_cite_the_bibliography(source):
     assert not strange(source)
 

@@ -9,7 +9,7 @@ import pytest
 
 from tonnage.cli import SERVERS, VERBS, main
 from tonnage.cli.common import print as print_module
-from tonnage.cli.common.language import spoken
+from tonnage.cli.common.parser import spoken
 from tonnage.kernel.errors import InvalidInput
 from tonnage.language import speaking
 from tonnage.language.columns import width, wrapped

@@ -1,8 +1,8 @@
 """A row of `tonnage measure` is a question of `tonnage train`, with what was measured beside it."""
 
 from tonnage.documents.document import builtins
-from tonnage.measure.own_form import in_own_form
 from tonnage.measure.programs import Training
+from tonnage.measure.rows import in_own_form
 from tonnage.validation import row_of, validate
 
 ENVIRONMENT = {

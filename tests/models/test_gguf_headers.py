@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from models.files import GGUF_LLAMA, gguf_llama_tensors, write_gguf
 from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.models.formats import gguf
-from tonnage.models.formats.ggml_types import FILE_TYPES, TYPES
+from tonnage.models.formats.gguf import FILE_TYPES, TYPES
 
 
 def header_of(data: bytes, size: int | None = None) -> gguf.Header:

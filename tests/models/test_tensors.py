@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from models.files import Shapes, safetensors
 from tonnage.models.formats.safetensors import BITS, parse
-from tonnage.models.parts import part_of
-from tonnage.models.tensors import Tensor, describe, packed_bits, summarize
+from tonnage.models.tensors import Tensor, describe, packed_bits, part_of, summarize
 
 
 def stored(shapes: Shapes, bits: int | None = None, layers: int | None = None):

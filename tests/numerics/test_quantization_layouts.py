@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tonnage import read
-from tonnage.estimate.serving.weights.storage import storage, stored_bytes
-from tonnage.estimate.serving.weights.stored import WeightPlace
+from tonnage.estimate.serving.weights.storage import WeightPlace, storage, stored_bytes
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
 from tonnage.numerics.quantization import Module, Modules, layout
 

@@ -26,7 +26,7 @@ import tonnage
 from tonnage.api import arguments
 from tonnage.cli import main
 from tonnage.mcp_server import tools
-from tonnage.question.given import values
+from tonnage.question.form import values
 from tonnage.question.option import options_of
 from tonnage.question.read import read
 from tonnage.web.schema import openapi, options_table

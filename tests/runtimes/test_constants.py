@@ -6,7 +6,7 @@ from statistics import median
 
 import pytest
 
-from tonnage.estimate.step import overhead
+from tonnage.estimate.step import communication
 from tonnage.kernel.units import GIB
 from tonnage.runtimes import serving_runtime
 
@@ -15,7 +15,7 @@ HERE = Path(__file__).parents[2]
 
 def test_the_allocators_reserve_is_the_median_of_its_runs():
     shares = runpy.run_path(str(HERE / "scripts" / "allocator_reserve.py"))["shares"]()
-    assert len(shares) >= 19 and pytest.approx(median(shares), abs=0.0005) == overhead.RESERVE
+    assert len(shares) >= 19 and pytest.approx(median(shares), abs=0.0005) == communication.RESERVE
 
 
 def test_the_fixed_amounts_of_vllm_are_what_its_runs_give():

@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from tonnage import read
 from tonnage.catalogue import accelerator
+from tonnage.estimate.serving.forward_peak import batch_limits
 from tonnage.estimate.serving.memory import serving_memory
-from tonnage.estimate.serving.token_batch import batch_limits
 from tonnage.estimate.serving.weights.rank import BESIDE, as_stored, rotary_tables
 from tonnage.formulas import serving as g
 from tonnage.kernel.errors import UnknownName
 from tonnage.kernel.units import GIB, MIB
 from tonnage.ops import StateCache
 from tonnage.runtimes import serving_runtime
-from tonnage.runtimes.parts.versions import known_versions, number_of
+from tonnage.runtimes.parts.serving import known_versions, number_of
 from tonnage.spec import ServingPlan
 
 H100 = accelerator("H100-SXM-80GB")

@@ -13,8 +13,8 @@ from tonnage.estimate.answer.answers import serve
 from tonnage.estimate.answer.launch import launch_command
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.serving.memory import serving_memory
+from tonnage.estimate.serving.overhead import captured, memory_share
 from tonnage.estimate.serving.plans import ServingOptions, serving_plan
-from tonnage.estimate.serving.static_share import captured, memory_share
 from tonnage.formulas import engines as e
 from tonnage.kernel.errors import InvalidPlan, UnknownName
 from tonnage.kernel.units import GIB, MIB

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tonnage.estimate.serving.largest import largest
+from tonnage.estimate.serving.limits import largest
 from tonnage.kernel.errors import TonnageError
 from tonnage.question.subjects.maximum import NAMES, WHATS, is_what, what_of
 

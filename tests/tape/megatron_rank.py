@@ -14,7 +14,7 @@ from tonnage.runtimes.parts.megatron.experts import rows_at_experts
 from tonnage.runtimes.parts.megatron.layers import MegatronLayers
 from tonnage.runtimes.parts.megatron.states import MegatronStates
 from tonnage.tape import layer
-from tonnage.tape.megatron_setting import MegatronSetting
+from tonnage.tape.megatron import MegatronSetting
 
 
 class Run(Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ import pytest
 from tape.megatron_rank import Run, setting_of
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.runtimes.parts.megatron import buffers, pipeline
-from tonnage.runtimes.parts.megatron.offload import offloadable
+from tonnage.runtimes.parts.megatron.pipeline import offloadable
 from tonnage.runtimes.parts.megatron.states import MegatronStates
 from tonnage.tape.megatron import Shape
 

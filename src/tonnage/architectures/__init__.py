@@ -8,28 +8,27 @@ from typing import Any
 from msgspec.structs import replace
 
 from tonnage.architectures import _wiring as wiring  # noqa: F401
+from tonnage.architectures._config import ATTENTION_DROPOUT as ATTENTION_DROPOUT
 from tonnage.architectures._config import DIMENSIONS as DIMENSIONS
+from tonnage.architectures._config import HIDDEN_DROPOUT as HIDDEN_DROPOUT
 from tonnage.architectures._config import Config as Config
-from tonnage.architectures._config import refuse_unread
-from tonnage.architectures._dropout import ATTENTION_DROPOUT as ATTENTION_DROPOUT
-from tonnage.architectures._dropout import HIDDEN_DROPOUT as HIDDEN_DROPOUT
-from tonnage.architectures._heads import class_name as class_name
-from tonnage.architectures._heads import dressed, language_models
+from tonnage.architectures._config import check_numbers, refuse_unread
 from tonnage.architectures._model import Block as Block
 from tonnage.architectures._model import Branch as Branch
 from tonnage.architectures._model import BranchKind as BranchKind
 from tonnage.architectures._model import Model as Model
 from tonnage.architectures._model import TensorGroup as TensorGroup
 from tonnage.architectures._model import TensorSummary as TensorSummary
-from tonnage.architectures._numbers import check_numbers
+from tonnage.architectures._model import style_of as style_of
 from tonnage.architectures._registry import ARCHITECTURES as ARCHITECTURES
 from tonnage.architectures._registry import MODEL_TYPES as MODEL_TYPES
 from tonnage.architectures._registry import TOWERS as TOWERS
 from tonnage.architectures._registry import architecture as architecture
+from tonnage.architectures._registry import class_name as class_name
+from tonnage.architectures._registry import dressed, language_models
 from tonnage.architectures._registry import families as families
 from tonnage.architectures._registry import find as find
 from tonnage.architectures._registry import load_all as load_all
-from tonnage.architectures._style import style_of as style_of
 from tonnage.kernel.errors import InvalidInput, MissingDatum, UnknownName, shown
 from tonnage.kernel.message import Message, listed
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from tonnage.architectures._classic import head_width
 from tonnage.architectures._config import Config
-from tonnage.architectures._heads import class_name, num_labels
 from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import model, norm
+from tonnage.architectures._registry import class_name, num_labels
 from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.message import listed
 from tonnage.ops import MLP, Attention, Embedding, Head, Linear, Norm, Op

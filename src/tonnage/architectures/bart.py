@@ -10,10 +10,9 @@ from typing import Any, Literal
 from tonnage.architectures._classic import head_width
 from tonnage.architectures._config import Config
 from tonnage.architectures._encoder import kind_of, labels, layer_norm
-from tonnage.architectures._heads import class_name
 from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import model
-from tonnage.architectures._registry import architecture
+from tonnage.architectures._registry import architecture, class_name
 from tonnage.kernel.message import Message
 from tonnage.ops import MLP, Attention, Embedding, Head, Linear, Op, Parameter, Reused
 

@@ -8,10 +8,9 @@ InternLM 3 gives q, k and v the biases of `qkv_bias`, the output and the feed-fo
 from typing import Any
 
 from tonnage.architectures._config import Config
-from tonnage.architectures._heads import with_head
 from tonnage.architectures._model import Block, Model
 from tonnage.architectures._parts import attention, decoder, mlp, model, pre_norm
-from tonnage.architectures._registry import architecture
+from tonnage.architectures._registry import architecture, with_head
 from tonnage.ops import Linear
 
 

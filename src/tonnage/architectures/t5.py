@@ -11,10 +11,9 @@ from typing import Any, Literal
 
 from tonnage.architectures._config import Config
 from tonnage.architectures._encoder import dense, kind_of, labels
-from tonnage.architectures._heads import class_name
 from tonnage.architectures._model import Block, Branch, Model
 from tonnage.architectures._parts import model, norm
-from tonnage.architectures._registry import architecture
+from tonnage.architectures._registry import architecture, class_name
 from tonnage.kernel.message import Message
 from tonnage.ops import MLP, Attention, Embedding, Head, Op, Parameter, Reused
 

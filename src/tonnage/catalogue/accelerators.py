@@ -1,18 +1,66 @@
 """The catalogue of accelerators: catalogue/accelerators/*.toml -> Accelerator, in base units."""
 
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct
 
-from tonnage.catalogue import _checks, links, toml_files
-from tonnage.catalogue.links import LinkForm
+from tonnage.catalogue import toml_files
 from tonnage.catalogue.toml_files import Source
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message, joined
 from tonnage.kernel.reach import called
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import GB, GIB, MIB, TERA
-from tonnage.spec import Accelerator, Fact, Memory
+from tonnage.spec import Accelerator, Fact, Link, Memory
+
+Mesh = Literal["", "full", "cube"]
+
+
+class LinkForm(Struct, forbid_unknown_fields=True):
+    """`gb_per_s` is in one direction and per accelerator, all links of that kind together; `mesh`, `mesh_links`: see
+    spec.Link.
+    """
+
+    name: str
+    gb_per_s: float
+    topology: str = ""
+    joins: int = 0
+    mesh: Mesh = ""
+    mesh_links: int = 0
+
+
+def check(form: LinkForm | None, where: str) -> None:
+    """Check that a link's rate is plausible."""
+    if form is not None:
+        toml_files.within(form.gb_per_s, "gb_per_s", f"{where}.gb_per_s")
+        if form.joins < 0 or form.joins == 1:
+            raise InvalidInput(
+                "{where}.joins must be at least 2, or 0 for all of a node. Got {joins}.",
+                where=where,
+                joins=shown(form.joins),
+            )
+        if form.mesh_links < 0 or bool(form.mesh) != bool(form.mesh_links):
+            raise InvalidInput(
+                "{where}.mesh_links must be at least 1 where mesh is said, and 0 where it is not. Got {mesh_links}.",
+                where=where,
+                mesh_links=shown(form.mesh_links),
+            )
+
+
+def link(form: LinkForm | None) -> Link | None:
+    """The link in bytes per second."""
+    if form is None:
+        return None
+    return Link(
+        name=form.name,
+        bytes_per_second=form.gb_per_s * GB,
+        topology=form.topology,
+        joins=form.joins,
+        mesh=form.mesh,
+        mesh_links=form.mesh_links,
+    )
+
 
 PRECISIONS = (
     "fp64", "fp64-matrix", "fp32", "tf32", "bf16", "fp16", "fp8", "fp6", "fp4", "nvfp4", "int8", "int4",
@@ -115,8 +163,8 @@ def _accelerator(form: AcceleratorFile, variant: str) -> Accelerator:
         memory=_memory(memory),
         dense_flops={precision: peak * fraction * TERA for precision, peak in form.dense_tflops.items()},
         sparse_flops={precision: peak * fraction * TERA for precision, peak in form.sparse_tflops.items()},
-        scale_up=links.link(form.scale_up),
-        host_link=links.link(form.host_link),
+        scale_up=link(form.scale_up),
+        host_link=link(form.host_link),
         tdp_watts=form.tdp_watts,
         default_node=form.default_node,
         sources=sources,
@@ -166,20 +214,20 @@ def _memory(memory: MemoryForm) -> Memory:
 
 
 def _check(form: AcceleratorFile, where: str) -> None:
-    _checks.one_of(form.kind, KINDS, Message("{where}: kind", where=where))
+    toml_files.one_of(form.kind, KINDS, Message("{where}: kind", where=where))
     _check_memory(form.memory, Message("{where}: memory", where=where))
     _check_peaks(form, where)
-    links.check(form.scale_up, f"{where}: scale_up")
-    links.check(form.host_link, f"{where}: host_link")
-    _checks.within(form.tdp_watts, "watts", f"{where}: tdp_watts")
+    check(form.scale_up, f"{where}: scale_up")
+    check(form.host_link, f"{where}: host_link")
+    toml_files.within(form.tdp_watts, "watts", f"{where}: tdp_watts")
     for name, variant in form.variants.items():
         _check_variant(form, name, variant, where)
-    _checks.sourced(_facts(form), form.sources, where)
+    toml_files.sourced(_facts(form), form.sources, where)
 
 
 def _check_memory(memory: MemoryForm, where: str) -> None:
-    _checks.within(memory.nominal_gib, "gib", f"{where}.nominal_gib")
-    _checks.within(memory.bandwidth_gb_per_s, "gb_per_s", f"{where}.bandwidth_gb_per_s")
+    toml_files.within(memory.nominal_gib, "gib", f"{where}.nominal_gib")
+    toml_files.within(memory.bandwidth_gb_per_s, "gb_per_s", f"{where}.bandwidth_gb_per_s")
     _check_reading(memory, "reported_mib", memory.reported_mib, where)
     _check_reading(memory, "runtime_mib", memory.runtime_mib, where)
     if memory.runtime_mib and memory.reported_mib and memory.runtime_mib > memory.reported_mib:
@@ -209,7 +257,7 @@ def _check_reading(memory: MemoryForm, field: str, value: float | None, where: s
     """Check a reading of the whole memory in MiB: not above the nominal size, and not so far below that its unit must
     be wrong.
     """
-    _checks.within(value, "mib", f"{where}.{field}")
+    toml_files.within(value, "mib", f"{where}.{field}")
     if value and value > memory.nominal_gib * 1024:
         raise InvalidInput(
             "{where}.{field} ({value}) exceeds nominal_gib ({nominal_gib}): MiB for GiB?",
@@ -233,7 +281,7 @@ def _check_peaks(form: AcceleratorFile, where: str) -> None:
         for precision, peak in peaks.items():
             if precision not in PRECISIONS:
                 raise InvalidInput(joined(": ", (where, table, unknown("precision", precision, PRECISIONS))))
-            _checks.within(peak, "tflops", f"{where}: {table}.{precision}")
+            toml_files.within(peak, "tflops", f"{where}: {table}.{precision}")
 
 
 def _check_variant(form: AcceleratorFile, name: str, variant: VariantForm, where: str) -> None:
@@ -244,12 +292,12 @@ def _check_variant(form: AcceleratorFile, name: str, variant: VariantForm, where
             name=name,
             key=shown(toml_files.key(name)),
         )
-    _checks.within(
+    toml_files.within(
         variant.compute_fraction,
         "fraction",
         Message("{where}: variants.{name}.compute_fraction", where=where, name=name),
     )
-    _checks.date(variant.as_of, Message("{where}: variants.{name}.as_of", where=where, name=name))
+    toml_files.date(variant.as_of, Message("{where}: variants.{name}.as_of", where=where, name=name))
     _check_memory(_in_variant(form.memory, variant), Message("{where}: variants.{name}", where=where, name=name))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tonnage.catalogue import _checks, toml_files
+from tonnage.catalogue import toml_files
 from tonnage.catalogue.models import find
 from tonnage.catalogue.prices import STALE_DAYS
 from tonnage.kernel.errors import InvalidInput
@@ -98,8 +98,8 @@ def load(path: Path) -> ApiPriceFile:
                     dearest=MAX_USD,
                     value=value,
                 )
-        _checks.one_of(toml_files.key(price.model), [price.model], Message("{where}: model", where=where))
+        toml_files.one_of(toml_files.key(price.model), [price.model], Message("{where}: model", where=where))
         if not price.source.strip() or not price.provider.strip():
             raise InvalidInput("{where}: source and provider must not be empty.", where=where)
-        _checks.calendar_day(price.as_of, f"{where}: as_of")
+        toml_files.calendar_day(price.as_of, f"{where}: as_of")
     return form

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tonnage.catalogue import _checks, toml_files
+from tonnage.catalogue import toml_files
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 from tonnage.kernel.message import Message, listed
 
@@ -54,8 +54,8 @@ def load(path: Path) -> GridFile:
     form = toml_files.read(path, GridFile)
     for number, one in enumerate(form.grid, 1):
         where = Message("{path}: grid {number} ({one})", path=path, number=number, one=one.name)
-        _checks.within(one.grams_co2e_per_kwh, "grams", f"{where}: grams_co2e_per_kwh")
-        _checks.date(one.as_of, f"{where}: as_of")
+        toml_files.within(one.grams_co2e_per_kwh, "grams", f"{where}: grams_co2e_per_kwh")
+        toml_files.date(one.as_of, f"{where}: as_of")
         if not one.source.strip():
             raise InvalidInput("{where}: source is empty.", where=where)
     return form

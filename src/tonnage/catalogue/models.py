@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tonnage.catalogue import _checks, toml_files
+from tonnage.catalogue import toml_files
 from tonnage.catalogue.toml_files import Source
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message
@@ -158,7 +158,7 @@ def model_names() -> list[str]:
 def load(path: Path) -> ModelFile:
     """Read one file, strictly."""
     form = toml_files.read(path, ModelFile)
-    _checks.sourced((), form.sources, called(path))
+    toml_files.sourced((), form.sources, called(path))
     _check_published(form.published, called(path))
     for name, variant in form.variants.items():
         _check_variant(form, name, variant, Message("{where}: variants.{name}", where=called(path), name=name))
@@ -182,8 +182,8 @@ def _with_null(config: Mapping[str, Any], path: str, where: str) -> dict[str, An
 def _check_published(counts: list[Published], place: str) -> None:
     for number, published in enumerate(counts, 1):
         where = Message("{place}: published {number}", place=place, number=number)
-        _checks.one_of(published.counts, COUNTS, Message("{where}: counts", where=where))
-        _checks.date(published.as_of, f"{where}: as_of")
+        toml_files.one_of(published.counts, COUNTS, Message("{where}: counts", where=where))
+        toml_files.date(published.as_of, f"{where}: as_of")
         if not published.source.strip():
             raise InvalidInput("{where}: source is empty.", where=where)
         _check_count(published.parameters, Message("{where}: parameters", where=where))
@@ -192,11 +192,11 @@ def _check_published(counts: list[Published], place: str) -> None:
 def _check_variant(form: ModelFile, name: str, variant: Variant, where: str) -> None:
     """Check that its names are aliases of the file, its fields differ from the file's, and it has a source."""
     for alias in (name, *variant.also):
-        _checks.one_of(
+        toml_files.one_of(
             alias, [toml_files.key(known) for known in form.aliases], Message("{where}: its name", where=where)
         )
     _check_changes(form.config, variant.config, Message("{where}: config", where=where))
-    _checks.date(variant.as_of, f"{where}: as_of")
+    toml_files.date(variant.as_of, f"{where}: as_of")
     if not variant.source.strip():
         raise InvalidInput("{where}: source is empty.", where=where)
     _check_published(variant.published, where)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tonnage.catalogue import _checks, links, toml_files
-from tonnage.catalogue.links import LinkForm
+from tonnage.catalogue import accelerators, toml_files
+from tonnage.catalogue.accelerators import LinkForm
 from tonnage.catalogue.toml_files import Source
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message
@@ -66,8 +66,8 @@ def load(path: Path) -> Node:
         accelerator=form.accelerator,
         accelerators=form.accelerators,
         accelerators_per_host=form.accelerators_per_host,
-        inside=links.link(form.inside),
-        outside=links.link(form.outside),
+        inside=accelerators.link(form.inside),
+        outside=accelerators.link(form.outside),
         host_memory_bytes=round(memory * GIB) if memory else None,
         cpus=form.cpus,
         storage=form.storage,
@@ -95,9 +95,9 @@ def _check(form: NodeFile, where: str) -> None:
             accelerators=form.accelerators,
             each=shown(per_host),
         )
-    links.check(form.inside, Message("{where}: inside", where=where))
-    links.check(form.outside, Message("{where}: outside", where=where))
-    _checks.within(form.host_memory_gib, "gib", f"{where}: host_memory_gib")
-    _checks.within(form.power_watts, "watts", f"{where}: power_watts")
+    accelerators.check(form.inside, Message("{where}: inside", where=where))
+    accelerators.check(form.outside, Message("{where}: outside", where=where))
+    toml_files.within(form.host_memory_gib, "gib", f"{where}: host_memory_gib")
+    toml_files.within(form.power_watts, "watts", f"{where}: power_watts")
     facts = ("accelerators_per_host", "inside", "outside", "host_memory_gib", "power_watts")
-    _checks.sourced([fact for fact in facts if getattr(form, fact) is not None], form.sources, where)
+    toml_files.sourced([fact for fact in facts if getattr(form, fact) is not None], form.sources, where)

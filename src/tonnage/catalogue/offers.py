@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from math import isfinite
 
-from tonnage.catalogue import _checks, toml_files
+from tonnage.catalogue import toml_files
 from tonnage.catalogue.accelerators import accelerator as accelerator_named
 from tonnage.catalogue.prices import DOLLARS, KINDS, Price, Purchase, by_accelerator, own_prices, prices, purchases
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
@@ -33,7 +33,7 @@ def offers(
     """
     chip = accelerator_named(accelerator).name if accelerator else ""
     if kind:
-        _checks.one_of(kind, KINDS, option_name("kind"))
+        toml_files.one_of(kind, KINDS, option_name("kind"))
     if currency and currency.upper() not in currencies():
         raise unknown("currency of prices", currency, currencies())
     who, where = provider_named(provider), region_named(region)

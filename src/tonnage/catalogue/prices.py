@@ -14,7 +14,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tonnage.catalogue import _checks, refreshed, toml_files
+from tonnage.catalogue import refreshed, toml_files
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 from tonnage.kernel.message import Message
 
@@ -248,7 +248,7 @@ def _newest(rows: Iterable[Price]) -> dict[tuple[str, str, str], str]:
 def _priced(price: Price, where: RowName) -> Price:
     """Check a row, and set its price in its currency and, if that is the dollar, in dollars."""
     if price.kind not in KINDS:
-        _checks.one_of(price.kind, KINDS, Message("{where}: kind", where=where()))
+        toml_files.one_of(price.kind, KINDS, Message("{where}: kind", where=where()))
     if not _CURRENCY.fullmatch(price.currency):
         raise InvalidInput(
             "{where}: currency must be three capital letters such as USD or CNY. Got {currency}.",
@@ -265,11 +265,11 @@ def _priced(price: Price, where: RowName) -> Price:
                 where=where(),
                 currency=price.currency,
             )
-        _checks.within(price.price_per_hour, "usd", f"{where()}: price_per_hour")
+        toml_files.within(price.price_per_hour, "usd", f"{where()}: price_per_hour")
         return price
     dollars = price.price_per_hour if price.usd_per_hour is None else price.usd_per_hour
-    if not 0 < dollars <= _checks.LIMITS["usd"]:
-        _checks.within(dollars, "usd", f"{where()}: usd_per_hour")
+    if not 0 < dollars <= toml_files.LIMITS["usd"]:
+        toml_files.within(dollars, "usd", f"{where()}: usd_per_hour")
     if price.price_per_hour not in (0.0, dollars):
         raise InvalidInput(
             "{where}: usd_per_hour {dollars:g} and price_per_hour {price_per_hour:g} differ: write one.",
@@ -319,8 +319,8 @@ def _check_sizes(price: Price, where: RowName) -> None:
 
 
 def _check_purchase(purchase: Purchase, where: RowName) -> None:
-    _checks.within(purchase.usd, "usd", f"{where()}: usd")
-    _checks.within(purchase.power_watts, "watts", f"{where()}: power_watts")
+    toml_files.within(purchase.usd, "usd", f"{where()}: usd")
+    toml_files.within(purchase.power_watts, "watts", f"{where()}: power_watts")
     _check_row(purchase, where)
 
 
@@ -333,5 +333,5 @@ def _check_row(row: Price | Purchase, where: RowName) -> None:
         )
     if not row.source.strip():
         raise InvalidInput("{where}: source is empty.", where=where())
-    if not _checks.is_calendar_day(row.as_of):
-        _checks.calendar_day(row.as_of, f"{where()}: as_of")
+    if not toml_files.is_calendar_day(row.as_of):
+        toml_files.calendar_day(row.as_of, f"{where()}: as_of")

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 
-from tonnage.cli.common.language import FLAG, otherwise, spoken
-from tonnage.cli.common.language import HELP as LANG_HELP
 from tonnage.cli.common.outputs import check_outputs
-from tonnage.cli.common.parser import Parser
+from tonnage.cli.common.parser import FLAG, Parser, otherwise, spoken
+from tonnage.cli.common.parser import HELP as LANG_HELP
 from tonnage.cli.common.print import Unwritable, forgive_encodings, in_error, write
 from tonnage.kernel.errors import TonnageError
 from tonnage.language import say, speaking, worded

@@ -8,7 +8,7 @@ from tonnage.cli.common.print import print_json, print_lines
 from tonnage.kernel.units import human
 from tonnage.language import say, worded
 from tonnage.language.columns import left
-from tonnage.question.given import Given
+from tonnage.question.form import Given
 from tonnage.question.verbs import form_of
 from tonnage.spec import Accelerator, Link, Node
 from tonnage.verbs.accelerators import describe, listed, named

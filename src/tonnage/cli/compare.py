@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from tonnage.cli.forms import compare_serving, compare_training
-from tonnage.question.given import Given
+from tonnage.question.form import Given
 
 HELP = compare_serving.HELP
 

@@ -12,7 +12,7 @@ from tonnage.documents.document import builtins
 from tonnage.kernel.formula import FORMULAS
 from tonnage.language import say, worded
 from tonnage.language.columns import left
-from tonnage.question.given import Given
+from tonnage.question.form import Given
 from tonnage.question.verbs import form_of
 from tonnage.verbs.explain import answer, explain, is_explained_by_rule, load_formulas, names
 

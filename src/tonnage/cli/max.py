@@ -8,7 +8,7 @@ from types import ModuleType
 from tonnage.cli.common.parser import add
 from tonnage.cli.common.print import write
 from tonnage.kernel.message import joined, listed
-from tonnage.question.given import Given
+from tonnage.question.form import Given
 
 HELP = (
     "the largest context, users, layers, model, sequence, micro-batch or LoRA rank that fits, checked at the "

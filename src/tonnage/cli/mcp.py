@@ -9,10 +9,9 @@ from typing import Any
 from tonnage.cli.common.parser import add
 from tonnage.cli.common.print import print_json, write
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.question.forms import port
-from tonnage.question.given import Given, values
+from tonnage.question.form import Given, values
+from tonnage.question.forms import port, word
 from tonnage.question.option import Option
-from tonnage.question.texts import word
 
 HELP = (
     "a server of the Model Context Protocol, for assistants: train, serve, plan, max, compare and explain as "

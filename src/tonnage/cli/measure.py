@@ -4,20 +4,18 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from tonnage.cli.common.help import help_of
-from tonnage.cli.common.parser import add, add_groups, add_named_values, named_values
-from tonnage.cli.common.progress import Bar
+from tonnage.cli.common.parser import add, add_groups, add_named_values, help_of, named_values
+from tonnage.cli.common.print import Bar
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.reach import is_there
 from tonnage.kernel.units import parse_length
 from tonnage.language import say, worded
 from tonnage.language.columns import left
-from tonnage.question.forms import number, whole
-from tonnage.question.given import Given, values
+from tonnage.question.form import Given, values
+from tonnage.question.forms import number, whole, word
 from tonnage.question.looked_up import read_model
 from tonnage.question.option import Option
 from tonnage.question.subjects.model import DIMENSIONS
-from tonnage.question.texts import word
 from tonnage.question.verbs import model_groups
 
 HELP = "memory and time of a training program on the GPU of this machine, stage by stage, as rows of validation/"
@@ -113,8 +111,7 @@ def run(arguments: Given) -> int:
     bar.over()
     _print(answer, as_json=arguments.json)
     if out is not None:
-        from tonnage.measure.own_form import in_own_form
-        from tonnage.measure.rows import merge
+        from tonnage.measure.rows import in_own_form, merge
 
         merge(Path(out), [in_own_form(answer.row)])
     return answer.status

@@ -9,7 +9,7 @@ from tonnage.documents.document import builtins
 from tonnage.kernel.units import human
 from tonnage.language import quantities, say, worded
 from tonnage.language.columns import left
-from tonnage.question.given import Given
+from tonnage.question.form import Given
 from tonnage.question.looked_up import no_model, read_model
 from tonnage.question.verbs import form_of
 from tonnage.verbs.models import describe, listed

@@ -7,7 +7,7 @@ from types import ModuleType
 
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message
-from tonnage.question.given import Given
+from tonnage.question.form import Given
 
 HELP = (
     "the best plans and machines for a training run (--train), for users (--serve), or for a pool of unlike "

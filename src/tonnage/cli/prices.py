@@ -13,7 +13,7 @@ from tonnage.cli.common.print import print_json, print_lines
 from tonnage.documents.document import builtins
 from tonnage.kernel.message import Message
 from tonnage.language import say, say_as, worded
-from tonnage.question.given import Given, values
+from tonnage.question.form import Given, values
 from tonnage.question.subjects.prices import PRICES
 from tonnage.question.verbs import form_of
 from tonnage.verbs.prices import document_of, name_of

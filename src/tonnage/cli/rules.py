@@ -10,7 +10,7 @@ from tonnage.kernel.units import GB, MIB
 from tonnage.language import say, worded
 from tonnage.language.columns import left
 from tonnage.language.quantities import counted, human
-from tonnage.question.given import Given
+from tonnage.question.form import Given
 from tonnage.question.verbs import form_of
 from tonnage.verbs.rules import Case, asked, chosen, document, is_part, names_of, worked
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from tonnage.cli.common.parser import add_form, add_output
 from tonnage.kernel.errors import InvalidInput
-from tonnage.question.given import Given
+from tonnage.question.form import Given
 from tonnage.question.verbs import form_of
 from tonnage.verbs.serve import answer
 
@@ -20,8 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: Given) -> int:
+    from tonnage.cli.common.outputs import prints_report, reported
     from tonnage.cli.common.print import plotted, print_answer, print_json, print_lines, ready_to_plot
-    from tonnage.cli.common.report import prints_report, reported
     from tonnage.estimate.answer.form import Answer
     from tonnage.estimate.answer.my_machine import ModelsForMachine
 

@@ -12,10 +12,9 @@ from tonnage.cli.common.parser import add
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message, listed
 from tonnage.language import say
-from tonnage.question.forms import ranged, whole
-from tonnage.question.given import Given, required, values
+from tonnage.question.form import Given, required, values
+from tonnage.question.forms import ranged, whole, word
 from tonnage.question.option import Option
-from tonnage.question.texts import word
 
 if TYPE_CHECKING:
     from tonnage.documents.sweep import SweepDocument

@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.cli.common.parser import add, add_named_values, named_values
-from tonnage.cli.common.progress import Bar
+from tonnage.cli.common.print import Bar
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 from tonnage.kernel.reach import is_file
 from tonnage.kernel.units import parse_bytes, parse_length
-from tonnage.question.forms import number, whole
-from tonnage.question.given import Given, values
+from tonnage.question.form import Given, values
+from tonnage.question.forms import number, whole, word
 from tonnage.question.option import Option
-from tonnage.question.texts import word
 
 HELP = "what PyTorch would allocate, without a GPU: a program, a model, or a recording"
 HOW = (
@@ -131,7 +130,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: Given) -> int:
-    from tonnage.estimate.step.overhead import CONTEXT
+    from tonnage.estimate.step.communication import CONTEXT
     from tonnage.trace.allocator import parse_settings
     from tonnage.trace.answer import answer
 

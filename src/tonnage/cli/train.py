@@ -3,7 +3,7 @@
 import argparse
 
 from tonnage.cli.common.parser import add_form, add_output
-from tonnage.question.given import Given
+from tonnage.question.form import Given
 from tonnage.question.verbs import form_of
 from tonnage.verbs.train import answer
 
@@ -20,8 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: Given) -> int:
+    from tonnage.cli.common.outputs import prints_report, reported
     from tonnage.cli.common.print import plotted, print_answer, ready_to_plot
-    from tonnage.cli.common.report import prints_report, reported
 
     result = answer(arguments)
     ready_to_plot(arguments.plot)  # after what is wrong with the question

@@ -9,7 +9,7 @@ from tonnage.cli.common.print import in_error, print_json, print_lines
 from tonnage.documents.document import builtins
 from tonnage.kernel.errors import InvalidInput
 from tonnage.language import say, say_as, worded
-from tonnage.question.given import Given
+from tonnage.question.form import Given
 
 HELP = "predictions against published measurements, row by row"
 

@@ -11,10 +11,9 @@ from tonnage.cli.forms import static
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.reach import is_folder
 from tonnage.kernel.units import parse_bytes
-from tonnage.question.forms import port, ranged, whole
-from tonnage.question.given import Given, values
+from tonnage.question.form import Given, values
+from tonnage.question.forms import port, ranged, whole, word
 from tonnage.question.option import Option
-from tonnage.question.texts import word
 
 HELP = "the page and the HTTP API: the answers of this command line in a browser and for programs, from this machine"
 WHERE = (

@@ -11,12 +11,20 @@ from tonnage.kernel.message import Message, Quantity, Series, plain
 def encode(document: Any, word: Callable[[str], str] = plain) -> bytes:
     """The JSON of a document; `word` puts its Messages into the language of a face."""
 
+    if word is plain:
+        return msgspec.json.encode(document, enc_hook=_english)
+
     def text_of(value: Any) -> str:
-        if isinstance(value, Message):
-            return plain(word(value))
-        raise NotImplementedError(f"no JSON for {type(value).__name__}")
+        return plain(word(value)) if isinstance(value, Message) else _english(value)
 
     return msgspec.json.encode(document, enc_hook=text_of)
+
+
+def _english(value: Any) -> str:
+    """What msgspec does not know by itself: a Message."""
+    if isinstance(value, Message):
+        return str.__str__(value)
+    raise NotImplementedError(f"no JSON for {type(value).__name__}")
 
 
 def builtins(document: Any) -> Any:

@@ -65,6 +65,9 @@ class Message(str):
         return self
 
 
+NO_VALUES: Mapping[str, Any] = {}  # of every series: a document has some hundred
+
+
 class Series(Message):
     """Texts one behind the other, with a separator between them; the last one behind a word, if there is one.
 
@@ -78,12 +81,12 @@ class Series(Message):
     last: str
 
     def __new__(cls, separator: str, items: Iterable[object], last: str = "") -> Self:
-        parts = tuple(item if isinstance(item, str) else str(item) for item in items)
+        parts = tuple([item if isinstance(item, str) else str(item) for item in items])
         text = separator.join(parts)
         if last and len(parts) > 1:
             text = f"{separator.join(parts[:-1])} {last} {parts[-1]}"
         series = str.__new__(cls, text)
-        series.template, series.values = text, {}
+        series.template, series.values = text, NO_VALUES
         series.separator, series.items, series.last = separator, parts, last
         return series
 

@@ -8,8 +8,7 @@ from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.message import Message
 from tonnage.models import overrides as fields_of
 from tonnage.models.contents import Contents
-from tonnage.models.observe import Facts, observe
-from tonnage.models.tensors import Item, describe, packed_bits, summarize
+from tonnage.models.tensors import Facts, Item, describe, observe, packed_bits, summarize
 from tonnage.ops import (
     Core,
     Embedding,

@@ -13,8 +13,7 @@ from tonnage.models.contents import Contents
 from tonnage.ops import Head
 
 if TYPE_CHECKING:  # imported when there are tensors: a name of the catalogue needs none of it
-    from tonnage.models.observe import Facts
-    from tonnage.models.tensors import Item
+    from tonnage.models.tensors import Facts, Item
 
 
 def assemble(contents: Contents, overrides: Mapping[str, Any]) -> Model:
@@ -94,8 +93,7 @@ def _of_tensors(contents: Contents, why: str) -> Model:
 
 
 def _reconciled(model: Model, contents: Contents) -> Model:
-    from tonnage.models.observe import observe
-    from tonnage.models.tensors import describe, packed_bits, summarize
+    from tonnage.models.tensors import describe, observe, packed_bits, summarize
 
     items = describe(contents.tensors or [], packed_bits(model.config))
     facts = observe(items)

@@ -14,7 +14,75 @@ from msgspec import Struct
 
 from tonnage.architectures import TensorGroup, TensorSummary
 from tonnage.kernel.errors import InvalidInput
-from tonnage.models.parts import part_of
+
+_VISION = ("vision_tower", "visual.", "vision_model", "vision_encoder", "vision_embed", "mm_projector", "embed_vision",
+           "multi_modal_projector", "image_newline", "view_seperator", "patch_merger", "vision_adapter")  # fmt: skip
+_AUDIO = ("audio_tower", "audio_model", "audio_encoder", "embed_audio", "audio_projector", "speech_encoder")
+_EMBEDDINGS = ("embed_tokens", "wte", "wpe", "word_embeddings", "tok_embeddings", "token_embd", "embed_in", "embed",
+               "embeddings", "embed_positions", "position_embd", "position_embeddings", "embed_tokens_per_layer",
+               "token_type_embeddings", "per_layer_token_embd", "shared", "token_types")  # fmt: skip
+_HEADS = ("lm_head", "output", "embed_out", "head", "score", "classifier")
+_NORMS = ("norm", "ln_", "layernorm", "layer_norm")
+_ATTENTION = ("attn", "attention", "q_proj", "k_proj", "v_proj", "o_proj", "qkv")
+_MIXERS = ("mixer", "mamba", "ssm_", "linear_attn", "conv1d", "short_conv", "shortconv", "time_mix", "rglru")
+_MLPS = ("mlp", "ffn", "feed_forward", "fc1", "fc2", "dense_h_to_4h", "dense_4h_to_h", "block_sparse_moe", "moe")
+_ROUTERS = (
+    "gate",
+    "router",
+    "gate_inp",
+    "ffn_gate_inp",
+    "exp_probs_b",
+    "shared_expert_gate",
+    "ffn_gate_inp_shexp",
+    "wg",
+)
+
+
+def part_of(name: str) -> str:
+    """The part by name alone. Layers' numbers may stand as they are or as N.
+
+    >>> part_of("model.layers.3.mlp.experts.17.gate_proj.weight")
+    'experts'
+    >>> part_of("blk.0.attn_norm.weight")
+    'norm'
+    """
+    if any(word in name for word in _VISION) or name.startswith(("v.", "mm.")):
+        return "vision"
+    if any(word in name for word in _AUDIO) or name.startswith("a."):
+        return "audio"
+    names = name.split(".")
+    module = names[-2] if len(names) > 1 and names[-1] in ("weight", "bias", "qweight", "weight_packed") else names[-1]
+    if any(part.isdigit() or part == "N" for part in names):
+        return _in_layer(name, names, module)
+    if module in _EMBEDDINGS:
+        return "embedding"
+    if module in _HEADS or names[0] == "lm_head":
+        return "head"
+    return "norm" if _any(_NORMS, module) else "other"
+
+
+def _in_layer(name: str, names: list[str], module: str) -> str:
+    if "_exps" in module or ("experts" in names and not module.startswith("shared")):
+        return "experts"
+    if (
+        (module in _ROUTERS and _any((*_MLPS, "gate_inp", "router", "mixer"), name))
+        or "e_score_correction_bias" in names
+        or "router" in names
+    ):
+        return "router"
+    if _any(_NORMS, module):
+        return "norm"
+    if module in ("embed_tokens", "shared_head") or names[-3:-1] == ["shared_head", "head"]:
+        return "head" if "head" in names else "embedding"
+    for part, words in (("mixer", _MIXERS), ("attention", _ATTENTION), ("mlp", _MLPS)):
+        if _any(words, name):
+            return part
+    return "other"
+
+
+def _any(words: tuple[str, ...], text: str) -> bool:
+    return any(word in text for word in words)
+
 
 Role = Literal["weight", "scale", "buffer"]
 MAX_PATTERNS = (
@@ -297,3 +365,114 @@ def _bits(section: Any) -> int | None:
         *(w.get("num_bits") for w in weights if isinstance(w, Mapping)),
     ]
     return next((bits for bits in widths if isinstance(bits, int) and 1 <= bits <= 16), None)
+
+
+_TABLES = (
+    "embed_tokens.weight",
+    "wte.weight",
+    "word_embeddings.weight",
+    "tok_embeddings.weight",
+    "token_embd.weight",
+    "embed_in.weight",
+    "embeddings.weight",
+    "embedding.weight",
+    "embed.weight",
+    "shared.weight",
+    "wte.embedding.weight",
+)
+_FINAL_NORMS = (
+    "norm.weight",
+    "ln_f.weight",
+    "final_layernorm.weight",
+    "final_layer_norm.weight",
+    "output_norm.weight",
+    "norm_f.weight",
+    "final_norm.weight",
+)
+
+
+class Facts(Struct, frozen=True, kw_only=True):
+    """`layers` counts all stored layers of the language model, `per_layer` their parameters; `drafts` are the
+    parameters of tensors named as multi-token prediction.
+    """
+
+    rows: int | None
+    width: int | None
+    head: bool
+    head_parameters: int
+    layers: int
+    per_layer: Mapping[int, int]
+    draft_layers: int
+    drafts: int
+    parameters: int
+
+    @property
+    def model_layers(self) -> int:
+        """Layers of the model proper: all stored ones, less those at the end that are multi-token prediction."""
+        return self.layers - self.draft_layers
+
+    def drafts_behind(self, layers: int) -> int:
+        """Parameters of multi-token prediction: tensors named so, and layers behind the model's last."""
+        if self.model_layers != layers:
+            return self.drafts
+        return self.drafts + sum(count for layer, count in self.per_layer.items() if layer >= layers)
+
+
+def observe(items: Sequence[Item]) -> Facts:
+    table = _table(items)
+    per_layer: dict[int, int] = {}
+    behind: set[int] = set()
+    total = drafts = head = 0
+    for item in items:
+        total += item.parameters
+        if item.layer is not None:
+            per_layer[item.layer] = per_layer.get(item.layer, 0) + item.parameters
+            if item.joins:
+                behind.add(item.layer)
+        elif item.draft:
+            drafts += item.parameters
+        elif item.part == "head":
+            head += item.parameters
+    layers = max(per_layer, default=-1) + 1
+    last = next((count for count in range(len(behind) + 1) if layers - 1 - count not in behind), 0)
+    return Facts(
+        rows=table.shape[0] if table else None,
+        width=_width(table, items),
+        head=head > 0,
+        head_parameters=head,
+        layers=layers,
+        per_layer=per_layer,
+        draft_layers=last,
+        drafts=drafts,
+        parameters=total,
+    )
+
+
+def _table(items: Sequence[Item]) -> Tensor | None:
+    """The embedding table of the tokens."""
+    tables = [
+        item.tensor
+        for item in items
+        if item.part == "embedding"
+        and item.layer is None
+        and not item.draft
+        and item.tensor.name.endswith(_TABLES)
+        and len(item.tensor.shape) == 2
+    ]
+    return max(tables, key=lambda tensor: tensor.shape[0], default=None)
+
+
+def _width(table: Tensor | None, items: Sequence[Item]) -> int | None:
+    """The model's width: the table's columns, unless the final norm contradicts them (a table may be narrower)."""
+    if table is None or table.dtype in ("U32", "I32", "U8", "I8"):
+        return None
+    norms = {
+        item.tensor.shape[0]
+        for item in items
+        if item.part == "norm"
+        and item.layer is None
+        and not item.draft
+        and item.tensor.name.endswith(_FINAL_NORMS)
+        and len(item.tensor.shape) == 1
+    }
+    return table.shape[1] if table.shape[1] in norms or not norms else None

@@ -264,3 +264,88 @@ def _renamed(weight: Weight, name: str) -> Weight:
         weight.linear,
         weight.part,
     )
+
+
+BF16 = 2  # vllm-project/vllm MiniMaxM3IndexerCache: index keys are bf16 unless the user asks for fp8
+
+
+class BlockSparseAttention(Op, frozen=True, eq=False, kw_only=True):
+    """`attention`, where a query sees `visible` tokens: the best blocks by the scores of `index_heads` small heads.
+
+    All heads score one key of `index_dim` a token, which is cached beside the keys and values of all tokens.
+    """
+
+    attention: Attention
+    index_heads: int
+    index_dim: int
+    visible: int
+
+    def weights(self) -> tuple[Weight, ...]:
+        n, h, dim = self.attention.name, self.attention.hidden_size, self.index_dim
+        heads: dict[str, Any] = {"split": "kv", "heads": self.index_heads, "part": "attention"}
+        weights = matrix(f"{n}.index_q_proj", h, self.index_heads * dim, **heads)
+        weights += matrix(f"{n}.index_k_proj", h, dim, part="attention")
+        weights += tuple(Weight(f"{n}.index_{name}_norm.weight", dim, part="norm") for name in ("q", "k"))
+        return self.attention.weights() + weights
+
+    def caches(self) -> tuple[TokenCache | StateCache, ...]:
+        return (*self.attention.caches(), TokenCache("index keys", self.index_dim, bytes_per_element=BF16))
+
+    def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
+        return self.attention.saved(kernels)
+
+    def core(self) -> tuple[Core, ...]:
+        scored = 2 * self.index_heads * self.index_dim
+        cores = tuple(Core(part.name, part.flops, part.per_key, self.visible) for part in self.attention.core())
+        return (*cores, Core("index scores", scored, per_key=True))
+
+
+class RoutedAttention(Op, frozen=True, eq=False, kw_only=True):
+    """Each of a token's `top_k` experts makes `kv_heads` query heads; all experts share one set of keys and values.
+
+    Structure: transformers 5.23, models/jetmoe/modeling_jetmoe.py (JetMoeMoA, JetMoeAttention).
+    """
+
+    name: str = "self_attention"
+    hidden_size: int
+    kv_heads: int
+    head_dim: int
+    num_experts: int
+    top_k: int
+
+    @property
+    def _width(self) -> int:
+        return self.kv_heads * self.head_dim
+
+    def weights(self) -> tuple[Weight, ...]:
+        h, width, n = self.hidden_size, self._width, f"{self.name}.experts"
+        per_expert: dict[str, Any] = {
+            "copies": self.num_experts,
+            "active": self.top_k,
+            "split": "expert",
+            "part": "experts",
+        }
+        weights: tuple[Weight, ...] = (Weight(f"{n}.bias", h, part="attention"),)
+        weights += matrix(f"{n}.router.layer", h, self.num_experts, part="router")
+        weights += matrix(f"{n}.input_linear", h, width, **per_expert) + matrix(
+            f"{n}.output_linear", width, h, **per_expert
+        )
+        return weights + matrix(f"{self.name}.kv_proj", h, 2 * width, split="kv", heads=self.kv_heads, part="attention")
+
+    def caches(self) -> tuple[TokenCache, ...]:
+        return (TokenCache("keys and values", 2 * self._width, self.kv_heads),)
+
+    def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
+        queries = self.top_k * self._width
+        tensors: tuple[Saved, ...] = (
+            Saved("attention input", self.hidden_size),
+            Saved("router scores in fp32", 2 * self.num_experts, bytes_per_element=4),
+            Saved("tokens sent to experts", self.top_k * self.hidden_size, "expert"),
+            Saved("queries", queries, "tensor"),
+            Saved("keys and values for every expert", 2 * queries, "tensor"),
+        )
+        tensors += core_saved(self.top_k * self.kv_heads, queries, kernels)
+        return (*tensors, Saved("experts' outputs", self.top_k * self.hidden_size, "expert"))
+
+    def core(self) -> tuple[Core, ...]:
+        return (Core("attention scores and values", 4 * self.top_k * self._width, per_key=True),)

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from tonnage.kernel.message import Message
-from tonnage.ops._base import Core, Kernels, Op, Part, Saved, Split, Weight, matrix
+from tonnage.ops._base import Core, Kernels, Op, Part, Saved, Split, StateCache, TokenCache, Weight, matrix
 from tonnage.tape import Code, Tensor
 
 
@@ -125,3 +125,20 @@ def norm_saved(name: str, width: int, kind: str, kernels: Kernels) -> tuple[Save
         Saved(Message("{name} input in fp32", name=name), width, bytes_per_element=4),
         Saved(Message("{name} normalised", name=name), width),
     )
+
+
+class Reused(Op, frozen=True, eq=False):
+    """A second use of `op`'s weights: it computes, keeps and caches the same, and adds no parameters."""
+
+    op: Op
+
+    def caches(self) -> tuple[TokenCache | StateCache, ...]:
+        return self.op.caches()
+
+    def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
+        return self.op.saved(kernels)
+
+    def core(self) -> tuple[Core, ...]:
+        # where the weights are counted, their products are counted with them; here only the products remain
+        products = sum(2 * weight.num_active_parameters for weight in self.op.weights() if weight.linear)
+        return (*self.op.core(), Core("reused weights", products)) if products else self.op.core()

@@ -302,3 +302,182 @@ def _convolution(
     """A depthwise convolution: one filter a channel."""
     weight = Weight(f"{name}.{conv}.weight", width, kernel, split=split, heads=heads, part="mixer")
     return (weight, Weight(f"{name}.{conv}.bias", width, split=split, heads=heads, part="mixer")) if bias else (weight,)
+
+
+class KimiDeltaAttention(Op, frozen=True, eq=False, kw_only=True):
+    """A state of head_dim x head_dim a head, short convolutions on queries, keys and values, and a gate on the
+    output.
+
+    `forget_rank` and `gate_rank`: width of the low-rank pair of matrices that makes the decay and the output gate,
+    None: one full matrix. `decays`: numbers of A_log, None for one a head (Kimi K3 stores head_dim of them, of which
+    the first `heads` are read).
+    """
+
+    name: str = "self_attn"
+    hidden_size: int
+    heads: int
+    head_dim: int
+    conv_kernel: int
+    forget_rank: int | None
+    gate_rank: int | None
+    decays: int | None = None
+
+    @property
+    def _inner(self) -> int:
+        return self.heads * self.head_dim
+
+    def weights(self) -> tuple[Weight, ...]:
+        h, n, inner = self.hidden_size, self.name, self._inner
+        cut: dict[str, Any] = {"split": "tensor", "part": "mixer"}
+        weights: tuple[Weight, ...] = ()
+        for name in ("q", "k", "v"):
+            weights += matrix(f"{n}.{name}_proj", h, inner, **cut)
+            weights += (Weight(f"{n}.{name}_conv1d.weight", inner, self.conv_kernel, split="tensor", part="mixer"),)
+        weights += self._narrow("f", self.forget_rank) + matrix(f"{n}.b_proj", h, self.heads, **cut)
+        weights += self._narrow("g", self.gate_rank)
+        weights += (Weight(f"{n}.A_log", self.decays or self.heads, split="tensor", part="mixer"),)
+        weights += (Weight(f"{n}.dt_bias", inner, split="tensor", part="mixer"),)
+        weights += (Weight(f"{n}.o_norm.weight", self.head_dim, part="norm"),)
+        return weights + matrix(f"{n}.o_proj", inner, h, **cut)
+
+    def _narrow(self, letter: str, rank: int | None) -> tuple[Weight, ...]:
+        h, n, inner = self.hidden_size, self.name, self._inner
+        if rank is None:
+            return matrix(f"{n}.{letter}_proj", h, inner, split="tensor", part="mixer")
+        into = matrix(f"{n}.{letter}_a_proj", h, rank, part="mixer")
+        return into + matrix(f"{n}.{letter}_b_proj", rank, inner, split="tensor", part="mixer")
+
+    def caches(self) -> tuple[StateCache, ...]:
+        return (
+            StateCache("recurrent state", self.heads * self.head_dim**2, self.heads, FP32),
+            StateCache("convolution state", 3 * self._inner * (self.conv_kernel - 1), self.heads),
+        )
+
+    def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
+        inner = self._inner
+        return (
+            Saved("mixer input", self.hidden_size),
+            Saved("before convolution", 3 * inner, "tensor"),
+            Saved("queries, keys and values", 3 * inner, "tensor"),
+            Saved("decay and beta in fp32", inner + self.heads, "tensor", FP32),
+            Saved("what a chunk's tokens correct in each other", 2 * CHUNK * self.heads, "tensor"),
+            Saved("output gate", inner, "tensor"),
+            Saved("before norm", inner, "tensor"),
+            Saved("mixer output", inner, "tensor"),
+        )
+
+    def core(self) -> tuple[Core, ...]:
+        # a token writes to and reads from the state: k v^T, the delta correction k^T S, and q^T S, 2 FLOP each
+        return (
+            Core("delta rule", 6 * self.heads * self.head_dim**2),
+            Core("short convolution", 2 * self.conv_kernel * 3 * self._inner),
+        )
+
+
+class TimeMixing(Op, frozen=True, eq=False, kw_only=True):
+    """RWKV-4's attention: a decaying sum of values weighted by keys, `inner_size` channels, no heads."""
+
+    name: str = "attention"
+    hidden_size: int
+    inner_size: int
+
+    def weights(self) -> tuple[Weight, ...]:
+        h, d, n = self.hidden_size, self.inner_size, self.name
+        cut: dict[str, Any] = {"split": "tensor", "part": "mixer"}
+        weights: tuple[Weight, ...] = (Weight(f"{n}.time_decay", d, **cut), Weight(f"{n}.time_first", d, **cut))
+        weights += tuple(Weight(f"{n}.time_mix_{name}", h, part="mixer") for name in ("key", "value", "receptance"))
+        for name in ("key", "value", "receptance"):
+            weights += matrix(f"{n}.{name}", h, d, **cut)
+        return weights + matrix(f"{n}.output", d, h, **cut)
+
+    def caches(self) -> tuple[StateCache, ...]:
+        # numerator, denominator and maximum; transformers sizes them by hidden_size
+        return (
+            StateCache("recurrent state", 3 * self.hidden_size, self.hidden_size, FP32),
+            StateCache("last token's input", self.hidden_size),
+        )
+
+    def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
+        h, d = self.hidden_size, self.inner_size
+        return (
+            Saved("mixer input", h),
+            Saved("inputs mixed with the last token", 3 * h),
+            Saved("keys, values and receptance", 3 * d, "tensor"),
+            Saved("weighted sum", d, "tensor"),
+            Saved("mixer output", d, "tensor"),
+        )
+
+    def core(self) -> tuple[Core, ...]:
+        # two exponentials' products added to numerator and denominator, decayed, and their ratio
+        return (Core("weighted sum", 10 * self.inner_size),)
+
+
+class ChannelMixing(Op, frozen=True, eq=False, kw_only=True):
+    """RWKV-4's feed-forward: squared relu of the keys, gated by a receptance of the input."""
+
+    name: str = "feed_forward"
+    hidden_size: int
+    intermediate_size: int
+
+    def weights(self) -> tuple[Weight, ...]:
+        h, f, n = self.hidden_size, self.intermediate_size, self.name
+        weights: tuple[Weight, ...] = tuple(
+            Weight(f"{n}.time_mix_{kind}", h, part="mlp") for kind in ("key", "receptance")
+        )
+        weights += matrix(f"{n}.key", h, f, split="tensor", part="mlp")
+        weights += matrix(f"{n}.receptance", h, h, part="mlp")
+        return weights + matrix(f"{n}.value", f, h, split="tensor", part="mlp")
+
+    def caches(self) -> tuple[StateCache, ...]:
+        return (StateCache("last token's input", self.hidden_size),)
+
+    def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
+        h, f = self.hidden_size, self.intermediate_size
+        return (
+            Saved("mlp input", h),
+            Saved("inputs mixed with the last token", 2 * h),
+            Saved("keys before and after squared relu", 2 * f, "tensor"),
+            Saved("receptance and value", 2 * h),
+        )
+
+
+class GatedRecurrence(Op, frozen=True, eq=False, kw_only=True):
+    """RecurrentGemma's recurrent block: a convolution, then a linear recurrence of `width` channels gated by blocks."""
+
+    name: str = "temporal_block"
+    hidden_size: int
+    width: int
+    heads: int
+    conv_kernel: int
+
+    def weights(self) -> tuple[Weight, ...]:
+        h, w, n = self.hidden_size, self.width, self.name
+        cut: dict[str, Any] = {"split": "tensor", "part": "mixer"}
+        weights = matrix(f"{n}.linear_y", h, w, bias=True, **cut) + matrix(f"{n}.linear_x", h, w, bias=True, **cut)
+        weights += (Weight(f"{n}.conv_1d.weight", w, self.conv_kernel, **cut), Weight(f"{n}.conv_1d.bias", w, **cut))
+        weights += (Weight(f"{n}.rg_lru.recurrent_param", w, **cut),)
+        for gate in ("input_gate", "recurrent_gate"):
+            weights += (Weight(f"{n}.rg_lru.{gate}_weight", w, w // self.heads, linear=True, **cut),)
+            weights += (Weight(f"{n}.rg_lru.{gate}_bias", w, **cut),)
+        return weights + matrix(f"{n}.linear_out", w, h, bias=True, bias_split="replicated", **cut)
+
+    def caches(self) -> tuple[StateCache, ...]:
+        return (
+            StateCache("recurrent state", self.width, self.width, FP32),
+            StateCache("convolution state", self.width * (self.conv_kernel - 1), self.width),
+        )
+
+    def saved(self, kernels: Kernels) -> tuple[Saved, ...]:
+        w = self.width
+        return (
+            Saved("mixer input", self.hidden_size),
+            Saved("gate and x", 2 * w, "tensor"),
+            Saved("after convolution", w, "tensor"),
+            Saved("input and recurrence gates", 2 * w, "tensor"),
+            Saved("decay in fp32", w, "tensor", FP32),
+            Saved("recurrence output", w, "tensor"),
+            Saved("mixer output", w, "tensor"),
+        )
+
+    def core(self) -> tuple[Core, ...]:
+        return (Core("linear recurrence", 6 * self.width), Core("short convolution", 2 * self.conv_kernel * self.width))

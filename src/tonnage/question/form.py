@@ -1,11 +1,15 @@
 """A form of a question: a verb, and the options that it has when it is asked in this way."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from functools import cached_property
+from types import SimpleNamespace
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message, option_name
 from tonnage.question.option import Face, Option
 
 # Options that take several values whose text has commas, of every verb.
@@ -99,3 +103,39 @@ def not_taken(options: Iterable[Option], taken: set[str]) -> tuple[Option, ...]:
         taken |= {each.name, each.flag, *short}
         found.append(replace(each, short=short))
     return tuple(found)
+
+
+class Given(SimpleNamespace):
+    """An attribute for each option: its text, of a switch its value; None where it was not given.
+
+    `typed`: option -> the name by which it was given.
+    """
+
+    typed: Mapping[str, str] = {}
+
+
+def values(given: Given, options: Iterable[Option]) -> dict[str, Any]:
+    """The options that were given, read; an error names the option."""
+    found = {}
+    for option in options:
+        text = getattr(given, option.name)
+        if text is not None:
+            found[option.name] = text if option.read is None else option.read(text, spelled(given, option))
+    return found
+
+
+def spelled(given: Given, option: Option) -> str:
+    """The option as it was named, by which of its names that may be."""
+    return str(given.typed.get(option.name, option.flag))
+
+
+def required(found: Mapping[str, Any], option: Option) -> Any:
+    """The value of an option that cannot be left out."""
+    if option.name not in found:
+        raise InvalidInput(needed(option))
+    return found[option.name]
+
+
+def needed(option: Option) -> str:
+    """What is said where an option is missing."""
+    return Message("{flag} is needed: {help}.", flag=option_name(option.flag), help=option.help)

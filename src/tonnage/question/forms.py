@@ -11,7 +11,21 @@ from tonnage.kernel.errors import InvalidInput, OutOfRange, shown
 from tonnage.kernel.message import Message, option_name
 from tonnage.kernel.units import parse_length, parse_size
 from tonnage.question import amounts
-from tonnage.question.texts import Reader, word
+
+Reader = Callable[[str, str], Any]  # (what was written, the name of the option) -> the value
+
+
+def word(text: str, what: str) -> str:
+    """A name, which must not be empty."""
+    if not text.strip():
+        raise InvalidInput("{what} is empty: give it a value, or leave the option out.", what=option_name(what))
+    return text.strip()
+
+
+def as_written(text: str, what: str) -> str:
+    """A text that is read elsewhere."""
+    return text
+
 
 LAST_PORT = 65535
 FEWEST = "fewest"

@@ -4,9 +4,8 @@ from typing import Any
 
 from tonnage.kernel.errors import TonnageError, UnknownName
 from tonnage.kernel.message import Message
-from tonnage.question.given import Given, needed, required, values
-from tonnage.question.subjects.machine import MACHINE, ON
-from tonnage.question.subjects.model import DIMENSIONS
+from tonnage.question.form import Given, needed, required, values
+from tonnage.question.subjects.model import DIMENSIONS, MACHINE, ON
 
 
 def read_model(given: Given) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tonnage.question.texts import Reader, as_written, word
+from tonnage.question.forms import Reader, as_written, word
 
 Choices = tuple[str, ...] | Callable[[], Iterable[str]]
 Face = Literal["command line", "json"]  # json: HTTP, the page, assistants; Python has the options of structs

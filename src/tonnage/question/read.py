@@ -9,14 +9,12 @@ from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName, shown
 from tonnage.kernel.message import Message, joined, listed, option_name
 from tonnage.kernel.registry import unknown
 from tonnage.question.command_line import text_of, values_to_vary, words_alone
-from tonnage.question.form import CHOOSING, CONTENTS, SWITCHES, WHOLE, Form
-from tonnage.question.given import Given
+from tonnage.question.form import CHOOSING, CONTENTS, SWITCHES, WHOLE, Form, Given
 from tonnage.question.naming import in_question
 from tonnage.question.option import Option
 from tonnage.question.subjects.maximum import NAMES
 from tonnage.question.verbs import FORMS, form_of, forms_of, kind_of
-from tonnage.spelling import meant
-from tonnage.spelling.flags import ours
+from tonnage.spelling import meant, ours
 
 # How an answer is shown, and files that it is written to: no part of a question.
 OUTPUT = frozenset({"json", "formulas", "plot", "csv", "markdown", "html", "parquet", "help", "out", "lang"})

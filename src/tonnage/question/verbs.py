@@ -6,9 +6,9 @@ from typing import Any
 
 from tonnage.question.command_line import text_of
 from tonnage.question.form import ALONE, UNGROUPED, Form, Group, not_taken, without
+from tonnage.question.forms import as_written
 from tonnage.question.option import Option, options_of
 from tonnage.question.subjects.model import DIMENSIONS, DIMENSIONS_TITLE, MODEL, READING, READING_TITLE
-from tonnage.question.texts import as_written
 
 MONEY_TITLE, MONEY_OF_TRAINING = "money and power", "money, power and disks"
 LOAD_TITLE = "load and service level"
@@ -51,13 +51,13 @@ def _serving() -> tuple[Group, ...]:
 
 
 def _machine() -> Group:
-    from tonnage.question.subjects.machine import MACHINE
+    from tonnage.question.subjects.model import MACHINE
 
     return Group("machine", MACHINE)
 
 
 def _advice() -> Group:
-    from tonnage.question.subjects.advice import ADVICE
+    from tonnage.question.subjects.model import ADVICE
 
     return Group("advice", (ADVICE,))
 
@@ -74,8 +74,8 @@ def _serve() -> Form:
 
 
 def _plan_train() -> Form:
-    from tonnage.question.subjects.machine import RESERVE, TO_TRAIN_ON
-    from tonnage.question.subjects.plan_training import SearchOptions
+    from tonnage.question.subjects.model import RESERVE, TO_TRAIN_ON
+    from tonnage.question.subjects.plan import SearchOptions
 
     groups = (
         Group(UNGROUPED, (Option("train", "a training run (the default)", negatable=False),)),
@@ -90,9 +90,9 @@ def _plan_train() -> Form:
 
 def _plan_serve() -> Form:
     from tonnage.question.subjects.load import LoadOptions
-    from tonnage.question.subjects.machine import RESERVE, TO_SERVE_ON
+    from tonnage.question.subjects.model import RESERVE, TO_SERVE_ON
     from tonnage.question.subjects.money import SERVED
-    from tonnage.question.subjects.plan_serving import ServingPlanOptions
+    from tonnage.question.subjects.plan import ServingPlanOptions
     from tonnage.question.subjects.serving import ServingOptions
 
     fixed = "what is not varied: each of these is searched where it is not given, or is as for `tonnage serve`"
@@ -109,7 +109,7 @@ def _plan_serve() -> Form:
 
 def _plan_pool() -> Form:
     from tonnage.question.subjects.load import LoadOptions
-    from tonnage.question.subjects.pool import POOL
+    from tonnage.question.subjects.plan import POOL
     from tonnage.question.subjects.serving import ServingOptions
     from tonnage.question.subjects.training import TrainingOptions
 

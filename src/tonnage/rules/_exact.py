@@ -4,8 +4,8 @@ from typing import Any
 
 from tonnage.architectures import Model
 from tonnage.catalogue import accelerator, cluster
-from tonnage.estimate.layers import parameters as count
-from tonnage.estimate.layers.flops import training_flops
+from tonnage.estimate.layers import layers as count
+from tonnage.estimate.layers.layers import training_flops
 from tonnage.estimate.memory import training_memory
 from tonnage.estimate.serving.memory import serving_memory
 from tonnage.formulas import memory as f
@@ -71,7 +71,7 @@ def flops(model: Model, tokens: float, sequence_length: int) -> Term:
 
 def recomputed_flops(model: Model, tokens: float, sequence_length: int) -> Term:
     """Training compute with attention and one more forward pass."""
-    from tonnage.estimate.layers.flops import forward_flops
+    from tonnage.estimate.layers.layers import forward_flops
     from tonnage.formulas.flops import passes
 
     four = Term.of("forward, recomputed forward, and backward of twice that", passes, x=4)

@@ -23,10 +23,10 @@ from tonnage.runtimes.parts.serving import Paging as Paging
 from tonnage.runtimes.parts.serving import Pools as Pools
 from tonnage.runtimes.parts.serving import Reserve as Reserve
 from tonnage.runtimes.parts.serving import ServingRuntime as ServingRuntime
+from tonnage.runtimes.parts.serving import at_version
 from tonnage.runtimes.parts.start import HUB as HUB
 from tonnage.runtimes.parts.start import Spread as Spread
 from tonnage.runtimes.parts.start import Start as Start
-from tonnage.runtimes.parts.versions import at_version
 
 PLUG_INS = "tonnage.runtimes"  # the group of entry points of packages that bring runtimes
 # What is estimated where nobody names a runtime: training on one accelerator, and on several.

@@ -37,6 +37,20 @@ class Plan(Struct, frozen=True, kw_only=True):
         group = _places(type(self))[name]
         return getattr(getattr(self, group) if group else self, name)
 
+    def differences(self, other: Self) -> dict[str, Any]:
+        """The fields, those in groups too, whose values differ from those of another plan. Both are of numbers."""
+        found: dict[str, Any] = {}
+        for name in self.__struct_fields__:
+            value, before = getattr(self, name), getattr(other, name)
+            if value is before or value == before:
+                continue
+            if name in _groups(type(self)):
+                fields = {field: getattr(value, field) for field in value.__struct_fields__}
+                found |= {field: own for field, own in fields.items() if own != getattr(before, field)}
+            else:
+                found[name] = value
+        return found
+
     def with_fields(self, **fields: Any) -> Self:
         """The plan with these fields, which may stand in groups, changed."""
         own, grouped = _by_group(type(self), fields)

@@ -5,6 +5,12 @@ own derivative of each word saves and allocates, as bytes for each token, pair o
 closed form: coefficients that hold for every length, batch and number of ranks.
 """
 
+from tonnage.tape._attending import Adapters as Adapters
+from tonnage.tape._attending import Held as Held
+from tonnage.tape._attending import Router as Router
+from tonnage.tape._attending import Setting as Setting
+from tonnage.tape._attending import Style as Style
+from tonnage.tape._attending import Types as Types
 from tonnage.tape._code import CODES as CODES
 from tonnage.tape._code import Code as Code
 from tonnage.tape._moments import Kept as Kept
@@ -14,12 +20,6 @@ from tonnage.tape._moments import forward as forward
 from tonnage.tape._moments import layer as layer
 from tonnage.tape._nanotron import Nanotron as Nanotron
 from tonnage.tape._nanotron import NanotronCode as NanotronCode
-from tonnage.tape._setting import Adapters as Adapters
-from tonnage.tape._setting import Held as Held
-from tonnage.tape._setting import Router as Router
-from tonnage.tape._setting import Setting as Setting
-from tonnage.tape._setting import Style as Style
-from tonnage.tape._setting import Types as Types
 from tonnage.tape._torchtitan import Own as Own
 from tonnage.tape._torchtitan import Titan as Titan
 from tonnage.tape._torchtitan import TitanCode as TitanCode

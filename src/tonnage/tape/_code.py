@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from tonnage.tape._attending import Attending
-from tonnage.tape._setting import Adapters, Held
+from tonnage.tape._attending import Adapters, Attending, Held
 from tonnage.tape.tape import TOKEN, Extent, Gradients, Tensor
 
 WRITTEN_OUT = ("gelu_new", "gelu_fast", "gelu_python")

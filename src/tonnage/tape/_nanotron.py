@@ -6,8 +6,8 @@ nanotron, models/llama.py: CausalSelfAttention, MLP; parallel/tensor_parallel/fu
 
 from collections.abc import Sequence
 
+from tonnage.tape._attending import Held, Setting
 from tonnage.tape._code import Code
-from tonnage.tape._setting import Held, Setting
 from tonnage.tape._torchtitan import GATHER, SCATTER, Own
 from tonnage.tape.tape import TENSOR, TOKEN, Extent, Tensor
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from tonnage.tape._attending import Held, Setting
 from tonnage.tape._code import Code
-from tonnage.tape._setting import Held, Setting
 from tonnage.tape._work import Exchange
 from tonnage.tape.tape import TENSOR, TOKEN, Extent, Gradients, Slot, Storage, Tensor
 

@@ -9,8 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
-from tonnage.tape._extent import Extent
-from tonnage.tape._work import Exchange, Work, Worked
+from tonnage.tape._work import Exchange, Extent, Work, Worked
 
 Kind = Literal["activation", "temporary"]
 

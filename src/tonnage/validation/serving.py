@@ -10,7 +10,7 @@ from tonnage.architectures import Model
 from tonnage.estimate.serving.cache import RequestCache
 from tonnage.estimate.serving.forward_peak import workspace_bytes
 from tonnage.estimate.serving.memory import ServingMemory, ServingRank, serving_memory
-from tonnage.estimate.serving.static_share import memory_share
+from tonnage.estimate.serving.overhead import memory_share
 from tonnage.estimate.serving.weights.storage import gguf_bytes
 from tonnage.estimate.serving_time.rates import ServingRates, serving_rates
 from tonnage.estimate.serving_time.times import ServingTimes, pool_tokens, serving_times

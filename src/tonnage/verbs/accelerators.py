@@ -6,7 +6,7 @@ from tonnage import catalogue
 from tonnage.catalogue.accelerators import accelerator_aliases
 from tonnage.catalogue.nodes import find as find_node
 from tonnage.documents.catalogue import AcceleratorDocument, AcceleratorsDocument, NodeDocument
-from tonnage.question.given import Given
+from tonnage.question.form import Given
 from tonnage.spec import Accelerator, Node
 from tonnage.verbs.answered import Answered
 

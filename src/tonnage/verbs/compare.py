@@ -7,12 +7,10 @@ from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import option_name
 from tonnage.kernel.reach import is_there
 from tonnage.question.command_line import OWN
-from tonnage.question.form import CHOOSING, WHOLE, Form
-from tonnage.question.given import Given, spelled, values
+from tonnage.question.form import CHOOSING, WHOLE, Form, Given, spelled, values
 from tonnage.question.option import Option
 from tonnage.question.subjects.comparison import COUNT, TABLE
-from tonnage.question.subjects.machine import MACHINE, ON
-from tonnage.question.subjects.model import DIMENSIONS
+from tonnage.question.subjects.model import DIMENSIONS, MACHINE, ON
 from tonnage.question.verbs import form_of, model_groups
 from tonnage.verbs.answered import DocumentedAnswer
 

@@ -1,6 +1,6 @@
 """`compare` of answers of `train`."""
 
-from tonnage.question.given import Given
+from tonnage.question.form import Given
 from tonnage.verbs import compare
 from tonnage.verbs.answered import DocumentedAnswer
 

@@ -22,9 +22,9 @@ from tonnage.kernel.formula import FORMULAS, Formula
 from tonnage.kernel.glossary import SYMBOLS, WORDS, Symbol, Word
 from tonnage.kernel.message import Message, joined
 from tonnage.kernel.registry import letters_of, unknown
-from tonnage.question.given import Given
+from tonnage.question.form import Given
 from tonnage.question.option import Option
-from tonnage.question.subjects.advice import ADVICE
+from tonnage.question.subjects.model import ADVICE
 from tonnage.question.subjects.money import SERVED
 from tonnage.question.verbs import form_of, model_groups
 from tonnage.rules import RULES

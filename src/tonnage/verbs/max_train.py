@@ -1,9 +1,9 @@
 """`max` of a training run."""
 
-from tonnage.question.given import Given, required, values
+from tonnage.question.form import Given, required, values
 from tonnage.question.looked_up import no_model, read_model
 from tonnage.question.option import options_of
-from tonnage.question.subjects.machine import MACHINE, ON
+from tonnage.question.subjects.model import MACHINE, ON
 from tonnage.verbs.answered import DocumentedAnswer
 
 

@@ -8,7 +8,7 @@ from tonnage import catalogue
 from tonnage.documents.catalogue import BranchDocument, ModelDocument, ModelRow, ModelsDocument, PublishedDocument
 from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
-from tonnage.question.given import Given
+from tonnage.question.form import Given
 from tonnage.question.looked_up import no_model, read_model
 from tonnage.verbs.answered import Answered
 
@@ -17,7 +17,7 @@ KV_TOKENS = 131_072
 
 def describe(model: Any) -> tuple[ModelDocument, dict[str, Term]]:
     """The document about one model, and the Terms in it."""
-    from tonnage.estimate.layers import parameters as count
+    from tonnage.estimate.layers import layers as count
     from tonnage.estimate.serving.memory import serving_memory
     from tonnage.spec import ServingPlan
 
@@ -79,7 +79,7 @@ def _entry(name: str) -> dict[str, Any]:
 def listed() -> ModelsDocument:
     """The catalogue of models."""
     from tonnage.architectures import build
-    from tonnage.estimate.plan.checks import expert_counts
+    from tonnage.estimate.plan.rule import expert_counts
 
     rows: list[ModelRow] = []
     for name in catalogue.model_names():

@@ -5,10 +5,10 @@ from typing import Any
 
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message
-from tonnage.question.given import Given, required, values
+from tonnage.question.form import Given, required, values
 from tonnage.question.looked_up import no_model, read_model
 from tonnage.question.subjects.model import DIMENSIONS, MODEL, READING
-from tonnage.question.subjects.pool import POOL
+from tonnage.question.subjects.plan import POOL
 from tonnage.question.verbs import form_of
 from tonnage.verbs.answered import DocumentedAnswer
 

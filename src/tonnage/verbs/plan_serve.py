@@ -2,11 +2,10 @@
 
 from msgspec.structs import replace
 
-from tonnage.question.form import without
-from tonnage.question.given import Given, values
+from tonnage.question.form import Given, values, without
 from tonnage.question.looked_up import read_model
 from tonnage.question.option import options_of
-from tonnage.question.subjects.machine import RESERVE, TO_SERVE_ON
+from tonnage.question.subjects.model import RESERVE, TO_SERVE_ON
 from tonnage.question.verbs import SIMULATED
 from tonnage.verbs.answered import DocumentedAnswer
 
@@ -15,7 +14,7 @@ def answer(arguments: Given) -> DocumentedAnswer:
     """The plans, of which documents and texts are made."""
     from tonnage.question.subjects.load import LoadOptions
     from tonnage.question.subjects.money import SERVED, BillOptions
-    from tonnage.question.subjects.plan_serving import ServingPlanOptions
+    from tonnage.question.subjects.plan import ServingPlanOptions
     from tonnage.question.subjects.serving import ServingOptions
     from tonnage.search.serving import plan_serving
     from tonnage.search.serving.machines import named

@@ -3,12 +3,12 @@
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput
-from tonnage.question.given import Given, values
+from tonnage.question.form import Given, values
 from tonnage.question.looked_up import read_model
 from tonnage.question.option import options_of
-from tonnage.question.subjects.machine import RESERVE, TO_TRAIN_ON
+from tonnage.question.subjects.model import RESERVE, TO_TRAIN_ON
 from tonnage.question.subjects.money import MONEY
-from tonnage.question.subjects.plan_training import SearchOptions
+from tonnage.question.subjects.plan import SearchOptions
 from tonnage.question.subjects.run import RunOptions
 from tonnage.question.subjects.training import TrainingOptions
 from tonnage.verbs.answered import DocumentedAnswer

@@ -8,9 +8,9 @@ from tonnage.catalogue.offers import bought, in_usd, offers
 from tonnage.catalogue.prices import DOLLARS, STALE_DAYS, Price, Purchase, age_days, is_stale, origin
 from tonnage.documents.prices import PriceKind, PriceRow, PricesDocument, PurchaseRow
 from tonnage.kernel.message import Message, listed
-from tonnage.question.given import Given, values
+from tonnage.question.form import Given, values
+from tonnage.question.forms import word
 from tonnage.question.subjects.prices import PRICES
-from tonnage.question.texts import word
 from tonnage.verbs.answered import Answered
 
 

@@ -19,9 +19,9 @@ from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.term import Term
-from tonnage.question.given import Given, values
+from tonnage.question.form import Given, values
+from tonnage.question.forms import word
 from tonnage.question.subjects.prices import API_PRICES
-from tonnage.question.texts import word
 from tonnage.verbs.answered import Answered
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from tonnage.documents.validation import RulesDocument
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.registry import unknown
-from tonnage.question.given import Given, values
+from tonnage.question.form import Given, values
 from tonnage.question.subjects.rules import NUMBERS
 from tonnage.verbs.answered import Answered
 

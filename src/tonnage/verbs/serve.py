@@ -6,12 +6,11 @@ from msgspec.structs import replace
 
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message, option_name
-from tonnage.question.given import Given, values
+from tonnage.question.form import Given, values
 from tonnage.question.looked_up import model_and_machine
 from tonnage.question.option import options_of
-from tonnage.question.subjects.advice import ADVICE
 from tonnage.question.subjects.frontier import FRONTIER
-from tonnage.question.subjects.machine import MACHINE
+from tonnage.question.subjects.model import ADVICE, MACHINE
 from tonnage.verbs.answered import DocumentedAnswer
 
 LOCAL = "local"

@@ -1,10 +1,10 @@
 """`train`: one training run."""
 
 from tonnage.estimate.answer.form import Answer
-from tonnage.question.given import Given, values
+from tonnage.question.form import Given, values
 from tonnage.question.looked_up import model_and_machine
 from tonnage.question.option import options_of
-from tonnage.question.subjects.advice import ADVICE
+from tonnage.question.subjects.model import ADVICE
 
 
 def answer(arguments: Given) -> Answer:

@@ -12,7 +12,7 @@ from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message, listed
 from tonnage.kernel.reach import Reach, limited
 from tonnage.question.command_line import command
-from tonnage.question.given import values
+from tonnage.question.form import values
 from tonnage.question.looked_up import model_and_machine
 from tonnage.question.option import options_of
 from tonnage.question.read import in_fields, read

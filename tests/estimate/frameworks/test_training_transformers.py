@@ -12,8 +12,8 @@ from tonnage.documents.document import builtins
 from tonnage.estimate.frameworks.transformers import liger_parts, loss_kind
 from tonnage.estimate.frameworks.unsloth import Unsloth
 from tonnage.estimate.layers import layers as tapes
+from tonnage.estimate.step.pipeline_layout import release_of
 from tonnage.estimate.step.points import by_extent
-from tonnage.estimate.step.releases import release_of
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.runtimes import training_runtime
 from tonnage.runtimes.parts.fused import UNSLOTH

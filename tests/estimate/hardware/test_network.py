@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tonnage.catalogue import cluster, node
-from tonnage.estimate.hardware.links import links
-from tonnage.estimate.hardware.network import PASSES, Network
+from tonnage.estimate.hardware.network import PASSES, Network, links
 from tonnage.kernel.errors import MissingDatum
 from tonnage.spec import Link
 

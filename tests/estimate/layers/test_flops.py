@@ -4,7 +4,7 @@ import pytest
 
 import tonnage
 from tonnage import read
-from tonnage.estimate.layers.flops import forward_flops, training_flops
+from tonnage.estimate.layers.layers import forward_flops, training_flops
 from tonnage.formulas import flops as f
 
 

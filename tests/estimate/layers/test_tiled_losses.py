@@ -8,7 +8,7 @@ Triton kernels and fp32 sums, which allocate nothing on a GPU, left out), beside
 import pytest
 
 import tonnage
-from tonnage.estimate.layers.trl_losses import divergence, log_probabilities
+from tonnage.estimate.layers.losses import divergence, log_probabilities
 from tonnage.estimate.memory import training_memory
 from tonnage.estimate.plan_columns import needed_bytes
 from tonnage.kernel.errors import InvalidPlan

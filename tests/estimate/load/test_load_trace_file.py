@@ -2,7 +2,7 @@
 
 import pytest
 
-from tonnage.estimate.load.trace_file import read_requests
+from tonnage.estimate.load.requests import read_requests
 from tonnage.kernel.errors import InvalidInput
 
 

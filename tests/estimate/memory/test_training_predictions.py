@@ -12,8 +12,7 @@ from tonnage.runtimes.parts.megatron import prediction
 from tonnage.runtimes.parts.megatron.layers import MegatronLayers
 from tonnage.spec import TrainingPlan
 from tonnage.tape import Key, layer
-from tonnage.tape.megatron import GATHERED
-from tonnage.tape.megatron_setting import MegatronSetting
+from tonnage.tape.megatron import GATHERED, MegatronSetting
 
 H, V = 7168, 129280  # DeepSeek-V3
 LLAMA = {"h": 4096, "q": 4096, "kv": 1024, "f": 14336, "a": 32, "vocabulary": 128256}

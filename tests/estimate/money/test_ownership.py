@@ -12,14 +12,16 @@ from tonnage.catalogue.prices import Price
 from tonnage.estimate.money.ownership import (
     ASKED,
     Ownership,
+    at_the_edge,
     buy_or_rent,
     device_of,
+    in_cloud,
     machine_of,
+    on_own_servers,
     operation,
     owned,
     purchase_of,
 )
-from tonnage.estimate.money.places import at_the_edge, in_cloud, on_own_servers
 from tonnage.kernel.errors import InvalidInput, MissingDatum
 from tonnage.kernel.units import MONTH
 

@@ -7,8 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tonnage.estimate.plan.pipeline_boxes import BACKWARD, FORWARD, StageSeconds, StepSeconds
-from tonnage.estimate.plan.pipeline_orders import ORDERS, gpipe, interleaved_zero_bubble, played
-from tonnage.estimate.plan.pipeline_v_orders import INPUTS, WEIGHTS, dualpipev, zbv
+from tonnage.estimate.plan.pipeline_orders import (
+    INPUTS,
+    ORDERS,
+    WEIGHTS,
+    dualpipev,
+    gpipe,
+    interleaved_zero_bubble,
+    played,
+    zbv,
+)
 from tonnage.formulas.pipeline import dualpipev_bubble_seconds, gpipe_bubble_seconds, zbv_bubble_seconds
 from tonnage.runtimes import training_runtime, training_runtimes
 

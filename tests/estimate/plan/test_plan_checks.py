@@ -3,7 +3,7 @@
 import pytest
 
 import tonnage
-from tonnage.estimate.plan.nearest import near_divisors
+from tonnage.estimate.plan.rule import near_divisors
 from tonnage.kernel.errors import InvalidPlan
 
 

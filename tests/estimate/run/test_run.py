@@ -17,9 +17,8 @@ from tonnage.cli import main
 from tonnage.documents.question import Entry
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.options.run_options import RunOptions, deadline_seconds
-from tonnage.estimate.plan.nearest import divisors
-from tonnage.estimate.run.deadline import usable_plans
-from tonnage.estimate.run.run import run
+from tonnage.estimate.plan.rule import divisors
+from tonnage.estimate.run.run import run, usable_plans
 from tonnage.formulas.failures import pause
 from tonnage.formulas.memory import state_bytes
 from tonnage.formulas.run import accelerator_hours, accelerators_by_division

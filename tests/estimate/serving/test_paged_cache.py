@@ -11,8 +11,8 @@ from rows.source import read as read_rows
 from tonnage import read
 from tonnage.catalogue import accelerator
 from tonnage.estimate.serving.cache import PagedCache, RequestCache, group_size, kinds
+from tonnage.estimate.serving.forward_peak import batch_limits
 from tonnage.estimate.serving.memory import serving_memory
-from tonnage.estimate.serving.token_batch import batch_limits
 from tonnage.estimate.step.rank import stages
 from tonnage.kernel.errors import InvalidPlan, MissingDatum
 from tonnage.kernel.units import GIB

@@ -10,8 +10,7 @@ from tonnage.catalogue import cluster
 from tonnage.estimate.answer.answers import serve
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.weights.request import AMBIGUOUS, asked_for
-from tonnage.estimate.serving.weights.storage import storage, stored_bytes
-from tonnage.estimate.serving.weights.stored import block_bytes, op_bytes
+from tonnage.estimate.serving.weights.storage import block_bytes, op_bytes, storage, stored_bytes
 from tonnage.kernel.errors import InvalidInput, TonnageError, UnknownName
 from tonnage.numerics.precisions import precision
 

@@ -10,7 +10,7 @@ from tonnage.catalogue import cluster
 from tonnage.estimate.hardware.rates import rates
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.layers import layers as tapes
-from tonnage.estimate.layers.flops import forward_flops, training_flops
+from tonnage.estimate.layers.layers import forward_flops, training_flops
 from tonnage.estimate.memory import Step
 from tonnage.estimate.options.plans import training_plan
 from tonnage.estimate.plan.training_options import TrainingOptions

@@ -9,7 +9,7 @@ from tonnage.language import worded
 from tonnage.question.naming import FLAG, Said, holder_of
 from tonnage.question.read import OUTPUT
 from tonnage.question.subjects.model import DIMENSIONS
-from tonnage.spelling.flags import ours
+from tonnage.spelling import ours
 
 _OF_MODELS = frozenset(option.name for option in DIMENSIONS)
 

@@ -3,13 +3,17 @@ late surprise.
 """
 
 import os
-from collections.abc import Iterator
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from tonnage.kernel.errors import InvalidInput, shown
+from tonnage.cli.common.print import in_error, write
+from tonnage.kernel.errors import InvalidInput, TonnageError, shown
 from tonnage.kernel.message import Message
 from tonnage.kernel.reach import is_folder
-from tonnage.question.given import Given
+from tonnage.question.form import Given
 
 STDOUT = "-"  # --markdown without a file
 LONGEST = 200  # characters of a path that are shown
@@ -76,3 +80,76 @@ def _files(verb: str, arguments: Given) -> Iterator[tuple[str, str]]:
         path = getattr(arguments, name, None)
         if isinstance(path, str) and path != STDOUT:
             yield name, path
+
+
+MARKDOWN, ENDINGS = "--markdown", (".md", ".markdown")
+HTML_HELP = "a report besides, its decision on one page of A4: FILE.html, which needs no network and no script"
+MARKDOWN_HELP = "print the report as Markdown; with FILE.md, write it besides"
+# Options that say how an answer is shown, and how many words each takes: no part of what asks it again.
+SHOWN = {"--json": 0, "--formulas": 0, "--csv": 0, MARKDOWN: 0, "--html": 1, "--plot": 1, "--parquet": 1, "--lang": 1}
+WITH_EQUALS = tuple(f"{flag}=" for flag in SHOWN)
+
+
+def add_reports(group: Any) -> None:
+    """--html and --markdown."""
+    group.add_argument("--html", metavar="FILE", help=HTML_HELP)
+    group.add_argument(MARKDOWN, metavar="FILE", nargs="?", const=STDOUT, help=MARKDOWN_HELP)
+
+
+def parted(words: Iterable[str]) -> list[str]:
+    """--markdown takes the word behind it where that is a file of Markdown, and never MODEL."""
+    typed_words = list(words)
+    parts: list[str] = []
+    for at, word in enumerate(typed_words):
+        if word == "--":
+            return parts + typed_words[at:]
+        following = typed_words[at + 1] if at + 1 < len(typed_words) else ""
+        alone = word == MARKDOWN and not following.lower().endswith(ENDINGS)
+        parts.append(f"{MARKDOWN}={STDOUT}" if alone else word)
+    return parts
+
+
+def prints_report(arguments: Given, result: Any) -> bool:
+    """Print the answer as Markdown, where that is asked for."""
+    if arguments.markdown != STDOUT:
+        return False
+    if arguments.json:
+        raise InvalidInput(
+            "--json and --markdown both print: give --markdown a file that ends in .md, or leave one of them out."
+        )
+    from tonnage.render.report import markdown_of
+
+    write(markdown_of(result.to_dict(), command=command_line(arguments)))
+    return True
+
+
+def reported(arguments: Given, result: Any, status: int) -> int:
+    """The status. What keeps a report from being written is said after the answer, and does not take it back."""
+    for form, path in (("html", arguments.html), ("markdown", arguments.markdown)):
+        if path is None or (form == "markdown" and path == STDOUT):
+            continue
+        from tonnage.render.report import write_report
+
+        try:
+            write_report(result.to_dict(), path, form, command=command_line(arguments))
+        except TonnageError as error:
+            print(in_error(error, f"--{form}: "), file=sys.stderr)
+            status = error.exit_status
+    return int(status)
+
+
+def command_line(arguments: Given) -> str:
+    """What was typed, without the words that say how the answer is shown."""
+    return shlex.join(["tonnage", *_asking(getattr(arguments, "words", ()))])
+
+
+def _asking(words: Sequence[str]) -> Iterator[str]:
+    skip = 0
+    for at, word in enumerate(words):
+        if skip:
+            skip -= 1
+        elif word in SHOWN:
+            takes_file = word == MARKDOWN and at + 1 < len(words) and words[at + 1].lower().endswith(ENDINGS)
+            skip = SHOWN[word] + takes_file
+        elif not word.startswith(WITH_EQUALS):
+            yield word

@@ -1,20 +1,108 @@
 """The parser of a verb, built from the options that are declared for it."""
 
 import argparse
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tonnage.cli.common.help import Formatter, in_english
+from tonnage.cli.common.outputs import add_reports, parted
 from tonnage.cli.common.print import write
-from tonnage.cli.common.report import add_reports, parted
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.kernel.message import Message, joined
-from tonnage.language import speaking
-from tonnage.question.form import ALONE, UNGROUPED, Form, Group
-from tonnage.question.given import Given
+from tonnage.kernel.message import Message, joined, listed
+from tonnage.language import LANGUAGES, current, say, speaking, worded
+from tonnage.language.columns import wrapped
+from tonnage.question.form import ALONE, UNGROUPED, Form, Given, Group
 from tonnage.question.option import Option
-from tonnage.spelling.flags import assignment, ours
+from tonnage.spelling import assignment, ours
+
+
+class Formatter(argparse.RawDescriptionHelpFormatter):
+    """argparse's, which in English it is to the letter."""
+
+    def add_usage(
+        self, usage: str | None, actions: Iterable[Any], groups: Iterable[Any], prefix: str | None = None
+    ) -> None:
+        super().add_usage(usage, actions, groups, say("usage: ") if prefix is None else prefix)
+
+    def add_text(self, text: str | None) -> None:
+        super().add_text(None if text is None else worded(text))
+
+    def start_section(self, heading: str | None) -> None:
+        super().start_section(None if heading is None else say(heading))
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return help_of(action)
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return super()._split_lines(text, width) if current() == "en" else wrapped(text, width)
+
+
+def in_english(option: Option) -> str:
+    """The help that an option has until `help_of` puts it into words: most command lines never show it."""
+    return (option.help or option.name).replace("%", "%%")
+
+
+def help_of(action: argparse.Action) -> str | None:
+    """The help of an option in the current language, with unit and default."""
+    option: Option | None = getattr(action, "option", None)
+    if option is None or action.help != in_english(option):
+        return None if action.help is None else say(action.help)
+    about = say(": ").join(filter(None, (worded(option.help) if option.help else "", option.listed_choices)))
+    if option.unit:
+        about += f" [{say(option.unit)}]"
+    if option.default:
+        about += say(" (default: {what})", what=worded(option.default))
+    return about.replace("%", "%%")
+
+
+FLAG = "--lang"
+VARIABLE = "TONNAGE_LANG"
+LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")  # the first that is set decides, as in POSIX
+HELP = Message(
+    "language of what is shown: {languages} (default: as {variable} or the locale says); --json is English",
+    languages=listed(LANGUAGES),
+    variable=VARIABLE,
+)
+
+
+def spoken(words: Sequence[str], environment: Mapping[str, str] = os.environ) -> tuple[str, list[str]]:
+    """The language, and the words without the option.
+
+    >>> spoken(["--lang", "zh", "train", "llama-3.1-8b"])
+    ('zh', ['train', 'llama-3.1-8b'])
+    """
+    rest: list[str] = []
+    chosen: str | None = None
+    left = iter(words)
+    for word in left:
+        if word == "--":
+            rest += [word, *left]
+        elif word == FLAG or word.startswith(f"{FLAG}="):
+            chosen = word.partition("=")[2] or next(left, "") if word != f"{FLAG}=" else ""
+            if not chosen:
+                raise InvalidInput(
+                    "{flag} takes a language: {languages}.", flag=FLAG, languages=joined(" or ", LANGUAGES)
+                )
+        else:
+            rest.append(word)
+    return chosen or environment.get(VARIABLE) or _of_locale(environment), rest
+
+
+def otherwise(words: Sequence[str] = (), environment: Mapping[str, str] = os.environ) -> str:
+    """The language in which one is refused that there is not, or that nobody says: that of another --lang, else of
+    the environment.
+    """
+    values = [value for word, value in zip(words, [*words[1:], ""], strict=True) if word == FLAG]
+    values += [word.partition("=")[2] for word in words if word.startswith(f"{FLAG}=")]
+    known = [language for language in (*values, environment.get(VARIABLE)) if language in LANGUAGES]
+    return known[0] if known else _of_locale(environment)
+
+
+def _of_locale(environment: Mapping[str, str]) -> str:
+    locale = next((environment[name] for name in LOCALE if environment.get(name)), "")
+    return next((language for language in LANGUAGES if locale.lower().startswith(language)), LANGUAGES[0])
+
 
 LONGEST = 200  # characters of a wrong word that are shown
 PLACE = re.compile(r"%(?:\((\w+)\))?([sr])")  # of a value, in a text of argparse

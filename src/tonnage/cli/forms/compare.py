@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from tonnage.cli.common.outputs import HTML_HELP, MARKDOWN, STDOUT, reported
 from tonnage.cli.common.parser import add_form
-from tonnage.cli.common.report import HTML_HELP, MARKDOWN, STDOUT, reported
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message, joined, listed
 from tonnage.language import say
-from tonnage.question.form import WHOLE
-from tonnage.question.given import Given, values
+from tonnage.question.form import WHOLE, Given, values
 from tonnage.question.option import Option
 from tonnage.question.subjects.comparison import TABLE
 from tonnage.question.verbs import form_of

@@ -3,7 +3,7 @@
 import argparse
 
 from tonnage.cli.forms import compare
-from tonnage.question.given import Given
+from tonnage.question.form import Given
 from tonnage.question.verbs import form_of
 from tonnage.verbs.compare import compared
 

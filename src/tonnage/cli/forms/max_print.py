@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from tonnage.cli.common.outputs import prints_report, reported
 from tonnage.cli.common.print import print_json, print_lines
-from tonnage.cli.common.report import prints_report, reported
-from tonnage.question.given import Given
+from tonnage.question.form import Given
 
 
 def print_maximum(arguments: Given, maximum: Any) -> int:

@@ -5,7 +5,7 @@ import argparse
 from tonnage.cli import max as asked
 from tonnage.cli.common.parser import add_form, add_output
 from tonnage.cli.forms.max_print import print_maximum
-from tonnage.question.given import Given
+from tonnage.question.form import Given
 from tonnage.question.verbs import form_of
 from tonnage.verbs.max_serve import answer
 

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from tonnage.cli.common.parser import add_form, add_output
-from tonnage.question.given import Given
+from tonnage.question.form import Given
 from tonnage.question.verbs import form_of
 from tonnage.verbs.plan_serve import answer
 
@@ -19,8 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: Given) -> int:
+    from tonnage.cli.common.outputs import prints_report, reported
     from tonnage.cli.common.print import print_json, print_lines
-    from tonnage.cli.common.report import prints_report, reported
 
     result: Any = answer(arguments)
     if prints_report(arguments, result):

@@ -10,7 +10,7 @@ from tonnage.cli.common.print import print_json, print_lines
 from tonnage.documents.document import builtins
 from tonnage.kernel.units import human
 from tonnage.language import say, worded
-from tonnage.question.given import Given
+from tonnage.question.form import Given
 from tonnage.question.verbs import form_of
 from tonnage.verbs.prices_api import answer
 

@@ -21,10 +21,9 @@ from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError, Unre
 from tonnage.kernel.message import Message, listed
 from tonnage.kernel.reach import is_file, is_folder
 from tonnage.language import say, worded
-from tonnage.question.forms import day
-from tonnage.question.given import Given, values
+from tonnage.question.form import Given, values
+from tonnage.question.forms import day, word
 from tonnage.question.option import Option
-from tonnage.question.texts import word
 from tonnage.user_files import read_bytes
 
 HELP = (

@@ -7,9 +7,9 @@ from pathlib import Path
 from tonnage.cli.common.parser import add
 from tonnage.cli.common.print import print_lines
 from tonnage.kernel.errors import InvalidInput
-from tonnage.question.given import Given, values
+from tonnage.question.form import Given, values
+from tonnage.question.forms import word
 from tonnage.question.option import Option
-from tonnage.question.texts import word
 
 OPTIONS = (
     Option(

@@ -15,7 +15,7 @@ from tonnage.estimate.host.memory import host_memory
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.memory import Step
 from tonnage.estimate.money.bill import Rent
-from tonnage.estimate.options.offload_options import OFFLOADS
+from tonnage.estimate.options.framework_options import OFFLOADS
 from tonnage.estimate.options.plans import training_plan
 from tonnage.estimate.plan.schedule import schedule_takes_microbatches
 from tonnage.estimate.plan.training_options import TrainingOptions
@@ -132,12 +132,13 @@ class RunChanges:
         """Every option that the user has to give for this plan."""
         change, plan = planned.change, planned.plan
         fields = [name for name in FIELDS if name != "runtime_version" or "runtime" not in change]
-        said = {name: plan.field(name) for name in fields if plan.field(name) != self.plan.field(name)}
-        said |= {name: value for name, value in change.items() if name != "on"}  # qlora, say, is lora on another base
-        again = self._plan(planned.machine, said)
-        return said | {
-            name: plan.field(name) for name in fields if plan.field(name) != again.field(name) and name not in change
-        }
+        changed = plan.differences(self.plan)
+        options = {name: changed[name] for name in fields if name in changed}
+        options |= {
+            name: value for name, value in change.items() if name != "on"
+        }  # qlora, say, is lora on another base
+        missed = plan.differences(self._plan(planned.machine, options))
+        return options | {name: missed[name] for name in fields if name in missed and name not in change}
 
     def _plan(self, machine: Cluster, said: dict[str, Any]) -> TrainingPlan:
         return training_plan(self.model, machine, replace(self.options, **said), Question())

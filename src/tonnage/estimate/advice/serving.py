@@ -14,13 +14,13 @@ from tonnage.estimate.bands import serving_highest
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load.options import LoadOptions, ReplicaLoad
 from tonnage.estimate.money.bill import Rent
-from tonnage.estimate.plan.checks import expert_counts
+from tonnage.estimate.plan.rule import expert_counts
 from tonnage.estimate.run.larger_machines import Machines, doublings, elsewhere
+from tonnage.estimate.serving.forward_peak import batch_limits
 from tonnage.estimate.serving.memory import ServingMemory, serving_memory
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.placement import has_host
 from tonnage.estimate.serving.plans import serving_plan
-from tonnage.estimate.serving.token_batch import batch_limits
 from tonnage.estimate.serving.weights.formats import narrower_weights
 from tonnage.estimate.serving_time.pace import Pace, keep_context, pace_of
 from tonnage.kernel.errors import TonnageError

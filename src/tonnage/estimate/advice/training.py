@@ -12,7 +12,7 @@ from tonnage.estimate.advice.faster import faster
 from tonnage.estimate.advice.moves import Changes, Ladder, Suggestions, Values, best_moves, paid
 from tonnage.estimate.bands import highest
 from tonnage.estimate.memory import TrainingMemory
-from tonnage.estimate.plan.checks import expert_counts
+from tonnage.estimate.plan.rule import expert_counts
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.run.larger_machines import doublings, elsewhere
 from tonnage.numerics.precisions import TRAINING_RECIPES

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType
 
+from tonnage.architectures import Model
 from tonnage.documents.advice import Advice, NearestMiss
 from tonnage.documents.answer import AnswerDocument, Slopes, Verdict
 from tonnage.documents.document import builtins
@@ -12,14 +13,67 @@ from tonnage.documents.question import Entry
 from tonnage.documents.run import HostDocument, RunDocument
 from tonnage.documents.serving import ServingDocument
 from tonnage.documents.term import terms_of, with_figures
-from tonnage.estimate.answer.unserved import missed_limits, unserved
+from tonnage.estimate.bands.forms import Band
 from tonnage.estimate.host.memory import HostMemory
+from tonnage.estimate.inputs import Question
 from tonnage.estimate.money.bill import Bill
 from tonnage.estimate.plan.pipeline_boxes import StepSeconds
-from tonnage.estimate.run.disks import Disks
-from tonnage.kernel.message import Message
+from tonnage.estimate.run.checkpoint import Disks
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.message import Message, joined, listed
 from tonnage.kernel.term import Term, TermDocument
 from tonnage.kernel.units import human
+from tonnage.spec import Cluster
+
+
+def unserved(serving: ServingDocument[Term], question: Mapping[str, Entry]) -> str:
+    """Why the load is not served; nothing where it is, or where nobody asked.
+
+    Of a trace, which ends, no queue grows without end: its service level alone is judged.
+    """
+    if serving.service_level and not serving.service_level.met:
+        return "the service level is not met"
+    if "request_rate" in question and serving.ttft_seconds is None:
+        return "the queue grows without end"
+    return ""
+
+
+def missed_limits(run: RunDocument[Term] | None, question: Mapping[str, Entry]) -> str:
+    """Which of its limits a training run misses, with what it takes and what it may take; nothing where it keeps them,
+    or where it has none.
+    """
+    if run is None:
+        return ""
+    late, dear = run.deadline_met is False, run.budget_met is False
+    if late:
+        days, of_days = _text(run.seconds), human(question["deadline_seconds"].value, "seconds")
+    if dear:
+        cost, of_cost = _spent(run, question)
+    if late and dear:
+        return Message(
+            "misses the deadline: {days} of {of_days}, and the budget: {cost} of {of_cost}",
+            days=days,
+            of_days=of_days,
+            cost=cost,
+            of_cost=of_cost,
+        )
+    if late:
+        return Message("misses the deadline: {days} of {of_days}", days=days, of_days=of_days)
+    return Message("misses the budget: {cost} of {of_cost}", cost=cost, of_cost=of_cost) if dear else ""
+
+
+def _spent(run: RunDocument[Term], question: Mapping[str, Entry]) -> tuple[str, str]:
+    """What the run takes of its budget, and the budget: in USD where it is money."""
+    if "budget" in question and run.accelerator_hours:
+        usd = run.accelerator_hours.value * question["price_per_accelerator_hour"].value
+        return human(usd, "USD"), human(question["budget"].value, "USD")
+    return _text(run.accelerator_hours), _text(run.budget_accelerator_hours)
+
+
+def _text(figure: Term | UnsetType) -> str:
+    """A figure with its unit."""
+    return human(figure.value, figure.unit) if figure else ""
+
 
 NOT_SERVED: ServingDocument[Term] = ServingDocument()
 
@@ -179,3 +233,88 @@ class Answer(Struct, frozen=True, kw_only=True):
             cores=self.disks.cores if self.disks else UNSET,
             disk=self.disks.disk if self.disks else UNSET,
         )
+
+
+# What `usable_bytes` starts from, and the fact that has its source.
+USABLE = {
+    "runtime": ("the total that the runtime gives programs", "runtime_mib"),
+    "driver": ("the total that the driver reports", "reported_mib"),
+    "nominal": ("the memory as sold", "nominal_gib"),
+}
+
+
+def about(model: Model, cluster: Cluster, advise: bool = True) -> Question:
+    question = Question()
+    question.put("model", model.name, "given", model.source)
+    question.put(
+        "parameters",
+        model.num_parameters(),
+        "model",
+        Message("family {family}, {architecture}", family=model.family, architecture=model.architecture)
+        if model.architecture
+        else Message("family {family}", family=model.family),
+    )
+    question.put("on", cluster.name, "given")
+    question.put("accelerators", cluster.size, "cluster")
+    if not advise:
+        question.put("advice", False, "given")
+    for note in (*([cluster.note] if cluster.note else ()), *model.notes):
+        question.warn(note)
+    if model.assumed:
+        shown = listed(f"{key}={value!r}" for key, value in list(model.assumed.items())[:8])
+        question.warn(Message("the config leaves these to the family's defaults: {shown}.", shown=shown))
+    return question
+
+
+def usable_bytes(cluster: Cluster, reserve_bytes: int, question: Question) -> int:
+    chip, memory = cluster.accelerator, cluster.accelerator.memory
+    what, key = USABLE[memory.usable_from]
+    if memory.system_bytes:
+        what, key = Message("{what}, less what the system keeps", what=what), "system_gib"
+    fact = chip.fact(f"memory.{key}")
+    why = joined("; ", (what, fact.source)) if fact else what
+    question.put("usable_memory", memory.usable_from, "catalogue", why)
+    question.put("reserve_bytes", reserve_bytes, "given" if reserve_bytes else "default")
+    if memory.usable_from == "driver":
+        question.warn(
+            Message(
+                "no source says how much memory the runtime of {chip} gives programs: what its driver reports is "
+                "used, of which a program can get a little less.",
+                chip=chip.name,
+            )
+        )
+    elif memory.usable_from == "nominal" and not memory.system_bytes:
+        question.warn(
+            Message(
+                "no source says what the driver of {chip} reports or its runtime gives programs: its nominal "
+                "memory is used, of which a program gets less.",
+                chip=chip.name,
+            )
+        )
+    if not 0 <= reserve_bytes < memory.usable_bytes:
+        raise InvalidInput(
+            "{@reserve} must leave some of the {usable_bytes} that {accelerator} has. Got {reserve_bytes}.",
+            usable_bytes=human(memory.usable_bytes, "bytes"),
+            accelerator=cluster.accelerator.name,
+            reserve_bytes=human(reserve_bytes, "bytes"),
+        )
+    return memory.usable_bytes - reserve_bytes
+
+
+def warn_of_towers(model: Model, question: Question) -> None:
+    towers = [branch.name for branch in model.branches if branch.kind in ("vision", "audio")]
+    if towers:
+        question.warn(
+            Message(
+                "{towers}: weights are counted, activations of images and sounds are not.",
+                towers=joined(" and ", towers),
+            )
+        )
+
+
+def put_band(band: Band | None, question: Question) -> Band | None:
+    """The band, which the question names where there is one."""
+    if band is not None:
+        factors = Message("x {low:.3g} to x {high:.3g}", low=band.low, high=band.high)
+        question.put("error_band", factors, "measurements", band.what)
+    return band

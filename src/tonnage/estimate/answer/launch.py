@@ -2,11 +2,115 @@
 
 from shlex import quote
 
+from msgspec import Struct
+
 from tonnage.architectures import Model
-from tonnage.estimate.answer.launch_model import draft_place, file_name, loaded, place, to_be_named
-from tonnage.estimate.answer.launch_nodes import spread
-from tonnage.runtimes import Start, serving_runtime
-from tonnage.spec import Cluster, ServingPlan
+from tonnage.estimate.plan.rule import expert_counts
+from tonnage.estimate.serving.placement import drafting
+from tonnage.estimate.serving.weights.storage import storage
+from tonnage.numerics.quantization import FILE_TYPES
+from tonnage.runtimes import HUB, ServingRuntime, Spread, Start, serving_runtime
+from tonnage.spec import Accelerator, Cluster, ServingPlan
+
+# What stands in a command where the model that drafts has no name that a loader knows.
+DRAFT = "DRAFT_MODEL"
+ELSEWHERE = ("/", ".", "~")  # how a path of the machine that saved a config begins
+DTYPES = {"bf16": "bfloat16", "fp16": "half", "fp32": "float32"}
+
+
+class Loaded(Struct, frozen=True, kw_only=True):
+    """`name` of the checkpoint that the engine is given, `words` with which it is loaded, `notes` for who runs them."""
+
+    name: str
+    words: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def place(model: Model, unknown: str = HUB) -> str:
+    """The model as a loader finds it: by its id on a hub or its path, else by the id that its config says; `unknown`
+    where it says none. What only we call it, such as a pasted config, would be looked for on a hub.
+    """
+    if model.place or "/" in model.name:
+        return model.place or model.name
+    path = str(model.config.get("_name_or_path") or "").strip()
+    return unknown if not path or path.startswith(ELSEWHERE) or ":" in path else path
+
+
+def draft_place(plan: ServingPlan) -> str:
+    """The same of the model that drafts; nothing where none is named."""
+    draft = drafting(plan.drafting.draft_model)
+    return place(draft, DRAFT) if draft is not None else ""
+
+
+def to_be_named(engine: ServingRuntime, *names: str) -> list[str]:
+    """What a command with these names leaves to whoever runs it: the checkpoints of which only a config was read."""
+    put = "put its path there" if engine.loads_files else "put its path there, or its id on a hub"
+    return [
+        f"{word} stands for a checkpoint of which only the config is known: {put}."
+        for word in (HUB, DRAFT)
+        if word in names
+    ]
+
+
+def loaded(model: Model, plan: ServingPlan, accelerator: Accelerator) -> Loaded:
+    """The checkpoint that the engine can hold as the plan stores it: the model itself, or one that somebody has
+    quantised.
+    """
+    engine = serving_runtime(plan.engine, plan.engine_version)
+    stored, own = storage(model, plan.weights).name, storage(model, None).name
+    if stored == own:
+        return Loaded(name=place(model), words=_halved(model, engine, accelerator))
+    if engine.loads_files:
+        return Loaded(name=place(model))
+    if own in DTYPES:
+        if stored in DTYPES and engine.dtype_flag:
+            return Loaded(name=place(model), words=(f"{engine.dtype_flag} {DTYPES[stored]}",))
+        word = engine.at_load.get(stored)
+        if word:
+            return Loaded(name=place(model), words=(word, *_halved(model, engine, accelerator)))
+    weights = plan.weights or stored
+    note = (
+        f"{plan.engine} does not make {weights} out of {place(model)} ({own}): give it a checkpoint that is stored so."
+    )
+    return Loaded(
+        name=f"PATH-OR-ID-OF-A-{weights}-CHECKPOINT", words=_halved(model, engine, accelerator), notes=(note,)
+    )
+
+
+def file_name(name: str, model: Model, plan: ServingPlan) -> str:
+    """The GGUF file: that which was read, or one called as converters call theirs, by model and type."""
+    if name.endswith(".gguf"):
+        return name
+    kind = storage(model, plan.weights).name
+    plain = name.rstrip("/").rpartition("/")[2].lstrip(".") or HUB
+    return f"{plain}-{kind.upper()}.gguf" if kind in FILE_TYPES else f"{plain}.gguf"
+
+
+def _halved(model: Model, engine: ServingRuntime, accelerator: Accelerator) -> tuple[str, ...]:
+    """vLLM, vllm/platforms/cuda.py, check_if_supports_dtype: bfloat16 needs an accelerator of compute capability
+    8.0.
+    """
+    peaks = accelerator.dense_flops
+    lacks = accelerator.vendor == "NVIDIA" and "fp16" in peaks and "bf16" not in peaks
+    return (f"{engine.dtype_flag} half",) if lacks and engine.dtype_flag and model.dtype != "float16" else ()
+
+
+def spread(model: Model, plan: ServingPlan, cluster: Cluster) -> Spread:
+    """vLLM's data-parallel ranks are of one server on all nodes. SGLang's are of one node, where they share no
+    attention; the rest know none.
+
+    vLLM, docs/serving/data_parallel_deployment.md: data-parallel ranks of a mixture share its experts and wait for each
+    other, so that replicas that are whole are servers of their own.
+    """
+    ranks = int(plan.tensor_parallel_size * plan.pipeline_parallel_size * plan.attention_data_parallel_size)
+    copies, node = int(plan.data_parallel_size), cluster.accelerators_per_host
+    shares = serving_runtime(plan.engine, plan.engine_version).copies_in_server
+    if shares == "all-nodes" and not expert_counts(model):
+        return Spread(nodes=min(cluster.num_hosts, -(-ranks * copies // node)), copies=copies, servers=1)
+    nodes = max(-(-ranks // node), 1)
+    own = max(node // ranks, 1) if shares == "one-node" and plan.attention_data_parallel_size == 1 else 1
+    own = own if copies % own == 0 else 1
+    return Spread(nodes=nodes, copies=min(own, copies), servers=copies // min(own, copies))
 
 
 def launch_command(model: Model, plan: ServingPlan, cluster: Cluster) -> str:

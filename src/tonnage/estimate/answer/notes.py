@@ -7,7 +7,7 @@ from math import ceil
 from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.memory import TrainingMemory
-from tonnage.estimate.plan.checks import expert_counts
+from tonnage.estimate.plan.rule import expert_counts
 from tonnage.estimate.run.checkpoint import state_bytes
 from tonnage.kernel.message import Message
 from tonnage.kernel.units import counted, human

@@ -10,11 +10,9 @@ from tonnage.architectures import Model
 from tonnage.estimate.advice.moves import Suggestions
 from tonnage.estimate.advice.serving import Unfit, serving_advice
 from tonnage.estimate.advice.serving_speed import Case, speed_moves
-from tonnage.estimate.answer.asked import about, put_band, usable_bytes, warn_of_towers
-from tonnage.estimate.answer.form import Answer
+from tonnage.estimate.answer.form import Answer, about, put_band, unserved, usable_bytes, warn_of_towers
 from tonnage.estimate.answer.served import Served, served
 from tonnage.estimate.answer.serving_notes import warn_of_blocks, warn_of_emulation, warn_of_gguf, warn_of_host
-from tonnage.estimate.answer.unserved import unserved
 from tonnage.estimate.bands import serving_band
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load.options import LoadOptions, ReplicaLoad, asked, lengths

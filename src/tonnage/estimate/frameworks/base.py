@@ -11,21 +11,24 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, NamedTuple, Self
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Block, Model, style_of
-from tonnage.estimate.frameworks.pinned_memory import pinned
-from tonnage.estimate.frameworks.plan_request import PlanRequest
+from tonnage.estimate.inputs import Question
 from tonnage.estimate.layers import layers as tapes
-from tonnage.estimate.layers.trl_losses import KINDS
+from tonnage.estimate.layers.losses import KINDS
 from tonnage.estimate.plan.rule import Rule
+from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan.validity import RULES
+from tonnage.estimate.step.communication import cublas_workspaces
 from tonnage.estimate.step.method import adapters_of, bare_base_bytes
-from tonnage.estimate.step.overhead import cublas_workspaces
 from tonnage.estimate.step.points import Point
 from tonnage.estimate.step.rank import FIRST, Stage
 from tonnage.estimate.step.views import RankView, StepView
+from tonnage.formulas import host as h
 from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message
 from tonnage.kernel.registry import Registry
 from tonnage.kernel.term import Term
 from tonnage.numerics.precisions import TRAINING_RECIPES
@@ -33,6 +36,37 @@ from tonnage.ops import Attention
 from tonnage.runtimes import TrainingRuntime
 from tonnage.spec import Cluster, TrainingPlan
 from tonnage.tape import TOKEN, Account, Extent, Layer, Setting, Types
+
+
+def size_flags(plan: TrainingPlan, names: Mapping[str, str]) -> list[str]:
+    """An option for each size above 1, by its name there."""
+    return [f"{flag} {value}" for name, flag in names.items() if (value := getattr(plan, name)) > 1]
+
+
+def pinned(*blocks: Term) -> list[Term]:
+    """Pinned blocks, each with what its size is rounded up by."""
+    made: list[Term] = []
+    for block in blocks:
+        made += [
+            block,
+            Term.of(Message("{block}: rounding of pinned memory", block=block.name), h.pinned_rounding, M=block.value),
+        ]
+    return made
+
+
+class PlanRequest(Struct, frozen=True, kw_only=True):
+    """`sizes`: of all groups of ranks; `zero_stage`; `offload`: the fields of the plan that say what lives on the
+    host; `options`: as the user gave them; `question`: takes each value with where it came from, and warnings.
+    """
+
+    model: Model
+    runtime: TrainingRuntime
+    sizes: Mapping[str, Any]
+    zero_stage: int
+    offload: Mapping[str, Any]
+    options: TrainingOptions
+    question: Question
+
 
 WIDE = 4  # bytes of an fp32 number
 SDPA = ("sdpa", "efficient")  # calls of scaled_dot_product_attention

@@ -5,9 +5,8 @@ streams.
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.estimate.frameworks.base import FRAMEWORKS, Framework
+from tonnage.estimate.frameworks.base import FRAMEWORKS, Framework, size_flags
 from tonnage.estimate.frameworks.fsdp2_units import Units, unit_points
-from tonnage.estimate.frameworks.launch_flags import size_flags
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.step.communication import copies
 from tonnage.estimate.step.points import Point

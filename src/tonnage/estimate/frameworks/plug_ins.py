@@ -10,8 +10,7 @@ does not have:
     mine = "my_package.tonnage_runtime"
 """
 
-from tonnage.estimate.frameworks.base import FRAMEWORKS, Framework, HostStates
-from tonnage.estimate.frameworks.plan_request import PlanRequest
+from tonnage.estimate.frameworks.base import FRAMEWORKS, Framework, HostStates, PlanRequest
 from tonnage.estimate.step.points import Point
 from tonnage.estimate.step.views import RankView, StepView
 from tonnage.runtimes import TRAINING_RUNTIMES, TrainingRuntime

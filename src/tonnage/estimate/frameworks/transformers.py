@@ -12,10 +12,10 @@ from tonnage.architectures import Model
 from tonnage.estimate.frameworks.base import FRAMEWORKS, Framework
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.layers.losses import UPCAST_IN_MODEL
-from tonnage.estimate.step.overhead import RESERVE, RESERVE_SOURCE
+from tonnage.estimate.step.communication import RESERVE, RESERVE_SOURCE
+from tonnage.estimate.step.pipeline_layout import Release, release_of
 from tonnage.estimate.step.points import Point, by_extent
 from tonnage.estimate.step.rank import Stage, first_of
-from tonnage.estimate.step.releases import Release, release_of
 from tonnage.estimate.step.views import RankView
 from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number

@@ -10,7 +10,7 @@ from tonnage.estimate.frameworks.base import FRAMEWORKS
 from tonnage.estimate.frameworks.transformers import Transformers
 from tonnage.estimate.layers import layers as tapes
 from tonnage.estimate.layers.losses import FUSED, LOSSES
-from tonnage.estimate.step.releases import Release, release_of
+from tonnage.estimate.step.pipeline_layout import Release, release_of
 from tonnage.estimate.step.views import RankView
 from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term

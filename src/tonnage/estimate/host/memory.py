@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from tonnage.architectures import Model
 from tonnage.estimate.step.communication import copies
-from tonnage.estimate.step.pieces import largest_weights
+from tonnage.estimate.step.rank import largest_weights
 from tonnage.formulas import host as h
 from tonnage.formulas import memory as f
 from tonnage.kernel.message import Message

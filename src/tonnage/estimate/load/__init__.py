@@ -6,13 +6,13 @@ request.
     steady(pass_time, policy, load, rounds=10).ttft
     simulate(pass_time, policy, requests_of(load)).ttft.p99
 
-Requests of a file: `tonnage.estimate.load.trace_file.read_requests`.
+Requests of a file: `tonnage.estimate.load.requests.read_requests`.
 """
 
-from tonnage.estimate.load.passes import PassTime as PassTime
-from tonnage.estimate.load.policy import Policy as Policy
 from tonnage.estimate.load.requests import Requests as Requests
 from tonnage.estimate.load.requests import requests_of as requests_of
+from tonnage.estimate.load.shape import PassTime as PassTime
+from tonnage.estimate.load.shape import Policy as Policy
 from tonnage.estimate.load.shape import mean_lengths as mean_lengths
 from tonnage.estimate.load.simulate import simulate as simulate
 from tonnage.estimate.load.simulated import Quantiles as Quantiles

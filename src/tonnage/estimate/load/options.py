@@ -99,7 +99,7 @@ def lengths(model: Model, options: ServingOptions, load: LoadOptions) -> Lengths
 
 
 def _of_trace(options: ServingOptions, load: LoadOptions) -> Lengths:
-    from tonnage.estimate.load.trace_file import read_requests
+    from tonnage.estimate.load.requests import read_requests
 
     for name in (
         "input_tokens",

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from tonnage.estimate.load.check import check_load
+from tonnage.estimate.load.shape import check_load
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.formula import Number
 from tonnage.spec import Load
@@ -13,6 +13,18 @@ if TYPE_CHECKING:
     import numpy as np
 
     Numbers = np.ndarray[Any, np.dtype[Any]]
+import io
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from tonnage.kernel.errors import shown
+from tonnage.kernel.message import Message, listed
+from tonnage.kernel.reach import allowed_file, called
+from tonnage.kernel.units import counted
+from tonnage.user_files import csv_text, json_text, read_text
 
 
 class Requests(Struct, frozen=True, kw_only=True, eq=False):
@@ -90,3 +102,198 @@ def gamma_arrivals(generator: "np.random.Generator", rate: Number, burstiness: f
     if burstiness == 0:
         return np.arange(count) / rate
     return np.cumsum(generator.gamma(1 / burstiness, burstiness / rate, count))
+
+
+LARGEST_FILE = 512_000_000  # bytes
+MOST_REQUESTS = 2_000_000  # a year of a busy replica; BurstGPT's first file has 1.4 million
+MOST_FORMS = 100  # of lines of JSON whose form is remembered
+LARGEST_COUNT = 2**53  # tokens: above it, floats skip whole numbers
+_LONGEST_MOMENT = 100  # characters
+
+# ours -> how others write it
+_COLUMNS = {
+    "arrival_seconds": ("arrival_seconds", "arrival", "timestamp", "arrived_at"),
+    "input_tokens": ("input_tokens", "contexttokens", "request tokens", "num_prefill_tokens", "input_length"),
+    "output_tokens": ("output_tokens", "generatedtokens", "response tokens", "num_decode_tokens", "output_length"),
+    "cached_tokens": ("cached_tokens",),
+}
+_NEEDED = ("arrival_seconds", "input_tokens", "output_tokens")
+# The other form that counts from a moment in another unit, and the one that writes requests without an answer.
+_MOONCAKE = frozenset({"timestamp", "input_length", "output_length"})
+_BURSTGPT = frozenset({"timestamp", "request tokens", "response tokens"})
+MILLISECONDS = "timestamp, input_length and output_length are Mooncake's columns, whose times are milliseconds"
+
+
+class _Form(Struct, frozen=True):
+    """How a file writes requests: where each of our columns is found (its name, or its number), and whose form it
+    is.
+    """
+
+    columns: dict[str, Any]
+    is_mooncake: bool
+    is_burstgpt: bool
+
+
+def read_requests(path: Path | str) -> Requests:
+    """The requests of a file, in order of arrival, from second 0 on. BurstGPT's failures, which have no answer, are
+    left out; `note` says what was taken as something.
+    """
+    import numpy as np
+
+    path = allowed_file(
+        str(path), "a trace is one, so leave it out, or ask where a folder of models is read (--models)"
+    )
+    name = called(path)
+    text = read_text(path, LARGEST_FILE)
+    if text.count("\n") > MOST_REQUESTS:
+        raise InvalidInput(
+            "{name} has more than {most_requests:,} lines: take a part of it, such as its first {most_requests:,}.",
+            name=name,
+            most_requests=MOST_REQUESTS,
+        )
+    rows: list[tuple[float, int, int, int]] = []
+    failed, milliseconds = 0, False
+    for line, form, fields in (_json_rows if text.lstrip().startswith("{") else _csv_rows)(name, text):
+        request = _request(fields, form, Message("{name}: line {line}", name=name, line=line))
+        milliseconds = milliseconds or form.is_mooncake
+        if request is None:
+            failed += 1
+        else:
+            rows.append(request)
+    if not rows:
+        raise InvalidInput("{name}: no requests.", name=name)
+    rows.sort(key=itemgetter(0))
+    times, prompts, answers, cached_tokens = (np.array(column) for column in zip(*rows, strict=True))
+    notes = [MILLISECONDS] if milliseconds else []
+    if failed:
+        notes.append(
+            Message("{failed} of BurstGPT without an answer left out, which failed", failed=counted(failed, "requests"))
+        )
+    return Requests(
+        arrival=times - times[0],
+        input_tokens=prompts,
+        output_tokens=answers,
+        cached=cached_tokens,
+        users=None,
+        note="; ".join(notes),
+    )
+
+
+def _request(fields: tuple[object, ...], form: _Form, where: str) -> tuple[float, int, int, int] | None:
+    """Arrival [seconds], prompt, answer and what is cached of the prompt; None of a request that failed. `fields`:
+    in the order of `_COLUMNS`.
+    """
+    for name, value in zip(_NEEDED, fields, strict=False):
+        if value is None or value == "":
+            raise InvalidInput("{where}: {name} is missing.", where=where, name=name)
+    arrival = _seconds(fields[0], where) / (1000 if form.is_mooncake else 1)
+    prompt, answer = _count(fields[1], "input_tokens", where), _count(fields[2], "output_tokens", where)
+    cached = 0 if fields[3] is None else _count(fields[3], "cached_tokens", where)
+    if cached >= prompt > 0:
+        raise InvalidInput(
+            "{where}: {@cached_tokens} must be fewer than {@input_tokens}, {prompt}. Got {cached}.",
+            where=where,
+            prompt=prompt,
+            cached=cached,
+        )
+    if form.is_burstgpt and not answer:
+        return None
+    if not prompt or not answer:
+        name = "output_tokens" if prompt else "input_tokens"
+        raise InvalidInput(
+            "{where}: {name} must be at least 1: leave the request out, or count its one token. Got 0.",
+            where=where,
+            name=name,
+        )
+    return arrival, prompt, answer, cached
+
+
+_Rows = Iterator[tuple[int, _Form, tuple[object, ...]]]
+
+
+def _json_rows(name: str, text: str) -> _Rows:
+    forms: dict[tuple[str, ...], _Form] = {}
+    for line, written in enumerate(io.StringIO(text), start=1):
+        if not written.strip():
+            continue
+        where = Message("{name}: line {line}", name=name, line=line)
+        fields = json_text.parse(written.encode(), where)
+        if not isinstance(fields, dict):
+            raise InvalidInput("{where}: must be an object. Got {fields}.", where=where, fields=shown(fields))
+        names = tuple(fields)
+        form = forms.get(names) or _form(dict(zip(names, names, strict=True)))
+        if len(forms) < MOST_FORMS:
+            forms[names] = form
+        yield line, form, tuple(fields.get(form.columns.get(column)) for column in _COLUMNS)
+
+
+def _csv_rows(name: str, text: str) -> _Rows:
+    table = csv_text.Rows(text, name)
+    form = _form({column: number for number, column in enumerate(table.header)})
+    missing = [column for column in _NEEDED if column not in form.columns]
+    if missing:
+        raise InvalidInput(
+            "{name}: line 1: no column {missing} (also written {columns}). Got {header}.",
+            name=name,
+            missing=missing[0],
+            columns=listed(_COLUMNS[missing[0]][1:]),
+            header=shown(", ".join(table.header)),
+        )
+    places = [form.columns.get(column, len(table.header)) for column in _COLUMNS]
+    width = max(len(table.header), *places) + 1
+    pick = itemgetter(*places)
+    for line, cells in table:
+        yield line, form, pick(cells + [None] * (width - len(cells)))
+
+
+def _form(places: Mapping[str, Any]) -> _Form:
+    """The form that these names of columns tell."""
+    by_name = {str(name).strip().lower(): place for name, place in places.items()}
+    columns = {ours: by_name[name] for ours, names in _COLUMNS.items() for name in reversed(names) if name in by_name}
+    return _Form(columns, by_name.keys() >= _MOONCAKE, by_name.keys() >= _BURSTGPT)
+
+
+def _count(value: object, name: str, where: str) -> int:
+    try:
+        number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else -1.0
+        if 0 <= number <= LARGEST_COUNT and number.is_integer():
+            return int(number)
+    except ValueError:
+        pass
+    raise InvalidInput(
+        "{where}: {name} must be a whole number, 0 or more. Got {value}.",
+        where=where,
+        name=name,
+        value=shown(value),
+    )
+
+
+def _seconds(value: object, where: str) -> float:
+    """A number of seconds, or a moment: 2023-11-16 18:17:03.9799600 (Azure's have seven digits after the point)."""
+    text = value.strip()[:_LONGEST_MOMENT] if isinstance(value, str) else ""
+    try:
+        is_number = type(value) in (int, float)
+        number = float(text if isinstance(value, str) else value if is_number else -1)  # type: ignore[arg-type]
+        if 0 <= number < 1e15:
+            return number
+    except ValueError:
+        integer_part, _point, rest = text.partition(".")
+        digits = len(rest) - len(rest.lstrip("0123456789"))
+        try:
+            moment = datetime.fromisoformat(
+                f"{integer_part}.{rest[:digits][:6]:0<6}{rest[digits:]}" if digits else text
+            )
+            epoch = datetime(1970, 1, 1)  # noqa: DTZ001
+            return (moment.replace(tzinfo=None) - epoch).total_seconds() - _offset(moment)
+        except ValueError:
+            pass
+    raise InvalidInput(
+        "{where}: arrival_seconds must be seconds, 0 or more, or a moment such as 2023-11-16 18:17:03.98. Got {value}.",
+        where=where,
+        value=shown(value),
+    )
+
+
+def _offset(moment: datetime) -> float:
+    offset = moment.utcoffset()
+    return offset.total_seconds() if offset else 0.0

@@ -1,9 +1,10 @@
 """Means of a load, and passes of the requests that have them."""
 
 from copy import copy
+from typing import Protocol
 
-from tonnage.estimate.load.passes import PassTime
-from tonnage.estimate.load.policy import Policy
+from msgspec import Struct
+
 from tonnage.formulas.load import (
     mean_context,
     mean_prompt_pairs,
@@ -11,8 +12,91 @@ from tonnage.formulas.load import (
     requests_in_pool,
     tokens_computed_again,
 )
-from tonnage.kernel.formula import Number, maximum, minimum
+from tonnage.kernel.errors import InvalidInput
+from tonnage.kernel.formula import Number, is_any, maximum, minimum
+from tonnage.kernel.message import option_name
 from tonnage.spec import Load
+
+
+class PassTime(Protocol):
+    """The clock of one replica, whatever its model, machine and engine."""
+
+    def seconds(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Number:
+        """Seconds of one forward pass of one replica: `prompt_tokens` tokens of prompts in it, with `prompt_keys`
+        pairs of (token, key it attends) in all, and `requests` that decode one token each with `keys` tokens of
+        context in all. All may be numpy arrays; monotone in each. Includes the engine's own time between passes.
+        """
+        ...
+
+
+def check_load(load: Load) -> None:
+    """Refuse it, by the name of what is wrong."""
+    for name in ("input_tokens", "output_tokens", "concurrency"):
+        value = getattr(load, name)
+        if value is not None and is_any(value < 1):
+            raise InvalidInput("{name} must be at least 1. Got {value}.", name=option_name(name), value=value)
+    if load.requests_per_second is not None:
+        if load.concurrency is not None:
+            raise InvalidInput(
+                "concurrency and requests_per_second exclude each other: users who wait for answers, or arrivals."
+            )
+        if is_any(load.requests_per_second <= 0):
+            raise InvalidInput(
+                "requests_per_second must be more than 0. Got {requests_per_second}.",
+                requests_per_second=load.requests_per_second,
+            )
+    if not 0 <= load.spread <= 1:
+        raise InvalidInput("{@spread} must be between 0 and 1. Got {spread}.", spread=load.spread)
+    if is_any(load.cached_tokens < 0) or is_any(load.cached_tokens >= load.input_tokens):
+        raise InvalidInput(
+            "{@cached_tokens} must be 0 or more, and fewer than {@input_tokens}, {input_tokens}. Got {cached_tokens}.",
+            input_tokens=load.input_tokens,
+            cached_tokens=load.cached_tokens,
+        )
+    if load.burstiness < 0:
+        raise InvalidInput("{@burstiness} must not be negative. Got {burstiness}.", burstiness=load.burstiness)
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    """How an engine fills its forward passes.
+
+    `max_num_batched_tokens`: tokens of a pass. `pool_tokens`: tokens of cache that the replica holds, in blocks of
+    `block_size`; None: enough.
+    `chunked_prefill`: a prompt may be cut where the budget of a pass ends, else it waits for a pass that takes it
+    whole.
+    `mixed`: prompts share a pass with the requests that decode (vLLM V1; TensorRT-LLM); else prompts run alone, and
+    decoding waits for them (vLLM V0, SGLang unless --enable-mixed-chunk). `reserves_answer`: a request is let in when
+    its prompt and its whole answer fit (TensorRT-LLM's GUARANTEED_NO_EVICT); else when its prompt does, and where the
+    cache runs out the last one let in is sent back and computed again. Numbers may be arrays for the closed form; a
+    simulation is of one policy.
+    """
+
+    max_num_seqs: Number = 256
+    max_num_batched_tokens: Number = 8192
+    chunked_prefill: bool = True
+    mixed: bool = True
+    pool_tokens: Number | None = None
+    block_size: Number = 16
+    reserves_answer: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("max_num_seqs", "max_num_batched_tokens", "block_size"):
+            if is_any(getattr(self, name) < 1):
+                raise InvalidInput(
+                    "{name} must be at least 1. Got {value}.", name=option_name(name), value=getattr(self, name)
+                )
+        if self.mixed and self.chunked_prefill and is_any(self.max_num_batched_tokens < self.max_num_seqs):
+            raise InvalidInput(
+                "{@max_num_batched_tokens} must be at least {@max_num_seqs}, {max_num_seqs}: each of "
+                "them decodes a token in a pass. Got {max_num_batched_tokens}.",
+                max_num_seqs=self.max_num_seqs,
+                max_num_batched_tokens=self.max_num_batched_tokens,
+            )
+
+    @property
+    def blocks(self) -> float:
+        """Blocks of the pool."""
+        return float("inf") if self.pool_tokens is None else self.pool_tokens // self.block_size
 
 
 def mean_lengths(load: Load) -> tuple[Number, Number]:

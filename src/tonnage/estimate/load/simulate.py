@@ -1,9 +1,8 @@
 """Requests one by one through an engine: what each waits, and what all get."""
 
 from tonnage.estimate.load.engine import Engine
-from tonnage.estimate.load.passes import PassTime
-from tonnage.estimate.load.policy import Policy
 from tonnage.estimate.load.requests import Requests
+from tonnage.estimate.load.shape import PassTime, Policy
 from tonnage.estimate.load.simulated import Simulated, simulated
 from tonnage.kernel.errors import InvalidInput
 

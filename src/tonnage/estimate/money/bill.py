@@ -14,7 +14,7 @@ from tonnage.documents.run import OwnershipDocument, PlaceDocument
 from tonnage.documents.term import terms_of
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.money import money, ownership
-from tonnage.estimate.money.places import at_the_edge, in_cloud, not_at_the_edge, on_own_servers
+from tonnage.estimate.money.ownership import at_the_edge, in_cloud, not_at_the_edge, on_own_servers
 from tonnage.formulas.cost import machines_billed
 from tonnage.kernel.errors import InvalidInput, MissingDatum, TonnageError
 from tonnage.kernel.message import Message, joined

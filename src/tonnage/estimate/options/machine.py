@@ -4,7 +4,7 @@ import re
 
 from tonnage.architectures import Model
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.step.overhead import MEASURED_VENDORS
+from tonnage.estimate.step.communication import MEASURED_VENDORS
 from tonnage.kernel.message import Message, listed
 from tonnage.spec import Accelerator, Cluster
 

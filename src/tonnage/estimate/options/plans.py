@@ -3,18 +3,19 @@ choice.
 """
 
 from tonnage.architectures import ATTENTION_DROPOUT, HIDDEN_DROPOUT, Model
-from tonnage.estimate.frameworks.plan_request import PlanRequest
+from tonnage.estimate.frameworks.base import PlanRequest
 from tonnage.estimate.inputs import Question
-from tonnage.estimate.layers.trl_losses import KINDS, LOGITS, TOKENS
-from tonnage.estimate.options.framework_options import framework_options, own_options, own_sharding_options
+from tonnage.estimate.layers.losses import KINDS, LOGITS, TOKENS
+from tonnage.estimate.options.framework_options import (
+    framework_options,
+    offload_options,
+    own_options,
+    own_sharding_options,
+)
 from tonnage.estimate.options.machine import warn_of_machine
-from tonnage.estimate.options.offload_options import offload_options
-from tonnage.estimate.options.parallel import check_parallel, facts_of, parallel_sizes
-from tonnage.estimate.options.pipeline import pipeline_schedule
+from tonnage.estimate.options.parallel import check_parallel, facts_of, parallel_sizes, pipeline_schedule, uneven_ranks
 from tonnage.estimate.options.training_method import check_base, training_method, usual_precision
-from tonnage.estimate.options.uneven import uneven_ranks
-from tonnage.estimate.plan.checks import check_positions, check_size
-from tonnage.estimate.plan.rule import Facts, check
+from tonnage.estimate.plan.rule import Facts, check, check_positions, check_size
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan.validity import BATCH, CONTEXT, LOSS_CHUNKS, MICROBATCHES
 from tonnage.estimate.step.objective import objective_of

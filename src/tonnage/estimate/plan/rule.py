@@ -2,15 +2,19 @@
 mask.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from math import isqrt, log2
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Model
-from tonnage.kernel.errors import InvalidPlan
+from tonnage.kernel.errors import InvalidPlan, NotApplicable
 from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message, joined, option_name
+from tonnage.ops import Embedding, MoE
 from tonnage.runtimes import TrainingRuntime
 
 Sizes = Mapping[str, Number]  # by name: of the plan, and `accelerators` of the cluster
@@ -89,3 +93,120 @@ def mask(facts: Facts, sizes: Sizes, rules: Sequence[Rule]) -> Number:
     for _, holds in reasons(facts, sizes, rules):
         held = held & holds
     return held
+
+
+LARGEST = 2**40  # sizes stay exact in arrays of float64
+# The learned tables with one row for each position, by the last part of their names in checkpoints.
+POSITION_TABLES = frozenset({"wpe", "embed_positions", "position_embeddings"})
+
+
+def check_size(name: str, value: int | None) -> None:
+    """A size that was given must be from 1 to LARGEST."""
+    if value is not None and not 1 <= value <= LARGEST:
+        raise InvalidPlan(
+            "{name} must be from 1 to {most:,}. Got {value:,}.", name=option_name(name), most=LARGEST, value=value
+        )
+
+
+def check_has_experts(model: Model, e: int | None, q: int | None) -> None:
+    """Sizes of expert parallelism above 1 are of models with experts, whatever the runtime and the accelerators."""
+    for name, size in (("expert_parallel_size", e), ("expert_tensor_parallel_size", q)):
+        if (size or 1) > 1 and not expert_counts(model):
+            raise NotApplicable(
+                Message(
+                    "{model} has no experts, so {name} must be 1. Got {size}.",
+                    model=model.name,
+                    name=option_name(name),
+                    size=size,
+                ),
+                name,
+                ("model",),
+            )
+
+
+def expert_counts(model: Model) -> set[int]:
+    """How many routed experts the layers of each kind have; empty for a dense model."""
+    return {op.num_experts for block in model.decoder.blocks for op in block.ops if isinstance(op, MoE)}
+
+
+def check_positions(model: Model, length: int, name: str) -> None:
+    """A learned position table has no row for a token beyond it: such a model cannot run at all on longer sequences."""
+    if model.context is None or length <= model.context:
+        return
+    for op in model.decoder.before:
+        if isinstance(op, Embedding) and op.name.rpartition(".")[2] in POSITION_TABLES:
+            raise InvalidPlan(
+                "{name} may be at most {context} for {model}: its learned table {op} has no more "
+                "positions. Got {length}.",
+                name=option_name(name),
+                context=model.context,
+                model=model.name,
+                op=op.name,
+                length=length,
+            )
+
+
+EACH_SIDE = 6  # sizes above and below what was asked for that are tried in pairs and triples
+
+
+def divisors(number: int) -> list[int]:
+    """All of them, smallest first.
+
+    >>> divisors(12)
+    [1, 2, 3, 4, 6, 12]
+    """
+    small = [n for n in range(1, isqrt(number) + 1) if number % n == 0]
+    return small + [number // n for n in reversed(small) if n * n != number]
+
+
+def near(value: int, valid: Iterable[int]) -> str:
+    """The next ones below and above, as a sentence has them; 1 where there is none.
+
+    >>> near(3, [1, 2, 4, 8]), near(16, [1, 2, 4, 8])
+    ('2 or 4', '8')
+    """
+    every = list(valid)
+    below = max((n for n in every if n <= value), default=None)
+    above = min((n for n in every if n >= value), default=None)
+    sizes = [str(n) for n in dict.fromkeys((below, above)) if n is not None]
+    return joined(" or ", sizes or ["1"])
+
+
+def near_divisors(total: int, value: int) -> str:
+    return near(value, divisors(total))
+
+
+def near_multiples(value: int, step: int) -> str:
+    below = value // step * step
+    return joined(" or ", (str(below), str(below + step))) if below else str(step)
+
+
+def near_sizes(wanted: Mapping[str, int], among: Iterable[int], holds: Callable[[Mapping[str, int]], bool]) -> str:
+    """Of several sizes together the two nearest valid choices, in the order of their names; of one size as `near`;
+    empty where none is.
+
+    >>> near_sizes({"t": 3, "p": 2}, divisors(8), lambda sizes: 8 % (sizes["t"] * sizes["p"]) == 0)
+    '2 x 2 or 4 x 2'
+    """
+    every = list(among)
+    if len(wanted) == 1:
+        [(name, value)] = wanted.items()
+        valid = [n for n in every if holds({name: n})]
+        return near(value, valid) if valid else ""
+    candidates = [
+        sizes
+        for sizes in product(*(_around(value, every) for value in wanted.values()))
+        if holds(dict(zip(wanted, sizes, strict=True)))
+    ]
+
+    def distance(sizes: tuple[int, ...]) -> tuple[float, int]:
+        away = [abs(log2(size / value)) for size, value in zip(sizes, wanted.values(), strict=True)]
+        return round(sum(away), 9), sum(difference > 0 for difference in away)
+
+    return joined(" or ", sorted(" x ".join(map(str, sizes)) for sizes in sorted(candidates, key=distance)[:2]))
+
+
+def _around(value: int, every: list[int]) -> list[int]:
+    """What was asked for first, then its neighbours, and 1, which always divides."""
+    below, above = [n for n in every if n < value], [n for n in every if n > value]
+    return list(dict.fromkeys([*([value] if value in every else []), *below[-EACH_SIDE:], *above[:EACH_SIDE], 1]))

@@ -9,7 +9,7 @@ from functools import reduce
 
 from msgspec import Struct
 
-from tonnage.estimate.plan.microbatches import microbatch_rule, microbatches_per_round
+from tonnage.estimate.plan.pipeline_boxes import microbatch_rule, microbatches_per_round
 from tonnage.estimate.plan.pipeline_orders import PERIODIC, enough, periodic_seconds
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.formulas import memory as g

@@ -9,10 +9,20 @@ from functools import lru_cache
 from math import prod
 
 from tonnage.architectures import Model
-from tonnage.estimate.plan.checks import check_has_experts, expert_counts
-from tonnage.estimate.plan.microbatches import MicrobatchRule, microbatch_rule
-from tonnage.estimate.plan.nearest import divisors, near, near_divisors, near_multiples, near_sizes
-from tonnage.estimate.plan.rule import Facts, Rule, Sizes, mask
+from tonnage.estimate.plan.pipeline_boxes import MicrobatchRule, microbatch_rule
+from tonnage.estimate.plan.rule import (
+    Facts,
+    Rule,
+    Sizes,
+    check_has_experts,
+    divisors,
+    expert_counts,
+    mask,
+    near,
+    near_divisors,
+    near_multiples,
+    near_sizes,
+)
 from tonnage.estimate.plan.schedule import schedule_with_chunks
 from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.formula import Number, is_any, maximum

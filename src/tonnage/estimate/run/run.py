@@ -2,22 +2,99 @@
 back.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.options.run_options import RunOptions, Wanted, wanted
-from tonnage.estimate.run.deadline import StepTimeAt, smallest_for_deadline
+from tonnage.estimate.plan.rule import divisors
+from tonnage.estimate.plan.schedule import schedule_takes_microbatches
+from tonnage.estimate.run.larger_machines import Machines
 from tonnage.estimate.run.reliability import Reliability, accelerators, note, reliability
 from tonnage.formulas import failures as f
 from tonnage.formulas import run as g
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.message import Message, option_name
 from tonnage.kernel.term import Term
-from tonnage.kernel.units import human
+from tonnage.kernel.units import counted, human
 from tonnage.spec import Cluster, TrainingPlan
+
+StepTimeAt = Callable[[int], Term]
+
+
+def smallest_for_deadline(
+    deadline: float,
+    deadline_text: str,
+    plan: TrainingPlan,
+    cluster: Cluster,
+    seconds_at: Callable[[TrainingPlan], float],
+    fits_at: Callable[[int], bool] | None = None,
+) -> TrainingPlan | str:
+    """The plan with the smallest data_parallel_size that makes the deadline [seconds], or why no number of accelerators
+    does.
+
+    Every size is tried, not halved towards: a larger cluster fails more often, so more accelerators may take longer.
+    """
+    fastest: tuple[float, TrainingPlan] | None = None
+    for chosen in usable_plans(plan, cluster):
+        if fits_at is not None and not fits_at(int(chosen.data_parallel_size)):
+            continue
+        seconds = seconds_at(chosen)
+        if seconds <= deadline:
+            return chosen
+        if fastest is None or seconds < fastest[0]:
+            fastest = (seconds, chosen)
+    if fastest is None:
+        return Message(
+            "no number of accelerators holds this plan: tensor x pipeline x context = {model_ranks} ranks a "
+            "replica, {global_batch_size} to share out, whole nodes of {node_size}.",
+            model_ranks=_model_ranks(plan),
+            global_batch_size=counted(plan.global_batch_size // plan.micro_batch_size, "micro-batches"),
+            node_size=Machines(cluster).node_size,
+        )
+    seconds, best = fastest
+    return Message(
+        "no number of accelerators makes the deadline of {said}. The fastest that "
+        "{@global_batch_size} {global_batch_size:,} and {@micro_batch_size} {micro_batch_size} "
+        "allow is {@data_parallel_size} {data_parallel_size:,} ({world_size}), which takes "
+        "{seconds}: fewer tokens or a larger global batch go faster.",
+        said=deadline_text or human(deadline, "seconds"),
+        global_batch_size=best.global_batch_size,
+        micro_batch_size=best.micro_batch_size,
+        data_parallel_size=best.data_parallel_size,
+        world_size=counted(best.world_size, "accelerators"),
+        seconds=human(seconds, "seconds"),
+    )
+
+
+def usable_plans(plan: TrainingPlan, cluster: Cluster) -> Iterator[TrainingPlan]:
+    """The same step on fewer and on more accelerators, fewest first: replicas that share out the micro-batches
+    evenly, on part of one node or on whole nodes, with what else the plan asks of them.
+    """
+    total = int(plan.num_microbatches * plan.data_parallel_size)
+    node = Machines(cluster).node_size
+    for size in divisors(total):
+        chosen = replace(plan, data_parallel_size=size, num_microbatches=total // size)
+        if (chosen.world_size <= node or chosen.world_size % node == 0) and _allowed(chosen):
+            yield chosen
+
+
+def _allowed(chosen: TrainingPlan) -> bool:
+    """Groups that lie inside the data-parallel ranks must still divide them."""
+    ranks = chosen.tensor_parallel_size * chosen.context_parallel_size * chosen.data_parallel_size
+    experts = chosen.expert_parallel_size * chosen.expert_tensor_parallel_size
+    replicas_fill_groups = chosen.data_parallel_size % chosen.replicate_size == 0 and (
+        chosen.context_parallel_size * chosen.data_parallel_size % chosen.deepspeed.zero_hpz_partition_size == 0
+    )
+    return bool(replicas_fill_groups and (experts == 1 or ranks % experts == 0) and schedule_takes_microbatches(chosen))
+
+
+def _model_ranks(plan: TrainingPlan) -> int:
+    return int(plan.tensor_parallel_size * plan.pipeline_parallel_size * plan.context_parallel_size)
+
 
 LEAST_GOODPUT = 0.01  # below this a run is a machine that restarts
 MAX_CHECKPOINT_SHARE = 0.1  # of a run: a last checkpoint that takes more is said

@@ -1,7 +1,7 @@
 """What an engine refuses, in its own words: sizes, formats, contexts, settings that it does not have."""
 
 from tonnage.architectures import Model
-from tonnage.estimate.plan.nearest import divisors, near
+from tonnage.estimate.plan.rule import divisors, near
 from tonnage.estimate.plan.validity import shares_heads
 from tonnage.estimate.serving.weights.storage import is_gguf_type, storage
 from tonnage.kernel.errors import InvalidPlan, NotApplicable, TonnageError

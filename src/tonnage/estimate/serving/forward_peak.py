@@ -2,18 +2,93 @@
 every request.
 """
 
+from collections.abc import Mapping
+from functools import lru_cache
+
+from msgspec import Struct
+
 from tonnage.architectures import Block, Model
-from tonnage.estimate.serving.activations import widest
-from tonnage.estimate.serving.images import image_numbers
-from tonnage.estimate.serving.token_batch import Limits
 from tonnage.estimate.step.rank import Shares, Stage
 from tonnage.formulas import memory as f
 from tonnage.formulas import serving as g
 from tonnage.kernel.formula import Number
 from tonnage.kernel.term import Term
 from tonnage.ops import Head, Kernels, MoE
-from tonnage.runtimes import ServingRuntime
-from tonnage.spec import Accelerator
+from tonnage.runtimes import BatchLimit, ServingRuntime
+from tonnage.spec import Accelerator, ServingPlan
+
+
+@lru_cache(maxsize=4096)
+def widest(block: Block, kernels: Kernels) -> float:
+    """Numbers a token inside the widest operation of a layer: what it keeps that tensor parallelism cuts."""
+    inner = 0.0
+    for op in block.ops:
+        inner = max(
+            inner, sum(saved.elements for saved in op.saved(kernels) if saved.split != "whole" and not saved.core)
+        )
+    return inner
+
+
+COLOURS = 3
+
+
+def image_numbers(model: Model) -> int:
+    """Pixels a token, in all colours; 0 where the config does not say how many an image token stands for."""
+    vision = model.config.get("vision_config")
+    if not isinstance(vision, Mapping):
+        return 0
+    tokens, size = model.config.get("mm_tokens_per_image"), vision.get("image_size")
+    if isinstance(tokens, int) and isinstance(size, int) and tokens > 0:
+        return COLOURS * size * size // tokens
+    patch = vision.get("patch_size")
+    merge = vision.get("spatial_merge_size") or vision.get("merge_kernel_size")
+    side = merge[0] if isinstance(merge, list | tuple) and merge else merge
+    frames = vision.get("temporal_patch_size", 1)
+    if all(isinstance(each, int) for each in (patch, side, frames)):
+        return COLOURS * patch * patch * side * side * frames  # type: ignore[operator]
+    return 0
+
+
+class Limits(Struct, frozen=True):
+    """`tokens` of one forward pass; `requests` that run at once, and that the sampler sees."""
+
+    tokens: int
+    requests: int
+
+
+def batch_limits(engine: ServingRuntime, plan: ServingPlan, accelerator: Accelerator | None) -> Limits:
+    """What the plan says, else the engine's defaults on this accelerator, bounded as vLLM bounds them: no pass is
+    larger than all requests at full length, and no more requests run than a pass has tokens.
+    """
+    limit = next(each for each in engine.limits if _holds(each, accelerator, plan.context))
+    ranks = plan.tensor_parallel_size * plan.pipeline_parallel_size if limit.each_rank else 1
+    requests = plan.max_num_seqs or limit.requests * ranks or plan.concurrency
+    tokens = plan.max_num_batched_tokens
+    if tokens is None:
+        full = requests * plan.context
+        tokens = plan.context if limit.one_prompt else min(limit.tokens * ranks or full, full)
+        if limit.whole_context:
+            tokens = max(limit.tokens, plan.context)
+    if plan.chunked_prefill is False:
+        tokens = max(tokens, plan.context)  # a prompt is one pass
+    if engine.cells is not None:
+        return Limits(tokens, requests)
+    return Limits(tokens, requests if plan.max_num_seqs else min(requests, tokens))
+
+
+def _holds(limit: BatchLimit, accelerator: Accelerator | None, context: int) -> bool:
+    if limit.up_to_context and context > limit.up_to_context:
+        return False
+    if accelerator is None:
+        return not (limit.kind or limit.named or limit.memory_bytes)
+    name = accelerator.name.lower()
+    return (
+        limit.kind in ("", accelerator.kind)
+        and limit.named in name
+        and not any(word in name for word in limit.but_named)
+        and accelerator.memory.usable_bytes >= limit.memory_bytes
+    )
+
 
 # Inference frees the gate when it is activated, so that gate, up and product never are more than three.
 _KERNELS = Kernels(attention="flash", fused_norm=True, fused_activation=True)

@@ -5,6 +5,7 @@ where what is needed is at most what is usable, and at the high end of the error
 kind fit too.
 """
 
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from math import ceil, floor
 
@@ -13,16 +14,79 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.estimate.bands import serving_band, serving_highest
 from tonnage.estimate.identity import ByIdentity
-from tonnage.estimate.serving.largest import largest
+from tonnage.estimate.serving.forward_peak import batch_limits
 from tonnage.estimate.serving.memory import ServingMemory, serving_memory
-from tonnage.estimate.serving.token_batch import batch_limits
 from tonnage.formulas import serving as g
 from tonnage.kernel.errors import TonnageError
 from tonnage.kernel.term import Term
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import Cluster, ServingPlan
 
-NEAR = 64  # tokens: engines round contexts up to whole blocks
+Over = Callable[[int], float]  # of a value: how much it is over, infinite where it is refused; 0 and below holds
+NEAR = 64  # values around a guess: engines round up to whole blocks
+BEYOND, FURTHER = (
+    8,
+    tuple(1 + step / 16 for step in range(1, 17)),
+)  # values after the first that is over, and times its place
+
+
+def largest(values: Sequence[int], over: Over, *, look_beyond: bool = True) -> int | None:
+    """The place of the last value that holds, such that the next one does not; None where none does.
+
+    Memory grows with what is looked for, but for a few rules that cut work into more and smaller parts: so values
+    beyond the first that is over are tried too, unless `look_beyond` is off.
+
+    >>> largest(range(0, 100, 5), lambda value: value - 42)
+    8
+    """
+    if over(values[0]) > 0:
+        return None
+    low = _last_before(values, over, 0)
+    while look_beyond and (again := _holds_again(values, over, low)) is not None:
+        low = _last_before(values, over, again)
+    return low
+
+
+def _last_before(values: Sequence[int], over: Over, low: int) -> int:
+    """From a place that holds to the last before one that does not."""
+    last = len(values) - 1
+    high = min(low + 1, last + 1)
+    while high <= last and over(values[high]) <= 0:
+        ahead = _crossing(values, over, low, high) or 0
+        low, high = high, min(max(high + 4 * (high - low), ahead + NEAR), last + 1)
+    halve = False
+    while high - low > 1:
+        place = None if halve or high > last else _crossing(values, over, low, high)
+        if place is None:
+            low, high = _split((low + high) // 2, low, high, values, over)
+        else:
+            for near in (place, place + 1, place - NEAR, place + NEAR):
+                if low < near < high:
+                    low, high = _split(near, low, high, values, over)
+        halve = not halve
+    return low
+
+
+def _split(at: int, low: int, high: int, values: Sequence[int], over: Over) -> tuple[int, int]:
+    return (at, high) if over(values[at]) <= 0 else (low, at)
+
+
+def _crossing(values: Sequence[int], over: Over, low: int, high: int) -> int | None:
+    """Where the straight line through two places crosses zero; None where it never does, or one is no number."""
+    below, above = over(values[low]), over(values[high])
+    if not below < above < float("inf"):
+        return None
+    return int(low + (high - low) * -below / (above - below))
+
+
+def _holds_again(values: Sequence[int], over: Over, low: int) -> int | None:
+    """A place beyond that holds although the next one does not."""
+    first, last = low + 2, len(values) - 1
+    near = range(first, min(first + BEYOND, last + 1))
+    far = (int(first * factor) for factor in FURTHER)
+    return next((place for place in (*near, *far) if low + 1 < place <= last and over(values[place]) <= 0), None)
+
+
 LONGEST = 2**30  # tokens: longer than any model was made for
 MAX_REQUESTS = 2**24  # requests: more than any machine holds
 REFUSED = float("inf")

@@ -7,16 +7,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Block, Model
-from tonnage.estimate.serving.cache import PagedCache, RequestCache
-from tonnage.estimate.serving.forward_peak import ForwardPass, workspace_bytes
-from tonnage.estimate.serving.overhead import Overhead
-from tonnage.estimate.serving.parts import adapters, compute_buffer, host_buffers
+from tonnage.estimate.serving.cache import CellCache, PagedCache, PooledCache, RequestCache
+from tonnage.estimate.serving.forward_peak import ForwardPass, Limits, batch_limits, workspace_bytes
+from tonnage.estimate.serving.overhead import Overhead, adapters, compute_buffer, host_buffers
 from tonnage.estimate.serving.placement import drafting, host_experts, placed
-from tonnage.estimate.serving.pools import CellCache, PooledCache
-from tonnage.estimate.serving.token_batch import Limits, batch_limits
 from tonnage.estimate.serving.weights.rank import ALL_WEIGHTS, beside_weights
-from tonnage.estimate.serving.weights.storage import loaded_storage, storage
-from tonnage.estimate.serving.weights.stored import Storage, block_bytes, op_bytes
+from tonnage.estimate.serving.weights.storage import Storage, block_bytes, loaded_storage, op_bytes, storage
 from tonnage.estimate.step.rank import Group, Shares, Stage, layer_count, share
 from tonnage.formulas import engines as e
 from tonnage.formulas import memory as f

@@ -1,16 +1,183 @@
 """What is on an accelerator beside weights, cache and activations of a served model, or must stay free there."""
 
-from tonnage.architectures import Model
-from tonnage.estimate.serving.static_share import memory_share
-from tonnage.estimate.step.rank import Stage
+from functools import lru_cache
+
+from tonnage.architectures import Block, Model
+from tonnage.estimate.serving.forward_peak import Limits
+from tonnage.estimate.step.rank import Stage, layer_count
 from tonnage.formulas import engines as e
 from tonnage.formulas import memory as f
 from tonnage.formulas import serving as g
 from tonnage.kernel.formula import Number
+from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
-from tonnage.ops import MoE
-from tonnage.runtimes import ServingRuntime
+from tonnage.kernel.units import MIB
+from tonnage.ops import MLP, Attention, Head, LatentAttention, MoE
+from tonnage.runtimes import Cells, Reserve, ServingRuntime
 from tonnage.spec import Accelerator, ServingPlan
+
+ROWS_CUT = (
+    "o_proj",
+    "out_proj",
+    "down_proj",
+    "dense_4h_to_h",
+    "c_proj",
+    "wo",
+    "w2",
+    "fc2",
+)  # whose inputs tensor ranks share
+
+
+def compute_buffer(model: Model, plan: ServingPlan, stage: Stage, limits: Limits, cells: Cells) -> Term:
+    """The largest moment of a graph over one micro-batch: attention, a feed-forward layer, or the head."""
+    h, T = model.hidden_size, limits.tokens
+    s = _seen(plan, cells)
+    moments = []
+    heads = max((_heads(block) for block, _ in stage.layers), default=0)
+    if heads and cells.flash:
+        moments.append(Term.of("mask of attention", e.mask_buffer_bytes, s=s, h=h, T=T))
+    elif heads:
+        moments.append(Term.of("scores of attention", e.scores_buffer_bytes, a=heads, s=s, h=h, T=T))
+    inner = max((_inner(block) for block, _ in stage.layers), default=0)
+    moments.append(
+        Term.of("feed-forward layer", e.layer_buffer_bytes, x=inner, s=s if heads and cells.flash else 0, h=h, T=T)
+    )
+    head = next((op for op in stage.ops if isinstance(op, Head)), None)
+    if head is not None and stage.is_last:
+        moments.append(Term.of("logits", e.head_buffer_bytes, V=head.vocab_size, h=h, T=T))
+    return Term.max("activations", *moments)
+
+
+def _seen(plan: ServingPlan, cells: Cells) -> Number:
+    """Cells that attention runs over."""
+    return e.cells(s=plan.context, B=cells.multiple) * (plan.concurrency if cells.unified else 1)
+
+
+def host_buffers(model: Model, plan: ServingPlan, limits: Limits, cells: Cells) -> tuple[Term, ...]:
+    """What llama.cpp keeps in host memory beside weights: inputs of a batch, and outputs."""
+    h, T = model.hidden_size, limits.tokens
+    return (
+        Term.of("inputs of a batch", e.host_input_bytes, s=_seen(plan, cells), h=h, T=T),
+        Term.of("outputs", e.output_buffer_bytes, V=model.vocab_size, h=h, R=plan.concurrency),
+    )
+
+
+@lru_cache(maxsize=1024)
+def _heads(block: Block) -> int:
+    return max((op.heads for op in block.ops if isinstance(op, Attention | LatentAttention)), default=0)
+
+
+@lru_cache(maxsize=1024)
+def _inner(block: Block) -> int:
+    """Numbers of a token inside a feed-forward layer: gate and value, or of chosen experts also their outputs."""
+    widest = 0
+    for op in block.ops:
+        if isinstance(op, MLP):
+            widest = max(widest, op.intermediate_size * (1 + op.gated))
+        elif isinstance(op, MoE):
+            inner = op.intermediate_size * (1 + op.gated)
+            widest = max(widest, op.top_k * max(inner, op.intermediate_size + (op.latent_size or op.hidden_size)))
+    return widest
+
+
+def adapters(plan: ServingPlan, stage: Stage, t: Number, width: float) -> Term:
+    """Low-rank pairs beside every matrix of the layers but routed experts; tensor ranks share the side that they
+    share of the matrix.
+    """
+    parts = [
+        Term.product(
+            Message("{block}s", block=block.name),
+            "bytes",
+            layer_count(count),
+            Term.of(
+                "one layer",
+                e.adapter_bytes,
+                A=plan.adapters.lora_adapters,
+                rank=plan.adapters.lora_rank,
+                x=_adapted(block, t),
+                w=width,
+            ),
+        )
+        for block, count in stage.layers
+    ]
+    return Term.sum("adapters", *parts, unit="bytes")
+
+
+def _adapted(block: Block, t: Number) -> Number:
+    """Numbers that the matrices of a layer take and give, on one of t tensor ranks."""
+    total: Number = 0
+    for weight in block.weights():
+        if not weight.quantizable or weight.split == "expert":
+            continue
+        cut = t if weight.split in ("tensor", "kv") else 1
+        rows_whole = weight.name.rpartition(".")[0].endswith(ROWS_CUT) or weight.name.endswith(ROWS_CUT)
+        total += weight.columns / cut + weight.rows if rows_whole else weight.columns + weight.rows / cut
+    return total
+
+
+VISION, BASE_LAYERS, BASE_WIDTH, SENSITIVITY, MIN_FACTOR, MAX_FACTOR = (
+    0.95,
+    24,
+    1024,
+    0.1,
+    0.8,
+    1.05,
+)  # adjust_mem_fraction_for_vlm
+
+
+def memory_share(
+    engine: ServingRuntime, plan: ServingPlan, model: Model | None = None, accelerator: Accelerator | None = None
+) -> float | None:
+    """The part of the memory that the engine takes for itself; None: it takes what it needs, or nobody says of which
+    accelerator.
+    """
+    if plan.gpu_memory_utilization is not None:
+        return plan.gpu_memory_utilization
+    if engine.reserve is None or accelerator is None or model is None:
+        return engine.memory_share
+    return static_share(engine.reserve, plan, model, accelerator)
+
+
+def static_share(reserve: Reserve, plan: ServingPlan, model: Model, accelerator: Accelerator) -> float:
+    memory = accelerator.memory
+    mib = (memory.reported_bytes or memory.nominal_bytes) // MIB
+    ranks = plan.tensor_parallel_size * plan.attention_data_parallel_size
+    if reserve.by_ranks and (not reserve.up_to_mib or mib <= reserve.up_to_mib):
+        return next(share for least, share in reserve.by_ranks if ranks >= least)
+    reserved = reserve.beyond_mib * MIB or _reserved(reserve, plan, model, mib)
+    share = round(1 - reserved / MIB / mib, 3)
+    towers = [branch for branch in model.branches if branch.kind == "vision"]
+    if not towers or reserve.by_ranks:
+        return share
+    size = towers[0].num_layers * towers[0].hidden_size ** 2 / (BASE_LAYERS * BASE_WIDTH**2)
+    return share * VISION * max(MIN_FACTOR, min(MAX_FACTOR, 1 - SENSITIVITY * (size - 1)))
+
+
+def _reserved(reserve: Reserve, plan: ServingPlan, model: Model, mib: int) -> Number:
+    """Bytes for activations and graphs."""
+    groups = plan.attention_data_parallel_size
+    ranks = plan.tensor_parallel_size * groups
+    step = next(each for each in reserve.steps if not each.below_mib or mib < each.below_mib)
+    chunk = plan.max_num_batched_tokens or step.chunk
+    graph = 0 if plan.enforce_eager else min(step.few if ranks < 4 else step.many, plan.max_num_seqs or step.many)
+    needed = e.activation_reserve_bytes(T=chunk) + e.parallel_reserve_bytes(t=ranks, p=plan.pipeline_parallel_size)
+    needed += e.graph_reserve_bytes(n_graph=graph)
+    if groups > 1:
+        needed += e.attention_groups_reserve_bytes(n_graph=graph, n_dp=groups)
+    if not plan.enforce_eager:
+        is_latent = any(isinstance(op, LatentAttention) for block in model.decoder.blocks for op in block.ops)
+        sizes = reserve.latent_graph_mib if is_latent else len(captured(chunk)) * reserve.prefill_graph_mib
+        needed += sizes * MIB
+    return max(needed, e.least_reserve_bytes(U=mib * MIB))
+
+
+def captured(most: int) -> list[int]:
+    """SGLang, sglang/srt/arg_groups/cuda_graph_hook.py, generate_prefill_cuda_graph_batch_sizes: prompts that are
+    captured.
+    """
+    steps = ((4, 32, 4), (48, 256, 16), (288, 512, 32), (576, 1024, 64), (1280, 4096, 256), (4608, most, 512))
+    return [size for first, last, step in steps for size in range(first, last + 1, step) if size <= most]
+
 
 NO_CONTEXT = ("cpu", "apple")  # kinds of accelerators on which a process holds nothing beside its tensors
 

@@ -11,9 +11,7 @@ from tonnage.estimate.identity import ByIdentity
 from tonnage.estimate.inputs import Origin, Question
 from tonnage.estimate.options.machine import arithmetic_of, warn_of_machine
 from tonnage.estimate.options.run_options import rate
-from tonnage.estimate.plan.checks import check_positions, check_size, expert_counts
-from tonnage.estimate.plan.nearest import divisors, near_sizes
-from tonnage.estimate.plan.rule import Facts, check
+from tonnage.estimate.plan.rule import Facts, check, check_positions, check_size, divisors, expert_counts, near_sizes
 from tonnage.estimate.plan.validity import EXPERTS, HEADS, LAYERS, shares_heads
 from tonnage.estimate.serving.engine_checks import (
     check_cache,
@@ -26,13 +24,12 @@ from tonnage.estimate.serving.engine_checks import (
     runs_on,
     stored_format,
 )
+from tonnage.estimate.serving.forward_peak import batch_limits
 from tonnage.estimate.serving.limits import request_figures
 from tonnage.estimate.serving.memory import ServingMemory, serving_memory
 from tonnage.estimate.serving.options import ServingOptions
-from tonnage.estimate.serving.overhead import NO_CONTEXT
-from tonnage.estimate.serving.static_share import static_share
-from tonnage.estimate.serving.token_batch import batch_limits
-from tonnage.estimate.serving.weights.blocks import check_blocks, fits_blocks
+from tonnage.estimate.serving.overhead import NO_CONTEXT, static_share
+from tonnage.estimate.serving.weights.storage import check_blocks, fits_blocks
 from tonnage.kernel.errors import InvalidInput, InvalidPlan, MissingDatum, NotApplicable, UnknownName, shown
 from tonnage.kernel.message import Message, joined, listed, option_name
 from tonnage.kernel.term import Term
@@ -47,7 +44,7 @@ from tonnage.runtimes import (
     serving_runtime,
     serving_runtimes,
 )
-from tonnage.runtimes.parts.versions import number_of
+from tonnage.runtimes.parts.serving import number_of
 from tonnage.spec import Accelerator, Cluster, ServingPlan
 
 GPU_VENDORS = frozenset({"NVIDIA", "AMD", "Intel", "Google", "AWS", "Huawei"})

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tonnage.estimate.hardware.network import Network
 from tonnage.estimate.hardware.rates import rates as training_rates
-from tonnage.estimate.serving.token_batch import batch_limits
+from tonnage.estimate.serving.forward_peak import batch_limits
 from tonnage.estimate.serving_time.rates import ServingRates
 from tonnage.estimate.serving_time.work import Attending, Experts, Products, Work
 from tonnage.formulas import passes as f

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from tonnage.architectures import Model
 from tonnage.estimate.load import Policy, Steady, mean_lengths, steady
+from tonnage.estimate.serving.forward_peak import batch_limits
 from tonnage.estimate.serving.memory import ServingMemory, draft_plan, serving_memory
 from tonnage.estimate.serving.placement import drafting
-from tonnage.estimate.serving.token_batch import batch_limits
 from tonnage.estimate.serving_time.forward_pass import PassTime, Spent
 from tonnage.estimate.serving_time.rates import ServingRates, serving_rates
 from tonnage.estimate.serving_time.work import Work, kv_bytes, stage_works

@@ -12,8 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Block, Model
-from tonnage.estimate.serving.weights.storage import loaded_storage
-from tonnage.estimate.serving.weights.stored import OUTSIDE, Storage
+from tonnage.estimate.serving.weights.storage import OUTSIDE, Storage, loaded_storage
 from tonnage.estimate.step.rank import Group, Shares, Stage, share, stages
 from tonnage.kernel.formula import Number, minimum
 from tonnage.numerics.precisions import PRECISIONS, precision

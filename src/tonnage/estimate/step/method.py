@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from tonnage.architectures import Block, Model
-from tonnage.estimate.layers.flops import training_flops
+from tonnage.estimate.layers.layers import training_flops
 from tonnage.estimate.step.communication import copies
+from tonnage.estimate.step.pipeline_layout import release_of
 from tonnage.estimate.step.rank import Group, Shares, Stage, layer_count, op_parameters, share
-from tonnage.estimate.step.releases import release_of
 from tonnage.estimate.step.views import WalkedStep
 from tonnage.kernel.term import Term
 from tonnage.numerics.precisions import Recipe, precision

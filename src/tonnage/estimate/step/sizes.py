@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tonnage.estimate.layers.trl_losses import TOKENS
+from tonnage.estimate.layers.losses import TOKENS
 from tonnage.estimate.step.objective import sequences
 from tonnage.estimate.step.rank import Group, Shares, share
 from tonnage.formulas import memory as f

@@ -4,28 +4,109 @@ Both come from the same Terms. The number makes them once for each place of the 
 the most that operations hold at its moments.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property, reduce
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from tonnage.architectures import Block
-from tonnage.estimate.plan.schedule import in_flight
-from tonnage.estimate.step.around import Phase, around
-from tonnage.estimate.step.communication import copies, width_of
-from tonnage.estimate.step.offload import KeptTensors
-from tonnage.estimate.step.optimizer import foreach_copies
-from tonnage.estimate.step.overhead import training_overhead
+from tonnage.estimate.plan.schedule import in_flight, waiting_for_weights
+from tonnage.estimate.step.communication import copies, training_overhead, width_of
 from tonnage.estimate.step.points import Point, by_place, points
-from tonnage.estimate.step.rank import Stage, layer_count
-from tonnage.estimate.step.states import States
-from tonnage.estimate.step.views import WalkedStep
-from tonnage.estimate.step.waiting import waiting
+from tonnage.estimate.step.rank import Stage, largest_weight, largest_weights, layer_count
+from tonnage.estimate.step.states import KeptTensors, States, foreach_copies
+from tonnage.estimate.step.views import StageView, WalkedStep
 from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number, maximum
 from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
-from tonnage.tape import TOKEN
+from tonnage.ops import Norm
+from tonnage.tape import TOKEN, Extent, Work
+
+
+class Phase(NamedTuple):
+    """What a phase of the step, or one outside of the steps, holds beside what stays for the whole step. `reserve`: of
+    the allocator, where it is known; `optimizer`: states, where they are others than in a step.
+    """
+
+    name: str
+    gradients: Term
+    activations: list[Term]
+    temporary: list[Term]
+    buffers: Term
+    reserve: list[Term] | None
+    optimizer: Term | None = None
+
+    @property
+    def bytes(self) -> Number:
+        """All of it, but for optimizer states."""
+        parts = (*self.activations, *self.temporary, self.buffers, *(self.reserve or ()))
+        return sum((term.value for term in parts), self.gradients.value)
+
+
+def around(rank: StageView) -> Iterator[Phase]:
+    """Loading a base that is quantised on the way, and saving weights that are gathered first.
+
+    transformers loads parameter by parameter (core_model_loading.py), and bitsandbytes quantises each on the
+    accelerator. DeepSpeed gathers the parameters of one module at a time (_zero3_consolidated_16bit_state_dict).
+    """
+    nothing = {name: Term.sum(name, unit="bytes") for name in ("gradients", "optimizer", "communication buffers")}
+    if rank.plan.tuning.base_weights:
+        width = rank.step.setting.types.parameter
+        one = copies("a weight before it is quantised", width, largest_weight(rank.stage, rank.step.whole, ("layers",)))
+        yield _phase(rank, "load", nothing["gradients"], nothing["optimizer"], nothing["communication buffers"], one)
+    if rank.plan.deepspeed.stage3_gather_16bit_weights_on_model_save and rank.plan.zero_stage == 3:
+        one = copies(
+            "module that is gathered to be saved",
+            rank.step.recipe.compute_bytes,
+            largest_weights(rank.stage, rank.step.whole),
+        )
+        buffers = rank.step.framework.buffers(rank, None) or nothing["communication buffers"]
+        yield _phase(rank, "save", rank.everything, rank.optimizer, buffers, one)
+
+
+def _phase(rank: StageView, name: str, gradients: Term, optimizer: Term, buffers: Term, one: Term) -> Phase:
+    reserve = rank.step.framework.reserve(rank, None, gradients.value)
+    return Phase(name, gradients, [], [one], buffers, reserve, optimizer)
+
+
+def waiting(rank: StageView, point: Point) -> list[Term]:
+    """Of all layers of a stage, in backward; nothing where backward is in one piece."""
+    count = waiting_for_weights(rank.plan, rank.stage.rank)
+    if count is None or point.moment == "loss" or point.is_last:
+        return []
+    return [
+        Term.product(
+            Message("gradients inside {block}s that wait for those of weights", block=block.name),
+            "bytes",
+            layer_count(number),
+            count,
+            one(rank.step, block),
+        )
+        for block, number in rank.counts.items()
+    ]
+
+
+def one(step: WalkedStep, block: Block) -> Term:
+    """One layer's, of one micro-batch."""
+    width = step.recipe.activation_bytes
+    parts = [
+        step.sizes.term(work.name, work.outer * work.copies, width, _extent(work))
+        for work in step.layers[block].work
+        if work.wgrad
+    ]
+    norms = [
+        step.sizes.term(op.name, op.width, width, Extent("token", "whole")) for op in block.ops if isinstance(op, Norm)
+    ]
+    return Term.sum("one layer", *parts, *norms, unit="bytes")
+
+
+def _extent(work: Work) -> Extent:
+    """A product's result; one whose weight is cut by rows is whole on every rank before it is reduced."""
+    if work.per.unit == "row":
+        return Extent("row", "expert" if work.is_cut else "whole")
+    return Extent(work.per.unit, "tensor" if work.is_cut else "gathered")
 
 
 class StageMemory(States):

@@ -4,24 +4,172 @@ the accelerator.
 
 from collections import Counter
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import Literal
 
-from tonnage.architectures import Block
+from tonnage.architectures import Block, Model
 from tonnage.estimate.step.communication import Communication, copies, width_of
 from tonnage.estimate.step.method import base_weights, frozen_below
 from tonnage.estimate.step.objective import OBJECTIVES, models_beside
-from tonnage.estimate.step.offload import State as Part
-from tonnage.estimate.step.offload import offloaded, staying
-from tonnage.estimate.step.optimizer import optimizer_states
-from tonnage.estimate.step.points import running
+from tonnage.estimate.step.points import Point, running
 from tonnage.estimate.step.rank import Shares, Stage, layer_count, op_parameters, rank_parameters
-from tonnage.estimate.step.views import WalkedStep
+from tonnage.estimate.step.views import StageView, WalkedStep
+from tonnage.formulas import memory as f
 from tonnage.kernel.formula import Number
 from tonnage.kernel.message import Message
 from tonnage.kernel.term import Term
-from tonnage.numerics.optimizers import optimizer
+from tonnage.numerics.optimizers import Optimizer, optimizer, role_of
+from tonnage.numerics.precisions import Recipe
 from tonnage.ops import Embedding
+from tonnage.runtimes import training_runtime
 from tonnage.runtimes.parts.base import Moment, State
+from tonnage.spec import TrainingPlan
+
+
+def optimizer_states(name: str, recipe: Recipe, model: Model, parameters: Term) -> list[Term]:
+    """One Term for each state of the optimizer, for the parameters that this rank updates.
+
+    States that are not one number a parameter (factors, blocks, low ranks) are counted tensor by tensor over the model,
+    and spread over ranks like its parameters.
+    """
+    chosen = optimizer(name)
+    if recipe.moment_bytes and len(chosen.matrix) == 2:
+        pairs = zip(chosen.matrix, recipe.moment_bytes, strict=True)
+        return [copies(state.name, width, parameters, recipe.source) for state, width in pairs]
+    if chosen.elementwise:
+        return [
+            copies(state.name, recipe.update_bytes if state.width is None else state.width, parameters, chosen.source)
+            for state in chosen.matrix
+        ]
+    totals = _totals(chosen, model, recipe.update_bytes)
+    count = model.num_parameters()
+    return [
+        Term.product(
+            state,
+            "bytes",
+            Term.of(
+                "bytes per parameter, over all tensors",
+                f.mean_bytes_per_parameter,
+                source=chosen.source,
+                M=total,
+                N=count,
+            ),
+            parameters,
+        )
+        for state, total in totals.items()
+    ]
+
+
+def foreach_copies(name: str, recipe: Recipe, parameters: Term) -> list[Term]:
+    """What torch's foreach implementation makes of all parameters at once: the square roots of Adam's second moments.
+
+    torch, optim/adam.py: _multi_tensor_adam. Optimizers of one state update in place.
+    """
+    chosen = optimizer(name)
+    if len(chosen.matrix) < 2 or not chosen.elementwise:
+        return []
+    return [copies("square roots of all second moments", recipe.update_bytes, parameters, chosen.source)]
+
+
+@lru_cache(maxsize=64)
+def _totals(chosen: Optimizer, model: Model, update_bytes: float) -> dict[str, float]:
+    totals: dict[str, float] = {}
+    for weight, count in model.weighted():
+        states = chosen.states(
+            weight.rows,
+            weight.columns,
+            copies=weight.copies * count,
+            heads=weight.heads,
+            role=role_of(weight.part, weight.columns),
+            update_bytes=update_bytes,
+        )
+        for state, size in states.items():
+            totals[state] = totals.get(state, 0) + size
+    return totals
+
+
+MOST_IN_MEMORY = 1_000_000_000  # parameters, of weights on NVMe (DeepSpeed, deepspeed/runtime/zero/offload_config.py)
+OffloadedState = Literal["weights", "gradients", "optimizer"]
+
+
+def offloaded(plan: TrainingPlan, state: OffloadedState) -> Number:
+    """The share of a state that lives outside of the accelerator.
+
+    FSDP2's CPUOffloadPolicy moves shards of all three; DeepSpeed's gradients follow the optimizer where they are
+    sharded.
+    """
+    if state == "weights":
+        return 0 if plan.offload.offload_parameters == "none" else 1
+    if plan.offload.offload_optimizer == "none":
+        return 0
+    if state == "optimizer":
+        return plan.offload.optimizer_offload_fraction
+    return 1 if plan.zero_stage >= training_runtime(plan.runtime).gradients_offloaded_from else 0
+
+
+def staying(term: Term, share: Number) -> Term:
+    """The part of a state that stays, of whose bytes `share` are offloaded."""
+    if not hasattr(share, "ndim") and share in (0, 1):
+        return Term.sum(term.name, unit="bytes") if share else term
+    stays = Term.of("share that stays", f.share_that_stays, phi=share)
+    return Term.sum(term.name, Term.product(Message("{term} that stay", term=term.name), "bytes", stays, term))
+
+
+def leaving(term: Term, share: Number) -> Term:
+    """The part of a state that is offloaded."""
+    leaves = Term.of("share that leaves", f.share_that_leaves, phi=share)
+    return Term.product(Message("offloaded {term}", term=term.name), "bytes", leaves, term)
+
+
+class KeptTensors:
+    """What the layers of a stage keep for backward on the accelerator, with those on their way in or out.
+
+    Of the tensors that are offloaded the last two layers' are there when forward ends, one on its way out and one not
+    yet; in backward those of one layer come back while the layer above is at work.
+    """
+
+    def __init__(self, rank: StageView):
+        self.rank, self.plan, self.step = rank, rank.plan, rank.step
+        self.is_on = self.plan.offload.offload_activations != "none"
+
+    @cached_property
+    def stays(self) -> Mapping[Block, Term]:
+        """Of one layer of each kind what never leaves."""
+        if not self.is_on:
+            return self.step.kept
+        return {block: self._left(block) for block in self.step.kept}
+
+    @cached_property
+    def leaves(self) -> dict[Block, Term]:
+        """Of one layer of each kind what is offloaded."""
+        return {block: self._leaving(block, kept) for block, kept in self.step.kept.items()}
+
+    def _leaving(self, block: Block, kept: Term) -> Term:
+        named = self.step.framework.offloaded_tensors(block)
+        if named is None:
+            return kept
+        return Term.of("offloaded tensors of a layer", f.bytes_that_leave, M=kept.value, U=named.value)
+
+    def _left(self, block: Block) -> Term:
+        """A layer that is recomputed keeps less than the offloaded tensors name."""
+        named = self.step.framework.offloaded_tensors(block)
+        if named is None:
+            return Term.sum("one layer", unit="bytes")
+        return Term.of(
+            "one layer, without what is offloaded", f.bytes_that_stay, M=self.step.kept[block].value, U=named.value
+        )
+
+    def passing(self, point: Point) -> list[Term]:
+        """Tensors of layers on their way to the host or back."""
+        if not self.is_on:
+            return []
+        held = self.rank.counts if point.everything else point.kept
+        layers = sum(held.values())
+        if not layers:
+            return []
+        one = Term.max("the largest layer", *(self.leaves[block] for block in held))
+        count = Term.of("layers on their way", f.layers_on_rank, l=min(layers, 2 if point.everything else 1))
+        return [Term.product("offloaded tensors on their way", "bytes", count, one)]
 
 
 class States:
@@ -106,7 +254,7 @@ class States:
         parameters = self.trained_shard if self.plan.zero_stage >= state.sharded_from else self.trained
         return copies(state.name, width_of(state.copy, self.step.updates), parameters)
 
-    def stays(self, part: Part, every: Term) -> Term:
+    def stays(self, part: OffloadedState, every: Term) -> Term:
         """What of a state is on the accelerator."""
         return staying(every, offloaded(self.plan, part))
 

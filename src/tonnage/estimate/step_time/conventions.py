@@ -9,7 +9,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from tonnage.architectures import Model
-from tonnage.estimate.layers.flops import training_flops
+from tonnage.estimate.layers.layers import training_flops
 from tonnage.formulas import flops as f
 from tonnage.kernel.registry import Registry
 from tonnage.kernel.term import Term

@@ -9,15 +9,13 @@ from typing import NamedTuple
 
 from tonnage.architectures import Block
 from tonnage.estimate.hardware.network import Collective, Sending
-from tonnage.estimate.host.traffic import OffloadTraffic, offload_traffic, over_host
-from tonnage.estimate.host.update import update_on_host
+from tonnage.estimate.host.traffic import OffloadTraffic, offload_traffic, over_host, update_on_host
 from tonnage.estimate.plan.schedule import bubble
 from tonnage.estimate.step.method import frozen_below
-from tonnage.estimate.step.offload import offloaded
 from tonnage.estimate.step.points import running
 from tonnage.estimate.step.rank import Stage, expert_parameters
 from tonnage.estimate.step.stage import StageMemory
-from tonnage.estimate.step.states import States
+from tonnage.estimate.step.states import States, offloaded
 from tonnage.estimate.step_time.layer_time import SCRIPT, WHEN, LayerTime, Passes
 from tonnage.formulas import time as f
 from tonnage.kernel.formula import Number, is_any, maximum, minimum

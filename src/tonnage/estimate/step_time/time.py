@@ -7,7 +7,7 @@ from functools import cached_property
 from tonnage.architectures import Model
 from tonnage.documents.run import RunDocument
 from tonnage.estimate.hardware.rates import Band, Rates, rates
-from tonnage.estimate.host.update import check_update
+from tonnage.estimate.host.traffic import check_update
 from tonnage.estimate.memory import Step
 from tonnage.estimate.plan.pipeline_boxes import StageSeconds, StepSeconds, Work
 from tonnage.estimate.plan.schedule import schedule_of

@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tonnage.kernel.errors import InvalidInput, shown
-from tonnage.models.formats.ggml_types import FILE_TYPES
-from tonnage.models.formats.gguf import Counted
+from tonnage.models.formats.gguf import FILE_TYPES, Counted
 from tonnage.models.tensors import Tensor
 
 Fields = dict[str, Any]

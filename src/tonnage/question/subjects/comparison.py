@@ -1,8 +1,7 @@
 """Of the table of a comparison."""
 
-from tonnage.question.forms import FEWEST, accelerators, parquet
+from tonnage.question.forms import FEWEST, accelerators, parquet, word
 from tonnage.question.option import Option
-from tonnage.question.texts import word
 
 COUNT = Option(
     "count",

@@ -1,8 +1,7 @@
 """Other questions about serving, each with a document of its own: many configurations, many models."""
 
-from tonnage.question.forms import count, ranged
+from tonnage.question.forms import count, ranged, word
 from tonnage.question.option import Option
-from tonnage.question.texts import word
 
 FRONTIER = (
     Option(

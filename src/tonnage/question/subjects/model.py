@@ -1,9 +1,8 @@
 """Of the model: which one, where it is read, and its dimensions."""
 
-from tonnage.kernel.units import parse_length
-from tonnage.question.forms import depth, ranged, whole, width
+from tonnage.kernel.units import parse_bytes, parse_length
+from tonnage.question.forms import as_written, depth, ranged, whole, width, word
 from tonnage.question.option import Option
-from tonnage.question.texts import as_written, word
 
 MODEL = Option(
     "model",
@@ -45,3 +44,38 @@ DIMENSIONS = (
     Option("family", "model_type that the dimensions belong to", word, default="generic: Llama-like"),
 )
 DIMENSIONS_TITLE = "dimensions: of a model without a name, or changes to the named one"
+
+
+ON = Option(
+    "on",
+    "cluster: NAME, 8xNAME, nodes x 8 x NAME, a node such as dgx-h100, a TOML file, or local",
+    word,
+    unit="cluster",
+)
+RESERVE = Option("reserve", "memory of each accelerator to leave free", parse_bytes, unit="bytes", default="0")
+MACHINE = (ON, RESERVE)
+# Of a search for plans of training, and of one for plans that serve.
+TO_TRAIN_ON = Option(
+    "on",
+    (
+        "machines to compare, separated by commas: a name with a number (8xH100) is that machine, a name alone "
+        "any number of it"
+    ),
+    word,
+    unit="clusters",
+    default="every GPU of the catalogue",
+)
+TO_SERVE_ON = Option(
+    "on",
+    "accelerators and clusters with commas between: of h100 the number is searched, 8xH200-SXM-141GB is as it says",
+    word,
+    unit="clusters",
+    default="every accelerator of the catalogue",
+)
+
+
+ADVICE = Option(
+    "advice",
+    "the next best moves: other plans are estimated for them, which takes most of the time of an answer",
+    default="on",
+)

@@ -1,9 +1,8 @@
 """Of the catalogues: accelerators, nodes and prices."""
 
 from tonnage.catalogue.offers import parse_rates
-from tonnage.question.forms import count, day, length, ranged, whole
+from tonnage.question.forms import as_written, count, day, length, ranged, whole, word
 from tonnage.question.option import Option
-from tonnage.question.texts import as_written, word
 
 ACCELERATOR = Option(
     "name",

@@ -1,9 +1,8 @@
 """Of the rules of thumb, and of what is explained."""
 
 from tonnage.kernel.units import parse_length
-from tonnage.question.forms import bounded, share, whole
+from tonnage.question.forms import as_written, bounded, share, whole
 from tonnage.question.option import Option
-from tonnage.question.texts import as_written
 
 size, length = bounded(whole, 2**40), bounded(parse_length, 2**40)
 depth, amount = bounded(whole, 20000), bounded(whole, 10**18)

@@ -123,6 +123,6 @@ def write_report(
 
 
 def _today() -> str:
-    from tonnage.estimate.answer.timed import today
+    from tonnage.estimate.answer.training import today
 
     return today().isoformat()

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import UnsetType
 
 from tonnage.estimate.answer.answers import Answer
-from tonnage.estimate.answer.serving_money import hour
+from tonnage.estimate.answer.served import hour
 from tonnage.estimate.identity import ByIdentity
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.money.bill import BillOptions, rented

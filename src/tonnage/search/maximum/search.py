@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from tonnage.estimate.serving.largest import largest
+from tonnage.estimate.serving.limits import largest
 from tonnage.kernel.message import Message
 from tonnage.kernel.units import counted, human
 from tonnage.search.maximum.case import Case, Limit, Outcome

@@ -15,12 +15,12 @@ from tonnage.estimate.bands import serving_band
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load.options import USUAL, LoadOptions, lengths
 from tonnage.estimate.money.bill import BillOptions
-from tonnage.estimate.plan.checks import expert_counts
+from tonnage.estimate.plan.rule import expert_counts
 from tonnage.estimate.run.larger_machines import Machines
+from tonnage.estimate.serving.forward_peak import batch_limits
 from tonnage.estimate.serving.memory import serving_memory
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.plans import serving_plan
-from tonnage.estimate.serving.token_batch import batch_limits
 from tonnage.kernel.errors import InvalidInput, TonnageError
 from tonnage.kernel.message import Message
 from tonnage.question.subjects.maximum import What

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.estimate.answer.answers import serve, train
 from tonnage.estimate.answer.form import Answer
-from tonnage.estimate.answer.timed import today
+from tonnage.estimate.answer.training import today
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load.options import LoadOptions
 from tonnage.estimate.memory import training_memory

@@ -11,7 +11,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.load.options import USUAL, USUAL_SOURCE, LoadOptions, lengths, lengths_within
 from tonnage.estimate.money.bill import BillOptions
 from tonnage.estimate.options.run_options import duration
-from tonnage.estimate.plan.checks import check_size
+from tonnage.estimate.plan.rule import check_size
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.kernel.errors import InvalidInput, MissingDatum, shown
 from tonnage.kernel.message import Message, joined, listed, option_name

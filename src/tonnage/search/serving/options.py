@@ -7,7 +7,7 @@ from msgspec import Struct
 from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import parse_usd
-from tonnage.question.subjects.plan_serving import ServingPlanOptions
+from tonnage.question.subjects.plan import ServingPlanOptions
 
 # What is best, in words; `lower` is what the search makes small.
 OBJECTIVES = {

@@ -14,10 +14,10 @@ from tonnage.estimate.bands import safe_bytes
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.load import mean_lengths
 from tonnage.estimate.load.options import ReplicaLoad, asked, lengths
+from tonnage.estimate.serving.forward_peak import batch_limits
 from tonnage.estimate.serving.memory import ServingMemory, serving_memory
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.plans import serving_plan
-from tonnage.estimate.serving.token_batch import batch_limits
 from tonnage.estimate.serving_time.speed import Replica, clock, replica_of
 from tonnage.estimate.serving_time.times import ServingTimes, times
 from tonnage.formulas import service as h

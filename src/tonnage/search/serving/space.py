@@ -13,8 +13,7 @@ from tonnage.catalogue.prices import KINDS, Price
 from tonnage.estimate.load.options import LoadOptions
 from tonnage.estimate.money import money
 from tonnage.estimate.money.bill import BillOptions
-from tonnage.estimate.plan.checks import expert_counts
-from tonnage.estimate.plan.nearest import divisors
+from tonnage.estimate.plan.rule import divisors, expert_counts
 from tonnage.estimate.serving.options import ServingOptions
 from tonnage.estimate.serving.weights.formats import narrower_weights
 from tonnage.kernel.errors import MissingDatum

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from tonnage.estimate.load.options import LoadOptions
 from tonnage.estimate.options.plans import ATTENTION, IMPLEMENTATIONS, LOSS, RECOMPUTE
-from tonnage.estimate.plan.checks import check_size
+from tonnage.estimate.plan.rule import check_size
 from tonnage.estimate.plan.schedule import schedule_named
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan_columns import COLUMNS

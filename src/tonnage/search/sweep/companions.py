@@ -9,7 +9,7 @@ import numpy as np
 
 from tonnage.architectures import Model
 from tonnage.estimate.answer.companions import ask_applicable
-from tonnage.estimate.plan.checks import expert_counts
+from tonnage.estimate.plan.rule import expert_counts
 from tonnage.search.removed import Tally
 from tonnage.search.sweep.spec import Spec
 

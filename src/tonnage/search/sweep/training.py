@@ -18,8 +18,7 @@ from tonnage.estimate.inputs import Question
 from tonnage.estimate.money.bill import BillOptions, usd_per_hour
 from tonnage.estimate.options.parallel import facts_of
 from tonnage.estimate.options.plans import training_plan, usual_runtime
-from tonnage.estimate.plan.checks import expert_counts
-from tonnage.estimate.plan.rule import reasons
+from tonnage.estimate.plan.rule import expert_counts, reasons
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan_columns import COLUMNS, bytes_and_seconds, needed_bytes
 from tonnage.formulas.cost import rent_usd

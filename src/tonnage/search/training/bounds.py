@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tonnage.estimate.bands import training_band
 from tonnage.estimate.hardware.rates import rates
 from tonnage.estimate.memory import Step
-from tonnage.estimate.plan.microbatches import microbatches_per_round
+from tonnage.estimate.plan.pipeline_boxes import microbatches_per_round
 from tonnage.estimate.step.communication import width_of
 from tonnage.estimate.step.pipeline_layout import chunk_layers
 from tonnage.estimate.step.rank import Shares, block_parameters, stages

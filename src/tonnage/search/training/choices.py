@@ -8,7 +8,7 @@ from typing import Any
 
 from tonnage.architectures import Model
 from tonnage.estimate.options.plans import RECOMPUTE
-from tonnage.estimate.plan.checks import expert_counts
+from tonnage.estimate.plan.rule import expert_counts
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.kernel.errors import InvalidPlan, MissingDatum
 from tonnage.kernel.message import joined, listed

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tonnage.estimate.plan.checks import expert_counts
+from tonnage.estimate.plan.rule import expert_counts
 from tonnage.kernel.errors import InvalidPlan, MissingDatum
 from tonnage.runtimes import training_runtime
 from tonnage.search.training.choices import SIZES

@@ -8,7 +8,7 @@ from msgspec import Struct
 from tonnage.estimate.money.bill import BillOptions
 from tonnage.estimate.options.run_options import RunOptions
 from tonnage.estimate.plan.training_options import TrainingOptions
-from tonnage.question.subjects.plan_training import SearchOptions
+from tonnage.question.subjects.plan import SearchOptions
 
 
 class TrainingQuestion(Struct, frozen=True, kw_only=True, eq=False):

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from tonnage.architectures import Model
 from tonnage.estimate.advice.moves import ordered
 from tonnage.estimate.answer import answers
-from tonnage.estimate.answer.timed import today
+from tonnage.estimate.answer.training import today
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.options.plans import training_plan
 from tonnage.estimate.options.run_options import wanted
-from tonnage.estimate.plan.checks import expert_counts
+from tonnage.estimate.plan.rule import expert_counts
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.formulas.cost import rent_usd
 from tonnage.formulas.run import accelerator_hours

@@ -20,7 +20,7 @@ from tonnage.architectures import Model
 from tonnage.estimate.answer.companions import Refusals, ask_applicable
 from tonnage.estimate.inputs import Question
 from tonnage.estimate.options.plans import DEFAULT_SEQUENCE_LENGTH, training_plan
-from tonnage.estimate.plan.checks import check_size, expert_counts
+from tonnage.estimate.plan.rule import check_size, expert_counts
 from tonnage.estimate.plan.training_options import TrainingOptions
 from tonnage.estimate.plan_columns import CHUNK, alike
 from tonnage.kernel.errors import InvalidInput, NotApplicable, TonnageError

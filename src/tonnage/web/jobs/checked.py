@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.kernel.errors import TonnageError, UnknownName
-from tonnage.question.given import required, values
+from tonnage.question.form import required, values
 from tonnage.question.looked_up import check_model
 from tonnage.question.read import Read, in_fields, read
-from tonnage.question.subjects.machine import ON
-from tonnage.question.subjects.model import DIMENSIONS
+from tonnage.question.subjects.model import DIMENSIONS, ON
 from tonnage.verbs.compare import axes
 from tonnage.web.jobs.documents import SEARCHES
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tonnage.architectures import Model
-from tonnage.estimate.serving.weights.stored import OUTSIDE, Storage, WeightPlace
+from tonnage.estimate.serving.weights.storage import OUTSIDE, Storage, WeightPlace
 from tonnage.estimate.step.rank import Group, Shares, Stage, layer_count, share
 from tonnage.formulas import memory as f
 from tonnage.formulas import serving as g

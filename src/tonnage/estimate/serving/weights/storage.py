@@ -1,23 +1,223 @@
 """How the weights of a served model are stored: bytes of each weight, from what the user asks for, the files' headers,
 the checkpoint's quantization_config, or its dtype, in this order."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from itertools import accumulate
+from typing import Any, Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tonnage.architectures import Block, Branch, Model
-from tonnage.estimate.serving.weights.gguf import gguf_storage
+from tonnage.estimate.inputs import Origin
+from tonnage.estimate.plan.rule import near
 from tonnage.estimate.serving.weights.request import asked_for, is_meant
-from tonnage.estimate.serving.weights.stored import Storage, WeightPlace, branch_bytes
-from tonnage.kernel.errors import TonnageError
+from tonnage.kernel.errors import InvalidPlan, TonnageError
+from tonnage.kernel.message import Message
 from tonnage.numerics.precisions import Precision, precision
-from tonnage.numerics.quantization import FILE_TYPES, FileType, Layout, Module, file_type, layout
+from tonnage.numerics.quantization import (
+    FILE_TYPES,
+    VALUES,
+    FileType,
+    Layout,
+    Module,
+    Shape,
+    file_type,
+    layout,
+    role,
+    tensor_type,
+)
 from tonnage.numerics.quantization import SOURCE as GGUF
-from tonnage.ops import Op, Weight
-from tonnage.runtimes import serving_runtime
+from tonnage.ops import MLP, Attention, MoE, Op, Weight
+from tonnage.runtimes import ServingRuntime, serving_runtime
 from tonnage.spec import ServingPlan
+
+
+class WeightPlace(Struct, frozen=True):
+    """Where a weight is: in layer `layer` of the language model, beside its layers, in a tower, or in a draft."""
+
+    kind: Literal["layer", "outside", "vision", "audio", "draft"] = "outside"
+    layer: int = 0
+
+
+OUTSIDE = WeightPlace()
+Size = Callable[[Weight, WeightPlace], float]
+
+
+class Storage(Struct, frozen=True, eq=False):
+    """Bytes of a weight (all its copies) at a place; and where that is known from.
+
+    `origin`: "default" where nobody said it; `by_layer`: layers of one kind can differ.
+    """
+
+    name: str
+    source: str
+    bytes_of: Size
+    origin: Origin = "model"
+    by_layer: bool = False
+    ops: Mapping[Op, WeightPlace] = {}
+    blocks: Mapping[Block, tuple[WeightPlace, ...]] = {}
+
+
+@lru_cache(maxsize=512)
+def block_bytes(model: Model, stored: Storage, block: Block) -> dict[tuple[str, int], tuple[int, float]]:
+    """One layer of this kind: (split, heads) -> (parameters, bytes), the mean over the layers where they can differ."""
+    places = stored.blocks.get(block) or (OUTSIDE,)
+    if not stored.by_layer:
+        places = places[:1]
+    totals: dict[tuple[str, int], tuple[int, float]] = {}
+    for weight in block.weights():
+        size = sum(stored.bytes_of(weight, place) for place in places) / len(places)
+        _add(totals, weight, size)
+    return totals
+
+
+def op_bytes(stored: Storage, op: Op) -> list[tuple[Weight, float]]:
+    """Each weight of an op outside the layers with its bytes."""
+    return [(weight, stored.bytes_of(weight, stored.ops.get(op, OUTSIDE))) for weight in op.weights()]
+
+
+def _add(totals: dict[tuple[str, int], tuple[int, float]], weight: Weight, size: float) -> None:
+    cut = (weight.split, weight.heads if weight.split == "kv" else 0)
+    count, total = totals.get(cut, (0, 0.0))
+    totals[cut] = (count + weight.num_parameters, total + size)
+
+
+def branch_bytes(model: Model, stored: Storage, branch: Branch) -> float:
+    """All weights of a branch of the model."""
+    loose = sum(size for op in branch.before + branch.after for _, size in op_bytes(stored, op))
+    counts = zip(branch.blocks, branch.counts(), strict=True)
+    return loose + sum(size * n for block, n in counts for _, size in block_bytes(model, stored, block).values())
+
+
+def check_blocks(
+    model: Model, weights: str | None, engine: ServingRuntime, t: int, e: int, groups: int, among: list[int]
+) -> None:
+    """InvalidPlan where a rank's part of a matrix is cut through a block. `t`, `e`: tensor and expert ranks;
+    `among`: sizes that there is room for.
+    """
+    wrong = None if not engine.blocks_rule else _misfit(model, weights, t, e, groups)
+    if wrong is None:
+        return
+    what, width, part, block = wrong
+    fitting = [size for size in among if _misfit(model, weights, size, min(e, size * groups), groups) is None]
+    whole = t * groups
+    nearest = str(near(t, fitting or [1]))
+    if what == "expert" and _misfit(model, weights, t, whole, groups) is None:
+        nearest += Message(", or {@expert_parallel_size} {whole}", whole=whole)
+    raise InvalidPlan(
+        "{@tensor_parallel_size}: {version} cuts the {width:,} columns of an {what} of {model} "
+        "into {part:g} a rank, which is no multiple of its blocks of {block}. Got {t}. Nearest: "
+        "{nearest}. ({blocks_rule}.)",
+        version=engine.version,
+        width=width,
+        what=what,
+        model=model.name,
+        part=part,
+        block=block,
+        t=t,
+        nearest=nearest,
+        blocks_rule=engine.blocks_rule,
+    )
+
+
+def fits_blocks(model: Model, weights: str | None, engine: ServingRuntime, t: int, e: int, groups: int) -> bool:
+    """Whether the engine loads the weights on so many ranks."""
+    try:
+        return not engine.blocks_rule or _misfit(model, weights, t, e, groups) is None
+    except TonnageError:  # what the checkpoint is in cannot be told: the reading of its weights says so
+        return True
+
+
+@lru_cache(maxsize=1024)
+def _misfit(model: Model, weights: str | None, t: int, e: int, groups: int) -> tuple[str, int, float, int] | None:
+    """What is cut through a block: its name, its width, the part of a rank, and the block."""
+    blocks = block_sizes(model, weights)
+    if not blocks:
+        return None
+    ranks = {"expert": t * groups // e if e else 1, "MLP": t, "attention output": t}
+    for layer in model.decoder.blocks:
+        for op in layer.ops:
+            for what, width, name in _cut(op):
+                block = blocks.get(name)
+                part = width / max(ranks[what], 1)
+                if block and ranks[what] > 1 and part % block:
+                    return what, width, part, block
+    return None
+
+
+def _cut(op: Op) -> Iterator[tuple[str, int, str]]:
+    """Of each matrix that tensor ranks share: what it is of, the width that is cut, and the name of its weight."""
+    names = [weight.name for weight in op.weights() if weight.linear]
+    if isinstance(op, MoE):
+        yield from (("expert", op.intermediate_size, name) for name in names if ".experts." in f".{name}")
+        yield from (
+            ("MLP", op.shared_size, name) for name in names if op.shared_size and f".{op.shared_name}." in f".{name}"
+        )
+    elif isinstance(op, MLP):
+        yield from (("MLP", op.intermediate_size, name) for name in names)
+    elif isinstance(op, Attention):
+        # Keys and values of few heads are repeated or padded by engines: of them nothing is refused here.
+        query, _, _, out = op.names
+        yield from (
+            ("attention output", op.heads * op.head_dim, name) for name in names if name.split(".")[-2] in (query, out)
+        )
+
+
+LAYERED = (*VALUES, "ffn_down", "ffn_up")  # roles whose type the rules choose by the layer
+
+
+def gguf_storage(model: Model, kind: FileType, plain: Precision, source: str, imatrix: bool = False) -> Storage:
+    """A file of this type, and the towers beside it, which llama.cpp keeps in a file of their own and in 16 bits,
+    `plain`.
+    """
+    before = _values_before(model)
+    shape = _shape(model, before[-1], imatrix)
+    known: dict[
+        tuple[str, bool, int, int, int, int], float
+    ] = {}  # every tensor of a block is asked for again in each of its layers, thrice an answer
+
+    def bytes_of(weight: Weight, place: WeightPlace) -> float:
+        if place.kind in ("vision", "audio"):
+            return plain.bytes(weight.rows, weight.columns, weight.copies)
+        what = role(weight.name, weight.part, weight.columns)
+        layer = place.layer if what in LAYERED else 0
+        key = what, weight.part == "experts", weight.rows, weight.columns, weight.copies, layer
+        found = known.get(key)
+        if found is None:
+            found = known[key] = chosen(weight, what, layer)
+        return found
+
+    def chosen(weight: Weight, what: str, layer: int) -> float:
+        layer = before[min(layer, len(before) - 1)] if what in VALUES else layer
+        precision = tensor_type(kind, what, layer, shape, weight.columns, weight.part == "experts")
+        return precision.bytes(weight.rows, weight.columns, weight.copies)
+
+    return Storage(kind.name, source, bytes_of, by_layer=True)
+
+
+def _values_before(model: Model) -> list[int]:
+    """How many layers before each, and in all, have values: the rules count only those."""
+    main = model.decoder
+    have = [any(role(w.name, w.part, w.columns) in VALUES for w in block.weights()) for block in main.blocks]
+    return list(accumulate((int(have[index]) for index in main.layers), initial=0))
+
+
+def _shape(model: Model, num_values: int, imatrix: bool) -> Shape:
+    ops = [op for block in model.decoder.blocks for op in block.ops]
+    attention = next((op for op in ops if isinstance(op, Attention)), None)
+    experts = next((op.num_experts for op in ops if isinstance(op, MoE)), 0)
+    groups = attention.heads // attention.kv_heads if attention else 1
+    return Shape(
+        num_layers=model.num_layers,
+        num_values=num_values,
+        groups=groups,
+        num_experts=experts,
+        tied=model.tied,
+        imatrix=imatrix,
+    )
+
 
 _DTYPE = {
     "float32": "fp32",

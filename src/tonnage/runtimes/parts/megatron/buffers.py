@@ -7,8 +7,7 @@ Bytes of one rank. `capability`: the accelerator's compute capability as 90 for 
 from collections.abc import Iterable
 
 from tonnage.kernel.units import MIB
-from tonnage.tape.megatron import Shape
-from tonnage.tape.megatron_setting import MegatronSetting
+from tonnage.tape.megatron import MegatronSetting, Shape
 
 STREAMS = 4  # Transformer Engine, module/base.py: streams of grouped matrix products, each with a workspace
 THREADS = 2  # torch keeps a workspace for each thread's handle: the forward's and autograd's

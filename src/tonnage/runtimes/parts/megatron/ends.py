@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from tonnage.ops import Head, Op
 from tonnage.runtimes.parts.megatron.layers import MegatronLayers
 from tonnage.tape import TENSOR, Held, Key, Layer, Moment, Tensor, layer
-from tonnage.tape.megatron import GATHERED, Shape
-from tonnage.tape.megatron_setting import MegatronSetting
+from tonnage.tape.megatron import GATHERED, MegatronSetting, Shape
 from tonnage.tape.tape import TOKEN, Extent, Gradients
 from tonnage.tape.words import first_gradient
 

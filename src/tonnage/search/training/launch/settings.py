@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tonnage.architectures import Model
-from tonnage.estimate.answer.launch_model import place
+from tonnage.estimate.answer.launch import place
 from tonnage.estimate.frameworks.base import framework_of
 from tonnage.kernel.message import Message, joined
 from tonnage.runtimes import HUB, training_runtime

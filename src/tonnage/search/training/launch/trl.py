@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from shlex import quote
 
 from tonnage.architectures import Model
-from tonnage.estimate.answer.launch_model import place
+from tonnage.estimate.answer.launch import place
 from tonnage.estimate.frameworks.base import framework_of
 from tonnage.runtimes import training_runtime
 from tonnage.spec import TrainingPlan
