@@ -75,7 +75,6 @@ HELP = (
     "cli/",
     "verbs/",
     "spelling/",
-    "question/forms.py",
     "question/form.py",
     "question/forms.py",
     "question/verbs.py",
@@ -409,7 +408,9 @@ def flags() -> list[str]:
 
     tools = tomllib.loads((CODE / "spelling" / "flags.toml").read_text(encoding="utf-8"))["tool"]
     texts = [text for tool in tools for text in tool.get("differs", {}).values()]
-    return [f"{{flag}} of {{names}} {text}" if text[0].islower() else text for text in texts]  # as spelling.flags does
+    return [
+        f"{{flag}} of {{names}} {text}" if text[0].islower() else text for text in texts
+    ]  # as tonnage.spelling does
 
 
 def declared() -> Iterator[tuple[str, str]]:

@@ -141,7 +141,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     splits_chunks: bool = False
     #: Pipeline schedules that it has (estimate.plan.schedule).
     schedules: tuple[str, ...] = ("1f1b", "interleaved-1f1b")
-    #: By schedule how many micro-batches it takes, where not any number (estimate.plan.microbatches).
+    #: By schedule how many micro-batches it takes, where not any number (estimate.plan.pipeline_boxes).
     microbatch_rules: Mapping[str, str] = {}
     #: Earlier versions, by name.
     older: Mapping[str, "TrainingRuntime"] = {}
