@@ -94,6 +94,11 @@ CASES = [
 MIXTURES = [
     ("deepseek-r1", 3),
     ("deepseek-v2", 1),
+    ("glm-4.5-air", 1),
+    ("dots.llm1.inst", 1),
+    ("glm-4.7-flash", 1),
+    ("nvidia-nemotron-3-nano-30b-a3b-bf16", 1),
+    ("ernie-4.5-21b-a3b-pt", 1),
     ("mixtral-8x7b-v0.1", 1),
     ("qwen1.5-moe-a2.7b", 1),
     ("granite-3.1-1b-a400m-instruct", 1),
