@@ -1,6 +1,6 @@
 """Choices of a model's own code that affect training memory and no size, from its config and its family.
 
-Source: transformers 5.23, models/*/modeling_*.py.
+Source: transformers 5.24, models/*/modeling_*.py.
 """
 
 from collections.abc import Mapping
