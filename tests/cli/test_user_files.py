@@ -208,6 +208,7 @@ def test_yaml_means_what_it_always_meant():
         ("a: &a [*a]", "'a' refers to itself"),
         ("a\n---\nb", "several YAML documents"),
         ("[" * 40 + "]" * 40, "nested more than 32 deep"),
+        ("- a\n- " + "[" * 2000, "row 1: it is nested more than 32 deep"),
         ("\x01", "not YAML"),
         (
             "a: &a {"
@@ -220,7 +221,7 @@ def test_yaml_means_what_it_always_meant():
             "more than 1,000,000 values",
         ),
     ],
-    ids=range(19),
+    ids=range(20),
 )
 def test_yaml_that_is_no_plain_data_is_refused(text, says):
     with pytest.raises(InvalidInput, match=says):

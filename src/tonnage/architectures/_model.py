@@ -272,7 +272,7 @@ TURNS: dict[str, Any] = {
     **dict.fromkeys(("deepseek_v3", "kimi_k2", "glm4_moe_lite", "longcat_flash", "gpt_oss", "youtu"), "apart"),
     **dict.fromkeys(("deepseek_v2", "llama4", "llama4_text"), "complex"),
 }
-SIGMOID = Router(wide=True, scores="sigmoid", stays_wide=True)
+SIGMOID = Router(wide=True, held_wide=True, scores="sigmoid", stays_wide=True)  # held so since 5.24
 MIXTRAL = Router(stays_wide=True)
 ROUTERS = {
     **dict.fromkeys(
@@ -284,7 +284,7 @@ ROUTERS = {
     **dict.fromkeys(("granitemoe", "granitemoeshared", "granitemoehybrid", "gpt_oss"), Router(chosen_first=True)),
     **dict.fromkeys(("gemma4", "gemma4_text"), Router(stays_wide=True)),
     **dict.fromkeys(("llama4", "llama4_text"), Router(every_expert=True)),
-    "deepseek_v2": Router(wide=True, stays_wide=True),
+    "deepseek_v2": Router(wide=True, held_wide=True, stays_wide=True),
     "minimax_m2": Router(scores="sigmoid", stays_wide=True),
     "hunyuan_v1_moe": Router(wide=True, held_wide=True, stays_wide=True, shared_first=True),
     "ernie4_5_moe": Router(wide=True, held_wide=True, shared_first=True),

@@ -24,7 +24,7 @@ TRAINING_RUNTIMES.add(
     "transformers",
     TrainingRuntime(
         name="transformers",
-        version="transformers 5.23",
+        version="transformers 5.24",
         source="transformers, trainer.py; transformers, loss/loss_utils.py: ForCausalLMLoss upcasts",
         weights=(State("weights", "master", NEVER),),
         gradients=(State("gradients", "gradient", NEVER),),
@@ -70,7 +70,7 @@ def launch(start: Start) -> str:
 
 NEWEST = ServingRuntime(
     name="transformers",
-    version="transformers 5.23",
+    version="transformers 5.24",
     source="transformers, cache_utils.py: DynamicCache",
     memory_share=None,
     share_of="nothing",

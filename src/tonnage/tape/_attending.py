@@ -15,13 +15,15 @@ Implementation = Literal["flash", "sdpa", "efficient", "eager", "triton"]
 
 class Types(Struct, frozen=True):
     """Bytes of a number: of parameters, and of what is computed. `autocast`: products cast their operands; `is_fp16`: a
-    two-byte type is fp16, not bf16.
+    two-byte type is fp16, not bf16. `uniform`: the framework holds all parameters in one type, whatever the model says
+    of some (PyTorch, _fsdp_param_group.py: _init_mp_dtypes; DeepSpeed, runtime/engine.py: module.bfloat16()).
     """
 
     parameter: float = 2
     compute: float = 2
     autocast: bool = False
     is_fp16: bool = False
+    uniform: bool = False
 
 
 class Adapters(Struct, frozen=True):

@@ -139,7 +139,7 @@ class Code(Attending):
         with self.inside(name):
             held = [
                 self.parameter(weight.elements, 4, weight.split, trains=self.trains)
-                if self.style.router.held_wide
+                if self.style.router.held_wide and not self.types.uniform
                 else self.to(self.weight(*weight[:3]), 4)
                 for weight in weights
             ]

@@ -20,6 +20,7 @@ LARGEST_WITHOUT_LIBYAML = 8_000_000  # the parser in Python reads a tenth as fas
 MAX_DEPTH = 32
 MOST_VALUES = 1_000_000  # with every alias written out
 _MAX_DIGITS = 308  # of a whole number that fits a float
+_TOO_DEEP = "exceeded maximum nesting depth"  # libyaml scans ahead of its events, to a depth of 1,000 (PyYAML 6.0.4)
 _MERGE = object()
 _WORDS = {"yes": True, "no": False, "true": True, "false": False, "on": True, "off": False}
 
@@ -49,11 +50,14 @@ def parse(text: str, where: str) -> Any:
     """The value of a text; errors name `where` and the row of the outermost list."""
     import yaml
 
+    builder = _Builder(where)
     try:
-        return _Builder(where).build(yaml.parse(text, Loader=_loader()))
+        return builder.build(yaml.parse(text, Loader=_loader()))
     except InvalidInput:
         raise
     except (yaml.YAMLError, RecursionError, ValueError) as error:
+        if getattr(error, "problem", None) == _TOO_DEEP:
+            raise builder.too_deep() from None
         raise InvalidInput(
             "{where} is not YAML: {error}", where=where, error=" ".join(str(error).split())[:300]
         ) from None
@@ -109,6 +113,10 @@ class _Builder:
                     )
         return self.root
 
+    def too_deep(self) -> InvalidInput:
+        """The error of a text that is nested deeper than it may be, at the row that was being read."""
+        return self._error(Message("it is nested more than {deepest} deep", deepest=MAX_DEPTH))
+
     # ---- events ----
 
     def _check_tag(self, event: Any) -> None:
@@ -129,7 +137,7 @@ class _Builder:
     def _start(self, value: Any, anchor: str | None) -> None:
         self._count(1)
         if len(self.open) == MAX_DEPTH:
-            raise self._error(Message("it is nested more than {deepest} deep", deepest=MAX_DEPTH))
+            raise self.too_deep()
         self.open.append(_OpenCollection(value, anchor, self.count))
 
     def _end(self) -> None:

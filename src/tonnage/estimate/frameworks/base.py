@@ -170,7 +170,7 @@ class Framework:
         )
         return Setting(
             code=self._code(),
-            types=Types(parameter, compute, autocast, recipe.compute == "fp16"),
+            types=Types(parameter, compute, autocast, recipe.compute == "fp16", uniform=not runtime.casts),
             style=style_of(self.step.model),
             kernels=kernels,
             attention=attention,

@@ -12,6 +12,7 @@ from tonnage.trace.record.fake.recorder import Recorder
 from tonnage.trace.record.train import Progress
 
 Kind = Literal["static", "dynamic"]
+CACHES = ("cache", "past_key_values", "cache_params")  # forward's name for it: since transformers 5.24, before, Mamba
 STAGES = ("Model", "Prefill", "First decode", "Last decode")
 JUMP = (
     "between the first and the last decode step the cache is put to its last length at once: what a dynamic "
@@ -71,7 +72,7 @@ class _Generation:
     def __init__(self, recorder: Recorder, model: Any, cache: Any):
         self.recorder, self.model, self.cache = recorder, model, cache
         takes = inspect.signature(model.forward).parameters
-        self.name = "past_key_values" if "past_key_values" in takes else "cache_params"
+        self.name = next((name for name in CACHES if name in takes), "past_key_values")
         self.options: dict[str, Any] = {"logits_to_keep": 1} if "logits_to_keep" in takes else {}
 
     def step(self, ids: torch.Tensor, stage: str) -> torch.Tensor:
