@@ -292,6 +292,8 @@ def _plain(value: Any, kind: type) -> bool:
     return type(value) is kind
 
 
+# ---- The names of dropout fields in configs. No layer's size depends on dropout; the memory kept for backward does.
+
 # GPT-2, GPT-NeoX and Falcon, BERT, BART, T5, GPT-Neo, StarCoder2 and Seed-OSS
 HIDDEN_DROPOUT = (
     "resid_pdrop",
@@ -311,6 +313,10 @@ ATTENTION_DROPOUT = (
     "dropout_rate",
 )
 
+
+# ---- Checks a config's numbers that no family reads, since estimates read some of them from the config itself.
+#
+# A family checks the numbers that decide its weights (`Config.size`, `Config.number`).
 
 LARGEST = 1e31  # any number: some files hold the model_max_length of a tokenizer without one, 1e30
 ROTARY_SECTIONS = ("rope_scaling", "rope_parameters")

@@ -196,6 +196,10 @@ class Model(Struct, frozen=True, eq=False, kw_only=True):
         )
 
 
+# ---- Choices of a model's own code that affect training memory and no size, from its config and its family.
+#
+# Source: transformers 5.24, models/*/modeling_*.py.
+
 ACTIVATIONS = (
     "hidden_act",
     "hidden_activation",

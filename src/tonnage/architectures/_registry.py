@@ -77,6 +77,15 @@ def find(registry: Registry[T], name: str, everywhere: bool = True) -> T:
     return registry[name]
 
 
+# ---- Heads by class name: no head, a score of the sequence, labels of the tokens.
+#
+# Embedding models and rerankers are decoders without their output projection. In transformers the base class is
+# `XModel`;
+# the scores are those of GenericForSequenceClassification, GenericForTokenClassification and
+# GenericForQuestionAnswering
+# (huggingface/transformers src/transformers/modeling_layers.py, v5.23). A family that registers such a name builds it
+# itself. Qwen2's reward models score through a hidden layer: vllm-project/vllm vllm/model_executor/models/qwen2_rm.py.
+
 TASKS = ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "RewardModel", "Model")
 REWARDS = {"Qwen2ForRewardModel": 1, "Qwen2ForProcessRewardModel": 2}  # outputs of the score
 LANGUAGE_MODELS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")

@@ -14,6 +14,8 @@ from tonnage.kernel.registry import unknown
 from tonnage.kernel.units import GB, GIB, MIB, TERA
 from tonnage.spec import Accelerator, Fact, Link, Memory
 
+# ---- A link as the files of accelerators and nodes write it.
+
 Mesh = Literal["", "full", "cube"]
 
 

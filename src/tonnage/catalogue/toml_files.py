@@ -136,6 +136,8 @@ def config_directory() -> Path:
     return Path(base) / "tonnage"
 
 
+# ---- Checks of a catalogue's facts beyond their type: a plausible size, a source, a date.
+
 _DATE = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
 
 # The largest plausible value; a larger one has the wrong unit. Generous: ten times what is on the market.

@@ -18,6 +18,13 @@ from tonnage.kernel.encoding import builtins
 from tonnage.kernel.formula import BASES, SCALARS, Basis, Formula, Number, maximum, text_of
 from tonnage.kernel.message import Series
 
+# ---- Checks of a Term when it is made: an amount is finite and not negative, and a node equals what its children give.
+#
+# Tests and fuzzing set the environment variable TONNAGE_CHECK_TERMS; nothing is checked without it.
+# A difference (free memory, savings) may be negative: its formula is declared with `difference=True`, or its name is
+# one
+# of `DIFFERENCES`.
+
 # Figures of a procedure have no formula: those that may be negative, by name.
 DIFFERENCES: frozenset[str] = frozenset()
 RELATIVE = 1e-9  # sums of floats differ by their order

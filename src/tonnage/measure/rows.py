@@ -152,6 +152,9 @@ def merge(path: Path, rows: Iterable[Row], header: str = "") -> int:
     return len(rows_by_id)
 
 
+# ---- Converts a row of `measure` to the form of docs/rows.md, which `tonnage validate` compares with the answer of
+# `tonnage train`.
+
 # Inputs of a question by the names that a measured program's config has for them.
 INPUTS = {
     "sequence_length": "seq_len",

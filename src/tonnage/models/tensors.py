@@ -15,6 +15,8 @@ from msgspec import Struct
 from tonnage.architectures import TensorGroup, TensorSummary
 from tonnage.kernel.errors import InvalidInput
 
+# ---- The part of a model that a tensor belongs to, by its name in checkpoints and GGUF files.
+
 _VISION = ("vision_tower", "visual.", "vision_model", "vision_encoder", "vision_embed", "mm_projector", "embed_vision",
            "multi_modal_projector", "image_newline", "view_seperator", "patch_merger", "vision_adapter")  # fmt: skip
 _AUDIO = ("audio_tower", "audio_model", "audio_encoder", "embed_audio", "audio_projector", "speech_encoder")
@@ -366,6 +368,8 @@ def _bits(section: Any) -> int | None:
     ]
     return next((bits for bits in widths if isinstance(bits, int) and 1 <= bits <= 16), None)
 
+
+# ---- Facts of a model from the names and shapes of its tensors: table, head, layers, width, parameters.
 
 _TABLES = (
     "embed_tokens.weight",

@@ -266,6 +266,8 @@ def _renamed(weight: Weight, name: str) -> Weight:
     )
 
 
+# ---- Attention that reads only the blocks of keys which a small indexer chooses (MiniMax Sparse Attention).
+
 BF16 = 2  # vllm-project/vllm MiniMaxM3IndexerCache: index keys are bf16 unless the user asks for fp8
 
 
@@ -298,6 +300,9 @@ class BlockSparseAttention(Op, frozen=True, eq=False, kw_only=True):
         scored = 2 * self.index_heads * self.index_dim
         cores = tuple(Core(part.name, part.flops, part.per_key, self.visible) for part in self.attention.core())
         return (*cores, Core("index scores", scored, per_key=True))
+
+
+# ---- Attention whose query and output projections are experts (JetMoE, from ModuleFormer).
 
 
 class RoutedAttention(Op, frozen=True, eq=False, kw_only=True):

@@ -127,6 +127,9 @@ def norm_saved(name: str, width: int, kind: str, kernels: Kernels) -> tuple[Save
     )
 
 
+# ---- An operation that uses the weights of another one: ALBERT's layers, the tables that encoder and decoder share.
+
+
 class Reused(Op, frozen=True, eq=False):
     """A second use of `op`'s weights: it computes, keeps and caches the same, and adds no parameters."""
 

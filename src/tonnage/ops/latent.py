@@ -140,6 +140,14 @@ class LatentAttention(Op, frozen=True, eq=False, kw_only=True):
         return code.reordered(code.linear(f"{n}.q_b_proj", x, self.held(f"{n}.q_b_proj"), out, TENSOR))
 
 
+# ---- DeepSeek-V4: attention over a short window and over entries that each stand for several tokens; hyper-
+# connections.
+#
+# Source: deepseek-ai/DeepSeek-V4-Flash inference/model.py (Attention, Compressor, Indexer, Block), and transformers
+# 5.23,
+# models/deepseek_v4/modeling_deepseek_v4.py.
+
+
 class CompressedAttention(Op, frozen=True, eq=False, kw_only=True):
     """Queries of `heads` over one key that is also the value: `window` last tokens, and one entry for each `ratio`
     tokens.

@@ -11,6 +11,10 @@ from typing import Any
 
 from tonnage.ops._base import Core, Kernels, Op, Saved, Split, StateCache, Weight, matrix
 
+# ---- Recurrences with one number a channel: RWKV-4's two mixers and the gated linear recurrent unit of RecurrentGemma.
+#
+# Shapes and state types are those of transformers 5.23 (models/rwkv, models/recurrent_gemma).
+
 FP32 = 4
 CHUNK = 64  # tokens of flash-linear-attention's delta rules: fla/ops/gated_delta_rule/chunk.py, A
 SSD_FLOPS = 7  # a channel and state number: NVIDIA/Megatron-LM megatron/training/training.py, mamba_layer_flops
@@ -302,6 +306,9 @@ def _convolution(
     """A depthwise convolution: one filter a channel."""
     weight = Weight(f"{name}.{conv}.weight", width, kernel, split=split, heads=heads, part="mixer")
     return (weight, Weight(f"{name}.{conv}.bias", width, split=split, heads=heads, part="mixer")) if bias else (weight,)
+
+
+# ---- Kimi delta attention: the gated delta rule with a decay of its own for every channel (Kimi-Linear, Kimi K3).
 
 
 class KimiDeltaAttention(Op, frozen=True, eq=False, kw_only=True):

@@ -105,6 +105,9 @@ def not_taken(options: Iterable[Option], taken: set[str]) -> tuple[Option, ...]:
     return tuple(found)
 
 
+# ---- What was given in a question: text or value of each option, and how each was named.
+
+
 class Given(SimpleNamespace):
     """An attribute for each option: its text, of a switch its value; None where it was not given.
 

@@ -12,6 +12,8 @@ from tonnage.kernel.message import Message, option_name
 from tonnage.kernel.units import parse_length, parse_size
 from tonnage.question import amounts
 
+# ---- Readers of names and texts.
+
 Reader = Callable[[str, str], Any]  # (what was written, the name of the option) -> the value
 
 

@@ -148,6 +148,8 @@ def no_option(name: str, known: Iterable[str]) -> UnknownName:
     )
 
 
+# ---- Options of other tools, read from flags.toml when somebody types one that is not ours.
+
 FILE = Path(__file__).with_name("flags.toml")
 
 

@@ -10,6 +10,8 @@ from tonnage.tape.kernels import AttentionKernel, chosen_kernel, shows_shared_he
 from tonnage.tape.tape import TENSOR, TOKEN, Extent, Gradients, Slot, Tensor
 from tonnage.tape.words import Words, shape_of
 
+# ---- Settings that decide how a layer's code is written and cast: types, adapters, and the model's own style.
+
 Implementation = Literal["flash", "sdpa", "efficient", "eager", "triton"]
 
 

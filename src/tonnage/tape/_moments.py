@@ -113,6 +113,13 @@ def _undominated(moments: list[tuple[str, Account]], forward: bool) -> list[Mome
     ]
 
 
+# ---- Recomputation that drops a function's outputs, not what it keeps (Megatron-core, tensor_parallel/random.py:
+# CheckpointWithoutOutput).
+#
+# The function runs without a graph; once its consumers have saved the outputs, their bytes are freed. When the gradient
+# of a later tensor arrives, the function runs again and refills them.
+
+
 class Discarded:
     """A function whose `outputs` are used as any tensors, then freed by `drop`.
 

@@ -8,6 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
+# ---- What a size grows with, and what shards it.
+
 # A "row" is one copy of a token that arrived at the experts of a rank: capacity, padding and imbalance decide how many
 # there are.
 # "tile": as a token, but no more of them than a tile of TRL's losses has.

@@ -16,6 +16,9 @@ from tonnage.tape._work import Collective, Exchange, Pass
 from tonnage.tape.tape import TENSOR, TOKEN, Extent, Gradients, Tensor
 from tonnage.tape.words import first_gradient, shape_of
 
+# ---- Settings that decide how Megatron-core runs a layer: command-line options, and facts that changed between
+# releases.
+
 Release = tuple[int, int]
 ContextParallel = Literal["", "a2a", "p2p", "allgather"]
 # cp_comm_type; all-gather keeps as much as its own output besides what the projection keeps, as all-to-all does

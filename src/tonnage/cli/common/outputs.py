@@ -15,6 +15,10 @@ from tonnage.kernel.message import Message
 from tonnage.kernel.reach import is_folder
 from tonnage.question.form import Given
 
+# ---- Reports from the command line: `--html FILE` and `--markdown FILE` beside an answer, `--markdown` alone instead
+# of
+# its text.
+
 STDOUT = "-"  # --markdown without a file
 LONGEST = 200  # characters of a path that are shown
 REPORTS = ("html", "markdown", "plot", "parquet")

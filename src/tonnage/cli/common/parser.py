@@ -16,6 +16,9 @@ from tonnage.question.form import ALONE, UNGROUPED, Form, Given, Group
 from tonnage.question.option import Option
 from tonnage.spelling import assignment, ours
 
+# ---- The frame of --help in the current language: argparse's own words, headings, and lines that break between Han
+# characters.
+
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
     """argparse's, which in English it is to the letter."""
@@ -55,6 +58,9 @@ def help_of(action: argparse.Action) -> str | None:
         about += say(" (default: {what})", what=worded(option.default))
     return about.replace("%", "%%")
 
+
+# ---- Which language a command is answered in: --lang, before the verb or after it, else TONNAGE_LANG, else the locale;
+# English by default.
 
 FLAG = "--lang"
 VARIABLE = "TONNAGE_LANG"

@@ -133,6 +133,9 @@ def _discard(stream: TextIO) -> None:
         os.close(nowhere)
 
 
+# ---- What a long command shows of its progress, on a terminal only.
+
+
 class Bar:
     """One field for each stage that is begun, of as many as are expected, on standard error."""
 

@@ -25,6 +25,8 @@ from tonnage.kernel.term import Term, TermDocument
 from tonnage.kernel.units import human
 from tonnage.spec import Cluster
 
+# ---- Whether what fits does what was asked of it: the part of a verdict that is not memory.
+
 
 def unserved(serving: ServingDocument[Term], question: Mapping[str, Entry]) -> str:
     """Why the load is not served; nothing where it is, or where nobody asked.
@@ -234,6 +236,8 @@ class Answer(Struct, frozen=True, kw_only=True):
             disk=self.disks.disk if self.disks else UNSET,
         )
 
+
+# ---- What every answer says of its question: model, machine, and the memory that can be used.
 
 # What `usable_bytes` starts from, and the fact that has its source.
 USABLE = {

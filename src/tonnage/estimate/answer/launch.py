@@ -12,6 +12,8 @@ from tonnage.numerics.quantization import FILE_TYPES
 from tonnage.runtimes import HUB, ServingRuntime, Spread, Start, serving_runtime
 from tonnage.spec import Accelerator, Cluster, ServingPlan
 
+# ---- What a launch command calls the model, and what it says of how weights are stored.
+
 # What stands in a command where the model that drafts has no name that a loader knows.
 DRAFT = "DRAFT_MODEL"
 ELSEWHERE = ("/", ".", "~")  # how a path of the machine that saved a config begins
@@ -93,6 +95,9 @@ def _halved(model: Model, engine: ServingRuntime, accelerator: Accelerator) -> t
     peaks = accelerator.dense_flops
     lacks = accelerator.vendor == "NVIDIA" and "fp16" in peaks and "bf16" not in peaks
     return (f"{engine.dtype_flag} half",) if lacks and engine.dtype_flag and model.dtype != "float16" else ()
+
+
+# ---- Where a launch command runs: on each node of several, and as how many servers.
 
 
 def spread(model: Model, plan: ServingPlan, cluster: Cluster) -> Spread:

@@ -29,6 +29,8 @@ from tonnage.kernel.term import Term
 from tonnage.kernel.units import HOUR
 from tonnage.spec import Cluster, ServingPlan
 
+# ---- What serving costs and draws: an hour of the machines, and a million tokens of it.
+
 OF = "an hour"
 
 

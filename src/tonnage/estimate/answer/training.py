@@ -36,6 +36,9 @@ from tonnage.numerics.optimizers import optimizer
 from tonnage.ops import Mamba2, StateCache
 from tonnage.spec import Cluster, TrainingPlan
 
+# ---- How long a training run takes, for an answer: a step, what follows from it, and the same plan on more or fewer
+# replicas.
+
 
 def timed(
     model: Model,

@@ -37,10 +37,15 @@ from tonnage.runtimes import TrainingRuntime
 from tonnage.spec import Cluster, TrainingPlan
 from tonnage.tape import TOKEN, Account, Extent, Layer, Setting, Types
 
+# ---- Options of a training command.
+
 
 def size_flags(plan: TrainingPlan, names: Mapping[str, str]) -> list[str]:
     """An option for each size above 1, by its name there."""
     return [f"{flag} {value}" for name, flag in names.items() if (value := getattr(plan, name)) > 1]
+
+
+# ---- Blocks of pinned host memory.
 
 
 def pinned(*blocks: Term) -> list[Term]:
@@ -52,6 +57,9 @@ def pinned(*blocks: Term) -> list[Term]:
             Term.of(Message("{block}: rounding of pinned memory", block=block.name), h.pinned_rounding, M=block.value),
         ]
     return made
+
+
+# ---- What a framework sees of a run while its plan is made: what the user asked, and what is settled so far.
 
 
 class PlanRequest(Struct, frozen=True, kw_only=True):

@@ -41,6 +41,9 @@ from tonnage.kernel.units import parse_count
 from tonnage.runtimes.parts.base import Moment
 from tonnage.spec import TrainingPlan
 
+# ---- DeepSpeed's settings by its own names: which stage each belongs to, its defaults, and what Hugging Face fills in
+# for "auto".
+
 # deepspeed/runtime/zero/config.py: name -> (stages in which it counts, default, least)
 SIZES: dict[str, tuple[tuple[int, ...], int, int]] = {
     "reduce_bucket_size": ((1, 2, 3), 500_000_000, 1), "allgather_bucket_size": ((1, 2, 3), 500_000_000, 1),

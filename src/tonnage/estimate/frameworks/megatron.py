@@ -35,6 +35,8 @@ from tonnage.spec import TrainingPlan
 from tonnage.tape import TOKEN, Account, Extent, Layer, Types, layer
 from tonnage.tape.megatron import ContextParallel, MegatronSetting, Shape
 
+# ---- Options of Megatron-core that other runtimes do not have: checked, with its own defaults.
+
 # recompute_modules of Megatron-core (transformer_config.py)
 MODULES = ("core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts")
 METHODS = ("p2p", "a2a", "allgather")  # cp_comm_type

@@ -15,6 +15,8 @@ from tonnage.kernel.errors import MissingDatum
 from tonnage.kernel.formula import Number, maximum, minimum
 from tonnage.spec import Cluster, Link
 
+# ---- What links reach of their datasheets: links.toml, made by scripts/fit_links.py.
+
 
 class LinkKind(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Links of one generation, by how their names begin.

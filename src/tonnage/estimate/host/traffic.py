@@ -180,6 +180,10 @@ class _Traffic:
             self.read.append(moved)
 
 
+# ---- The optimizer on the host: the seconds in which processors update, and what the update moves while the
+# accelerator
+# waits for it.
+
 # 30 bytes for each parameter of a node over the seconds that were published: 1.9, 12, 34 and 54 GB/s (docs/LOG.md).
 PUBLISHED = "published updates got 2 to 54 GB/s of a node"
 

@@ -97,6 +97,9 @@ def _head(code: Code, op: Head, x: Tensor, chunks: float, logits_split: bool) ->
     return code.linear(op.name, x, _held(op), op.vocab_size / chunks, extent, is_module=False)
 
 
+# ---- Arithmetic of one forward pass and of one training step, by kind of layer.
+
+
 def forward_flops(model: Model, tokens: Number, sequence_length: Number) -> Term:
     """FLOP of `tokens` tokens in sequences of `sequence_length` through the language model, head included.
 
@@ -198,6 +201,8 @@ def _core(core: Core, count: int, tokens: Number, length: Number) -> Term:
         return Term.of(core.name, f.causal_attention_flops, y=core.flops, L=count, T=tokens, s=length)
     return Term.of(core.name, f.windowed_attention_flops, y=core.flops, L=count, T=tokens, r=core.window, s=length)
 
+
+# ---- How many parameters, part by part: the count as a breakdown, and the figures that people quote.
 
 Pick = Callable[[Weight], int]  # copies of a weight that count
 

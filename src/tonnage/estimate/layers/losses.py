@@ -192,6 +192,18 @@ TOKENS, LOGITS = (
     4096,
     32768,
 )  # TOKEN_CHUNK_SIZE; trl/trainer/utils.py: _CHUNKED_LOGPROB_CHUNK_SIZE, and VOCAB_CHUNK_SIZE
+
+# ---- How TRL takes its losses: by tiles of tokens and of the vocabulary, whose logits are never held all at once.
+#
+# Sources: TRL 1.16, trl/kernels/chunked_logprob.py (ChunkedLogProbFunction: DPO and GRPO),
+# trl/kernels/chunked_divergence.py (ChunkedDivergenceFunction: distillation), both as they run on a GPU with Triton,
+# and
+# trl/trainer/utils.py (add_fused_lm_head), which reads the head's weight without calling the head. Backward computes
+# each
+# tile again and sums gradients in fp32. TRL scores the tokens of completions alone; here, as everywhere, a row is
+# full of
+# them.
+
 TILE = Extent("tile", "gathered")
 Shape = tuple[float, float, Extent]
 Loss = Callable[[Code, Tensor, Sequence[Held], float], Tensor]

@@ -104,6 +104,14 @@ def gamma_arrivals(generator: "np.random.Generator", rate: Number, burstiness: f
     return np.cumsum(generator.gamma(1 / burstiness, burstiness / rate, count))
 
 
+# ---- Requests of a file: when each came, and how long its prompt and its answer are. CSV with a header, or JSON, an
+# object
+# a line.
+#
+# Known columns are ours (arrival_seconds, input_tokens, output_tokens, and cached_tokens), those of the Azure traces
+# (TIMESTAMP, ContextTokens, GeneratedTokens), those of BurstGPT (Timestamp, Request tokens, Response tokens), and those
+# of Mooncake (timestamp in milliseconds, input_length, output_length).
+
 LARGEST_FILE = 512_000_000  # bytes
 MOST_REQUESTS = 2_000_000  # a year of a busy replica; BurstGPT's first file has 1.4 million
 MOST_FORMS = 100  # of lines of JSON whose form is remembered

@@ -17,6 +17,8 @@ from tonnage.kernel.formula import Number, is_any, maximum, minimum
 from tonnage.kernel.message import option_name
 from tonnage.spec import Load
 
+# ---- What the load needs to know of a replica: how long one forward pass takes.
+
 
 class PassTime(Protocol):
     """The clock of one replica, whatever its model, machine and engine."""
@@ -27,6 +29,9 @@ class PassTime(Protocol):
         context in all. All may be numpy arrays; monotone in each. Includes the engine's own time between passes.
         """
         ...
+
+
+# ---- What no load can be.
 
 
 def check_load(load: Load) -> None:
@@ -55,6 +60,9 @@ def check_load(load: Load) -> None:
         )
     if load.burstiness < 0:
         raise InvalidInput("{@burstiness} must not be negative. Got {burstiness}.", burstiness=load.burstiness)
+
+
+# ---- What an engine does with the requests it has: who is in the next forward pass, and who waits.
 
 
 class Policy(Struct, frozen=True, kw_only=True):

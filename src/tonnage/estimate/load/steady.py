@@ -30,6 +30,8 @@ from tonnage.kernel.errors import InvalidPlan
 from tonnage.kernel.formula import Number, exp, maximum, minimum
 from tonnage.spec import Load
 
+# ---- Users of whom each sends the next request when an answer ends.
+
 
 class Means(Struct, frozen=True, kw_only=True):
     """What both loops find."""
@@ -160,6 +162,8 @@ def _start(case: Closed) -> Number:
         tau_m=shape.first_token(minimum(maximum(most, 1), inside), where(inside > most, running, 0)),
     )
 
+
+# ---- Requests that arrive by themselves.
 
 _ROUNDS = 6
 _BUSIEST = 0.999

@@ -329,6 +329,8 @@ def check(**inputs: float | None) -> None:
             )
 
 
+# ---- Where to run (rule D11): cloud, own servers and a device at the edge, each with what the same hours cost there.
+
 EDGE_POWER = "the rated power of the whole device"
 
 

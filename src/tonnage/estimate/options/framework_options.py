@@ -277,6 +277,8 @@ def _expandable(runtime: TrainingRuntime, o: TrainingOptions, q: Question) -> bo
     )
 
 
+# ---- Options of offloading, checked against what each runtime can move, and where to.
+
 OFFLOADS = ("offload_optimizer", "offload_parameters", "offload_activations")
 
 

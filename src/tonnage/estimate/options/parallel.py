@@ -127,6 +127,9 @@ def _check_ends(model: Model, p: int, o: TrainingOptions) -> None:
             )
 
 
+# ---- The schedule of a pipeline: as the user or the runtime says, checked.
+
+
 def check_stages(p: int, o: TrainingOptions) -> None:
     """A schedule other than the usual one is of several stages: said before its chunks are blamed."""
     if p == 1 and o.pipeline_schedule and schedule_named(o.pipeline_schedule).name != "1f1b":
@@ -204,6 +207,9 @@ def _check_torch(chosen: Schedule, runtime: TrainingRuntime, o: TrainingOptions)
             recompute=o.recompute,
         )
 
+
+# ---- Ranks that have more to do, or are slower, than the others: imbalance of experts, stragglers, power limits.
+# Nothing of it unless it is said.
 
 SLOWEST = 1000  # times
 

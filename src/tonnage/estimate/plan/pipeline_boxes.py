@@ -14,6 +14,15 @@ from msgspec.structs import replace
 from tonnage.kernel.formula import Number, maximum
 from tonnage.runtimes import TrainingRuntime
 
+# ---- How many micro-batches a pipeline schedule takes: predicates for the rules of estimate.plan.validity.
+#
+# Sources: Megatron-LM, megatron/core/pipeline_parallel/schedules.py: forward_backward_pipelining_with_interleaving,
+# whose
+# group of micro-batches (--microbatch-group-size-per-virtual-pipeline-stage, the pipeline size unless it is given) must
+# be from the pipeline size to the number of micro-batches; PyTorch, torch/distributed/pipelining/schedules.py:
+# Schedule1F1B, ScheduleInterleaved1F1B, ScheduleDualPipeV; nanotron, parallel/pipeline_parallel/engine.py:
+# OneForwardOneBackwardPipelineEngine.
+
 
 class MicrobatchRule(Struct, frozen=True):
     """`sentence`: what num_microbatches must be; `holds`: whether m micro-batches on p stages are, of numbers or

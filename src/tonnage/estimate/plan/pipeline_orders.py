@@ -34,6 +34,13 @@ from tonnage.kernel.formula import Number, maximum
 INPUTS, WEIGHTS = "gradients of inputs", "gradients of weights"
 
 
+# ---- Orders of schedules in the shape of a V: each rank has a stage on the way down and one on the way up, so that the
+# first rank has both ends.
+#
+# They are PyTorch's (torch/distributed/pipelining/schedules.py: ScheduleZBVZeroBubble, ScheduleDualPipeV), and
+# tests/estimate/plan/test_pipeline_orders.py holds them to it.
+
+
 class Pass(NamedTuple):
     """What is done with one micro-batch on one of the model's chunks, `part`: counted through all stages."""
 

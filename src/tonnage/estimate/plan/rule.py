@@ -95,6 +95,8 @@ def mask(facts: Facts, sizes: Sizes, rules: Sequence[Rule]) -> Number:
     return held
 
 
+# ---- Checks of single values that training and serving share; what sizes must hold together is in validity.
+
 LARGEST = 2**40  # sizes stay exact in arrays of float64
 # The learned tables with one row for each position, by the last part of their names in checkpoints.
 POSITION_TABLES = frozenset({"wpe", "embed_positions", "position_embeddings"})
@@ -145,6 +147,8 @@ def check_positions(model: Model, length: int, name: str) -> None:
                 length=length,
             )
 
+
+# ---- The valid sizes nearest to those that were asked for: an error about sizes ends with them.
 
 EACH_SIDE = 6  # sizes above and below what was asked for that are tried in pairs and triples
 

@@ -94,6 +94,10 @@ def _saved(model: Model, plan: TrainingPlan) -> tuple[Term, Recipe]:
     return rank.stage.trained, step.updates
 
 
+# ---- Disks of a training run, for an answer: what a checkpoint is by what is saved, its time on the storage, the data
+# set, drives and cores.
+
+
 class Disks(Struct, frozen=True, kw_only=True):
     """`cores` of a node and `disk` of the run; `write` and `read` a checkpoint [seconds], `formats` of it [bytes],
     `kept` ones [bytes]; of a run the data set as token ids and as plain text [bytes]; `drives` of the nodes' size

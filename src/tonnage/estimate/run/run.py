@@ -22,6 +22,8 @@ from tonnage.kernel.term import Term
 from tonnage.kernel.units import counted, human
 from tonnage.spec import Cluster, TrainingPlan
 
+# ---- The fewest accelerators that make a deadline: only sizes that the plan can use, at the same global batch.
+
 StepTimeAt = Callable[[int], Term]
 
 

@@ -166,6 +166,10 @@ def _check(name: str, value: Number, most: float) -> None:
         )
 
 
+# ---- A run beside the best one for its compute: what parameters and data Chinchilla's and Kaplan's laws give it, and
+# what training beyond costs.
+
+
 def best_models(model: Model, plan: TrainingPlan, tokens: Term) -> list[BestModelDocument[Term]]:
     """By each fit the best model for the compute of a run, and with it, of a dense model, what the run costs over the
     best that is as good. None for what the laws are not of: encoders, adapters, training on preferences. They were

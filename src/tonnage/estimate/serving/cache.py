@@ -233,6 +233,10 @@ def _stretched(block: Number, own: Number, page: Number) -> Number:
     return block * (1 + (page // own - 1) * (page % own == 0))
 
 
+# ---- The cache of one request under engines that do not share equal blocks among kinds of layers: pools of tokens, and
+# cells.
+
+
 class PooledCache(RequestCache):
     """SGLang's: the part of the pools that a request keeps others from; that of its fullest pool decides."""
 

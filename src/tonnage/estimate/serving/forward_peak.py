@@ -17,6 +17,8 @@ from tonnage.ops import Head, Kernels, MoE
 from tonnage.runtimes import BatchLimit, ServingRuntime
 from tonnage.spec import Accelerator, ServingPlan
 
+# ---- The widest operation of a layer: what one forward pass of an engine holds at once.
+
 
 @lru_cache(maxsize=4096)
 def widest(block: Block, kernels: Kernels) -> float:
@@ -28,6 +30,8 @@ def widest(block: Block, kernels: Kernels) -> float:
         )
     return inner
 
+
+# ---- Numbers of an image that stand behind one token of it, as a vision tower takes them in.
 
 COLOURS = 3
 
@@ -47,6 +51,9 @@ def image_numbers(model: Model) -> int:
     if all(isinstance(each, int) for each in (patch, side, frames)):
         return COLOURS * patch * patch * side * side * frames  # type: ignore[operator]
     return 0
+
+
+# ---- How much an engine takes on at once: tokens of one forward pass, and requests.
 
 
 class Limits(Struct, frozen=True):

@@ -22,6 +22,9 @@ from tonnage.kernel.term import Term
 from tonnage.runtimes import serving_runtime
 from tonnage.spec import Cluster, ServingPlan
 
+# ---- The last of ordered values that is not over: bracketed by doubling, then found along the straight line between,
+# and by halving.
+
 Over = Callable[[int], float]  # of a value: how much it is over, infinite where it is refused; 0 and below holds
 NEAR = 64  # values around a guess: engines round up to whole blocks
 BEYOND, FURTHER = (

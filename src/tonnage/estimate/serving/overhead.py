@@ -16,6 +16,8 @@ from tonnage.ops import MLP, Attention, Head, LatentAttention, MoE
 from tonnage.runtimes import Cells, Reserve, ServingRuntime
 from tonnage.spec import Accelerator, ServingPlan
 
+# ---- Parts of a replica's memory: llama.cpp's compute and host buffers, and adapters that an engine holds.
+
 ROWS_CUT = (
     "o_proj",
     "out_proj",
@@ -123,6 +125,10 @@ VISION, BASE_LAYERS, BASE_WIDTH, SENSITIVITY, MIN_FACTOR, MAX_FACTOR = (
     0.8,
     1.05,
 )  # adjust_mem_fraction_for_vlm
+
+
+# ---- SGLang's mem_fraction_static where nobody says it: what it reserves of an accelerator for activations and graphs,
+# by version.
 
 
 def memory_share(

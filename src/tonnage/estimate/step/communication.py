@@ -123,6 +123,8 @@ def _unit(name: str, ops: Iterable[Op], shares: Shares) -> Term:
     return Term.sum(name, *(term for op in ops for term in op_parameters(op, shares)), unit="parameters")
 
 
+# ---- What a process holds beyond its tensors: context, communicators, the allocator's reserve.
+
 # Measured by others; issue "Training memory as measured" replaces them by accelerator and version.
 CONTEXT = round(0.51 * GIB)
 COMMUNICATORS = round(1.02 * GIB)

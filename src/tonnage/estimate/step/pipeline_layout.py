@@ -17,6 +17,9 @@ from tonnage.runtimes.parts.megatron.pipeline import Chunk, even_layout, parsed_
 from tonnage.runtimes.parts.megatron.prediction import FinalNorm, final_norm, prediction
 from tonnage.spec import TrainingPlan
 
+# ---- Releases of frameworks, as a user names them in `runtime_version`: "transformers 4.39.3", "4.39" or "4.39,
+# accelerate 0.29".
+
 Release = tuple[int, int]
 
 
@@ -24,6 +27,9 @@ def release_of(text: str, name: str, newest: Release) -> Release:
     """The release of `name`, or of what is named first without a name; `newest` where none is."""
     found = re.search(rf"{name}[ =-]*v?(\d+)\.(\d+)", text, re.IGNORECASE) or re.match(r"\s*v?(\d+)\.(\d+)", text)
     return (int(found[1]), int(found[2])) if found else newest
+
+
+# ---- Layers of multi-token prediction on the stages of a pipeline.
 
 
 @lru_cache(maxsize=256)

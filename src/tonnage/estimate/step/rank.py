@@ -298,6 +298,8 @@ def with_first_apart(found: tuple[Stage, ...]) -> tuple[Stage, ...]:
     return (made, *found[1:])
 
 
+# ---- Single parameters of a stage: the largest ones, and those below a size. A module's hooks work on one at a time.
+
 PLACES = ("before", "layers", "after")
 
 

@@ -24,6 +24,8 @@ from tonnage.kernel.term import Term
 from tonnage.ops import Norm
 from tonnage.tape import TOKEN, Extent, Work
 
+# ---- Before the first step and after the last: what loading and saving hold on the accelerator.
+
 
 class Phase(NamedTuple):
     """What a phase of the step, or one outside of the steps, holds beside what stays for the whole step. `reserve`: of
@@ -69,6 +71,14 @@ def around(rank: StageView) -> Iterator[Phase]:
 def _phase(rank: StageView, name: str, gradients: Term, optimizer: Term, buffers: Term, one: Term) -> Phase:
     reserve = rank.step.framework.reserve(rank, None, gradients.value)
     return Phase(name, gradients, [], [one], buffers, reserve, optimizer)
+
+
+# ---- What a split backward keeps between its halves: gradients of the results of products and norms, from which
+# weights'
+# are made later.
+#
+# PyTorch, torch/distributed/pipelining/_backward.py: stage_backward_input stores what reaches the nodes before each
+# parameter, and keeps the graph below them, with all that the layer saved.
 
 
 def waiting(rank: StageView, point: Point) -> list[Term]:

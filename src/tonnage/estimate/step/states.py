@@ -25,6 +25,8 @@ from tonnage.runtimes import training_runtime
 from tonnage.runtimes.parts.base import Moment, State
 from tonnage.spec import TrainingPlan
 
+# ---- The optimizer's states on one rank, each named.
+
 
 def optimizer_states(name: str, recipe: Recipe, model: Model, parameters: Term) -> list[Term]:
     """One Term for each state of the optimizer, for the parameters that this rank updates.
@@ -87,6 +89,8 @@ def _totals(chosen: Optimizer, model: Model, update_bytes: float) -> dict[str, f
             totals[state] = totals.get(state, 0) + size
     return totals
 
+
+# ---- What leaves the accelerator for host memory or NVMe: states of the parameters, and what layers keep for backward.
 
 MOST_IN_MEMORY = 1_000_000_000  # parameters, of weights on NVMe (DeepSpeed, deepspeed/runtime/zero/offload_config.py)
 OffloadedState = Literal["weights", "gradients", "optimizer"]

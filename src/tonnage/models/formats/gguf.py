@@ -15,6 +15,11 @@ from tonnage.kernel.errors import InvalidInput, shown
 from tonnage.kernel.message import Message
 from tonnage.models.tensors import Tensor
 
+# ---- The types of ggml: number -> name, elements of a block, bytes of a block.
+#
+# ggml-org/llama.cpp, ggml/src/ggml-common.h and ggml.c (type_traits), as the Python package gguf 0.19 lists them
+# (GGML_QUANT_SIZES). Numbers that are missing were removed from the format.
+
 TYPES: dict[int, tuple[str, int, int]] = {
     0: ("F32", 1, 4),
     1: ("F16", 1, 2),

@@ -46,6 +46,8 @@ DIMENSIONS = (
 DIMENSIONS_TITLE = "dimensions: of a model without a name, or changes to the named one"
 
 
+# ---- Of the machine: which one, and what is left free of it.
+
 ON = Option(
     "on",
     "cluster: NAME, 8xNAME, nodes x 8 x NAME, a node such as dgx-h100, a TOML file, or local",
@@ -73,6 +75,8 @@ TO_SERVE_ON = Option(
     default="every accelerator of the catalogue",
 )
 
+
+# ---- Of the suggestions of an answer.
 
 ADVICE = Option(
     "advice",

@@ -6,6 +6,8 @@ from tonnage.kernel.errors import InvalidInput
 from tonnage.question.forms import number, size, word
 from tonnage.question.option import Option, Options, described, option
 
+# ---- Of a search for plans that serve users.
+
 
 @described
 class ServingPlanOptions(Options, frozen=True, kw_only=True):
@@ -58,6 +60,8 @@ class ServingPlanOptions(Options, frozen=True, kw_only=True):
     ] = None
 
 
+# ---- Of a search for plans of training.
+
 TOP = 5
 MOST_TOP = 100
 
@@ -97,6 +101,8 @@ class SearchOptions(Options, frozen=True, kw_only=True):
             raise InvalidInput("{@top} must be from 1 to {most_top}. Got {top}.", most_top=MOST_TOP, top=top)
         return top
 
+
+# ---- Of a pool of unlike machines.
 
 POOL = (
     Option(

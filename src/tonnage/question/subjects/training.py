@@ -7,6 +7,8 @@ from tonnage.question.forms import count, number, ranged, rate, size, word
 from tonnage.question.option import described, option
 from tonnage.question.subjects.training_numerics import Numerics
 
+# ---- Of a training run: what trains, the layers of pipeline stages, and what is offloaded.
+
 
 class Method(Numerics, frozen=True, kw_only=True):
     """Adapters, layers of stages and offloading: the third part of TrainingOptions."""

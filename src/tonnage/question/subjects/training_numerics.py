@@ -6,6 +6,8 @@ from tonnage.question.choices import optimizers, training_recipes
 from tonnage.question.forms import count, length, number, ranged, size, whole, word
 from tonnage.question.option import Options, option
 
+# ---- Of a training run: its batches, and how the model is divided over the accelerators.
+
 
 class Parallelism(Options, frozen=True, kw_only=True):
     """Batches and parallel sizes: the first part of TrainingOptions."""

@@ -307,6 +307,9 @@ class ServingRuntime(Struct, frozen=True, kw_only=True):
 SERVING_RUNTIMES: Registry[ServingRuntime] = Registry("serving engine")
 
 
+# ---- Earlier versions of an engine: the newest known at or below the one that is asked for.
+
+
 def at_version(newest: ServingRuntime, asked: str) -> ServingRuntime:
     """The rules of that version; the newest's where none is asked, and for what came after it.
 

@@ -33,6 +33,8 @@ from tonnage.ops import MLP, Attention, MoE, Op, Weight
 from tonnage.runtimes import ServingRuntime, serving_runtime
 from tonnage.spec import ServingPlan
 
+# ---- Bytes of a model's weights as they are stored: of one weight at a place, of an op, of a layer, of a branch.
+
 
 class WeightPlace(Struct, frozen=True):
     """Where a weight is: in layer `layer` of the language model, beside its layers, in a tower, or in a draft."""
@@ -89,6 +91,15 @@ def branch_bytes(model: Model, stored: Storage, branch: Branch) -> float:
     loose = sum(size for op in branch.before + branch.after for _, size in op_bytes(stored, op))
     counts = zip(branch.blocks, branch.counts(), strict=True)
     return loose + sum(size * n for block, n in counts for _, size in block_bytes(model, stored, block).values())
+
+
+# ---- Weights that are quantised in blocks of rows and columns (FP8 of DeepSeek-V3 and others): which tensor sizes
+# engines
+# cut them into.
+#
+# vLLM and SGLang refuse to load a rank's part of a matrix whose cut side is no multiple of the block: an expert of
+# 1,536
+# on 8 ranks is 192 wide, and a block is 128. Expert parallelism keeps experts whole.
 
 
 def check_blocks(
@@ -164,6 +175,9 @@ def _cut(op: Op) -> Iterator[tuple[str, int, str]]:
             ("attention output", op.heads * op.head_dim, name) for name in names if name.split(".")[-2] in (query, out)
         )
 
+
+# ---- A model's weights in a GGUF file: what `llama-quantize` would choose for each, and the towers in a file beside
+# it.
 
 LAYERED = (*VALUES, "ffn_down", "ffn_up")  # roles whose type the rules choose by the layer
 

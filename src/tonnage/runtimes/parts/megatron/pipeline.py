@@ -163,6 +163,11 @@ def against_overlap(plan: TrainingPlan) -> tuple[str, ...]:
     return tuple(name for name, refused in against.items() if refused)
 
 
+# ---- What Megatron-core can move to the host from forward to backward.
+#
+# Source: Megatron-core 0.16 and newer, megatron/core/pipeline_parallel/fine_grained_activation_offload.py
+# (--offload-modules).
+
 SMALLEST = 1024 * 1024  # tensors of fewer elements stay (min_offloaded_tensor_size)
 MODULES = ("attn_norm", "qkv_linear", "core_attn", "attn_proj", "mlp_norm", "expert_fc1", "moe_act")
 Tensors = tuple[tuple[float, Extent], ...]
