@@ -45,13 +45,13 @@ def size_flags(plan: TrainingPlan, names: Mapping[str, str]) -> list[str]:
 
 def pinned(*blocks: Term) -> list[Term]:
     """Pinned blocks, each with what its size is rounded up by."""
-    made: list[Term] = []
+    terms: list[Term] = []
     for block in blocks:
-        made += [
+        terms += [
             block,
             Term.of(Message("{block}: rounding of pinned memory", block=block.name), h.pinned_rounding, M=block.value),
         ]
-    return made
+    return terms
 
 
 class PlanRequest(Struct, frozen=True, kw_only=True):
@@ -236,9 +236,9 @@ class Framework:
         """What a reader should know of how it runs this plan."""
         return []
 
-    def stages(self, found: tuple[Stage, ...]) -> tuple[Stage, ...]:
+    def stages(self, split_stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
         """The pipeline's stages with what only this framework's options add to them."""
-        return found
+        return split_stages
 
     def ends_pipeline(self, block: Block) -> bool:
         """Whether layers of this kind stand behind all others, whatever the number of chunks of a stage."""
@@ -300,15 +300,15 @@ class Framework:
         if self._code() != "eager":
             return []
         style = setting.style
-        made = self._masks() if self.plan.recompute != "none" else []  # else the forward pass alone holds them
+        terms = self._masks() if self.plan.recompute != "none" else []  # else the forward pass alone holds them
         head = next((op.head_dim for block in rank.counts for op in block.ops if isinstance(op, Attention)), 0)
         if head * style.rotary:
-            made.append(sizes.positions("cosines and sines", 2 * head * style.rotary, setting.types.compute))
+            terms.append(sizes.positions("cosines and sines", 2 * head * style.rotary, setting.types.compute))
         if setting.dropout and rank.stage.rank == 0:
-            made.append(sizes.term("mask of the embedded tokens' dropout", hidden, 1, TOKEN))
+            terms.append(sizes.term("mask of the embedded tokens' dropout", hidden, 1, TOKEN))
             if setting.adapters is not None and self.plan.recompute == "full":
-                made.append(sizes.term("embedded tokens", hidden, setting.types.parameter, TOKEN))
-        return made
+                terms.append(sizes.term("embedded tokens", hidden, setting.types.parameter, TOKEN))
+        return terms
 
     def _masks(self) -> list[Term]:
         """Masks that are shared by layers, which run again with them (transformers, masking_utils.py)."""
@@ -366,9 +366,9 @@ class Framework:
         """Rank 0 alone loads a whole model; else every rank does."""
         return False
 
-    def gathered_to_save(self, whole: Term) -> Term | None:
-        """Weights that rank 0 gathers to save them, `whole` being the parameters; None: it saves them file by file
-        or weight by weight.
+    def gathered_to_save(self, parameters: Term) -> Term | None:
+        """Weights that rank 0 gathers to save them, `parameters` of them; None: it saves them file by file or weight by
+        weight.
         """
         return None
 

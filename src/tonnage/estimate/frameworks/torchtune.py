@@ -41,10 +41,10 @@ class Recipe(Compiled):
         self.keeps_gradients = not self.plan.optimizer_in_backward
 
     def setting(self) -> Setting:
-        made = super().setting()
+        setting = super().setting()
         # flex attention, which keeps what flash keeps (attention_utils.py, from compute capability 7.5 on)
-        attention = "flash" if self.plan.packing else made.attention
-        return replace(made, attention=attention)
+        attention = "flash" if self.plan.packing else setting.attention
+        return replace(setting, attention=attention)
 
     def outside(self, rank: RankView) -> list[Term]:
         """Of packed rows a BlockMask: which blocks of keys each block of queries sees, and the other way round,
@@ -77,9 +77,9 @@ class Recipe(Compiled):
         tokens = first_of(self.plan.sequence_length)
         return float(tokens / ceil_div(tokens, self.runtime.loss_chunks)) if self.plan.loss == "chunked" else 1
 
-    def gathered_to_save(self, whole: Term) -> Term:
+    def gathered_to_save(self, parameters: Term) -> Term:
         """All weights (gather_cpu_state_dict)."""
-        return copies("gathered weights, on the node of rank 0", self.step.setting.types.parameter, whole)
+        return copies("gathered weights, on the node of rank 0", self.step.setting.types.parameter, parameters)
 
     def head_addend(self, rank: RankView, point: Point) -> list[Term]:
         """Autograd sums the head's gradients of the parts before it hands them on: the sum, and the gradient of one
@@ -102,11 +102,11 @@ class Alone(Recipe):
         return None if self.keeps_gradients else Term.sum("gradients", unit="bytes")
 
     def temporary(self, rank: RankView, point: Point) -> list[Term]:
-        made = self.head_addend(rank, point)
+        terms = self.head_addend(rank, point)
         if self.unit_gradient_width:
             here = Term.of("of the unit at work", f.whole_parameters, N=rank.sizes.made(point.bytes), z=1)
-            made.append(copies("gradients until the optimizer has taken its step", self.unit_gradient_width, here))
-        return made
+            terms.append(copies("gradients until the optimizer has taken its step", self.unit_gradient_width, here))
+        return terms
 
 
 class Sharded(Recipe, Fsdp2):

@@ -117,9 +117,9 @@ def _loss_in_parts(code: Code, x: Tensor, held: Sequence[Held], part: float) -> 
     logits = [code.new(part, code.types.compute, Extent("token", "gathered")) for _ in range(2)]
     code.mark()
     del logits
-    kept = (gradient.storage, gradient.elements, gradient.width, gradient.extent, None, True)
+    saved = (gradient.storage, gradient.elements, gradient.width, gradient.extent, None, True)
     out = code.new(0, 4, x.extent)
-    code.note("fused_cross_entropy", [out], [x], [gradient], lambda _: [Tensor(*kept)])
+    code.note("fused_cross_entropy", [out], [x], [gradient], lambda _: [Tensor(*saved)])
     return out
 
 

@@ -61,12 +61,12 @@ class KernelTime:
         if work.kind == "attention":
             flops, rate = self._attention(work, flops, window)
             return maximum(flops / rate, moved / self.bandwidth) + self.rates.launch, flops, moved
-        whole = moved + self.accumulated * of_unit if work.wgrad else moved
-        seconds = flops / self._product(work) + whole / self.bandwidth + self.rates.launch
+        all_bytes = moved + self.accumulated * of_unit if work.wgrad else moved
+        seconds = flops / self._product(work) + all_bytes / self.bandwidth + self.rates.launch
         if self.is_narrow(work):
             casts = self.rates.cast * (self.around_experts if work.kind == "experts" else 1)
             seconds = seconds + casts * (moved - of_unit) / self.bandwidth
-        return seconds, flops, whole
+        return seconds, flops, all_bytes
 
     def moved(self, work: Work) -> Number:
         """Bytes read and written."""
