@@ -104,7 +104,7 @@ def write_report(
             endings=joined(" or ", ENDINGS[form]),
             path=shown(os.fspath(path), MAX_PATH_LENGTH),
         )
-    made = (html_of if form == "html" else markdown_of)(document, command=command, date=date)
+    text = (html_of if form == "html" else markdown_of)(document, command=command, date=date)
     try:
         if not is_folder(file.parent):
             raise InvalidInput(
@@ -112,7 +112,7 @@ def write_report(
                 path=shown(os.fspath(path), MAX_PATH_LENGTH),
                 folder=shown(os.fspath(file.parent), MAX_PATH_LENGTH),
             )
-        file.write_bytes(made.encode("utf-8", "replace"))
+        file.write_bytes(text.encode("utf-8", "replace"))
     except (OSError, ValueError) as error:  # ValueError: a path with a null byte
         if isinstance(error, InvalidInput):
             raise
