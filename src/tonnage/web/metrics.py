@@ -39,9 +39,9 @@ class Metrics:
             yield f'tonnage_requests_total{{route="{route}",method="{method}",code="{code}"}} {times}'
         yield "# HELP tonnage_request_seconds Time from a request's headers to the end of its answer."
         yield "# TYPE tonnage_request_seconds histogram"
-        for route, found in sorted(self._buckets.items()):
+        for route, buckets in sorted(self._buckets.items()):
             upto = 0
-            for limit, times in zip((*map(str, BUCKETS), "+Inf"), found, strict=True):
+            for limit, times in zip((*map(str, BUCKETS), "+Inf"), buckets, strict=True):
                 upto += times
                 yield f'tonnage_request_seconds_bucket{{route="{route}",le="{limit}"}} {upto}'
             yield f'tonnage_request_seconds_sum{{route="{route}"}} {self._seconds[route]:.6f}'

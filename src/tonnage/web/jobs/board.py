@@ -201,13 +201,13 @@ class Board:
 
     def document(self, job: str) -> bytes:
         """The document of a job that is done."""
-        ((found,),) = self._rows("SELECT document FROM jobs WHERE id = ?", job)
-        return bytes(found)
+        ((stored,),) = self._rows("SELECT document FROM jobs WHERE id = ?", job)
+        return bytes(stored)
 
     def question(self, job: str) -> bytes:
         """What it was asked, as JSON."""
-        ((found,),) = self._rows("SELECT question FROM jobs WHERE id = ?", job)
-        return bytes(found)
+        ((stored,),) = self._rows("SELECT question FROM jobs WHERE id = ?", job)
+        return bytes(stored)
 
     def steps(self, job: str, after: int = 0) -> Sequence[Step]:
         """The latest step of each count, of those after an event."""

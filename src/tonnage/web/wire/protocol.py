@@ -220,13 +220,13 @@ class Protocol(HttpToolsProtocol):
         else:
             code, kind, why = 400, "NotUnderstood", "this is no request of HTTP/1.1."
         body = error_body(kind, why)
-        said = [
+        headers = [
             (b"content-type", b"application/json"),
             (b"content-length", b"%d" % len(body)),
             (b"connection", b"close"),
             *HEADERS,
         ]
-        return b"".join([STATUS_LINE[code], *(b"%s: %s\r\n" % each for each in said), b"\r\n", body])
+        return b"".join([STATUS_LINE[code], *(b"%s: %s\r\n" % header for header in headers), b"\r\n", body])
 
     def _await_headers(self) -> None:
         self._in_headers = True
