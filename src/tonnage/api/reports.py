@@ -31,7 +31,7 @@ class Reporting:
         return _report(self, path, "html")
 
     def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """The same as Markdown, as --markdown. Needs the extra `report`."""
+        """The report as Markdown, as --markdown. Needs the extra `report`."""
         return _report(self, path, "markdown")
 
     def _repr_html_(self) -> str | None:

@@ -42,7 +42,7 @@ def count(text: str, what: str) -> int:
 
 
 def port(text: str, what: str) -> int:
-    """Of this machine."""
+    """A port of this machine."""
     plain = text.strip()
     number = int(plain) if plain.isascii() and plain.isdecimal() and len(plain) < len(str(LAST_PORT)) + 1 else 0
     if not 1 <= number <= LAST_PORT:

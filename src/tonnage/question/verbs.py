@@ -25,7 +25,7 @@ VARY = Option(
 
 
 def model_groups() -> tuple[Group, ...]:
-    """Of the model: which one, and its dimensions."""
+    """Options of the model: which one, and its dimensions."""
     return Group(ALONE, (MODEL,)), Group(READING_TITLE, READING), Group(DIMENSIONS_TITLE, DIMENSIONS)
 
 

@@ -52,7 +52,7 @@ def comparison_lines(
 
 
 def comparison_markdown(comparison: Comparison, *, show: Sequence[str] = (), rows: bool = False) -> str:
-    """The same as Markdown, which GitHub shows as a table."""
+    """The comparison as Markdown, which GitHub shows as a table."""
     table = _Table(comparison, show, rows=rows)
     header, *body = table.markdown_rows()
     common = say(", ").join(f"{name} {value}" for name, value in _common(comparison) if name != "model")

@@ -117,7 +117,7 @@ def verdict_line(document: Mapping[str, Any]) -> str:
 
 
 def _share(needed: int, high: int, usable: int) -> str:
-    """Of what there is, with the high end of the error band, which the verdict uses."""
+    """The share of what there is, with the high end of the error band, which the verdict uses."""
     share = f"{100 * needed / usable:.0f} %"
     return (
         share

@@ -254,7 +254,7 @@ def _at_the_end(question: ServingRow, memory: ServingMemory) -> float:
 
 
 def _process(question: ServingRow, memory: ServingMemory) -> float:
-    """All that nvidia-smi shows; an engine with a share takes the share."""
+    """All bytes that nvidia-smi shows; an engine with a share takes the share."""
     if question.share is not None:
         return _room(question, memory.fullest) + float(memory.fullest.besides_cache.value) - _left(memory.fullest)
     return float(memory.fullest.memory.value)

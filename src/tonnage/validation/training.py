@@ -315,7 +315,7 @@ def _flops(measured: Measured, question: TrainingRow) -> float:
 
 
 def _utilization(measured: Measured, question: TrainingRow) -> StepFigure:
-    """Of the peak that the row names, else of the 16-bit peak."""
+    """The share of the peak that the row names, else of the 16-bit peak."""
     chip = question.cluster.accelerator
     wide = next((name for name in ("bf16", "fp16") if name in chip.dense_flops), "bf16")
     peak = measured.peak_tflops * 1e12 if measured.peak_tflops else chip.peak(wide)

@@ -15,7 +15,7 @@ from tonnage.verbs.answered import DocumentedAnswer
 
 
 def varied(pairs: list[str]) -> dict[str, tuple[Any, ...]]:
-    """Of --vary: the values, read as the option of `train` reads them."""
+    """The values of --vary, read as the option of `train` reads them."""
     known = {option.name: option for option in options_of(TrainingOptions)}
     values_by_name: dict[str, tuple[Any, ...]] = {}
     for pair in pairs:

@@ -12,8 +12,8 @@ BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 
 
 
 class Metrics:
-    """Of one server process. Routes and methods are those of the application, so that no client can make the table
-    long.
+    """The counts of one server process. Routes and methods are those of the application, so that no client can make the
+    table long.
     """
 
     METHODS = frozenset({"GET", "POST", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS"})

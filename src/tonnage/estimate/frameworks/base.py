@@ -102,7 +102,7 @@ class Framework:
 
     @classmethod
     def for_step(cls, step: StepView) -> Self:
-        """That of one plan."""
+        """The framework of one plan."""
         return cls(step)
 
     # ---- how a plan is started ----
@@ -111,12 +111,12 @@ class Framework:
 
     @classmethod
     def launch_settings(cls, model: Model, plan: TrainingPlan) -> list[str]:
-        """What the runtime's program is given, by its own names."""
+        """The settings that the runtime's program is started with, by its own names."""
         return []
 
     @classmethod
     def launch_lacks(cls, model: Model, plan: TrainingPlan) -> list[str]:
-        """What of a plan's pipeline these settings do not say."""
+        """The parts of a plan's pipeline that these settings do not say."""
         return []
 
     @classmethod
@@ -138,7 +138,7 @@ class Framework:
 
     @property
     def adapter_precision(self) -> str:
-        """That of adapters, their gradients and moments (peft, autocast_adapter_dtype)."""
+        """The precision of adapters, their gradients and moments (peft, autocast_adapter_dtype)."""
         return "fp32"
 
     @property
@@ -194,7 +194,7 @@ class Framework:
         return self.plan.packing and self._code() == "eager"
 
     def layer(self, block: Block, masked: bool, hidden: int) -> Layer:
-        """One layer of this kind."""
+        """What one layer of this kind computes and keeps."""
         return tapes.block_layer(block, replace(self.step.setting, masked=masked), hidden, block.name != FIRST)
 
     def loss(self, stage: Stage) -> Layer | None:
@@ -214,7 +214,7 @@ class Framework:
         )
 
     def tiled_loss(self, stage: Stage) -> Layer:
-        """The same under TRL, whose losses take the logits tile by tile, whatever runs the model."""
+        """The loss under TRL, whose losses take the logits tile by tile, whatever runs the model."""
         kind, teacher = KINDS[self.plan.post_training.objective], self.plan.post_training.teacher_hidden_size
         return tapes.loss_layer(
             stage.after, self.step.setting, self.step.model.hidden_size, kind, 1, logits_split=False, teacher=teacher
@@ -408,5 +408,5 @@ def framework_of(runtime: TrainingRuntime) -> type[Framework]:
 
 
 def rules_of(runtime: TrainingRuntime) -> tuple[Rule, ...]:
-    """All that a runtime asks of the sizes of a plan."""
+    """The rules that a runtime has for the sizes of a plan."""
     return (*RULES, *framework_of(runtime).rules)

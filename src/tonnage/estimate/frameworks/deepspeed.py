@@ -393,7 +393,7 @@ class DeepSpeed(Framework):
         return self.plan.zero_stage == 3
 
     def gathered_to_save(self, parameters: Term) -> Term | None:
-        """All 16-bit weights, if it gathers them."""
+        """All 16-bit weights, if DeepSpeed gathers them."""
         if self.plan.zero_stage != 3:
             return None
         if not self.plan.deepspeed.stage3_gather_16bit_weights_on_model_save:

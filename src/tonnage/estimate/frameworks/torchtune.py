@@ -33,7 +33,7 @@ class Recipe(Compiled):
 
     @classmethod
     def for_step(cls, step: StepView) -> "Recipe":
-        """One accelerator, or FSDP2."""
+        """The recipe for one accelerator, or the one for several, with FSDP2."""
         return Sharded(step) if step.plan.zero_stage else Alone(step)
 
     def __init__(self, step: StepView):
@@ -47,7 +47,7 @@ class Recipe(Compiled):
         return replace(setting, attention=attention)
 
     def outside(self, rank: RankView) -> list[Term]:
-        """Of packed rows a BlockMask: which blocks of keys each block of queries sees, and the other way round,
+        """For packed rows a BlockMask: which blocks of keys each block of queries sees, and the other way round,
         whole and in part, and the sequence of each token (packed_block_causal_mask; torch,
         nn/attention/flex_attention.py).
         """
@@ -78,7 +78,7 @@ class Recipe(Compiled):
         return float(tokens / ceil_div(tokens, self.runtime.loss_chunks)) if self.plan.loss == "chunked" else 1
 
     def gathered_to_save(self, parameters: Term) -> Term:
-        """All weights (gather_cpu_state_dict)."""
+        """All weights, which rank 0 gathers (gather_cpu_state_dict)."""
         return copies("gathered weights, on the node of rank 0", self.step.setting.types.parameter, parameters)
 
     def head_addend(self, rank: RankView, point: Point) -> list[Term]:
@@ -91,7 +91,7 @@ class Recipe(Compiled):
 
 
 class Alone(Recipe):
-    """One accelerator."""
+    """The recipe for one accelerator."""
 
     def __init__(self, step: StepView):
         super().__init__(step)

@@ -81,14 +81,14 @@ class Transformers(Framework):
         )
 
     def loss_kind(self) -> tuple[str, float]:
-        """Of _losses, and into how many parts it takes the tokens."""
+        """Which of _losses is used, and into how many parts it takes the tokens."""
         if self.plan.kernels.liger:
             return "liger", liger_parts(self.step.model, self.tokens)
         return loss_kind(release(self.plan.runtime_version)), 1
 
     @property
     def tokens(self) -> int:
-        """Of a micro-batch; of several plans in an array the first one's."""
+        """Tokens of a micro-batch; for several plans in an array, those of the first."""
         return int(first_of(self.plan.sequence_length) * first_of(self.plan.micro_batch_size))
 
     def temporary(self, rank: RankView, point: Point) -> list[Term]:

@@ -60,7 +60,9 @@ class Unsloth(Transformers):
         ]
 
     def _parts(self, tokens: int) -> float:
-        """So many that one takes no more than half the memory which is free when the first loss begins."""
+        """The number of parts of the loss: one takes no more than half the memory that is free when the first loss
+        begins.
+        """
         model, plan, cluster = self.step.model, self.plan, self.step.cluster
         target = float(MOST)
         if cluster is not None:

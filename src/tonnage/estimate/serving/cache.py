@@ -198,7 +198,7 @@ class PagedCache(RequestCache):
         return g.tokens_beside_state(M=states[0].value, w=self._page(attention[0], 1).value, B=B)
 
     def _page(self, kind: Kind, tokens: Number) -> Term:
-        """One layer's cache of so many tokens, or its state."""
+        """The cache of one layer for this number of tokens, or its state."""
         return Term.sum(kind.name, *(self._cached(cache, tokens) for cache in kind.layers[0][1]))
 
     def _blocks(self, kind: Kind, block: Number) -> Term:

@@ -207,7 +207,7 @@ class ForwardPass:
 
 
 def workspace_bytes(engine: ServingRuntime, accelerator: Accelerator | None) -> int:
-    """Of matrix products, by the accelerator's generation."""
+    """Bytes of the workspace of matrix products, by the accelerator's generation."""
     sizes = engine.workspace
     generation = accelerator.generation.lower() if accelerator is not None else ""
     return sizes.get(generation, sizes.get("", 0))

@@ -183,7 +183,7 @@ NO_CONTEXT = ("cpu", "apple")  # kinds of accelerators on which a process holds 
 
 
 class Overhead:
-    """Of each rank of a replica."""
+    """What the engine takes beside weights, cache and activations, on each rank of a replica."""
 
     def __init__(self, model: Model, engine: ServingRuntime, plan: ServingPlan, accelerator: Accelerator | None):
         self.engine, self.plan, self.accelerator = engine, plan, accelerator

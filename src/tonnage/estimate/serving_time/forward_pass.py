@@ -87,14 +87,14 @@ class PassTime:
         return any(name in self.chip.dense_flops for name in WIDE)
 
     def seconds(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Number:
-        """Of a pass with `prompt_tokens` tokens of prompts that attend to `prompt_keys` keys in all, and with
+        """Seconds of a pass with `prompt_tokens` tokens of prompts that attend to `prompt_keys` keys in all, and with
         `requests` that decode a token each over `keys` tokens of context in all.
         """
         return self.spent(prompt_tokens, prompt_keys, requests, keys).seconds
 
     def spent(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Spent:
-        """The same by what spends it. A micro-batch passes the stages of a pipeline one after the other, several at
-        once.
+        """Seconds of a pass by what spends them. A micro-batch passes the stages of a pipeline one after the
+        other, several at once.
         """
         checked = (
             self.plan.drafting.draft_tokens + 1
@@ -111,7 +111,7 @@ class PassTime:
         return total._replace(engine=waits)
 
     def _through(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Spent:
-        """Of all stages, and of what they send each other."""
+        """Seconds of all stages, and of what they send each other."""
         p, checked = self.plan.pipeline_parallel_size, self.plan.drafting.draft_tokens + 1
         if p == 1:
             return self.stages(prompt_tokens, prompt_keys, requests, keys)[0]
@@ -142,8 +142,8 @@ class PassTime:
         return self.runtime.cells is not None and self.runtime.cells.by_layers
 
     def _through_ubatches(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Spent:
-        """Of all stages: first the micro-batches of the requests that decode, filled up with tokens of prompts, then
-        the rest of the prompts.
+        """Seconds of all stages: first the micro-batches of the requests that decode, filled up with tokens of prompts,
+        then the rest of the prompts.
 
         Prompts that share a pass do not spread the decoding requests over more micro-batches: a pass with more tokens
         takes longer.
@@ -185,7 +185,7 @@ class PassTime:
         return MicroBatches(1, 1, drains=True)  # a model whose layers were only put on several accelerators
 
     def stages(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> list[Spent]:
-        """One micro-batch with so many tokens and requests, on each stage by itself."""
+        """Seconds of one micro-batch with these tokens and requests, on each stage by itself."""
         a, checked = self.plan.attention_data_parallel_size, self.plan.drafting.draft_tokens + 1
         spent_by_work = {
             id(work): self._stage(work, prompt_tokens, prompt_keys, requests, checked, keys, a) for work in self.kinds
@@ -409,7 +409,7 @@ class HostWeights:
         )
 
     def seconds(self, experts: Number, prompt_tokens: Number) -> Number:
-        """Of a pass that touches `experts` bytes of experts' weights beside the others, as if all were on the
+        """Seconds of a pass that touches `experts` bytes of experts' weights beside the others, as if all were on the
         accelerators of a rank.
         """
         if not self.is_used:

@@ -52,7 +52,7 @@ def _with_host_layers(read: Term, memory: ServingMemory) -> Term:
 
 
 def _placed(read: Term, plan: ServingPlan) -> Term:
-    """What of a rank's weights crosses the host's link."""
+    """The bytes of a rank's weights that cross the host's link."""
     if not plan.host.weights_on_host_bytes:
         return read
     return Term.of("weights on the accelerator", g.placed_bytes, M=read.value, U=plan.host.weights_on_host_bytes)

@@ -93,7 +93,7 @@ def pace_of(
     load: LoadOptions,
     wanted: ReplicaLoad,
 ) -> Pace | None:
-    """None where not even one request has room; MissingDatum where nobody can say the times."""
+    """The pace of a plan; None where not even one request has room; MissingDatum where nobody can say the times."""
     request_lengths = replace(lengths(model, options, load), requests=wanted.requests)
     this = asked(plan, options, load, request_lengths, Question())
     replica = replica_of(model, plan, cluster, memory, usable, this.load)

@@ -93,7 +93,7 @@ def replicas_within(replica: Replica, replica_load: ReplicaLoad, served: Serving
 
 
 def _largest(at: WaitsAt, replica_load: ReplicaLoad, served: ServingTimes) -> float:
-    """Of one replica, requests a second or users."""
+    """The largest load of one replica within the limits, in requests a second or users."""
     return (
         _largest_rate(at, replica_load, served.largest_rate)
         if replica_load.is_open

@@ -46,7 +46,7 @@ def _run(replica: Replica, requests: Requests) -> Simulated:
 
 
 def requests_for(replica_load: ReplicaLoad, load: Load) -> Requests:
-    """Of the trace those that come to one replica, dealt out in turn; else drawn."""
+    """The requests of the trace that come to one replica, dealt out in turn; without a trace they are drawn."""
     trace = replica_load.requests
     if trace is None:
         return requests_of(_whole(load), replica_load.num_requests or _count(load), replica_load.seed)

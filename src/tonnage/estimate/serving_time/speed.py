@@ -302,7 +302,7 @@ def _rates(
     prompt: float,
     answer: float,
 ) -> dict[str, Term]:
-    """Of all replicas together."""
+    """The rates of all replicas together."""
     many = Term.of("replicas that have requests", g.replicas, n_copies=replica_load.busy)
     rate = Term.product(
         "requests a second", "requests/s", many, steady.term("of one replica", served.requests_per_second, "requests/s")

@@ -174,7 +174,7 @@ def serving_times(
 
 
 def times(passes: PassTime | Drafted, rules: Policy, load: Load, rounds: int | None = None) -> ServingTimes:
-    """The same of passes and a policy that are there already."""
+    """The steady state of one replica, from passes and a policy that were made already."""
     tokens_each = passes.tokens_each
     state = steady(passes, rules, load, rounds=rounds, tokens_each=tokens_each)
     tpot = state.tpot / tokens_each
@@ -201,7 +201,7 @@ def times(passes: PassTime | Drafted, rules: Policy, load: Load, rounds: int | N
 
 
 def around_seconds(passes: PassTime | Drafted, tpot: Number) -> Number:
-    """Of a request outside of passes: into the engine, until it looks at what has come, and from the token back."""
+    """Seconds of a request outside of passes: into the engine, until it looks at its queue, and from the token back."""
     return passes.engine.arrive + f.poll_seconds.evaluate(n_pass=passes.plan.poll_passes, tau=tpot)
 
 

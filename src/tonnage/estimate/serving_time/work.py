@@ -346,5 +346,5 @@ def _joined(mixtures: list[Experts]) -> tuple[Experts, ...]:
 
 
 def kv_bytes(plan: ServingPlan) -> float:
-    """Of one number of a cache."""
+    """Bytes of one number of a cache."""
     return precision(plan.kv_cache or "bf16").bytes_per_weight

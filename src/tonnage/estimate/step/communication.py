@@ -147,7 +147,7 @@ MEASURED_VENDORS = frozenset({"NVIDIA"})
 
 
 def cublas_workspaces(cluster: Cluster | None) -> list[Term]:
-    """Those of PyTorch's matrix products."""
+    """The workspaces of PyTorch's matrix products."""
     if cluster is not None and cluster.accelerator.vendor != "NVIDIA":
         return []
     generation = cluster.accelerator.generation if cluster is not None else LARGE_GENERATIONS[0]

@@ -48,7 +48,9 @@ class Stage(Struct, frozen=True, eq=False):
 
     @property
     def contents(self) -> tuple[Hashable, ...]:
-        """The same for stages that hold the same, wherever they are in the pipeline; for their numbers only once."""
+        """A key that is equal for stages that hold the same, wherever they are in the pipeline, so that their
+        numbers are computed once.
+        """
         loose = (self.before, self.after, self.table, self.tower_ops)
         return (self.layers, self.towers, *(tuple(map(id, ops)) for ops in loose), self.is_last)
 
@@ -229,7 +231,7 @@ def block_parameters(block: Block, shares: Shares) -> Term:
 
 
 def expert_parameters(block: Block, shares: Shares) -> Number:
-    """Of a layer's parameters on one rank those of routed experts."""
+    """The parameters of a layer's routed experts on one rank."""
     return sum(share(group, shares).value for group in groups(block) if group.split == "expert")
 
 

@@ -40,7 +40,7 @@ class Phase(NamedTuple):
 
     @property
     def bytes(self) -> Number:
-        """All of it, but for optimizer states."""
+        """Bytes of the moment, without optimizer states."""
         parts = (*self.activations, *self.temporary, self.buffers, *(self.reserve or ()))
         return sum((term.value for term in parts), self.gradients.value)
 
@@ -72,7 +72,7 @@ def _phase(rank: StageView, name: str, gradients: Term, optimizer: Term, buffers
 
 
 def waiting(rank: StageView, point: Point) -> list[Term]:
-    """Of all layers of a stage, in backward; nothing where backward is in one piece."""
+    """Gradients that wait, of all layers of a stage, in backward; nothing where backward is in one piece."""
     count = waiting_for_weights(rank.plan, rank.stage.rank)
     if count is None or point.moment == "loss" or point.is_last:
         return []
@@ -89,7 +89,7 @@ def waiting(rank: StageView, point: Point) -> list[Term]:
 
 
 def one(step: WalkedStep, block: Block) -> Term:
-    """One layer's, of one micro-batch."""
+    """What one layer keeps of one micro-batch for the gradients of its weights."""
     width = step.recipe.activation_bytes
     parts = [
         step.sizes.term(work.name, work.outer * work.copies, width, _extent(work))
@@ -404,7 +404,7 @@ class StageMemory(States):
 
     @cached_property
     def step_copies(self) -> Term:
-        """What the optimizer's step makes besides."""
+        """The copies that the optimizer's step makes."""
         copied = self.step.framework.step_copies(self) or self.communication.step(self.trained_shard)
         if self.plan.optimizer_implementation != "foreach":
             return copied

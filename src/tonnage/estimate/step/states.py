@@ -134,14 +134,14 @@ class KeptTensors:
 
     @cached_property
     def stays(self) -> Mapping[Block, Term]:
-        """Of one layer of each kind what never leaves."""
+        """For each kind of layer, what one layer keeps on the accelerator."""
         if not self.is_on:
             return self.step.kept
         return {block: self._left(block) for block in self.step.kept}
 
     @cached_property
     def leaves(self) -> dict[Block, Term]:
-        """Of one layer of each kind what is offloaded."""
+        """For each kind of layer, what one layer offloads."""
         return {block: self._leaving(block, layer_tensors) for block, layer_tensors in self.step.kept.items()}
 
     def _leaving(self, block: Block, layer_tensors: Term) -> Term:
@@ -255,7 +255,7 @@ class States:
         return copies(state.name, width_of(state.copy, self.step.updates), parameters)
 
     def stays(self, part: OffloadedState, every: Term) -> Term:
-        """What of a state is on the accelerator."""
+        """The part of a state that is on the accelerator."""
         return staying(every, offloaded(self.plan, part))
 
     @cached_property
@@ -275,7 +275,7 @@ class States:
         return self._twice(self._states("gradients", self.runtime.gradients))
 
     def _twice(self, own: Term) -> Term:
-        """With those of a critic, as large a model that trains as well."""
+        """The states with those of a critic, a model of the same size that trains as well."""
         return (
             Term.sum(own.name, *own.children, own.named("critic"))
             if OBJECTIVES[self.plan.post_training.objective].critic

@@ -50,7 +50,7 @@ class KernelTime:
         self.attention_share = self._attention_share(step)
 
     def seconds(self, work: Work, window: int | None) -> tuple[Number, Number, Number]:
-        """Of one kernel, with its FLOP and the bytes that it moves; nothing of an exchange."""
+        """Seconds of one kernel, with its FLOP and the bytes that it moves; nothing of an exchange."""
         moved, of_unit = self._moved(work, "row" if work.kind == "move" else "parameter")
         if work.kind == "move":
             slow = moved + (self.rates.row_moves * self.around_experts - 1) * of_unit
@@ -108,8 +108,8 @@ class KernelTime:
         return self.tokens / sizes.t if is_cut else self.tokens, outer
 
     def _attention_share(self, step: Step) -> float:
-        """Of the peak, forward: Transformer Engine and torch from Blackwell on have the generation's own kernels,
-        others FlashAttention-2.
+        """The share of the peak, forward: Transformer Engine and torch from Blackwell on have the generation's own
+        kernels, others FlashAttention-2.
         """
         own = step.runtime.newest_attention or self.chip.generation.startswith("Blackwell")
         return self.power * (self.shares.attention if own else self.shares.flash2 or self.shares.attention)

@@ -86,7 +86,7 @@ class Passes:
         return sum((spent.seconds for (at, _), spent in self.sent.items() if at == when), 0)
 
     def only(self, when: str) -> "Passes":
-        """One of its passes."""
+        """Forward, recomputation or backward alone, as `when` says."""
         one_pass = Passes()
         for mine, theirs in ((self.kernels, one_pass.kernels), (self.sent, one_pass.sent)):
             theirs.update({key: spent for key, spent in mine.items() if key[0] == when})
@@ -95,7 +95,7 @@ class Passes:
 
     @cached_property
     def seconds(self) -> Number:
-        """All of it."""
+        """Seconds of all passes."""
         return self._forward + sum(self.computing(when) + self.sending(when) for when in WHEN[1:])
 
     @cached_property

@@ -50,7 +50,7 @@ class StepTime(LayerTime):
     """The walk of a step in seconds."""
 
     def stage(self, stage: Stage) -> Passes:
-        """One micro-batch through a stage."""
+        """The work of one micro-batch in a stage."""
         total = Passes()
         trains = dict(self._trains(stage))
         for block, count in stage.layers:
@@ -153,7 +153,7 @@ class StepTime(LayerTime):
         return Sending(dense_sending.seconds + routed.seconds, dense_sending.sent + routed.sent)
 
     def exposed(self, sending: Number, running: Number) -> Number:
-        """What of `sending` is not hidden beside what runs."""
+        """The part of `sending` that is not hidden beside what runs."""
         return sending - self.rates.hidden * minimum(sending, running)
 
     # ---- the step ----
@@ -208,7 +208,7 @@ class StepTime(LayerTime):
 
     @cached_property
     def _kinds(self) -> list[Passes]:
-        """Of stages that do the same one."""
+        """One stage of each kind: those that do the same are counted once."""
         return list({id(passes): passes for passes in self.stages}.values())
 
     @cached_property
@@ -218,7 +218,7 @@ class StepTime(LayerTime):
 
     @property
     def bubble(self) -> Number:
-        """Its seconds."""
+        """Seconds that a stage waits while the pipeline fills and drains."""
         return self.waiting.value if self.plan.pipeline_parallel_size > 1 else 0
 
     @cached_property
@@ -258,7 +258,7 @@ class StepTime(LayerTime):
         return Term.sum("time of a step", on_accelerators.named("on accelerators"), self.update)
 
     def seconds(self) -> Number:
-        """One step; an array if sizes of the plan are."""
+        """Seconds of one step; an array if sizes of the plan are."""
         return self.term.value
 
     def _fitted(self, name: str, value: float, unit: str, what: str) -> Term:

@@ -50,7 +50,7 @@ class Timing:
 
     @property
     def seconds(self) -> Number:
-        """Of a step; an array if the plan's sizes are arrays."""
+        """Seconds of a step; an array if the plan's sizes are arrays."""
         return self.walk.seconds()
 
     @cached_property
@@ -83,7 +83,7 @@ class Timing:
 
     @cached_property
     def tokens_per_second(self) -> Term:
-        """Of all accelerators together."""
+        """Tokens a second of all accelerators together."""
         tokens = self.plan.tokens_per_step
         return Term.of("tokens per second", f.tokens_per_second, D=tokens, tau=self.term.value)
 
@@ -117,7 +117,9 @@ class Timing:
 
     @property
     def band(self) -> Band | None:
-        """Of the measured step times nearest in kind; None with an optimizer on the host, of which there are none."""
+        """The error band of the measured step times nearest in kind; None with an optimizer on the host, of
+        which there are none.
+        """
         if self.walk.update:
             return None
         kind = (

@@ -141,7 +141,7 @@ def header_of(document: Mapping[str, Any]) -> list[str]:
 
 
 def _users(mean: float | None, fullest: int | None) -> str:
-    """Of each replica; of the fullest where replicas do not share them evenly, for its times are those of the plan."""
+    """Users of each replica; those of the fullest where the shares are uneven, for its times are those of the plan."""
     if mean is None:
         return "-"
     return (

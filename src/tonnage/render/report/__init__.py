@@ -71,7 +71,7 @@ def html_of(document: Mapping[str, Any], *, command: str = "", date: str = "") -
 
 
 def markdown_of(document: Mapping[str, Any], *, command: str = "", date: str = "") -> str:
-    """The same for a pull request or a wiki."""
+    """The report for a pull request or a wiki."""
     from tonnage.render.report.page import markdown
 
     return markdown(report_of(document, command=command, date=date))
@@ -85,7 +85,7 @@ def notebook_of(document: Mapping[str, Any]) -> str:
 
 
 def short_markdown_of(document: Mapping[str, Any]) -> str:
-    """The same for what shows Markdown alone."""
+    """The short report, for what shows Markdown alone."""
     from tonnage.render.report.page import short_markdown
 
     return short_markdown(report_of(document))

@@ -125,7 +125,7 @@ def compare_report(document: Document, **about: str) -> Report:
 
 
 def _orders(document: Document) -> list[tuple[str, list[int]]]:
-    """Of each workload, in words, the numbers of its cells of the best verdict that it has, the best first; of one
+    """For each workload, in words, the numbers of its cells of the best verdict that it has, the best first; of one
     workload alone no words.
     """
     if not document["workloads"]:

@@ -105,7 +105,7 @@ def serving_plans_report(document: Document, **about: str) -> Report:
 
 
 def _prices(document: Document) -> Block:
-    """Of the best plan; where there is none, of the plan that comes nearest, whose cost the title may name."""
+    """Prices of the best plan; where there is none, of the plan that comes nearest, whose cost the title may name."""
     best, near = document["best"], document["nearest"]
     if best:
         return prices(price_rows(best))

@@ -32,7 +32,7 @@ def check(verb: str, question: Mapping[str, Any]) -> Read:
 
 
 def _check_values(parsed: Read) -> None:
-    """Of options that are read from a text; the content of a file is read by the job."""
+    """Check the options that are read from a text; the content of a file is read by the job."""
     options = [option for option in parsed.form.options.values() if not option.alone and option.name not in _READ_LATER]
     if parsed.form.axes:
         axes(parsed.given, [option for option in options if option.name not in TABLE])
@@ -66,7 +66,9 @@ def _names(text: Any, several: bool) -> list[str]:
 
 
 def _check_machine(name: str) -> None:
-    """Of a name. Files and this machine are read by the job; so is what else may be wrong with a machine."""
+    """Check the name of a machine. Files and this machine are read by the job; so is what else may be
+    wrong with a machine.
+    """
     from tonnage.catalogue import cluster
 
     if name == "local" or name.endswith(".toml") or "/" in name:

@@ -46,7 +46,7 @@ class Worker:
 
 
 class Pool:
-    """So many processes, started when they are first needed. `seconds` is the longest that an answer may take."""
+    """Worker processes, started when they are first needed. `seconds` is the longest that an answer may take."""
 
     def __init__(self, size: int, seconds: float, within: Reach, memory_bytes: int):
         self.size, self._seconds, self._within, self._memory = size, seconds, within, memory_bytes

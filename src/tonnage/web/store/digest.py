@@ -1,4 +1,4 @@
-"""Of an answer what is kept: enough to see how it changes, from version to version of a question or of tonnage."""
+"""What is kept of an answer: enough to see how it changes, from version to version of a question or of tonnage."""
 
 from typing import Any
 

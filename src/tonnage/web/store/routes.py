@@ -150,7 +150,7 @@ async def _answered(request: Asking, to_save: AskedSave, state: State) -> tuple[
 
 
 async def _digest(request: Asking, verb: str, question: dict[str, Any], state: State) -> Digest:
-    """Of the answer, where one can be had at once; else of a question whose figures follow."""
+    """What is kept of the answer, where one can be had at once; else of a question whose figures follow."""
     try:
         answer = await answer_at_once(request, verb, question)
     except Refusal as refusal:
@@ -253,7 +253,7 @@ def _is_name(store: "Store", name: str) -> bool:
 
 
 async def _nowhere(name: str, store: "Store | None", version: int | None = None) -> Refusal:
-    """Of a name that is not saved, with the nearest that is; or of a version that there is not."""
+    """The refusal of a name that is not saved, with the nearest that is; or of a version that there is not."""
     if version is not None and store and await asyncio.to_thread(_is_name, store, name):
         return Refusal(
             404,

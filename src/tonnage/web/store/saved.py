@@ -84,7 +84,7 @@ class Store:
         return self._summaries(where, limit, PLANS.c.name)
 
     def names(self) -> list[str]:
-        """Those that are not deleted, as many as are shown."""
+        """The names that are not deleted, as many as are shown."""
         query = select(PLANS.c.name).where(PLANS.c.deleted.is_(False)).order_by(PLANS.c.name).limit(MAX_SHOWN)
         with self.base.reading() as connection:
             return [row.name for row in connection.execute(query)]

@@ -144,7 +144,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _deeper(value: Any, most: int) -> bool:
-    """Without recursion."""
+    """Whether lists and objects lie deeper in each other than `most`, without recursion."""
     waiting = [(value, 0)]
     while waiting:
         inner, depth = waiting.pop()

@@ -102,7 +102,7 @@ class Guard:
 
 
 def _headers(scope: Scope) -> Mapping[str, str]:
-    """Those that are looked at. One that is sent twice is refused, as nobody who may ask sends it so."""
+    """The headers that are looked at. One that is sent twice is refused, as nobody who may ask sends it so."""
     headers: dict[str, Any] = {}
     for name, value in scope["headers"]:
         if name in (b"host", b"origin", b"sec-fetch-site"):

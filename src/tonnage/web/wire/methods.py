@@ -63,7 +63,7 @@ def taken_methods(request: Asking) -> list[str]:
 
 @cache
 def _pattern(form: str) -> re.Pattern[str]:
-    """Of the form of a path: {name:str} is one part of it, {name:path} all that follows."""
+    """The expression for the form of a path: {name:str} is one part of it, {name:path} all that follows."""
     parts = [
         ".+" if part.endswith(":path}") else "[^/]+" if part.startswith("{") else re.escape(part)
         for part in form.strip("/").split("/")

@@ -36,11 +36,11 @@ def protocol(limits: Limits) -> Any:
 
 
 class TooLongError(Exception):
-    """The headers are."""
+    """The headers of a request are too long."""
 
 
 class Protocol(HttpToolsProtocol):
-    """One connection."""
+    """A connection of one client."""
 
     def __init__(self, *arguments: Any, limits: Limits, waiting: "dict[Protocol, None]", **named: Any):
         super().__init__(*arguments, **named)
@@ -240,7 +240,7 @@ class Protocol(HttpToolsProtocol):
             setattr(self, name, None)
 
     def _leave(self) -> None:
-        """Without waiting until a client takes what is still to be sent."""
+        """Close the connection, without waiting until a client takes what is still to be sent."""
         if self.transport is not None:
             self.transport.abort()
 

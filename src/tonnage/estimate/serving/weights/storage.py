@@ -85,7 +85,7 @@ def _add(totals: dict[tuple[str, int], tuple[int, float]], weight: Weight, size:
 
 
 def branch_bytes(model: Model, stored: Storage, branch: Branch) -> float:
-    """All weights of a branch of the model."""
+    """Bytes of all weights of a branch of the model."""
     loose = sum(size for op in branch.before + branch.after for _, size in op_bytes(stored, op))
     counts = zip(branch.blocks, branch.counts(), strict=True)
     return loose + sum(size * n for block, n in counts for _, size in block_bytes(model, stored, block).values())
@@ -148,7 +148,7 @@ def _misfit(model: Model, weights: str | None, t: int, e: int, groups: int) -> t
 
 
 def _cut(op: Op) -> Iterator[tuple[str, int, str]]:
-    """Of each matrix that tensor ranks share: what it is of, the width that is cut, and the name of its weight."""
+    """For each matrix that tensor ranks share: what it is of, the width that is cut, and the name of its weight."""
     names = [weight.name for weight in op.weights() if weight.linear]
     if isinstance(op, MoE):
         yield from (("expert", op.intermediate_size, name) for name in names if ".experts." in f".{name}")
