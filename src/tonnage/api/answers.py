@@ -157,9 +157,9 @@ def train(
     published.
     """
     command = command_of("train", model, on=on, reserve_bytes=reserve_of(reserve_bytes), **options)
-    said, run, bill = options_by_subject(options, TrainingOptions, RunOptions, BillOptions)
+    training, run, bill = options_by_subject(options, TrainingOptions, RunOptions, BillOptions)
     return _with_text(
-        answers.train(model_of(model), cluster_of(on), said, run, bill, reserve_bytes=reserve_of(reserve_bytes)),
+        answers.train(model_of(model), cluster_of(on), training, run, bill, reserve_bytes=reserve_of(reserve_bytes)),
         command,
     )
 
@@ -182,10 +182,10 @@ def serve(
     - help(tonnage.BillOptions): money and power: provider, price_kind, grid, ...
     """
     command = command_of("serve", model, on=on, reserve_bytes=reserve_of(reserve_bytes), **options)
-    said, load, bill = options_by_subject(options, ServingOptions, LoadOptions, BillOptions)
+    serving, load, bill = options_by_subject(options, ServingOptions, LoadOptions, BillOptions)
     check_served(bill)
     return _with_text(
-        answers.serve(model_of(model), cluster_of(on), said, load, bill, reserve_bytes=reserve_of(reserve_bytes)),
+        answers.serve(model_of(model), cluster_of(on), serving, load, bill, reserve_bytes=reserve_of(reserve_bytes)),
         command,
     )
 
@@ -207,12 +207,12 @@ def frontier(
     """
     points = check_whole("points", points)
     shown_points = None if points == POINTS else points
-    asked = {"on": on, "frontier": True, "points": shown_points, **options}
-    command = command_of("serve", model, reserve_bytes=reserve_of(reserve_bytes), **asked)
+    question = {"on": on, "frontier": True, "points": shown_points, **options}
+    command = command_of("serve", model, reserve_bytes=reserve_of(reserve_bytes), **question)
     serving, load, bill = options_by_subject(options, ServingOptions, LoadOptions, BillOptions)
-    said = replace(serving, reserve_bytes=reserve_of(reserve_bytes))
-    found = estimate_frontier(model_of(model), cluster_of(on), said, load, bill, points=points)
-    return Frontier(**{name: getattr(found, name) for name in found.__struct_fields__}, command=command)
+    serving_options = replace(serving, reserve_bytes=reserve_of(reserve_bytes))
+    answer = estimate_frontier(model_of(model), cluster_of(on), serving_options, load, bill, points=points)
+    return Frontier(**{name: getattr(answer, name) for name in answer.__struct_fields__}, command=command)
 
 
 @public
@@ -232,8 +232,8 @@ def for_my_machine(
     `runs` has a row for each model and precision, `widest` one for each model; `to_dict()` is the document.
     """
     check_text("order", order)
-    said = replace(options_from(ServingOptions, options), reserve_bytes=reserve_of(reserve_bytes))
-    return my_machine(cluster_of(on), every(), said, order=order, ttft=ttft, tpot=tpot)
+    serving = replace(options_from(ServingOptions, options), reserve_bytes=reserve_of(reserve_bytes))
+    return my_machine(cluster_of(on), every(), serving, order=order, ttft=ttft, tpot=tpot)
 
 
 @public
@@ -260,18 +260,18 @@ def maximum(
 
     if verb is not None:
         check_text("verb", verb)
-    asked = what_of(check_text("what", what), verb)
-    said: dict[str, Any] = {"on": on, **({verb: True} if verb else {}), **options}
-    command = command_of(f"max {what}", model, reserve_bytes=reserve_of(reserve_bytes), **said)
-    serves = asked.verb == "serve"
+    quantity = what_of(check_text("what", what), verb)
+    question: dict[str, Any] = {"on": on, **({verb: True} if verb else {}), **options}
+    command = command_of(f"max {what}", model, reserve_bytes=reserve_of(reserve_bytes), **question)
+    serves = quantity.verb == "serve"
     forms = (ServingOptions, LoadOptions) if serves else (TrainingOptions, RunOptions)
     chosen, other, bill = options_by_subject(options, *forms, BillOptions)
     if serves:
         check_served(bill)
     ask: Any = serving_maximum if serves else training_maximum
     about, reserve = None if model is None else model_of(model), reserve_of(reserve_bytes)
-    found = ask(asked, about, cluster_of(on), chosen, other, bill, reserve_bytes=reserve, advise=advise)
-    return Maximum(**{name: getattr(found, name) for name in found.__struct_fields__}, command=command)
+    answer = ask(quantity, about, cluster_of(on), chosen, other, bill, reserve_bytes=reserve, advise=advise)
+    return Maximum(**{name: getattr(answer, name) for name in answer.__struct_fields__}, command=command)
 
 
 max = maximum

@@ -38,7 +38,7 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
     arguments that it cannot take are InvalidInput, not TypeError.
     """
     form = signature(function)
-    takes_options = any(each.kind is Parameter.VAR_KEYWORD for each in form.parameters.values())
+    takes_options = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in form.parameters.values())
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -54,19 +54,19 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def long_names(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def long_names(arguments: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """The options under their long names; `own`: names of parameters, which stay."""
-    found: dict[str, Any] = {}
-    for name, value in given.items():
+    options: dict[str, Any] = {}
+    for name, value in arguments.items():
         long = name if name in own else _by_short_name().get(name, name)
-        if long in found or (long != name and long in given):
+        if long in options or (long != name and long in arguments):
             raise InvalidInput(
                 "{long} is given twice: as {long} or another name of it, and as {name}. Give one of them.",
                 long=long,
                 name=name,
             )
-        found[long] = value
-    return found
+        options[long] = value
+    return options
 
 
 @cache
@@ -156,19 +156,21 @@ def reserve_of(size: Any) -> int:
     return round(size)
 
 
-def options_by_subject(given: Mapping[str, Any], form: type[Struct], *others: type[Struct]) -> tuple[Any, ...]:
+def options_by_subject(options: Mapping[str, Any], form: type[Struct], *others: type[Struct]) -> tuple[Any, ...]:
     """The options as the structs of their subjects; what none of `others` has is one of `form`, or is unknown."""
-    parts: dict[type[Struct], dict[str, Any]] = {each: {} for each in (form, *others)}
-    for name, value in given.items():
-        parts[next((each for each in others if name in each.__struct_fields__), form)][name] = value
-    return tuple(options_from(each, part, *others) for each, part in parts.items())
+    parts: dict[type[Struct], dict[str, Any]] = {struct_type: {} for struct_type in (form, *others)}
+    for name, value in options.items():
+        parts[next((struct_type for struct_type in others if name in struct_type.__struct_fields__), form)][name] = (
+            value
+        )
+    return tuple(options_from(struct_type, part, *others) for struct_type, part in parts.items())
 
 
 def options_from(form: Any, options: Mapping[str, Any], *others: type[Struct]) -> Any:
     """The options as their struct. `others`: of the same question, whose names may be meant too."""
     for name in options:
         if name not in form.__struct_fields__:
-            known = [field for each in (form, *others) for field in each.__struct_fields__]
+            known = [field for struct_type in (form, *others) for field in struct_type.__struct_fields__]
             raise no_option(name, dict.fromkeys(("on", "reserve_bytes", *known)))
     return form(**{name: option_value(form, name, value) for name, value in options.items()})
 

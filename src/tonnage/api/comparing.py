@@ -149,13 +149,13 @@ def compare(
     )
     axes = [search.axis("model", _models(models)), search.axis("on", names_in_text(on, "on"))]
     if count != FEWEST:
-        axes.append(search.axis("count", [_counted(each) for each in _listed(count)]))
+        axes.append(search.axis("count", [_counted(item) for item in _listed(count)]))
     for name, value in options.items():
-        axes.append(search.axis(name, [_one_option(verb, name, each) for each in _listed(value)]))
+        axes.append(search.axis(name, [_one_option(verb, name, item) for item in _listed(value)]))
     for machine in axes[1].values:
         cluster_of(machine)
-    made = search.compare(verb, axes, lambda model, _: model_of(model), sort=sort)
-    return Comparison(**{name: getattr(made, name) for name in made.__struct_fields__}, command=command)
+    comparison = search.compare(verb, axes, lambda model, _: model_of(model), sort=sort)
+    return Comparison(**{name: getattr(comparison, name) for name in comparison.__struct_fields__}, command=command)
 
 
 def _models(value: Any) -> list[Any]:
@@ -183,6 +183,6 @@ def _one_option(verb: str, name: str, value: Any) -> Any:
         raise InvalidInput("{name} is of a training run. Got {value}.", name=name, value=typed(value))
     for form in search.FORMS[verb]:
         if name in form.__struct_fields__:
-            taken = option_value(form, name, value)
-            return READ[name](name, taken) if name in READ and isinstance(taken, str) else taken
+            option_text = option_value(form, name, value)
+            return READ[name](name, option_text) if name in READ and isinstance(option_text, str) else option_text
     raise no_option(name, ("on", "count", *search.options_of(verb)))

@@ -52,8 +52,8 @@ class TrainingPlans(training_document.TrainingPlans, Tabled):
 
     listed = ("plans", "front")
 
-    def __init__(self, found: training_document.TrainingPlans, command: str = ""):
-        super().__init__(found.found, found.document)
+    def __init__(self, plans: training_document.TrainingPlans, command: str = ""):
+        super().__init__(plans.found, plans.document)
         self.command = command
 
     def text(self) -> str:
@@ -63,8 +63,8 @@ class TrainingPlans(training_document.TrainingPlans, Tabled):
         return "\n".join(plan_lines(self.to_dict(), self.plans[0].answer.memory if self.plans else None))
 
     def _unasked(self, name: str, document: Mapping[str, Any]) -> str:
-        asked = document["question"].get("pareto", {}).get("value")
-        return "pareto" if name == "front" and not asked else ""
+        was_asked = document["question"].get("pareto", {}).get("value")
+        return "pareto" if name == "front" and not was_asked else ""
 
     def __str__(self) -> str:
         return self.text()
@@ -113,15 +113,15 @@ def plan_training(
         None if vary is None else {name: _varied(name, values) for name, values in check_mapping("vary", vary).items()}
     )
     command = command_of("plan", model, on=names, vary=vary, reserve_bytes=reserve_of(reserve_bytes), **options)
-    said, asked, run, bill = options_by_subject(options, TrainingOptions, SearchOptions, RunOptions, BillOptions)
+    training, search, run, bill = options_by_subject(options, TrainingOptions, SearchOptions, RunOptions, BillOptions)
     reserve = reserve_of(reserve_bytes)
-    found = training_document.answer(
+    answer = training_document.answer(
         model_of(model),
         TrainingQuestion(
-            on=names, options=said, run=run, money=bill, search=asked, vary=vary or {}, reserve_bytes=reserve
+            on=names, options=training, run=run, money=bill, search=search, vary=vary or {}, reserve_bytes=reserve
         ),
     )
-    return TrainingPlans(found, command)
+    return TrainingPlans(answer, command)
 
 
 @public
@@ -143,23 +143,23 @@ def plan_serving(
     """
     command = command_of("plan", model, reserve_bytes=reserve_of(reserve_bytes), **{"serve": True, "on": on, **options})
     forms = (ServingOptions, ServingPlanOptions, LoadOptions, BillOptions)
-    serving, said, load, bill = options_by_subject(options, *forms)
+    serving, options_of_serving, load, bill = options_by_subject(options, *forms)
     serving = replace(serving, reserve_bytes=reserve_of(reserve_bytes))
-    found = search_serving(model_of(model), _machines(on), said, serving, load, bill)
-    return ServingPlans(**{name: getattr(found, name) for name in found.__struct_fields__}, command=command)
+    plans = search_serving(model_of(model), _machines(on), options_of_serving, serving, load, bill)
+    return ServingPlans(**{name: getattr(plans, name) for name in plans.__struct_fields__}, command=command)
 
 
 def _machines(on: Any) -> Any:
     if on is None or isinstance(on, str):
         return None if on is None else named(on)
-    found = tuple(
+    machines = tuple(
         machine
-        for each in listed(on)
-        for machine in ((fixed(each),) if isinstance(each, Cluster) else named(_cluster_name(each)))
+        for item in listed(on)
+        for machine in ((fixed(item),) if isinstance(item, Cluster) else named(_cluster_name(item)))
     )
-    if not found:
+    if not machines:
         raise InvalidInput(Message("{@on} takes at least one name, or None for the whole catalogue. Got none."))
-    return found
+    return machines
 
 
 def _varied(name: str, values: Any) -> list[Any]:
@@ -183,9 +183,14 @@ class Placed(Tabled):
 
     listed = ("stages", "replicas", "jobs", "moves")
 
-    def __init__(self, found: Placement, command: str = ""):
-        self.document, self.placed, self.status, self.command = found.document, found.placed, found.status, command
-        self._found = found
+    def __init__(self, placement: Placement, command: str = ""):
+        self.document, self.placed, self.status, self.command = (
+            placement.document,
+            placement.placed,
+            placement.status,
+            command,
+        )
+        self._found = placement
 
     def to_dict(self) -> dict[str, Any]:
         """The document."""
@@ -235,10 +240,10 @@ def place(
     stages = None if stages is None else check_whole("stages", stages)
     time_limit, gap = None if time_limit is None else check_number("time_limit", time_limit), check_number("gap", gap)
     leave, join = (
-        [check_text(name, each) for each in names_in_text(nodes or (), name)]
+        [check_text(name, item) for item in names_in_text(nodes or (), name)]
         for name, nodes in (("leave", leave), ("join", join))
     )
-    asked = {
+    question = {
         "inventory": inventory,
         "train": True if kind == "train" else None,
         "split": None if split == "auto" else split,
@@ -251,20 +256,20 @@ def place(
         "gap": gap or None,
         **options,
     }
-    command = "" if isinstance(inventory, Mapping) else command_of("plan", model, **asked)
+    command = "" if isinstance(inventory, Mapping) else command_of("plan", model, **question)
     if kind == "train":
-        said, load = options_from(TrainingOptions, options, LoadOptions), LoadOptions()
+        run_options, load = options_from(TrainingOptions, options, LoadOptions), LoadOptions()
     else:
-        said, load = options_by_subject(options, ServingOptions, LoadOptions)
+        run_options, load = options_by_subject(options, ServingOptions, LoadOptions)
     if model is None and options:
         raise InvalidInput(
             "options of the inventory's jobs are written there: leave out {options}.", options=next(iter(options))
         )
     where = dict(inventory) if isinstance(inventory, Mapping) else os.fspath(inventory)
-    found = place_on(
+    placement = place_on(
         where,
         None if model is None else model_of(model),
-        said,
+        run_options,
         load,
         split=split,
         objective=goal,
@@ -275,4 +280,4 @@ def place(
         time_limit=time_limit,
         gap=gap,
     )
-    return Placed(found, command)
+    return Placed(placement, command)

@@ -31,7 +31,7 @@ class Reporting:
         return _report(self, path, "html")
 
     def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """The same as Markdown, as --markdown. Needs the extra `report`."""
+        """The report as Markdown, as --markdown. Needs the extra `report`."""
         return _report(self, path, "markdown")
 
     def _repr_html_(self) -> str | None:
@@ -114,8 +114,8 @@ def _report(answer: Reporting, path: str | os.PathLike[str] | None, form: str) -
     from tonnage.render.report import html_of, markdown_of, write_report
 
     if path is None:
-        made = html_of if form == "html" else markdown_of
-        return made(answer.to_dict(), command=answer.command)
+        renderer = html_of if form == "html" else markdown_of
+        return renderer(answer.to_dict(), command=answer.command)
     write_report(answer.to_dict(), path, form, command=answer.command)
     return None
 
@@ -140,8 +140,8 @@ def _terms(value: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if isinstance(value, Mapping) and "combine" in value:
         yield path, value
     elif isinstance(value, Mapping | list):
-        for name, each in value.items() if isinstance(value, Mapping) else enumerate(value):
-            yield from _terms(each, f"{path}/{name}")
+        for name, child in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from _terms(child, f"{path}/{name}")
 
 
 def command_of(verb: str, /, *alone: Any, reserve_bytes: Any = 0, **options: Any) -> str:
@@ -150,9 +150,9 @@ def command_of(verb: str, /, *alone: Any, reserve_bytes: Any = 0, **options: Any
     >>> command_of("train", "llama-3.1-8b", on="8xh100", tensor_parallel_size=2, sequence_parallel=False)
     'tonnage train llama-3.1-8b --on 8xh100 --tensor-parallel-size 2 --no-sequence-parallel'
     """
-    said = {**options, "reserve": _whole(reserve_bytes)} if reserve_bytes else options
-    words = ["tonnage", *verb.split(), *(_text(each) for each in alone if each is not None)]
-    for name, value in said.items():
+    settings = {**options, "reserve": _whole(reserve_bytes)} if reserve_bytes else options
+    words = ["tonnage", *verb.split(), *(_text(item) for item in alone if item is not None)]
+    for name, value in settings.items():
         words += _option(name.replace("_", "-"), value)
     return shlex.join(words)
 
@@ -160,7 +160,7 @@ def command_of(verb: str, /, *alone: Any, reserve_bytes: Any = 0, **options: Any
 def _whole(value: Any) -> Any:
     """Floats as the whole numbers that --reserve takes; of several each, and what is no number as it is."""
     if isinstance(value, list | tuple):
-        return [_whole(each) for each in value]
+        return [_whole(item) for item in value]
     return round(value) if isinstance(value, float) and isfinite(value) else value
 
 
@@ -169,10 +169,10 @@ def _option(flag: str, value: Any) -> list[str]:
         return []
     if isinstance(value, bool):
         return [f"--{flag}" if value else f"--no-{flag}"]
-    if isinstance(value, list | tuple) and all(isinstance(each, bool) for each in value):
-        return [word for each in value for word in _option(flag, each)]
+    if isinstance(value, list | tuple) and all(isinstance(item, bool) for item in value):
+        return [word for item in value for word in _option(flag, item)]
     if isinstance(value, Mapping):
-        return [word for name, each in value.items() for word in (f"--{flag}", f"{name}={_text(each)}")]
+        return [word for name, item in value.items() for word in (f"--{flag}", f"{name}={_text(item)}")]
     if isinstance(value, int) and value.bit_length() > MAX_BITS:
         raise InvalidInput("{flag} is a number out of range. Got {value}.", flag=flag, value=shown(value))
     return [f"--{flag}", _text(value)]
@@ -187,6 +187,6 @@ def _text(value: Any) -> str:
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, Sequence):
-        texts = ["own" if each is None else _text(each) for each in value]
+        texts = ["own" if item is None else _text(item) for item in value]
         return (";" if any("," in text for text in texts) else ",").join(texts)  # as `tonnage compare` reads them
     return str(getattr(value, "name", value))

@@ -17,44 +17,44 @@ def deadline_seconds(text: float | str | None, today: date | None, name: str = "
     """Seconds that a deadline leaves: a time with its unit, or an ISO date, of which the whole day still counts."""
     if text is None:
         return None
-    said = text.strip() if isinstance(text, str) else f"{text:g}"
-    if DATE.fullmatch(said):
-        return _until(said, today)
-    if re.fullmatch(r"[-+0-9.,_eE]+", said):
+    written = text.strip() if isinstance(text, str) else f"{text:g}"
+    if DATE.fullmatch(written):
+        return _until(written, today)
+    if re.fullmatch(r"[-+0-9.,_eE]+", written):
         raise InvalidInput(
             "{name} needs a unit, such as 30d or 2w, or is a date such as 2027-01-31. Got {said}.",
             name=option_name(name),
-            said=shown(said),
+            said=shown(written),
         )
-    seconds = parse_seconds(said, name)
+    seconds = parse_seconds(written, name)
     if not 0 < seconds <= LARGEST:
         raise InvalidInput(
             "{name} must be more than 0, such as 30d or 2w, and at most {largest:.0e} s. Got {said}.",
             name=option_name(name),
             largest=LARGEST,
-            said=shown(said),
+            said=shown(written),
         )
     return seconds
 
 
-def _until(said: str, today: date | None) -> float:
+def _until(written: str, today: date | None) -> float:
     if today is None:
         raise TypeError("a deadline that is a date needs `today`")
     try:
-        year, month, day = map(int, said.split("-"))
+        year, month, day = map(int, written.split("-"))
         last = date(year, month, day)
     except ValueError:
         raise InvalidInput(
             "{@deadline} is no day of the calendar; write it like {today}. Got {said}.",
             today=today,
-            said=shown(said),
+            said=shown(written),
         ) from None
     if last < today:
         raise InvalidInput(
             "{@deadline} must not be in the past: today is {today}. Got {said}. Nearest: {today}, or "
             "a time such as 30d.",
             today=today,
-            said=shown(said),
+            said=shown(written),
         )
     return float(((last - today).days + 1) * DAY)
 
@@ -85,10 +85,10 @@ def positive(
 
 def count(name: str, value: object) -> int | None:
     """A whole number of things from 1 on."""
-    found = positive(name, value, parse_count)
-    if found is not None and found != int(found):
+    number = positive(name, value, parse_count)
+    if number is not None and number != int(number):
         raise InvalidInput("{what} must be a whole number. Got {text}.", what=option_name(name), text=shown(value))
-    return None if found is None else int(found)
+    return None if number is None else int(number)
 
 
 def duration(name: str, value: object) -> float | None:

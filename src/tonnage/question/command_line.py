@@ -21,8 +21,8 @@ def command(form: Form, question: Mapping[str, Any]) -> tuple[str, ...]:
         if option.alone and question.get(option.name) is not None
         for word in words_alone(form, option.name, question[option.name])
     ]
-    given = [(name, value) for name, value in question.items() if not _is_alone(form, name)]
-    return (form.verb, *alone, *(word for name, value in given for word in _words(form, name, value)))
+    pairs = [(name, value) for name, value in question.items() if not _is_alone(form, name)]
+    return (form.verb, *alone, *(word for name, value in pairs for word in _words(form, name, value)))
 
 
 def line(words: Sequence[str]) -> str:
@@ -42,7 +42,7 @@ def words_alone(form: Form, name: str, value: Any) -> list[str]:
     if form.axes and isinstance(value, list | tuple):
         return [text_of(name, value)]
     several = value if form.options[name].many and isinstance(value, list | tuple) else [value]
-    words = [text_of(name, each) for each in several]
+    words = [text_of(name, item) for item in several]
     for word in words:
         if word.startswith("-"):
             raise InvalidInput(
@@ -62,7 +62,7 @@ def text_of(name: str, value: Any, several: Container[str] = ()) -> str:
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
     if isinstance(value, Sequence) and value:
-        return (";" if name in several else ",").join(OWN if each is None else text_of(name, each) for each in value)
+        return (";" if name in several else ",").join(OWN if item is None else text_of(name, item) for item in value)
     raise InvalidInput(
         "{name} takes a number, a text, true, false or a list of these. Got {value}.",
         name=option_name(name),
@@ -74,8 +74,8 @@ def values_to_vary(value: Any) -> list[str] | None:
     """OPTION=VALUE,VALUE for each option that `vary` has; None where it is a text, or a list of names."""
     if isinstance(value, Mapping):
         return [f"{option}={text_of('vary', values)}" for option, values in value.items()]
-    if isinstance(value, list) and value and all("=" in str(each) for each in value):
-        return [text_of("vary", each) for each in value]  # its commas part the values of one option
+    if isinstance(value, list) and value and all("=" in str(item) for item in value):
+        return [text_of("vary", item) for item in value]  # its commas part the values of one option
     return None
 
 
@@ -93,9 +93,9 @@ def _words(form: Form, name: str, value: Any) -> Iterator[str]:
     elif isinstance(value, bool):
         if value or name not in SWITCHES:
             yield f"--{flag}" if value else f"--no-{flag}"
-    elif isinstance(value, list) and value and all(isinstance(each, bool) for each in value):
-        for each in value:
-            yield from _words(form, name, each)
+    elif isinstance(value, list) and value and all(isinstance(item, bool) for item in value):
+        for item in value:
+            yield from _words(form, name, item)
     elif isinstance(value, Mapping) and name in CONTENTS:
         yield f"--{flag}={PASTED[name]}"
     else:

@@ -61,23 +61,23 @@ class Form(Struct, frozen=True, dict=True):
     @cached_property
     def options(self) -> dict[str, Option]:
         """Name -> option, in the order of the help: what stands alone comes first, then what has no title."""
-        every = [each for group in self.groups for each in group.options]
-        untitled = [each for group in self.groups for each in group.options if group.title == UNGROUPED]
-        alone = [each for each in every if each.alone]
-        return {each.name: each for each in (*alone, *untitled, *every)}
+        every = [option for group in self.groups for option in group.options]
+        untitled = [option for group in self.groups for option in group.options if group.title == UNGROUPED]
+        alone = [option for option in every if option.alone]
+        return {option.name: option for option in (*alone, *untitled, *every)}
 
     @cached_property
     def flags(self) -> dict[str, Option]:
         """What can be typed for an option -> the option."""
-        return {flag: each for each in self.options.values() for flag in each.flags}
+        return {flag: option for option in self.options.values() for flag in option.flags}
 
     @cached_property
     def titles(self) -> dict[str, str]:
         """Option -> the title of its group."""
-        return {each.name: group.title for group in self.groups for each in group.options}
+        return {option.name: group.title for group in self.groups for option in group.options}
 
     def of_face(self, face: Face) -> dict[str, Option]:
-        return {name: each for name, each in self.options.items() if face in each.faces}
+        return {name: option for name, option in self.options.items() if face in option.faces}
 
     def takes_lists(self, name: str) -> bool:
         """Whether several values may stand in a field of a question, as a list."""
@@ -90,19 +90,21 @@ CHOOSING = frozenset({"serve", "train"})  # options that choose a form of a verb
 
 def without(options: Iterable[Option], names: Container[str]) -> tuple[Option, ...]:
     """The options that are none of these."""
-    return tuple(each for each in options if each.name not in names)
+    return tuple(option for option in options if option.name not in names)
 
 
-def not_taken(options: Iterable[Option], taken: set[str]) -> tuple[Option, ...]:
-    """The options whose names are not in `taken`, without short names that are; their names are added to `taken`."""
-    found = []
-    for each in options:
-        if each.name in taken:
+def not_taken(options: Iterable[Option], names_taken: set[str]) -> tuple[Option, ...]:
+    """The options whose names are not in `names_taken`, without short names that are; the names of the options that
+    are returned are added to it.
+    """
+    free_options = []
+    for option in options:
+        if option.name in names_taken:
             continue
-        short = tuple(flag for flag in each.short if flag not in taken)
-        taken |= {each.name, each.flag, *short}
-        found.append(replace(each, short=short))
-    return tuple(found)
+        short = tuple(flag for flag in option.short if flag not in names_taken)
+        names_taken |= {option.name, option.flag, *short}
+        free_options.append(replace(option, short=short))
+    return tuple(free_options)
 
 
 # ---- What was given in a question: text or value of each option, and how each was named.
@@ -117,26 +119,26 @@ class Given(SimpleNamespace):
     typed: Mapping[str, str] = {}
 
 
-def values(given: Given, options: Iterable[Option]) -> dict[str, Any]:
+def values(arguments: Given, options: Iterable[Option]) -> dict[str, Any]:
     """The options that were given, read; an error names the option."""
-    found = {}
+    read_values = {}
     for option in options:
-        text = getattr(given, option.name)
+        text = getattr(arguments, option.name)
         if text is not None:
-            found[option.name] = text if option.read is None else option.read(text, spelled(given, option))
-    return found
+            read_values[option.name] = text if option.read is None else option.read(text, spelled(arguments, option))
+    return read_values
 
 
-def spelled(given: Given, option: Option) -> str:
+def spelled(arguments: Given, option: Option) -> str:
     """The option as it was named, by which of its names that may be."""
-    return str(given.typed.get(option.name, option.flag))
+    return str(arguments.typed.get(option.name, option.flag))
 
 
-def required(found: Mapping[str, Any], option: Option) -> Any:
+def required(read_values: Mapping[str, Any], option: Option) -> Any:
     """The value of an option that cannot be left out."""
-    if option.name not in found:
+    if option.name not in read_values:
         raise InvalidInput(needed(option))
-    return found[option.name]
+    return read_values[option.name]
 
 
 def needed(option: Option) -> str:

@@ -44,17 +44,17 @@ def count(text: str, what: str) -> int:
 
 
 def port(text: str, what: str) -> int:
-    """Of this machine."""
+    """A port of this machine."""
     plain = text.strip()
-    found = int(plain) if plain.isascii() and plain.isdecimal() and len(plain) < len(str(LAST_PORT)) + 1 else 0
-    if not 1 <= found <= LAST_PORT:
+    number = int(plain) if plain.isascii() and plain.isdecimal() and len(plain) < len(str(LAST_PORT)) + 1 else 0
+    if not 1 <= number <= LAST_PORT:
         raise InvalidInput(
             "{what} must be a port from 1 to {last_port:,}, such as 8000. Got {text}.",
             what=option_name(what),
             last_port=LAST_PORT,
             text=shown(text),
         )
-    return found
+    return number
 
 
 def number(text: str, what: str) -> float:
@@ -129,15 +129,15 @@ def accelerators(text: str, what: str) -> int | str:
     """A number of accelerators, or `fewest`."""
     if text.strip().lower() == FEWEST:
         return FEWEST
-    found = size(text, what)
-    if found < 1:
+    number = size(text, what)
+    if number < 1:
         raise InvalidInput(
             "{what} must be a number of accelerators from 1, or {fewest}. Got {text}.",
             what=option_name(what),
             fewest=FEWEST,
             text=shown(text),
         )
-    return int(found)
+    return int(number)
 
 
 def parquet(text: str, what: str) -> str:

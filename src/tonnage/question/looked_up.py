@@ -8,30 +8,30 @@ from tonnage.question.form import Given, needed, required, values
 from tonnage.question.subjects.model import DIMENSIONS, MACHINE, ON
 
 
-def read_model(given: Given) -> Any:
+def read_model(arguments: Given) -> Any:
     """The model that is named, with the dimensions that are given."""
     from tonnage.models import read
 
-    overrides = values(given, DIMENSIONS)
+    overrides = values(arguments, DIMENSIONS)
     if "family" in overrides:
         overrides["model_type"] = overrides.pop("family")
-    return read(given.model, overrides=overrides, revision=given.revision, offline=given.offline)
+    return read(arguments.model, overrides=overrides, revision=arguments.revision, offline=arguments.offline)
 
 
-def no_model(given: Given) -> bool:
+def no_model(arguments: Given) -> bool:
     """Whether no model is named, nor described by its dimensions."""
-    return given.model is None and not values(given, DIMENSIONS)
+    return arguments.model is None and not values(arguments, DIMENSIONS)
 
 
-def model_and_machine(given: Given) -> tuple[Any, Any, int]:
+def model_and_machine(arguments: Given) -> tuple[Any, Any, int]:
     """The model, the cluster, and the bytes to leave free on each accelerator."""
     from tonnage.catalogue import cluster
 
-    common = values(given, MACHINE)
+    common = values(arguments, MACHINE)
     if ON.name not in common:
-        _say_both(given)
+        _say_both(arguments)
     machine = cluster(required(common, ON))
-    return read_model(given), machine, common.get("reserve", 0)
+    return read_model(arguments), machine, common.get("reserve", 0)
 
 
 def check_model(name: str) -> None:
@@ -47,10 +47,10 @@ def check_model(name: str) -> None:
             pass
 
 
-def _say_both(given: Given) -> None:
+def _say_both(arguments: Given) -> None:
     """A name of no model is reported together with the machine that is missing."""
-    if isinstance(given.model, str):
+    if isinstance(arguments.model, str):
         try:
-            check_model(given.model)
+            check_model(arguments.model)
         except UnknownName as error:
             raise UnknownName(Message("{error} {needed}", error=error, needed=needed(ON))) from None

@@ -25,18 +25,18 @@ def in_question(error: BaseException, form: Form, question: Mapping[str, Any]) -
         return name if option is None or "json" not in option.faces else typed if typed in question else option.name
 
     text = spelled(error, field)
-    said = {name: (name, _joined(value)) for name, value in question.items() if not isinstance(value, bool | Mapping)}
-    holder = "" if any(names(text, name) for name in question if "_" in name) else holder_of(text, said)
+    texts = {name: (name, _joined(value)) for name, value in question.items() if not isinstance(value, bool | Mapping)}
+    holder = "" if any(names(text, name) for name in question if "_" in name) else holder_of(text, texts)
     return joined(": ", (holder, text)) if holder and not text.startswith(f"{holder} ") else text
 
 
-def holder_of(text: str, said: Said) -> str:
+def holder_of(text: str, texts: Said) -> str:
     """The option whose value the error quotes, where one alone has it and the error says no name of it."""
     quoted = _QUOTED.search(text)
     if quoted is None:
         return ""
-    of = [name for name, (_, value) in said.items() if _has(value, quoted[1])]
-    return said[of[0]][0] if len(of) == 1 and not names(text, of[0]) else ""
+    of = [name for name, (_, value) in texts.items() if _has(value, quoted[1])]
+    return texts[of[0]][0] if len(of) == 1 and not names(text, of[0]) else ""
 
 
 def names(text: str, name: str) -> bool:
@@ -46,7 +46,7 @@ def names(text: str, name: str) -> bool:
 
 def _has(value: str, part: str) -> bool:
     return part in (value, repr(value)[1:-1]) or any(
-        part in (each.strip() for each in between.split(value)) for between in _PARTS
+        part in (piece.strip() for piece in between.split(value)) for between in _PARTS
     )
 
 

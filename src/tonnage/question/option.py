@@ -109,34 +109,34 @@ class Options(Struct, frozen=True, kw_only=True):
 @cache
 def options_of(form: type[Struct]) -> tuple[Option, ...]:
     """The options that a struct declares, in its order."""
-    found = _annotations(form).items()
-    return tuple(_named(name, annotation) for name, annotation in found if hasattr(annotation, "__metadata__"))
+    annotations = _annotations(form).items()
+    return tuple(_named(name, annotation) for name, annotation in annotations if hasattr(annotation, "__metadata__"))
 
 
 @cache
 def types_of(form: type[Struct]) -> dict[str, Any]:
     """Field -> the type of its value, of every field that a struct has."""
-    found = _annotations(form)
-    return {name: getattr(found[name], "__origin__", found[name]) for name in form.__struct_fields__}
+    annotations = _annotations(form)
+    return {name: getattr(annotations[name], "__origin__", annotations[name]) for name in form.__struct_fields__}
 
 
 def described(form: S) -> S:
     """The struct with a line for each of its options in its docstring, for `help()`."""
-    lines = (f"- {each.name} [{each.unit or 'switch'}]: {_said(each)}" for each in options_of(form))
+    lines = (f"- {option.name} [{option.unit or 'switch'}]: {_said(option)}" for option in options_of(form))
     form.__doc__ = "\n".join([f"{(form.__doc__ or '').rstrip()}\n", *(f"    {line}" for line in lines), "    "])
     return form
 
 
-def _said(each: Option) -> str:
-    return each.help + (f" (default: {each.default})" if each.default else "")
+def _said(option: Option) -> str:
+    return option.help + (f" (default: {option.default})" if option.default else "")
 
 
 def _annotations(form: type[Struct]) -> dict[str, Any]:
     """Field -> its annotation; fields of the structs before it come first."""
-    found: dict[str, Any] = {}
+    annotations: dict[str, Any] = {}
     for base in reversed(form.__mro__):
-        found |= getattr(base, "__annotations__", {})
-    return found
+        annotations |= getattr(base, "__annotations__", {})
+    return annotations
 
 
 def _named(name: str, annotation: Any) -> Option:

@@ -47,15 +47,15 @@ def read(verb: str, question: Mapping[str, Any]) -> Read:
     _check_shape(verb, question)
     kind = kind_of(verb, question)
     form = form_of(verb, kind)
-    given = Given(**dict.fromkeys(form.options), **SHOWN)
+    arguments = Given(**dict.fromkeys(form.options), **SHOWN)
     for option in form.options.values():
         if option.many or option.repeated:
-            setattr(given, option.name, [])
+            setattr(arguments, option.name, [])
     texts = {name: _written(form, name, value) for name, value in question.items() if value is not None}
-    given.typed = _typed(form, question)
+    arguments.typed = _typed(form, question)
     for name, option in _named(form, question):
-        setattr(given, option.name, texts[name])
-    return Read(question, form, kind, given)
+        setattr(arguments, option.name, texts[name])
+    return Read(question, form, kind, arguments)
 
 
 @contextmanager
@@ -92,7 +92,7 @@ def _check_shape(verb: str, question: Mapping[str, Any]) -> None:
 
 def _check_list(forms: tuple[Form, ...], name: str, values: list[Any]) -> None:
     """A value of a list is one value; null is one where it is the default of an option that is compared."""
-    if any(isinstance(each, list) for each in values):
+    if any(isinstance(item, list) for item in values):
         raise InvalidInput(
             "{name} holds a list within its list: give its values in one. Got {values}.",
             name=option_name(name),
@@ -145,7 +145,7 @@ def _written(form: Form, name: str, value: Any) -> Any:
         return [text_of(name, value)] if option is not None and option.repeated else text_of(name, value)
     if isinstance(value, bool):
         return [value] if form.axes and _is_switch(form, name) else value
-    if isinstance(value, list) and value and all(isinstance(each, bool) for each in value):
+    if isinstance(value, list) and value and all(isinstance(item, bool) for item in value):
         return value if _is_switch(form, name) else value[-1]
     if isinstance(value, Mapping) and name in CONTENTS:
         return value
@@ -178,10 +178,10 @@ def _named(form: Form, question: Mapping[str, Any]) -> Iterator[tuple[str, Optio
 
 
 def _check_switch(form: Form, name: str, option: Option, value: Any) -> None:
-    each = value if isinstance(value, list) and form.axes else [value]
-    if option.read is None and not all(isinstance(one, bool) for one in each):
+    items = value if isinstance(value, list) and form.axes else [value]
+    if option.read is None and not all(isinstance(one, bool) for one in items):
         raise InvalidInput("{name} is true or false. Got {value}.", name=option_name(name), value=shown(value))
-    if option.read is not None and any(isinstance(one, bool) for one in each):
+    if option.read is not None and any(isinstance(one, bool) for one in items):
         raise InvalidInput(
             "{name} takes a value, and is not true or false. Got {value}.",
             name=option_name(name),
@@ -191,9 +191,9 @@ def _check_switch(form: Form, name: str, option: Option, value: Any) -> None:
 
 def _typed(form: Form, question: Mapping[str, Any]) -> dict[str, str]:
     """Option -> the field that gives it. InvalidInput where two fields of different values name one option."""
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for name, option in _named(form, question):
-        before = found.setdefault(option.name, name)
+        before = fields.setdefault(option.name, name)
         if question[before] != question[name]:  # of a command line the later one counts; fields have no order
             raise InvalidInput(
                 "{before} and {name} are two names of one field: give one. Got {question} and {question2}.",
@@ -202,7 +202,7 @@ def _typed(form: Form, question: Mapping[str, Any]) -> dict[str, str]:
                 question=shown(question[before]),
                 question2=shown(question[name]),
             )
-    return found
+    return fields
 
 
 def _find(form: Form, name: str) -> Option | None:
@@ -211,8 +211,8 @@ def _find(form: Form, name: str) -> Option | None:
     if option is not None and option.alone:
         return option
     (flag,) = ours([f"--{name.replace('_', '-')}"], form.flags, form.reads_as)
-    found = form.flags.get(flag)
-    return None if found is None or (flag.startswith("--no-") and flag != found.flag) else found
+    known = form.flags.get(flag)
+    return None if known is None or (flag.startswith("--no-") and flag != known.flag) else known
 
 
 def _meant(verb: str, name: Any) -> str:

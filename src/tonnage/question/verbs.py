@@ -25,7 +25,7 @@ VARY = Option(
 
 
 def model_groups() -> tuple[Group, ...]:
-    """Of the model: which one, and its dimensions."""
+    """Options of the model: which one, and its dimensions."""
     return Group(ALONE, (MODEL,)), Group(READING_TITLE, READING), Group(DIMENSIONS_TITLE, DIMENSIONS)
 
 
@@ -113,13 +113,13 @@ def _plan_pool() -> Form:
     from tonnage.question.subjects.serving import ServingOptions
     from tonnage.question.subjects.training import TrainingOptions
 
-    taken = {name for each in (*POOL, *DIMENSIONS) for name in (each.name, each.flag, *each.short)}
+    names_taken = {name for option in (*POOL, *DIMENSIONS) for name in (option.name, option.flag, *option.short)}
     groups = (
         *model_groups(),
         Group("pool", POOL),
-        Group("serving, and training where it has the same", not_taken(options_of(ServingOptions), taken)),
-        Group(LOAD_TITLE, not_taken(options_of(LoadOptions), taken)),
-        Group("training", not_taken(options_of(TrainingOptions), taken)),
+        Group("serving, and training where it has the same", not_taken(options_of(ServingOptions), names_taken)),
+        Group(LOAD_TITLE, not_taken(options_of(LoadOptions), names_taken)),
+        Group("training", not_taken(options_of(TrainingOptions), names_taken)),
     )
     return Form("plan", groups, ("--inventory=pool",), lists=_LISTS_OF_PLAN)
 
@@ -214,7 +214,7 @@ def kind_of(verb: str, question: Mapping[str, Any]) -> str:
     if verb == "max":
         from tonnage.question.subjects.maximum import what_of
 
-        said: Any = next((name for name in ("serve", "train") if question.get(name) is True), None)
-        return what_of(text_of("what", question["what"]), said).verb
-    given = [kind for kind in FORMS[verb] if question.get(kind) not in (None, False)]
-    return given[-1] if given else next(iter(FORMS[verb]))
+        mode: Any = next((name for name in ("serve", "train") if question.get(name) is True), None)
+        return what_of(text_of("what", question["what"]), mode).verb
+    kinds = [kind for kind in FORMS[verb] if question.get(kind) not in (None, False)]
+    return kinds[-1] if kinds else next(iter(FORMS[verb]))

@@ -76,7 +76,7 @@ def _paid(move: Mapping[str, Any]) -> str:
 
 
 def _percent(part: float) -> str:
-    """Of a hundred, with its sign; what is many times more, in times."""
+    """A share in percent, with its sign; what is many times more, in times."""
     return f"x {1 + part:.3g}" if part >= 9 else f"{round(100 * part):+d} %"
 
 

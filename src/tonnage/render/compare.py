@@ -32,11 +32,11 @@ SAID = {
 
 
 def comparison_lines(
-    made: Comparison, *, show: Sequence[str] = (), rows: bool = False, width: int = WIDTH
+    comparison: Comparison, *, show: Sequence[str] = (), rows: bool = False, width: int = WIDTH
 ) -> list[str]:
     """The best, what all cells have in common, the table, what its words mean, and why cells have no answer."""
-    table = _Table(made, show, rows=rows)
-    common = [f"  {left(name, 28)} {value}" for name, value in _common(made)]
+    table = _Table(comparison, show, rows=rows)
+    common = [f"  {left(name, 28)} {value}" for name, value in _common(comparison)]
     legend = _wrapped(table.legend("*"), min(width, WIDTH))
     return [
         table.first_line(),
@@ -51,13 +51,13 @@ def comparison_lines(
     ]
 
 
-def comparison_markdown(made: Comparison, *, show: Sequence[str] = (), rows: bool = False) -> str:
-    """The same as Markdown, which GitHub shows as a table."""
-    table = _Table(made, show, rows=rows)
+def comparison_markdown(comparison: Comparison, *, show: Sequence[str] = (), rows: bool = False) -> str:
+    """The comparison as Markdown, which GitHub shows as a table."""
+    table = _Table(comparison, show, rows=rows)
     header, *body = table.markdown_rows()
-    common = say(", ").join(f"{name} {value}" for name, value in _common(made) if name != "model")
+    common = say(", ").join(f"{name} {value}" for name, value in _common(comparison) if name != "model")
     lines = [_pipes(map(say, header)), _pipes(["---"] * len(header)), *map(_pipes, body)]
-    below = [f"- {each}" for each in (table.legend(_bold(say("bold"))), *table.notes())]
+    below = [f"- {bullet}" for bullet in (table.legend(_bold(say("bold"))), *table.notes())]
     best = [f"- {line}" for line in table.best_lines()]
     above = [*([*best, ""] if best else []), *([common, ""] if common else [])]
     return "\n".join([f"**{table.first_line()}**", "", *above, *lines, "", *below]) + "\n"
@@ -68,16 +68,16 @@ class _Table:
     by number.
     """
 
-    def __init__(self, made: Comparison, show: Sequence[str], *, rows: bool):
-        self.made, self.cells = made, made.cells
-        self.across = None if rows else pivot(made)
-        self.figures = shown(made, show, across=self.across is not None)
-        self.best, self.reasons, self.counts = _marked(made), reasons(made), made.counts
+    def __init__(self, comparison: Comparison, show: Sequence[str], *, rows: bool):
+        self.made, self.cells = comparison, comparison.cells
+        self.across = None if rows else pivot(comparison)
+        self.figures = shown(comparison, show, across=self.across is not None)
+        self.best, self.reasons, self.counts = _marked(comparison), reasons(comparison), comparison.counts
 
     def first_line(self) -> str:
         """How many fit, and the best of them."""
-        made, counts, all_of = self.made, self.counts, f"{len(self.cells):,}"
-        axes = {axis.name: axis.labels for axis in made.axes}
+        comparison, counts, all_of = self.made, self.counts, f"{len(self.cells):,}"
+        axes = {axis.name: axis.labels for axis in comparison.axes}
         what = say("{model} on {on}", model=", ".join(axes["model"]), on=", ".join(axes["on"]))
         what = (
             what
@@ -93,44 +93,44 @@ class _Table:
             else say("tight: {tight} of {all_of}", tight=f"{counts['tight']:,}", all_of=all_of)
         )
         tone: Tone = "plain" if "fits" in counts else "warn"
-        if not self.best.get(made.key.name):
+        if not self.best.get(comparison.key.name):
             return Toned(f"{fit}{say(': ')}{what}", tone)
-        if made.loads:
+        if comparison.loads:
             return Toned(say("{fit}: {what}; the best of each workload:", fit=fit, what=what), tone)
-        where, figure = self._best(made.best)
+        where, figure = self._best(comparison.best)
         best_of = say("{fit}: {what}; best: {where}: {figure}", fit=fit, what=what, where=where, figure=figure)
         return Toned(best_of, tone)
 
     def best_lines(self) -> list[str]:
         """The best of each workload, where there are several: one is no rival of another."""
-        made, lines = self.made, []
-        for at, numbers in list(made.workloads.items())[:MAX_LOADS]:
+        comparison, lines = self.made, []
+        for at, numbers in list(comparison.workloads.items())[:MAX_LOADS]:
             values = ", ".join(
-                f"{made.axes[axis].name} {made.axes[axis].shown(place)}"
-                for axis, place in zip(made.loads, at, strict=True)
+                f"{comparison.axes[axis].name} {comparison.axes[axis].shown(place)}"
+                for axis, place in zip(comparison.loads, at, strict=True)
             )
-            best = made.best_among(numbers)
-            where, figure = self._best(best) if made.key.name in best else ("", "")
+            best = comparison.best_among(numbers)
+            where, figure = self._best(best) if comparison.key.name in best else ("", "")
             lines.append(
                 say("{values}: {where}: {figure}", values=values, where=where, figure=figure)
                 if where
                 else say("{values}: none fits", values=values)
             )
-        more = len(made.workloads) - len(lines)
+        more = len(comparison.workloads) - len(lines)
         return [*lines, *([say("and {count} more", count=more)] if more else [])]
 
     def _best(self, best: Mapping[str, list[int]]) -> tuple[str, str]:
         """Where the best cell is, beside its workload, and its figure."""
-        made = self.made
-        cell = self.cells[best[made.key.name][0]]
+        comparison = self.made
+        cell = self.cells[best[comparison.key.name][0]]
         at = [
-            label(made, number, [cell])
-            for number, axis in enumerate(made.axes)
-            if axis.varies and axis.name != "on" and number not in made.loads
+            label(comparison, number, [cell])
+            for number, axis in enumerate(comparison.axes)
+            if axis.varies and axis.name != "on" and number not in comparison.loads
         ]
-        models = next(axis.varies for axis in made.axes if axis.name == "model")
+        models = next(axis.varies for axis in comparison.axes if axis.name == "model")
         where = ", ".join([*at[:1], cell.row["on"], *at[1:]] if models else [cell.row["on"], *at])
-        return where, f"{_figure(made.key, cell.row)} {say(made.key.short)}{self._whose_prices()}"
+        return where, f"{_figure(comparison.key, cell.row)} {say(comparison.key.short)}{self._whose_prices()}"
 
     def _whose_prices(self) -> str:
         """Beside a figure of money whose prices it has, where single answers have cheaper ones."""
@@ -197,22 +197,22 @@ class _Table:
             else []
         )
         notes = self.made.notes
-        said = [each for each, number in notes.items() if number * FEW >= len(self.cells)][:MAX_NOTES]
+        common = [note for note, number in notes.items() if number * FEW >= len(self.cells)][:MAX_NOTES]
         some = [
             say(
                 "note ({notes} of {cells_count}): {each}",
-                notes=f"{notes[each]:,}",
+                notes=f"{notes[note]:,}",
                 cells_count=f"{len(self.cells):,}",
-                each=worded(each),
+                each=worded(note),
             )
-            for each in said
+            for note in common
         ]
-        more = len(notes) - len(said)
+        more = len(notes) - len(common)
         rest = [say("and {more} of some cells: --json has all", more=counted(more, "more notes"))] if more else []
         return [
             *why[:MAX_NOTES],
             *cut,
-            *(say("note: {what}", what=worded(each)) for each in self.made.warnings),
+            *(say("note: {what}", what=worded(note)) for note in self.made.warnings),
             *some,
             *rest,
         ]
@@ -225,7 +225,7 @@ class _Table:
         blocks: list[list[list[str]]] = [[]]
         room = width - columns(labels[0])
         for group in groups:
-            if blocks[-1] and sum(columns(each[0]) + len(GROUP_GAP) for each in (*blocks[-1], group)) > room:
+            if blocks[-1] and sum(columns(column[0]) + len(GROUP_GAP) for column in (*blocks[-1], group)) > room:
                 blocks.append([])
             blocks[-1].append(group)
         blank = columns(labels[0])
@@ -241,19 +241,19 @@ class _Table:
         heads = ["", *(say(column.short) for column in self.figures)]
         cells = [self._cell(number, across) for number in numbers]
         widths = [
-            max(columns(row[i]) for row in [heads, *(each for each in cells if not isinstance(each, str))])
+            max(columns(row[i]) for row in [heads, *(cell for cell in cells if not isinstance(cell, str))])
             for i in range(len(heads))
         ]
         head = f"{across.across} {across.heads[at]}"
-        whole = max(
+        width = max(
             columns(head),
             columns(_right(heads, widths)),
-            *(columns(each) for each in cells if isinstance(each, str)),
+            *(columns(cell) for cell in cells if isinstance(cell, str)),
             0,
         )
-        widths[-1] += whole - columns(_right(heads, widths))
-        laid = [each if isinstance(each, str) else _right(each, widths) for each in cells]
-        return [left(line, whole) for line in (head, _right(heads, widths), "-" * whole, *laid)]
+        widths[-1] += width - columns(_right(heads, widths))
+        laid = [cell if isinstance(cell, str) else _right(cell, widths) for cell in cells]
+        return [left(line, width) for line in (head, _right(heads, widths), "-" * width, *laid)]
 
     def _cell(self, number: int, across: Pivot) -> list[str] | str:
         """Mark and figures of what fits; words for what does not."""
@@ -268,12 +268,12 @@ class _Table:
         cell = self._cell(number, across)
         if isinstance(cell, str):
             return cell
-        said = [
+        figures = [
             f"{text}{say(column.short)}" if column.name == "accelerators" else f"{text} {say(column.short)}"
             for text, column in zip(cell[1:], self.figures, strict=True)
             if text != "-"
         ]
-        text = f"{cell[0].rstrip('*')} {say(', ').join(said) or say('fits')}".strip()
+        text = f"{cell[0].rstrip('*')} {say(', ').join(figures) or say('fits')}".strip()
         return _bold(text) if number in across.best else text
 
     def _verdict(self, row: Any) -> str:
@@ -284,9 +284,9 @@ class _Table:
 
     def _rows(self, width: int) -> list[str]:
         """A line for each cell; figures are left out from the end but one where the terminal is too narrow."""
-        kept = list(self.figures)
+        shown_figures = list(self.figures)
         while True:
-            body = [self._row(number, kept, _star) for number in self._first]
+            body = [self._row(number, shown_figures, _star) for number in self._first]
             ends = [any(row[at].endswith("*") for row in body) for at in range(len(body[0]))]
             body = [
                 [
@@ -295,11 +295,11 @@ class _Table:
                 ]
                 for row in body
             ]
-            lines = table_lines(body, self._header(kept))
-            if max(map(columns, lines)) <= width or len(kept) <= 2:
+            lines = table_lines(body, self._header(shown_figures))
+            if max(map(columns, lines)) <= width or len(shown_figures) <= 2:
                 break
-            kept.pop(-2)
-        dropped = [say(column.short) for column in self.figures if column not in kept]
+            shown_figures.pop(-2)
+        dropped = [say(column.short) for column in self.figures if column not in shown_figures]
         return [
             *lines,
             *_cut(len(self.cells), "rows"),
@@ -352,25 +352,25 @@ def _figure(column: Column, row: Any) -> str:
     return f"{value:,.0f}" if value >= 100 or isinstance(value, int) else f"{value:.3g}"
 
 
-def _marked(made: Comparison) -> dict[str, list[int]]:
+def _marked(comparison: Comparison) -> dict[str, list[int]]:
     """The rows that are best for a workload, by column."""
-    found: dict[str, list[int]] = {}
-    for numbers in made.workloads.values() or [range(len(made.cells))]:
-        for name, best in made.best_among(numbers).items():
-            found.setdefault(name, []).extend(best)
-    return found
+    by_column: dict[str, list[int]] = {}
+    for numbers in comparison.workloads.values() or [range(len(comparison.cells))]:
+        for name, best in comparison.best_among(numbers).items():
+            by_column.setdefault(name, []).extend(best)
+    return by_column
 
 
-def _common(made: Comparison) -> list[tuple[str, str]]:
+def _common(comparison: Comparison) -> list[tuple[str, str]]:
     """What all cells have in common, and what some took that others did not."""
-    found = [(name, _setting(value)) for name, value in settings(made).items()]
-    for name, values in differing(made).items():
-        said = [
+    pairs = [(name, _setting(value)) for name, value in settings(comparison).items()]
+    for name, values in differing(comparison).items():
+        counts = [
             say("{value} ({where})", value=_setting(value), where=where) if where else _setting(value)
             for value, where in values
         ]
-        found.append((name, say("; ").join(said)))
-    return found
+        pairs.append((name, say("; ").join(counts)))
+    return pairs
 
 
 def _setting(value: Any) -> str:

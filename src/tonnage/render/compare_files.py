@@ -21,13 +21,13 @@ ARROW = {"text": "string", "whole": "int64", "number": "float64", "truth": "bool
 FORMS = {"text": str, "whole": int, "number": float, "truth": bool}
 
 
-def csv_text(made: Comparison) -> str:
+def csv_text(comparison: Comparison) -> str:
     """A line for each cell, under the names of the columns."""
     held = io.StringIO()
     writer = csv.writer(held, lineterminator="\n")
-    names = [column.name for column in made.columns]
+    names = [column.name for column in comparison.columns]
     writer.writerow(names)
-    for cell in made.cells:
+    for cell in comparison.cells:
         writer.writerow([_csv(cell.row[name]) for name in names])
     return held.getvalue()
 
@@ -40,28 +40,28 @@ def check_extra() -> None:
         )
 
 
-def arrow_table(made: Comparison) -> "pa.Table":
+def arrow_table(comparison: Comparison) -> "pa.Table":
     """A typed column for each column, with its unit; the question and the schema's version are in the metadata."""
     check_extra()
     import pyarrow as pa
 
     fields, arrays = [], []
-    for column in made.columns:
+    for column in comparison.columns:
         kind, form = getattr(pa, ARROW[column.kind])(), FORMS[column.kind]
-        values = [None if cell.row[column.name] is None else form(cell.row[column.name]) for cell in made.cells]
+        values = [None if cell.row[column.name] is None else form(cell.row[column.name]) for cell in comparison.cells]
         fields.append(pa.field(column.name, kind, metadata={"unit": column.unit} if column.unit else None))
         arrays.append(pa.array(values, type=kind))
     about = {
         "tonnage.schema": SCHEMA,
-        "tonnage.verb": made.verb,
-        "tonnage.question": encode(dict(made.question)).decode(),
+        "tonnage.verb": comparison.verb,
+        "tonnage.question": encode(dict(comparison.question)).decode(),
     }
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata=about))
 
 
-def write_parquet(made: Comparison, path: str | os.PathLike[str]) -> None:
+def write_parquet(comparison: Comparison, path: str | os.PathLike[str]) -> None:
     """One row a cell."""
-    table = arrow_table(made)
+    table = arrow_table(comparison)
     import pyarrow.parquet as pq
 
     folder = Path(path).parent

@@ -23,7 +23,7 @@ def frontier_lines(document: Mapping[str, Any]) -> list[str]:
             "",
             *inputs_lines(question),
             "",
-            *(say("note: {what}", what=worded(each)) for each in document["warnings"]),
+            *(say("note: {what}", what=worded(warning)) for warning in document["warnings"]),
         ]
     fast, most = best[0], best[-1]
     first = say(
@@ -53,7 +53,7 @@ def frontier_lines(document: Mapping[str, Any]) -> list[str]:
         *inputs_lines(question),
         "",
         *table_lines(rows, header),
-        *(say("note: {what}", what=worded(each)) for each in document["warnings"]),
+        *(say("note: {what}", what=worded(warning)) for warning in document["warnings"]),
     ]
 
 

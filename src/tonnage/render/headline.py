@@ -43,10 +43,9 @@ def headline(document: Mapping[str, Any]) -> str:
 
 def _word(document: Mapping[str, Any]) -> str:
     unit = f" [{document['unit']}]" if document.get("unit") else ""
-    said = document.get("text") or document.get("title") or ""
-    return (
-        f"{document['name']} ({document['kind']}){unit}: {'; '.join(filter(None, (said, document.get('meaning', ''))))}"
-    )
+    title = document.get("text") or document.get("title") or ""
+    meaning = "; ".join(filter(None, (title, document.get("meaning", ""))))
+    return f"{document['name']} ({document['kind']}){unit}: {meaning}"
 
 
 def _comparison(document: Mapping[str, Any]) -> str:
@@ -65,5 +64,5 @@ def _names(document: Mapping[str, Any]) -> str:
     if len(rules) == 1:
         return f"{rules[0]['name']}: {rules[0]['title']}"
     return ", ".join(
-        f"{len(each):,} {name}" for name, each in document.items() if isinstance(each, list | tuple | dict)
+        f"{len(entries):,} {name}" for name, entries in document.items() if isinstance(entries, list | tuple | dict)
     )

@@ -23,7 +23,7 @@ UNITS = {
 
 
 def unit_of(name: str, value: Any) -> str | None:
-    """Of a number under this name; None where it has none, or where the value stands as it was typed."""
+    """The unit of a number under this name; None where it has none, or where the value stands as it was typed."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return "bytes" if name.endswith("_bytes") else UNITS.get(name)

@@ -42,7 +42,7 @@ def machine_lines(document: Mapping[str, Any], widest: Iterable[Any]) -> list[st
                 rows_count=len(rows) - MAX_ROWS,
             )
         )
-    return lines + [say("note: {what}", what=worded(each)) for each in document["warnings"]]
+    return lines + [say("note: {what}", what=worded(warning)) for warning in document["warnings"]]
 
 
 def _row(row: Any) -> tuple[str, ...]:

@@ -107,7 +107,7 @@ def _does(beyond: Mapping[str, Any], number: int = 1) -> str:
 
 def _phrase(document: Mapping[str, Any], value: int, most: str = "") -> str:
     """What it does at most, with what it was asked beside."""
-    asked = {name: entry["value"] for name, entry in document["question"].items()}
+    inputs = {name: entry["value"] for name, entry in document["question"].items()}
     most = most or say("at most")
     much = f"{most} {counted(value, document['unit'])}"
     match document["what"]:
@@ -115,42 +115,42 @@ def _phrase(document: Mapping[str, Any], value: int, most: str = "") -> str:
             return say(
                 "serves a context of {much} for {concurrency}",
                 much=much,
-                concurrency=counted(asked["concurrency"], "requests"),
+                concurrency=counted(inputs["concurrency"], "requests"),
             )
         case "input":
             return say(
                 "serves prompts of {much} with answers of {output_tokens}, {concurrency} at a time",
                 much=much,
-                output_tokens=counted(asked["output_tokens"], "tokens"),
-                concurrency=counted(asked["concurrency"], "requests"),
+                output_tokens=counted(inputs["output_tokens"], "tokens"),
+                concurrency=counted(inputs["concurrency"], "requests"),
             )
         case "users":
             return say(
                 "serves {much} of {context} at the same time{within}",
                 much=much,
-                context=counted(asked["context"], "tokens"),
-                within=_within(asked),
+                context=counted(inputs["context"], "tokens"),
+                within=_within(inputs),
             )
         case "expert-layers":
             return say("holds the experts of {much} on the accelerator", much=much)
         case "adapters":
-            return say("serves with {much} of rank {lora_rank}", much=much, lora_rank=asked["lora_rank"])
+            return say("serves with {much} of rank {lora_rank}", much=much, lora_rank=inputs["lora_rank"])
         case "sequence":
             return say(
                 "trains on sequences of {much}, {micro_batch_size} in a micro-batch",
                 much=much,
-                micro_batch_size=f"{asked['micro_batch_size']:,}",
+                micro_batch_size=f"{inputs['micro_batch_size']:,}",
             )
         case "micro-batch":
             return say(
                 "trains with {much} of {sequence_length} in a micro-batch",
                 much=much,
-                sequence_length=counted(asked["sequence_length"], "tokens"),
+                sequence_length=counted(inputs["sequence_length"], "tokens"),
             )
         case "lora-rank":
             return say(
                 "trains adapters ({method}) of {most} rank {value}",
-                method=asked["method"],
+                method=inputs["method"],
                 most=most,
                 value=f"{value:,}",
             )
@@ -158,10 +158,10 @@ def _phrase(document: Mapping[str, Any], value: int, most: str = "") -> str:
             return say("trains {most} its last {value}", most=most, value=counted(value, document["unit"]))
         case "layers":
             return say("holds {much}, the head counted as one, on the accelerator", much=much)
-    return _largest_model(document, most, value, asked)
+    return _largest_model(document, most, value, inputs)
 
 
-def _largest_model(document: Mapping[str, Any], most: str, value: int, asked: Mapping[str, Any]) -> str:
+def _largest_model(document: Mapping[str, Any], most: str, value: int, inputs: Mapping[str, Any]) -> str:
     """The largest model, with its precision where the search chose it."""
     size = f"{most} {document['model']}, {human(value, 'parameters')}"
     if "weights" in document["options"]:
@@ -170,13 +170,13 @@ def _largest_model(document: Mapping[str, Any], most: str, value: int, asked: Ma
         return say(
             "trains {size}, on sequences of {sequence_length}",
             size=size,
-            sequence_length=counted(asked["sequence_length"], "tokens"),
+            sequence_length=counted(inputs["sequence_length"], "tokens"),
         )
-    return say("serves {size}, with a context of {context}", size=size, context=counted(asked["context"], "tokens"))
+    return say("serves {size}, with a context of {context}", size=size, context=counted(inputs["context"], "tokens"))
 
 
-def _within(asked: Mapping[str, Any]) -> str:
-    limits = [f"{name.upper()} {human(asked[name], 'seconds')}" for name in ("ttft", "tpot") if name in asked]
+def _within(inputs: Mapping[str, Any]) -> str:
+    limits = [f"{name.upper()} {human(inputs[name], 'seconds')}" for name in ("ttft", "tpot") if name in inputs]
     return say(" within {limits}", limits=say(" and ").join(limits)) if limits else ""
 
 

@@ -59,7 +59,7 @@ def serving_lines(document: Mapping[str, Any]) -> list[str]:
         return lines
     lines += ["", f"{left('', WIDTH)} {right(say('one user alone'), 18)} {right(_load(question), 18)}"]
     for name, alone, loaded in TIMES:
-        cells = [_cell(serving, each) for each in (alone, loaded)]
+        cells = [_cell(serving, figure) for figure in (alone, loaded)]
         if any(cells):
             label = with_prompts(say(name), question) if loaded == TTFT else say(name)
             lines.append(
@@ -106,7 +106,7 @@ def _hosted(serving: Mapping[str, Any]) -> list[str]:
         serving["hosted"]["cost_per_million_tokens"],
         serving.get("service_level"),
     )
-    each = [
+    hosts = [
         (
             f"{offer['provider']} {human(offer['cost_per_million_tokens']['value'], 'USD')} "
             f"({offer['as_of']}{(say(', stale') if offer['stale'] else '')})"
@@ -144,7 +144,7 @@ def _hosted(serving: Mapping[str, Any]) -> list[str]:
             "a million tokens of such requests: these machines {own}{at_most}; hosted: {each}{more}",
             own=price,
             at_most=say(" at the most within the limits") if own and level and not level["met"] else "",
-            each=say(", ").join(each),
+            each=say(", ").join(hosts),
             more=more,
         ),
         line,
@@ -179,10 +179,10 @@ def _cell(serving: Mapping[str, Any], name: str) -> str:
 
 
 def _band(serving: Mapping[str, Any], name: str) -> str:
-    found = serving.get(name.replace("_seconds", "_band")) if name.endswith("_seconds") else None
+    band = serving.get(name.replace("_seconds", "_band")) if name.endswith("_seconds") else None
     return (
-        "   " + say("({found} to {found2})", found=human(found[0], "seconds"), found2=human(found[1], "seconds"))
-        if found
+        "   " + say("({found} to {found2})", found=human(band[0], "seconds"), found2=human(band[1], "seconds"))
+        if band
         else ""
     )
 
@@ -197,7 +197,7 @@ def _load(question: Mapping[str, Any]) -> str:
 
 
 def _split(split: Mapping[str, Any]) -> list[str]:
-    made = [each for each in split.values() if isinstance(each, Mapping)]
+    terms = [term for term in split.values() if isinstance(term, Mapping)]
     head = say(
         "prompts on {prefill_replicas} of the replicas, answers on {decode_replicas}",
         prefill_replicas=split["prefill_replicas"],
@@ -206,7 +206,7 @@ def _split(split: Mapping[str, Any]) -> list[str]:
     lines = [
         "",
         head,
-        *(f"{left(worded(each['name']), WIDTH)} {right(human(each['value'], each['unit']), 18)}" for each in made),
+        *(f"{left(worded(term['name']), WIDTH)} {right(human(term['value'], term['unit']), 18)}" for term in terms),
     ]
     return lines if split["ttft_seconds"] else [*lines, say("the queue grows without end")]
 

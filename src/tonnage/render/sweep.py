@@ -46,7 +46,7 @@ def sweep_lines(document: dict[str, Any]) -> list[str]:
     """What was done, what was left out, and the best rows."""
     lines = [_counts(document), "", *_made(document)]
     if document["left_out"]:
-        rows = [(f"{each['plans']:,}", _constraint(each["constraint"])) for each in document["left_out"][:SHOWN]]
+        rows = [(f"{item['plans']:,}", _constraint(item["constraint"])) for item in document["left_out"][:SHOWN]]
         lines += [
             "",
             say("left out, by what they break:"),
@@ -62,7 +62,7 @@ def sweep_lines(document: dict[str, Any]) -> list[str]:
             ),
         ]
         lines += table_lines(*_best(document))
-    return [*lines, *(say("warning: {what}", what=worded(each)) for each in document["warnings"])]
+    return [*lines, *(say("warning: {what}", what=worded(item)) for item in document["warnings"])]
 
 
 def _what(document: dict[str, Any]) -> str:
@@ -130,15 +130,15 @@ def _made(document: dict[str, Any]) -> list[str]:
             )
         ]
     lines += [
-        "  " + say("chunk {chunk}: {why}", chunk=each["chunk"], why=worded(each["why"]))
-        for each in document["failed"][:SHOWN]
+        "  " + say("chunk {chunk}: {why}", chunk=failure["chunk"], why=worded(failure["why"]))
+        for failure in document["failed"][:SHOWN]
     ]
     return lines
 
 
 def _constraint(text: str) -> str:
-    said = worded(text)
-    return text[:150] if said == text else said
+    translated = worded(text)
+    return text[:150] if translated == text else translated
 
 
 def _best(document: dict[str, Any]) -> tuple[list[list[str]], list[str]]:

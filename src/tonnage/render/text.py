@@ -100,10 +100,10 @@ def verdict_line(document: Mapping[str, Any]) -> str:
         but = verdict.get("missed")
         share = _share(needed, high, usable)
         if but:
-            said = {"but": worded(but), "what": what, "sizes": sizes, "share": share}
+            words = {"but": worded(but), "what": what, "sizes": sizes, "share": share}
             if "serving" in document:
-                return Toned(say("fits, but {but}: {what} needs {sizes} ({share})", **said), "warn")
-            return Toned(say("fits, but {but}; {what} needs {sizes} ({share})", **said), "warn")
+                return Toned(say("fits, but {but}: {what} needs {sizes} ({share})", **words), "warn")
+            return Toned(say("fits, but {but}; {what} needs {sizes} ({share})", **words), "warn")
         return Toned(say("fits: {what} needs {sizes} ({share})", what=what, sizes=sizes, share=share), "good")
     return Toned(
         say(
@@ -117,7 +117,7 @@ def verdict_line(document: Mapping[str, Any]) -> str:
 
 
 def _share(needed: int, high: int, usable: int) -> str:
-    """Of what there is, with the high end of the error band, which the verdict uses."""
+    """The share of what there is, with the high end of the error band, which the verdict uses."""
     share = f"{100 * needed / usable:.0f} %"
     return (
         share
@@ -202,9 +202,9 @@ def _origin(entry: Mapping[str, Any]) -> str:
     if entry["from"] == "given":
         return ""
     why = str(entry.get("why", ""))
-    said = worded(why)
-    said = said if len(said) <= MAX_REASON_LENGTH else f"{said[: MAX_REASON_LENGTH - 3]}..."
-    return f"{say(str(entry['from']))}{say(': ')}{said}" if why else say(str(entry["from"]))
+    reason = worded(why)
+    reason = reason if len(reason) <= MAX_REASON_LENGTH else f"{reason[: MAX_REASON_LENGTH - 3]}..."
+    return f"{say(str(entry['from']))}{say(': ')}{reason}" if why else say(str(entry["from"]))
 
 
 def _shown(value: Any) -> str:
@@ -314,7 +314,9 @@ def _behind(document: Mapping[str, Any], key: str) -> str:
 def _saved(storage: Mapping[str, Any]) -> str:
     """Behind a checkpoint: its time, and what it is in other formats."""
     write, read = (human(storage[name]["value"], "seconds") for name in ("write", "read"))
-    formats = say("; ").join(f"{worded(each['name'])} {human(each['value'], 'bytes')}" for each in storage["formats"])
+    formats = say("; ").join(
+        f"{worded(format_size['name'])} {human(format_size['value'], 'bytes')}" for format_size in storage["formats"]
+    )
     return say(", {write} to write, {read} to read; {formats}", write=write, read=read, formats=formats)
 
 

@@ -74,30 +74,30 @@ def _head(title: str) -> str:
 
 
 def _grid(top: float, y: Any) -> list[str]:
-    made = []
+    elements = []
     for step in range(6):
         size = top * step / 5
-        made.append(
+        elements.append(
             f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(size):.1f}" y2="{y(size):.1f}" stroke="#ddd"/>'
             f'<text x="{LEFT - 6}" y="{y(size) + 4:.1f}" text-anchor="end">{human(size, "bytes")}</text>'
         )
-    return made
+    return elements
 
 
 def _marks(marks: list[dict[str, Any]], x: Any) -> list[str]:
     """A line for each; names that would lie upon one another are joined."""
-    made, named, last = [], "", 0.0
+    elements, named, last = [], "", 0.0
     for mark in marks:
         at = x(mark["position"])
-        made.append(
+        elements.append(
             f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke="#555" stroke-width="0.6"/>'
         )
         if named and at - last < MIN_MARK_DISTANCE:
             named += f"{say(', ')}{worded(mark['name'])}"
             continue
-        made += _named(named, last)
+        elements += _named(named, last)
         named, last = worded(mark["name"]), at
-    return made + _named(named, last)
+    return elements + _named(named, last)
 
 
 def _named(name: str, at: float) -> list[str]:
@@ -112,11 +112,11 @@ def _named(name: str, at: float) -> list[str]:
 
 
 def _legend(names: list[str]) -> list[str]:
-    made = []
+    elements = []
     for place, name in enumerate(names):
         left = LEFT + 110 * place
-        made.append(
+        elements.append(
             f'<rect x="{left}" y="34" width="12" height="12" fill="{COLOURS[name]}"/><text x="{left + 16}" '
             f'y="44">{worded(name)}</text>'
         )
-    return made
+    return elements

@@ -16,6 +16,6 @@ class Toned(str):
     tone: Tone
 
     def __new__(cls, text: str, tone: Tone) -> Self:
-        made = super().__new__(cls, text)
-        made.tone = tone
-        return made
+        toned = super().__new__(cls, text)
+        toned.tone = tone
+        return toned

@@ -99,25 +99,25 @@ def _known(document: Mapping[str, Any]) -> list[str]:
             "  "
             + say(
                 "{each}: {bytes} at most, {calls} times",
-                each=worded(each["name"]),
-                bytes=human(each["bytes"], "bytes"),
-                calls=each["calls"],
+                each=worded(entry["name"]),
+                bytes=human(entry["bytes"], "bytes"),
+                calls=entry["calls"],
             )
             + (
-                f"   [{worded(each['source'])}]"
-                if each["exact"]
-                else say(", estimated   [{source}]", source=worded(each["source"]))
+                f"   [{worded(entry['source'])}]"
+                if entry["exact"]
+                else say(", estimated   [{source}]", source=worded(entry["source"]))
             )
-            for each in document["overlays"]
+            for entry in document["overlays"]
         ]
     lines += [
         say(
             "note: {operation} asked for data; it was told {answer} ({times} times)",
-            operation=each["operation"],
-            answer=each["answer"],
-            times=each["times"],
+            operation=entry["operation"],
+            answer=entry["answer"],
+            times=entry["times"],
         )
-        for each in document["answers"]
+        for entry in document["answers"]
     ]
     if document["unmodelled"]:
         shown = ", ".join(f"{name} {count}" for name, count in list(document["unmodelled"].items())[:8])

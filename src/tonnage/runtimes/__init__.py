@@ -57,20 +57,20 @@ def serving_runtime(name: str, version: str = "") -> ServingRuntime:
     """The serving engine of this name, or one of its other spellings, the newest, or as it was at a version."""
     if name not in SERVING_RUNTIMES:
         _import_file(name)
-    found = SERVING_RUNTIMES[name] if name in SERVING_RUNTIMES else _engine_spelled(name)
-    return at_version(found, version)
+    engine = SERVING_RUNTIMES[name] if name in SERVING_RUNTIMES else _engine_spelled(name)
+    return at_version(engine, version)
 
 
 def training_runtimes() -> tuple[str, ...]:
     """The names of all training runtimes, the most common first."""
     _import_all()
-    return tuple(each.name for each in sorted(TRAINING_RUNTIMES.values(), key=_place))
+    return tuple(runtime.name for runtime in sorted(TRAINING_RUNTIMES.values(), key=_place))
 
 
 def serving_runtimes() -> tuple[str, ...]:
     """The names of all serving engines, the most common first."""
     _import_all()
-    return tuple(each.name for each in sorted(SERVING_RUNTIMES.values(), key=_place))
+    return tuple(engine.name for engine in sorted(SERVING_RUNTIMES.values(), key=_place))
 
 
 def runtimes_with(option: str) -> str:

@@ -10,13 +10,17 @@ from tonnage.runtimes.parts.start import HUB, Start
 
 def launch(start: Start) -> str:
     plan = start.plan
-    each = plan.concurrency / plan.tensor_parallel_size
+    per_device = plan.concurrency / plan.tensor_parallel_size
     words = [
         "python -m MaxText.maxengine_server MaxText/configs/base.yml",
         f"model_name={quote(HUB if start.place == HUB else start.model.name)}",
         f"max_target_length={plan.context}",
     ]
-    words += [f"per_device_batch_size={each:g}", f"ici_tensor_parallelism={plan.tensor_parallel_size}", *start.words]
+    words += [
+        f"per_device_batch_size={per_device:g}",
+        f"ici_tensor_parallelism={plan.tensor_parallel_size}",
+        *start.words,
+    ]
     start.notes.append(
         "MaxText has its own names of models, and reads a checkpoint that was converted for it: "
         f"load_parameters_path=PATH, made from {start.name}."

@@ -140,9 +140,9 @@ def _drafts(start: Start) -> Words:
     ]
 
 
-def _nodes(found: Spread) -> tuple[list[str], list[str]]:
-    words = [f"--nnodes {found.nodes}", f"--node-rank {RANK}", f"--dist-init-addr {FIRST}:{PORT}"]
-    return words if found.nodes > 1 else [], [found.each] if found.each else []
+def _nodes(spread: Spread) -> tuple[list[str], list[str]]:
+    words = [f"--nnodes {spread.nodes}", f"--node-rank {RANK}", f"--dist-init-addr {FIRST}:{PORT}"]
+    return words if spread.nodes > 1 else [], [spread.each] if spread.each else []
 
 
 NEWEST = ServingRuntime(

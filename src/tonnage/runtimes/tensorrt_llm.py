@@ -63,16 +63,15 @@ def _drafts(start: Start) -> str:
     )
 
 
-def _nodes(found: Spread, cluster: Cluster) -> tuple[str, list[str], list[str]]:
+def _nodes(spread: Spread, cluster: Cluster) -> tuple[str, list[str], list[str]]:
     """TensorRT-LLM, docs/source/commands/trtllm-serve: what stands before the command, its options, notes."""
-    many = Message("The plan is {servers} such servers, each on accelerators of its own.", servers=found.servers)
-    notes: list[str] = [many] if found.servers > 1 else []
-    if found.nodes == 1:
+    many = Message("The plan is {servers} such servers, each on accelerators of its own.", servers=spread.servers)
+    notes: list[str] = [many] if spread.servers > 1 else []
+    if spread.nodes == 1:
         return "", [], notes
     node = cluster.accelerators_per_host
-    start = (
-        f"srun -N {found.nodes} --ntasks {found.nodes * node} --ntasks-per-node {node} --mpi=pmix trtllm-llmapi-launch "
-    )
+    tasks = f"--ntasks {spread.nodes * node} --ntasks-per-node {node}"
+    start = f"srun -N {spread.nodes} {tasks} --mpi=pmix trtllm-llmapi-launch "
     return (
         start,
         [f"--gpus_per_node {node}"],

@@ -158,24 +158,24 @@ def launch(start: Start) -> str:
 
 def _drafts(start: Start) -> str:
     """vllm/config/speculative.py: SpeculativeConfig."""
-    said: dict[str, str | int] = (
+    settings: dict[str, str | int] = (
         {"model": start.draft} if start.draft else {"method": "mtp" if start.predicts else "ngram"}
     )
-    said["num_speculative_tokens"] = start.plan.drafting.draft_tokens
-    if "method" in said and not start.predicts:
-        said["prompt_lookup_max"] = LOOKED_UP
-    return dumps(said)
+    settings["num_speculative_tokens"] = start.plan.drafting.draft_tokens
+    if "method" in settings and not start.predicts:
+        settings["prompt_lookup_max"] = LOOKED_UP
+    return dumps(settings)
 
 
 def _nodes(start: Start, groups: int) -> tuple[list[str], list[str]]:
     """vllm/engine/arg_utils.py, create_engine_config: --nnodes, of which it infers the data-parallel rank; before,
     Ray had the nodes.
     """
-    plan, found = start.plan, start.spread
-    if found.nodes == 1:
-        return [], [found.each] if found.each else []
-    each = int(plan.tensor_parallel_size * plan.pipeline_parallel_size)
-    here = max(groups * each // found.nodes // each, 1)
+    plan, spread = start.plan, start.spread
+    if spread.nodes == 1:
+        return [], [spread.each] if spread.each else []
+    group_size = int(plan.tensor_parallel_size * plan.pipeline_parallel_size)
+    here = max(groups * group_size // spread.nodes // group_size, 1)
     words = [f"--data-parallel-size-local {here}"] if groups > 1 else []
     minor = int(start.engine.rpartition(".")[2])
     if minor <= WITHOUT_NODES:
@@ -185,13 +185,13 @@ def _nodes(start: Start, groups: int) -> tuple[list[str], list[str]]:
                 Message(
                     "First `ray start` on each of the {nodes} nodes makes them one Ray cluster; the command "
                     "is run on one.",
-                    nodes=found.nodes,
+                    nodes=spread.nodes,
                 )
             )
         ]
     words += [f"--data-parallel-address {FIRST}"] if groups > 1 else []
-    words += [f"--nnodes {found.nodes}", f"--node-rank {RANK}", f"--master-addr {FIRST}"]
-    return words, [Message("{each} All but the first also need --headless.", each=found.each)]
+    words += [f"--nnodes {spread.nodes}", f"--node-rank {RANK}", f"--master-addr {FIRST}"]
+    return words, [Message("{each} All but the first also need --headless.", each=spread.each)]
 
 
 NEWEST = ServingRuntime(

@@ -89,22 +89,25 @@ def _compare(row: Row) -> list[RowDocument]:
     every = (row.measured, *row.also)
     if row.skipped or row.verb not in VERBS:
         predictions = [Prediction(skipped=row.skipped or "the row names no verb") for _ in every]
-        return [_line(row, measured, made) for measured, made in zip(every, predictions, strict=True)]
+        return [_line(row, measured, prediction) for measured, prediction in zip(every, predictions, strict=True)]
     try:
         predictions = _predictor(row.verb)(row)
     except TonnageError as error:
         predictions = [Prediction(skipped=str(error)) for _ in every]
     except Exception as error:  # noqa: BLE001 - whatever one row brings about, the others are compared
         predictions = [Prediction(skipped=f"{FAILED} ({type(error).__name__}: {str(error)[:200]})") for _ in every]
-    return [_line(row, measured, made) for measured, made in zip(every, predictions, strict=True)]
+    return [_line(row, measured, prediction) for measured, prediction in zip(every, predictions, strict=True)]
 
 
-def _line(row: Row, measured: Measured, made: Prediction) -> RowDocument:
+def _line(row: Row, measured: Measured, prediction: Prediction) -> RowDocument:
     """One metric beside its prediction. What is right or wrong as a whole (`agrees`) has no error."""
     comparable = (
-        made.value is not None and made.agrees is None and not isinstance(measured.value, str) and measured.value
+        prediction.value is not None
+        and prediction.agrees is None
+        and not isinstance(measured.value, str)
+        and measured.value
     )
-    error = (made.value - measured.value) / measured.value if comparable else None  # type: ignore[operator]
+    error = (prediction.value - measured.value) / measured.value if comparable else None  # type: ignore[operator]
     return RowDocument(
         id=row.id,
         kind=row.kind,
@@ -112,13 +115,13 @@ def _line(row: Row, measured: Measured, made: Prediction) -> RowDocument:
         metric=measured.name,
         main=measured is row.measured,
         measured=measured.value,
-        predicted=made.value,
+        predicted=prediction.value,
         unit=measured.unit,
         relative_error=error,
-        agrees=made.agrees,
-        band=made.band,
-        skipped=made.skipped,
-        notes=list(made.notes),
+        agrees=prediction.agrees,
+        band=prediction.band,
+        skipped=prediction.skipped,
+        notes=list(prediction.notes),
     )
 
 

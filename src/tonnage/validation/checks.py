@@ -51,6 +51,6 @@ def _unknown(where: str, name: str, known: Iterable[str], of: str) -> InvalidInp
     hint = (
         Message("Did you mean {near!r}?", near=near[0])
         if near
-        else f"Known: {', '.join(each or 'none' for each in known)}."
+        else f"Known: {', '.join(name_known or 'none' for name_known in known)}."
     )
     return InvalidInput("{where} {name} is not known for {of}. {hint}", where=where, name=shown(name), of=of, hint=hint)

@@ -32,7 +32,7 @@ def predict(row: Row) -> list[Prediction]:
 
 
 def predict_with(row: Row, constants: Links) -> list[Prediction]:
-    """The same, with these constants."""
+    """A prediction for each figure of the row, with these constants."""
 
     def predict(measured: Measured, collective: Collected | None) -> Prediction:
         return _predicted(measured, row, collective, constants)

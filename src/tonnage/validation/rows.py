@@ -247,7 +247,7 @@ def _check_row(row: Row, where: str) -> None:
         )
     if row.verb and not row.skipped:
         check_question(row.verb, row.question, where)
-    for name, measured in (("measured", row.measured), *((f"also[{n}]", each) for n, each in enumerate(row.also))):
+    for name, measured in (("measured", row.measured), *((f"also[{n}]", figure) for n, figure in enumerate(row.also))):
         _check_value(measured, f"{where}: {name}")
         if row.verb and not row.skipped and not measured.skipped:
             check_measured(row.verb, measured.quantity, measured.unit, f"{where}: {name}")
@@ -289,10 +289,10 @@ def files_of(path: Path) -> list[Path]:
     """The file, or the *.yaml of the folder; InvalidInput where it holds none."""
     if not is_folder(path):
         return [path]
-    found = sorted(path.glob("*.yaml"))
-    if not found:
+    files = sorted(path.glob("*.yaml"))
+    if not files:
         raise InvalidInput("{path} holds no *.yaml.", path=path)
-    return found
+    return files
 
 
 def items_of(path: Path) -> list[Any]:

@@ -242,8 +242,8 @@ def _tensor_bytes(question: ServingRow, memory: ServingMemory) -> float:
 def _allocated(question: ServingRow, memory: ServingMemory) -> float:
     """What PyTorch's allocator gave out on all accelerators; those that take layers in turn each run a pass."""
     turns = question.cluster.size / float(question.plan.tensor_parallel_size * question.plan.pipeline_parallel_size)
-    whole = sum(float(rank.memory.value) - _part(rank, OVERHEAD) for rank in memory.ranks)
-    return whole + max(turns - 1, 0) * _activations(question, memory)
+    total = sum(float(rank.memory.value) - _part(rank, OVERHEAD) for rank in memory.ranks)
+    return total + max(turns - 1, 0) * _activations(question, memory)
 
 
 def _at_the_end(question: ServingRow, memory: ServingMemory) -> float:
@@ -254,7 +254,7 @@ def _at_the_end(question: ServingRow, memory: ServingMemory) -> float:
 
 
 def _process(question: ServingRow, memory: ServingMemory) -> float:
-    """All that nvidia-smi shows; an engine with a share takes the share."""
+    """All bytes that nvidia-smi shows; an engine with a share takes the share."""
     if question.share is not None:
         return _room(question, memory.fullest) + float(memory.fullest.besides_cache.value) - _left(memory.fullest)
     return float(memory.fullest.memory.value)
@@ -297,8 +297,8 @@ def _whole(question: ServingRow) -> tuple[float, float] | None:
         return sum(pairs[part][0] for part in PARTS), sum(pairs[part][1] for part in PARTS)
     if "kv_cache" in pairs and question.is_known_accelerator:
         measured, predicted = pairs["kv_cache"]
-        taken = question.cluster.accelerator.memory.usable_bytes - _left(question.memory.ranks[0])
-        return taken - measured, taken - predicted
+        used = question.cluster.accelerator.memory.usable_bytes - _left(question.memory.ranks[0])
+        return used - measured, used - predicted
     return None
 
 

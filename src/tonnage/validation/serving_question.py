@@ -50,8 +50,8 @@ def plan_of(question: Mapping[str, Any], model: Model, load: Load | None) -> Ser
         raise unknown("engine", str(engine), (*serving_runtimes(), OTHER))
     fields = {name: value for name, value in question.items() if name in ServingPlan.field_names()}
     if load is not None:
-        whole = int(load.input_tokens) + int(load.output_tokens)
-        fields = {"context": whole, **fields, "concurrency": fields.get("concurrency") or 1}
+        length = int(load.input_tokens) + int(load.output_tokens)
+        fields = {"context": length, **fields, "concurrency": fields.get("concurrency") or 1}
     if fields.get("context") is None:
         if model.context is None:
             raise MissingDatum("question.context is missing, and the model names none")
@@ -77,11 +77,11 @@ def _is_number(name: str) -> bool:
 
 
 def _check_number(name: str, value: Any) -> None:
-    whole = name in AT_LEAST_ONE
-    least, most = (1 if whole else 0), (1 if name in SHARES else MAX_COUNT * 1e6)
-    fits = type(value) in ((int,) if whole else (int, float)) and least <= value <= (MAX_COUNT if whole else most)
+    is_whole = name in AT_LEAST_ONE
+    least, most = (1 if is_whole else 0), (1 if name in SHARES else MAX_COUNT * 1e6)
+    fits = type(value) in ((int,) if is_whole else (int, float)) and least <= value <= (MAX_COUNT if is_whole else most)
     if not fits or (name in ABOVE_ZERO and not value > 0):
-        kind = "a whole number from 1 on" if whole else "above 0" if name in ABOVE_ZERO else "a number from 0 on"
+        kind = "a whole number from 1 on" if is_whole else "above 0" if name in ABOVE_ZERO else "a number from 0 on"
         limit = " and at most 1" if name in SHARES else ""
         raise InvalidInput(
             "question.{name} must be {kind}{limit}. Got {value}.", name=name, kind=kind, limit=limit, value=shown(value)

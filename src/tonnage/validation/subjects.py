@@ -38,17 +38,17 @@ def model_of(question: Mapping[str, Any]) -> Model:
 
     `config` holds fields of config.json: all of them, or those that differ from the model that `like` names.
     """
-    said = question.get("model")
-    if isinstance(said, str):
-        return _named(said)
-    if not isinstance(said, Mapping):
+    written = question.get("model")
+    if isinstance(written, str):
+        return _named(written)
+    if not isinstance(written, Mapping):
         raise InvalidInput(
             "question.model must be a name, or a mapping of {model_keys}. Got {said}.",
             model_keys=listed(MODEL_KEYS),
-            said=shown(said),
+            said=shown(written),
         )
-    _check_keys("question.model", said, MODEL_KEYS)
-    return _described(json.dumps(said, sort_keys=True, default=str))
+    _check_keys("question.model", written, MODEL_KEYS)
+    return _described(json.dumps(written, sort_keys=True, default=str))
 
 
 def _named(name: str) -> Model:
@@ -60,22 +60,24 @@ def _named(name: str) -> Model:
 @lru_cache(maxsize=512)
 def _described(text: str) -> Model:
     """The same object for equal descriptions: what is worked out of a model is kept with it."""
-    said = json.loads(text)
-    base = _named(str(said["like"])) if said.get("like") else None
-    fields = said.get("config", {})
+    fields_written = json.loads(text)
+    base = _named(str(fields_written["like"])) if fields_written.get("like") else None
+    fields = fields_written.get("config", {})
     if not isinstance(fields, Mapping) or not (fields or base):
         raise InvalidInput(
             "question.model.config must map fields of config.json to values. Got {fields}.", fields=shown(fields)
         )
     if base is None or fields:
         own = base.config if base else {}
-        made = build(
-            {**own, **fields}, str(said.get("name") or (base.name if base else "model")), "question.model.config"
+        model = build(
+            {**own, **fields},
+            str(fields_written.get("name") or (base.name if base else "model")),
+            "question.model.config",
         )
     else:
-        made = replace(base, name=str(said["name"])) if said.get("name") else base
-    changes = {name: said[name] for name in ("dtype", "quantization") if said.get(name) is not None}
-    return replace(made, **changes)
+        model = replace(base, name=str(fields_written["name"])) if fields_written.get("name") else base
+    changes = {name: fields_written[name] for name in ("dtype", "quantization") if fields_written.get(name) is not None}
+    return replace(model, **changes)
 
 
 def machine_of(question: Mapping[str, Any]) -> RowMachine:
@@ -85,32 +87,34 @@ def machine_of(question: Mapping[str, Any]) -> RowMachine:
     that `like` names.
     Without an accelerator it is one of NVIDIA's whose memory nobody knows.
     """
-    said = question.get("on", {})
-    if isinstance(said, str):
-        return RowMachine(cluster_named(said), True)
-    if not isinstance(said, Mapping):
+    written = question.get("on", {})
+    if isinstance(written, str):
+        return RowMachine(cluster_named(written), True)
+    if not isinstance(written, Mapping):
         raise InvalidInput(
             "question.on must be a name, or a mapping of {machine_keys}. Got {said}.",
             machine_keys=listed(MACHINE_KEYS),
-            said=shown(said),
+            said=shown(written),
         )
-    _check_keys("question.on", said, MACHINE_KEYS)
-    return _machine(json.dumps(said, sort_keys=True, default=str))
+    _check_keys("question.on", written, MACHINE_KEYS)
+    return _machine(json.dumps(written, sort_keys=True, default=str))
 
 
 @lru_cache(maxsize=2048)
 def _machine(text: str) -> RowMachine:
-    said = json.loads(text)
-    counts = {name: said.get(name, 1) for name in ("nodes", "per_node")}
+    written = json.loads(text)
+    counts = {name: written.get(name, 1) for name in ("nodes", "per_node")}
     for name, count in counts.items():
         if type(count) is not int or not 1 <= count <= 10_000_000:
             raise InvalidInput(
                 "question.on.{name} must be a whole number from 1 on. Got {count}.", name=name, count=shown(count)
             )
-    chip = _accelerator(said["accelerator"]) if "accelerator" in said else _unnamed()
-    domain = _node(said["node"]) if said.get("node") is not None else None
-    made = Cluster(accelerator=chip, num_nodes=counts["nodes"], accelerators_per_node=counts["per_node"], node=domain)
-    return RowMachine(made, "accelerator" in said)
+    chip = _accelerator(written["accelerator"]) if "accelerator" in written else _unnamed()
+    domain = _node(written["node"]) if written.get("node") is not None else None
+    cluster = Cluster(
+        accelerator=chip, num_nodes=counts["nodes"], accelerators_per_node=counts["per_node"], node=domain
+    )
+    return RowMachine(cluster, "accelerator" in written)
 
 
 def _unnamed() -> Accelerator:
@@ -124,33 +128,35 @@ def _unnamed() -> Accelerator:
     )
 
 
-def _accelerator(said: Any) -> Accelerator:
-    if isinstance(said, str):
-        return accelerator(said)
-    return _changed(said, "question.on.accelerator", Accelerator, accelerator)
+def _accelerator(written: Any) -> Accelerator:
+    if isinstance(written, str):
+        return accelerator(written)
+    return _changed(written, "question.on.accelerator", Accelerator, accelerator)
 
 
-def _node(said: Any) -> Node:
-    if isinstance(said, str):
-        return node(said)
-    return _changed(said, "question.on.node", Node, node)
+def _node(written: Any) -> Node:
+    if isinstance(written, str):
+        return node(written)
+    return _changed(written, "question.on.node", Node, node)
 
 
-def _changed(said: Any, where: str, form: Any, named: Any) -> Any:
+def _changed(written: Any, where: str, form: Any, named: Any) -> Any:
     """The one that `like` names with the fields that stand beside it; without `like`, those alone."""
-    if not isinstance(said, Mapping):
-        raise InvalidInput("{where} must be a name, or a mapping of fields. Got {said}.", where=where, said=shown(said))
-    _check_keys(where, said, ("like", *form.__struct_fields__))
-    fields = {name: value for name, value in said.items() if name != "like"}
-    base = builtins(named(str(said["like"]))) if "like" in said else {}
+    if not isinstance(written, Mapping):
+        raise InvalidInput(
+            "{where} must be a name, or a mapping of fields. Got {said}.", where=where, said=shown(written)
+        )
+    _check_keys(where, written, ("like", *form.__struct_fields__))
+    fields = {name: value for name, value in written.items() if name != "like"}
+    base = builtins(named(str(written["like"]))) if "like" in written else {}
     try:
         return msgspec.convert({**base, **fields}, form)
     except (msgspec.ValidationError, OverflowError) as error:
         raise InvalidInput(joined(": ", (where, str(error)[:300]))) from None
 
 
-def _check_keys(where: str, said: Mapping[str, Any], known: tuple[str, ...]) -> None:
-    for name in said:
+def _check_keys(where: str, written: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    for name in written:
         if name not in known:
             near = nearest(str(name), known)
             hint = (

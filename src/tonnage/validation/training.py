@@ -110,11 +110,11 @@ def _predicted(measured: Measured, question: TrainingRow) -> Prediction:
 
 
 def _of_memory(measured: Measured, question: TrainingRow) -> Prediction:
-    made, notes = question.memory, question.row.notes
+    memory, notes = question.memory, question.row.notes
     unit = measured.unit_size
     if measured.value == OUT_OF_MEMORY:
         return _out_of_memory(unit, question)
-    value = memory_value(measured, made, question) / unit
+    value = memory_value(measured, memory, question) / unit
     if measured.quantity == "activation_share":
         value *= 100 / _baseline(measured, question)
     limit = float(measured.value)
@@ -148,14 +148,14 @@ def _out_of_memory(unit: float, question: TrainingRow) -> Prediction:
     return Prediction(value=needed / unit, agrees=needed > usable, notes=notes)
 
 
-def memory_value(measured: Measured, made: TrainingMemory, question: TrainingRow) -> float:
+def memory_value(measured: Measured, memory: TrainingMemory, question: TrainingRow) -> float:
     """The figure in bytes."""
     read = MEMORY[measured.quantity]
     if measured.rank is not None or measured.stage is not None:
         ranks_a_stage = question.cluster.size / question.plan.pipeline_parallel_size
         stage = measured.stage if measured.stage is not None else int((measured.rank or 0) // ranks_a_stage)
-        return read(made.ranks[max(min(stage, len(made.ranks) - 1), -len(made.ranks))])
-    return max(read(rank) for rank in made.ranks)
+        return read(memory.ranks[max(min(stage, len(memory.ranks) - 1), -len(memory.ranks))])
+    return max(read(rank) for rank in memory.ranks)
 
 
 def _overhead(phase: Term, *words: str) -> float:
@@ -212,12 +212,17 @@ def memory_factor(row: Row) -> float | None:
     """Measured over predicted bytes of a whole rank, of the row's figure that leaves least out; None where it has
     none."""
     best: tuple[int, float] | None = None
-    for measured, made in zip((row.measured, *row.also), predict(row), strict=True):
-        if measured.quantity not in WHOLE or isinstance(measured.value, str) or not made.value or not measured.value:
+    for measured, prediction in zip((row.measured, *row.also), predict(row), strict=True):
+        if (
+            measured.quantity not in WHOLE
+            or isinstance(measured.value, str)
+            or not prediction.value
+            or not measured.value
+        ):
             continue
         rank = WHOLE.index(measured.quantity)
         if best is None or rank < best[0]:
-            best = rank, measured.value / made.value
+            best = rank, measured.value / prediction.value
     return best[1] if best else None
 
 
@@ -253,11 +258,11 @@ def _of_time(measured: Measured, question: TrainingRow) -> Prediction:
     figure = step_figure(measured, question)
     seconds = question.step_seconds
     band = rates().bands.get(question.kind)
-    around = None
+    error_band = None
     if band is not None and not figure.constant:
         low, high = sorted((figure.value(seconds * band.low), figure.value(seconds * band.high)))
-        around = low, high
-    return Prediction(value=figure.value(seconds), band=around, notes=question.row.notes)
+        error_band = low, high
+    return Prediction(value=figure.value(seconds), band=error_band, notes=question.row.notes)
 
 
 def step_figure(measured: Measured, question: TrainingRow) -> StepFigure:
@@ -268,15 +273,15 @@ def step_figure(measured: Measured, question: TrainingRow) -> StepFigure:
     name, unit = measured.quantity, measured.unit
     tokens_a_step = float(plan.tokens_per_step)
     if name in ("step_time", "micro_batch_time"):
-        each = float(plan.num_microbatches) if name == "micro_batch_time" else 1.0
-        return StepFigure(measured.times / each / SECONDS[unit])
+        passes = float(plan.num_microbatches) if name == "micro_batch_time" else 1.0
+        return StepFigure(measured.times / passes / SECONDS[unit])
     if name == "tokens_per_second":
         return StepFigure(tokens_a_step / _parts(unit, size), rate=True)
     if name == "samples_per_second":
         return StepFigure(float(plan.global_batch_size) / _parts(unit, size), rate=True)
     if name == "flops_per_second":
-        whole = 1 if unit.endswith("/GPU") else size
-        return StepFigure(whole * _flops(measured, question) / measured.unit_size, rate=True)
+        accelerators = 1 if unit.endswith("/GPU") else size
+        return StepFigure(accelerators * _flops(measured, question) / measured.unit_size, rate=True)
     if name in ("mfu", "hfu"):
         return _utilization(measured, question)
     if measured.tokens is None or not measured.tokens > 0:
@@ -310,7 +315,7 @@ def _flops(measured: Measured, question: TrainingRow) -> float:
 
 
 def _utilization(measured: Measured, question: TrainingRow) -> StepFigure:
-    """Of the peak that the row names, else of the 16-bit peak."""
+    """The share of the peak that the row names, else of the 16-bit peak."""
     chip = question.cluster.accelerator
     wide = next((name for name in ("bf16", "fp16") if name in chip.dense_flops), "bf16")
     peak = measured.peak_tflops * 1e12 if measured.peak_tflops else chip.peak(wide)

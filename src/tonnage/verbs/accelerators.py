@@ -11,11 +11,11 @@ from tonnage.spec import Accelerator, Node
 from tonnage.verbs.answered import Answered
 
 
-def describe(thing: Accelerator | Node) -> AcceleratorDocument | NodeDocument:
+def describe(hardware: Accelerator | Node) -> AcceleratorDocument | NodeDocument:
     """The document about one of them; an accelerator says its own kind: gpu, tpu, ..."""
-    if isinstance(thing, Node):
-        return NodeDocument(kind="node", **structs.asdict(thing))
-    return AcceleratorDocument(**structs.asdict(thing))
+    if isinstance(hardware, Node):
+        return NodeDocument(kind="node", **structs.asdict(hardware))
+    return AcceleratorDocument(**structs.asdict(hardware))
 
 
 def named(name: str) -> Accelerator | Node:

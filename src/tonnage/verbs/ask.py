@@ -33,10 +33,10 @@ class Reply(NamedTuple):
 def ask(verb: str, question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -> Reply:
     """Answer a question. Raises TonnageError as the command line does; `within` says what may be read for it."""
     with reach.limited(within):
-        asked = read(verb, question)
-        with in_fields(asked):
-            found = _module(asked).answer(asked.given)
-            return Reply(found.document, int(found.status), command(asked.form, question))
+        parsed = read(verb, question)
+        with in_fields(parsed):
+            answer = _module(parsed).answer(parsed.given)
+            return Reply(answer.document, int(answer.status), command(parsed.form, question))
 
 
 def training(question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -> tuple[Any, tuple[str, ...]]:
@@ -44,10 +44,10 @@ def training(question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -
     of its command line. The next best moves, which take most of the time of an answer, are left out.
     """
     with reach.limited(within):
-        asked = read("train", question)
-        asked.given.advice = False
-        with in_fields(asked):
-            return _module(asked).answer(asked.given), command(asked.form, question)
+        parsed = read("train", question)
+        parsed.given.advice = False
+        with in_fields(parsed):
+            return _module(parsed).answer(parsed.given), command(parsed.form, question)
 
 
 def words_of(verb: str, question: Mapping[str, Any]) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ def words_of(verb: str, question: Mapping[str, Any]) -> tuple[str, ...]:
     return command(form_of(verb, kind_of(verb, question)), question)
 
 
-def _module(asked: Read) -> ModuleType:
+def _module(parsed: Read) -> ModuleType:
     """The module that answers a form of a verb: its `answer(given)` has a document and a status."""
-    name = f"{asked.form.verb}_{asked.kind}" if asked.kind else asked.form.verb
+    name = f"{parsed.form.verb}_{parsed.kind}" if parsed.kind else parsed.form.verb
     return import_module(f"tonnage.verbs.{name}")

@@ -17,10 +17,10 @@ from tonnage.verbs.answered import DocumentedAnswer
 
 def compared(form: Form) -> tuple[Option, ...]:
     """The options of a verb whose answers are compared: not its model and machine, nor how the table is shown."""
-    beside = {each.name for group in model_groups() for each in group.options} | {
-        each.name for each in (*MACHINE, *TABLE)
+    excluded = {option.name for group in model_groups() for option in group.options} | {
+        option.name for option in (*MACHINE, *TABLE)
     }
-    return tuple(each for name, each in form.options.items() if name not in beside and name not in CHOOSING)
+    return tuple(option for name, option in form.options.items() if name not in excluded and name not in CHOOSING)
 
 
 def _models(arguments: Given) -> Any:
@@ -40,20 +40,20 @@ def axes(arguments: Given, options: Iterable[Option]) -> list[Any]:
     """An axis for each option that was given."""
     from tonnage.search.compare.axes import axis
 
-    found = []
+    all_axes = []
     for option in options:
-        given = getattr(arguments, option.name)
-        if given is None:
+        value = getattr(arguments, option.name)
+        if value is None:
             continue
         name = {"reserve": "reserve_bytes", "family": "model_type"}.get(option.name, option.name)
         if option.read is None:
-            found.append(axis(name, given))
+            all_axes.append(axis(name, value))
             continue
         flag = spelled(arguments, option)
-        texts = _split(given, ";" if option.name in WHOLE else ",", flag)
+        texts = _split(value, ";" if option.name in WHOLE else ",", flag)
         read = [_read(option, text, flag) for text in texts]
-        found.append(axis(name, read, texts if name == "on" else ()))
-    return found
+        all_axes.append(axis(name, read, texts if name == "on" else ()))
+    return all_axes
 
 
 def _read(option: Option, text: str, flag: str) -> Any:
@@ -69,7 +69,7 @@ def _read(option: Option, text: str, flag: str) -> Any:
 
 
 def _split(text: str, between: str, what: str) -> list[str]:
-    texts = [each.strip() for each in text.split(between)]
+    texts = [part.strip() for part in text.split(between)]
     if not all(texts):
         raise InvalidInput("{what} has an empty value in {text}.", what=option_name(what), text=shown(text))
     return texts
@@ -83,7 +83,7 @@ def _reader(arguments: Given) -> Any:
 
 def shown_columns(arguments: Given) -> list[str]:
     """The columns that --show names."""
-    return [each.strip() for each in values(arguments, TABLE[1:]).get("show", "").split(",") if each.strip()]
+    return [column.strip() for column in values(arguments, TABLE[1:]).get("show", "").split(",") if column.strip()]
 
 
 def answer(arguments: Given, verb: str) -> DocumentedAnswer:
@@ -105,7 +105,7 @@ def answer(arguments: Given, verb: str) -> DocumentedAnswer:
         verb,
         every,
         _reader(arguments),
-        of_model={each.name for each in changes},
+        of_model={option.name for option in changes},
         sort=values(arguments, TABLE[1:]).get("sort", ""),
         show=shown_columns(arguments),
     )

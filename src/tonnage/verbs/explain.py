@@ -86,14 +86,14 @@ def found(name: str) -> Explained | None:
 @cache
 def _options() -> dict[str, dict[str, Option]]:
     """Every option of the verbs whose answers print its name -> what it is to each of them."""
-    of_model = {each.name for group in model_groups() for each in group.options}
-    as_of_train = {each.name for each in (*SERVED, ADVICE)}  # of serve: explained by train's
-    found: dict[str, dict[str, Option]] = {}
-    for verb, beside in (("train", of_model), ("serve", (of_model | as_of_train))):
+    of_model = {known.name for group in model_groups() for known in group.options}
+    as_of_train = {known.name for known in (*SERVED, ADVICE)}  # of serve: explained by train's
+    by_name: dict[str, dict[str, Option]] = {}
+    for verb, excluded in (("train", of_model), ("serve", (of_model | as_of_train))):
         for option in form_of(verb).options.values():
-            if option.name not in beside:
-                found.setdefault(option.name, {})[verb] = option
-    return found
+            if option.name not in excluded:
+                by_name.setdefault(option.name, {})[verb] = option
+    return by_name
 
 
 def _word(word: Word) -> WordDocument:
@@ -109,8 +109,8 @@ def _option(known: dict[str, Option]) -> WordDocument:
         else option.help
         for verb, option in known.items()
     }
-    alike = len(set(helps.values())) == 1
-    meaning = helps[next(iter(helps))] if alike else "; ".join(f"{verb}: {said}" for verb, said in helps.items())
+    is_same = len(set(helps.values())) == 1
+    meaning = helps[next(iter(helps))] if is_same else "; ".join(f"{verb}: {text}" for verb, text in helps.items())
     word = Word(
         first.name,
         first.unit,

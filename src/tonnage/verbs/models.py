@@ -71,7 +71,7 @@ def _entry(name: str) -> dict[str, Any]:
         "released": entry.released,
         "license": entry.license,
         "aliases": list(entry.aliases),
-        "published": [PublishedDocument(**structs.asdict(each)) for each in entry.published],
+        "published": [PublishedDocument(**structs.asdict(figure)) for figure in entry.published],
         "sources": dict(entry.sources),
     }
 

@@ -17,9 +17,9 @@ def answer(arguments: Given) -> DocumentedAnswer:
     """The plans, of which documents and texts are made."""
     from tonnage.search.pool.place import place
 
-    whole = isinstance(arguments.inventory, Mapping)  # of a question that is no command line
-    own = values(arguments, POOL[1:] if whole else POOL)
-    inventory = arguments.inventory if whole else required(own, POOL[0])
+    is_document = isinstance(arguments.inventory, Mapping)  # of a question that is no command line
+    own = values(arguments, POOL[1:] if is_document else POOL)
+    inventory = arguments.inventory if is_document else required(own, POOL[0])
     kinds = [name for name in ("serve", "train") if own.pop(name, False)]
     if len(kinds) > 1:
         raise InvalidInput(Message("{--train} and {--serve} are two questions: give one. Got both."))
@@ -41,10 +41,12 @@ def _asked(arguments: Given, kind: str) -> tuple[Any, Any, Any]:
     from tonnage.question.subjects.serving import ServingOptions
     from tonnage.question.subjects.training import TrainingOptions
 
-    beside = {*POOL, *DIMENSIONS, *READING, MODEL}
-    given = values(arguments, [each for each in form_of("plan", "inventory").options.values() if each not in beside])
+    excluded = {*POOL, *DIMENSIONS, *READING, MODEL}
+    options = values(
+        arguments, [option for option in form_of("plan", "inventory").options.values() if option not in excluded]
+    )
     forms = (TrainingOptions,) if kind == "train" else (ServingOptions, LoadOptions)
-    for name, value in given.items():
+    for name, value in options.items():
         if not any(name in form.__struct_fields__ for form in forms):
             other = "--serve" if kind == "train" else "--train"
             raise InvalidInput(
@@ -55,8 +57,8 @@ def _asked(arguments: Given, kind: str) -> tuple[Any, Any, Any]:
                 value=value,
             )
     if no_model(arguments):
-        if given:
-            name = next(iter(given)).replace("_", "-")
+        if options:
+            name = next(iter(options)).replace("_", "-")
             raise InvalidInput(
                 "--{name} is of one MODEL, and none is named: options of the inventory's jobs are written there.",
                 name=name,
@@ -64,10 +66,10 @@ def _asked(arguments: Given, kind: str) -> tuple[Any, Any, Any]:
         return None, None, None
     model = read_model(arguments)
     if kind == "train":
-        return model, TrainingOptions(**given), None
-    own = {name: value for name, value in given.items() if name in ServingOptions.__struct_fields__}
+        return model, TrainingOptions(**options), None
+    own = {name: value for name, value in options.items() if name in ServingOptions.__struct_fields__}
     return (
         model,
         ServingOptions(**own),
-        LoadOptions(**{name: value for name, value in given.items() if name not in own}),
+        LoadOptions(**{name: value for name, value in options.items() if name not in own}),
     )

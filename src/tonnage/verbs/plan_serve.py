@@ -19,16 +19,16 @@ def answer(arguments: Given) -> DocumentedAnswer:
     from tonnage.search.serving import plan_serving
     from tonnage.search.serving.machines import named
 
-    said = values(arguments, (TO_SERVE_ON, RESERVE, *options_of(ServingPlanOptions)))
-    machines = named(said.pop("on")) if "on" in said else None
+    searched = values(arguments, (TO_SERVE_ON, RESERVE, *options_of(ServingPlanOptions)))
+    machines = named(searched.pop("on")) if "on" in searched else None
     options = replace(
-        ServingOptions(**values(arguments, options_of(ServingOptions))), reserve_bytes=said.pop("reserve", 0)
+        ServingOptions(**values(arguments, options_of(ServingOptions))), reserve_bytes=searched.pop("reserve", 0)
     )
     load = without(options_of(LoadOptions), SIMULATED)
     return plan_serving(
         read_model(arguments),
         machines,
-        ServingPlanOptions(**said),
+        ServingPlanOptions(**searched),
         options,
         LoadOptions(**values(arguments, load)),
         BillOptions(**values(arguments, SERVED)),

@@ -15,9 +15,9 @@ from tonnage.verbs.answered import DocumentedAnswer
 
 
 def varied(pairs: list[str]) -> dict[str, tuple[Any, ...]]:
-    """Of --vary: the values, read as the option of `train` reads them."""
+    """The values of --vary, read as the option of `train` reads them."""
     known = {option.name: option for option in options_of(TrainingOptions)}
-    found: dict[str, tuple[Any, ...]] = {}
+    values_by_name: dict[str, tuple[Any, ...]] = {}
     for pair in pairs:
         name, equals, values = pair.partition("=")
         name = name.strip().replace("-", "_")
@@ -30,12 +30,14 @@ def varied(pairs: list[str]) -> dict[str, tuple[Any, ...]]:
             from tonnage.kernel.registry import unknown
 
             raise unknown("option to vary", name, known)
-        if name in found:
+        if name in values_by_name:
             raise InvalidInput("{--vary} {name} is given twice: write all its values in one.", name=name)
         read = known[name].read
         texts = [text.strip() for text in values.split(",") if text.strip()]
-        found[name] = tuple(_switch(text, name) if read is None else read(text, f"--vary {name}") for text in texts)
-    return found
+        values_by_name[name] = tuple(
+            _switch(text, name) if read is None else read(text, f"--vary {name}") for text in texts
+        )
+    return values_by_name
 
 
 def _switch(text: str, name: str) -> bool:
@@ -59,12 +61,12 @@ def answer(arguments: Given) -> DocumentedAnswer:
     from tonnage.api.planning import plan_training
 
     common = values(arguments, (TO_TRAIN_ON, RESERVE))
-    declared = [each for form in (SearchOptions, TrainingOptions, RunOptions) for each in options_of(form)]
-    given = values(arguments, (*declared, *MONEY))
+    declared = [option for form in (SearchOptions, TrainingOptions, RunOptions) for option in options_of(form)]
+    options = values(arguments, (*declared, *MONEY))
     return plan_training(
         read_model(arguments),
         on=machines_named(common.get("on")),
         vary=varied(arguments.vary),
         reserve_bytes=common.get("reserve", 0),
-        **given,
+        **options,
     )

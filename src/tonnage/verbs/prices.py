@@ -16,20 +16,20 @@ from tonnage.verbs.answered import Answered
 
 def document_of(arguments: Given) -> PricesDocument:
     """The prices that are asked for."""
-    given = values(arguments, PRICES)
-    today = given.get("as_of", date.today())  # noqa: DTZ011 - prices have a day, no zone
-    rates = given.get("exchange_rate", {})
+    filters = values(arguments, PRICES)
+    today = filters.get("as_of", date.today())  # noqa: DTZ011 - prices have a day, no zone
+    rates = filters.get("exchange_rate", {})
     name = name_of(arguments)
-    found = offers(
+    matching = offers(
         name,
-        provider=given.get("provider", ""),
-        kind=given.get("kind", ""),
-        region=given.get("region", ""),
-        currency=given.get("currency", ""),
-        term_months=given.get("term"),
+        provider=filters.get("provider", ""),
+        kind=filters.get("kind", ""),
+        region=filters.get("region", ""),
+        currency=filters.get("currency", ""),
+        term_months=filters.get("term"),
     )
-    sold = () if {"provider", "kind", "region", "term", "currency"} & set(given) else bought(name)
-    rows = sorted((_row(price, rates, today) for price in found), key=_order)
+    sold = () if {"provider", "kind", "region", "term", "currency"} & set(filters) else bought(name)
+    rows = sorted((_row(price, rates, today) for price in matching), key=_order)
     machines = [_sold(row, today) for row in sold]
     return PricesDocument(
         as_of=today.isoformat(),
@@ -116,10 +116,10 @@ def _order(row: PriceRow) -> tuple[Any, ...]:
 
 
 def _warnings(rows: list[PriceRow], sold: list[PurchaseRow], rates: dict[str, float]) -> list[str]:
-    made: list[str] = []
+    warnings: list[str] = []
     if stale := sum(row.stale for row in rows):
         oldest = max(row.age_days for row in rows)
-        made.append(
+        warnings.append(
             Message(
                 (
                     "{stale} of {count} prices by the hour is older than {stale_days} days, the oldest {oldest} "
@@ -137,7 +137,7 @@ def _warnings(rows: list[PriceRow], sold: list[PurchaseRow], rates: dict[str, fl
             )
         )
     if stale := sum(row.stale for row in sold):
-        made.append(
+        warnings.append(
             Message(
                 "{stale} of {count} prices to buy is older than {stale_days} days."
                 if stale == 1
@@ -148,7 +148,7 @@ def _warnings(rows: list[PriceRow], sold: list[PurchaseRow], rates: dict[str, fl
             )
         )
     if foreign := sorted({row.currency for row in rows if row.usd_per_accelerator_hour is None}):
-        made.append(
+        warnings.append(
             Message(
                 "prices in {foreign} are not compared with the others: give {--exchange-rate} "
                 "{foreign2}=UNITS that one US dollar buys.",
@@ -156,4 +156,4 @@ def _warnings(rows: list[PriceRow], sold: list[PurchaseRow], rates: dict[str, fl
                 foreign2=foreign[0],
             )
         )
-    return made
+    return warnings

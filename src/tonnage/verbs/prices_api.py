@@ -27,25 +27,25 @@ from tonnage.verbs.answered import Answered
 
 def answer(arguments: Given) -> Answered:
     """The prices that are asked for, and what the requests cost there."""
-    given = values(arguments, API_PRICES)
-    today = given.get("as_of", date.today())  # noqa: DTZ011 - prices have a day, no zone
+    filters = values(arguments, API_PRICES)
+    today = filters.get("as_of", date.today())  # noqa: DTZ011 - prices have a day, no zone
     name = word(arguments.model, "MODEL") if arguments.model is not None else ""
     if name and find(name) is None:
         raise toml_files.missing("models", "model", name)
-    request = _request(given)
-    found = [
-        price for price in (of_model(name) if name else api_prices()) if _is_of(price.provider, given.get("provider"))
+    request = _request(filters)
+    matching = [
+        price for price in (of_model(name) if name else api_prices()) if _is_of(price.provider, filters.get("provider"))
     ]
     if (
-        given.get("provider")
-        and not found
-        and not [price for price in api_prices() if _is_of(price.provider, given["provider"])]
+        filters.get("provider")
+        and not matching
+        and not [price for price in api_prices() if _is_of(price.provider, filters["provider"])]
     ):
         raise unknown(
-            "provider of hosted models", given["provider"], sorted({price.provider for price in api_prices()})
+            "provider of hosted models", filters["provider"], sorted({price.provider for price in api_prices()})
         )
     rows = sorted(
-        ((price.model, request_price(price, *_lengths(request)), price) for price in found),
+        ((price.model, request_price(price, *_lengths(request)), price) for price in matching),
         key=lambda row: (row[0], row[1].value),
     )
     prices = [_row(offer(price, today), one, request) for _, one, price in rows]
@@ -82,32 +82,32 @@ def _row(price: HostedOffer[Term], one: Term, request: HostedRequest | None) -> 
     return replace(price, request=one, cost_per_million_tokens=million, usd_per_day=a_day)
 
 
-def _is_of(provider: str, asked: str | None) -> bool:
-    return asked is None or toml_files.key(provider) == toml_files.key(asked)
+def _is_of(provider: str, wanted: str | None) -> bool:
+    return wanted is None or toml_files.key(provider) == toml_files.key(wanted)
 
 
-def _request(given: dict[str, Any]) -> HostedRequest | None:
+def _request(filters: dict[str, Any]) -> HostedRequest | None:
     """The requests that were said; None where none were."""
     names = ("input_tokens", "output_tokens", "cached_tokens", "requests_per_day")
-    said = {name: given[name] for name in names if name in given}
-    if not said:
+    amounts = {name: filters[name] for name in names if name in filters}
+    if not amounts:
         return None
-    missing = [name for name in names[:2] if name not in said]
+    missing = [name for name in names[:2] if name not in amounts]
     if missing:
         raise InvalidInput(
             "what a request costs needs {--input-tokens} and {--output-tokens}: --{missing} is missing.",
             missing=missing[0].replace("_", "-"),
         )
-    if said.get("cached_tokens", 0) > said["input_tokens"]:
+    if amounts.get("cached_tokens", 0) > amounts["input_tokens"]:
         raise InvalidInput(
             "{--cached-tokens} must be at most the {input_tokens:,} of {--input-tokens}. Got {cached_tokens:,}.",
-            input_tokens=said["input_tokens"],
-            cached_tokens=said["cached_tokens"],
+            input_tokens=amounts["input_tokens"],
+            cached_tokens=amounts["cached_tokens"],
         )
-    for each in ("input_tokens", "output_tokens", "requests_per_day"):
-        if said.get(each) == 0:
-            raise InvalidInput("--{each} must be at least 1. Got 0.", each=each.replace("_", "-"))
-    return HostedRequest(**{"cached_tokens": 0, "requests_per_day": None, **said})
+    for field in ("input_tokens", "output_tokens", "requests_per_day"):
+        if amounts.get(field) == 0:
+            raise InvalidInput("--{each} must be at least 1. Got 0.", each=field.replace("_", "-"))
+    return HostedRequest(**{"cached_tokens": 0, "requests_per_day": None, **amounts})
 
 
 def _warnings(rows: list[HostedOffer[Term]]) -> list[str]:

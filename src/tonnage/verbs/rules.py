@@ -28,21 +28,21 @@ class Case(NamedTuple):
     given: Mapping[str, Any]
 
 
-def worked(rules_asked: list[Any], about: str | Mapping[str, Any] | None, given: dict[str, Any]) -> list[Case]:
+def worked(rules_asked: list[Any], about: str | Mapping[str, Any] | None, inputs: dict[str, Any]) -> list[Case]:
     """Layers that are given are those of the model that was named, or of the model of a rule's own example. `about`
     may be the content of a config.json.
     """
     from tonnage.models import read
 
-    layers = given.pop("num_hidden_layers", None)
+    layers = inputs.pop("num_hidden_layers", None)
     changes = {} if layers is None else {"num_hidden_layers": layers}
     if about is not None:
         model = read(about, overrides=changes)
-        return [Case(rule, model, given) for rule in rules_asked]
+        return [Case(rule, model, inputs) for rule in rules_asked]
     models: dict[str, Any] = {}
     for name in {rule.example.name_of_model for rule in rules_asked} if changes else ():
         models[name] = read(name, overrides=changes)
-    return [Case(rule, models.get(rule.example.name_of_model), given) for rule in rules_asked]
+    return [Case(rule, models.get(rule.example.name_of_model), inputs) for rule in rules_asked]
 
 
 def is_rule(name: str) -> bool:
@@ -58,17 +58,17 @@ def chosen(names: list[str]) -> list[Any]:
     from tonnage import rules
 
     rules.load()
-    found: dict[str, Any] = {} if names else dict(rules.RULES)
+    rules_by_name: dict[str, Any] = {} if names else dict(rules.RULES)
     for name in names:
         if is_part(name):
-            found |= {key: rule for key, rule in rules.RULES.items() if key.startswith(name.upper())}
+            rules_by_name |= {key: rule for key, rule in rules.RULES.items() if key.startswith(name.upper())}
         elif len(name) == 1:
             raise unknown("part of the rules", name, rules.DOCUMENTS.upper())
         else:
             if _name(name) not in rules.RULES:
                 raise unknown("rule", name, rules.RULES)
-            found[_name(name)] = rules.RULES[_name(name)]
-    return list(found.values())
+            rules_by_name[_name(name)] = rules.RULES[_name(name)]
+    return list(rules_by_name.values())
 
 
 def is_part(name: str) -> bool:
@@ -77,9 +77,9 @@ def is_part(name: str) -> bool:
     return len(name) == 1 and name.lower() in rules.DOCUMENTS
 
 
-def _name(given: str) -> str:
+def _name(text: str) -> str:
     """ "a6" and "b1B" are A6 and B1b."""
-    return given[:1].upper() + given[1:].lower()
+    return text[:1].upper() + text[1:].lower()
 
 
 def alike(rules_asked: list[Any], words: str) -> list[Any]:
@@ -89,9 +89,9 @@ def alike(rules_asked: list[Any], words: str) -> list[Any]:
         raise InvalidInput("{--like} needs words to look for. Got {words}.", words=shown(words))
     texts = {rule.name: _text(rule) for rule in rules_asked}
     for needed in (all, any):
-        found = [rule for rule in rules_asked if needed(word in texts[rule.name] for word in wanted)]
-        if found:
-            return found
+        matching = [rule for rule in rules_asked if needed(word in texts[rule.name] for word in wanted)]
+        if matching:
+            return matching
     raise InvalidInput("no rule speaks of {words}. `tonnage rules` lists them all.", words=shown(words))
 
 
@@ -127,7 +127,7 @@ def asked(arguments: Given) -> list[Case]:
 
 def names_of(arguments: Given) -> list[str]:
     """The names of rules and parts, which commas may part."""
-    return [each.strip() for said in arguments.names for each in said.strip(", ").split(",")]
+    return [name.strip() for text in arguments.names for name in text.strip(", ").split(",")]
 
 
 def document(cases: Iterable[Case]) -> RulesDocument:

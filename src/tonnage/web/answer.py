@@ -69,18 +69,18 @@ def answered(verb: str, question: Mapping[str, Any], within: Reach) -> EncodedAn
         question, language = parted(question)
     except TonnageError as error:
         return refusal(error)
-    found = _answered(verb, question, language, within)
-    if isinstance(found, Refusal):
-        found.language = language
-    return found
+    outcome = _answered(verb, question, language, within)
+    if isinstance(outcome, Refusal):
+        outcome.language = language
+    return outcome
 
 
 def _answered(verb: str, question: Mapping[str, Any], language: str, within: Reach) -> EncodedAnswer | Refusal:
     from tonnage.verbs.ask import line
 
     try:
-        asked = _asked(verb, question, within)
-        body = encoded(asked.document, language)
+        reply = _asked(verb, question, within)
+        body = encoded(reply.document, language)
     except TonnageError as error:
         return refusal(error)
     except Exception as error:  # noqa: BLE001 - the process answers on, and the log has it
@@ -98,7 +98,7 @@ def _answered(verb: str, question: Mapping[str, Any], language: str, within: Rea
                 largest=MAX_DOCUMENT_BYTES,
             ),
         )
-    return EncodedAnswer(body, asked.status, quote(line(asked.words)))
+    return EncodedAnswer(body, reply.status, quote(line(reply.words)))
 
 
 def _asked(verb: str, question: Mapping[str, Any], within: Reach) -> Any:
@@ -106,5 +106,5 @@ def _asked(verb: str, question: Mapping[str, Any], within: Reach) -> Any:
     from tonnage.web.launch import LAUNCH, launched
     from tonnage.web.timeline import TIMELINE, drawn
 
-    beside = {LAUNCH: launched, TIMELINE: drawn}  # what is no verb of the command line
-    return beside[verb](question, within) if verb in beside else ask(verb, question, within)
+    drawings = {LAUNCH: launched, TIMELINE: drawn}  # what is no verb of the command line
+    return drawings[verb](question, within) if verb in drawings else ask(verb, question, within)

@@ -58,6 +58,6 @@ def create_app(settings: Settings = Settings()) -> Litestar:  # noqa: B008 - set
 
 def from_environment() -> Litestar:
     """The application of a worker process."""
-    made = create_app(msgspec.json.decode(os.environ[ENVIRONMENT], type=Settings))
+    app = create_app(msgspec.json.decode(os.environ[ENVIRONMENT], type=Settings))
     collect_seldom()
-    return made
+    return app

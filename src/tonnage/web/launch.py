@@ -43,11 +43,11 @@ def _training(question: Mapping[str, Any], within: Reach) -> Reply:
     from tonnage.search.training.launch.settings import launch_lacks, launch_program, launch_settings
 
     with limited(within):
-        asked = read("train", question)
-        with in_fields(asked):
-            values(asked.given, (*options_of(RunOptions), *MONEY))  # no part of a launch, and still to be right
-            model, machine, _ = model_and_machine(asked.given)
-            options = TrainingOptions(**values(asked.given, options_of(TrainingOptions)))
+        parsed = read("train", question)
+        with in_fields(parsed):
+            values(parsed.given, (*options_of(RunOptions), *MONEY))  # no part of a launch, and still to be right
+            model, machine, _ = model_and_machine(parsed.given)
+            options = TrainingOptions(**values(parsed.given, options_of(TrainingOptions)))
             plan = training_plan(model, machine, options, Question())
         settings, lacks, program = launch_settings(model, plan), launch_lacks(model, plan), launch_program(plan)
     notes = [program] if program else []
@@ -57,12 +57,12 @@ def _training(question: Mapping[str, Any], within: Reach) -> Reply:
             if settings
             else Message("nothing is written down here of {lacks}.", lacks=lacks[0])
         )
-    return Reply(_document("train", plan.runtime, " ".join(settings), notes), 0, command(asked.form, question))
+    return Reply(_document("train", plan.runtime, " ".join(settings), notes), 0, command(parsed.form, question))
 
 
 def _serving(question: Mapping[str, Any], within: Reach) -> Reply:
-    asked = ask("serve", {**question, "advice": False}, within)  # no moves: a launch shows none
-    document = asked.document
+    reply = ask("serve", {**question, "advice": False}, within)  # no moves: a launch shows none
+    document = reply.document
     launch = document.serving.launch if isinstance(document, AnswerDocument) and document.serving else UNSET
     if not launch:
         raise InvalidInput(

@@ -116,8 +116,10 @@ def metrics(request: Asking) -> Response[str]:
 def _formulas() -> bytes:
     from tonnage.verbs.explain import explain, formula_names
 
-    made = [explain(name) for name in formula_names()]
-    return encode(FormulasDocument(formulas=[each for each in made if isinstance(each, FormulaDocument)]))
+    documents = [explain(name) for name in formula_names()]
+    return encode(
+        FormulasDocument(formulas=[document for document in documents if isinstance(document, FormulaDocument)])
+    )
 
 
 @cache
@@ -129,8 +131,8 @@ def _glossary() -> bytes:
     words = [explain(name) for name in WORDS]
     return encode(
         GlossaryDocument(
-            letters=[letter_of(each) for each in SYMBOLS.values()],
-            words=[each for each in words if isinstance(each, WordDocument)],
+            letters=[letter_of(entry) for entry in SYMBOLS.values()],
+            words=[entry for entry in words if isinstance(entry, WordDocument)],
         )
     )
 

@@ -12,8 +12,8 @@ BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 
 
 
 class Metrics:
-    """Of one server process. Routes and methods are those of the application, so that no client can make the table
-    long.
+    """The counts of one server process. Routes and methods are those of the application, so that no client can make the
+    table long.
     """
 
     METHODS = frozenset({"GET", "POST", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS"})
@@ -39,9 +39,9 @@ class Metrics:
             yield f'tonnage_requests_total{{route="{route}",method="{method}",code="{code}"}} {times}'
         yield "# HELP tonnage_request_seconds Time from a request's headers to the end of its answer."
         yield "# TYPE tonnage_request_seconds histogram"
-        for route, found in sorted(self._buckets.items()):
+        for route, buckets in sorted(self._buckets.items()):
             upto = 0
-            for limit, times in zip((*map(str, BUCKETS), "+Inf"), found, strict=True):
+            for limit, times in zip((*map(str, BUCKETS), "+Inf"), buckets, strict=True):
                 upto += times
                 yield f'tonnage_request_seconds_bucket{{route="{route}",le="{limit}"}} {upto}'
             yield f'tonnage_request_seconds_sum{{route="{route}"}} {self._seconds[route]:.6f}'

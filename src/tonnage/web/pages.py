@@ -67,14 +67,14 @@ def locale(name: FromPath[str]) -> Response[bytes]:
 
 @cache
 def _all_words() -> dict[str, bytes]:
-    found: dict[str, dict[str, str]] = {"en": {}, "zh": {}}
+    catalogues: dict[str, dict[str, str]] = {"en": {}, "zh": {}}
     try:
         from tonnage.language import LANGUAGES, page_catalogue
 
-        found |= {language: page_catalogue(language) for language in LANGUAGES}
+        catalogues |= {language: page_catalogue(language) for language in LANGUAGES}
     except ImportError:
         pass
-    return {language: encode(words) for language, words in found.items()}
+    return {language: encode(words) for language, words in catalogues.items()}
 
 
 def _words(language: str) -> bytes | None:

@@ -50,19 +50,19 @@ async def answer_at_once(request: Asking, verb: str, question: dict[str, Any]) -
 async def _found(request: Asking, verb: str, body: bytes, question: dict[str, Any]) -> EncodedAnswer:
     """What was answered a short while ago to the same bytes, or is now."""
     running: Running = request.app.state.running
-    found = running.kept.get(verb, body)
-    if found is None:
-        found = await _while_wanted(request, running.answered(verb, question, is_search(verb, question)))
-        running.kept.put(verb, body, found)
-    return found
+    answer = running.kept.get(verb, body)
+    if answer is None:
+        answer = await _while_wanted(request, running.answered(verb, question, is_search(verb, question)))
+        running.kept.put(verb, body, answer)
+    return answer
 
 
-def responded(found: EncodedAnswer) -> Response[bytes]:
+def responded(answer: EncodedAnswer) -> Response[bytes]:
     """The answer as it is sent."""
-    headers = {"Tonnage-Status": str(found.status), "Cache-Control": "no-store"}
-    if found.command:
-        headers["Tonnage-Command"] = found.command
-    return Response(found.body, media_type=MediaType.JSON, headers=headers)
+    headers = {"Tonnage-Status": str(answer.status), "Cache-Control": "no-store"}
+    if answer.command:
+        headers["Tonnage-Command"] = answer.command
+    return Response(answer.body, media_type=MediaType.JSON, headers=headers)
 
 
 async def _while_wanted(request: Asking, answering: Callable[[Event], Awaitable[EncodedAnswer]]) -> EncodedAnswer:

@@ -19,9 +19,9 @@ def make_private(path: Path) -> None:
 
 def close_to_others(path: Path) -> None:
     """Take the file, and those that SQLite has put beside it, from everybody but their owner."""
-    for each in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+    for file in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
         with suppress(FileNotFoundError):
-            each.chmod(PRIVATE)
+            file.chmod(PRIVATE)
 
 
 def write_ahead(connection: sqlite3.Connection, patience: float) -> None:

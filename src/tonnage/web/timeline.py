@@ -21,17 +21,17 @@ def drawn(question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -> R
     if step is None:
         raise MissingDatum("the time of this step is not known, so that it cannot be drawn.")
     seconds = float(answer.step_time.value)
-    made, fewer = played(step)
+    boxes, fewer = played(step)
     document = TimelineDocument(
         schedule=step.schedule,
         stages=len(step.stages),
         chunks=step.chunks,
         num_microbatches=step.num_microbatches,
-        shown=step.num_microbatches - made.skipped,
+        shown=step.num_microbatches - boxes.skipped,
         step_seconds=seconds,
-        played_seconds=made.seconds,
-        cut=made.cut,
-        gap=None if fewer else made.gap,
+        played_seconds=boxes.seconds,
+        cut=boxes.cut,
+        gap=None if fewer else boxes.gap,
         boxes=[
             TimelineBox(
                 stage=box.stage,
@@ -41,7 +41,7 @@ def drawn(question: Mapping[str, Any], within: reach.Reach = reach.Reach()) -> R
                 microbatch=box.microbatch,
                 chunk=box.chunk,
             )
-            for box in made.boxes
+            for box in boxes.boxes
         ],
     )
     return Reply(document, int(answer.status), words)

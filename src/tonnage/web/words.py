@@ -20,7 +20,7 @@ def parted(question: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
     """The question without `lang`, and the language. UnknownName for one that nobody speaks."""
     if LANG not in question:
         return question, ENGLISH
-    asked = {name: value for name, value in question.items() if name != LANG}
+    fields = {name: value for name, value in question.items() if name != LANG}
     language = question[LANG]
     if language != ENGLISH:
         from tonnage.kernel.errors import shown
@@ -29,7 +29,7 @@ def parted(question: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
 
         if language not in LANGUAGES:
             raise unknown("language", language if isinstance(language, str) else shown(language), LANGUAGES)
-    return asked, str(language)
+    return fields, str(language)
 
 
 def encoded(document: Any, language: str) -> bytes:
@@ -42,8 +42,8 @@ def encoded(document: Any, language: str) -> bytes:
 
     def noted(text: str) -> str:
         english = plain(text)
-        if english not in words and (said := plain(worded(text))) != english:
-            words[english] = said
+        if english not in words and (translated := plain(worded(text))) != english:
+            words[english] = translated
         return english
 
     with speaking(language):

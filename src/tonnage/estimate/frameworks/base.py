@@ -50,13 +50,13 @@ def size_flags(plan: TrainingPlan, names: Mapping[str, str]) -> list[str]:
 
 def pinned(*blocks: Term) -> list[Term]:
     """Pinned blocks, each with what its size is rounded up by."""
-    made: list[Term] = []
+    terms: list[Term] = []
     for block in blocks:
-        made += [
+        terms += [
             block,
             Term.of(Message("{block}: rounding of pinned memory", block=block.name), h.pinned_rounding, M=block.value),
         ]
-    return made
+    return terms
 
 
 # ---- What a framework sees of a run while its plan is made: what the user asked, and what is settled so far.
@@ -110,7 +110,7 @@ class Framework:
 
     @classmethod
     def for_step(cls, step: StepView) -> Self:
-        """That of one plan."""
+        """The framework of one plan."""
         return cls(step)
 
     # ---- how a plan is started ----
@@ -119,12 +119,12 @@ class Framework:
 
     @classmethod
     def launch_settings(cls, model: Model, plan: TrainingPlan) -> list[str]:
-        """What the runtime's program is given, by its own names."""
+        """The settings that the runtime's program is started with, by its own names."""
         return []
 
     @classmethod
     def launch_lacks(cls, model: Model, plan: TrainingPlan) -> list[str]:
-        """What of a plan's pipeline these settings do not say."""
+        """The parts of a plan's pipeline that these settings do not say."""
         return []
 
     @classmethod
@@ -146,7 +146,7 @@ class Framework:
 
     @property
     def adapter_precision(self) -> str:
-        """That of adapters, their gradients and moments (peft, autocast_adapter_dtype)."""
+        """The precision of adapters, their gradients and moments (peft, autocast_adapter_dtype)."""
         return "fp32"
 
     @property
@@ -202,7 +202,7 @@ class Framework:
         return self.plan.packing and self._code() == "eager"
 
     def layer(self, block: Block, masked: bool, hidden: int) -> Layer:
-        """One layer of this kind."""
+        """What one layer of this kind computes and keeps."""
         return tapes.block_layer(block, replace(self.step.setting, masked=masked), hidden, block.name != FIRST)
 
     def loss(self, stage: Stage) -> Layer | None:
@@ -222,7 +222,7 @@ class Framework:
         )
 
     def tiled_loss(self, stage: Stage) -> Layer:
-        """The same under TRL, whose losses take the logits tile by tile, whatever runs the model."""
+        """The loss under TRL, whose losses take the logits tile by tile, whatever runs the model."""
         kind, teacher = KINDS[self.plan.post_training.objective], self.plan.post_training.teacher_hidden_size
         return tapes.loss_layer(
             stage.after, self.step.setting, self.step.model.hidden_size, kind, 1, logits_split=False, teacher=teacher
@@ -244,9 +244,9 @@ class Framework:
         """What a reader should know of how it runs this plan."""
         return []
 
-    def stages(self, found: tuple[Stage, ...]) -> tuple[Stage, ...]:
+    def stages(self, split_stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
         """The pipeline's stages with what only this framework's options add to them."""
-        return found
+        return split_stages
 
     def ends_pipeline(self, block: Block) -> bool:
         """Whether layers of this kind stand behind all others, whatever the number of chunks of a stage."""
@@ -308,15 +308,15 @@ class Framework:
         if self._code() != "eager":
             return []
         style = setting.style
-        made = self._masks() if self.plan.recompute != "none" else []  # else the forward pass alone holds them
+        terms = self._masks() if self.plan.recompute != "none" else []  # else the forward pass alone holds them
         head = next((op.head_dim for block in rank.counts for op in block.ops if isinstance(op, Attention)), 0)
         if head * style.rotary:
-            made.append(sizes.positions("cosines and sines", 2 * head * style.rotary, setting.types.compute))
+            terms.append(sizes.positions("cosines and sines", 2 * head * style.rotary, setting.types.compute))
         if setting.dropout and rank.stage.rank == 0:
-            made.append(sizes.term("mask of the embedded tokens' dropout", hidden, 1, TOKEN))
+            terms.append(sizes.term("mask of the embedded tokens' dropout", hidden, 1, TOKEN))
             if setting.adapters is not None and self.plan.recompute == "full":
-                made.append(sizes.term("embedded tokens", hidden, setting.types.parameter, TOKEN))
-        return made
+                terms.append(sizes.term("embedded tokens", hidden, setting.types.parameter, TOKEN))
+        return terms
 
     def _masks(self) -> list[Term]:
         """Masks that are shared by layers, which run again with them (transformers, masking_utils.py)."""
@@ -374,9 +374,9 @@ class Framework:
         """Rank 0 alone loads a whole model; else every rank does."""
         return False
 
-    def gathered_to_save(self, whole: Term) -> Term | None:
-        """Weights that rank 0 gathers to save them, `whole` being the parameters; None: it saves them file by file
-        or weight by weight.
+    def gathered_to_save(self, parameters: Term) -> Term | None:
+        """Weights that rank 0 gathers to save them, `parameters` of them; None: it saves them file by file or weight by
+        weight.
         """
         return None
 
@@ -416,5 +416,5 @@ def framework_of(runtime: TrainingRuntime) -> type[Framework]:
 
 
 def rules_of(runtime: TrainingRuntime) -> tuple[Rule, ...]:
-    """All that a runtime asks of the sizes of a plan."""
+    """The rules that a runtime has for the sizes of a plan."""
     return (*RULES, *framework_of(runtime).rules)

@@ -64,9 +64,9 @@ FILLED = "transformers, integrations/deepspeed.py: trainer_config_finalize"
 
 def _partition(facts: Facts) -> int | None:
     """Ranks of a group that has a copy of the weights; None where it is not given, or is none: _size says why."""
-    said = facts.said("zero_hpz_partition_size")
+    written = facts.said("zero_hpz_partition_size")
     try:
-        count = parse_count(said, "zero_hpz_partition_size") if isinstance(said, str) else said
+        count = parse_count(written, "zero_hpz_partition_size") if isinstance(written, str) else written
     except InvalidInput:
         return None
     return count if count and count > 0 else None
@@ -95,21 +95,21 @@ def zero_options(
     model: Model, stage: int, sizes: Mapping[str, Any], offload: Mapping[str, Any], o: TrainingOptions, q: Question
 ) -> dict[str, Any]:
     """The fields of a plan that DeepSpeed's zero_optimization decides."""
-    made: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, (stages, default, least) in SIZES.items():
         if _counts(name, stages, stage, o):
-            made[name] = _size(name, default, least, model, o, q)
+            fields[name] = _size(name, default, least, model, o, q)
     for name, (stages, on) in SWITCHES.items():
         if _counts(name, stages, stage, o):
-            made[name] = q.take(name, getattr(o, name), on, "runtime", SOURCE)
+            fields[name] = q.take(name, getattr(o, name), on, "runtime", SOURCE)
     if _counts("overlap_comm", (1, 2, 3), stage, o):
-        made["overlap_comm"] = q.take(
+        fields["overlap_comm"] = q.take(
             "overlap_comm", o.overlap_comm, stage == 3, "runtime", "DeepSpeed's own: in stage 3 alone"
         )
-    said = {"zero_stage": stage, "zero_hpz_partition_size": made.get("zero_hpz_partition_size")}
-    check(Facts(model, said), sizes, PARTITION)
-    _check(made, stage, offload, o, q)
-    return made
+    declared = {"zero_stage": stage, "zero_hpz_partition_size": fields.get("zero_hpz_partition_size")}
+    check(Facts(model, declared), sizes, PARTITION)
+    _check(fields, stage, offload, o, q)
+    return fields
 
 
 def _counts(name: str, stages: tuple[int, ...], stage: int, o: TrainingOptions) -> bool:
@@ -134,8 +134,8 @@ def _counts(name: str, stages: tuple[int, ...], stage: int, o: TrainingOptions) 
 
 
 def _size(name: str, default: int, least: int, model: Model, o: TrainingOptions, q: Question) -> int:
-    said = getattr(o, name)
-    if said == "auto":
+    written = getattr(o, name)
+    if written == "auto":
         filled = filled_in(name, model.hidden_size)
         if filled is None:
             raise InvalidPlan(
@@ -144,24 +144,24 @@ def _size(name: str, default: int, least: int, model: Model, o: TrainingOptions,
             )
         return int(q.put(name, filled, "runtime", FILLED))
     try:
-        given = parse_count(said, name) if isinstance(said, str) else said
+        size = parse_count(written, name) if isinstance(written, str) else written
     except OutOfRange:
         raise InvalidPlan(
             "{name} must be from {least} to {largest:,}. Got {said}.",
             name=option_name(name),
             least=least,
             largest=LARGEST,
-            said=said,
+            said=written,
         ) from None
-    if given is not None and not least <= given <= LARGEST:
+    if size is not None and not least <= size <= LARGEST:
         raise InvalidPlan(
             "{name} must be from {least} to {largest:,}. Got {given:,}.",
             name=option_name(name),
             least=least,
             largest=LARGEST,
-            given=given,
+            given=size,
         )
-    return int(q.take(name, given, default, "runtime", SOURCE))
+    return int(q.take(name, size, default, "runtime", SOURCE))
 
 
 def filled_in(name: str, hidden_size: int) -> int | None:
@@ -175,20 +175,20 @@ def filled_in(name: str, hidden_size: int) -> int | None:
 
 
 def _check(
-    made: dict[str, Any],
+    fields: dict[str, Any],
     stage: int,
     offload: Mapping[str, Any],
     o: TrainingOptions,
     q: Question,
 ) -> None:
-    if made.get("contiguous_gradients") is False and offload["offload_optimizer"] != "none" and stage < 3:
+    if fields.get("contiguous_gradients") is False and offload["offload_optimizer"] != "none" and stage < 3:
         raise InvalidPlan(
             Message(
                 "{@contiguous_gradients} must be on with {@offload_optimizer} in ZeRO stages 1 and 2: "
                 "DeepSpeed turns it on itself."
             )
         )
-    if made.get("zero_quantized_nontrainable_weights") and o.method in (None, "full"):
+    if fields.get("zero_quantized_nontrainable_weights") and o.method in (None, "full"):
         raise NotApplicable(
             Message(
                 "{@zero_quantized_nontrainable_weights} needs weights that do not train: method must be "
@@ -243,9 +243,9 @@ class DeepSpeed(Framework):
 
     @classmethod
     def trl_sharding(cls, plan: TrainingPlan) -> list[str]:
-        made = [f"--zero_stage {plan.zero_stage}"] if plan.zero_stage < 2 else []
-        made += ["--offload_optimizer_device cpu"] if plan.offload.offload_optimizer == "cpu" else []
-        return made + (["--offload_param_device cpu"] if plan.offload.offload_parameters == "cpu" else [])
+        flags = [f"--zero_stage {plan.zero_stage}"] if plan.zero_stage < 2 else []
+        flags += ["--offload_optimizer_device cpu"] if plan.offload.offload_optimizer == "cpu" else []
+        return flags + (["--offload_param_device cpu"] if plan.offload.offload_parameters == "cpu" else [])
 
     @property
     def adapter_width(self) -> float:
@@ -256,8 +256,8 @@ class DeepSpeed(Framework):
 
     def __init__(self, step: StepView):
         super().__init__(step)
-        said = self.plan.deepspeed.overlap_comm
-        self.overlaps = self.plan.zero_stage == 3 if said is None else said
+        overlap = self.plan.deepspeed.overlap_comm
+        self.overlaps = self.plan.zero_stage == 3 if overlap is None else overlap
         self._made: dict[tuple[int, Moment], Term] = {}
 
     # ---- communication ----
@@ -327,17 +327,17 @@ class DeepSpeed(Framework):
         plan, stage = self.plan, self.plan.zero_stage
         backward = moment in ("first layer of backward", "last layer of backward")
         size = plan.deepspeed.reduce_bucket_size if stage else STAGE_0_BUCKET
-        made = []
+        terms = []
         if stage and plan.deepspeed.contiguous_gradients and (backward or stage == 3):
             count = 2 if self.overlaps and stage < 3 else 1
-            whole = Term.of("elements", f.whole_bucket_parameters, x=size)
-            made += [self._narrow(name, whole) for name in ("reduce bucket", "second reduce bucket")[:count]]
+            elements = Term.of("elements", f.whole_bucket_parameters, x=size)
+            terms += [self._narrow(name, elements) for name in ("reduce bucket", "second reduce bucket")[:count]]
         carried = Term.of("elements", f.bucket_parameters, N=rank.trained.value, x=size)
         if stage >= 2 and backward and not plan.deepspeed.contiguous_gradients:
-            made.append(self._narrow("gradients that wait to be reduced", carried))
+            terms.append(self._narrow("gradients that wait to be reduced", carried))
         if moment == "last layer of backward" or (backward and stage >= 2):
-            made.append(self._flattened(rank, carried))
-        return made
+            terms.append(self._flattened(rank, carried))
+        return terms
 
     def _flattened(self, rank: RankView, carried: Term) -> Term:
         name = "gradients flattened to be reduced"
@@ -371,11 +371,11 @@ class DeepSpeed(Framework):
         if plan.zero_stage != 3:
             return []
         small = small_parameters(rank.stage, plan.deepspeed.stage3_param_persistence_threshold)
-        whole = copies(
+        unsharded = copies(
             "parameters too small to be released", wide, Term.of("parameters", f.whole_parameters, N=small, z=1)
         )
         secondary = plan.offload.offload_parameters == "none" and is_any(plan.deepspeed.zero_hpz_partition_size > 1)
-        return self._spread(whole, *([self.secondary(rank)] if secondary else []))
+        return self._spread(unsharded, *([self.secondary(rank)] if secondary else []))
 
     def secondary(self, rank: RankView) -> Term:
         """ZeRO++: once more all weights, cut over the ranks of a smaller group."""
@@ -395,13 +395,13 @@ class DeepSpeed(Framework):
     def loads_on_first_rank(self) -> bool:
         return self.plan.zero_stage == 3
 
-    def gathered_to_save(self, whole: Term) -> Term | None:
-        """All 16-bit weights, if it gathers them."""
+    def gathered_to_save(self, parameters: Term) -> Term | None:
+        """All 16-bit weights, if DeepSpeed gathers them."""
         if self.plan.zero_stage != 3:
             return None
         if not self.plan.deepspeed.stage3_gather_16bit_weights_on_model_save:
             return Term.sum("gathered weights, on the node of rank 0", unit="bytes")
-        return copies("gathered weights, on the node of rank 0", self.recipe.compute_bytes, whole)
+        return copies("gathered weights, on the node of rank 0", self.recipe.compute_bytes, parameters)
 
     def gradients_to_host(self, rank: RankView) -> tuple[Term, Number]:
         """ZeRO-2 and 3 send each micro-batch's (stage_1_and_2.py: async_accumulate_grad_in_cpu_via_gpu), ZeRO-1 a
@@ -413,43 +413,43 @@ class DeepSpeed(Framework):
     def host_states(self, rank: RankView) -> HostStates:
         plan, updates = self.plan, self.step.updates
         held, narrow = rank.trained_shard, width_of("compute", updates)
-        place, made = plan.offload.offload_optimizer, HostStates([], [])
+        place, states = plan.offload.offload_optimizer, HostStates([], [])
         gradients = copies("gradients in the master's type", width_of("master", updates), held)
         if place != "none" and plan.zero_stage < 3:
-            made.host.extend([rank.every_state, *pinned(gradients)])
-            made.host.extend(pinned(copies("updated weights in 16 bit", narrow, held)))
+            states.host.extend([rank.every_state, *pinned(gradients)])
+            states.host.extend(pinned(copies("updated weights in 16 bit", narrow, held)))
             if is_any(plan.num_microbatches > 1):
-                made.host.append(copies("gradients that are accumulated", narrow, held))
+                states.host.append(copies("gradients that are accumulated", narrow, held))
             largest = largest_weights(rank.stage, self.step.whole)
-            made.host.extend(pinned(copies("gradient on its way", narrow, largest)))
+            states.host.extend(pinned(copies("gradient on its way", narrow, largest)))
         if place != "none" and plan.zero_stage == 3:
-            made.host.extend(pinned(copies("gradients that are accumulated", narrow, held)))
+            states.host.extend(pinned(copies("gradients that are accumulated", narrow, held)))
             share = offloaded(plan, "optimizer")
             if place == "cpu":
-                made.host.extend([leaving(rank.every_state, share), *pinned(leaving(gradients, share))])
+                states.host.extend([leaving(rank.every_state, share), *pinned(leaving(gradients, share))])
             else:
-                made.stored.extend([rank.every_state, gradients])
+                states.stored.extend([rank.every_state, gradients])
                 group = Term.of("elements", f.bucket_parameters, N=held.value, x=plan.deepspeed.sub_group_size)
                 width = width_of("master", updates)
-                made.host.append(_swap("buffers of optimizer states", OPTIMIZER_BUFFERS, group.value, width))
-        self._add_parameters(rank, made)
-        return made
+                states.host.append(_swap("buffers of optimizer states", OPTIMIZER_BUFFERS, group.value, width))
+        self._add_parameters(rank, states)
+        return states
 
-    def _add_parameters(self, rank: RankView, made: HostStates) -> None:
+    def _add_parameters(self, rank: RankView, states: HostStates) -> None:
         """Offloaded weights."""
         plan, wide = self.plan, self.recipe.compute_bytes
         if plan.offload.offload_parameters == "none":
             return
         if is_any(plan.deepspeed.zero_hpz_partition_size > 1):
-            made.host.extend(pinned(self.secondary(rank)))
+            states.host.extend(pinned(self.secondary(rank)))
         if plan.offload.offload_parameters == "cpu":
-            made.host.extend(pinned(rank.every_weight.named("weights")))
+            states.host.extend(pinned(rank.every_weight.named("weights")))
             return
         beyond = Term.of("parameters beyond max_in_cpu", f.parameters_beyond, N=rank.shard.value, xi=MOST_IN_MEMORY)
-        made.stored.append(copies("weights", wide, beyond))
+        states.stored.append(copies("weights", wide, beyond))
         near = Term.of("parameters that stay in memory", f.bucket_parameters, N=rank.shard.value, x=MOST_IN_MEMORY)
-        made.host.extend(pinned(copies("weights in memory, max_in_cpu", wide, near)))
-        made.host.append(_swap("buffers of weights", PARAMETER_BUFFERS, PARAMETER_BUFFER, wide))
+        states.host.extend(pinned(copies("weights in memory, max_in_cpu", wide, near)))
+        states.host.append(_swap("buffers of weights", PARAMETER_BUFFERS, PARAMETER_BUFFER, wide))
 
 
 def _swap(name: str, buffers: int, elements: Number, width: float) -> Term:

@@ -76,13 +76,13 @@ class Fsdp2(Compiled):
 
     @classmethod
     def launch_lacks(cls, model: Model, plan: TrainingPlan) -> list[str]:
-        unsaid = _needs_chunks(plan) and not _chunk_flags(model, plan)
-        return [f"virtual_pipeline_size {plan.virtual_pipeline_size}"] if unsaid else []
+        lacks_flag = _needs_chunks(plan) and not _chunk_flags(model, plan)
+        return [f"virtual_pipeline_size {plan.virtual_pipeline_size}"] if lacks_flag else []
 
     @classmethod
     def trl_sharding(cls, plan: TrainingPlan) -> list[str]:
-        made = ["--fsdp_reshard_after_forward false"] if plan.zero_stage == 2 else []
-        return [*made, *(["--fsdp_offload_params true"] if plan.offload.offload_parameters == "cpu" else [])]
+        flags = ["--fsdp_reshard_after_forward false"] if plan.zero_stage == 2 else []
+        return [*flags, *(["--fsdp_offload_params true"] if plan.offload.offload_parameters == "cpu" else [])]
 
     adds_tied_gradients = False  # gradients of the root's unit are counted with it
 
@@ -92,10 +92,10 @@ class Fsdp2(Compiled):
         self._units: dict[int, Units] = {}
 
     def units(self, rank: RankView) -> Units:
-        found = self._units.get(rank.stage.rank)
-        if found is None:
-            found = self._units[rank.stage.rank] = Units(rank)
-        return found
+        units = self._units.get(rank.stage.rank)
+        if units is None:
+            units = self._units[rank.stage.rank] = Units(rank)
+        return units
 
     @property
     def _loss_kind(self) -> str:
@@ -141,20 +141,20 @@ class Fsdp2(Compiled):
             Term.product(block.name, "parameters", layer_count(count), self.step.trained_held[block])
             for block, count in point.made.items()
         ]
-        whole = Term.sum("parameters", *above, unit="parameters")
-        return Term.sum("gradients", copies("gradients summed before they are reduced", units.reduce, whole))
+        parameters = Term.sum("parameters", *above, unit="parameters")
+        return Term.sum("gradients", copies("gradients summed before they are reduced", units.reduce, parameters))
 
     def temporary(self, rank: RankView, point: Point) -> list[Term]:
         units = self.units(rank)
-        made = [units.made(rank.sizes.made(point.bytes))] if point.bytes else []
-        return [*made, *units.at(point).gradients, *units.edges]
+        results = [units.made(rank.sizes.made(point.bytes))] if point.bytes else []
+        return [*results, *units.at(point).gradients, *units.edges]
 
     def reserve(self, rank: RankView, point: Point | None, gradients: Number) -> list[Term]:
         """What lies idle in the pools of the streams, and around the logits."""
         units = self.units(rank)
         ahead = units.at(point).ahead if point is not None else None
         live = 0 if units.accumulates and point is not None else gradients
-        made = [
+        terms = [
             Term.of(
                 "reserve of the all-gather's stream",
                 f.pool_reserve_bytes,
@@ -163,38 +163,38 @@ class Fsdp2(Compiled):
             ),
             Term.of("reserve of the reduce-scatter's stream", f.pool_reserve_bytes, M=rank.everything.value, x=live),
         ]
-        return [*made, *self._holes(rank)] if point is not None and point.phase == "loss" else made
+        return [*terms, *self._holes(rank)] if point is not None and point.phase == "loss" else terms
 
     def _holes(self, rank: RankView) -> list[Term]:
         """Where logits and their fp32 copy were is room for one fp32 gradient, and a half is left; segments of a
         layer's temporaries are too small for logits, unless the allocator expands them.
         """
-        made = []
+        terms = []
         if self._loss_kind != "compiled" and self.plan.loss == "full":
             split = "tensor" if self.runtime.logits_split else "gathered"
             size = rank.sizes.term("", self.step.model.vocab_size, 2, Extent("token", split))
-            made.append(Term.of("reserve around the logits", f.fixed_bytes, M=size.value))
+            terms.append(Term.of("reserve around the logits", f.fixed_bytes, M=size.value))
         if not self.plan.expandable_segments and self.units(rank).order:
             block = self.units(rank).order[-1]
             extents = [point.bytes for point in rank.points if point.position == len(self.units(rank).order) - 1]
             most = Term.max(
-                "most", *(Term.of("bytes", f.fixed_bytes, M=rank.sizes.total(each)) for each in extents)
+                "most", *(Term.of("bytes", f.fixed_bytes, M=rank.sizes.total(account)) for account in extents)
             ).value
-            made.append(
+            terms.append(
                 Term.of("reserve of a layer's temporaries", f.pool_reserve_bytes, M=most, x=self.step.kept[block].value)
             )
-        return made
+        return terms
 
     def workspaces(self, rank: RankView) -> list[Term]:
-        made = super().workspaces(rank)
+        terms = super().workspaces(rank)
         if (
             self.plan.kernels.async_tensor_parallel
         ):  # outside of PyTorch's allocator: shards that others read, and two parts of a sum
             one = rank.sizes.term("", self.step.model.hidden_size, self.recipe.compute_bytes, TOKEN)
-            made.append(
+            terms.append(
                 Term.of("symmetric memory of tensor parallelism", f.workspace_bytes, source=SYMMETRIC, M=one.value, n=2)
             )
-        return made
+        return terms
 
 
 def _many(size: Number) -> bool:
@@ -214,27 +214,31 @@ def _chunk_flags(model: Model, plan: TrainingPlan) -> list[str]:
     if not _needs_chunks(plan):
         return []
     count, layers = plan.pipeline_parallel_size * plan.virtual_pipeline_size, model.num_layers + 2
-    each = ceil_div(layers, count)
-    return [f"--parallelism.pipeline_parallel_layers_per_stage {each}"] if ceil_div(layers, each) == count else []
+    per_stage = ceil_div(layers, count)
+    return (
+        [f"--parallelism.pipeline_parallel_layers_per_stage {per_stage}"]
+        if ceil_div(layers, per_stage) == count
+        else []
+    )
 
 
 def _flags(plan: TrainingPlan) -> list[str]:
     """torchtitan, torchtitan/config/configs.py (0.3)."""
-    made = size_flags(plan, FLAGS)
+    flags = size_flags(plan, FLAGS)
     if plan.pipeline_parallel_size > 1:
         local = plan.micro_batch_size * plan.num_microbatches
-        made.append(f"--parallelism.pipeline_parallel_schedule {SCHEDULES[plan.pipeline_schedule]}")
-        made.append(f"--parallelism.pipeline_parallel_microbatch_size {plan.micro_batch_size}")
+        flags.append(f"--parallelism.pipeline_parallel_schedule {SCHEDULES[plan.pipeline_schedule]}")
+        flags.append(f"--parallelism.pipeline_parallel_microbatch_size {plan.micro_batch_size}")
     else:
         local = plan.micro_batch_size
-    made += [
+    flags += [
         f"--training.local_batch_size {local}",
         f"--training.global_batch_size {plan.global_batch_size}",
         f"--training.seq_len {plan.sequence_length}",
     ]
-    made.append(f"--parallelism.fsdp_reshard_after_forward {'always' if plan.zero_stage == 3 else 'never'}")
+    flags.append(f"--parallelism.fsdp_reshard_after_forward {'always' if plan.zero_stage == 3 else 'never'}")
     kind = {"none": "none", "full": "full", "selective": "selective", "selective-op": "selective"}[plan.recompute]
-    return [*made, f"--activation_checkpoint.mode {kind}"]
+    return [*flags, f"--activation_checkpoint.mode {kind}"]
 
 
 FRAMEWORKS.add("fsdp2", Fsdp2)

@@ -63,26 +63,30 @@ def unit_points(
     `head_reduced`: the head is a unit of its own. `accumulates`: gradients of micro-batches are summed whole, so that
     moments differ in the backward of the first one, of those between, and of the last one, which alone reduces them.
     """
-    made: list[Point] = []
+    moments: list[Point] = []
     seen: set[int] = set()
     for point in (*plain, *([] if head_reduced else _second(plain, order))):
         if point.phase == "embedding":
             at = {"head_made": head_reduced, "table_made": False, "is_later": accumulates, "is_last": accumulates}
-            made += [replace(point, **at), replace(point, operation=END, live={}, bytes={}, **at)]
+            moments += [replace(point, **at), replace(point, operation=END, live={}, bytes={}, **at)]
         elif point.moment == "loss":
-            made.append(point)
+            moments.append(point)
         else:
             of_layer = [replace(point, head_made=head_reduced)]
             if point.position not in seen:
                 seen.add(point.position)
                 of_layer.append(replace(point, operation=REDUCTION, live={}, bytes={}, head_made=head_reduced))
-            made += of_layer
+            moments += of_layer
             if accumulates:
-                made += [replace(each, is_later=True, is_last=last) for last in (False, True) for each in of_layer]
+                moments += [
+                    replace(moment, is_later=True, is_last=last) for last in (False, True) for moment in of_layer
+                ]
     places: dict[tuple[int, str, bool, bool], int] = {}
-    keys = [(each.place, role_of(each), each.is_later, each.is_last) for each in made]
-    made = [replace(each, place=places.setdefault(key, len(places))) for each, key in zip(made, keys, strict=True)]
-    return tuple(made)
+    keys = [(moment.place, role_of(moment), moment.is_later, moment.is_last) for moment in moments]
+    moments = [
+        replace(moment, place=places.setdefault(key, len(places))) for moment, key in zip(moments, keys, strict=True)
+    ]
+    return tuple(moments)
 
 
 class Buffers(Struct, frozen=True, eq=False):
@@ -138,8 +142,8 @@ class Units:
                 "embedding": self.embedding,
                 END: self.end,
             }
-            made = make[key[0]]()
-            self._found[key] = made if reduces else replace(made, reduced=())
+            buffers = make[key[0]]()
+            self._found[key] = buffers if reduces else replace(buffers, reduced=())
         return self._found[key]
 
     # ---- widths ----
@@ -208,18 +212,18 @@ class Units:
             self._outside() if self.reshards else self._all(position if not self.accumulates else len(self.order))
         )
         ahead = self._next(position) if self.reshards else None
-        whole = () if self.accumulates else (copies("gradients of the layer", self.compute, trained),)
-        return Buffers(gathered, ahead, self._reduce_input(trained), (*whole, *self._of_root()))
+        unreduced = () if self.accumulates else (copies("gradients of the layer", self.compute, trained),)
+        return Buffers(gathered, ahead, self._reduce_input(trained), (*unreduced, *self._of_root()))
 
     def addition(self, position: int, is_later: bool) -> Buffers:
         """The layer's gradients are added to those of earlier micro-batches, or, of the first one, become their
         beginning.
         """
         trained = self._trained(self.order[position])
-        made = [copies("gradients of the layer", self.compute, trained)]
+        terms = [copies("gradients of the layer", self.compute, trained)]
         if not is_later:
-            made.append(copies("gradients summed before they are reduced, of the layer", self.reduce, trained))
-        return Buffers(self._all(len(self.order)), None, (), (*made, *self._of_root()))
+            terms.append(copies("gradients summed before they are reduced, of the layer", self.reduce, trained))
+        return Buffers(self._all(len(self.order)), None, (), (*terms, *self._of_root()))
 
     def embedding(self) -> Buffers:
         """Backward of the table: its gradient beside the reduce-scatter of the first layer."""
@@ -238,8 +242,8 @@ class Units:
         """The last unit is reduced: the root, or the table."""
         unit = self.root if self.root.children else self.table
         gathered = () if self.reshards or not self.accumulates else self._all(len(self.order))
-        whole = () if self.accumulates else (copies("gradients of the last unit", self.compute, unit),)
-        return Buffers(gathered, None, self._reduce_input(unit), whole)
+        unreduced = () if self.accumulates else (copies("gradients of the last unit", self.compute, unit),)
+        return Buffers(gathered, None, self._reduce_input(unit), unreduced)
 
     # ---- pieces ----
 
@@ -319,15 +323,15 @@ class Units:
         every = Term.of(
             "micro-batches", f.microbatches_in_flight, p=self.plan.num_microbatches, i=0, m=self.plan.num_microbatches
         )
-        made: tuple[Term, ...] = ()
+        terms: tuple[Term, ...] = ()
         if not stage.is_last:
-            made += (
+            terms += (
                 Term.product("results handed on", "bytes", self.rank.in_flight, one),
                 Term.product("gradients to receive", "bytes", every, one),
             )
         if stage.rank:
-            made += (Term.product("hidden states to receive", "bytes", every, one),)
-        return made
+            terms += (Term.product("hidden states to receive", "bytes", every, one),)
+        return terms
 
     def _trained(self, block: Block) -> Term:
         return self.rank.step.trained_held[block]

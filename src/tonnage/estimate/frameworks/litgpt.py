@@ -26,10 +26,10 @@ class LitGPT(Framework):
         return "fp32" if self.recipe.update_bytes == 4 else "bf16"
 
     def setting(self) -> Setting:
-        made = super().setting()
-        if made.adapters is None or not made.adapters.base:
-            return made
-        return replace(made, adapters=replace(made.adapters, base=WHOLE, copies=False))
+        setting = super().setting()
+        if setting.adapters is None or not setting.adapters.base:
+            return setting
+        return replace(setting, adapters=replace(setting.adapters, base=WHOLE, copies=False))
 
     @property
     def _head(self) -> float:
@@ -56,8 +56,8 @@ def chunked_loss(code: Code, x: Tensor, held: Sequence[Held], part: float) -> Te
     """LitGPT's, on 128 tokens at a time: Fabric makes the logits fp32 (HalfPrecision.convert_output), in a list that
     has a name until the next step; each part keeps its logarithms, and what backward adds is one part's.
     """
-    weights = [code.weight(*each[:3]) for each in held]
-    shapes = [(each.elements, each.width, each.extent) if each.slot is not None else None for each in weights]
+    weights = [code.weight(*weight[:3]) for weight in held]
+    shapes = [(weight.elements, weight.width, weight.extent) if weight.slot is not None else None for weight in weights]
     extent, shape = Extent("token", "gathered"), (x.elements, x.width, x.extent)
     narrow, wide = code.new(part, code.types.compute, extent), code.new(part, 4, extent)
     code.mark()
@@ -65,13 +65,13 @@ def chunked_loss(code: Code, x: Tensor, held: Sequence[Held], part: float) -> Te
     logarithms = code.new(part, 4, extent)
     code.mark()
     out = code.new(0, 4, x.extent)
-    kept = [x if any(shapes) else None, wide, logarithms]
+    saved = [x if any(shapes) else None, wide, logarithms]
     code.note(
         "chunked_cross_entropy",
         [out],
         [x, *weights],
-        kept,
-        lambda _: [code.new(*shape), *(code.new(*each) if each else None for each in shapes)],
+        saved,
+        lambda _: [code.new(*shape), *(code.new(*weight) if weight else None for weight in shapes)],
     )
     return out
 

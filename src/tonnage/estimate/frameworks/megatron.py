@@ -47,36 +47,36 @@ SCOPES = ("attn", "mamba", "mlp", "moe", "moe_router", "moe_preprocess")  # --cu
 
 def megatron_options(model: Model, sizes: Mapping[str, Any], o: TrainingOptions, q: Question) -> dict[str, Any]:
     """The fields of a plan that they decide."""
-    made: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if o.recompute == "selective" or o.recompute_modules is not None:
-        made["recompute_modules"] = _modules(
+        fields["recompute_modules"] = _modules(
             q.take("recompute_modules", o.recompute_modules, "core_attn", "runtime", "megatron's own"), o
         )
     if sizes["context_parallel_size"] > 1:
         method = q.take("context_parallel_method", o.context_parallel_method, "p2p", "runtime", "--cp-comm-type")
         if method not in METHODS:
             raise unknown("method of context parallelism", method, METHODS)
-        made["context_parallel_method"] = method
+        fields["context_parallel_method"] = method
     if o.expert_capacity_factor is not None:
         if not 0 < o.expert_capacity_factor < 1e6:
             raise InvalidPlan(
                 "{@expert_capacity_factor} must be above 0 and below 1,000,000. Got {expert_capacity_factor:g}.",
                 expert_capacity_factor=o.expert_capacity_factor,
             )
-        made["expert_capacity_factor"] = q.take("expert_capacity_factor", o.expert_capacity_factor, None)
-    made["mtp_layers"] = _predictions(model, o, q)
-    return made | _timing(sizes, o, q)
+        fields["expert_capacity_factor"] = q.take("expert_capacity_factor", o.expert_capacity_factor, None)
+    fields["mtp_layers"] = _predictions(model, o, q)
+    return fields | _timing(sizes, o, q)
 
 
 def _timing(sizes: Mapping[str, Any], o: TrainingOptions, q: Question) -> dict[str, Any]:
     """What changes time alone: noted where it is given, or has something to change."""
-    made: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, choices in (("cuda_graph", GRAPHS), ("moe_token_dispatcher_type", DISPATCHERS)):
         if (value := getattr(o, name)) is not None:
             parts = ",".join(part.strip() for part in value.split(","))
             if value not in choices and (name != "cuda_graph" or not set(parts.split(",")) <= set(SCOPES)):
                 raise unknown(name, value, (*choices, *(SCOPES if name == "cuda_graph" else ())))
-            made[name] = q.take(name, parts, choices[0])
+            fields[name] = q.take(name, parts, choices[0])
     for name, size in (
         ("tp_comm_overlap", "tensor_parallel_size"),
         ("overlap_moe_expert_parallel_comm", "expert_parallel_size"),
@@ -92,8 +92,8 @@ def _timing(sizes: Mapping[str, Any], o: TrainingOptions, q: Question) -> dict[s
                     name,
                     (size,),
                 )
-            made[name] = q.take(name, value, False)
-    return made
+            fields[name] = q.take(name, value, False)
+    return fields
 
 
 def _predictions(model: Model, o: TrainingOptions, q: Question) -> int:
@@ -210,8 +210,8 @@ class Megatron(Framework):
         )
 
     def _release(self, name: str, newest: tuple[int, int]) -> tuple[int, int]:
-        found = re.search(rf"{name}[ =]*v?(\d+)\.(\d+)", self.plan.runtime_version, re.IGNORECASE)
-        return (int(found[1]), int(found[2])) if found else newest
+        match = re.search(rf"{name}[ =]*v?(\d+)\.(\d+)", self.plan.runtime_version, re.IGNORECASE)
+        return (int(match[1]), int(match[2])) if match else newest
 
     @property
     def fuses_experts(self) -> bool:
@@ -272,8 +272,8 @@ class Megatron(Framework):
         gradient = copies("gradients", width_of("gradient", self.step.updates), rank.trained_shard)
         return HostStates([leaving(rank.every_state, share), *pinned(leaving(gradient, share))], [])
 
-    def stages(self, found: tuple[Stage, ...]) -> tuple[Stage, ...]:
-        return with_predictions(found, self.step.model, self.plan.megatron.mtp_layers)
+    def stages(self, split_stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
+        return with_predictions(split_stages, self.step.model, self.plan.megatron.mtp_layers)
 
     def ends_pipeline(self, block: Block) -> bool:
         return isinstance(block, prediction.FinalNorm | prediction.Prediction)
@@ -287,14 +287,14 @@ class Megatron(Framework):
             return []
         hidden, width = self.step.model.hidden_size, self.step.setting.types.compute
         shards, tables = prediction.waiting(len(rank.stage.order), point.position, depths, rank.stage.rank == 0)
-        made = (
+        terms = (
             [self.step.sizes.term("gradient of all losses' hidden states", shards * hidden, width, TOKEN)]
             if shards
             else []
         )
         if tables and self.step.trains_all:
-            made.append(copies("gradient of the table, which waits for that of other layers", width, rank.table))
-        return made
+            terms.append(copies("gradient of the table, which waits for that of other layers", width, rank.table))
+        return terms
 
     def embedding(self) -> Account:
         model = self.step.model
@@ -322,7 +322,7 @@ class Megatron(Framework):
     def lasting(self, rank: RankView) -> list[Term]:
         """Dummy gradients of weights, tables of rotary positions, the output layer's gathered input."""
         setting, sizes, model = self._setting, self.step.sizes, self.step.model
-        made = []
+        terms = []
         dummies = _dummies(
             rank.stage,
             tuple(_on_tape(block, setting, _hidden(model, block))[1] for block in rank.counts),
@@ -334,12 +334,12 @@ class Megatron(Framework):
             for (name, extent), count in dummies
         ]
         if parts:
-            made.append(Term.sum("dummy gradients of weights", *parts))
+            terms.append(Term.sum("dummy gradients of weights", *parts))
         rotary = self._rotary(rank)
         if rotary:
-            made.append(sizes.positions("tables of rotary positions", rotary, 1))
+            terms.append(sizes.positions("tables of rotary positions", rotary, 1))
         if rank.stage.is_last and setting.sequence_parallel:
-            made.append(
+            terms.append(
                 sizes.term(
                     "output layer's gathered input",
                     model.hidden_size,
@@ -347,7 +347,7 @@ class Megatron(Framework):
                     Extent("token", "gathered"),
                 )
             )
-        return made
+        return terms
 
     def _rotary(self, rank: RankView) -> float:
         """Bytes a position."""
@@ -385,10 +385,10 @@ class Megatron(Framework):
             return []
         experts = any(isinstance(op, MoE) for block in rank.counts for op in block.ops)
         size = buffers.matmul_workspace(capability, setting, experts)
-        made = [Term.of("workspaces of Transformer Engine", f.workspace_bytes, source=WORKSPACE_SOURCE, M=size, n=1)]
+        terms = [Term.of("workspaces of Transformer Engine", f.workspace_bytes, source=WORKSPACE_SOURCE, M=size, n=1)]
         if buffers.multiplies_in_torch(setting, rank.stage.is_last, experts):
             large = self._release("torch", LARGE_ON_BLACKWELL) >= LARGE_ON_BLACKWELL
-            made.append(
+            terms.append(
                 Term.of(
                     "cuBLAS workspaces",
                     f.workspace_bytes,
@@ -397,7 +397,7 @@ class Megatron(Framework):
                     n=1,
                 )
             )
-        return made
+        return terms
 
 
 def _method(plan: TrainingPlan) -> ContextParallel:
@@ -408,16 +408,16 @@ def _method(plan: TrainingPlan) -> ContextParallel:
 def _on_tape(block: Block, setting: MegatronSetting, hidden: int) -> tuple[Layer, tuple[Shape, ...]]:
     code = MegatronLayers(setting)
     if isinstance(block, prediction.FinalNorm):
-        made = layer(code, lambda x: code.run(block.ops[0], x), hidden, setting.types.parameter)
+        recorded = layer(code, lambda x: code.run(block.ops[0], x), hidden, setting.types.parameter)
     elif isinstance(block, prediction.Prediction):
-        made = layer(code, lambda x: prediction.predict(code, block, x), hidden, setting.types.parameter)
+        recorded = layer(code, lambda x: prediction.predict(code, block, x), hidden, setting.types.parameter)
     elif setting.recompute == "full":
-        made = layer(
+        recorded = layer(
             code, lambda x: code.checkpoint(lambda x: wiring.run(block, code, x), x), hidden, setting.types.parameter
         )
     else:
-        made = layer(code, lambda x: wiring.run(block, code, x), hidden, setting.types.parameter)
-    return made, tuple(code.shapes)
+        recorded = layer(code, lambda x: wiring.run(block, code, x), hidden, setting.types.parameter)
+    return recorded, tuple(code.shapes)
 
 
 @lru_cache(maxsize=256)
@@ -430,20 +430,22 @@ def _dummies(
     stage: Stage, shapes: tuple[tuple[Shape, ...], ...], setting: MegatronSetting, model: Model
 ) -> tuple[tuple[tuple[str, Extent], float], ...]:
     """Numbers of a dummy gradient for each distinct shape, by what cuts it."""
-    distinct = {shape for each in shapes for shape in each}
+    distinct = {shape for block_shapes in shapes for shape in block_shapes}
     if stage.is_last and stage.after:
         distinct.add(ends.output_shape(model.hidden_size, model.vocab_size))
     if not setting.gradient_accumulation_fusion or not setting.has("dummy weight gradients persist"):
         return ()
-    made = []
+    dummies = []
     for shape in sorted(distinct):  # by all that they are: a tie would stand in the order of hashes
         split = "tensor" if shape.cut else "replicated"
         if shape.of == "expert":
             if not setting.has("dummy weight gradients of grouped linears persist"):
                 continue
             split = "expert tensor" if shape.cut else "replicated"
-        made.append(((f"{shape.rows:,} x {shape.columns:,}", Extent("parameter", split)), shape.rows * shape.columns))
-    return tuple(made)
+        dummies.append(
+            ((f"{shape.rows:,} x {shape.columns:,}", Extent("parameter", split)), shape.rows * shape.columns)
+        )
+    return tuple(dummies)
 
 
 def _hidden(model: Model, block: Block) -> int:
@@ -453,26 +455,26 @@ def _hidden(model: Model, block: Block) -> int:
 
 def _flags(plan: TrainingPlan) -> list[str]:
     """Megatron-LM, megatron/training/arguments.py."""
-    made = size_flags(plan, FLAGS)
+    flags = size_flags(plan, FLAGS)
     if plan.expert_parallel_size > 1 and plan.expert_tensor_parallel_size == 1 and plan.tensor_parallel_size > 1:
-        made.append("--expert-tensor-parallel-size 1")  # else it is the tensor size
-    made += ["--sequence-parallel"] if plan.sequence_parallel and plan.tensor_parallel_size > 1 else []
-    made += [
+        flags.append("--expert-tensor-parallel-size 1")  # else it is the tensor size
+    flags += ["--sequence-parallel"] if plan.sequence_parallel and plan.tensor_parallel_size > 1 else []
+    flags += [
         f"--micro-batch-size {plan.micro_batch_size}",
         f"--global-batch-size {plan.global_batch_size}",
         f"--seq-length {plan.sequence_length}",
     ]
-    made += ["--use-distributed-optimizer"] if plan.zero_stage else []
-    made += _recompute_flags(plan)
-    made += ["--tp-comm-overlap"] if plan.megatron.tp_comm_overlap else []
-    made += ["--overlap-moe-expert-parallel-comm"] if plan.megatron.overlap_moe_expert_parallel_comm else []
+    flags += ["--use-distributed-optimizer"] if plan.zero_stage else []
+    flags += _recompute_flags(plan)
+    flags += ["--tp-comm-overlap"] if plan.megatron.tp_comm_overlap else []
+    flags += ["--overlap-moe-expert-parallel-comm"] if plan.megatron.overlap_moe_expert_parallel_comm else []
     # Without it Megatron's experts gather every token of every rank.
     dispatched = plan.expert_parallel_size > 1
-    made += [f"--moe-token-dispatcher-type {plan.megatron.moe_token_dispatcher_type}"] if dispatched else []
-    made += ["--optimizer-cpu-offload"] if plan.offload.offload_optimizer == "cpu" else []
+    flags += [f"--moe-token-dispatcher-type {plan.megatron.moe_token_dispatcher_type}"] if dispatched else []
+    flags += ["--optimizer-cpu-offload"] if plan.offload.offload_optimizer == "cpu" else []
     if plan.precision == "fp8-te":
-        return [*made, "--bf16", "--fp8-format hybrid"]
-    return [*made, "--fp16" if TRAINING_RECIPES[plan.precision].compute == "fp16" else "--bf16"]
+        return [*flags, "--bf16", "--fp8-format hybrid"]
+    return [*flags, "--fp16" if TRAINING_RECIPES[plan.precision].compute == "fp16" else "--bf16"]
 
 
 def _recompute_flags(plan: TrainingPlan) -> list[str]:

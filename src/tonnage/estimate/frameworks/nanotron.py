@@ -41,26 +41,26 @@ class Nanotron(Compiled):
 
     def points(self, rank: RankView, plain: tuple[Point, ...]) -> tuple[Point, ...]:
         """The end of the forward pass is a place of its own: what the allocator keeps counts there."""
-        return tuple(replace(each, place=-1) if each.everything and not each.live else each for each in plain)
+        return tuple(replace(point, place=-1) if point.everything and not point.live else point for point in plain)
 
     def lasting(self, rank: RankView) -> list[Term]:
         """MemoryBuffer of parallel/tensor_parallel: one gathered input of forward, one gathered gradient of
         backward, for ever.
         """
-        made = []
+        terms = []
         if first_of(self.plan.tensor_parallel_size) > 1:
             one = [
                 rank.sizes.term(name, self.step.model.hidden_size, self.recipe.compute_bytes, GATHERED)
                 for name in ("buffer of gathered inputs", "buffer of gathered gradients")
             ]
-            made += one
+            terms += one
         buckets = Term.of(
             "buckets beside another rank's",
             f.parallel_bytes,
             M=self.recipe.compute_bytes,
             n=self.plan.data_parallel_size,
         )
-        made.append(
+        terms.append(
             Term.product(
                 "DDP's buckets",
                 "bytes",
@@ -68,7 +68,7 @@ class Nanotron(Compiled):
                 rank.whole,
             )
         )
-        return made
+        return terms
 
     def temporary(self, rank: RankView, point: Point) -> list[Term]:
         """param.grad of all that this backward has passed: added to the fp32 gradients, and dropped, when it is
@@ -86,8 +86,8 @@ class Nanotron(Compiled):
             parts.append(rank.table)
         here = rank.sizes.made(point.bytes)
         parts.append(Term.of("of the unit at work", f.whole_parameters, N=here, z=1))
-        whole = Term.sum("parameters", *parts, unit="parameters")
-        return [copies("gradients in 16 bit", width, whole), *self._results(rank)]
+        parameters = Term.sum("parameters", *parts, unit="parameters")
+        return [copies("gradients in 16 bit", width, parameters), *self._results(rank)]
 
     def _results(self, rank: RankView) -> list[Term]:
         """What a stage has handed on is held until its backward."""
@@ -106,11 +106,11 @@ class Nanotron(Compiled):
         if point is None or point.phase != "forward" or not point.everything or point.live:
             return []
         freed = copies("gradients in 16 bit", self.recipe.compute_bytes, rank.trained)
-        kept = sum(rank.step.kept[block].value * count * rank.in_flight.value for block, count in rank.counts.items())
+        saved = sum(rank.step.kept[block].value * count * rank.in_flight.value for block, count in rank.counts.items())
         moments = sum(term.value for term in rank.optimizer.children if "moment" in term.name)
-        room = kept + freed.value
-        taken = minimum(moments / (room + (room == 0) * 1.0), 1)  # a stage may have no layers
-        return [Term.of("reserve of freed gradients", f.reserve_bytes, source=ALLOCATOR, M=freed.value, rho=1 - taken)]
+        room = saved + freed.value
+        used = minimum(moments / (room + (room == 0) * 1.0), 1)  # a stage may have no layers
+        return [Term.of("reserve of freed gradients", f.reserve_bytes, source=ALLOCATOR, M=freed.value, rho=1 - used)]
 
 
 FRAMEWORKS.add("nanotron", Nanotron)

@@ -43,5 +43,5 @@ def remove_training_runtime(name: str) -> None:
     """Forget a runtime that was added, and its framework if no other runtime names it."""
     framework = TRAINING_RUNTIMES[name].framework
     TRAINING_RUNTIMES.remove(name)
-    if framework in FRAMEWORKS and all(each.framework != framework for each in TRAINING_RUNTIMES.values()):
+    if framework in FRAMEWORKS and all(runtime.framework != framework for runtime in TRAINING_RUNTIMES.values()):
         FRAMEWORKS.remove(framework)

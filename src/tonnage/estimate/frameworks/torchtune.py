@@ -33,7 +33,7 @@ class Recipe(Compiled):
 
     @classmethod
     def for_step(cls, step: StepView) -> "Recipe":
-        """One accelerator, or FSDP2."""
+        """The recipe for one accelerator, or the one for several, with FSDP2."""
         return Sharded(step) if step.plan.zero_stage else Alone(step)
 
     def __init__(self, step: StepView):
@@ -41,13 +41,13 @@ class Recipe(Compiled):
         self.keeps_gradients = not self.plan.optimizer_in_backward
 
     def setting(self) -> Setting:
-        made = super().setting()
+        setting = super().setting()
         # flex attention, which keeps what flash keeps (attention_utils.py, from compute capability 7.5 on)
-        attention = "flash" if self.plan.packing else made.attention
-        return replace(made, attention=attention)
+        attention = "flash" if self.plan.packing else setting.attention
+        return replace(setting, attention=attention)
 
     def outside(self, rank: RankView) -> list[Term]:
-        """Of packed rows a BlockMask: which blocks of keys each block of queries sees, and the other way round,
+        """For packed rows a BlockMask: which blocks of keys each block of queries sees, and the other way round,
         whole and in part, and the sequence of each token (packed_block_causal_mask; torch,
         nn/attention/flex_attention.py).
         """
@@ -77,9 +77,9 @@ class Recipe(Compiled):
         tokens = first_of(self.plan.sequence_length)
         return float(tokens / ceil_div(tokens, self.runtime.loss_chunks)) if self.plan.loss == "chunked" else 1
 
-    def gathered_to_save(self, whole: Term) -> Term:
-        """All weights (gather_cpu_state_dict)."""
-        return copies("gathered weights, on the node of rank 0", self.step.setting.types.parameter, whole)
+    def gathered_to_save(self, parameters: Term) -> Term:
+        """All weights, which rank 0 gathers (gather_cpu_state_dict)."""
+        return copies("gathered weights, on the node of rank 0", self.step.setting.types.parameter, parameters)
 
     def head_addend(self, rank: RankView, point: Point) -> list[Term]:
         """Autograd sums the head's gradients of the parts before it hands them on: the sum, and the gradient of one
@@ -91,7 +91,7 @@ class Recipe(Compiled):
 
 
 class Alone(Recipe):
-    """One accelerator."""
+    """The recipe for one accelerator."""
 
     def __init__(self, step: StepView):
         super().__init__(step)
@@ -102,11 +102,11 @@ class Alone(Recipe):
         return None if self.keeps_gradients else Term.sum("gradients", unit="bytes")
 
     def temporary(self, rank: RankView, point: Point) -> list[Term]:
-        made = self.head_addend(rank, point)
+        terms = self.head_addend(rank, point)
         if self.unit_gradient_width:
             here = Term.of("of the unit at work", f.whole_parameters, N=rank.sizes.made(point.bytes), z=1)
-            made.append(copies("gradients until the optimizer has taken its step", self.unit_gradient_width, here))
-        return made
+            terms.append(copies("gradients until the optimizer has taken its step", self.unit_gradient_width, here))
+        return terms
 
 
 class Sharded(Recipe, Fsdp2):

@@ -52,8 +52,8 @@ def liger_parts(model: Model, tokens: int) -> float:
     """Liger's loss takes as many tokens at once as give about as many logits as there are hidden states
     (fused_linear_cross_entropy.py).
     """
-    each = -(-tokens // -(-model.vocab_size // model.hidden_size))
-    return tokens / min(1 << (each - 1).bit_length(), tokens)
+    part_tokens = -(-tokens // -(-model.vocab_size // model.hidden_size))
+    return tokens / min(1 << (part_tokens - 1).bit_length(), tokens)
 
 
 class Transformers(Framework):
@@ -62,13 +62,13 @@ class Transformers(Framework):
     @classmethod
     def launch_settings(cls, model: Model, plan: TrainingPlan) -> list[str]:
         """transformers, training_args.py."""
-        made = [
+        flags = [
             f"--per_device_train_batch_size {plan.micro_batch_size}",
             f"--gradient_accumulation_steps {plan.num_microbatches}",
         ]
-        made += ["--gradient_checkpointing true"] if plan.recompute != "none" else []
+        flags += ["--gradient_checkpointing true"] if plan.recompute != "none" else []
         compute = TRAINING_RECIPES[plan.precision].compute
-        return [*made, f"--{compute} true"] if compute in ("bf16", "fp16") else made
+        return [*flags, f"--{compute} true"] if compute in ("bf16", "fp16") else flags
 
     def loss(self, stage: Stage) -> Layer | None:
         if not (stage.is_last and stage.after):
@@ -81,14 +81,14 @@ class Transformers(Framework):
         )
 
     def loss_kind(self) -> tuple[str, float]:
-        """Of _losses, and into how many parts it takes the tokens."""
+        """Which of _losses is used, and into how many parts it takes the tokens."""
         if self.plan.kernels.liger:
             return "liger", liger_parts(self.step.model, self.tokens)
         return loss_kind(release(self.plan.runtime_version)), 1
 
     @property
     def tokens(self) -> int:
-        """Of a micro-batch; of several plans in an array the first one's."""
+        """Tokens of a micro-batch; for several plans in an array, those of the first."""
         return int(first_of(self.plan.sequence_length) * first_of(self.plan.micro_batch_size))
 
     def temporary(self, rank: RankView, point: Point) -> list[Term]:
@@ -111,8 +111,8 @@ class Transformers(Framework):
         ]
 
     def setting(self) -> Setting:
-        made = super().setting()
-        return replace(made, code=LIGER) if self.plan.kernels.liger else made
+        setting = super().setting()
+        return replace(setting, code=LIGER) if self.plan.kernels.liger else setting
 
     def logits_held(self) -> float:
         """Bytes of a logit in all segments that the loss takes: three in fp32, and where they were narrower, the
@@ -132,17 +132,17 @@ class Transformers(Framework):
         sizes, vocabulary = rank.sizes, self.step.model.vocab_size
         held = sizes.term("", vocabulary, self.logits_held(), LOGITS).value
         most = sizes.total({LOGITS: self._most_logits(rank.stage, point.phase)})
-        made = [Term.of("reserve around the logits", f.pool_reserve_bytes, M=held, x=most)]
+        terms = [Term.of("reserve around the logits", f.pool_reserve_bytes, M=held, x=most)]
         if self.plan.expandable_segments:
-            return made
+            return terms
         block = rank.stage.order[-1]
         hidden = next(branch.hidden_size for branch in self.step.model.branches if block in branch.blocks)
         moments = tapes.block_forward(block, self.step.setting, hidden)
-        totals = [Term.of(each.name, f.fixed_bytes, M=sizes.total(by_extent(each.live))) for each in moments]
-        fullest, kept = Term.max("a layer's forward pass", *totals).value, self.step.kept[block].value
+        totals = [Term.of(moment.name, f.fixed_bytes, M=sizes.total(by_extent(moment.live))) for moment in moments]
+        fullest, saved = Term.max("a layer's forward pass", *totals).value, self.step.kept[block].value
         return [
-            *made,
-            Term.of("reserve of a layer's temporaries", f.pool_reserve_bytes, source=SEGMENTS, M=fullest, x=kept),
+            *terms,
+            Term.of("reserve of a layer's temporaries", f.pool_reserve_bytes, source=SEGMENTS, M=fullest, x=saved),
         ]
 
     def reserve_share(self, rank: RankView, point: Point) -> float:
@@ -153,7 +153,8 @@ class Transformers(Framework):
         layer = self.loss(stage)
         moments = layer.moments if layer is not None else ()
         return max(
-            (by_extent(each.live).get(LOGITS, 0) for each in moments if each.forward == (phase == "forward")), default=0
+            (by_extent(moment.live).get(LOGITS, 0) for moment in moments if moment.forward == (phase == "forward")),
+            default=0,
         )
 
     def _part(self, rank: RankView, point: Point | None, gradients: Number) -> Term:

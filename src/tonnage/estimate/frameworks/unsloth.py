@@ -60,7 +60,9 @@ class Unsloth(Transformers):
         ]
 
     def _parts(self, tokens: int) -> float:
-        """So many that one takes no more than half the memory which is free when the first loss begins."""
+        """The number of parts of the loss: one takes no more than half the memory that is free when the first loss
+        begins.
+        """
         model, plan, cluster = self.step.model, self.plan, self.step.cluster
         target = float(MOST)
         if cluster is not None:
@@ -117,9 +119,9 @@ def _loss_in_parts(code: Code, x: Tensor, held: Sequence[Held], part: float) -> 
     logits = [code.new(part, code.types.compute, Extent("token", "gathered")) for _ in range(2)]
     code.mark()
     del logits
-    kept = (gradient.storage, gradient.elements, gradient.width, gradient.extent, None, True)
+    saved = (gradient.storage, gradient.elements, gradient.width, gradient.extent, None, True)
     out = code.new(0, 4, x.extent)
-    code.note("fused_cross_entropy", [out], [x], [gradient], lambda _: [Tensor(*kept)])
+    code.note("fused_cross_entropy", [out], [x], [gradient], lambda _: [Tensor(*saved)])
     return out
 
 

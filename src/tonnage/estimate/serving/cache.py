@@ -47,21 +47,21 @@ def kinds(stage: Stage, windows: bool = True) -> tuple[Kind, ...]:
     """The layers of a stage by what they keep. A layer with caches of two kinds is in both. Without `windows` they
     keep every token.
     """
-    found: dict[tuple[int | None, bool], list[tuple[int, tuple[Cache, ...]]]] = {}
+    layers_by_kind: dict[tuple[int | None, bool], list[tuple[int, tuple[Cache, ...]]]] = {}
     for block, count in stage.layers:
         for op in block.ops:
             for (window, is_state), caches in _by_life(op.caches()).items():
-                found.setdefault((window if windows else None, is_state), []).append((count, caches))
-    return tuple(Kind(window, is_state, tuple(layers)) for (window, is_state), layers in found.items())
+                layers_by_kind.setdefault((window if windows else None, is_state), []).append((count, caches))
+    return tuple(Kind(window, is_state, tuple(layers)) for (window, is_state), layers in layers_by_kind.items())
 
 
 def _by_life(caches: tuple[Cache, ...]) -> dict[tuple[int | None, bool], tuple[Cache, ...]]:
     """Caches of one op by (window, whether a state). A state beside keys and values lives as long as they do."""
     parts: dict[tuple[int | None, bool], tuple[Cache, ...]] = {}
-    beside = next((cache.window for cache in caches if isinstance(cache, TokenCache)), None)
+    shared_window = next((cache.window for cache in caches if isinstance(cache, TokenCache)), None)
     is_state = all(isinstance(cache, StateCache) for cache in caches)
     for cache in caches:
-        key = (cache.window if isinstance(cache, TokenCache) else beside, is_state)
+        key = (cache.window if isinstance(cache, TokenCache) else shared_window, is_state)
         parts[key] = (*parts.get(key, ()), cache)
     return parts
 
@@ -118,31 +118,33 @@ class PagedCache(RequestCache):
 
     def kept(self, stage: Stage, name: str) -> Term:
         """Whole blocks of every kind of layer."""
-        found = kinds(stage, self.paging.windows)
-        if self._shares_blocks(found):
-            page, shared = self._groups(found)
+        layer_kinds = kinds(stage, self.paging.windows)
+        if self._shares_blocks(layer_kinds):
+            page, shared = self._groups(layer_kinds)
             parts = [
                 Term.product(kind.name, "bytes", layers, self._blocks(kind, B), page) for kind, layers, B in shared
             ]
             return Term.sum(name, *parts, unit="bytes")
         return Term.sum(
-            name, *(self._alone(kind, count, caches) for kind in found for count, caches in kind.layers), unit="bytes"
+            name,
+            *(self._alone(kind, count, caches) for kind in layer_kinds for count, caches in kind.layers),
+            unit="bytes",
         )
 
     def growth(self, stage: Stage, name: str) -> Term:
         """What one more token of context adds to it on average: nothing where a window and what is in flight are
         full.
         """
-        found = kinds(stage, self.paging.windows)
+        layer_kinds = kinds(stage, self.paging.windows)
         parts = []
-        if self._shares_blocks(found):
-            page, shared = self._groups(found)
+        if self._shares_blocks(layer_kinds):
+            page, shared = self._groups(layer_kinds)
             for kind, layers, B in shared:
                 if not kind.is_state:
                     one = Term.of("one layer", g.block_growth_bytes, M=page.value, B=B, s=self.s, r=self._reach(kind))
                     parts.append(Term.product(kind.name, "bytes", layers, one))
             return Term.sum(name, *parts, unit="bytes")
-        for kind in found:
+        for kind in layer_kinds:
             reach = None if kind.window is None else self._reach(kind)
             for count, caches in kind.layers:
                 grown = [self._grown(cache, reach) for cache in caches if isinstance(cache, TokenCache)]
@@ -150,8 +152,10 @@ class PagedCache(RequestCache):
                     parts.append(Term.product(kind.name, "bytes", layer_count(count), Term.sum("one layer", *grown)))
         return Term.sum(name, *parts, unit="bytes")
 
-    def _shares_blocks(self, found: tuple[Kind, ...]) -> bool:
-        return self.paging.shares_blocks and len(found) > 1 and all(self._is_uniform(kind) for kind in found)
+    def _shares_blocks(self, layer_kinds: tuple[Kind, ...]) -> bool:
+        return (
+            self.paging.shares_blocks and len(layer_kinds) > 1 and all(self._is_uniform(kind) for kind in layer_kinds)
+        )
 
     def _is_uniform(self, kind: Kind) -> bool:
         """Whether every layer of the kind keeps as much, one entry a token: what equal blocks presuppose."""
@@ -170,29 +174,31 @@ class PagedCache(RequestCache):
         one = Term.sum("one layer", *(self._cached(cache, held.value) for cache in caches))
         return Term.product(kind.name, "bytes", layer_count(count), one)
 
-    def _groups(self, found: tuple[Kind, ...]) -> tuple[Term, list[tuple[Kind, Term, Number]]]:
+    def _groups(self, layer_kinds: tuple[Kind, ...]) -> tuple[Term, list[tuple[Kind, Term, Number]]]:
         """A block of one layer, and for each kind its layers, dealt into whole groups, and the tokens that a block
         holds.
         """
-        block = self._block_tokens(found)
-        own = {kind: self._page(kind, block) for kind in found}
+        block = self._block_tokens(layer_kinds)
+        own = {kind: self._page(kind, block) for kind in layer_kinds}
         page = Term.max("one block of one layer", *own.values())
-        size = group_size([kind.count for kind in found], self.paging.group_tolerance)
-        padded = [Term.of("layers, in whole groups", g.padded_layers, l=kind.count, g=size) for kind in found]
-        tokens = [_stretched(block, own[kind].value, page.value) for kind in found]
-        return page, list(zip(found, padded, tokens, strict=True))
+        size = group_size([kind.count for kind in layer_kinds], self.paging.group_tolerance)
+        padded = [Term.of("layers, in whole groups", g.padded_layers, l=kind.count, g=size) for kind in layer_kinds]
+        tokens = [_stretched(block, own[kind].value, page.value) for kind in layer_kinds]
+        return page, list(zip(layer_kinds, padded, tokens, strict=True))
 
-    def _block_tokens(self, found: tuple[Kind, ...]) -> Number:
+    def _block_tokens(self, layer_kinds: tuple[Kind, ...]) -> Number:
         """Tokens of a block: the engine's own, or as many more as it takes to be as large as a recurrent state."""
         B = self.paging.block_tokens
-        states = [self._page(kind, B) for kind in found if kind.is_state]
-        attention = sorted((kind for kind in found if not kind.is_state), key=lambda kind: kind.window is not None)
+        states = [self._page(kind, B) for kind in layer_kinds if kind.is_state]
+        attention = sorted(
+            (kind for kind in layer_kinds if not kind.is_state), key=lambda kind: kind.window is not None
+        )
         if not states or not attention:
             return B
         return g.tokens_beside_state(M=states[0].value, w=self._page(attention[0], 1).value, B=B)
 
     def _page(self, kind: Kind, tokens: Number) -> Term:
-        """One layer's cache of so many tokens, or its state."""
+        """The cache of one layer for this number of tokens, or its state."""
         return Term.sum(kind.name, *(self._cached(cache, tokens) for cache in kind.layers[0][1]))
 
     def _blocks(self, kind: Kind, block: Number) -> Term:
@@ -245,9 +251,9 @@ class PooledCache(RequestCache):
         self.pools = pools
 
     def kept(self, stage: Stage, name: str) -> Term:
-        found = kinds(stage)
-        states = [kind for kind in found if kind.is_state]
-        tokens = [kind for kind in found if not kind.is_state]
+        layer_kinds = kinds(stage)
+        states = [kind for kind in layer_kinds if kind.is_state]
+        tokens = [kind for kind in layer_kinds if not kind.is_state]
         held = self._tokens(tokens, name if not states else "its tokens")
         if not states:
             return held
@@ -278,9 +284,9 @@ class PooledCache(RequestCache):
             M=now.value,
         )
 
-    def _tokens(self, found: list[Kind], name: str) -> Term:
-        windows = [kind for kind in found if kind.window is not None and self.pools.window_share]
-        full = [kind for kind in found if kind not in windows]
+    def _tokens(self, layer_kinds: list[Kind], name: str) -> Term:
+        windows = [kind for kind in layer_kinds if kind.window is not None and self.pools.window_share]
+        full = [kind for kind in layer_kinds if kind not in windows]
         B, parts = self.pools.page_tokens, [self._layers_of(kind, 1) for kind in full]
         if not windows:
             pages = Term.of("tokens in pages", e.page_tokens, s=self.s, B=B)
@@ -308,7 +314,7 @@ class PooledCache(RequestCache):
                     "layers",
                     "bytes",
                     layer_count(count),
-                    Term.sum("one layer", *(self._part(each, tokens) for each in caches)),
+                    Term.sum("one layer", *(self._part(cache, tokens) for cache in caches)),
                 )
                 for count, caches in kind.layers
             ),

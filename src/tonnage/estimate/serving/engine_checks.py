@@ -68,8 +68,8 @@ def is_gguf(model: Model, weights: str | None) -> bool:
         return False  # what cannot be is refused where it is used
 
 
-def loads(engine: ServingRuntime, found: str) -> bool:
-    return engine.formats is None or not found or found.startswith(engine.formats)
+def loads(engine: ServingRuntime, stored: str) -> bool:
+    return engine.formats is None or not stored or stored.startswith(engine.formats)
 
 
 def runs_on(engine: ServingRuntime, accelerator: Accelerator) -> bool:
@@ -79,11 +79,11 @@ def runs_on(engine: ServingRuntime, accelerator: Accelerator) -> bool:
     return accelerator.vendor in engine.backends.get(accelerator.kind, (accelerator.vendor,))
 
 
-def _check_machine(found: str, engine: ServingRuntime, accelerator: Accelerator) -> None:
+def _check_machine(stored: str, engine: ServingRuntime, accelerator: Accelerator) -> None:
     if runs_on(engine, accelerator):
         return
     others = [name for name in serving_runtimes() if runs_on(serving_runtime(name), accelerator)]
-    nearest = [name for name in others if loads(serving_runtime(name), found)] or others
+    nearest = [name for name in others if loads(serving_runtime(name), stored)] or others
     if engine.vendors:
         raise InvalidPlan(
             "{@engine}: {version} runs on accelerators of {vendors}. Got {accelerator} of {vendor}. "
@@ -108,10 +108,10 @@ def _check_machine(found: str, engine: ServingRuntime, accelerator: Accelerator)
 
 def check_format(model: Model, weights: str | None, engine: ServingRuntime, accelerator: Accelerator) -> None:
     """An accelerator that the engine does not run on; a format that it does not load, or not there."""
-    found = stored_format(model, weights)
-    _check_machine(found, engine, accelerator)
-    if not loads(engine, found):
-        others = [name for name in serving_runtimes() if name != engine.name and loads(serving_runtime(name), found)]
+    stored = stored_format(model, weights)
+    _check_machine(stored, engine, accelerator)
+    if not loads(engine, stored):
+        others = [name for name in serving_runtimes() if name != engine.name and loads(serving_runtime(name), stored)]
         known = listed(engine.formats or ())
         raise InvalidPlan(
             "{@weights}: {version} loads {known} ({formats_source}). Got {name}. Engines that load it: {others}.",
@@ -121,27 +121,27 @@ def check_format(model: Model, weights: str | None, engine: ServingRuntime, acce
             name=storage(model, weights).name,
             others=listed(others) or "none",
         )
-    if engine.no_metal and accelerator.kind == "apple" and found.startswith(engine.no_metal):
+    if engine.no_metal and accelerator.kind == "apple" and stored.startswith(engine.no_metal):
         raise InvalidPlan(
             "{@weights}: {version} has no Metal kernels for {found} ({no_metal_source}). Got "
             "{accelerator}. Nearest: q4_k_m or q8_0 under llama.cpp.",
             version=engine.version,
-            found=found,
+            found=stored,
             no_metal_source=engine.no_metal_source,
             accelerator=accelerator.name,
         )
-    old = next((names for prefix, names in engine.too_old.items() if found.startswith(prefix)), ())
+    old = next((names for prefix, names in engine.too_old.items() if stored.startswith(prefix)), ())
     if accelerator.generation in old:
         raise InvalidPlan(
             "{@weights}: {version} has no kernels of {found} for {generation} ({too_old_source}). "
             "Got {accelerator}. Nearest: gptq, or q8_0 or q4_k_m under llama.cpp.",
             version=engine.version,
-            found=found,
+            found=stored,
             generation=accelerator.generation,
             too_old_source=engine.too_old_source,
             accelerator=accelerator.name,
         )
-    need = next((peak for prefix, peak in engine.peaks.items() if found.startswith(prefix)), None)
+    need = next((peak for prefix, peak in engine.peaks.items() if stored.startswith(prefix)), None)
     if need and accelerator.dense_flops and need not in accelerator.dense_flops:
         other = "fp8" if need == "fp4" and "fp8" in accelerator.dense_flops else "awq"
         raise InvalidPlan(
@@ -149,7 +149,7 @@ def check_format(model: Model, weights: str | None, engine: ServingRuntime, acce
             "({formats_source}), and {accelerator} has none. Nearest: {other}, or another engine.",
             version=engine.version,
             need=need,
-            found=found,
+            found=stored,
             formats_source=engine.formats_source,
             accelerator=accelerator.name,
             other=other,
@@ -162,9 +162,9 @@ def check_cache(model: Model, kind: str, engine: ServingRuntime, accelerator: Ac
         engine.check_cache(engine, model, kind, accelerator)
 
 
-def check_layers(kept: int | None) -> None:
+def check_layers(on_accelerator: int | None) -> None:
     """llama.cpp's -ngl 0 is a machine without the accelerator, as far as weights and cache go."""
-    if kept == 0:
+    if on_accelerator == 0:
         raise InvalidPlan(
             Message(
                 "{@layers_on_accelerator} must be from 1, which is the head alone. Got 0: with all "
@@ -174,11 +174,11 @@ def check_layers(kept: int | None) -> None:
         )
 
 
-def check_settings(engine: ServingRuntime, said: dict[str, object]) -> None:
+def check_settings(engine: ServingRuntime, settings: dict[str, object]) -> None:
     """Settings that another engine has."""
     for name in SETTINGS:
-        if said.get(name) and name not in engine.settings:
-            engines = [each for each in serving_runtimes() if name in serving_runtime(each).settings]
+        if settings.get(name) and name not in engine.settings:
+            engines = [other for other in serving_runtimes() if name in serving_runtime(other).settings]
             text = Message(
                 "{name} is a setting of {engines}. Got engine {engine}.",
                 name=option_name(name),

@@ -48,7 +48,7 @@ def image_numbers(model: Model) -> int:
     merge = vision.get("spatial_merge_size") or vision.get("merge_kernel_size")
     side = merge[0] if isinstance(merge, list | tuple) and merge else merge
     frames = vision.get("temporal_patch_size", 1)
-    if all(isinstance(each, int) for each in (patch, side, frames)):
+    if all(isinstance(number, int) for number in (patch, side, frames)):
         return COLOURS * patch * patch * side * side * frames  # type: ignore[operator]
     return 0
 
@@ -67,7 +67,7 @@ def batch_limits(engine: ServingRuntime, plan: ServingPlan, accelerator: Acceler
     """What the plan says, else the engine's defaults on this accelerator, bounded as vLLM bounds them: no pass is
     larger than all requests at full length, and no more requests run than a pass has tokens.
     """
-    limit = next(each for each in engine.limits if _holds(each, accelerator, plan.context))
+    limit = next(candidate for candidate in engine.limits if _holds(candidate, accelerator, plan.context))
     ranks = plan.tensor_parallel_size * plan.pipeline_parallel_size if limit.each_rank else 1
     requests = plan.max_num_seqs or limit.requests * ranks or plan.concurrency
     tokens = plan.max_num_batched_tokens
@@ -185,10 +185,10 @@ class ForwardPass:
         """What is allocated in the first pass and not freed: workspaces, and what a pass over images leaves for the
         profile.
         """
-        made = []
+        terms = []
         size = workspace_bytes(self.engine, accelerator)
         if size:
-            made.append(
+            terms.append(
                 _fixed(
                     "workspace of the matrix products", size, "PyTorch, aten/src/ATen/cuda/CublasHandlePool.cpp", "rule"
                 )
@@ -197,12 +197,12 @@ class ForwardPass:
             mixtures = [op for block, _ in stage.layers for op in block.ops if isinstance(op, MoE)]
             numbers = max((self._expert_workspace(op) for op in mixtures), default=0)
             if numbers:
-                made.append(self._batch("workspace of the experts", numbers))
+                terms.append(self._batch("workspace of the experts", numbers))
         if self.engine.keeps_expert_workspace and stage.towers:
-            made.append(self._batch("what images became", self.model.hidden_size))
+            terms.append(self._batch("what images became", self.model.hidden_size))
             if pixels := image_numbers(self.model):
-                made.append(self._batch("images of a full batch", pixels))
-        return made
+                terms.append(self._batch("images of a full batch", pixels))
+        return terms
 
     def _expert_workspace(self, op: MoE) -> Number:
         """vLLM, vllm/model_executor/layers/fused_moe/fused_moe.py, TritonExperts.workspace_shapes: two tensors of
@@ -214,7 +214,7 @@ class ForwardPass:
 
 
 def workspace_bytes(engine: ServingRuntime, accelerator: Accelerator | None) -> int:
-    """Of matrix products, by the accelerator's generation."""
+    """Bytes of the workspace of matrix products, by the accelerator's generation."""
     sizes = engine.workspace
     generation = accelerator.generation.lower() if accelerator is not None else ""
     return sizes.get(generation, sizes.get("", 0))

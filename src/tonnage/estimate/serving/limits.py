@@ -95,15 +95,15 @@ MAX_REQUESTS = 2**24  # requests: more than any machine holds
 REFUSED = float("inf")
 
 
-def longest_context(model: Model, plan: ServingPlan, cluster: Cluster, made: ServingMemory, usable: int) -> Term:
+def longest_context(model: Model, plan: ServingPlan, cluster: Cluster, memory: ServingMemory, usable: int) -> Term:
     """Tokens of the longest request that fits alone at the high end of the error band, as a term."""
-    found = longest_context_tokens(model, plan, cluster, made, usable)
-    why = "what the model was made for" if found == (model.context or LONGEST) else "the accelerator's memory"
+    tokens = longest_context_tokens(model, plan, cluster, memory, usable)
+    why = "what the model was made for" if tokens == (model.context or LONGEST) else "the accelerator's memory"
     return Term.by(
         "longest context of one request",
-        found,
+        tokens,
         "tokens",
-        basis=made.memory.basis,
+        basis=memory.memory.basis,
         source="Kwon2023, sec. 4.2",
         version="1",
         procedure="bisection over contexts (estimate.serving_limits)",
@@ -111,16 +111,18 @@ def longest_context(model: Model, plan: ServingPlan, cluster: Cluster, made: Ser
     )
 
 
-def longest_context_tokens(model: Model, plan: ServingPlan, cluster: Cluster, made: ServingMemory, usable: int) -> int:
+def longest_context_tokens(
+    model: Model, plan: ServingPlan, cluster: Cluster, memory: ServingMemory, usable: int
+) -> int:
     """Tokens of the longest request that fits alone at the high end of the error band, at most those that the model
-    was made for; one token more does not fit. `made`: the memory of `plan`, from which the search starts; 0 where
+    was made for; one token more does not fit. `memory`: that of `plan`, from which the search starts; 0 where
     none fits.
     """
     most = model.context or LONGEST
-    if serving_highest(plan.engine, cluster.accelerator, made.memory.value) <= usable and plan.context >= most:
+    if serving_highest(plan.engine, cluster.accelerator, memory.memory.value) <= usable and plan.context >= most:
         return most
-    slope = max(rank.per_token.value for rank in made.ranks)
-    alone = made.memory.value - (plan.concurrency - 1) * made.fullest.per_request.value
+    slope = max(rank.per_token.value for rank in memory.ranks)
+    alone = memory.memory.value - (plan.concurrency - 1) * memory.fullest.per_request.value
     band = serving_band(plan.engine, cluster.accelerator)
     room = usable / band.high if band else usable
     guess = floor(plan.context - (alone - room) / slope) if slope else most
@@ -154,7 +156,7 @@ def _longest(model: ByIdentity, plan: ServingPlan, cluster: ByIdentity, usable: 
 
 
 def most_requests(
-    model: Model, plan: ServingPlan, cluster: Cluster, made: ServingMemory, usable: int, *, safe: bool = False
+    model: Model, plan: ServingPlan, cluster: Cluster, memory: ServingMemory, usable: int, *, safe: bool = False
 ) -> int:
     """Requests that each group of ranks of a replica holds at once, each of the whole context; one more does not fit,
     or the engine lets it wait.
@@ -163,7 +165,7 @@ def most_requests(
     room = usable / band.high if band else usable
     guess = min(
         max(room - rank.besides_cache.value, 0) // rank.per_request.value
-        for rank in made.ranks
+        for rank in memory.ranks
         if rank.per_request.value
     )
     return _most(ByIdentity(model), replace(plan, concurrency=1), ByIdentity(cluster), usable, int(guess), safe)
@@ -179,11 +181,11 @@ def _most(model: ByIdentity, plan: ServingPlan, cluster: ByIdentity, usable: int
     accelerator = cluster.thing.accelerator
 
     @cache
-    def over(each: int) -> float:
-        asked = replace(plan, concurrency=each * groups)
-        if engine.queues and each > batch_limits(engine, asked, accelerator).requests:
+    def over(requests: int) -> float:
+        candidate = replace(plan, concurrency=requests * groups)
+        if engine.queues and requests > batch_limits(engine, candidate, accelerator).requests:
             return REFUSED
-        return _over(model.thing, asked, cluster.thing, usable, safe=safe)
+        return _over(model.thing, candidate, cluster.thing, usable, safe=safe)
 
     if engine.queues:
         guess = min(guess, batch_limits(engine, replace(plan, concurrency=guess * groups or 1), accelerator).requests)
@@ -204,12 +206,12 @@ def _over(model: Model, plan: ServingPlan, cluster: Cluster, usable: int, *, saf
 
 
 def request_figures(
-    model: Model, plan: ServingPlan, cluster: Cluster, made: ServingMemory, usable: int
+    model: Model, plan: ServingPlan, cluster: Cluster, memory: ServingMemory, usable: int
 ) -> dict[str, Term]:
     """How many requests, and tokens of cache, fit beside everything else, of all replicas. `safe_concurrency` where
     an error band is known.
     """
-    held = [rank for rank in made.ranks if rank.per_request.value]
+    held = [rank for rank in memory.ranks if rank.per_request.value]
     if not held:
         return {}
     pools = [
@@ -219,35 +221,35 @@ def request_figures(
     size = rank.per_request.value
     replicas = Term.of("replicas", g.replicas, n_copies=plan.data_parallel_size * plan.attention_data_parallel_size)
     engine = serving_runtime(plan.engine, plan.engine_version)
-    count = most_requests(model, plan, cluster, made, usable)
-    each = Term.of(
+    count = most_requests(model, plan, cluster, memory, usable)
+    of_replica = Term.of(
         "concurrent requests of one replica",
         g.concurrency,
         U=pool.value,
         M=size,
-        R=made.limits.requests if engine.queues else MAX_REQUESTS,
+        R=memory.limits.requests if engine.queues else MAX_REQUESTS,
     )
     room = pool.value
-    if each.value != count:  # requests need more than their cache, or the pool shrinks with them
-        each, room = _by_search("concurrent requests of one replica", count, made), count * size
-    figures = {"concurrency": Term.product("concurrent requests", "requests", replicas, each)}
+    if of_replica.value != count:  # requests need more than their cache, or the pool shrinks with them
+        of_replica, room = _by_search("concurrent requests of one replica", count, memory), count * size
+    figures = {"concurrency": Term.product("concurrent requests", "requests", replicas, of_replica)}
     if serving_band(plan.engine, cluster.accelerator):
-        safe = most_requests(model, plan, cluster, made, usable, safe=True)
-        one = _by_search("concurrent requests of one replica", safe, made)
+        safe = most_requests(model, plan, cluster, memory, usable, safe=True)
+        one = _by_search("concurrent requests of one replica", safe, memory)
         name = "concurrent requests at the high end of the error band"
         figures["safe_concurrency"] = Term.product(name, "requests", replicas, one)
-    if any(rank.per_token.value for rank in made.ranks):
+    if any(rank.per_token.value for rank in memory.ranks):
         tokens = Term.of("tokens of cache of one replica", g.pool_tokens, U=room, M=size, s=plan.context)
         figures["kv_capacity_tokens"] = Term.product("tokens of cache", "tokens", replicas, tokens)
     return figures
 
 
-def _by_search(name: str, count: int, made: ServingMemory) -> Term:
+def _by_search(name: str, count: int, memory: ServingMemory) -> Term:
     return Term.by(
         name,
         count,
         "requests",
-        basis=made.memory.basis,
+        basis=memory.memory.basis,
         source="Kwon2023, sec. 4.2",
         version="1",
         procedure="search over numbers of requests (estimate.serving_limits)",

@@ -94,18 +94,18 @@ class _Replica:
 
     def ranks(self) -> tuple[ServingRank, ...]:
         """Stages that hold the same need the same."""
-        made: dict[tuple[Hashable, ...], ServingRank] = {}
-        found = []
+        by_contents: dict[tuple[Hashable, ...], ServingRank] = {}
+        placed_ranks = []
         for stage in self.stages:
             key = (*stage.contents, stage.first_layer if self.plan.host.expert_layers_on_host else 0)
-            if key not in made:
-                made[key] = self.rank(stage)
-            found.append(replace(made[key], rank=stage.rank))
-        return tuple(found)
+            if key not in by_contents:
+                by_contents[key] = self.rank(stage)
+            placed_ranks.append(replace(by_contents[key], rank=stage.rank))
+        return tuple(placed_ranks)
 
     def rank(self, stage: Stage) -> ServingRank:
-        kept = RequestCache(self.plan.context, self.shares.t, self._width)
-        held = self._held() or kept
+        request_cache = RequestCache(self.plan.context, self.shares.t, self._width)
+        held = self._held() or request_cache
         parts = [held.kept(stage, "one request"), *self._of_draft(stage, "kept", "its draft")]
         per_request = parts[0] if len(parts) == 1 else Term.sum("one request", *parts)
         cache = Term.product(
@@ -121,8 +121,8 @@ class _Replica:
             per_token=Term.sum(
                 "one more token", held.growth(stage, "one more token"), *self._of_draft(stage, "growth", "its draft")
             ),
-            kept=kept.kept(stage, "one request"),
-            kept_per_token=kept.growth(stage, "one more token"),
+            kept=request_cache.kept(stage, "one request"),
+            kept_per_token=request_cache.growth(stage, "one more token"),
             besides_cache=Term.sum("besides the cache", weights, activations, communication, overhead),
         )
 
@@ -155,7 +155,7 @@ class _Replica:
         if self.draft is None or not stage.is_last:
             return []
         held = self.draft._held() or RequestCache(self.plan.context, self.shares.t, self.draft._width)
-        return [getattr(held, what)(each, name) for each in self.draft.stages]
+        return [getattr(held, what)(draft_stage, name) for draft_stage in self.draft.stages]
 
     def _width(self, cache: TokenCache | StateCache) -> float:
         """Bytes of one number of a cache."""
@@ -171,16 +171,16 @@ class _Replica:
     def weights(self, stage: Stage) -> Term:
         parts = self._of_stage(stage) + beside_weights(self.model, self.engine, stage, self.stored, self.shares)
         if self.draft is not None and stage.is_last:
-            parts += [self.draft.weights(each).named("draft model") for each in self.draft.stages]
+            parts += [self.draft.weights(draft_stage).named("draft model") for draft_stage in self.draft.stages]
         if self.plan.adapters.lora_adapters:
             parts.append(adapters(self.plan, stage, self.shares.t, self.activation_width))
-        whole = Term.sum("weights", *parts, unit="bytes")
+        total = Term.sum("weights", *parts, unit="bytes")
         if not self.plan.host.weights_on_host_bytes:
-            return whole
+            return total
         left = Term.of(
-            "of them in host memory", e.host_weights_bytes, M=whole.value, U=self.plan.host.weights_on_host_bytes
+            "of them in host memory", e.host_weights_bytes, M=total.value, U=self.plan.host.weights_on_host_bytes
         )
-        return Term.sum("weights", whole.named(ALL_WEIGHTS), left)
+        return Term.sum("weights", total.named(ALL_WEIGHTS), left)
 
     def _of_stage(self, stage: Stage, experts_alone: bool = False) -> list[Term]:
         """The weights of a stage; or those of its experts that stay in host memory."""
@@ -194,10 +194,10 @@ class _Replica:
                 parts.append(self._stored(weight.name, group, size * rows / weight.rows))
         away = host_experts(stage, self.plan)
         for block, count in stage.layers + stage.towers:
-            kept = {"expert": count - away.get(block, 0)}
+            on_accelerator = {"expert": count - away.get(block, 0)}
             shown: dict[int, list[Term]] = {}
             for (cut, heads), (number, size) in _block_bytes(self.model, self.stored, block).items():
-                times = away.get(block, 0) * (cut == "expert") if experts_alone else kept.get(cut, count)
+                times = away.get(block, 0) * (cut == "expert") if experts_alone else on_accelerator.get(cut, count)
                 if times:
                     shown.setdefault(times, []).append(self._stored("", Group(cut, heads, number), size))
             for times, one in shown.items():
@@ -221,8 +221,10 @@ class _Replica:
                 * self.plan.pipeline_parallel_size
                 * self.plan.attention_data_parallel_size
             )
-            each = Term.of("weights of one rank", f.fixed_bytes, source=OFFLOAD, M=self.plan.host.weights_on_host_bytes)
-            return Term.product("host memory", "bytes", Term.of("ranks", g.ranks_of_replica, n=ranks), each)
+            of_rank = Term.of(
+                "weights of one rank", f.fixed_bytes, source=OFFLOAD, M=self.plan.host.weights_on_host_bytes
+            )
+            return Term.product("host memory", "bytes", Term.of("ranks", g.ranks_of_replica, n=ranks), of_rank)
         held = self._held()
         cache = (
             Term.product(
@@ -242,10 +244,10 @@ class _Replica:
 
     def _stored(self, name: str, group: Group, size: float) -> Term:
         held = share(group, self.shares)
-        each = Term.of(
+        of_one = Term.of(
             "bytes per parameter", f.mean_bytes_per_parameter, source=self.stored.source, M=size, N=group.count
         )
-        return Term.product(name or held.name, "bytes", each, held)
+        return Term.product(name or held.name, "bytes", of_one, held)
 
     def activations(self, stage: Stage) -> Term:
         """The peak of one forward pass; of the prompts alone where an engine runs them at once, before the answers'
@@ -257,15 +259,15 @@ class _Replica:
         forward = ForwardPass(
             self.model, engine, self.limits, self.shares, self.activation_width, self.stored.name, self._sampled()
         )
-        made = forward.peak(stage, self.accelerator)
+        peak = forward.peak(stage, self.accelerator)
         if engine.queues or engine.cells is not None or plan.max_num_batched_tokens is None:
-            return made
+            return peak
         requests, context = running(plan, self.limits), plan.context
         moments = []
         for name, size, tokens in (
             (
                 "of the prompts, beyond the cache of the answers",
-                made.value,
+                peak.value,
                 maximum(context - self.limits.tokens / requests, 0),
             ),
             ("second table while loading, beyond the cache", self._loading(), context),
@@ -299,8 +301,8 @@ def running(plan: ServingPlan, limits: Limits) -> Number:
     """Requests that have a cache on a rank: an engine that deals it out lets those wait that it does not run; groups
     of attention share them.
     """
-    each = ceil_div(plan.concurrency, plan.attention_data_parallel_size)
-    return minimum(each, limits.requests) if serving_runtime(plan.engine, plan.engine_version).queues else each
+    of_group = ceil_div(plan.concurrency, plan.attention_data_parallel_size)
+    return minimum(of_group, limits.requests) if serving_runtime(plan.engine, plan.engine_version).queues else of_group
 
 
 def draft_plan(plan: ServingPlan) -> ServingPlan:

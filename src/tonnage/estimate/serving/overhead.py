@@ -163,7 +163,7 @@ def _reserved(reserve: Reserve, plan: ServingPlan, model: Model, mib: int) -> Nu
     """Bytes for activations and graphs."""
     groups = plan.attention_data_parallel_size
     ranks = plan.tensor_parallel_size * groups
-    step = next(each for each in reserve.steps if not each.below_mib or mib < each.below_mib)
+    step = next(candidate for candidate in reserve.steps if not candidate.below_mib or mib < candidate.below_mib)
     chunk = plan.max_num_batched_tokens or step.chunk
     graph = 0 if plan.enforce_eager else min(step.few if ranks < 4 else step.many, plan.max_num_seqs or step.many)
     needed = e.activation_reserve_bytes(T=chunk) + e.parallel_reserve_bytes(t=ranks, p=plan.pipeline_parallel_size)
@@ -189,7 +189,7 @@ NO_CONTEXT = ("cpu", "apple")  # kinds of accelerators on which a process holds 
 
 
 class Overhead:
-    """Of each rank of a replica."""
+    """What the engine takes beside weights, cache and activations, on each rank of a replica."""
 
     def __init__(self, model: Model, engine: ServingRuntime, plan: ServingPlan, accelerator: Accelerator | None):
         self.engine, self.plan, self.accelerator = engine, plan, accelerator
@@ -230,10 +230,10 @@ class Overhead:
         """What captured graphs take for the layers of a stage."""
         if self.plan.enforce_eager:
             return 0
-        each, more = self.engine.graph_layers
+        per_layer, more = self.engine.graph_layers
         mixed = sum(count for block, count in stage.layers if any(isinstance(op, MoE) for op in block.ops))
         alone = self.tensor * self.plan.pipeline_parallel_size == 1
-        layers = each * sum(count for _, count in stage.layers) + more * mixed
+        layers = per_layer * sum(count for _, count in stage.layers) + more * mixed
         return self.engine.graphs[0 if alone else 1] + layers
 
     def _left_free(self, fixed: Number, outside: list[Term], weights: Term, activations: Term) -> list[Term]:
@@ -249,8 +249,8 @@ class Overhead:
             rest = Term.of("outside of the static part", dynamic, source=engine.source, U=usable - fixed, u=share)
             return [Term.of("reserved beyond activations", e.reserve_left_bytes, U=rest.value, M=activations.value)]
         if engine.share_of == "free":
-            taken = fixed + weights.value + activations.value
-            return [Term.of("left by the cache", e.unshared_bytes, source=engine.source, U=usable, u=share, M=taken)]
+            used = fixed + weights.value + activations.value
+            return [Term.of("left by the cache", e.unshared_bytes, source=engine.source, U=usable, u=share, M=used)]
         beyond = g.unclaimed_bytes
         rest = Term.of(
             "beyond the engine's share", beyond, source=engine.source, U=usable, u=share, M=self.plan.reserve_bytes

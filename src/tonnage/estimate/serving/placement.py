@@ -26,14 +26,14 @@ def placed(
     llama.cpp.
     """
     host = has_host(engine, accelerator)
-    found = _stages(
+    placed_stages = _stages(
         model, plan.pipeline_parallel_size, engine.split, host, plan.host.layers_on_accelerator, plan.chunk_layers
     )
-    devices = found[1:] if host else found
+    devices = placed_stages[1:] if host else placed_stages
     drafts = [branch for branch in model.branches if branch.kind == "draft"]
     if plan.drafting.draft_tokens and not plan.drafting.draft_model and drafts:
         devices = (*devices[:-1], _with_drafts(devices[-1], model))
-    return devices, found[0] if host else None
+    return devices, placed_stages[0] if host else None
 
 
 @lru_cache(maxsize=16)
@@ -61,8 +61,8 @@ def _stages(
         return stages(model, ranks, chunks)
     count = model.num_layers
     if split == "rest last" and count % ranks:
-        each, more = divmod(count, ranks)
-        return stages(model, ranks, tuple(each + (rank >= ranks - more) for rank in range(ranks)))
+        fewest, more = divmod(count, ranks)
+        return stages(model, ranks, tuple(fewest + (rank >= ranks - more) for rank in range(ranks)))
     return stages(model, ranks)
 
 
@@ -76,12 +76,12 @@ def _with_host(model: Model, ranks: int, on_accelerator: int | None, chunks: tup
     start = count + 1 - slots
     ends = [min(start - (-rank * slots // ranks), count) for rank in range(ranks + 1)]
     dealt = (0, *chunks) if chunks else (start, *(last - first for first, last in pairwise(ends)))
-    found = stages(model, ranks + 1, dealt)
-    host, first = found[0], found[1]
+    dealt_stages = stages(model, ranks + 1, dealt)
+    host, first = dealt_stages[0], dealt_stages[1]
     main = replace(
         first, towers=host.towers, tower_ops=host.tower_ops
     )  # a projector's file goes to the first accelerator
-    shifted = [replace(stage, rank=stage.rank - 1) for stage in (main, *found[2:])]
+    shifted = [replace(stage, rank=stage.rank - 1) for stage in (main, *dealt_stages[2:])]
     return (replace(host, towers=(), tower_ops=()), *shifted)
 
 

@@ -132,9 +132,9 @@ def serving_plan(model: Model, cluster: Cluster, options: ServingOptions, questi
 
 def _on_host(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
     """Layers, or their experts, that stay in host memory."""
-    said: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     if o.layers_on_accelerator is not None:
-        said["layers_on_accelerator"] = q.put(
+        settings["layers_on_accelerator"] = q.put(
             "layers_on_accelerator", o.layers_on_accelerator, "given", "the last ones; the head counts as one more"
         )
     if o.expert_layers_on_host is not None:
@@ -148,22 +148,22 @@ def _on_host(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
                 "expert_layers_on_host",
                 ("model",),
             )
-        said["expert_layers_on_host"] = q.put(
+        settings["expert_layers_on_host"] = q.put(
             "expert_layers_on_host", o.expert_layers_on_host, "given", "of the first layers"
         )
-    return said
+    return settings
 
 
 def _beside(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
     """Drafts and adapters."""
-    said: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     if o.acceptance is not None and not 0 <= o.acceptance < 1:
         raise InvalidPlan(
             "{@acceptance} must be at least 0 and less than 1. Got {acceptance:g}.", acceptance=o.acceptance
         )
     if o.draft_tokens is not None or o.draft_model:
-        said["draft_tokens"] = q.take("draft_tokens", o.draft_tokens, 1, "default", "one token ahead")
-        said["acceptance"], said["draft_model"] = o.acceptance or 0, o.draft_model or ""
+        settings["draft_tokens"] = q.take("draft_tokens", o.draft_tokens, 1, "default", "one token ahead")
+        settings["acceptance"], settings["draft_model"] = o.acceptance or 0, o.draft_model or ""
         if o.acceptance is None:
             q.warn(
                 "acceptance is not said: no guessed token is taken, so that drafts cost time and save none. "
@@ -191,8 +191,8 @@ def _beside(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
             "adapters are counted in memory alone: the time of their products, which grows with those in "
             "use, is not in the times."
         )
-        said["lora_adapters"] = q.put("lora_adapters", o.lora_adapters, "given")
-        said["lora_rank"] = q.take("lora_rank", o.lora_rank, RANK, "default", "vLLM's max_lora_rank")
+        settings["lora_adapters"] = q.put("lora_adapters", o.lora_adapters, "given")
+        settings["lora_rank"] = q.take("lora_rank", o.lora_rank, RANK, "default", "vLLM's max_lora_rank")
     elif o.lora_rank is not None:
         raise NotApplicable(
             Message(
@@ -201,7 +201,7 @@ def _beside(model: Model, o: ServingOptions, q: Question) -> dict[str, Any]:
             "lora_rank",
             ("lora_adapters",),
         )
-    return said
+    return settings
 
 
 def _concurrency(replicas: int, o: ServingOptions, q: Question) -> int:
@@ -410,8 +410,8 @@ def _sizes(
     )
     why = "layers are shared instead" if by_layers else "the node, as far as its heads divide"
     tensor = q.take("tensor_parallel_size", o.tensor_parallel_size, default, "model", why)
-    each = tensor * pipeline * groups
-    if each > cluster.size or cluster.size % each:
+    replica_size = tensor * pipeline * groups
+    if replica_size > cluster.size or cluster.size % replica_size:
         raise InvalidPlan(
             _does_not_divide(
                 model,
@@ -424,7 +424,7 @@ def _sizes(
                 },
             )
         )
-    data = q.put("replicas", cluster.size // each, "cluster", "uses all accelerators")
+    data = q.put("replicas", cluster.size // replica_size, "cluster", "uses all accelerators")
     return tensor, pipeline, data
 
 
@@ -433,7 +433,7 @@ def _does_not_divide(model: Model, world: int, o: ServingOptions, sizes: dict[st
     and the layers as well.
     """
     above = {name: size for name, size in sizes.items() if size > 1}
-    asked = {name: size for name, size in above.items() if getattr(o, name)} or above
+    chosen = {name: size for name, size in above.items() if getattr(o, name)} or above
 
     def holds(some: Mapping[str, int]) -> bool:
         fits = (
@@ -442,13 +442,13 @@ def _does_not_divide(model: Model, world: int, o: ServingOptions, sizes: dict[st
         )
         return fits and world % prod(some.values()) == 0
 
-    names, values = joined(" x ", map(option_name, asked)), " x ".join(map(str, asked.values()))
+    names, values = joined(" x ", map(option_name, chosen)), " x ".join(map(str, chosen.values()))
     return Message(
         "{names} must divide the cluster's {world}. Got {values}. Nearest: {nearest}.",
         names=names,
         world=counted(world, "accelerators"),
         values=values,
-        nearest=near_sizes(asked, divisors(world), holds),
+        nearest=near_sizes(chosen, divisors(world), holds),
     )
 
 
@@ -466,8 +466,8 @@ def _largest_tensor(model: Model, cluster: Cluster, pipeline: int, loads_on: Cal
 def _kv_cache(model: Model, o: ServingOptions, q: Question, engine: ServingRuntime) -> str:
     """The precision of keys and values: that of the activations, or one that the engine has."""
     own = engine.own_kv_cache or {"float32": "fp32", "float16": "fp16"}.get(model.dtype or "", "bf16")
-    asked = ("auto" if o.kv_cache is None else o.kv_cache).strip().lower().removeprefix("torch.")
-    if asked == "auto":
+    requested = ("auto" if o.kv_cache is None else o.kv_cache).strip().lower().removeprefix("torch.")
+    if requested == "auto":
         return str(
             q.put(
                 "kv_cache",
@@ -479,11 +479,11 @@ def _kv_cache(model: Model, o: ServingOptions, q: Question, engine: ServingRunti
             )
         )
     choices = {own: own, **engine.kv_cache}
-    named = ALIASES.get(asked, asked)
-    found = choices.get(asked) or next(
+    named = ALIASES.get(requested, requested)
+    chosen = choices.get(requested) or next(
         (name for name in choices.values() if name in (named, named.replace("_", "-"))), None
     )
-    if found is None:
+    if chosen is None:
         known = listed(["auto", *choices])
         raise InvalidInput(
             "{@kv_cache}: {engine} can hold keys and values in {known}. Got {kv_cache}.",
@@ -491,34 +491,34 @@ def _kv_cache(model: Model, o: ServingOptions, q: Question, engine: ServingRunti
             known=known,
             kv_cache=shown(o.kv_cache),
         )
-    if found.startswith("kv-"):
+    if chosen.startswith("kv-"):
         q.warn(
             Message(
                 "{@kv_cache} {asked}: the last 128 tokens of a request stay in 16 bits, which is not counted.",
-                asked=asked,
+                asked=requested,
             )
         )
-    return str(q.put("kv_cache", found, "given", "" if found == own else engine.kv_cache_source))
+    return str(q.put("kv_cache", chosen, "given", "" if chosen == own else engine.kv_cache_source))
 
 
-def serving_slopes(made: ServingMemory) -> Slopes:
+def serving_slopes(memory: ServingMemory) -> Slopes:
     """What one more request, and one more token of context, add on the fullest rank."""
-    fullest = made.fullest
+    fullest = memory.fullest
     return Slopes(bytes_per_sequence=fullest.per_request.value, bytes_per_token=fullest.per_token.value)
 
 
 @lru_cache(maxsize=256)
 def _unsharded(model: ByIdentity, plan: ServingPlan) -> dict[str, Term]:
     """The cache on one accelerator that holds all."""
-    whole = serving_memory(model.thing, plan).fullest
+    unsharded = serving_memory(model.thing, plan).fullest
     return {
-        "kv_bytes_per_token": whole.kept_per_token.named("cache of one more token, before any sharding"),
-        "kv_bytes_per_request": whole.kept.named("cache of one request, before any sharding"),
+        "kv_bytes_per_token": unsharded.kept_per_token.named("cache of one more token, before any sharding"),
+        "kv_bytes_per_request": unsharded.kept.named("cache of one request, before any sharding"),
     }
 
 
 def serving_figures(
-    model: Model, made: ServingMemory, plan: ServingPlan, cluster: Cluster, usable: int
+    model: Model, memory: ServingMemory, plan: ServingPlan, cluster: Cluster, usable: int
 ) -> dict[str, Term]:
     """The cache of a token and of a request before any sharding, and how many requests fit beside everything else."""
     alone = plan.with_fields(
@@ -533,6 +533,6 @@ def serving_figures(
         draft_model="",
     )
     figures = dict(_unsharded(ByIdentity(model), alone))
-    if made.host is not None:
-        figures["host_memory"] = made.host
-    return figures | request_figures(model, plan, cluster, made, usable)
+    if memory.host is not None:
+        figures["host_memory"] = memory.host
+    return figures | request_figures(model, plan, cluster, memory, usable)

@@ -87,23 +87,23 @@ class PassTime:
         return any(name in self.chip.dense_flops for name in WIDE)
 
     def seconds(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Number:
-        """Of a pass with `prompt_tokens` tokens of prompts that attend to `prompt_keys` keys in all, and with
+        """Seconds of a pass with `prompt_tokens` tokens of prompts that attend to `prompt_keys` keys in all, and with
         `requests` that decode a token each over `keys` tokens of context in all.
         """
         return self.spent(prompt_tokens, prompt_keys, requests, keys).seconds
 
     def spent(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Spent:
-        """The same by what spends it. A micro-batch passes the stages of a pipeline one after the other, several at
-        once.
+        """Seconds of a pass by what spends them. A micro-batch passes the stages of a pipeline one after the
+        other, several at once.
         """
         checked = (
             self.plan.drafting.draft_tokens + 1
         )  # tokens of a request in a pass: those that were guessed ahead with it
         total = self._through(prompt_tokens, prompt_keys, requests, keys)
         done = total.seconds
-        asked = sum(self._asked(work) for work in self.works) if self.is_eager else 0
+        requested = sum(self._asked(work) for work in self.works) if self.is_eager else 0
         waits = (
-            maximum(asked - done, 0)
+            maximum(requested - done, 0)
             + self._on_host(prompt_tokens, requests * checked)
             + self.engine.step
             + self.engine.request * requests
@@ -111,7 +111,7 @@ class PassTime:
         return total._replace(engine=waits)
 
     def _through(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Spent:
-        """Of all stages, and of what they send each other."""
+        """Seconds of all stages, and of what they send each other."""
         p, checked = self.plan.pipeline_parallel_size, self.plan.drafting.draft_tokens + 1
         if p == 1:
             return self.stages(prompt_tokens, prompt_keys, requests, keys)[0]
@@ -123,16 +123,16 @@ class PassTime:
         parts = self.stages(
             prompt_tokens / m.prompts, prompt_keys / m.prompts, requests / m.requests, keys / m.requests
         )
-        total = Spent._make(sum(each) for each in zip(*parts, strict=True))
+        total = Spent._make(sum(seconds) for seconds in zip(*parts, strict=True))
         total = total._replace(exchanges=total.exchanges + (p - 1) * sent)
         slowest = reduce(maximum, (part.seconds for part in parts))
         if m.drains:
-            whole = unlike_step_seconds.evaluate(tau=total.seconds, tau_step=slowest + sent, m=m.prompts)
+            latency = unlike_step_seconds.evaluate(tau=total.seconds, tau_step=slowest + sent, m=m.prompts)
         else:
             decoding = (part.seconds for part in self.stages(0, 0, requests / m.requests, keys / m.requests))
             busiest = maximum(m.prompts * slowest, m.requests * reduce(maximum, decoding))
-            whole = unlike_round_seconds.evaluate(tau=total.seconds, tau_step=busiest, n_batches=1)
-        return Spent._make(each * (whole / total.seconds) for each in total)
+            latency = unlike_round_seconds.evaluate(tau=total.seconds, tau_step=busiest, n_batches=1)
+        return Spent._make(seconds * (latency / total.seconds) for seconds in total)
 
     @property
     def _is_cut_into_ubatches(self) -> bool:
@@ -142,8 +142,8 @@ class PassTime:
         return self.runtime.cells is not None and self.runtime.cells.by_layers
 
     def _through_ubatches(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Spent:
-        """Of all stages: first the micro-batches of the requests that decode, filled up with tokens of prompts, then
-        the rest of the prompts.
+        """Seconds of all stages: first the micro-batches of the requests that decode, filled up with tokens of prompts,
+        then the rest of the prompts.
 
         Prompts that share a pass do not spread the decoding requests over more micro-batches: a pass with more tokens
         takes longer.
@@ -160,15 +160,17 @@ class PassTime:
             for tokens in ((filled + decoded) / mixed, self.budget)
         ]
         slowest, slowest_rest = (
-            reduce(maximum, (part.seconds for part in parts)) + each
-            for parts, each in zip((first, rest), sent, strict=True)
+            reduce(maximum, (part.seconds for part in parts)) + seconds
+            for parts, seconds in zip((first, rest), sent, strict=True)
         )
-        through, of_rest = (Spent._make(sum(each) for each in zip(*parts, strict=True)) for parts in (first, rest))
+        through, of_rest = (
+            Spent._make(sum(seconds) for seconds in zip(*parts, strict=True)) for parts in (first, rest)
+        )
         alone = unlike_step_seconds.evaluate(tau=through.seconds + (p - 1) * sent[0], tau_step=slowest, m=mixed)
         # those of prompts follow; where they are slower, they are what the last stages wait for
-        whole = alone + after * slowest_rest + (p - 1) * minimum(after, 1) * maximum(slowest_rest - slowest, 0)
+        latency = alone + after * slowest_rest + (p - 1) * minimum(after, 1) * maximum(slowest_rest - slowest, 0)
         total = Spent._make(mixed * one + after * other for one, other in zip(through, of_rest, strict=True))
-        return Spent._make(each * (whole / total.seconds) for each in total)
+        return Spent._make(seconds * (latency / total.seconds) for seconds in total)
 
     def micro_batches(self, prompt_tokens: Number, requests: Number) -> MicroBatches:
         """How a pass is cut for a pipeline."""
@@ -183,12 +185,12 @@ class PassTime:
         return MicroBatches(1, 1, drains=True)  # a model whose layers were only put on several accelerators
 
     def stages(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> list[Spent]:
-        """One micro-batch with so many tokens and requests, on each stage by itself."""
+        """Seconds of one micro-batch with these tokens and requests, on each stage by itself."""
         a, checked = self.plan.attention_data_parallel_size, self.plan.drafting.draft_tokens + 1
-        made = {
+        spent_by_work = {
             id(work): self._stage(work, prompt_tokens, prompt_keys, requests, checked, keys, a) for work in self.kinds
         }
-        return [made[id(work)] for work in self.works]
+        return [spent_by_work[id(work)] for work in self.works]
 
     def _on_host(self, prompt_tokens: Number, decoded: Number) -> Number:
         """Seconds of what stays in host memory."""
@@ -196,27 +198,27 @@ class PassTime:
             return 0.0
         experts = sum(
             (
-                self._touched(each, prompt_tokens + decoded) * each.layers
+                self._touched(mixture, prompt_tokens + decoded) * mixture.layers
                 for work in self.works
-                for each in work.experts
+                for mixture in work.experts
             ),
             0.0,
         )
         return self.host.seconds(experts, prompt_tokens)
 
-    def _touched(self, each: Experts, tokens: Number) -> Number:
+    def _touched(self, experts: Experts, tokens: Number) -> Number:
         """Bytes of one layer's experts on a rank that a pass reads."""
-        touched = f.experts_touched.evaluate(E=each.num_experts, k_top=each.top_k, T=tokens)
-        return touched / self.plan.expert_parallel_size * each.bytes
+        touched = f.experts_touched.evaluate(E=experts.num_experts, k_top=experts.top_k, T=tokens)
+        return touched / self.plan.expert_parallel_size * experts.bytes
 
     def _asked(self, work: Work) -> Number:
         """Seconds in which the host asks for the kernels of a pass, where it asks for each."""
-        quantised = sum(each.kernels for each in work.products if each.is_narrow)
+        quantised = sum(product.kernels for product in work.products if product.is_narrow)
         return self.engine.kernel * self._launches(work) + self.engine.quantised * quantised
 
     def _launches(self, work: Work) -> Number:
         """Kernels that the host asks for in a pass that no graph replays."""
-        mixtures = sum(each.layers for each in work.experts)
+        mixtures = sum(experts.layers for experts in work.experts)
         return work.launches + self.rates.mixture_launches * mixtures + self.rates.latent_launches * work.latents
 
     @property
@@ -240,14 +242,14 @@ class PassTime:
     ) -> Spent:
         decoded = requests * checked
         tokens = (prompt_tokens + decoded) / a
-        products = sum((self._product(each, tokens) for each in work.products), 0.0)
+        products = sum((self._product(part, tokens) for part in work.products), 0.0)
         if work.head:
-            products = products + sum(self._product(each, minimum(decoded / a + 1, tokens)) for each in work.head)
-        experts = sum((self._expert(each, prompt_tokens + decoded) for each in work.experts), 0.0)
+            products = products + sum(self._product(part, minimum(decoded / a + 1, tokens)) for part in work.head)
+        experts = sum((self._expert(part, prompt_tokens + decoded) for part in work.experts), 0.0)
         attention = sum(
             (
-                self._attention(each, prompt_tokens / a, prompt_keys / a, requests / a, checked, keys / a)
-                for each in work.attending
+                self._attention(part, prompt_tokens / a, prompt_keys / a, requests / a, checked, keys / a)
+                for part in work.attending
             ),
             0.0,
         )
@@ -269,14 +271,16 @@ class PassTime:
 
     # ---- products ----
 
-    def _product(self, each: Products, tokens: Number) -> Number:
+    def _product(self, product: Products, tokens: Number) -> Number:
         r = self.rates
         # llama.cpp multiplies weights as they are stored: nothing is expanded
-        more = r.cast if each.is_narrow else r.unpack if each.is_packed and each.compute == self._wide else 0
+        more = r.cast if product.is_narrow else r.unpack if product.is_packed and product.compute == self._wide else 0
         kernel = (r.product + more) * self.engine.floors
-        read = memory_seconds.evaluate(M=each.bytes, W=self.bandwidth, u=self._reads(each.is_packed))
-        arithmetic = self._arithmetic(each.flops * tokens, each.compute, self._share(each.compute, each.is_packed))
-        return f.product_seconds.evaluate(tau_read=read, tau_math=arithmetic) + each.kernels * kernel
+        read = memory_seconds.evaluate(M=product.bytes, W=self.bandwidth, u=self._reads(product.is_packed))
+        arithmetic = self._arithmetic(
+            product.flops * tokens, product.compute, self._share(product.compute, product.is_packed)
+        )
+        return f.product_seconds.evaluate(tau_read=read, tau_math=arithmetic) + product.kernels * kernel
 
     def _arithmetic(self, flops: Number, compute: str, share: float) -> Number:
         """Seconds of arithmetic; nothing where no source gives a peak: reading bounds what few tokens pass on any
@@ -294,35 +298,45 @@ class PassTime:
     def _share(self, compute: str, is_packed: bool) -> float:
         name = {"nvfp4": "fp4", "mxfp4": "fp4", "int8": "fp8"}.get(compute, compute)
         known = self.shares.matrix
-        whole = is_packed and compute != self._wide  # weights that are multiplied as they are stored, in 8-bit integers
-        own = self.engine.integers if whole else self.engine.products
+        in_integers = is_packed and compute != self._wide  # multiplied as they are stored, in 8-bit integers
+        own = self.engine.integers if in_integers else self.engine.products
         return known.get(name, known["bf16"]) * self.own.get(name, 1.0) * self.rates.products * own
 
-    def _expert(self, each: Experts, tokens: Number) -> Number:
+    def _expert(self, experts: Experts, tokens: Number) -> Number:
         r, e = self.rates, self.plan.expert_parallel_size
-        read = memory_seconds.evaluate(M=self._touched(each, tokens), W=self.bandwidth, u=self._reads(each.is_packed))
-        rows = tokens * each.top_k / e
-        arithmetic = self._arithmetic(
-            rows * each.flops, each.compute, self._share(each.compute, each.is_packed) * r.experts
+        read = memory_seconds.evaluate(
+            M=self._touched(experts, tokens), W=self.bandwidth, u=self._reads(experts.is_packed)
         )
-        kernels = (r.mixture + 2 * (r.cast if each.is_narrow else 0)) * self.engine.floors
-        return each.layers * (f.product_seconds.evaluate(tau_read=read, tau_math=arithmetic) + kernels)
+        rows = tokens * experts.top_k / e
+        arithmetic = self._arithmetic(
+            rows * experts.flops, experts.compute, self._share(experts.compute, experts.is_packed) * r.experts
+        )
+        kernels = (r.mixture + 2 * (r.cast if experts.is_narrow else 0)) * self.engine.floors
+        return experts.layers * (f.product_seconds.evaluate(tau_read=read, tau_math=arithmetic) + kernels)
 
     # ---- attention ----
 
     def _attention(
-        self, each: Attending, prompt_tokens: Number, prompt_keys: Number, requests: Number, checked: int, keys: Number
+        self,
+        attending: Attending,
+        prompt_tokens: Number,
+        prompt_keys: Number,
+        requests: Number,
+        checked: int,
+        keys: Number,
     ) -> Number:
-        held = f.keys_in_reach.evaluate(R=requests, K=keys, r=each.window) if each.window else keys
-        read = memory_seconds.evaluate(M=held * each.bytes, W=self.bandwidth, u=self.rates.cache * self.engine.caches)
-        decoded = self._arithmetic(held * checked * each.flops, self._wide, self.shares.matrix["bf16"])
+        held = f.keys_in_reach.evaluate(R=requests, K=keys, r=attending.window) if attending.window else keys
+        read = memory_seconds.evaluate(
+            M=held * attending.bytes, W=self.bandwidth, u=self.rates.cache * self.engine.caches
+        )
+        decoded = self._arithmetic(held * checked * attending.flops, self._wide, self.shares.matrix["bf16"])
         seen = (
-            f.prompt_keys_in_reach.evaluate(T=prompt_tokens, K=prompt_keys, r=each.window)
-            if each.window
+            f.prompt_keys_in_reach.evaluate(T=prompt_tokens, K=prompt_keys, r=attending.window)
+            if attending.window
             else prompt_keys
         )
-        prompts = self._arithmetic(seen * each.prompt_flops, self._wide, self.shares.attention)
-        return each.layers * (maximum(read, decoded) + prompts + self.rates.attention * self.engine.floors)
+        prompts = self._arithmetic(seen * attending.prompt_flops, self._wide, self.shares.attention)
+        return attending.layers * (maximum(read, decoded) + prompts + self.rates.attention * self.engine.floors)
 
     @property
     def _wide(self) -> str:
@@ -342,23 +356,23 @@ class PassTime:
         them instead of every second one.
         """
         t, size = self.plan.tensor_parallel_size, tokens * self.hidden_size * ACTIVATION
-        among_all = sum(each.layers for each in work.experts) * ((a > 1) * 1.0)
+        among_all = sum(experts.layers for experts in work.experts) * ((a > 1) * 1.0)
         inside = self.reduce_seconds(size, t) * (work.reduced - among_all)
         if not hasattr(a, "ndim") and a == 1:
             return inside
         gathered = self.rates.reduce + self.reduce_seconds(size * a, t * a)
         return inside + among_all * minimum(gathered, self._dispatched(work.experts, tokens, t * a))
 
-    def _dispatched(self, found: tuple[Experts, ...], tokens: Number, ranks: Number) -> Number:
+    def _dispatched(self, experts: tuple[Experts, ...], tokens: Number, ranks: Number) -> Number:
         """Each token to the ranks of its experts in 8 bit, and back in 16 (DeepEP): cheaper than gathering all
         tokens where ranks are many.
         """
-        if not found:
+        if not experts:
             return 0.0
-        each = found[0]
-        copies = tokens * each.top_k * each.width
-        there = self.network.dispatch(copies, ranks, 1, each.top_k).seconds
-        return there + self.network.dispatch(copies * ACTIVATION, ranks, 1, each.top_k).seconds
+        first = experts[0]
+        copies = tokens * first.top_k * first.width
+        there = self.network.dispatch(copies, ranks, 1, first.top_k).seconds
+        return there + self.network.dispatch(copies * ACTIVATION, ranks, 1, first.top_k).seconds
 
     def reduce_seconds(self, size: Number, ranks: Number) -> Number:
         """An all-reduce by an engine's own kernel, in which each rank writes to all others of its node, or by NCCL
@@ -381,19 +395,21 @@ class HostWeights:
     def __init__(self, plan: ServingPlan, cluster: Cluster, works: tuple[Work, ...]):
         total = sum(work.layers for work in works)
         self.dense = sum(work.dense_bytes for work in works)
-        experts = sum(each.layers * each.num_experts * each.bytes for work in works for each in work.experts)
+        experts = sum(
+            mixture.layers * mixture.num_experts * mixture.bytes for work in works for mixture in work.experts
+        )
         self.all_bytes = self.dense + experts / plan.expert_parallel_size  # of weights of a rank of each stage
         self.plan, self.link = plan, cluster.accelerator.host_link
         self.name = cluster.accelerator.name
-        kept = plan.host.layers_on_accelerator
-        self.layers: Number = 0 if kept is None else maximum(total + 1 - kept, 0) / (total + 1)
+        on_accelerator = plan.host.layers_on_accelerator
+        self.layers: Number = 0 if on_accelerator is None else maximum(total + 1 - on_accelerator, 0) / (total + 1)
         self.experts: Number = maximum(self.layers, minimum(plan.host.expert_layers_on_host / max(total, 1), 1))
         self.is_used = (
-            bool(plan.host.weights_on_host_bytes) or kept is not None or bool(plan.host.expert_layers_on_host)
+            bool(plan.host.weights_on_host_bytes) or on_accelerator is not None or bool(plan.host.expert_layers_on_host)
         )
 
     def seconds(self, experts: Number, prompt_tokens: Number) -> Number:
-        """Of a pass that touches `experts` bytes of experts' weights beside the others, as if all were on the
+        """Seconds of a pass that touches `experts` bytes of experts' weights beside the others, as if all were on the
         accelerators of a rank.
         """
         if not self.is_used:

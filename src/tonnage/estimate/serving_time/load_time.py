@@ -17,17 +17,19 @@ READ_RATE = 6.5 * GB  # of one drive, as DRIVE_SOURCE has it
 
 
 def load_figures(
-    made: ServingMemory, plan: ServingPlan, cluster: Cluster, bandwidth: float | None = None
+    memory: ServingMemory, plan: ServingPlan, cluster: Cluster, bandwidth: float | None = None
 ) -> dict[str, Term]:
     """`bandwidth` [bytes/s]: at which a node reads; None: that of its own drives. Nothing where neither is known."""
     rate = _reading(cluster, bandwidth)
     if rate is None:
         return {}
     ranks = plan.tensor_parallel_size * plan.pipeline_parallel_size * plan.attention_data_parallel_size
-    each = max((as_stored(rank.memory.child("weights")) for rank in made.ranks), key=lambda term: term.value)
+    stored_weights = max(
+        (as_stored(rank.memory.child("weights")) for rank in memory.ranks), key=lambda term: term.value
+    )
     on_node = Term.of("ranks of a replica on a node", g.ranks_of_replica, n=min(ranks, cluster.accelerators_per_node))
-    read = Term.product("weights of a node", "bytes", on_node, each)
-    parts = [Term.ratio("from disk", "seconds", _with_host_layers(read, made), rate)]
+    read = Term.product("weights of a node", "bytes", on_node, stored_weights)
+    parts = [Term.ratio("from disk", "seconds", _with_host_layers(read, memory), rate)]
     link = cluster.accelerator.host_link
     if link is not None and not cluster.accelerator.memory.unified:
         source = joined(": ", (cluster.accelerator.name, link.name))
@@ -36,21 +38,21 @@ def load_figures(
                 "to the accelerator",
                 t.transfer_seconds,
                 source=source,
-                M=_placed(each, plan).value,
+                M=_placed(stored_weights, plan).value,
                 W=link.bytes_per_second,
             )
         )
     return {"load_seconds": Term.max("time to load, at best", *parts)}
 
 
-def _with_host_layers(read: Term, made: ServingMemory) -> Term:
+def _with_host_layers(read: Term, memory: ServingMemory) -> Term:
     """What is read from disk, with the layers and experts that go to host memory and to no rank."""
-    layers = [term for term in made.host.children if term.name == "weights"] if made.host is not None else []
+    layers = [term for term in memory.host.children if term.name == "weights"] if memory.host is not None else []
     return Term.sum("weights of a node", read.named("of its accelerators"), *layers) if layers else read
 
 
 def _placed(read: Term, plan: ServingPlan) -> Term:
-    """What of a rank's weights crosses the host's link."""
+    """The bytes of a rank's weights that cross the host's link."""
     if not plan.host.weights_on_host_bytes:
         return read
     return Term.of("weights on the accelerator", g.placed_bytes, M=read.value, U=plan.host.weights_on_host_bytes)

@@ -88,15 +88,15 @@ def pace_of(
     cluster: Cluster,
     options: ServingOptions,
     plan: ServingPlan,
-    made: ServingMemory,
+    memory: ServingMemory,
     usable: int,
     load: LoadOptions,
     wanted: ReplicaLoad,
 ) -> Pace | None:
-    """None where not even one request has room; MissingDatum where nobody can say the times."""
-    said = replace(lengths(model, options, load), requests=wanted.requests)
-    this = asked(plan, options, load, said, Question())
-    replica = replica_of(model, plan, cluster, made, usable, this.load)
+    """The pace of a plan; None where not even one request has room; MissingDatum where nobody can say the times."""
+    request_lengths = replace(lengths(model, options, load), requests=wanted.requests)
+    this = asked(plan, options, load, request_lengths, Question())
+    replica = replica_of(model, plan, cluster, memory, usable, this.load)
     if replica.pool is not None and replica.pool < this.load.input_tokens + this.load.output_tokens:
         return None
     return Pace(times(replica.clock, replica.policy, this.load), replica, this)
@@ -116,7 +116,7 @@ def keep_context(
     steps = serving_runtime(plan.engine, plan.engine_version).context_steps
     if not steps or options.context is not None or "context" in change:
         return change
-    said = {name: value for name, value in change.items() if name != "on"}
-    options = replace(options, **said)
+    settings = {name: value for name, value in change.items() if name != "on"}
+    options = replace(options, **settings)
     context = lengths(model, options, load).context or serving_plan(model, cluster, options, Question()).context
     return change if context == plan.context else {**change, "context": int(plan.context)}

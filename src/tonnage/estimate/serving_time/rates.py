@@ -68,7 +68,7 @@ class ServingRates(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     generations: tuple[str, ...] = ()
 
     def engine(self, name: str) -> Engine:
-        """Of this engine, or of one that nobody measured."""
+        """The rates of this engine, or those of an engine that nobody measured."""
         return self.engines.get(name) or self.engines["generic"]
 
 

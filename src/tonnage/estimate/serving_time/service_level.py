@@ -33,121 +33,129 @@ class Waits(Struct, frozen=True):
     ttft: float
     tpot: float
 
-    def over(self, asked: ReplicaLoad) -> Bound | None:
+    def over(self, replica_load: ReplicaLoad) -> Bound | None:
         """The limit that is exceeded most, of its own size; None where both are kept."""
-        limits: dict[Bound, float | None] = {"ttft": asked.ttft, "tpot": asked.tpot}
+        limits: dict[Bound, float | None] = {"ttft": replica_load.ttft, "tpot": replica_load.tpot}
         past = {name: getattr(self, name) / limit for name, limit in limits.items() if limit is not None}
-        name = max(past, key=lambda each: past[each])
+        name = max(past, key=lambda bound: past[bound])
         return name if past[name] > 1 else None
 
 
 WaitsAt = Callable[[float], Waits]
 
 
-def service_level(plan: ServingPlan, speed: Speed, asked: ReplicaLoad, question: Question) -> dict[str, Any]:
+def service_level(plan: ServingPlan, speed: Speed, replica_load: ReplicaLoad, question: Question) -> dict[str, Any]:
     """Fields of a ServingDocument: `service_level`, `users_at_service_level` and the `rate_at_service_level` that they
     ask, and `replicas_needed`.
     """
-    is_open = asked.is_open
-    if not asked.limited:
-        return _replicas(plan, asked, h.replicas_for_rate, speed.times.largest_rate) if is_open else {}
-    at = _waits(speed.replica, asked)
-    found = at(_of_the_fullest(asked))
-    bound = found.over(asked)
+    is_open = replica_load.is_open
+    if not replica_load.limited:
+        return _replicas(plan, replica_load, h.replicas_for_rate, speed.times.largest_rate) if is_open else {}
+    at = _waits(speed.replica, replica_load)
+    waits = at(_of_the_fullest(replica_load))
+    bound = waits.over(replica_load)
     level = ServiceLevelDocument(
         met=not bound,
-        percentile=asked.percentile,
-        ttft_limit_seconds=UNSET if asked.ttft is None else asked.ttft,
-        tpot_limit_seconds=UNSET if asked.tpot is None else asked.tpot,
-        ttft_seconds=found.ttft if found.ttft < float("inf") else UNSET,
-        tpot_seconds=found.tpot,
+        percentile=replica_load.percentile,
+        ttft_limit_seconds=UNSET if replica_load.ttft is None else replica_load.ttft,
+        tpot_limit_seconds=UNSET if replica_load.tpot is None else replica_load.tpot,
+        ttft_seconds=waits.ttft if waits.ttft < float("inf") else UNSET,
+        tpot_seconds=waits.tpot,
         bound_by=bound or UNSET,
     )
-    largest = _largest(at, asked, speed.times)
+    largest = _largest(at, replica_load, speed.times)
     name = "rate_at_service_level" if is_open else "users_at_service_level"
-    figures: dict[str, Any] = {"service_level": level, name: _term(plan, asked, largest, is_open)}
+    figures: dict[str, Any] = {"service_level": level, name: _term(plan, replica_load, largest, is_open)}
     if not is_open:
-        figures["rate_at_service_level"] = _rate_of_users(plan, speed.replica, asked, int(largest))
+        figures["rate_at_service_level"] = _rate_of_users(plan, speed.replica, replica_load, int(largest))
     if largest:
-        figures |= _replicas(plan, asked, h.replicas_within_limits, largest)
-    _tell(at, asked, found, bound, largest * plan.data_parallel_size, is_open, question)
+        figures |= _replicas(plan, replica_load, h.replicas_within_limits, largest)
+    _tell(at, replica_load, waits, bound, largest * plan.data_parallel_size, is_open, question)
     return figures
 
 
-def bound_by(replica: Replica, asked: ReplicaLoad) -> Bound | None:
+def bound_by(replica: Replica, replica_load: ReplicaLoad) -> Bound | None:
     """The limit that this load exceeds most; None where it keeps within both."""
-    return _waits(replica, asked)(_of_the_fullest(asked)).over(asked)
+    return _waits(replica, replica_load)(_of_the_fullest(replica_load)).over(replica_load)
 
 
-def replicas_within(replica: Replica, asked: ReplicaLoad, found: ServingTimes) -> int:
+def replicas_within(replica: Replica, replica_load: ReplicaLoad, served: ServingTimes) -> int:
     """The fewest replicas like this one that keep within the limits, or up with what comes; 0 where no number does."""
-    total = asked.wanted * asked.busy
-    if not asked.limited:
-        return int(h.replicas_for_rate.evaluate(X=total, X_max=found.largest_rate)) if asked.is_open else asked.busy
-    largest = _largest(_waits(replica, asked), asked, found)
+    total = replica_load.wanted * replica_load.busy
+    if not replica_load.limited:
+        return (
+            int(h.replicas_for_rate.evaluate(X=total, X_max=served.largest_rate))
+            if replica_load.is_open
+            else replica_load.busy
+        )
+    largest = _largest(_waits(replica, replica_load), replica_load, served)
     return int(h.replicas_within_limits.evaluate(X=total, X_max=largest)) if largest else 0
 
 
-def _largest(at: WaitsAt, asked: ReplicaLoad, found: ServingTimes) -> float:
-    """Of one replica, requests a second or users."""
-    return _largest_rate(at, asked, found.largest_rate) if asked.is_open else _most_users(at, asked, found)
+def _largest(at: WaitsAt, replica_load: ReplicaLoad, served: ServingTimes) -> float:
+    """The largest load of one replica within the limits, in requests a second or users."""
+    return (
+        _largest_rate(at, replica_load, served.largest_rate)
+        if replica_load.is_open
+        else _most_users(at, replica_load, served)
+    )
 
 
-def _of_the_fullest(asked: ReplicaLoad) -> float:
+def _of_the_fullest(replica_load: ReplicaLoad) -> float:
     """Requests a second, or the users of the replica that has most: 9 users of 5 replicas are 2 of four, whose
     limits are kept or not.
     """
-    return asked.wanted if asked.is_open else ceil(asked.wanted)
+    return replica_load.wanted if replica_load.is_open else ceil(replica_load.wanted)
 
 
-def _waits(replica: Replica, asked: ReplicaLoad) -> WaitsAt:
-    name = "requests_per_second" if asked.is_open else "concurrency"
+def _waits(replica: Replica, replica_load: ReplicaLoad) -> WaitsAt:
+    name = "requests_per_second" if replica_load.is_open else "concurrency"
 
     def at(value: float) -> Waits:
-        load: Load = replace(asked.load, **{name: value})
-        if asked.percentile == "mean":
-            found = times(replica.clock, replica.policy, load)
-            return Waits(float("inf") if found.ttft_seconds is None else found.ttft_seconds, found.tpot_seconds)
+        load: Load = replace(replica_load.load, **{name: value})
+        if replica_load.percentile == "mean":
+            served = times(replica.clock, replica.policy, load)
+            return Waits(float("inf") if served.ttft_seconds is None else served.ttft_seconds, served.tpot_seconds)
         from tonnage.estimate.serving_time.simulated import percentile
 
-        return Waits(*percentile(replica, asked, load))
+        return Waits(*percentile(replica, replica_load, load))
 
     return at
 
 
-def _most_users(at: WaitsAt, asked: ReplicaLoad, found: ServingTimes) -> int:
+def _most_users(at: WaitsAt, replica_load: ReplicaLoad, served: ServingTimes) -> int:
     """The most users of one replica within the limits: doubled until one is past them, then halved towards; so it is
     known of this number and of one more. Without a limit on the first token, those who wait do not count: no more
     than run at once.
     """
-    most = MOST_USERS if asked.ttft is not None else max(floor(found.steady.places), 1)
+    most = MOST_USERS if replica_load.ttft is not None else max(floor(served.steady.places), 1)
     low, high = 0, 1
-    while high <= most and not at(high).over(asked):
+    while high <= most and not at(high).over(replica_load):
         low, high = high, high * 2
     high = min(high, most + 1)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if at(middle).over(asked) else (middle, high)
+        low, high = (low, middle) if at(middle).over(replica_load) else (middle, high)
     return low
 
 
-def _largest_rate(at: WaitsAt, asked: ReplicaLoad, most: float) -> float:
+def _largest_rate(at: WaitsAt, replica_load: ReplicaLoad, most: float) -> float:
     """The largest rate of one replica within the limits, to a thousandth of itself; the next step is past them."""
     low, high = most * STEP, most
-    if at(low).over(asked):
+    if at(low).over(replica_load):
         return 0.0
     for _ in range(ROUNDS):
         if high - low <= STEP * low:
             break
         middle = (low + high) / 2
-        low, high = (low, middle) if at(middle).over(asked) else (middle, high)
+        low, high = (low, middle) if at(middle).over(replica_load) else (middle, high)
     return low
 
 
-def _term(plan: ServingPlan, asked: ReplicaLoad, largest: float, is_open: bool) -> Term:
-    limits = {name: limit for name in NAMES if (limit := getattr(asked, name)) is not None}
+def _term(plan: ServingPlan, replica_load: ReplicaLoad, largest: float, is_open: bool) -> Term:
+    limits = {name: limit for name in NAMES if (limit := getattr(replica_load, name)) is not None}
     unit, what = ("requests/s", "requests a second") if is_open else ("requests", "users")
-    each = Term.by(
+    of_replica = Term.by(
         "of one replica",
         largest,
         unit,
@@ -155,22 +163,22 @@ def _term(plan: ServingPlan, asked: ReplicaLoad, largest: float, is_open: bool) 
         source="Agrawal2024, sec. 2.4: capacity within a latency target",
         version="1",
         procedure="bisection over loads (estimate.service_level)",
-        percentile=asked.percentile,
+        percentile=replica_load.percentile,
         **limits,
     )
     return Term.product(
         Message("{what} within the limits", what=what),
         unit,
         Term.of("replicas", g.replicas, n_copies=plan.data_parallel_size),
-        each,
+        of_replica,
     )
 
 
-def _rate_of_users(plan: ServingPlan, replica: Replica, asked: ReplicaLoad, users: int) -> Term:
+def _rate_of_users(plan: ServingPlan, replica: Replica, replica_load: ReplicaLoad, users: int) -> Term:
     """What the most users within the limits ask of all replicas, each the next as soon as it has an answer."""
-    load: Load = replace(asked.load, concurrency=users)
+    load: Load = replace(replica_load.load, concurrency=users)
     rate = times(replica.clock, replica.policy, load).requests_per_second if users else 0.0
-    each = Term.by(
+    of_replica = Term.by(
         "of one replica",
         rate,
         "requests/s",
@@ -184,13 +192,13 @@ def _rate_of_users(plan: ServingPlan, replica: Replica, asked: ReplicaLoad, user
         "requests a second within the limits",
         "requests/s",
         Term.of("replicas", g.replicas, n_copies=plan.data_parallel_size),
-        each,
+        of_replica,
     )
 
 
-def _replicas(plan: ServingPlan, asked: ReplicaLoad, formula: Any, of_one: float) -> dict[str, Any]:
+def _replicas(plan: ServingPlan, replica_load: ReplicaLoad, formula: Any, of_one: float) -> dict[str, Any]:
     """Replicas, and accelerators, for all requests or users, of which one replica answers so many."""
-    needed = Term.of("replicas needed", formula, X=asked.wanted * asked.busy, X_max=of_one)
+    needed = Term.of("replicas needed", formula, X=replica_load.wanted * replica_load.busy, X_max=of_one)
     ranks = Term.of("accelerators of a replica", g.ranks_of_replica, n=plan.world_size // plan.data_parallel_size)
     return {
         "replicas_needed": needed,
@@ -200,8 +208,8 @@ def _replicas(plan: ServingPlan, asked: ReplicaLoad, formula: Any, of_one: float
 
 def _tell(
     at: WaitsAt,
-    asked: ReplicaLoad,
-    found: Waits,
+    replica_load: ReplicaLoad,
+    waits: Waits,
     bound: Bound | None,
     largest: float,
     is_open: bool,
@@ -210,15 +218,15 @@ def _tell(
     """Which limit binds, and the best that there is."""
     if not bound:
         return
-    limit = getattr(asked, bound)
-    now = getattr(found, bound)
+    limit = getattr(replica_load, bound)
+    now = getattr(waits, bound)
     is_now = "grows without end" if now == float("inf") else f"is {human(now, 'seconds')}"
-    said = Message(
+    verdict = Message(
         "--{bound} {limit} is not met: the {names} ({percentile}) {is_now}. ",
         bound=bound,
         limit=human(limit, "seconds"),
         names=NAMES[bound],
-        percentile=asked.percentile,
+        percentile=replica_load.percentile,
         is_now=is_now,
     )
     if largest:
@@ -227,16 +235,16 @@ def _tell(
             if is_open
             else Message("{largest:,.0f} users", largest=largest)
         )
-        question.warn(Message("{said}{what} are served within the limits.", said=said, what=what))
+        question.warn(Message("{said}{what} are served within the limits.", said=verdict, what=what))
         return
-    least = at(1) if not is_open else at(asked.wanted * STEP)
-    past = least.over(asked) or bound
+    least = at(1) if not is_open else at(replica_load.wanted * STEP)
+    past = least.over(replica_load) or bound
     question.warn(
         Message(
             "{said}With one request at a time it is {value} for the {names}, so that no number of users is "
             "served within the limits: more tensor ranks, narrower weights or a faster accelerator are "
             "needed.",
-            said=said,
+            said=verdict,
             value=human(getattr(least, past), "seconds"),
             names=NAMES[past],
         )

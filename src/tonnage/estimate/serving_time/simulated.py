@@ -22,7 +22,7 @@ OPEN_REQUESTS = 10_000  # that arrive by themselves
 FEWEST = 100  # of users: p99 of fewer says nothing
 
 
-def simulated(replica: Replica, asked: ReplicaLoad, question: Question) -> SimulatedDocument[Term]:
+def simulated(replica: Replica, replica_load: ReplicaLoad, question: Question) -> SimulatedDocument[Term]:
     """The block `simulated` of an answer."""
     if replica.clock.plan.drafting.draft_tokens:
         raise InvalidInput(
@@ -30,32 +30,32 @@ def simulated(replica: Replica, asked: ReplicaLoad, question: Question) -> Simul
             "Got {draft_tokens}.",
             draft_tokens=replica.clock.plan.drafting.draft_tokens,
         )
-    requests = requests_for(asked, asked.load)
-    made = _run(replica, requests)
-    question.put("num_requests", len(requests), "given" if asked.num_requests else "default", "of one replica")
-    if asked.requests is None:
-        question.put("seed", asked.seed, "default" if not asked.seed else "given")
-    return figures(made, asked)
+    requests = requests_for(replica_load, replica_load.load)
+    run = _run(replica, requests)
+    question.put("num_requests", len(requests), "given" if replica_load.num_requests else "default", "of one replica")
+    if replica_load.requests is None:
+        question.put("seed", replica_load.seed, "default" if not replica_load.seed else "given")
+    return figures(run, replica_load)
 
 
 def _run(replica: Replica, requests: Requests) -> Simulated:
     """What clients see: with the way into the engine and back, which no pass has."""
-    made = simulate(replica.clock, replica.policy, requests)
-    pause = made.tpot.mean if (made.output_tokens > 1).any() else 0.0
-    return made.delayed(float(around_seconds(replica.clock, pause)))
+    run = simulate(replica.clock, replica.policy, requests)
+    pause = run.tpot.mean if (run.output_tokens > 1).any() else 0.0
+    return run.delayed(float(around_seconds(replica.clock, pause)))
 
 
-def requests_for(asked: ReplicaLoad, load: Load) -> Requests:
-    """Of the trace those that come to one replica, dealt out in turn; else drawn."""
-    found = asked.requests
-    if found is None:
-        return requests_of(_whole(load), asked.num_requests or _count(load), asked.seed)
-    part = slice(0, None, asked.busy)
+def requests_for(replica_load: ReplicaLoad, load: Load) -> Requests:
+    """The requests of the trace that come to one replica, dealt out in turn; without a trace they are drawn."""
+    trace = replica_load.requests
+    if trace is None:
+        return requests_of(_whole(load), replica_load.num_requests or _count(load), replica_load.seed)
+    part = slice(0, None, replica_load.busy)
     return Requests(
-        arrival=found.arrival[part],
-        input_tokens=found.input_tokens[part],
-        output_tokens=found.output_tokens[part],
-        cached=found.cached[part],
+        arrival=trace.arrival[part],
+        input_tokens=trace.input_tokens[part],
+        output_tokens=trace.output_tokens[part],
+        cached=trace.cached[part],
     )
 
 
@@ -83,41 +83,49 @@ def _whole(load: Load) -> Load:
     return load if load.concurrency is None else replace(load, concurrency=int(-(-load.concurrency // 1)))
 
 
-def figures(made: Simulated, asked: ReplicaLoad) -> SimulatedDocument[Term]:
+def figures(run: Simulated, replica_load: ReplicaLoad) -> SimulatedDocument[Term]:
     """Times in seconds by percentile, rates of all replicas."""
-    said: dict[str, Any] = {"requests": len(made.arrival), "seed": asked.seed}
-    said |= {} if asked.requests is None else {"trace": "given"}
+    parameters: dict[str, Any] = {"requests": len(run.arrival), "seed": replica_load.seed}
+    parameters |= {} if replica_load.requests is None else {"trace": "given"}
 
     def term(name: str, value: float, unit: str) -> Term:
-        return Term.by(name, value, unit, basis="analytic", source=SOURCE, procedure=PROCEDURE, version="1", **said)
+        return Term.by(
+            name, value, unit, basis="analytic", source=SOURCE, procedure=PROCEDURE, version="1", **parameters
+        )
 
-    def all_ways(name: str, found: Quantiles) -> WaysDocument[Term]:
-        return WaysDocument(**{way: term(joined(", ", (name, way)), getattr(found, way), "seconds") for way in WAYS})
+    def all_ways(name: str, quantiles: Quantiles) -> WaysDocument[Term]:
+        return WaysDocument(
+            **{way: term(joined(", ", (name, way)), getattr(quantiles, way), "seconds") for way in WAYS}
+        )
 
-    several = bool((made.output_tokens > 1).any())
+    several = bool((run.output_tokens > 1).any())
     document: SimulatedDocument[Term] = SimulatedDocument(
-        ttft=all_ways("time to the first token", made.ttft),
-        end_to_end=all_ways("time of a whole answer", made.end_to_end),
-        queueing=all_ways("wait for the first pass", made.queueing),
-        tpot=all_ways("time of each later token", made.tpot) if several else UNSET,
-        itl=all_ways("time between two tokens", made.itl) if several else UNSET,
-        tokens_per_second=term("tokens of answers a second", made.output_tokens_per_second * asked.busy, "tokens/s"),
-        requests_per_second=term("requests a second", made.requests_per_second * asked.busy, "requests/s"),
-        preemptions=term("requests sent back for want of cache", made.preemptions * asked.busy, "requests"),
+        ttft=all_ways("time to the first token", run.ttft),
+        end_to_end=all_ways("time of a whole answer", run.end_to_end),
+        queueing=all_ways("wait for the first pass", run.queueing),
+        tpot=all_ways("time of each later token", run.tpot) if several else UNSET,
+        itl=all_ways("time between two tokens", run.itl) if several else UNSET,
+        tokens_per_second=term(
+            "tokens of answers a second", run.output_tokens_per_second * replica_load.busy, "tokens/s"
+        ),
+        requests_per_second=term("requests a second", run.requests_per_second * replica_load.busy, "requests/s"),
+        preemptions=term("requests sent back for want of cache", run.preemptions * replica_load.busy, "requests"),
     )
-    if asked.limited:
-        share, rate = made.goodput(asked.ttft, asked.tpot)
+    if replica_load.limited:
+        share, rate = run.goodput(replica_load.ttft, replica_load.tpot)
         document.goodput_share = term("requests within the limits", share, "")
-        document.goodput = term("requests a second within the limits", rate * asked.busy, "requests/s")
+        document.goodput = term("requests a second within the limits", rate * replica_load.busy, "requests/s")
     return document
 
 
-def percentile(replica: Replica, asked: ReplicaLoad, load: Load) -> tuple[float, float]:
+def percentile(replica: Replica, replica_load: ReplicaLoad, load: Load) -> tuple[float, float]:
     """(TTFT, TPOT) of this load at the percentile that is asked for."""
-    made = _run(replica, requests_for(asked, load))
-    if asked.percentile not in WAYS:
+    run = _run(replica, requests_for(replica_load, load))
+    if replica_load.percentile not in WAYS:
         raise InvalidInput(
-            "{@percentile} must be one of {ways}. Got {percentile}.", ways=listed(WAYS), percentile=asked.percentile
+            "{@percentile} must be one of {ways}. Got {percentile}.",
+            ways=listed(WAYS),
+            percentile=replica_load.percentile,
         )
-    tpot = getattr(made.tpot, asked.percentile) if (made.output_tokens > 1).any() else 0.0
-    return getattr(made.ttft, asked.percentile), tpot
+    tpot = getattr(run.tpot, replica_load.percentile) if (run.output_tokens > 1).any() else 0.0
+    return getattr(run.ttft, replica_load.percentile), tpot

@@ -60,38 +60,38 @@ def serving_speed(
     model: Model,
     plan: ServingPlan,
     cluster: Cluster,
-    made: ServingMemory,
+    memory: ServingMemory,
     usable: int,
-    asked: ReplicaLoad,
+    replica_load: ReplicaLoad,
     question: Question,
 ) -> Speed | None:
     """Figures of this load; None, and a note, where nobody can say them."""
     try:
-        replica = replica_of(model, plan, cluster, made, usable, asked.load)
-        if replica.pool is not None and replica.pool < asked.load.input_tokens + asked.load.output_tokens:
+        replica = replica_of(model, plan, cluster, memory, usable, replica_load.load)
+        if replica.pool is not None and replica.pool < replica_load.load.input_tokens + replica_load.load.output_tokens:
             question.warn(
                 "beside everything else there is no room for the cache of one request: nothing is answered, "
                 "and there are no times."
             )
             return None
-        found = times(replica.clock, replica.policy, asked.load)
+        served = times(replica.clock, replica.policy, replica_load.load)
     except MissingDatum as error:
         question.warn(str(error))
         return None
-    if made.memory.value > usable and replica.pool is None:
+    if memory.memory.value > usable and replica.pool is None:
         question.warn("it does not fit: the times are those that it would have on an accelerator with more memory.")
-    _notes(replica.clock, plan, cluster, found, asked, question)
-    speed = _speed(replica, plan, cluster, found, asked)
+    _notes(replica.clock, plan, cluster, served, replica_load, question)
+    speed = _speed(replica, plan, cluster, served, replica_load)
     return replace(speed, figures=replace(speed.figures, **_bands(replica.clock, speed.figures)))
 
 
 def replica_of(
-    model: Model, plan: ServingPlan, cluster: Cluster, made: ServingMemory, usable: int, load: Load
+    model: Model, plan: ServingPlan, cluster: Cluster, memory: ServingMemory, usable: int, load: Load
 ) -> Replica:
     """MissingDatum where the times of this plan, or of this machine, are not known."""
     if not any(branch.kind == "decoder" for branch in model.branches):
         raise MissingDatum("{model} makes no tokens: there are no times of an answer.", model=model.name)
-    pool = pool_tokens(model, plan, cluster, made, usable, load)
+    pool = pool_tokens(model, plan, cluster, memory, usable, load)
     return Replica(
         clock=clock(model, replace(plan, concurrency=1), cluster),
         policy=policy(plan, cluster.accelerator, pool),
@@ -123,16 +123,16 @@ def prompt_pass(passes: PassTime | Drafted, rules: Policy, prompt: float, cached
     rest = fresh - full * rules.max_num_batched_tokens
     keys = prompt - fresh / 2  # that a token sees on average
     parts = [(full, rules.max_num_batched_tokens)] * (full > 0) + [(1, rest)] * (rest > 0)
-    each = [(times, passes.spent(tokens, tokens * keys, 0, 0)) for times, tokens in parts]
-    return Spent._make(sum(times * spent[part] for times, spent in each) for part in range(len(Spent._fields)))
+    counted = [(times, passes.spent(tokens, tokens * keys, 0, 0)) for times, tokens in parts]
+    return Spent._make(sum(times * spent[part] for times, spent in counted) for part in range(len(Spent._fields)))
 
 
 def _notes(
     clock: PassTime | Drafted,
     plan: ServingPlan,
     cluster: Cluster,
-    found: ServingTimes,
-    asked: ReplicaLoad,
+    served: ServingTimes,
+    replica_load: ReplicaLoad,
     question: Question,
 ) -> None:
     chip = cluster.accelerator.name
@@ -162,26 +162,26 @@ def _notes(
                 engine=plan.engine,
             )
         )
-    rate = asked.load.requests_per_second
-    if rate is not None and rate >= found.largest_rate:
-        most = found.largest_rate * asked.busy
+    rate = replica_load.load.requests_per_second
+    if rate is not None and rate >= served.largest_rate:
+        most = served.largest_rate * replica_load.busy
         question.warn(
             Message(
                 "{@request_rate} {rate:g} is more than the {most:.3g} requests a second that are "
                 "answered at most: the queue grows without end, and there is no mean time to the first "
                 "token.",
-                rate=rate * asked.busy,
+                rate=rate * replica_load.busy,
                 most=most,
             )
         )
-    users = asked.load.concurrency
-    if users is not None and users > found.steady.places:
+    users = replica_load.load.concurrency
+    if users is not None and users > served.steady.places:
         question.warn(
             Message(
                 "of {users:g} users of a replica {places:.0f} run at once, as far as cache and engine let "
                 "them; others wait.",
                 users=users,
-                places=found.steady.places,
+                places=served.steady.places,
             )
         )
 
@@ -198,12 +198,14 @@ def _bands(clock: PassTime | Drafted, figures: ServingDocument[Term]) -> dict[st
     }
 
 
-def _speed(replica: Replica, plan: ServingPlan, cluster: Cluster, found: ServingTimes, asked: ReplicaLoad) -> Speed:
-    load, clock = asked.load, replica.clock
-    prompt, answer, context = found.prompt_tokens, found.answer_tokens, found.context_tokens
+def _speed(
+    replica: Replica, plan: ServingPlan, cluster: Cluster, served: ServingTimes, replica_load: ReplicaLoad
+) -> Speed:
+    load, clock = replica_load.load, replica.clock
+    prompt, answer, context = served.prompt_tokens, served.answer_tokens, served.context_tokens
     steady = _Steady(load, plan)
     one = clock.spent(0, 0, 1, context)
-    tpot = _tpot(found, steady, plan)
+    tpot = _tpot(served, steady, plan)
     alone = _each_token(
         "each later token of one user alone", _pass("a pass of one user alone", one, requests=1, keys=context), plan
     )
@@ -217,7 +219,7 @@ def _speed(replica: Replica, plan: ServingPlan, cluster: Cluster, found: Serving
     )
     figures: ServingDocument[Term] = ServingDocument(
         tpot_seconds=tpot,
-        itl_seconds=steady.term("time between two tokens", found.tpot_seconds, "seconds"),
+        itl_seconds=steady.term("time between two tokens", served.tpot_seconds, "seconds"),
         tokens_per_second_per_user=Term.of(
             "tokens a second that a user sees", h.user_tokens_per_second, tau=tpot.value
         ),
@@ -226,14 +228,14 @@ def _speed(replica: Replica, plan: ServingPlan, cluster: Cluster, found: Serving
         weights_read_seconds=_each_token("weights of one token, with drafts", least, plan),
     )
     if not clock.knows_prompts:
-        return Speed(figures=figures, times=found, replica=replica)
+        return Speed(figures=figures, times=served, replica=replica)
     own = prompt_pass(clock, replica.policy, prompt, load.cached_tokens)
     first = _pass("the prompt's own pass", own, prompt_tokens=max(prompt - load.cached_tokens, 1))
     first_alone = Term.sum(
         "first token of one user alone", first, *_some(_walked("into the engine and back", clock.engine.arrive, {}))
     )
-    rates = _rates(plan, cluster, found, steady, asked, prompt, answer)
-    ttft = _ttft(found, steady, first)
+    rates = _rates(plan, cluster, served, steady, replica_load, prompt, answer)
+    ttft = _ttft(served, steady, first)
     tail = Term.of("tokens after the first", h.later_tokens_seconds, O=answer, tau=tpot.value)
     figures = replace(
         figures,
@@ -242,18 +244,20 @@ def _speed(replica: Replica, plan: ServingPlan, cluster: Cluster, found: Serving
         ttft_seconds_alone=first_alone,
         end_to_end_seconds=Term.sum("time of a whole answer", ttft, tail) if ttft is not None else None,
     )
-    whole = first_alone.value + h.later_tokens_seconds.evaluate(O=answer, tau=alone.value)
+    seconds_alone = first_alone.value + h.later_tokens_seconds.evaluate(O=answer, tau=alone.value)
     mine = h.shared_answer_seconds.evaluate(
-        O=answer, tau_d=found.decode.seconds / clock.tokens_each, R=max(found.running, 1)
+        O=answer, tau_d=served.decode.seconds / clock.tokens_each, R=max(served.running, 1)
     )
     both = {"tau_m": own.seconds, "tau_d": mine}
     return Speed(
         figures=figures,
-        times=found,
+        times=served,
         replica=replica,
         tokens_per_second=rates["tokens_per_second"].value,
         all_tokens_per_second=rates["total_tokens_per_second"].value,
-        alone_tokens_per_second=h.all_tokens_per_second.evaluate(X=plan.data_parallel_size / whole, s=prompt, O=answer),
+        alone_tokens_per_second=h.all_tokens_per_second.evaluate(
+            X=plan.data_parallel_size / seconds_alone, s=prompt, O=answer
+        ),
         prompt_share=Term.of("of it for prompts", h.prompt_cost_share, **both),
         answer_share=Term.of("of it for answers", h.answer_cost_share, **both),
     )
@@ -265,7 +269,7 @@ class _Steady:
     def __init__(self, load: Load, plan: ServingPlan):
         loop = "an open" if load.requests_per_second is not None else "a closed"
         self.procedure = Message("steady state of {loop} loop (estimate.load.steady)", loop=loop)
-        said = (
+        names = (
             "input_tokens",
             "output_tokens",
             "concurrency",
@@ -274,7 +278,7 @@ class _Steady:
             "spread",
             "burstiness",
         )
-        self.parameters = {name: value for name in said if (value := getattr(load, name)) is not None}
+        self.parameters = {name: value for name in names if (value := getattr(load, name)) is not None}
 
     def term(self, name: str, value: float, unit: str) -> Term:
         return Term.by(
@@ -292,19 +296,19 @@ class _Steady:
 def _rates(
     plan: ServingPlan,
     cluster: Cluster,
-    found: ServingTimes,
+    served: ServingTimes,
     steady: _Steady,
-    asked: ReplicaLoad,
+    replica_load: ReplicaLoad,
     prompt: float,
     answer: float,
 ) -> dict[str, Term]:
-    """Of all replicas together."""
-    many = Term.of("replicas that have requests", g.replicas, n_copies=asked.busy)
+    """The rates of all replicas together."""
+    many = Term.of("replicas that have requests", g.replicas, n_copies=replica_load.busy)
     rate = Term.product(
-        "requests a second", "requests/s", many, steady.term("of one replica", found.requests_per_second, "requests/s")
+        "requests a second", "requests/s", many, steady.term("of one replica", served.requests_per_second, "requests/s")
     )
     output = Term.of("tokens of answers a second", h.answered_tokens_per_second, X=rate.value, O=answer)
-    most = steady.term("of one replica", found.largest_rate, "requests/s")
+    most = steady.term("of one replica", served.largest_rate, "requests/s")
     return {
         "tokens_per_second": output,
         "total_tokens_per_second": Term.of(
@@ -324,18 +328,18 @@ def _rates(
             most,
         ),
         "running": Term.product(
-            "requests that decode", "requests", many, steady.term("of one replica", found.running, "requests")
+            "requests that decode", "requests", many, steady.term("of one replica", served.running, "requests")
         ),
     }
 
 
-def _tpot(found: ServingTimes, steady: _Steady, plan: ServingPlan) -> Term:
-    keys = found.running * found.context_tokens
-    decode = _pass("a pass in which all decode", found.decode, requests=found.running, keys=keys)
-    others = found.tpot_seconds * found.tokens_each - found.decode.seconds
+def _tpot(served: ServingTimes, steady: _Steady, plan: ServingPlan) -> Term:
+    keys = served.running * served.context_tokens
+    decode = _pass("a pass in which all decode", served.decode, requests=served.running, keys=keys)
+    others = served.tpot_seconds * served.tokens_each - served.decode.seconds
     parts = (
         [steady.term("prompts of others in between", others, "seconds")]
-        if abs(others) > NOTHING * found.decode.seconds
+        if abs(others) > NOTHING * served.decode.seconds
         else []
     )
     return _each_token("time of each later token", Term.sum("time of a pass", decode, *parts), plan)
@@ -351,13 +355,13 @@ def _each_token(name: str, of_pass: Term, plan: ServingPlan) -> Term:
     return Term.ratio(name, "seconds", of_pass, several)
 
 
-def _ttft(found: ServingTimes, steady: _Steady, own: Term) -> Term | None:
-    if found.ttft_seconds is None or found.ttft_seconds == float("inf"):
+def _ttft(served: ServingTimes, steady: _Steady, own: Term) -> Term | None:
+    if served.ttft_seconds is None or served.ttft_seconds == float("inf"):
         return None
-    around = found.around_seconds
-    waits = found.ttft_seconds - own.value - around
-    parts = [_walked("into the engine and back", around, {})] if around else []
-    if abs(waits) > NOTHING * found.ttft_seconds:
+    overhead = served.around_seconds
+    waits = served.ttft_seconds - own.value - overhead
+    parts = [_walked("into the engine and back", overhead, {})] if overhead else []
+    if abs(waits) > NOTHING * served.ttft_seconds:
         parts.append(steady.term("waiting, and what shares its passes", waits, "seconds"))
     return Term.sum("time to the first token", own, *parts)
 
@@ -389,7 +393,7 @@ def least_bytes(clock: PassTime) -> float:
     """Weights that a token cannot do without, of one rank of each stage that it passes: of the experts those that it
     chooses. What stays in host memory is not read from here.
     """
-    whole = sum(work.dense_bytes for work in clock.works)
+    dense = sum(work.dense_bytes for work in clock.works)
     chosen = sum(work.chosen_bytes for work in clock.works)
     here, experts = 1 - clock.host.layers, 1 - clock.host.experts
-    return float(whole * here + chosen * experts / clock.plan.expert_parallel_size)
+    return float(dense * here + chosen * experts / clock.plan.expert_parallel_size)

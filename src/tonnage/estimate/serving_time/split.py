@@ -71,17 +71,17 @@ def split_times(
             raise InvalidPlan(
                 "replicas of {name} must be at least 1. Got {replicas}.", name=name, replicas=side.replicas
             )
-    made = _Split(model, prompts, answers, load, rates or serving_rates())
+    pools = _Split(model, prompts, answers, load, rates or serving_rates())
     if load.requests_per_second is not None:
-        return made.at(load.requests_per_second)
+        return pools.at(load.requests_per_second)
     users = load.concurrency or 1
-    low, high = 0.0 * made.largest, made.largest
+    low, high = 0.0 * pools.largest, pools.largest
     for _ in range(ROUNDS):
         middle = (low + high) / 2
-        found = made.at(middle)
-        more = middle * found.end_to_end_seconds < users
+        steady = pools.at(middle)
+        more = middle * steady.end_to_end_seconds < users
         low, high = where(more, middle, low), where(more, high, middle)
-    return made.at(low)
+    return pools.at(low)
 
 
 class _Split:
@@ -104,8 +104,10 @@ class _Split:
         s = self.load.input_tokens
         sent: Number = sum(work.state_bytes / 2 for work in works)
         for work in works:
-            for each in work.attending:
-                sent = sent + each.layers * each.bytes * (s if each.window is None else minimum(s, each.window))
+            for attending in work.attending:
+                sent = sent + attending.layers * attending.bytes * (
+                    s if attending.window is None else minimum(s, attending.window)
+                )
         return Network(side.cluster).send(sent / side.plan.pipeline_parallel_size, side.cluster.accelerators_per_node)
 
     def at(self, rate: Number) -> SplitTimes:
@@ -128,12 +130,12 @@ class _Split:
 
 
 def split_figures(
-    model: Model, plan: ServingPlan, cluster: Cluster, asked: ReplicaLoad, pool: int | None
+    model: Model, plan: ServingPlan, cluster: Cluster, replica_load: ReplicaLoad, pool: int | None
 ) -> SplitDocument[Term]:
     """Figures of all replicas, of which `asked.prefill_replicas` compute prompts and the others answer; times are null
     where the queue grows without end.
     `pool`: tokens of cache of a replica. InvalidPlan where they cannot be dealt so."""
-    number, total = int(asked.prefill_replicas or 0), int(plan.data_parallel_size)
+    number, total = int(replica_load.prefill_replicas or 0), int(plan.data_parallel_size)
     if not serving_runtime(plan.engine, plan.engine_version).queues:
         raise InvalidPlan(
             "{@prefill_replicas}: {engine} does not hand caches on. Nearest: vllm, sglang, tensorrt-llm.",
@@ -160,26 +162,26 @@ def split_figures(
             total2=total,
             number=number,
         )
-    prompts, answers = (Side(plan, cluster, each, pool) for each in (number, total - number))
-    found = split_times(model, prompts, answers, _of_all(asked))
-    return SplitDocument(prefill_replicas=number, decode_replicas=total - number, **_terms(found, number))
+    prompts, answers = (Side(plan, cluster, replicas, pool) for replicas in (number, total - number))
+    steady = split_times(model, prompts, answers, _of_all(replica_load))
+    return SplitDocument(prefill_replicas=number, decode_replicas=total - number, **_terms(steady, number))
 
 
-def _of_all(asked: ReplicaLoad) -> Load:
+def _of_all(replica_load: ReplicaLoad) -> Load:
     """The load of all replicas together."""
-    load = asked.load
+    load = replica_load.load
     if load.requests_per_second is not None:
-        return replace(load, requests_per_second=load.requests_per_second * asked.busy)
-    return replace(load, concurrency=(load.concurrency or 1) * asked.busy)
+        return replace(load, requests_per_second=load.requests_per_second * replica_load.busy)
+    return replace(load, concurrency=(load.concurrency or 1) * replica_load.busy)
 
 
-def _terms(found: SplitTimes, number: int) -> dict[str, Term | None]:
-    made: dict[str, Term | None] = {}
-    for name, (said, unit) in NAMES.items():
-        value = getattr(found, "output_tokens_per_second" if name == "tokens_per_second" else name)
-        made[name] = (
+def _terms(steady: SplitTimes, number: int) -> dict[str, Term | None]:
+    terms: dict[str, Term | None] = {}
+    for name, (title, unit) in NAMES.items():
+        value = getattr(steady, "output_tokens_per_second" if name == "tokens_per_second" else name)
+        terms[name] = (
             Term.by(
-                said,
+                title,
                 value,
                 unit,
                 basis="analytic",
@@ -191,4 +193,4 @@ def _terms(found: SplitTimes, number: int) -> dict[str, Term | None]:
             if isfinite(value)
             else None
         )
-    return made
+    return terms

@@ -40,13 +40,13 @@ class Drafted:
 
     def spent(self, prompt_tokens: Number, prompt_keys: Number, requests: Number, keys: Number) -> Spent:
         """Prompts pass who guesses as well, once; each guessed token is a pass of its own."""
-        made = self.checks.spent(prompt_tokens, prompt_keys, requests, keys)
+        check = self.checks.spent(prompt_tokens, prompt_keys, requests, keys)
         if self.guesses is None:
-            return made
+            return check
         first = self.guesses.spent(prompt_tokens, prompt_keys, requests, keys)
         others = self.guesses.spent(0, 0, requests, keys)
-        both = Spent._make(a + b + (self.tokens - 1) * c for a, b, c in zip(made, first, others, strict=True))
-        return both._replace(engine=made.engine)  # who guesses does so inside of the same step
+        both = Spent._make(a + b + (self.tokens - 1) * c for a, b, c in zip(check, first, others, strict=True))
+        return both._replace(engine=check.engine)  # who guesses does so inside of the same step
 
 
 class ServingTimes(Struct, frozen=True, kw_only=True, eq=False):
@@ -84,11 +84,11 @@ def pass_time(
 
 
 def drafted(
-    made: PassTime, model: Model, plan: ServingPlan, cluster: Cluster, rates: ServingRates
+    passes: PassTime, model: Model, plan: ServingPlan, cluster: Cluster, rates: ServingRates
 ) -> "PassTime | Drafted":
     """The passes of a plan, with those of its draft model or of the model's own layers of multi-token prediction."""
     if not plan.drafting.draft_tokens:
-        return made
+        return passes
     small = drafting(plan.drafting.draft_model)
     if small is not None:
         own = draft_plan(plan)
@@ -100,7 +100,7 @@ def drafted(
         guesses = PassTime(works, own, cluster, model.hidden_size, rates)
     else:
         guesses = None
-    return Drafted(made, guesses, plan.drafting.draft_tokens)
+    return Drafted(passes, guesses, plan.drafting.draft_tokens)
 
 
 def policy(plan: ServingPlan, accelerator: Accelerator, pool_tokens: Number | None = None) -> Policy:
@@ -124,22 +124,27 @@ def policy(plan: ServingPlan, accelerator: Accelerator, pool_tokens: Number | No
 
 
 def pool_tokens(
-    model: Model, plan: ServingPlan, cluster: Cluster, made: ServingMemory, usable: int, load: Load
+    model: Model, plan: ServingPlan, cluster: Cluster, memory: ServingMemory, usable: int, load: Load
 ) -> int | None:
     """Tokens of cache of one replica, for requests as long as these: a window takes less of a long one, and a state
     as much of each. None for an engine that takes as many requests as are asked for.
     """
     if not serving_runtime(plan.engine, plan.engine_version).queues:
         return None
-    length, ranks = int(plan.context), made.ranks
-    asked = int(load.input_tokens + load.output_tokens)
-    if asked < length and any(_is_uneven(rank.per_request.value, rank.per_token.value * length) for rank in ranks):
-        length, ranks = asked, serving_memory(model, replace(plan, context=asked), cluster.accelerator).ranks
+    length, ranks = int(plan.context), memory.ranks
+    request_tokens = int(load.input_tokens + load.output_tokens)
+    if request_tokens < length and any(
+        _is_uneven(rank.per_request.value, rank.per_token.value * length) for rank in ranks
+    ):
+        length, ranks = (
+            request_tokens,
+            serving_memory(model, replace(plan, context=request_tokens), cluster.accelerator).ranks,
+        )
     pools = [
         g.pool_tokens.evaluate(
             U=g.cache_pool_bytes.evaluate(U=usable, M=rank.besides_cache.value), M=held.per_request.value, s=length
         )
-        for rank, held in zip(made.ranks, ranks, strict=True)
+        for rank, held in zip(memory.ranks, ranks, strict=True)
         if held.per_request.value
     ]
     return int(min(pools)) * int(plan.attention_data_parallel_size) if pools else None
@@ -163,20 +168,20 @@ def serving_times(
     """The steady state of one replica under a load; `rounds`: of a benchmark whose users all begin at once (see
     load.steady).
     """
-    made = pass_time(model, plan, cluster, rates)
+    passes = pass_time(model, plan, cluster, rates)
     rules = policy(plan, cluster.accelerator, pool_tokens)
-    return times(made, rules, load, rounds)
+    return times(passes, rules, load, rounds)
 
 
-def times(made: PassTime | Drafted, rules: Policy, load: Load, rounds: int | None = None) -> ServingTimes:
-    """The same of passes and a policy that are there already."""
-    each = made.tokens_each
-    found = steady(made, rules, load, rounds=rounds, tokens_each=each)
-    tpot = found.tpot / each
+def times(passes: PassTime | Drafted, rules: Policy, load: Load, rounds: int | None = None) -> ServingTimes:
+    """The steady state of one replica, from passes and a policy that were made already."""
+    tokens_each = passes.tokens_each
+    state = steady(passes, rules, load, rounds=rounds, tokens_each=tokens_each)
+    tpot = state.tpot / tokens_each
     prompt, answer = mean_lengths(load)
     context = prompt + answer / 2
-    around = around_seconds(made, found.tpot)
-    ttft = found.ttft + around if made.knows_prompts else None
+    overhead = around_seconds(passes, state.tpot)
+    ttft = state.ttft + overhead if passes.knows_prompts else None
     return ServingTimes(
         prompt_tokens=prompt,
         answer_tokens=answer,
@@ -184,20 +189,20 @@ def times(made: PassTime | Drafted, rules: Policy, load: Load, rounds: int | Non
         ttft_seconds=ttft,
         tpot_seconds=tpot,
         end_to_end_seconds=None if ttft is None else ttft + h.later_tokens_seconds.evaluate(O=answer, tau=tpot),
-        output_tokens_per_second=found.output_tokens_per_second,
-        requests_per_second=found.requests_per_second,
-        running=found.running,
-        largest_rate=found.largest_rate,
-        around_seconds=around,
-        tokens_each=each,
-        decode=made.spent(0, 0, found.running, found.running * context),
-        steady=found,
+        output_tokens_per_second=state.output_tokens_per_second,
+        requests_per_second=state.requests_per_second,
+        running=state.running,
+        largest_rate=state.largest_rate,
+        around_seconds=overhead,
+        tokens_each=tokens_each,
+        decode=passes.spent(0, 0, state.running, state.running * context),
+        steady=state,
     )
 
 
-def around_seconds(made: PassTime | Drafted, tpot: Number) -> Number:
-    """Of a request outside of passes: into the engine, until it looks at what has come, and from the token back."""
-    return made.engine.arrive + f.poll_seconds.evaluate(n_pass=made.plan.poll_passes, tau=tpot)
+def around_seconds(passes: PassTime | Drafted, tpot: Number) -> Number:
+    """Seconds of a request outside of passes: into the engine, until it looks at its queue, and from the token back."""
+    return passes.engine.arrive + f.poll_seconds.evaluate(n_pass=passes.plan.poll_passes, tau=tpot)
 
 
 @lru_cache(maxsize=256)

@@ -95,12 +95,12 @@ class Work(Struct, frozen=True, eq=False, kw_only=True):
     @property
     def dense_bytes(self) -> Number:
         """Weights that every token reads, the head's too."""
-        return sum(each.bytes for each in (*self.products, *self.head))
+        return sum(product.bytes for product in (*self.products, *self.head))
 
     @property
     def chosen_bytes(self) -> Number:
         """Weights of the experts that one token chooses, all on one rank."""
-        return sum(each.layers * each.top_k * each.bytes for each in self.experts)
+        return sum(experts.layers * experts.top_k * experts.bytes for experts in self.experts)
 
 
 def stage_works(
@@ -111,20 +111,20 @@ def stage_works(
     """
     counted = _Counting(model, plan, peaks, loaded_storage(model, plan), kv_bytes)
     if not kind:
-        found = stages(model, plan.pipeline_parallel_size, plan.chunk_layers)
-        made = {stage.contents: stage for stage in found}
+        placed = stages(model, plan.pipeline_parallel_size, plan.chunk_layers)
+        by_contents = {stage.contents: stage for stage in placed}
         works = {
-            contents: counted.stage(stage) for contents, stage in made.items()
+            contents: counted.stage(stage) for contents, stage in by_contents.items()
         }  # stages that hold the same are one
-        return tuple(works[stage.contents] for stage in found)
-    (whole,) = stages(model, 1)
+        return tuple(works[stage.contents] for stage in placed)
+    (all_layers,) = stages(model, 1)
     layers = tuple(
         pair
         for branch in model.branches
         if branch.kind == kind
         for pair in zip(branch.blocks, branch.counts(), strict=True)
     )
-    return (counted.stage(replace(whole, layers=layers)),)
+    return (counted.stage(replace(all_layers, layers=layers)),)
 
 
 class _Counting:
@@ -207,10 +207,12 @@ class _Counting:
         wide = next((name for name in ("bf16", "fp16", "fp32") if name in self.peaks), "bf16")
         if bits > WIDE_BITS:
             return wide, False, False
-        whole = next((name for name in self.integers if name in self.peaks), None)
-        if whole is not None:  # llama.cpp: every quantised type by the same kernels
-            return whole, False, True
-        near = [each for each in self.formats if (each.element_bits >= EIGHT_BITS) == (bits > EIGHT_BITS)]
+        integer = next((name for name in self.integers if name in self.peaks), None)
+        if integer is not None:  # llama.cpp: every quantised type by the same kernels
+            return integer, False, True
+        near = [
+            candidate for candidate in self.formats if (candidate.element_bits >= EIGHT_BITS) == (bits > EIGHT_BITS)
+        ]
         compute = near[0].compute if near else wide
         if compute in ("bf16", "fp16", wide) or compute not in self.peaks:
             narrower = "fp8" if compute in ("nvfp4", "mxfp4", "fp4") and "fp8" in self.peaks else ""
@@ -249,37 +251,37 @@ class _Counting:
         return cache.elements * width / cut
 
     def _attending(self, op: Op, count: int) -> Iterator[Attending]:
-        kept = [cache for cache in op.caches() if isinstance(cache, TokenCache)]
+        caches = [cache for cache in op.caches() if isinstance(cache, TokenCache)]
         cores = [core for core in op.core() if core.per_key]
         if not cores:
             return
-        windows = {cache.window for cache in kept} or {cores[0].window}
+        windows = {cache.window for cache in caches} or {cores[0].window}
         flops = sum(core.flops for core in cores[:1]) / self.t
         decode = flops
         if isinstance(op, LatentAttention):  # decoded on the latents themselves: DeepSeek-V2, sec. 2.1.2
             decode = 2 * op.heads * (2 * op.kv_lora_rank + op.qk_rope_head_dim) / self.t
-            yield from self._indexed(op, kept, cores, count)
-            kept, windows = kept[:1], {op.index_topk}
+            yield from self._indexed(op, caches, cores, count)
+            caches, windows = caches[:1], {op.index_topk}
         for window in windows:
-            each = sum(
-                self._cache_bytes(cache) / cache.stride for cache in kept if window in (cache.window, cores[0].window)
+            cache_bytes = sum(
+                self._cache_bytes(cache) / cache.stride for cache in caches if window in (cache.window, cores[0].window)
             )
-            yield Attending(layers=count, window=window, bytes=each, flops=decode, prompt_flops=flops)
+            yield Attending(layers=count, window=window, bytes=cache_bytes, flops=decode, prompt_flops=flops)
             decode = flops = 0.0  # counted once
 
-    def _indexed(self, op: Op, kept: list[TokenCache], cores: list[Core], count: int) -> Iterator[Attending]:
+    def _indexed(self, op: Op, caches: list[TokenCache], cores: list[Core], count: int) -> Iterator[Attending]:
         """An indexer that looks at every key to choose those that are attended to; each tensor rank does all of it."""
-        for cache, core in zip(kept[1:], cores[1:], strict=False):
-            each = self._cache_bytes(cache) / cache.stride
-            yield Attending(layers=count, window=None, bytes=each, flops=core.flops, prompt_flops=core.flops)
+        for cache, core in zip(caches[1:], cores[1:], strict=False):
+            key_bytes = self._cache_bytes(cache) / cache.stride
+            yield Attending(layers=count, window=None, bytes=key_bytes, flops=core.flops, prompt_flops=core.flops)
 
 
 def _multiplied(op: Op, *, is_table: bool = False) -> list[Weight]:
     """Matrices that every token passes."""
     return [
-        each
-        for each in op.weights()
-        if each.split != "expert" and (each.linear or (is_table and each.split == "vocab"))
+        weight
+        for weight in op.weights()
+        if weight.split != "expert" and (weight.linear or (is_table and weight.split == "vocab"))
     ]
 
 
@@ -291,10 +293,10 @@ def _sizes(
     places = (stored.blocks.get(block) if block else None) or (OUTSIDE,)
     places = places if stored.by_layer else places[:1]
     if of_experts:
-        chosen = [each for each in op.weights() if each.split == "expert" and each.linear]
+        chosen = [weight for weight in op.weights() if weight.split == "expert" and weight.linear]
     else:
         chosen = _multiplied(op, is_table=block is None)
-    return tuple((each, sum(stored.bytes_of(each, place) for place in places) / len(places)) for each in chosen)
+    return tuple((weight, sum(stored.bytes_of(weight, place) for place in places) / len(places)) for weight in chosen)
 
 
 def _joins(before: Weight | None, weight: Weight, hidden_size: int) -> bool:
@@ -308,41 +310,41 @@ def _kernels(op: Op, hidden_size: int) -> tuple[int, int]:
     """Kernels of an op besides its products, and of those."""
     matrices = _multiplied(op)
     products = sum(
-        not _joins(before, each, hidden_size) for before, each in zip([None, *matrices], matrices, strict=False)
+        not _joins(before, matrix, hidden_size) for before, matrix in zip([None, *matrices], matrices, strict=False)
     )
     return OWN + AROUND_CORE * bool(op.core()), products
 
 
-def _made(found: dict[tuple[str, bool, bool], list[Number]]) -> tuple[Products, ...]:
+def _made(totals: dict[tuple[str, bool, bool], list[Number]]) -> tuple[Products, ...]:
     return tuple(
         Products(compute=kind[0], is_narrow=kind[1], is_packed=kind[2], bytes=size, flops=flops, kernels=kernels)
-        for kind, (size, flops, kernels) in found.items()
+        for kind, (size, flops, kernels) in totals.items()
     )
 
 
-def _alike(found: list[Attending]) -> tuple[Attending, ...]:
-    made: dict[tuple[object, ...], Attending] = {}
-    for each in found:
-        key = each.window, _key(each.bytes), _key(each.flops)
-        old = made.get(key)
-        made[key] = each if old is None else replace(old, layers=old.layers + each.layers)
-    return tuple(made.values())
+def _alike(attending: list[Attending]) -> tuple[Attending, ...]:
+    merged: dict[tuple[object, ...], Attending] = {}
+    for core in attending:
+        key = core.window, _key(core.bytes), _key(core.flops)
+        old = merged.get(key)
+        merged[key] = core if old is None else replace(old, layers=old.layers + core.layers)
+    return tuple(merged.values())
 
 
 def _key(value: Number) -> object:
     return id(value) if hasattr(value, "ndim") else value
 
 
-def _joined(found: list[Experts]) -> tuple[Experts, ...]:
+def _joined(mixtures: list[Experts]) -> tuple[Experts, ...]:
     """Mixtures that differ in nothing but the kind of layer they stand in, as one."""
-    made: dict[tuple[object, ...], Experts] = {}
-    for each in found:
-        key = each.compute, each.num_experts, each.top_k, each.width, _key(each.bytes)
-        old = made.get(key)
-        made[key] = each if old is None else replace(old, layers=old.layers + each.layers)
-    return tuple(made.values())
+    merged: dict[tuple[object, ...], Experts] = {}
+    for mixture in mixtures:
+        key = mixture.compute, mixture.num_experts, mixture.top_k, mixture.width, _key(mixture.bytes)
+        old = merged.get(key)
+        merged[key] = mixture if old is None else replace(old, layers=old.layers + mixture.layers)
+    return tuple(merged.values())
 
 
 def kv_bytes(plan: ServingPlan) -> float:
-    """Of one number of a cache."""
+    """Bytes of one number of a cache."""
     return precision(plan.kv_cache or "bf16").bytes_per_weight

@@ -53,10 +53,10 @@ class Communication:
         return Term.sum("communication buffers", *parts, unit="bytes")
 
     def _gathered(self, moment: Moment, held: Term) -> list[Term]:
-        kept = self.zero_stage == 2 and self.runtime.stays_gathered
-        if kept and moment in ("loss", "first layer of backward"):
+        stays = self.zero_stage == 2 and self.runtime.stays_gathered
+        if stays and moment in ("loss", "first layer of backward"):
             return [copies("gathered: all units", self.recipe.compute_bytes, held)]
-        if not (kept or self.zero_stage == 3) or not self.runtime.gathers:
+        if not (stays or self.zero_stage == 3) or not self.runtime.gathers:
             return []
         in_use = {"loss": self.after, "first layer of backward": self.layer, "last layer of backward": self.before}.get(
             moment
@@ -90,8 +90,8 @@ class Communication:
         """Copies of the gradients that the optimizer's step makes; `updated`: the parameters whose states this rank
         holds.
         """
-        made = [self._bucket(copy, updated) for copy in self.runtime.step if self.zero_stage in copy.stages]
-        return Term.sum("temporary", *(made if self.recipe.master_bytes else ()), unit="bytes")
+        buckets = [self._bucket(copy, updated) for copy in self.runtime.step if self.zero_stage in copy.stages]
+        return Term.sum("temporary", *(buckets if self.recipe.master_bytes else ()), unit="bytes")
 
     def _bucket(self, bucket: Bucket, held: Term) -> Term:
         width = width_of(bucket.copy, self.recipe)
@@ -149,7 +149,7 @@ MEASURED_VENDORS = frozenset({"NVIDIA"})
 
 
 def cublas_workspaces(cluster: Cluster | None) -> list[Term]:
-    """Those of PyTorch's matrix products."""
+    """The workspaces of PyTorch's matrix products."""
     if cluster is not None and cluster.accelerator.vendor != "NVIDIA":
         return []
     generation = cluster.accelerator.generation if cluster is not None else LARGE_GENERATIONS[0]

@@ -77,14 +77,14 @@ def adapter_parameters(step: WalkedStep) -> float:
 
 
 def base_weights(
-    stage: Stage, plan: TrainingPlan, shares: Shares, width: float, whole: Term, *, head: bool = False
+    stage: Stage, plan: TrainingPlan, shares: Shares, width: float, weights: Term, *, head: bool = False
 ) -> list[Term]:
     """The weights that adapters stand beside: those that are quantised, and the rest in 16 bit. `head`: it is
     quantised too.
     """
     if not plan.tuning.base_weights:
-        return [copies("base weights", width, whole)]
-    made = []
+        return [copies("base weights", width, weights)]
+    terms = []
     for name, quantised in (("quantised base weights", True), ("base weights", False)):
         parts = [
             Term.product(block.name, "parameters", layer_count(count), _part(block, quantised, shares))
@@ -93,8 +93,10 @@ def base_weights(
         ends = [op for op in (*stage.ops, *stage.tower_ops) if quantised == (head and isinstance(op, Head))]
         parts += [term for op in ends for term in op_parameters(op, shares)]
         held = Term.sum("parameters", *parts, unit="parameters")
-        made.append(copies(name, precision(plan.tuning.base_weights).bits_per_weight / 8 if quantised else width, held))
-    return made
+        terms.append(
+            copies(name, precision(plan.tuning.base_weights).bits_per_weight / 8 if quantised else width, held)
+        )
+    return terms
 
 
 def _part(block: Block, quantised: bool, shares: Shares) -> Term:

@@ -54,7 +54,7 @@ def objective_of(model: Model, runtime: TrainingRuntime, method: str, o: Trainin
         raise unknown("objective", name, OBJECTIVES)
     chosen = OBJECTIVES[name]
     if name != "sft" and not runtime.takes_objectives:
-        able = [each for each in training_runtimes() if training_runtime(each).takes_objectives]
+        able = [candidate for candidate in training_runtimes() if training_runtime(candidate).takes_objectives]
         raise InvalidPlan(
             "runtime {runtime} trains one model on its own: {@objective} must be sft. Got {name}. Those "
             "that do more: {able}.",
@@ -91,18 +91,19 @@ def objective_of(model: Model, runtime: TrainingRuntime, method: str, o: Trainin
         )
     teacher_hidden_size, share = 0, 0.0
     beside_models = []
-    for each in chosen.beside:
-        if each == "reference model" and method in ("lora", "dora"):
+    for candidate in chosen.beside:
+        if candidate == "reference model" and method in ("lora", "dora"):
             continue
-        if each == "teacher":
+        if candidate == "teacher":
             teacher = _teacher(model, o, q)
             teacher_hidden_size = teacher.hidden_size
-        beside_models.append((each, (teacher if each == "teacher" else model).num_parameters()))
+        beside_models.append((candidate, (teacher if candidate == "teacher" else model).num_parameters()))
     if beside_models:
         q.put(
             "models_beside",
             ", ".join(
-                Message("{each} of {count:,} parameters", each=each, count=count) for each, count in beside_models
+                Message("{each} of {count:,} parameters", each=candidate, count=count)
+                for candidate, count in beside_models
             ),
             "default",
             "as the objective needs them",
@@ -166,31 +167,31 @@ def _teacher(student: Model, o: TrainingOptions, q: Question) -> Model:
     from tonnage.models import read
 
     try:
-        found = read(o.teacher)
+        teacher = read(o.teacher)
     except TonnageError as error:
         raise InvalidPlan("{@teacher}: {error}", error=error) from None
-    if lacks := _cannot_speak(found):
+    if lacks := _cannot_speak(teacher):
         raise InvalidPlan(
             "a teacher gives each next token of its student a probability. Got {found}, {lacks}, with a "
             "vocabulary of {vocab_size:,} beside the {vocab_size2:,} of {student}.",
-            found=found.name,
+            found=teacher.name,
             lacks=lacks,
-            vocab_size=found.vocab_size,
+            vocab_size=teacher.vocab_size,
             vocab_size2=student.vocab_size,
             student=student.name,
         )
-    if found.vocab_size != student.vocab_size:
+    if teacher.vocab_size != student.vocab_size:
         raise InvalidPlan(
             "objective distillation compares probabilities of one vocabulary (TRL, "
             "trl/trainer/distillation_trainer.py): teacher {found} has {vocab_size:,} tokens, {student} "
             "has {vocab_size2:,}.",
-            found=found.name,
-            vocab_size=found.vocab_size,
+            found=teacher.name,
+            vocab_size=teacher.vocab_size,
             student=student.name,
             vocab_size2=student.vocab_size,
         )
-    q.put("teacher", found.name, "given", found.source)
-    return found
+    q.put("teacher", teacher.name, "given", teacher.source)
+    return teacher
 
 
 def sequences(plan: TrainingPlan) -> Number:

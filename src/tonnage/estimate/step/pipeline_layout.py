@@ -25,15 +25,15 @@ Release = tuple[int, int]
 
 def release_of(text: str, name: str, newest: Release) -> Release:
     """The release of `name`, or of what is named first without a name; `newest` where none is."""
-    found = re.search(rf"{name}[ =-]*v?(\d+)\.(\d+)", text, re.IGNORECASE) or re.match(r"\s*v?(\d+)\.(\d+)", text)
-    return (int(found[1]), int(found[2])) if found else newest
+    match = re.search(rf"{name}[ =-]*v?(\d+)\.(\d+)", text, re.IGNORECASE) or re.match(r"\s*v?(\d+)\.(\d+)", text)
+    return (int(match[1]), int(match[2])) if match else newest
 
 
 # ---- Layers of multi-token prediction on the stages of a pipeline.
 
 
 @lru_cache(maxsize=256)
-def with_predictions(found: tuple[Stage, ...], model: Model, depths: int) -> tuple[Stage, ...]:
+def with_predictions(split_stages: tuple[Stage, ...], model: Model, depths: int) -> tuple[Stage, ...]:
     """The stages with `depths` prediction layers on the last one, and there a copy of the embedding if it is another
     than the first.
 
@@ -42,8 +42,8 @@ def with_predictions(found: tuple[Stage, ...], model: Model, depths: int) -> tup
     same (gpt_model.py: its allocation is skipped on the first stage alone).
     """
     if not depths:
-        return found
-    last, layer, norm = found[-1], prediction(model), final_norm(model)
+        return split_stages
+    last, layer, norm = split_stages[-1], prediction(model), final_norm(model)
     first = (FinalNorm(norm.name, (norm,)),) if norm is not None else ()
     table = (
         ()
@@ -56,14 +56,14 @@ def with_predictions(found: tuple[Stage, ...], model: Model, depths: int) -> tup
             ),
         )
     )
-    made = replace(
+    with_layers = replace(
         last,
         before=last.before + table,
         layers=(*last.layers, *((block, 1) for block in first), (layer, depths)),
         order=(*last.order, *first, *(layer,) * depths),
         after=tuple(op for op in last.after if op is not norm),
     )
-    return (*found[:-1], made)
+    return (*split_stages[:-1], with_layers)
 
 
 ACCOUNTS = ("account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split")
@@ -87,8 +87,8 @@ def said_chunks(model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o
     Sources: Megatron-core, transformer_block.py: get_num_layers_to_build; pipeline_parallel_layer_layout.py.
     """
     p, v = sizes["pipeline_parallel_size"], sizes["virtual_pipeline_size"]
-    said = {name: getattr(o, name) for name in ("pipeline_layout", *ACCOUNTS) if getattr(o, name)}
-    name, value = next(((name, value) for name, value in said.items() if name not in runtime.options), ("", None))
+    declared = {name: getattr(o, name) for name in ("pipeline_layout", *ACCOUNTS) if getattr(o, name)}
+    name, value = next(((name, value) for name, value in declared.items() if name not in runtime.options), ("", None))
     if name:
         raise NotApplicable(
             Message(
@@ -101,8 +101,8 @@ def said_chunks(model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o
             name,
             ("runtime",),
         )
-    if said and p == 1:
-        name = next(iter(said))
+    if declared and p == 1:
+        name = next(iter(declared))
         raise NotApplicable(
             Message(
                 "{name} is of a pipeline: {@pipeline_parallel_size} must be above 1. Got 1.", name=option_name(name)
@@ -112,7 +112,7 @@ def said_chunks(model: Model, runtime: TrainingRuntime, sizes: dict[str, int], o
         )
     if o.pipeline_layout:
         return _of_layout(model, p, v, o)
-    if said or (v > 1 and runtime.split == "even" and _says_ends(o)):
+    if declared or (v > 1 and runtime.split == "even" and _says_ends(o)):
         return _in_order(_even(model, sizes, o))
     return ()
 
@@ -144,11 +144,11 @@ def _even(model: Model, sizes: dict[str, int], o: TrainingOptions) -> tuple[tupl
     """
     p, v = sizes["pipeline_parallel_size"], sizes["virtual_pipeline_size"]
     with_embedding, with_loss = (bool(getattr(o, name)) for name in ACCOUNTS)
-    said = {"first": o.first_stage_layers, "last": o.last_stage_layers}
+    layers = {"first": o.first_stage_layers, "last": o.last_stage_layers}
 
     def rows(stages: int, **ends: int | None) -> tuple[tuple[Chunk, ...], ...]:
         return even_layout(
-            model.num_layers, stages, v, **said | ends, with_embedding=with_embedding, with_loss=with_loss
+            model.num_layers, stages, v, **layers | ends, with_embedding=with_embedding, with_loss=with_loss
         )
 
     def splits(stages: int, **ends: int | None) -> bool:
@@ -160,12 +160,12 @@ def _even(model: Model, sizes: dict[str, int], o: TrainingOptions) -> tuple[tupl
     try:
         return rows(p)
     except InvalidPlan as error:
-        ends = {end: size for end, size in said.items() if size is not None}
+        ends = {end: size for end, size in layers.items() if size is not None}
         of_ends = range(1, model.num_layers + 1)
-        for asked in [*({end: size} for end, size in ends.items()), *([ends] if len(ends) > 1 else [])]:
-            if nearest := near_sizes(asked, of_ends, lambda some: splits(p, **some)):
-                names = joined(" x ", (option_name(f"{end}_stage_layers") for end in asked))
-                values = " x ".join(map(str, asked.values()))
+        for some_ends in [*({end: size} for end, size in ends.items()), *([ends] if len(ends) > 1 else [])]:
+            if nearest := near_sizes(some_ends, of_ends, lambda some: splits(p, **some)):
+                names = joined(" x ", (option_name(f"{end}_stage_layers") for end in some_ends))
+                values = " x ".join(map(str, some_ends.values()))
                 raise InvalidPlan(
                     "{names} {values}: {error} Nearest: {nearest}.",
                     names=names,
@@ -196,22 +196,22 @@ def _of_layout(model: Model, p: int, v: int, o: TrainingOptions) -> tuple[int, .
             text=shown(text),
         )
     rows = parsed_layout(text, p)
-    made = _in_order(rows)
+    chunks = _in_order(rows)
     if len(rows[0]) != v:
         raise InvalidPlan(
             "{@virtual_pipeline_size} must be {count} for the {count2} stages of {@pipeline_layout} "
             "over {p} ranks. Got {v}.",
             count=len(rows[0]),
-            count2=len(made),
+            count2=len(chunks),
             p=p,
             v=v,
         )
-    if sum(made) != model.num_layers:
+    if sum(chunks) != model.num_layers:
         raise InvalidPlan(
             "{@pipeline_layout} must have the {num_layers} layers of {model}, a t for each. Got {made}.",
             num_layers=model.num_layers,
             model=model.name,
-            made=sum(made),
+            made=sum(chunks),
         )
     drafts = sum(chunk.draft_layers for row in rows for chunk in row)
     if drafts != (o.mtp_layers or 0):
@@ -225,7 +225,7 @@ def _of_layout(model: Model, p: int, v: int, o: TrainingOptions) -> tuple[int, .
             "{@pipeline_layout} must begin with the embedding E and end with the loss L. Got {text}.",
             text=shown(text),
         )
-    return made
+    return chunks
 
 
 def _in_order(rows: tuple[tuple[Chunk, ...], ...]) -> tuple[int, ...]:

@@ -57,9 +57,11 @@ def points(
     the model's first on that keep nothing; `gradients_count`: moments differ in the gradients that they have made;
     `table`: embeddings train here, and hold this when their gradient is made.
     """
-    found = tuple(_points(stage, dict(kinds), loss, frozen, gradients_count, table))
+    moments = tuple(_points(stage, dict(kinds), loss, frozen, gradients_count, table))
     places: dict[tuple[str, int], int] = {}
-    return tuple(replace(each, place=places.setdefault((each.phase, id(each.kept)), len(places))) for each in found)
+    return tuple(
+        replace(point, place=places.setdefault((point.phase, id(point.kept)), len(places))) for point in moments
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -112,12 +114,16 @@ def _points(
 def _moments(layer: Layer | None, gradients_count: bool) -> Iterator[tuple[bool, str, Account]]:
     """(forward or not, operation, account) of the moments that no other exceeds in all that counts."""
     left: list[tuple[bool, str, Account]] = []
-    for each in layer.moments if layer is not None else ():
-        live = each.live if gradients_count else without(each.live, "gradient")
-        if any(forward == each.forward and _covers(other, live) for forward, _, other in left):
+    for moment in layer.moments if layer is not None else ():
+        live = moment.live if gradients_count else without(moment.live, "gradient")
+        if any(forward == moment.forward and _covers(other, live) for forward, _, other in left):
             continue
-        left = [found for found in left if found[0] != each.forward or not _covers(live, found[2])]
-        left.append((each.forward, each.name, live))
+        left = [
+            other_moment
+            for other_moment in left
+            if other_moment[0] != moment.forward or not _covers(live, other_moment[2])
+        ]
+        left.append((moment.forward, moment.name, live))
     yield from left
 
 
@@ -128,10 +134,10 @@ def _covers(more: Account, less: Account) -> bool:
 
 def by_extent(live: Account) -> dict[Extent, float]:
     """Bytes of an account, whatever their kind."""
-    made: dict[Extent, float] = {}
+    sizes: dict[Extent, float] = {}
     for key, size in live.items():
-        made[key.extent] = made.get(key.extent, 0) + size
-    return made
+        sizes[key.extent] = sizes.get(key.extent, 0) + size
+    return sizes
 
 
 def _name(order: tuple[Block, ...], position: int) -> str:

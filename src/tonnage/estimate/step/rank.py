@@ -48,7 +48,9 @@ class Stage(Struct, frozen=True, eq=False):
 
     @property
     def contents(self) -> tuple[Hashable, ...]:
-        """The same for stages that hold the same, wherever they are in the pipeline; for their numbers only once."""
+        """A key that is equal for stages that hold the same, wherever they are in the pipeline, so that their
+        numbers are computed once.
+        """
         loose = (self.before, self.after, self.table, self.tower_ops)
         return (self.layers, self.towers, *(tuple(map(id, ops)) for ops in loose), self.is_last)
 
@@ -59,11 +61,11 @@ def layer_bounds(num_layers: int, stages: int, first: int | None = None, last: i
     """
     fixed = {0: first, stages - 1: last}
     free = [rank for rank in range(stages) if fixed.get(rank) is None]
-    each, more = divmod(num_layers - sum(size or 0 for size in fixed.values()), len(free) or 1)
+    fewest, more = divmod(num_layers - sum(size or 0 for size in fixed.values()), len(free) or 1)
     bounds = [0]
     for rank in range(stages):
         size = fixed.get(rank)
-        bounds.append(bounds[-1] + (each + (1 if free.index(rank) < more else 0) if size is None else size))
+        bounds.append(bounds[-1] + (fewest + (1 if free.index(rank) < more else 0) if size is None else size))
     return bounds
 
 
@@ -74,8 +76,8 @@ def _rest_later(model: Model, pipeline: int) -> list[int]:
 
 def _ends_weigh(model: Model, pipeline: int) -> list[int]:
     """torchtitan, distributed/pipeline_parallel.py: table and head count as a layer each."""
-    each, more = divmod(model.decoder.num_layers + 2, pipeline)
-    return layer_bounds(model.decoder.num_layers, pipeline, each - 1 + (more > 0), each - 1)
+    fewest, more = divmod(model.decoder.num_layers + 2, pipeline)
+    return layer_bounds(model.decoder.num_layers, pipeline, fewest - 1 + (more > 0), fewest - 1)
 
 
 def _by_cost(model: Model, pipeline: int) -> list[int]:
@@ -138,7 +140,7 @@ def _stage(model: Model, chunks: tuple[int, ...], rank: int, own: tuple[int, ...
     main, ends = model.decoder, [0, *accumulate(chunks)]
     runs = [(ends[index], ends[index + 1]) for index in own]
     order: tuple[Block, ...] = tuple(main.blocks[kind] for start, end in runs for kind in main.layers[start:end])
-    counts = [sum(each) for each in zip(*(main.counts(start, end) for start, end in runs), strict=True)]
+    counts = [sum(run_counts) for run_counts in zip(*(main.counts(start, end) for start, end in runs), strict=True)]
     layers = tuple((block, count) for block, count in zip(main.blocks, counts, strict=True) if count)
     is_first, is_last = 0 in own, len(chunks) - 1 in own
     before: tuple[Op, ...] = ()
@@ -229,16 +231,16 @@ def block_parameters(block: Block, shares: Shares) -> Term:
 
 
 def expert_parameters(block: Block, shares: Shares) -> Number:
-    """Of a layer's parameters on one rank those of routed experts."""
+    """The parameters of a layer's routed experts on one rank."""
     return sum(share(group, shares).value for group in groups(block) if group.split == "expert")
 
 
 def op_parameters(op: Op, shares: Shares) -> list[Term]:
     """The parameters of an op outside the layers (table, norm, head) on one rank."""
-    made = []
+    terms = []
     for weight in op.weights():
         if weight.split == "vocab" and weight.columns > 1:
-            made.append(
+            terms.append(
                 Term.of(
                     weight.name,
                     f.vocabulary_parameters,
@@ -251,8 +253,8 @@ def op_parameters(op: Op, shares: Shares) -> list[Term]:
             )
         else:
             split = "tensor" if weight.split == "vocab" else weight.split
-            made.append(share(Group(split, weight.heads, weight.num_parameters), shares).named(weight.name))
-    return made
+            terms.append(share(Group(split, weight.heads, weight.num_parameters), shares).named(weight.name))
+    return terms
 
 
 def rank_parameters(stage: Stage, shares: Shares, per_block: Mapping[Block, Term]) -> Term:
@@ -284,18 +286,18 @@ FIRST = "first layer"  # the name of the layer below which nothing trains
 
 
 @lru_cache(maxsize=256)
-def with_first_apart(found: tuple[Stage, ...]) -> tuple[Stage, ...]:
+def with_first_apart(split_stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
     """The stages with the model's first layer as a kind of its own: where embeddings do not train, its input has no
     gradient.
     """
-    stage = found[0]
+    stage = split_stages[0]
     if not stage.order:
-        return found
+        return split_stages
     old = stage.order[0]
     new = Block(FIRST, old.ops)
     layers = [(new, 1)] + [(block, count - 1 if block is old else count) for block, count in stage.layers]
-    made = replace(stage, layers=tuple(pair for pair in layers if pair[1]), order=(new, *stage.order[1:]))
-    return (made, *found[1:])
+    first_stage = replace(stage, layers=tuple(pair for pair in layers if pair[1]), order=(new, *stage.order[1:]))
+    return (first_stage, *split_stages[1:])
 
 
 # ---- Single parameters of a stage: the largest ones, and those below a size. A module's hooks work on one at a time.
@@ -305,8 +307,8 @@ PLACES = ("before", "layers", "after")
 
 def largest_weight(stage: Stage, shares: Shares, places: tuple[str, ...]) -> Term:
     """The largest parameter of these places, on one rank; experts of a layer are one parameter."""
-    found = [weight for place in places if (weight := _largest(stage, place)) is not None]
-    weight = max(found, key=lambda each: each.num_parameters, default=None)
+    weights = [weight for place in places if (weight := _largest(stage, place)) is not None]
+    weight = max(weights, key=lambda weight_size: weight_size.num_parameters, default=None)
     if weight is None:
         return Term.sum("no parameter", unit="parameters")
     split = "tensor" if weight.split == "vocab" else weight.split

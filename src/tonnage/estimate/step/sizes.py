@@ -48,10 +48,10 @@ class Sizes:
 
     def factor(self, extent: Extent) -> Number:
         """Bytes on this rank for each byte of a coefficient."""
-        found = self._factors.get(extent)
-        if found is None:
-            found = self._factors[extent] = self.term("", 1, 1, extent).value
-        return found
+        factor = self._factors.get(extent)
+        if factor is None:
+            factor = self._factors[extent] = self.term("", 1, 1, extent).value
+        return factor
 
     def term(self, name: str, elements: float, width: float, extent: Extent) -> Term:
         """A tensor, or a sum of tensors that are cut alike."""
@@ -95,17 +95,19 @@ class Sizes:
     def kept(self, name: str, tensors: tuple[Kept, ...]) -> Term:
         """What one layer keeps, tensor by tensor."""
         return Term.sum(
-            name, *(self.term(each.name, each.elements, each.width, each.key.extent) for each in tensors), unit="bytes"
+            name,
+            *(self.term(tensor.name, tensor.elements, tensor.width, tensor.key.extent) for tensor in tensors),
+            unit="bytes",
         )
 
     def account(self, live: Account, kind: str) -> list[Term]:
         """A moment's bytes of one kind, by what cuts them."""
-        found: dict[tuple[str, Extent], float] = {}
+        totals: dict[tuple[str, Extent], float] = {}
         for key, size in live.items():
             if key.kind == kind and key.extent.unit != "gradient":
                 named = self._named(key.extent)
-                found[named] = found.get(named, 0.0) + size
-        return [self.term(name, size, 1, extent) for (name, extent), size in found.items()]
+                totals[named] = totals.get(named, 0.0) + size
+        return [self.term(name, size, 1, extent) for (name, extent), size in totals.items()]
 
     def _named(self, extent: Extent) -> tuple[str, Extent]:
         """What a size is, and what it grows with: on one tensor rank what is cut and what is not are one."""

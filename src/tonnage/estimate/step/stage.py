@@ -42,7 +42,7 @@ class Phase(NamedTuple):
 
     @property
     def bytes(self) -> Number:
-        """All of it, but for optimizer states."""
+        """Bytes of the moment, without optimizer states."""
         parts = (*self.activations, *self.temporary, self.buffers, *(self.reserve or ()))
         return sum((term.value for term in parts), self.gradients.value)
 
@@ -82,7 +82,7 @@ def _phase(rank: StageView, name: str, gradients: Term, optimizer: Term, buffers
 
 
 def waiting(rank: StageView, point: Point) -> list[Term]:
-    """Of all layers of a stage, in backward; nothing where backward is in one piece."""
+    """Gradients that wait, of all layers of a stage, in backward; nothing where backward is in one piece."""
     count = waiting_for_weights(rank.plan, rank.stage.rank)
     if count is None or point.moment == "loss" or point.is_last:
         return []
@@ -99,7 +99,7 @@ def waiting(rank: StageView, point: Point) -> list[Term]:
 
 
 def one(step: WalkedStep, block: Block) -> Term:
-    """One layer's, of one micro-batch."""
+    """What one layer keeps of one micro-batch for the gradients of its weights."""
     width = step.recipe.activation_bytes
     parts = [
         step.sizes.term(work.name, work.outer * work.copies, width, _extent(work))
@@ -161,8 +161,8 @@ class StageMemory(States):
         with them.
         """
         step = self._optimizer_step.bytes
-        for alike in by_place(self.points):
-            step = maximum(step, self._rest(alike[0]) + self._most(alike))
+        for same_place in by_place(self.points):
+            step = maximum(step, self._rest(same_place[0]) + self._most(same_place))
         largest = step + self.weights.value + self.optimizer.value + self.lasting.value
         for phase in self._around:
             own = phase.optimizer.value if phase.optimizer is not None else 0
@@ -173,27 +173,27 @@ class StageMemory(States):
 
     def _rest(self, point: Point) -> Number:
         """Bytes of a place but for weights, optimizer states and what operations hold."""
-        found = self._bases.get(point.place)
-        if found is None:
-            found = self._bases[point.place] = self._held_at(replace(point, bytes={})).bytes
-        return found
+        rest = self._bases.get(point.place)
+        if rest is None:
+            rest = self._bases[point.place] = self._held_at(replace(point, bytes={})).bytes
+        return rest
 
-    def _most(self, alike: tuple[Point, ...]) -> Number:
+    def _most(self, same_place: tuple[Point, ...]) -> Number:
         """The most that operations hold among the moments of one place."""
-        key = tuple(id(point.live) for point in alike)
-        found = self._mosts.get(key)
-        if found is None:
-            found = self._mosts[key] = reduce(maximum, map(self._here, alike))
-        return found
+        key = tuple(id(point.live) for point in same_place)
+        most = self._mosts.get(key)
+        if most is None:
+            most = self._mosts[key] = reduce(maximum, map(self._here, same_place))
+        return most
 
     def _here(self, point: Point) -> Number:
         if not point.live:
             return 0
         key = id(point.live), point.table_made
-        found = self._sizes_here.get(key)
-        if found is None:
-            found = self._sizes_here[key] = self._at_work(point)
-        return found
+        size = self._sizes_here.get(key)
+        if size is None:
+            size = self._sizes_here[key] = self._at_work(point)
+        return size
 
     def _at_work(self, point: Point) -> Number:
         """What operations hold at a moment; layers of one kind hold the same wherever they stand."""
@@ -400,11 +400,11 @@ class StageMemory(States):
     @cached_property
     def _of_table(self) -> list[Term]:
         width = self.step.setting.types.parameter
-        made = [self.sizes.term("gradient of the embeddings", self.step.model.hidden_size, width, TOKEN)]
+        terms = [self.sizes.term("gradient of the embeddings", self.step.model.hidden_size, width, TOKEN)]
         again = self.is_tied or self.runtime.gradients_persist
         if again and not self.gradients_sharded:
-            made.append(copies("gradient of the table before it is added", width, self.table))
-        return [*made, self._tied] if self.is_tied else made
+            terms.append(copies("gradient of the table before it is added", width, self.table))
+        return [*terms, self._tied] if self.is_tied else terms
 
     @cached_property
     def weights(self) -> Term:
@@ -414,12 +414,12 @@ class StageMemory(States):
 
     @cached_property
     def step_copies(self) -> Term:
-        """What the optimizer's step makes besides."""
-        made = self.step.framework.step_copies(self) or self.communication.step(self.trained_shard)
+        """The copies that the optimizer's step makes."""
+        copied = self.step.framework.step_copies(self) or self.communication.step(self.trained_shard)
         if self.plan.optimizer_implementation != "foreach":
-            return made
+            return copied
         more = Term.sum("foreach", *foreach_copies(self.plan.optimizer, self.step.updates, self.updated), unit="bytes")
-        return Term.sum("temporary", *made.children, *self.stays("optimizer", more).children, unit="bytes")
+        return Term.sum("temporary", *copied.children, *self.stays("optimizer", more).children, unit="bytes")
 
     def _gradients(self, point: Point) -> Term:
         """All of them where they stay or are added to; else what backward has made so far."""
@@ -457,8 +457,11 @@ class StageMemory(States):
                     z=1,
                 )
             )
-        made = Term.sum("parameters", *parts, unit="parameters")
+        parameters = Term.sum("parameters", *parts, unit="parameters")
         return Term.sum(
             "gradients",
-            *(copies(state.name, width_of(state.copy, self.step.updates), made) for state in self.runtime.gradients),
+            *(
+                copies(state.name, width_of(state.copy, self.step.updates), parameters)
+                for state in self.runtime.gradients
+            ),
         )

@@ -138,21 +138,21 @@ class KeptTensors:
 
     @cached_property
     def stays(self) -> Mapping[Block, Term]:
-        """Of one layer of each kind what never leaves."""
+        """For each kind of layer, what one layer keeps on the accelerator."""
         if not self.is_on:
             return self.step.kept
         return {block: self._left(block) for block in self.step.kept}
 
     @cached_property
     def leaves(self) -> dict[Block, Term]:
-        """Of one layer of each kind what is offloaded."""
-        return {block: self._leaving(block, kept) for block, kept in self.step.kept.items()}
+        """For each kind of layer, what one layer offloads."""
+        return {block: self._leaving(block, layer_tensors) for block, layer_tensors in self.step.kept.items()}
 
-    def _leaving(self, block: Block, kept: Term) -> Term:
+    def _leaving(self, block: Block, layer_tensors: Term) -> Term:
         named = self.step.framework.offloaded_tensors(block)
         if named is None:
-            return kept
-        return Term.of("offloaded tensors of a layer", f.bytes_that_leave, M=kept.value, U=named.value)
+            return layer_tensors
+        return Term.of("offloaded tensors of a layer", f.bytes_that_leave, M=layer_tensors.value, U=named.value)
 
     def _left(self, block: Block) -> Term:
         """A layer that is recomputed keeps less than the offloaded tensors name."""
@@ -226,8 +226,8 @@ class States:
     @cached_property
     def table(self) -> Term:
         """The embedding's parameters on this rank."""
-        found = [op for op in self.stage.before if isinstance(op, Embedding)][:1]
-        parts = [term for op in found for term in op_parameters(op, self.step.whole)]
+        embeddings = [op for op in self.stage.before if isinstance(op, Embedding)][:1]
+        parts = [term for op in embeddings for term in op_parameters(op, self.step.whole)]
         return Term.sum("table", *parts, unit="parameters")
 
     @cached_property
@@ -259,7 +259,7 @@ class States:
         return copies(state.name, width_of(state.copy, self.step.updates), parameters)
 
     def stays(self, part: OffloadedState, every: Term) -> Term:
-        """What of a state is on the accelerator."""
+        """The part of a state that is on the accelerator."""
         return staying(every, offloaded(self.plan, part))
 
     @cached_property
@@ -279,7 +279,7 @@ class States:
         return self._twice(self._states("gradients", self.runtime.gradients))
 
     def _twice(self, own: Term) -> Term:
-        """With those of a critic, as large a model that trains as well."""
+        """The states with those of a critic, a model of the same size that trains as well."""
         return (
             Term.sum(own.name, *own.children, own.named("critic"))
             if OBJECTIVES[self.plan.post_training.objective].critic
@@ -345,9 +345,9 @@ class States:
     @property
     def _states_of_optimizer(self) -> list[Term]:
         """What the optimizer keeps; in managed memory, which is none of PyTorch's, where it is paged."""
-        made = optimizer_states(self.plan.optimizer, self.step.updates, self.step.model, self.updated)
+        states = optimizer_states(self.plan.optimizer, self.step.updates, self.step.model, self.updated)
         return (
-            [term.named(Message("{term}, in managed memory", term=term.name)) for term in made]
+            [term.named(Message("{term}, in managed memory", term=term.name)) for term in states]
             if self._is_paged
-            else made
+            else states
         )

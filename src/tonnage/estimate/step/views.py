@@ -52,7 +52,7 @@ class StepView(Protocol):
 
     @property
     def sharded(self) -> Shares:
-        """The same, and cut over the ranks that share states."""
+        """What tensor and expert ranks have of each weight, cut over the ranks that share states."""
 
     @property
     def held(self) -> Mapping[Block, Term]:
@@ -60,7 +60,7 @@ class StepView(Protocol):
 
     @property
     def trained_held(self) -> Mapping[Block, Term]:
-        """Those of them that train."""
+        """Parameters that train of a layer of each kind, before ZeRO."""
 
     @property
     def kept(self) -> Mapping[Block, Term]:
@@ -109,11 +109,11 @@ class RankView(Protocol):
 
     @property
     def whole(self) -> Term:
-        """All, before ZeRO."""
+        """All parameters of the rank, before ZeRO."""
 
     @property
     def shard(self) -> Term:
-        """All, after ZeRO."""
+        """All parameters of the rank, after ZeRO."""
 
     @property
     def trained(self) -> Term: ...
@@ -142,13 +142,13 @@ class RankView(Protocol):
 
     @property
     def every_weight(self) -> Term:
-        """Wherever they live."""
+        """All weights, wherever they live."""
 
     @property
     def every_gradient(self) -> Term: ...
     @property
     def every_state(self) -> Term:
-        """Of the optimizer, wherever they live."""
+        """All optimizer states, wherever they live."""
 
     @property
     def step_copies(self) -> Term:
@@ -198,7 +198,7 @@ class FrameworkView(Protocol):
     def host_states(self, rank: RankView) -> tuple[list[Term], list[Term]]: ...
     @property
     def loads_on_first_rank(self) -> bool: ...
-    def gathered_to_save(self, whole: Term) -> Term | None: ...
+    def gathered_to_save(self, parameters: Term) -> Term | None: ...
 
 
 class WalkedStep(StepView, Protocol):
@@ -220,7 +220,7 @@ class WalkedStep(StepView, Protocol):
 
     @property
     def trained_shard(self) -> Mapping[Block, Term]:
-        """Those of them that train."""
+        """Parameters that train of a layer of each kind, after ZeRO."""
 
     @property
     def scalar(self) -> bool:

@@ -42,7 +42,7 @@ def _halved(model: Model, length: int) -> float:
 
 
 def _whole(model: Model, length: int) -> float:
-    """The same, with attention over all pairs of tokens: the masked half is added."""
+    """Products with active parameters, and attention over all pairs of tokens: the masked half is added."""
     return _halved(model, length) + sum(_masked(term, length) for _, term in training_flops(model, 1, length).walk())
 
 

@@ -69,16 +69,16 @@ class Conventions(Sequence[CountedDocument[Term]]):
 
     def _counted(self, name: str) -> CountedDocument[Term]:
         """A step under one convention."""
-        plan, made = self.plan, CONVENTIONS[name]
-        each = flops_per_token(self.model, plan.sequence_length, name)
+        plan, convention = self.plan, CONVENTIONS[name]
+        per_token = flops_per_token(self.model, plan.sequence_length, name)
         flops = Term.of(
             Message("FLOPs as {name} counts", name=name),
             counted_flops,
-            source=made.source,
-            y=each,
+            source=convention.source,
+            y=per_token,
             T=plan.tokens_per_step,
         )
-        word = "HFU" if made.recomputes else "MFU"
+        word = "HFU" if convention.recomputes else "MFU"
         share = Term.of(
             Message("{word} as {name} counts", word=word, name=name),
             flops_utilization,
@@ -88,11 +88,11 @@ class Conventions(Sequence[CountedDocument[Term]]):
             P=self.peak,
         )
         return CountedDocument(
-            name=made.name,
-            text=made.text,
+            name=convention.name,
+            text=convention.text,
             leaves_out=LEAVES_OUT[name] if plan.tuning.method == "full" else joined("; ", (LEAVES_OUT[name], ADAPTERS)),
-            recomputes=made.recomputes,
-            source=made.source,
+            recomputes=convention.recomputes,
+            source=convention.source,
             flops=flops,
             utilization=share,
         )

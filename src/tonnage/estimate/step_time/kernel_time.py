@@ -50,7 +50,7 @@ class KernelTime:
         self.attention_share = self._attention_share(step)
 
     def seconds(self, work: Work, window: int | None) -> tuple[Number, Number, Number]:
-        """Of one kernel, with its FLOP and the bytes that it moves; nothing of an exchange."""
+        """Seconds of one kernel, with its FLOP and the bytes that it moves; nothing of an exchange."""
         moved, of_unit = self._moved(work, "row" if work.kind == "move" else "parameter")
         if work.kind == "move":
             slow = moved + (self.rates.row_moves * self.around_experts - 1) * of_unit
@@ -61,12 +61,12 @@ class KernelTime:
         if work.kind == "attention":
             flops, rate = self._attention(work, flops, window)
             return maximum(flops / rate, moved / self.bandwidth) + self.rates.launch, flops, moved
-        whole = moved + self.accumulated * of_unit if work.wgrad else moved
-        seconds = flops / self._product(work) + whole / self.bandwidth + self.rates.launch
+        all_bytes = moved + self.accumulated * of_unit if work.wgrad else moved
+        seconds = flops / self._product(work) + all_bytes / self.bandwidth + self.rates.launch
         if self.is_narrow(work):
             casts = self.rates.cast * (self.around_experts if work.kind == "experts" else 1)
             seconds = seconds + casts * (moved - of_unit) / self.bandwidth
-        return seconds, flops, whole
+        return seconds, flops, all_bytes
 
     def moved(self, work: Work) -> Number:
         """Bytes read and written."""
@@ -108,8 +108,8 @@ class KernelTime:
         return self.tokens / sizes.t if is_cut else self.tokens, outer
 
     def _attention_share(self, step: Step) -> float:
-        """Of the peak, forward: Transformer Engine and torch from Blackwell on have the generation's own kernels,
-        others FlashAttention-2.
+        """The share of the peak, forward: Transformer Engine and torch from Blackwell on have the generation's own
+        kernels, others FlashAttention-2.
         """
         own = step.runtime.newest_attention or self.chip.generation.startswith("Blackwell")
         return self.power * (self.shares.attention if own else self.shares.flash2 or self.shares.attention)

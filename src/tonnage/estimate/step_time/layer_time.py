@@ -86,16 +86,16 @@ class Passes:
         return sum((spent.seconds for (at, _), spent in self.sent.items() if at == when), 0)
 
     def only(self, when: str) -> "Passes":
-        """One of its passes."""
-        made = Passes()
-        for mine, theirs in ((self.kernels, made.kernels), (self.sent, made.sent)):
+        """Forward, recomputation or backward alone, as `when` says."""
+        one_pass = Passes()
+        for mine, theirs in ((self.kernels, one_pass.kernels), (self.sent, one_pass.sent)):
             theirs.update({key: spent for key, spent in mine.items() if key[0] == when})
-        made.waits[when] = self.waits[when]
-        return made
+        one_pass.waits[when] = self.waits[when]
+        return one_pass
 
     @cached_property
     def seconds(self) -> Number:
-        """All of it."""
+        """Seconds of all passes."""
         return self._forward + sum(self.computing(when) + self.sending(when) for when in WHEN[1:])
 
     @cached_property
@@ -132,7 +132,7 @@ class LayerTime:
 
     def tree(self, passes: Passes) -> list[Term]:
         """Seconds of a micro-batch, a Term for each pass: every entry of its kernels, waits and exchanges."""
-        made = []
+        terms = []
         for when, name in PASSES.items():
             parts = [
                 self._kernels(kind, spent)
@@ -147,8 +147,8 @@ class LayerTime:
                 if at == when and _some(spent.bytes)
             ]
             if parts:
-                made.append(Term.sum(name, *parts))
-        return made
+                terms.append(Term.sum(name, *parts))
+        return terms
 
     def _kernels(self, kind: str, spent: Spent) -> Term:
         """Kernels of one kind at the share of the datasheet's peak that all of them together reach."""
@@ -191,27 +191,29 @@ class LayerTime:
 
     def _unsaid(self, block: Block, layer: Layer) -> Iterator[Work]:
         """Exchanges of groups of ranks of which the layer's code says nothing."""
-        said = {work.exchange.group for work in layer.work if work.exchange is not None}
-        missing = {group for group, (ranks, _) in self.groups.items() if is_any(ranks > 1)} - said
+        declared = {work.exchange.group for work in layer.work if work.exchange is not None}
+        missing = {group for group, (ranks, _) in self.groups.items() if is_any(ranks > 1)} - declared
         passes: tuple[Pass, ...] = ("forward", *(("again",) if self.plan.recompute == "full" else ()), "backward")
         return _exchanges(block, self.step.model.hidden_size, self.step.recipe.activation_bytes, missing, passes)
 
     def _passes(self, done: Sequence[Work], window: int | None) -> Passes:
-        made = Passes()
+        passes = Passes()
         counts: defaultdict[str, Number] = defaultdict(int)
         for work in done:
             if work.exchange is not None:
-                beside, sending = self._beside(work.exchange), self._sending(work.exchange, work)
-                seconds = sending.seconds * (1 - beside)
-                made.sent[work.when, work.exchange.group].add(seconds, 0, sending.sent, hidden=sending.seconds * beside)
+                hidden_share, sending = self._beside(work.exchange), self._sending(work.exchange, work)
+                seconds = sending.seconds * (1 - hidden_share)
+                passes.sent[work.when, work.exchange.group].add(
+                    seconds, 0, sending.sent, hidden=sending.seconds * hidden_share
+                )
             else:
                 counts[work.when] += self._asked(work)
                 spent = self.kernels.seconds(work, window)
-                made.kernels[work.when, work.kind].add(*spent)
-                made.weights = made.weights + spent[0] if work.wgrad else made.weights
+                passes.kernels[work.when, work.kind].add(*spent)
+                passes.weights = passes.weights + spent[0] if work.wgrad else passes.weights
         if self.plan.megatron.cuda_graph != FULL_GRAPH:
-            self._wait(made, counts, any(work.kind == "experts" and work.per.unit == "row" for work in done))
-        return made
+            self._wait(passes, counts, any(work.kind == "experts" and work.per.unit == "row" for work in done))
+        return passes
 
     def _asked(self, work: Work) -> Number:
         """Kernels that the host asks for: of experts one after the other, of what a graph replays none."""
@@ -224,14 +226,14 @@ class LayerTime:
         """Modules that graphs replay."""
         return frozenset(self.plan.megatron.cuda_graph.split(","))
 
-    def _wait(self, made: Passes, counts: dict[str, Number], routes: bool) -> None:
+    def _wait(self, passes: Passes, counts: dict[str, Number], routes: bool) -> None:
         """Kernels start no faster than the host asks for them; a router asks for many small ones."""
         r = self.rates
         waits = r.alltoall if self.plan.megatron.moe_token_dispatcher_type == "alltoall" else 1
         asks = routes and "moe_router" not in self._replayed
         more = r.router_kernels * waits if asks else 0
         for when, count in counts.items():
-            made.waits[when] = maximum((count + more) * r.host - made.computing(when), 0)
+            passes.waits[when] = maximum((count + more) * r.host - passes.computing(when), 0)
 
     @cached_property
     def groups(self) -> dict[Group, tuple[Number, Number]]:

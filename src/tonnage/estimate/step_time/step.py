@@ -50,20 +50,20 @@ class StepTime(LayerTime):
     """The walk of a step in seconds."""
 
     def stage(self, stage: Stage) -> Passes:
-        """One micro-batch through a stage."""
-        made = Passes()
+        """The work of one micro-batch in a stage."""
+        total = Passes()
         trains = dict(self._trains(stage))
         for block, count in stage.layers:
             passes, above = self._with_gathers(block) if self.gathers else self.layers[block], trains.get(block, 0)
-            made.add(passes, above)
+            total.add(passes, above)
             if count > above:  # nothing in or below these trains: they have no backward
-                made.add(passes.only("forward"), count - above)
+                total.add(passes.only("forward"), count - above)
         loss = self.step.framework.loss(stage)
         head = self._passes(loss.work, None) if loss is not None else Passes()
-        made.add(head)
+        total.add(head)
         if self.gathers:
-            self._gather_ends(made, head, stage)
-        return made
+            self._gather_ends(total, head, stage)
+        return total
 
     def _trains(self, stage: Stage) -> tuple[tuple[Block, int], ...]:
         """The layers of a stage that have a backward."""
@@ -85,12 +85,12 @@ class StepTime(LayerTime):
     def _with_gathers(self, block: Block) -> Passes:
         """The next layer's weights come, and the last one's gradients go, beside the layer that runs."""
         plain, step = self.layers[block], self.step
-        made = Passes()
-        made.add(plain)
+        passes = Passes()
+        passes.add(plain)
         again = 1 if self.plan.zero_stage == 3 else 0
         held, trained, experts = step.held[block].value, step.trained_held[block].value, self._experts([(block, 1)])
-        self._gather(made, plain, held, trained, again, experts)
-        return made
+        self._gather(passes, plain, held, trained, again, experts)
+        return passes
 
     def _experts(self, layers: Iterable[tuple[Block, int]]) -> Number | None:
         """Parameters of layers of which every expert rank has others; None where there are no such ranks."""
@@ -98,15 +98,15 @@ class StepTime(LayerTime):
             return None
         return sum(count * expert_parameters(block, self.step.whole) for block, count in layers)
 
-    def _gather_ends(self, made: Passes, head: Passes, stage: Stage) -> None:
+    def _gather_ends(self, passes: Passes, head: Passes, stage: Stage) -> None:
         """Tables and head travel beside the head's products; none of them is given up between forward and backward."""
         of, step = States(self.step, stage), self.step
         held = of.whole.value - sum(count * step.held[block].value for block, count in stage.layers)
         trained = of.trained.value - sum(count * step.trained_held[block].value for block, count in self._trains(stage))
-        self._gather(made, head, held, trained, 0, None)
+        self._gather(passes, head, held, trained, 0, None)
 
     def _gather(
-        self, made: Passes, beside: Passes, held: Number, trained: Number, again: int, experts: Number | None
+        self, passes: Passes, computed: Passes, held: Number, trained: Number, again: int, experts: Number | None
     ) -> None:
         """Weights are gathered for forward, and maybe `again` for backward; gradients are scattered; all of it beside
         what runs.
@@ -130,9 +130,13 @@ class StepTime(LayerTime):
             ("forward", gather.seconds, gather.sent),
             ("backward", again * second.seconds + scatter.seconds, again * second.sent + scatter.sent),
         ):
-            running = sum(beside.computing(each) for each in WHEN if (each == "forward") == (when == "forward"))
+            running = sum(
+                computed.computing(when_computed)
+                for when_computed in WHEN
+                if (when_computed == "forward") == (when == "forward")
+            )
             exposed = self.exposed(seconds, running)
-            made.sent[when, "sharded states"].add(exposed, 0, size, hidden=seconds - exposed)
+            passes.sent[when, "sharded states"].add(exposed, 0, size, hidden=seconds - exposed)
 
     def _among(self, kind: Collective, held: Number, experts: Number | None, width: float) -> Sending:
         """Parameters of `width` bytes among those that share the states; of them those of `experts` among the fewer
@@ -140,16 +144,16 @@ class StepTime(LayerTime):
         """
         plan = self.plan
         dense = held if experts is None else held - experts
-        made = self.network.collective(kind, dense * width, self.shards, plan.tensor_parallel_size)
+        dense_sending = self.network.collective(kind, dense * width, self.shards, plan.tensor_parallel_size)
         if experts is None:
-            return made
+            return dense_sending
         others = plan.expert_parallel_size * plan.expert_tensor_parallel_size
         sharing = maximum(self.shards * plan.tensor_parallel_size / others, 1)
         routed = self.network.collective(kind, experts * width, sharing, others)
-        return Sending(made.seconds + routed.seconds, made.sent + routed.sent)
+        return Sending(dense_sending.seconds + routed.seconds, dense_sending.sent + routed.sent)
 
     def exposed(self, sending: Number, running: Number) -> Number:
-        """What of `sending` is not hidden beside what runs."""
+        """The part of `sending` that is not hidden beside what runs."""
         return sending - self.rates.hidden * minimum(sending, running)
 
     # ---- the step ----
@@ -158,13 +162,13 @@ class StepTime(LayerTime):
     def stages(self) -> list[Passes]:
         """One micro-batch through each stage; stages of the same layers take the same time."""
         known: dict[tuple[object, ...], Passes] = {}
-        made = []
+        passes = []
         for stage in self.step.stages:
             key = stage.layers, self._trains(stage), stage.before, stage.after
             if key not in known:
                 known[key] = self.stage(stage)
-            made.append(known[key])
-        return made
+            passes.append(known[key])
+        return passes
 
     @cached_property
     def between(self) -> tuple[Number, Number]:
@@ -172,13 +176,13 @@ class StepTime(LayerTime):
         plan, sizes = self.plan, self.step.sizes
         if plan.pipeline_parallel_size == 1:
             return 0, 0
-        whole = sizes.s * sizes.b / sizes.c * self.step.model.hidden_size * self.step.recipe.activation_bytes
+        hidden_bytes = sizes.s * sizes.b / sizes.c * self.step.model.hidden_size * self.step.recipe.activation_bytes
         # Each tensor rank hands on a part: with sequence parallelism its own, else what the next one puts together
         # (Narayanan2021, sec. 4.1).
         scatters = sizes.sequence_parallel or self.step.runtime.scatters_stages
-        size, gather = whole / sizes.t if scatters else whole, 0
+        size, gather = hidden_bytes / sizes.t if scatters else hidden_bytes, 0
         if scatters and not sizes.sequence_parallel:
-            gather = self.network.collective("all_gather", whole, plan.tensor_parallel_size, 1).seconds
+            gather = self.network.collective("all_gather", hidden_bytes, plan.tensor_parallel_size, 1).seconds
         stride = plan.tensor_parallel_size * plan.context_parallel_size * plan.data_parallel_size
         count = 2 * plan.virtual_pipeline_size
         return count * (self.network.send(size, stride) + gather), count * size
@@ -189,7 +193,7 @@ class StepTime(LayerTime):
         if self.slowest is not None:
             parts = self.tree(self.slowest)
         else:
-            parts = [Term.max("slowest stage", *(Term.sum("stage", *self.tree(each)) for each in self._kinds))]
+            parts = [Term.max("slowest stage", *(Term.sum("stage", *self.tree(passes)) for passes in self._kinds))]
         if self.plan.pipeline_parallel_size > 1:
             parts.append(self.sent("to the next stage and back", *self.between))
         return Term.sum("one micro-batch", *parts)
@@ -199,39 +203,39 @@ class StepTime(LayerTime):
         """One micro-batch on the stage that takes longest; None where that is not the same stage in all plans of an
         array.
         """
-        most = reduce(maximum, (each.seconds for each in self._kinds))
-        return next((each for each in self._kinds if not is_any(each.seconds < most)), None)
+        most = reduce(maximum, (passes.seconds for passes in self._kinds))
+        return next((passes for passes in self._kinds if not is_any(passes.seconds < most)), None)
 
     @cached_property
     def _kinds(self) -> list[Passes]:
-        """Of stages that do the same one."""
-        return list({id(each): each for each in self.stages}.values())
+        """One stage of each kind: those that do the same are counted once."""
+        return list({id(passes): passes for passes in self.stages}.values())
 
     @cached_property
     def waiting(self) -> Term:
         """What a stage waits while the pipeline fills and drains."""
-        return bubble(self.plan, [each.times for each in self.stages])
+        return bubble(self.plan, [passes.times for passes in self.stages])
 
     @property
     def bubble(self) -> Number:
-        """Its seconds."""
+        """Seconds that a stage waits while the pipeline fills and drains."""
         return self.waiting.value if self.plan.pipeline_parallel_size > 1 else 0
 
     @cached_property
     def parts(self) -> list[Part]:
         """What a step waits for once, one after the other."""
-        made = (
+        parts = (
             [Part("pipeline bubble", self.waiting, "pipeline bubble")] if self.plan.pipeline_parallel_size > 1 else []
         )
-        for name, (sending, beside) in self.once_a_step.items():
-            exposed = self.exposed(sending.seconds, beside)
-            made.append(Part(name, self.sent(_once(name), exposed, sending.sent), _links(name)))
+        for name, (sending, cover) in self.once_a_step.items():
+            exposed = self.exposed(sending.seconds, cover)
+            parts.append(Part(name, self.sent(_once(name), exposed, sending.sent), _links(name)))
         if self.moves_beside:
-            made.append(Part(MOVING, self.sent(MOVING, *self.moving), "links, to the host"))
-        made.append(Part("optimizer", self.optimizer, "memory bandwidth"))
+            parts.append(Part(MOVING, self.sent(MOVING, *self.moving), "links, to the host"))
+        parts.append(Part("optimizer", self.optimizer, "memory bandwidth"))
         why = "data, metrics, synchronisation: no kernel and no message explains them"
         fixed = self._fitted("fixed", self.rates.step, "seconds", why)
-        return [*made, Part("fixed", fixed, "fixed costs of a step")]
+        return [*parts, Part("fixed", fixed, "fixed costs of a step")]
 
     @cached_property
     def term(self) -> Term:
@@ -246,13 +250,15 @@ class StepTime(LayerTime):
             factors.append(self._fitted(Message("runtime {runtime}", runtime=plan.runtime), self.framework, "", what))
         if hasattr(plan.imbalance.straggler_slowdown, "ndim") or plan.imbalance.straggler_slowdown != 1:
             factors.append(self.stragglers)
-        made = Term.product("time of a step", "seconds", *factors, step) if factors else step.named("time of a step")
+        on_accelerators = (
+            Term.product("time of a step", "seconds", *factors, step) if factors else step.named("time of a step")
+        )
         if self.update is None:
-            return made
-        return Term.sum("time of a step", made.named("on accelerators"), self.update)
+            return on_accelerators
+        return Term.sum("time of a step", on_accelerators.named("on accelerators"), self.update)
 
     def seconds(self) -> Number:
-        """One step; an array if sizes of the plan are."""
+        """Seconds of one step; an array if sizes of the plan are."""
         return self.term.value
 
     def _fitted(self, name: str, value: float, unit: str, what: str) -> Term:
@@ -262,21 +268,21 @@ class StepTime(LayerTime):
     def once_a_step(self) -> dict[str, tuple[Sending, Number]]:
         """What data-parallel ranks send once a step, and the seconds of kernels that it can run beside."""
         plan, step = self.plan, self.step
-        found: dict[str, tuple[Sending, Number]] = {}
+        sendings: dict[str, tuple[Sending, Number]] = {}
         if self.gathers:
             if self.has_replicas:
-                found["gradients of replicas"] = self._of_replicas()
-            return found
+                sendings["gradients of replicas"] = self._of_replicas()
+            return sendings
         stage = self.fullest
         experts = self._experts(self._trains(stage)) if step.trains_all else None
         held, first = self._states.trained.value, self.stages[stage.rank]
         kind: Collective = "reduce_scatter" if plan.zero_stage else "all_reduce"
         sums = self._among(kind, held, experts, step.recipe.main_gradient_bytes)
-        found["gradients"] = sums, first.computing("backward")
+        sendings["gradients"] = sums, first.computing("backward")
         if plan.zero_stage:
             gather = self._among("all_gather", held, experts, step.recipe.gathered_bytes)
-            found["weights"] = gather, first.computing("forward")
-        return found
+            sendings["weights"] = gather, first.computing("forward")
+        return sendings
 
     @property
     def has_replicas(self) -> bool:
@@ -286,8 +292,8 @@ class StepTime(LayerTime):
         plan, step = self.plan, self.step
         held = self._states.trained_shard.value
         stride = plan.tensor_parallel_size * self.shards
-        made = self.network.collective("all_reduce", held * step.recipe.reduce_bytes, plan.replicate_size, stride)
-        return made, self.stages[self.fullest.rank].computing("backward")
+        sending = self.network.collective("all_reduce", held * step.recipe.reduce_bytes, plan.replicate_size, stride)
+        return sending, self.stages[self.fullest.rank].computing("backward")
 
     @cached_property
     def fullest(self) -> Stage:

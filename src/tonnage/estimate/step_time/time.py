@@ -50,7 +50,7 @@ class Timing:
 
     @property
     def seconds(self) -> Number:
-        """Of a step; an array if the plan's sizes are arrays."""
+        """Seconds of a step; an array if the plan's sizes are arrays."""
         return self.walk.seconds()
 
     @cached_property
@@ -83,7 +83,7 @@ class Timing:
 
     @cached_property
     def tokens_per_second(self) -> Term:
-        """Of all accelerators together."""
+        """Tokens a second of all accelerators together."""
         tokens = self.plan.tokens_per_step
         return Term.of("tokens per second", f.tokens_per_second, D=tokens, tau=self.term.value)
 
@@ -93,22 +93,22 @@ class Timing:
         walk, count = self.walk, self.plan.num_microbatches
         passes = walk.slowest
         assert passes is not None  # of one plan
-        found: defaultdict[str, Number] = defaultdict(int)
+        by_resource: defaultdict[str, Number] = defaultdict(int)
         for (_, kind), spent in passes.kernels.items():
-            found[RESOURCES[kind]] += count * spent.seconds
+            by_resource[RESOURCES[kind]] += count * spent.seconds
         for (_, group), spent in passes.sent.items():
-            found[Message("links, {group}", group=group)] += count * spent.seconds
-        found["the host"] += count * sum(passes.waits.values())
-        found["links between stages"] += count * walk.between[0]
+            by_resource[Message("links, {group}", group=group)] += count * spent.seconds
+        by_resource["the host"] += count * sum(passes.waits.values())
+        by_resource["links between stages"] += count * walk.between[0]
         for part in walk.parts:
-            found[part.resource] += part.term.value
-        made = {name: walk.framework * seconds for name, seconds in found.items() if seconds}
+            by_resource[part.resource] += part.term.value
+        seconds_by_resource = {name: walk.framework * seconds for name, seconds in by_resource.items() if seconds}
         if (slow := walk.stragglers.value) > 1:
-            made["the slowest node"] = (slow - 1) * sum(made.values())
+            seconds_by_resource["the slowest node"] = (slow - 1) * sum(seconds_by_resource.values())
         if walk.update:
-            for name, each in zip(("the host", "links, to the host"), walk.update.children, strict=True):
-                made[name] = made.get(name, 0) + each.value
-        return made
+            for name, term in zip(("the host", "links, to the host"), walk.update.children, strict=True):
+                seconds_by_resource[name] = seconds_by_resource.get(name, 0) + term.value
+        return seconds_by_resource
 
     @property
     def bound_by(self) -> str:
@@ -117,7 +117,9 @@ class Timing:
 
     @property
     def band(self) -> Band | None:
-        """Of the measured step times nearest in kind; None with an optimizer on the host, of which there are none."""
+        """The error band of the measured step times nearest in kind; None with an optimizer on the host, of
+        which there are none.
+        """
         if self.walk.update:
             return None
         kind = (
@@ -135,12 +137,12 @@ class Timing:
         """
         walk, plan, factor = self.walk, self.plan, float(self.walk.factor)
         seen: dict[int, StageSeconds] = {}
-        for each in walk.stages:
-            if id(each) not in seen:
-                there, again, back = (float(each.computing(when)) * factor for when in WHEN)
-                sent = [float(each.sending(when)) * factor for when in WHEN]
-                seen[id(each)] = StageSeconds(
-                    there, again, back, sent[0], sent[1] + sent[2], float(each.times.weights) * factor
+        for passes in walk.stages:
+            if id(passes) not in seen:
+                there, again, back = (float(passes.computing(when)) * factor for when in WHEN)
+                sent = [float(passes.sending(when)) * factor for when in WHEN]
+                seen[id(passes)] = StageSeconds(
+                    there, again, back, sent[0], sent[1] + sent[2], float(passes.times.weights) * factor
                 )
         last = {"optimizer": 1, "weights": 2, "fixed": 3}  # weights are gathered when they are updated
         once = [part for part in walk.parts if part.term is not walk.waiting]
@@ -149,7 +151,7 @@ class Timing:
         if walk.update:
             after.append((ON_HOST, ON_HOST, float(walk.update.value)))
         return StepSeconds(
-            stages=tuple(seen[id(each)] for each in walk.stages),
+            stages=tuple(seen[id(passes)] for passes in walk.stages),
             num_microbatches=int(plan.num_microbatches),
             chunks=int(plan.virtual_pipeline_size),
             schedule=schedule_of(plan).name,
@@ -183,8 +185,8 @@ class Timing:
 def timing_of(step: Step, cluster: Cluster) -> Timing | None:
     """The time of a step; None where nobody knows it."""
     try:
-        found = Timing(step.model, step.plan, cluster, step)
-        return found if found.seconds else None
+        timing = Timing(step.model, step.plan, cluster, step)
+        return timing if timing.seconds else None
     except MissingDatum:
         return None
 

@@ -35,10 +35,10 @@ def traffic(step_time: StepTime) -> Term:
     passes.
     """
     groups: dict[str, list[Sent]] = {}
-    for each in sendings(step_time):
-        groups.setdefault(each.group, []).append(each)
+    for sending in sendings(step_time):
+        groups.setdefault(sending.group, []).append(sending)
     parts = [
-        Term.sum(Message("{name} over {link}", name=name, link=sent[0].link), *(each.term for each in sent))
+        Term.sum(Message("{name} over {link}", name=name, link=sent[0].link), *(sending.term for sending in sent))
         for name, sent in groups.items()
     ]
     return Term.sum("sent in a step", *parts, unit="bytes")
@@ -61,9 +61,9 @@ def sendings(step_time: StepTime) -> Iterator[Sent]:
         group = "pipeline parallel"
         yield _sent(group, links.of(group), "to the next stage and back", size, micro_batches, seconds, 0)
     exposed_of = {part.name: part.term.value for part in step_time.parts}
-    for name, (made, _) in step_time.once_a_step.items():
+    for name, (sending, _) in step_time.once_a_step.items():
         exposed = exposed_of[name]
-        yield _sent(ONCE[name], links.of(ONCE[name]), name, made.sent, 1, exposed, made.seconds - exposed)
+        yield _sent(ONCE[name], links.of(ONCE[name]), name, sending.sent, 1, exposed, sending.seconds - exposed)
 
 
 def _sent(group: str, link: str, name: str, size: Number, times: Number, exposed: Number, hidden: Number) -> Sent:

@@ -1,4 +1,4 @@
-"""Of the table of a comparison."""
+"""Options of the table of a comparison."""
 
 from tonnage.question.forms import FEWEST, accelerators, parquet, word
 from tonnage.question.option import Option

@@ -1,4 +1,4 @@
-"""Of the load of a served model, and of its service level."""
+"""Options of the load of a served model, and of its service level."""
 
 from typing import Annotated
 

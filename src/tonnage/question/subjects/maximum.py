@@ -130,22 +130,22 @@ TWINS = {("context", "train"): "sequence", ("sequence", "serve"): "context"}  # 
 def what_of(name: str, verb: Verb | None = None) -> What:
     """The quantity of this name; where serving and training both have it, serving's unless `verb` says."""
     plain = name.strip().lower().replace("_", "-")
-    found = [what for what in WHATS if plain in (what.name, *what.also)]
-    if not found:
+    quantities = [what for what in WHATS if plain in (what.name, *what.also)]
+    if not quantities:
         raise unknown("maximum", name, NAMES)
     if verb is None:
-        return found[0]
+        return quantities[0]
     if verb not in ("serve", "train"):
         raise unknown("verb of max", str(verb), ("serve", "train"))
-    twin = TWINS.get((found[0].name, verb))
-    for what in (*found, *(other for other in WHATS if other.name == twin)):
+    twin = TWINS.get((quantities[0].name, verb))
+    for what in (*quantities, *(other for other in WHATS if other.name == twin)):
         if what.verb == verb:
             return what
     able = listed(what.name for what in WHATS if what.verb == verb)
     raise InvalidInput(
         "max {name} is of {verb}, not of {verb2}: leave out --{verb2}. Of {verb2} there are {able}.",
         name=name,
-        verb=found[0].verb,
+        verb=quantities[0].verb,
         verb2=verb,
         able=able,
     )

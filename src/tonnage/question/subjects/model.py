@@ -1,4 +1,4 @@
-"""Of the model: which one, where it is read, and its dimensions."""
+"""Options of the model: which one, where it is read, and its dimensions."""
 
 from tonnage.kernel.units import parse_bytes, parse_length
 from tonnage.question.forms import as_written, depth, ranged, whole, width, word

@@ -1,4 +1,4 @@
-"""Of money, power and disks."""
+"""Options of money, power and disks."""
 
 from typing import Annotated
 

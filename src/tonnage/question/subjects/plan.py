@@ -1,4 +1,4 @@
-"""Of a search for plans that serve users."""
+"""Options of a search for plans that serve users."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Of the catalogues: accelerators, nodes and prices."""
+"""Options of the catalogues: accelerators, nodes and prices."""
 
 from tonnage.catalogue.offers import parse_rates
 from tonnage.question.forms import as_written, count, day, length, ranged, whole, word

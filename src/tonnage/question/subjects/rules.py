@@ -1,4 +1,4 @@
-"""Of the rules of thumb, and of what is explained."""
+"""Options of the rules of thumb, and of what is explained."""
 
 from tonnage.kernel.units import parse_length
 from tonnage.question.forms import as_written, bounded, share, whole

@@ -1,4 +1,4 @@
-"""Of a whole training run: how much training, until when, for how much money, and what may fail."""
+"""Options of a whole training run: how much training, until when, for how much money, and what may fail."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Of a served model on a machine."""
+"""Options of a served model on a machine."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Of a training run: options of single runtimes, and all options together."""
+"""Options of a training run: those of single runtimes, and all together."""
 
 from typing import Annotated
 

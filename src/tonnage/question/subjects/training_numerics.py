@@ -1,4 +1,4 @@
-"""Of a training run: what is kept and recomputed, what the runtime does, and in which numbers."""
+"""Options of a training run: what is kept and recomputed, what the runtime does, and in which numbers."""
 
 from typing import Annotated
 

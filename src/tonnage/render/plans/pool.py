@@ -19,7 +19,7 @@ def pool_lines(document: Rows) -> list[str]:
         if document[key]:
             lines += [*table(document[key]), ""]
     lines += [*_figures(document), *_why(document)]
-    lines += [say("note: {what}", what=worded(each)) for each in document["warnings"]]
+    lines += [say("note: {what}", what=worded(warning)) for warning in document["warnings"]]
     return [*lines, _effort(document["search"])]
 
 
@@ -58,13 +58,13 @@ def _asked(document: Rows) -> Iterator[str]:
         "zero_stage",
         "offload",
     )
-    said = [
+    inputs = [
         f"{name} {_value(question[name]['value'])}"
         for name in shown
         if question.get(name, {}).get("value") not in (None, False)
     ]
-    if said:
-        yield say(", ").join(said)
+    if inputs:
+        yield say(", ").join(inputs)
 
 
 def _value(value: Any) -> str:
@@ -211,15 +211,15 @@ NAMES = {
 
 def _figures(document: Rows) -> Iterator[str]:
     figures = document["figures"]
-    said = []
+    sentences = []
     for name, (label, unit) in NAMES.items():
         if (value := figures.get(name)) is not None:
-            said.append(
+            sentences.append(
                 f"{with_prompts(say(label), document['question']) if name == TTFT else say(label)} "
                 f"{human(value, unit) if unit else f'{value:,.4g}' if value < 1000 else f'{value:,.0f}'}"
             )
-    if said:
-        yield say("; ").join(said)
+    if sentences:
+        yield say("; ").join(sentences)
     if document["usd_per_hour"] is not None:
         yield say("cost {usd_per_hour} an hour", usd_per_hour=human(document["usd_per_hour"], "USD"))
 

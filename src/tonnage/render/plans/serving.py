@@ -55,7 +55,7 @@ def plan_lines(document: Mapping[str, Any], best: Any, *, formulas: bool = False
         ]
     lines += _front(document)
     lines += ["", *_counts(document)]
-    lines += [worded(each["text"]) for each in document["nearest"]]
+    lines += [worded(text["text"]) for text in document["nearest"]]
     if best is not None:
         lines += [
             "",
@@ -63,7 +63,7 @@ def plan_lines(document: Mapping[str, Any], best: Any, *, formulas: bool = False
             f"  {document['command']}",
             *_opened(best, formulas),
         ]
-    return [*lines, *(say("note: {what}", what=worded(each)) for each in _notes(document, best))]
+    return [*lines, *(say("note: {what}", what=worded(text)) for text in _notes(document, best))]
 
 
 def verdict_line(document: Mapping[str, Any]) -> str:
@@ -113,8 +113,8 @@ def _load(question: Mapping[str, Any]) -> str:
 
 
 def plan_cells(plan: Mapping[str, Any], place: str) -> tuple[str, ...]:
-    users, usd, each = plan["users_per_replica"], plan["usd_per_hour"], plan["usd_per_million_tokens"]
-    apart = (
+    users, usd, usd_per_million = plan["users_per_replica"], plan["usd_per_hour"], plan["usd_per_million_tokens"]
+    split_sizes = (
         say(" ({prefill_replicas} for prompts)", prefill_replicas=plan["prefill_replicas"])
         if plan["prefill_replicas"]
         else ""
@@ -125,13 +125,13 @@ def plan_cells(plan: Mapping[str, Any], place: str) -> tuple[str, ...]:
         plan["engine"],
         stored_text(plan),
         spread_text(plan),
-        f"{plan['replicas']}{apart}",
+        f"{plan['replicas']}{split_sizes}",
         _users(users, plan["users_of_fullest_replica"]),
         human(plan["ttft_seconds"], "seconds"),
         human(plan["tpot_seconds"], "seconds"),
         f"{plan['tokens_per_second']:,.0f}",
         "-" if usd is None else f"{usd:,.2f}",
-        "-" if each is None else f"{each:.3g}",
+        "-" if usd_per_million is None else f"{usd_per_million:.3g}",
     )
 
 
@@ -141,7 +141,7 @@ def header_of(document: Mapping[str, Any]) -> list[str]:
 
 
 def _users(mean: float | None, fullest: int | None) -> str:
-    """Of each replica; of the fullest where replicas do not share them evenly, for its times are those of the plan."""
+    """Users of each replica; those of the fullest where the shares are uneven, for its times are those of the plan."""
     if mean is None:
         return "-"
     return (
@@ -204,7 +204,7 @@ def _counts(document: Mapping[str, Any]) -> Iterator[str]:
         considered=counted(document["considered"], "plans"),
         configurations=counted(document["configurations"], "replica configurations"),
     )
-    skipped = next((each["plans"] for each in document["removed"] if each["constraint"] == BOUND), 0)
+    skipped = next((removal["plans"] for removal in document["removed"] if removal["constraint"] == BOUND), 0)
     exact = (
         say(
             "; bounds rule {skipped} out without computing them, and the answer is the same as with all",
@@ -214,10 +214,12 @@ def _counts(document: Mapping[str, Any]) -> Iterator[str]:
         else ""
     )
     yield say("searched: all {looked}{exact}", looked=looked, exact=exact)
-    for each in document["removed"]:
-        if each["constraint"] != BOUND:
-            constraint = worded(each["constraint"])
-            yield "  " + say("{plans} do not hold: {constraint}", plans=f"{each['plans']:>12,}", constraint=constraint)
+    for removal in document["removed"]:
+        if removal["constraint"] != BOUND:
+            constraint = worded(removal["constraint"])
+            yield "  " + say(
+                "{plans} do not hold: {constraint}", plans=f"{removal['plans']:>12,}", constraint=constraint
+            )
     yield "  " + say("{plans} hold all that is asked", plans=f"{document['kept']:>12,}")
 
 

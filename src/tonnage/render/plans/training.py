@@ -52,12 +52,12 @@ def plan_lines(document: Mapping[str, Any], memory: Term | None) -> list[str]:
             lines += [f"  {plans[0]['options'].get('runtime', '')}: {' '.join(plans[0]['launch'])}"]
         if plans[0]["launch_lacks"]:
             lacks = say(", ").join(map(worded, plans[0]["launch_lacks"]))
-            said = (
+            inputs = (
                 say("not said by these settings: {lacks}", lacks=lacks)
                 if plans[0]["launch"]
                 else say("nothing is written down here of {lacks}", lacks=lacks)
             )
-            lines += [f"  {said}"]
+            lines += [f"  {inputs}"]
         lines += ["", *tree_lines(memory, depth=2)] if memory else []
     if document["front"]:
         lines += [
@@ -146,7 +146,7 @@ def _limited(binds: str, limits: list[str], nearest: tuple[str, str, str, str]) 
     plan.
     """
     model, on, takes, costs = nearest
-    asked = say(" and ").join(limits)
+    bounds = say(" and ").join(limits)
     if len(limits) > 1:
         what = say(
             "plan of {model} that fits, on {on}, takes {takes} and costs {costs}, and {asked} are asked",
@@ -154,7 +154,7 @@ def _limited(binds: str, limits: list[str], nearest: tuple[str, str, str, str]) 
             on=on,
             takes=takes,
             costs=costs,
-            asked=asked,
+            asked=bounds,
         )
     else:
         what = say(
@@ -163,7 +163,7 @@ def _limited(binds: str, limits: list[str], nearest: tuple[str, str, str, str]) 
             on=on,
             takes=takes,
             costs=costs,
-            asked=asked,
+            asked=bounds,
         )
     if binds.endswith(TOGETHER):
         return say(
@@ -205,8 +205,8 @@ def _table(plans: Iterable[Mapping[str, Any]]) -> list[str]:
         "tokens/s",
         "MFU",
     ]
-    asked = any(row["run_seconds"] is not None for row in rows)
-    header += ["time", "cost"] if asked else [say("USD/M tokens")]
+    has_times = any(row["run_seconds"] is not None for row in rows)
+    header += ["time", "cost"] if has_times else [say("USD/M tokens")]
     body = []
     for at, row in enumerate(rows, 1):
         cells = [str(at), *([row["on"]] if machines else [])]
@@ -219,7 +219,7 @@ def _table(plans: Iterable[Mapping[str, Any]]) -> list[str]:
         ]
         cells += (
             [_or(row["run_seconds"], "seconds"), _or(row["cost"], "USD")]
-            if asked
+            if has_times
             else [_money(row["usd_per_million_tokens"])]
         )
         body.append(cells)
@@ -261,12 +261,12 @@ def _counts(document: Mapping[str, Any]) -> Iterator[str]:
         considered=f"{document['considered']:,}",
         on=on,
     )
-    for each in document["removed"]:
-        if each["plans"]:
+    for removal in document["removed"]:
+        if removal["plans"]:
             yield "  " + say(
                 "{plans} ruled out, as it must hold: {constraint}",
-                plans=f"{each['plans']:>12,}",
-                constraint=worded(each["constraint"]),
+                plans=f"{removal['plans']:>12,}",
+                constraint=worded(removal["constraint"]),
             )
     if document["beaten"]:
         yield "  " + say(
@@ -276,10 +276,10 @@ def _counts(document: Mapping[str, Any]) -> Iterator[str]:
             ),
             beaten=f"{document['beaten']:>12,}",
         )
-    for each in document["refused"]:
+    for removal in document["refused"]:
         yield "    " + say(
             "refused by the runtime, among these: {plans} ({reason})",
-            plans=f"{each['plans']:,}",
-            reason=worded(each["constraint"]),
+            plans=f"{removal['plans']:,}",
+            reason=worded(removal["constraint"]),
         )
     yield "  " + say("{estimated} fit and were estimated in full", estimated=f"{document['estimated']:>12,}")

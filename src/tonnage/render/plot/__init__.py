@@ -45,8 +45,8 @@ def write_plot(answer: Any, path: str | os.PathLike[str]) -> None:
                 path=shown(os.fspath(path), MAX_PATH_LENGTH),
                 folder=shown(os.fspath(file.parent), MAX_PATH_LENGTH),
             )
-        made = _made(answer, ending)
-        file.write_bytes(made)
+        picture = _made(answer, ending)
+        file.write_bytes(picture)
     except (OSError, ValueError) as error:  # ValueError: a path with a null byte
         if isinstance(error, InvalidInput):
             raise

@@ -23,7 +23,7 @@ def frontier_panels(frontier: Any) -> tuple[str, list[Panel]]:
     best = [row for row in document["points"] if row["pareto"]]
     traces = [_line(curve, LINES[at % len(LINES)]) for at, curve in enumerate(frontier.curves)]
     traces.append(_best(best))
-    said = say(
+    sentence = say(
         (
             "Tokens a second of an accelerator over tokens a second that a user sees: {plans} plans, {best} best "
             "configurations."
@@ -34,7 +34,7 @@ def frontier_panels(frontier: Any) -> tuple[str, list[Panel]]:
     panel = Panel(
         name="frontier",
         title=say("Speed against throughput"),
-        says=said,
+        says=sentence,
         traces=tuple(traces),
         wide=True,
         height=620,
@@ -70,7 +70,7 @@ def _line(curve: Any, colour: str) -> dict[str, Any]:
         "y": curve.tokens_per_second_per_gpu.tolist(),
         "line": {"color": colour, "width": 2},
         "marker": {"size": 5, "color": colour},
-        "customdata": [_told(name, each, first) for each, first in zip(users, seconds, strict=True)],
+        "customdata": [_told(name, user_count, first) for user_count, first in zip(users, seconds, strict=True)],
         "hovertemplate": "%{customdata}<br>"
         + say("{user} tokens/s a user, {each} an accelerator", user="%{x:.1f}", each="%{y:.0f}")
         + "<extra></extra>",

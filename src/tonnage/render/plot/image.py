@@ -36,11 +36,11 @@ def lacks_font(language: str) -> bool:
     """Whether this machine is known to have no font with the characters of `language`: fontconfig, which the browser
     asks, lists none.
     """
-    asked = which("fc-list")
-    if asked is None or language == "en":
+    lister = which("fc-list")
+    if lister is None or language == "en":
         return False
     try:
-        listed = subprocess.run([asked, f":lang={language}", "family"], capture_output=True, timeout=20, check=True)
+        listed = subprocess.run([lister, f":lang={language}", "family"], capture_output=True, timeout=20, check=True)
     except (OSError, subprocess.SubprocessError):
         return False
     return not listed.stdout.strip()
@@ -59,15 +59,15 @@ def image(title: str, parts: Sequence[Panel], form: str) -> bytes:
     size = {"width": figure["layout"]["width"], "height": figure["layout"]["height"]}
     try:
         # mathjax would be fetched from the network, and no text here needs it
-        made = kaleido.calc_fig_sync(
+        drawing = kaleido.calc_fig_sync(
             figure, opts={"format": form, "scale": SHARP if form == "png" else 1, **size}, kopts={"mathjax": False}
         )
     except ChromeNotFoundError:
         raise InvalidInput(NO_BROWSER) from None
     except (RuntimeError, OSError, KaleidoError, DevtoolsProtocolError) as error:
         first = error.args[0] if error.args else type(error).__name__
-        said = str(first[0] if isinstance(first, tuple) else first)[:200].rstrip(".")
+        reason = str(first[0] if isinstance(first, tuple) else first)[:200].rstrip(".")
         raise InvalidInput(
-            "the browser that draws PNG and SVG failed: {said}. Write .html, which needs none.", said=said
+            "the browser that draws PNG and SVG failed: {said}. Write .html, which needs none.", said=reason
         ) from None
-    return bytes(made)
+    return bytes(drawing)

@@ -80,43 +80,43 @@ def column(title: str, parts: Sequence[Panel]) -> dict[str, Any]:
 
 def _place(drawn: dict[str, Any], part: Panel, index: str, domain: tuple[float, float], inner: int) -> None:
     """One panel between two heights, both as shares of the drawing."""
-    made, (low, high) = drawn["layout"], domain
-    made["annotations"].append(_text(f"<b>{escape(part.title)}</b>", 0, high + 52 / inner, 16, "left"))
+    layout, (low, high) = drawn["layout"], domain
+    layout["annotations"].append(_text(f"<b>{escape(part.title)}</b>", 0, high + 52 / inner, 16, "left"))
     if part.tiles:
-        made["annotations"] += _tiles(part, high)
+        layout["annotations"] += _tiles(part, high)
         return
     axis = {"gridcolor": GRID, "linecolor": GRID, "zerolinecolor": GRID}
-    made[f"xaxis{index}"] = {**axis, **_titled(part.x), "anchor": f"y{index}"}
-    made[f"yaxis{index}"] = {**axis, **part.y, "anchor": f"x{index}", "domain": [max(low, 0), high]}
-    made[f"legend{index}"] = {**LEGEND, "y": low - 56 / inner}
+    layout[f"xaxis{index}"] = {**axis, **_titled(part.x), "anchor": f"y{index}"}
+    layout[f"yaxis{index}"] = {**axis, **part.y, "anchor": f"x{index}", "domain": [max(low, 0), high]}
+    layout[f"legend{index}"] = {**LEGEND, "y": low - 56 / inner}
     for trace in part.traces:
         placed = {**trace, "xaxis": f"x{index}", "yaxis": f"y{index}", "legend": f"legend{index}"}
         if part.bars == "overlay" and trace["type"] == "bar":
             placed["offset"] = -trace["width"] / 2  # one drawing has one barmode; bars with an offset are not stacked
         drawn["data"].append(placed)
     for name, more in (("shapes", part.shapes), ("annotations", part.notes)):
-        for each in more:
-            made[name].append(_moved(each, index))
+        for item in more:
+            layout[name].append(_moved(item, index))
 
 
-def _moved(each: dict[str, Any], index: str) -> dict[str, Any]:
+def _moved(item: dict[str, Any], index: str) -> dict[str, Any]:
     """A shape or a note on the axes of its panel; what spans the paper spans the panel."""
     return {
-        **each,
+        **item,
         **{
-            f"{way}ref": f"{way}{index} domain" if each.get(f"{way}ref") == "paper" else f"{way}{index}" for way in "xy"
+            f"{way}ref": f"{way}{index} domain" if item.get(f"{way}ref") == "paper" else f"{way}{index}" for way in "xy"
         },
     }
 
 
 def _tiles(part: Panel, high: float) -> list[dict[str, Any]]:
     """Figures with their names below, some beside each other."""
-    made = []
+    texts = []
     for place, (name, figure) in enumerate(part.tiles):
         x, down = place % ACROSS / ACROSS, 75 * (place // ACROSS)
-        made.append({**_text(f"<b>{escape(figure)}</b>", x, high, 18, "left"), "yshift": -down})
-        made.append({**_text(lines(name, 24), x, high, 12, "left"), "yshift": -down - 27})
-    return made
+        texts.append({**_text(f"<b>{escape(figure)}</b>", x, high, 18, "left"), "yshift": -down})
+        texts.append({**_text(lines(name, 24), x, high, 12, "left"), "yshift": -down - 27})
+    return texts
 
 
 def _text(text: str, x: float, y: float, size: int, anchor: str) -> dict[str, Any]:

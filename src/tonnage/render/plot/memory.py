@@ -103,7 +103,7 @@ def _panel(
 def _axis(names: list[str], first: str) -> dict[str, Any]:
     """Names below their bars, on several lines; of many stages the number alone."""
     if len(names) <= MAX_NAMED_BARS:
-        return {"type": "category", "tickvals": names, "ticktext": [lines(each, 13) for each in names], "tickangle": 0}
+        return {"type": "category", "tickvals": names, "ticktext": [lines(name, 13) for name in names], "tickangle": 0}
     return {
         "type": "category",
         "tickvals": names,
@@ -163,15 +163,15 @@ def _error_bar(answer: Any, where: str) -> list[dict[str, Any]]:
 def _band(answer: Any) -> str:
     if not answer.band:
         return ""
-    low, high = (human(each, "bytes") for each in answer.band)
+    low, high = (human(edge, "bytes") for edge in answer.band)
     return say(", between {low} and {high} in the error band", low=low, high=high)
 
 
 def _kinds(terms: Sequence[Term]) -> list[str]:
     """Categories that hold anything, always in the same order."""
-    found = dict.fromkeys(child.name for term in terms for child in term.children if child.value)
-    known = [name for name in COLOURS if name in found]
-    return known + [name for name in found if name not in COLOURS]
+    present = dict.fromkeys(child.name for term in terms for child in term.children if child.value)
+    known = [name for name in COLOURS if name in present]
+    return known + [name for name in present if name not in COLOURS]
 
 
 def _of(term: Term, kind: str) -> float:

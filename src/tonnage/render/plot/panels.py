@@ -21,21 +21,21 @@ def panels(answer: Any) -> tuple[str, list[Panel]]:
     """The verdict, and the pictures in the order in which they are looked at; those of what is not known are left
     out.
     """
-    made = [_in_numbers(answer), memory_by_rank(answer)]
+    pictures = [_in_numbers(answer), memory_by_rank(answer)]
     owned = answer.bill.ownership if answer.bill is not None else None
     if answer.phases:
-        made.append(memory_by_phase(answer))
+        pictures.append(memory_by_phase(answer))
     if answer.pieces is not None:
         seconds = float(answer.step_time.value)
         work = work_of_step(answer.pieces, seconds)
         if answer.pieces.schedule in DRAWN:
-            made.append(pipeline_picture(answer.pieces, pipeline_boxes(answer.pieces), seconds))
+            pictures.append(pipeline_picture(answer.pieces, pipeline_boxes(answer.pieces), seconds))
         else:
             work = replace(work, says=together([work.says, _not_drawn(answer.pieces.schedule)]))
-        made.append(replace(work, wide=not owned))
+        pictures.append(replace(work, wide=not owned))
     if owned:
-        made.append(buy_or_rent(owned))
-    return verdict_line(answer.summary()), made
+        pictures.append(buy_or_rent(owned))
+    return verdict_line(answer.summary()), pictures
 
 
 def _not_drawn(name: str) -> str:
@@ -65,11 +65,11 @@ def _in_numbers(answer: Any) -> Panel:
         ]
         if (owned := answer.bill.ownership) and (month := owned.break_even_month):
             tiles.append((say("buying costs less from"), say("month {number}", number=month)))
-    said = say(", ").join(f"{name} {figure}" for name, figure in tiles)
+    figures = say(", ").join(f"{name} {figure}" for name, figure in tiles)
     return Panel(
         name="numbers",
         title=say("In numbers"),
-        says=say("{said}.", said=said),
+        says=say("{said}.", said=figures),
         tiles=tuple(tiles),
         wide=True,
         height=60 + 75 * -(-len(tiles) // 6),

@@ -218,7 +218,7 @@ def _bars(
     factor: float,
     labelled: bool,
 ) -> dict[str, Any]:
-    made: dict[str, Any] = {
+    trace: dict[str, Any] = {
         "type": "bar",
         "orientation": "h",
         "name": worded(kind),
@@ -231,16 +231,16 @@ def _bars(
         "hovertemplate": "%{customdata}<extra></extra>",
     }
     if pieces.chunks > 1:
-        made["marker"]["color"] = [shade(colour(kind), _pale(box, pieces)) for box in boxes]
+        trace["marker"]["color"] = [shade(colour(kind), _pale(box, pieces)) for box in boxes]
     if labelled and kind in INKS:
-        made |= {
+        trace |= {
             "text": [str(box.microbatch + 1) for box in boxes],
             "textposition": "inside",
             "insidetextanchor": "middle",
             "textangle": 0,
             "textfont": {"color": [DARK if _pale(box, pieces) > 0.3 else INKS[kind] for box in boxes], "size": 10},
         }
-    return made
+    return trace
 
 
 def _pale(box: Box, pieces: StepSeconds) -> float:
@@ -291,12 +291,14 @@ def _ticks(drawn: PipelineBoxes, factor: float) -> dict[str, Any]:
     if not drawn.skipped:
         return {}
     length = (drawn.seconds - drawn.gap) * factor
-    apart = _round(length / TICKS)
+    spacing = _round(length / TICKS)
     cut, gap, end = drawn.cut * factor, drawn.gap * factor, drawn.seconds * factor
-    before = [index * apart for index in range(int(cut / apart) + 1)]
-    first = int((cut + gap) / apart) + 1
+    before = [index * spacing for index in range(int(cut / spacing) + 1)]
+    first = int((cut + gap) / spacing) + 1
     after = [
-        index * apart for index in range(first, first + int((end - first * apart) / apart) + 1) if index * apart <= end
+        index * spacing
+        for index in range(first, first + int((end - first * spacing) / spacing) + 1)
+        if index * spacing <= end
     ]
     return {
         "tickvals": [*before, *(tick - gap for tick in after)],
@@ -311,6 +313,12 @@ def _round(length: float) -> float:
 
 
 def _stage_row(pieces: StepSeconds, rank: int) -> tuple[str, ...]:
-    each = pieces.stages[rank]
-    values = (each.forward, each.again, each.backward, each.forward_sent + each.backward_sent, each.there + each.back)
+    stage = pieces.stages[rank]
+    values = (
+        stage.forward,
+        stage.again,
+        stage.backward,
+        stage.forward_sent + stage.backward_sent,
+        stage.there + stage.back,
+    )
     return (str(rank), *(human(value, "seconds") for value in values))

@@ -71,7 +71,7 @@ def html_of(document: Mapping[str, Any], *, command: str = "", date: str = "") -
 
 
 def markdown_of(document: Mapping[str, Any], *, command: str = "", date: str = "") -> str:
-    """The same for a pull request or a wiki."""
+    """The report for a pull request or a wiki."""
     from tonnage.render.report.page import markdown
 
     return markdown(report_of(document, command=command, date=date))
@@ -85,7 +85,7 @@ def notebook_of(document: Mapping[str, Any]) -> str:
 
 
 def short_markdown_of(document: Mapping[str, Any]) -> str:
-    """The same for what shows Markdown alone."""
+    """The short report, for what shows Markdown alone."""
     from tonnage.render.report.page import short_markdown
 
     return short_markdown(report_of(document))
@@ -104,7 +104,7 @@ def write_report(
             endings=joined(" or ", ENDINGS[form]),
             path=shown(os.fspath(path), MAX_PATH_LENGTH),
         )
-    made = (html_of if form == "html" else markdown_of)(document, command=command, date=date)
+    text = (html_of if form == "html" else markdown_of)(document, command=command, date=date)
     try:
         if not is_folder(file.parent):
             raise InvalidInput(
@@ -112,7 +112,7 @@ def write_report(
                 path=shown(os.fspath(path), MAX_PATH_LENGTH),
                 folder=shown(os.fspath(file.parent), MAX_PATH_LENGTH),
             )
-        file.write_bytes(made.encode("utf-8", "replace"))
+        file.write_bytes(text.encode("utf-8", "replace"))
     except (OSError, ValueError) as error:  # ValueError: a path with a null byte
         if isinstance(error, InvalidInput):
             raise

@@ -163,9 +163,9 @@ def facts(document: Document) -> Iterator[Fact]:
 
 def moves(document: Document) -> Block:
     """What stands next: changes that were estimated again, or the nearest miss."""
-    found = [_moved(each) for each in document["advice"][:MOVES]]
-    if found:
-        return Table((say("change"), say("needs"), say("then"), say("changes")), tuple(found))
+    rows = [_moved(move) for move in document["advice"][:MOVES]]
+    if rows:
+        return Table((say("change"), say("needs"), say("then"), say("changes")), tuple(rows))
     if near := document.get("nearest_miss"):
         text = say(
             "No change fits: the nearest, {change}, still misses {missing}.",
@@ -198,12 +198,12 @@ def price_rows(document: Document) -> Iterator[tuple[str, str]]:
     yield from price(document["question"])
     hosted = (document.get("serving") or {}).get("hosted") or {"offers": ()}
     for offer in hosted["offers"][:2]:
-        each = human(offer["cost_per_million_tokens"]["value"], "USD")
+        usd_per_million = human(offer["cost_per_million_tokens"]["value"], "USD")
         yield (
             offer["provider"],
             say(
                 "{usd} a million tokens, hosted; {source} ({date})",
-                usd=each,
+                usd=usd_per_million,
                 source=offer["source"],
                 date=offer["as_of"],
             ),
@@ -291,13 +291,13 @@ def _money(document: Document) -> Iterator[Section]:
         )
         places = tuple(
             (
-                worded(each["where"]),
-                each["what"],
-                figure(each.get("cost")),
-                quantity(each.get("seconds"), "seconds"),
-                worded(each["note"]),
+                worded(place["where"]),
+                place["what"],
+                figure(place.get("cost")),
+                quantity(place.get("seconds"), "seconds"),
+                worded(place["note"]),
             )
-            for each in own["places"]
+            for place in own["places"]
         )
         blocks.append(Table((say("place"), say("machine"), say("cost"), say("time"), say("note")), places))
     if blocks:
@@ -314,8 +314,8 @@ def _terms(value: Any, path: str) -> Iterator[tuple[str, Document]]:
     if isinstance(value, Mapping) and "combine" in value:
         yield path, value
     elif isinstance(value, Mapping):
-        for name, each in value.items():
-            yield from _terms(each, f"{path}/{name}")
+        for name, child in value.items():
+            yield from _terms(child, f"{path}/{name}")
     elif isinstance(value, list):
-        for at, each in enumerate(value):
-            yield from _terms(each, f"{path}/{at}")
+        for at, child in enumerate(value):
+            yield from _terms(child, f"{path}/{at}")

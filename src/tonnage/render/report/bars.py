@@ -48,8 +48,8 @@ def memory_bars(document: Document) -> Bars:
 
 def fullest_bar(document: Document) -> Bars:
     """Memory of the fullest rank alone, for the first page."""
-    whole = memory_bars(document)
-    return replace(whole, bars=(max(whole.bars, key=lambda bar: bar.value),))
+    all_ranks = memory_bars(document)
+    return replace(all_ranks, bars=(max(all_ranks.bars, key=lambda bar: bar.value),))
 
 
 def term_bars(term: Document, name: str, usable: float | None = None) -> Bars:
@@ -61,11 +61,11 @@ def term_bars(term: Document, name: str, usable: float | None = None) -> Bars:
 def time_bars(term: Document, path: str) -> Bars:
     """What the time of a step, or of a token, goes to."""
     parts = [child for child in term["children"] if child["value"] > 0]
-    made = tuple(
+    drawn = tuple(
         Part(worded(child["name"]), TIMES[min(at, len(TIMES) - 1)], child["value"]) for at, child in enumerate(parts)
     )
     says = say("{name}: {value}", name=worded(term["name"]), value=human(term["value"], term["unit"]))
-    return Bars((Bar("", figure(term, path), term["value"], made),), "seconds", says)
+    return Bars((Bar("", figure(term, path), term["value"], drawn),), "seconds", says)
 
 
 def memory_table(document: Document) -> Table:
@@ -113,13 +113,13 @@ def tree_table(term: Document, path: str, depth: int = 2) -> Table:
 
 def alike(ranks: Sequence[Document]) -> list[list[int]]:
     """Neighbours whose categories are the same, to the byte."""
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     for at, rank in enumerate(ranks):
-        if found and _sizes(ranks[found[-1][0]]) == _sizes(rank):
-            found[-1].append(at)
+        if groups and _sizes(ranks[groups[-1][0]]) == _sizes(rank):
+            groups[-1].append(at)
         else:
-            found.append([at])
-    return found
+            groups.append([at])
+    return groups
 
 
 def stages(group: Sequence[int], of: int) -> str:

@@ -51,10 +51,10 @@ def clipped(text: str, most: int) -> str:
 
 def assumed(question: Document) -> Block:
     """Inputs that nobody said and that matter, with their reasons."""
-    taken = [(name, entry) for name, entry in question.items() if entry["from"] not in GIVEN and name not in TOLD]
-    plain = [(name, entry) for name, entry in taken if entry["value"] not in NOTHING]
+    defaults = [(name, entry) for name, entry in question.items() if entry["from"] not in GIVEN and name not in TOLD]
+    plain = [(name, entry) for name, entry in defaults if entry["value"] not in NOTHING]
     rows = [(name, entered(name, entry["value"]), clipped(origin(entry), SHORT)) for name, entry in plain[:FEW]]
-    left = len(taken) - len(rows)
+    left = len(defaults) - len(rows)
     if left:
         rows.append((say("and {count} more", count=left), "", say("all inputs are in the details")))
     return Facts(tuple(rows)) if rows else Paragraph(say("Every input was given."))
@@ -72,7 +72,7 @@ def inputs(question: Document) -> Section:
 def entered(name: str, value: Any) -> str:
     """An input as it is read: bytes and seconds with their unit, names as they are."""
     if isinstance(value, list | tuple):
-        return ", ".join(entered(name, each) for each in value)
+        return ", ".join(entered(name, item) for item in value)
     unit = "tokens" if name in TOKENS else unit_of(name, value)
     if isinstance(value, bool):
         return say("yes") if value else say("no")
@@ -89,28 +89,28 @@ def origin(entry: Document) -> str:
 
 def notes(warnings: Iterable[str]) -> Block:
     """The first notes, shortened, for the first page."""
-    said = [worded(each) for each in dict.fromkeys(warnings)]
-    if not said:
+    sentences = [worded(warning) for warning in dict.fromkeys(warnings)]
+    if not sentences:
         return Paragraph(say("None were found."))
-    more = len(said) - MOST_NOTES
+    more = len(sentences) - MOST_NOTES
     rest = (say("and {count} more: see the details", count=more),) if more > 0 else ()
-    return Bullets((*(clipped(each, LONG) for each in said[:MOST_NOTES]), *rest))
+    return Bullets((*(clipped(warning, LONG) for warning in sentences[:MOST_NOTES]), *rest))
 
 
 def all_notes(warnings: Iterable[str]) -> Section:
-    said = tuple(worded(each) for each in dict.fromkeys(warnings))
-    return Section(say("Notes"), (Bullets(said),) if said else (Paragraph(say("There are none.")),))
+    sentences = tuple(worded(warning) for warning in dict.fromkeys(warnings))
+    return Section(say("Notes"), (Bullets(sentences),) if sentences else (Paragraph(say("There are none.")),))
 
 
 def price(question: Document) -> tuple[tuple[str, str], ...]:
     """Whose price was taken, and where it was read, and when."""
     entry = question.get("price")
     if entry is None:
-        given = question.get("price_per_accelerator_hour")
-        return ((say("given"), human(given["value"], "USD")),) if given else ()
+        user_price = question.get("price_per_accelerator_hour")
+        return ((say("given"), human(user_price["value"], "USD")),) if user_price else ()
     return ((worded(str(entry["value"])), worded(str(entry.get("why", "")))),)
 
 
 def prices(rows: Iterable[tuple[str, str]]) -> Block:
-    found = tuple((name, "", clipped(why, SOURCE)) for name, why in dict.fromkeys(rows))
-    return Facts(found) if found else Paragraph(say("No price is known of this machine, and none was given."))
+    facts = tuple((name, "", clipped(why, SOURCE)) for name, why in dict.fromkeys(rows))
+    return Facts(facts) if facts else Paragraph(say("No price is known of this machine, and none was given."))

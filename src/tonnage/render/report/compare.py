@@ -86,17 +86,17 @@ def compare_report(document: Document, **about: str) -> Report:
     cells = document["cells"]
     line = _title(document)
     names = {axis["name"]: axis["values"] for axis in document["axes"]}
-    asked = say(
+    sentence = say(
         "Which of {count} combinations of {axes} is best?",
         count=f"{len(cells):,}",
         axes=", ".join(name for name, values in names.items() if len(values) > 1) or "model",
     )
     firsts = [order[0] for _, order in _orders(document) if order]
     warnings = [*document["warnings"], *(warning for at in firsts for warning in cells[at]["warnings"])]
-    taken = {**document["settings"], **document["question"]}
-    rest = {name: entry for name, entry in taken.items() if name not in MADE_OF}
+    entries = {**document["settings"], **document["question"]}
+    rest = {name: entry for name, entry in entries.items() if name not in MADE_OF}
     brief = Brief(
-        question=asked,
+        question=sentence,
         kind=KINDS[next(iter(document["counts"]))],
         verdict=line,
         sections=(
@@ -104,7 +104,7 @@ def compare_report(document: Document, **about: str) -> Report:
             Section(say("The next one, and why it lost"), (_runners_up(document),)),
             Section(
                 say("Workload and engine") if document["verb"] == "serve" else say("Workload and runtime"),
-                (Facts(tuple(_workload(document, taken))),),
+                (Facts(tuple(_workload(document, entries))),),
             ),
             Section(say("Taken for granted"), (assumed(rest),)),
             Section(say("Risks and notes"), (notes(warnings),)),
@@ -125,14 +125,17 @@ def compare_report(document: Document, **about: str) -> Report:
 
 
 def _orders(document: Document) -> list[tuple[str, list[int]]]:
-    """Of each workload, in words, the numbers of its cells of the best verdict that it has, the best first; of one
+    """For each workload, in words, the numbers of its cells of the best verdict that it has, the best first; of one
     workload alone no words.
     """
     if not document["workloads"]:
         return [("", _ordered(document, range(len(document["cells"]))))]
     return [
-        (", ".join(f"{name} {value}" for name, value in each["values"].items()), _ordered(document, each["cells"]))
-        for each in document["workloads"]
+        (
+            ", ".join(f"{name} {value}" for name, value in workload["values"].items()),
+            _ordered(document, workload["cells"]),
+        )
+        for workload in document["workloads"]
     ]
 
 
@@ -152,17 +155,17 @@ def _ordered(document: Document, numbers: Sequence[int]) -> list[int]:
 
 
 def _title(document: Document) -> str:
-    said = ", ".join(f"{worded(verdict)}: {number:,}" for verdict, number in document["counts"].items())
-    found = [(words, document["cells"][order[0]]) for words, order in _orders(document) if order]
-    if not found:
-        return say("none fits: {counts}", counts=said)
+    counts = ", ".join(f"{worded(verdict)}: {number:,}" for verdict, number in document["counts"].items())
+    bests = [(words, document["cells"][order[0]]) for words, order in _orders(document) if order]
+    if not bests:
+        return say("none fits: {counts}", counts=counts)
     best = [
         f"{words}{say(': ')}{_with_key(document, cell)}" if words else _with_key(document, cell)
-        for words, cell in found[:IN_TITLE]
+        for words, cell in bests[:IN_TITLE]
     ]
-    if len(found) > IN_TITLE:
-        best.append(say("and {count} more", count=len(found) - IN_TITLE))
-    return say("best: {best} ({counts})", best=say("; ").join(best), counts=said)
+    if len(bests) > IN_TITLE:
+        best.append(say("and {count} more", count=len(bests) - IN_TITLE))
+    return say("best: {best} ({counts})", best=say("; ").join(best), counts=counts)
 
 
 def _with_key(document: Document, cell: Document) -> str:
@@ -188,7 +191,7 @@ def _where(document: Document, cell: Document) -> str:
 
 def _rivals(document: Document) -> list[str]:
     """Axes with several values that are no workload, beside the model and the machine."""
-    loads = {name for each in document["workloads"] for name in each["values"]}
+    loads = {name for workload in document["workloads"] for name in workload["values"]}
     return [
         axis["name"]
         for axis in document["axes"]
@@ -228,7 +231,7 @@ def _recommended(document: Document) -> Block:
 def _facts(document: Document, cell: Document) -> Iterator[tuple[str, Cell, str]]:
     used = accelerators(cell["accelerators"])
     paid = say("{paid} are paid for", paid=f"{cell['accelerators_paid']:,}") if part_paid(cell) else ""
-    yield say("machine"), str(cell["on"]), say(", ").join(each for each in (used, paid) if each)
+    yield say("machine"), str(cell["on"]), say(", ").join(detail for detail in (used, paid) if detail)
     for name in FIGURES[1:]:
         if cell.get(name) is not None:
             yield worded(_header(name)), _value(document, name, cell), ""
@@ -265,7 +268,7 @@ def _runners_up(document: Document) -> Block:
 # ---- what was asked ----
 
 
-def _workload(document: Document, taken: Document) -> Iterator[tuple[str, Cell, str]]:
+def _workload(document: Document, inputs: Document) -> Iterator[tuple[str, Cell, str]]:
     """Engine or runtime, and what is asked of it: what was given, what all cells took, and what some took and others
     not.
     """
@@ -277,11 +280,13 @@ def _workload(document: Document, taken: Document) -> Iterator[tuple[str, Cell, 
                 str(entered(name, cell[name])) for cell in document["cells"] if cell.get(name) is not None
             )
             yield name, ", ".join(values), say("not the same in all: see all combinations")
-        elif name in taken:
+        elif name in inputs:
             note = (
-                say("room that is held for each request") if name == "context" and name in held else origin(taken[name])
+                say("room that is held for each request")
+                if name == "context" and name in held
+                else origin(inputs[name])
             )
-            yield name, entered(name, taken[name]["value"]), note
+            yield name, entered(name, inputs[name]["value"]), note
 
 
 def _differing(document: Document) -> list[str]:
@@ -349,13 +354,13 @@ def _cells(document: Document) -> Iterator[Block]:
 
 
 def _reasons(cells: Iterable[Document]) -> Iterator[Section]:
-    found = tuple(
+    reasons = tuple(
         dict.fromkeys(
             say("{where}: {why}", where=cell["on"], why=worded(cell["reason"])) for cell in cells if cell["reason"]
         )
     )
-    if found:
-        yield Section(say("Why some have no answer"), (Bullets(found),))
+    if reasons:
+        yield Section(say("Why some have no answer"), (Bullets(reasons),))
 
 
 def _header(name: str) -> str:

@@ -210,10 +210,10 @@ def _ticks(picture: Bars) -> list[tuple[float, str]]:
     size, word = next(
         (scale for scale in ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")) if most >= 2 * scale[0]), (1, "B")
     )
-    apart = _round(most / size / 5)
+    spacing = _round(most / size / 5)
     return [
-        (at * apart * size, f"{at * apart:g} {word}" if not at else f"{at * apart:g}")
-        for at in range(floor(most / size / apart) + 1)
+        (at * spacing * size, f"{at * spacing:g} {word}" if not at else f"{at * spacing:g}")
+        for at in range(floor(most / size / spacing) + 1)
     ]
 
 

@@ -18,7 +18,7 @@ def frontier_report(document: Document, **about: str) -> Report:
     question = document["question"]
     best = [point for point in document["points"] if point["pareto"]]
     line = frontier_lines(document)[0]
-    asked = say(
+    sentence = say(
         "How fast is {model} on {on} for a user, and how much does an accelerator answer at that speed?",
         model=question["model"]["value"],
         on=question["on"]["value"],
@@ -31,7 +31,7 @@ def frontier_report(document: Document, **about: str) -> Report:
         else Paragraph(say("None of these fits."))
     )
     brief = Brief(
-        question=asked,
+        question=sentence,
         kind="fits" if best else "no",
         verdict=line,
         sections=(

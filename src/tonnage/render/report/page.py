@@ -104,7 +104,7 @@ def environment(form: str) -> "Environment":
         from markupsafe import Markup
     except ImportError:
         raise InvalidInput(NEEDS_JINJA) from None
-    found = Environment(
+    templates = Environment(
         loader=PackageLoader(__package__),
         autoescape=True,
         undefined=StrictUndefined,
@@ -112,9 +112,9 @@ def environment(form: str) -> "Environment":
         lstrip_blocks=True,
     )
     if form == "md":
-        found.finalize = lambda value: value if isinstance(value, Markup) else Markup(plain(str(value)))
-    found.globals.update(say=say, fills=FILLS)
-    found.filters.update(
+        templates.finalize = lambda value: value if isinstance(value, Markup) else Markup(plain(str(value)))
+    templates.globals.update(say=say, fills=FILLS)
+    templates.filters.update(
         anchor=anchor,
         text=cell_text,
         numeric_columns=numeric_columns,
@@ -124,8 +124,8 @@ def environment(form: str) -> "Environment":
         fence=fence,
     )
     for kind in ("Figure", "Paragraph", "Code", "Bullets", "Facts", "Table", "Bars", "Plane"):
-        found.tests[kind.lower()] = _is_a(getattr(blocks, kind))
-    return found
+        templates.tests[kind.lower()] = _is_a(getattr(blocks, kind))
+    return templates
 
 
 def _is_a(kind: type) -> Callable[[Any], bool]:

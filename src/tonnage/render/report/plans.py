@@ -24,21 +24,23 @@ def training_plans_report(document: Document, **about: str) -> Report:
     """The best plan, as `train` answers for it, before those that follow."""
     question, plans, best = document["question"], document["plans"], document["best"]
     line = training_verdict(document)
-    found = plans[0] if plans else None
-    asked = say(
+    first_plan = plans[0] if plans else None
+    sentence = say(
         "Which machine and which plan train {model} best ({goal})?",
         model=question["model"]["value"],
         goal=worded(document["goal"]),
     )
     warnings = [*document["warnings"], *(best["warnings"] if best else ())]
     brief = Brief(
-        question=asked,
+        question=sentence,
         kind=kind_of(best) if best else ("unknown" if document["status"] == 4 else "no"),
         verdict=line,
         sections=(
             Section(
                 say("Recommended"),
-                _recommended(best, found["text"] if found else "", _plan_words(found) if found else ""),
+                _recommended(
+                    best, first_plan["text"] if first_plan else "", _plan_words(first_plan) if first_plan else ""
+                ),
             ),
             Section(
                 say("The next one, and why it lost"),
@@ -62,7 +64,7 @@ def serving_plans_report(document: Document, **about: str) -> Report:
     """The best plan, as `serve` answers for it, before those that follow."""
     question, plans, best = document["question"], document["plans"], document["best"]
     line = verdict_line(document)
-    asked = say(
+    sentence = say(
         "Which machines serve {model} best, and how is it spread over them ({goal})?",
         model=question["model"]["value"],
         goal=worded(document["means"]),
@@ -70,12 +72,12 @@ def serving_plans_report(document: Document, **about: str) -> Report:
     warnings = [*document["warnings"], *(best["warnings"] if best else ())]
     words = f"{plans[0]['engine']}, {stored_text(plans[0])}, {spread_text(plans[0])}" if plans else ""
     nearest = (
-        Bullets(tuple(worded(each["text"]) for each in document["nearest"]))
+        Bullets(tuple(worded(miss["text"]) for miss in document["nearest"]))
         if document["nearest"]
         else Paragraph(say("Nothing came near."))
     )
     brief = Brief(
-        question=asked,
+        question=sentence,
         kind="fits" if plans else "no",
         verdict=line,
         sections=(
@@ -103,15 +105,15 @@ def serving_plans_report(document: Document, **about: str) -> Report:
 
 
 def _prices(document: Document) -> Block:
-    """Of the best plan; where there is none, of the plan that comes nearest, whose cost the title may name."""
+    """Prices of the best plan; where there is none, of the plan that comes nearest, whose cost the title may name."""
     best, near = document["best"], document["nearest"]
     if best:
         return prices(price_rows(best))
     if isinstance(near, Mapping) and near["price"]:
-        each = say("{usd} an hour of an accelerator", usd=quantity(near["usd_per_accelerator_hour"], "USD"))
-        return prices(((worded(near["price"]), each),))
-    given = tuple(price(document["question"]))
-    return prices(given) if given else Paragraph(say("No plan holds, so no price was taken."))
+        usd_per_hour = say("{usd} an hour of an accelerator", usd=quantity(near["usd_per_accelerator_hour"], "USD"))
+        return prices(((worded(near["price"]), usd_per_hour),))
+    user_price = tuple(price(document["question"]))
+    return prices(user_price) if user_price else Paragraph(say("No plan holds, so no price was taken."))
 
 
 def _recommended(best: Document | None, command: str, words: str) -> tuple[Block, ...]:
@@ -271,7 +273,7 @@ def _serving_details(document: Document, best: Document | None, warnings: list[s
 
 
 def _searched(line: str, removed: list[Document]) -> Section:
-    rows = tuple((f"{each['plans']:,}", worded(each["constraint"])) for each in removed if each["plans"])
+    rows = tuple((f"{removal['plans']:,}", worded(removal["constraint"])) for removal in removed if removal["plans"])
     table = (Table((say("plans"), say("do not hold that")), rows),) if rows else ()
     return Section(say("What was searched"), (Paragraph(line), *table))
 

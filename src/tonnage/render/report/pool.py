@@ -29,7 +29,7 @@ def pool_report(document: Document, **about: str) -> Report:
     """Stages, replicas or jobs by node."""
     verdict = document["verdict"]
     placed = verdict["placed"]
-    asked = say(
+    sentence = say(
         "What goes where on the pool {pool}: {count} accelerators of {types} types?",
         pool=document["pool"]["name"],
         count=f"{document['pool']['accelerators']:,}",
@@ -50,7 +50,7 @@ def pool_report(document: Document, **about: str) -> Report:
         else say("A better placement may exist: the gap is {gap}.", gap=_gap(document))
     )
     brief = Brief(
-        question=asked,
+        question=sentence,
         kind="fits" if placed else "no",
         verdict=line,
         sections=(
@@ -71,8 +71,8 @@ def pool_report(document: Document, **about: str) -> Report:
     return Report(title=line, brief=brief, sections=tuple(_details(document)), terms={}, **about)
 
 
-def _why(text: str, said: str) -> str:
-    return text if said else ""
+def _why(text: str, reason: str) -> str:
+    return text if reason else ""
 
 
 def _gap(document: Document) -> str:
@@ -122,12 +122,12 @@ def _details(document: Document) -> Iterator[Section]:
         if document[key]:
             yield Section(title, (_table(document[key]),))
     search = document["search"]
-    said = say(
+    sentence = say(
         "{count} ways were considered in {time}.",
         count=f"{search['considered']:,}",
         time=human(search["seconds"], "seconds"),
     )
-    yield Section(say("What was searched"), (Paragraph(said),))
+    yield Section(say("What was searched"), (Paragraph(sentence),))
     yield inputs(document["question"])
     yield all_notes(document["warnings"])
 

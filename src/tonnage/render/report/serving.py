@@ -55,7 +55,7 @@ def load_table(document: Document) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for name, alone, loaded in TIMES:
         if serving.get(alone) or serving.get(loaded):
-            cells = [figure(serving[each], f"serving/{each}") if serving.get(each) else "" for each in (alone, loaded)]
+            cells = [figure(serving[key], f"serving/{key}") if serving.get(key) else "" for key in (alone, loaded)]
             label = with_prompts(worded(name), document["question"]) if loaded == TTFT else worded(name)
             rows.append((label, *cells))
     return Table(("", say("one user alone"), say("under this load")), tuple(rows))

@@ -56,8 +56,8 @@ def nodes(term: Document, path: str, depth: int = 0) -> Iterator[Node]:
 def _exact(number: str, unit: str) -> str:
     """All digits, with the unit in words."""
     form = f"{{n}} {unit}"
-    said = say(form, n=number) if unit else number
-    return said if said != form.format(n=number) else f"{number} {worded(unit)}".rstrip()
+    worded_number = say(form, n=number) if unit else number
+    return worded_number if worded_number != form.format(n=number) else f"{number} {worded(unit)}".rstrip()
 
 
 def codes(term: Document) -> tuple[str, ...]:

@@ -102,7 +102,7 @@ class Unsloth(Fused):
         is_module: bool = True,
     ) -> Tensor:
         adapters = self.adapters
-        plain = any(each.is_bias for each in weights) or not is_module or not self._adapts(name)
+        plain = any(weight.is_bias for weight in weights) or not is_module or not self._adapts(name)
         if adapters is None or plain or adapters.dropout or adapters.magnitudes:
             return super().linear(name, x, weights, out, extent, is_module=is_module)
         with self.inside(name):
@@ -112,7 +112,7 @@ class Unsloth(Fused):
             product = self._multiplied(weights, out, x, extent, adapters)
 
             def derivative(_: Gradients) -> Gradients:
-                trained = [self.new(*shape_of(each)) for each in low]
+                trained = [self.new(*shape_of(weight)) for weight in low]
                 return [self._again(weights, shape, adapters), *trained]
 
             self.note("lora", [product], [x, *low], [x], derivative)
@@ -125,25 +125,25 @@ class Unsloth(Fused):
         """matmul_lora: a product, and the adapter's, which is added in place; a quantised weight is whole for the
         first.
         """
-        whole = self._whole(weights, adapters)
+        dequantised = self._whole(weights, adapters)
         product = self.new(out, x.width, extent)
         self.mark()
-        del whole
-        beside = self.like(product)
+        del dequantised
+        of_adapter = self.like(product)
         self.mark()
-        del beside
+        del of_adapter
         return product
 
     def _again(self, weights: Sequence[Held], shape: tuple[float, float, Extent], adapters: Adapters) -> Tensor:
         """Multiply a gradient by the weights, which are made whole again."""
-        whole = self._whole(weights, adapters)
-        made = self.new(*shape)
+        dequantised = self._whole(weights, adapters)
+        gradient = self.new(*shape)
         self.mark()
-        del whole
-        beside = self.new(*shape)
+        del dequantised
+        of_adapter = self.new(*shape)
         self.mark()
-        del beside
-        return made
+        del of_adapter
+        return gradient
 
     def _whole(self, weights: Sequence[Held], adapters: Adapters) -> list[Tensor]:
         held = [self.weight(*weight[:3]) for weight in weights] if adapters.base else []
@@ -157,30 +157,30 @@ class Unsloth(Fused):
         with self.inside(op.name):
             x = self.to(x, self.types.compute)
             low = [
-                each
+                weight
                 for columns, rows in ((hidden, inner), (hidden, inner), (inner, hidden))
-                for each in self._lora(columns, rows, adapters)
+                for weight in self._lora(columns, rows, adapters)
             ]
             gate = self._multiplied(gates, inner, x, TENSOR, adapters)
             up = self._multiplied(ups, inner, x, TENSOR, adapters)
             product = self.like(up)
-            made = self._multiplied(downs, hidden, x, TOKEN, adapters)
+            output = self._multiplied(downs, hidden, x, TOKEN, adapters)
             del product
             shape, storage, narrow = shape_of(up), x.storage, shape_of(x)
 
             def derivative(_: Gradients) -> Gradients:
                 of_product = self._again(downs, shape, adapters)
-                trained = [self.new(*shape_of(each)) for each in low]
-                whole = self._whole(ups, adapters)
+                trained = [self.new(*shape_of(weight)) for weight in low]
+                dequantised = self._whole(ups, adapters)
                 self.mark()
-                del whole
-                beside = [*self._whole(gates, adapters), self.new(*narrow)]
+                del dequantised
+                temporaries = [*self._whole(gates, adapters), self.new(*narrow)]
                 self.mark()
-                del beside, of_product
+                del temporaries, of_product
                 return [Tensor(storage, *narrow, None, True), *trained]
 
-            self.note("lora_mlp", [made], [x, *low], [x, gate, up], derivative)
-            return made
+            self.note("lora_mlp", [output], [x, *low], [x, gate, up], derivative)
+            return output
 
     def offloaded(self, run: Any, x: Tensor) -> Tensor:
         """A checkpoint whose input waits in the host's memory, and comes back for backward."""

@@ -30,11 +30,11 @@ class LitGPT(Code):
         names = [f"{op.name}.{op.fused}"] if op.fused else [q, k, v]
         sizes = (op.query_width, op.key_width, op.value_width)
         held = [tensor for name in names for tensor in op.held(name)]
-        taken = [
+        adapted = [
             size if self._adapts(name) or (op.fused and self._adapts(op.names[0])) else 0
             for name, size in zip(op.names, sizes, strict=False)
         ]
-        product = self._joint(x, held, sizes, taken)
+        product = self._joint(x, held, sizes, adapted)
         with self.inside(op.name):
             queries, keys, values = self.parts(product, sizes)
             del product
@@ -87,32 +87,32 @@ class LitGPT(Code):
         return self.parameter(elements * adapters.rank, adapters.width, "replicated")
 
     def _base(self, x: Tensor, weights: Sequence[Held], out: float, extent: Extent) -> Tensor:
-        made = [self.weight(*each[:3]) for each in weights]
-        matrices = [each for each, held in zip(made, weights, strict=True) if not held.is_bias]
-        biases = [each for each, held in zip(made, weights, strict=True) if held.is_bias]
-        del made
+        loaded = [self.weight(*weight[:3]) for weight in weights]
+        matrices = [weight for weight, held in zip(loaded, weights, strict=True) if not held.is_bias]
+        biases = [weight for weight, held in zip(loaded, weights, strict=True) if held.is_bias]
+        del loaded
         if self.adapters is not None and self.adapters.base:
             return self.times_dequantised(x, matrices, out, extent, self.adapters)
         return self.times(x, matrices, out, extent, biases)
 
-    def _joint(self, x: Tensor, held: Sequence[Held], sizes: Sequence[float], taken: Sequence[float]) -> Tensor:
-        """The joint projection; `taken`: widths of those of its parts that have adapters."""
-        adapters, whole = self.adapters, sum(sizes)
+    def _joint(self, x: Tensor, held: Sequence[Held], sizes: Sequence[float], adapted: Sequence[float]) -> Tensor:
+        """The joint projection; `adapted`: widths of those of its parts that have adapters."""
+        adapters, width = self.adapters, sum(sizes)
         with self.inside("attn.qkv"):
-            base = self._base(x, held, whole, TENSOR)
-            if adapters is None or not sum(taken):
+            base = self._base(x, held, width, TENSOR)
+            if adapters is None or not sum(adapted):
                 return base
-            rank = adapters.rank * sum(bool(size) for size in taken)
+            rank = adapters.rank * sum(bool(size) for size in adapted)
             first = self.parameter(x.elements * rank, adapters.width, "replicated")
             low = self.times(self.dropout(x) if adapters.dropout else x, [first], rank)
-            high = self.times(low, [self._lora(sum(taken), adapters)], sum(taken), TENSOR)
-            if sum(taken) < whole:
-                high = self._spread(high, whole)
+            high = self.times(low, [self._lora(sum(adapted), adapters)], sum(adapted), TENSOR)
+            if sum(adapted) < width:
+                high = self._spread(high, width)
             return self.add(base, self.mapped("mul", high))
 
-    def _spread(self, x: Tensor, whole: float) -> Tensor:
+    def _spread(self, x: Tensor, width: float) -> Tensor:
         """index_copy into zeros, whose derivative keeps what is copied (torch, derivatives.yaml)."""
-        zeros = self.new(whole, x.width, x.extent)
+        zeros = self.new(width, x.width, x.extent)
         spread = self.like(zeros)
         del zeros
         shape = shape_of(x)

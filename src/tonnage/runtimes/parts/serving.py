@@ -310,16 +310,16 @@ SERVING_RUNTIMES: Registry[ServingRuntime] = Registry("serving engine")
 # ---- Earlier versions of an engine: the newest known at or below the one that is asked for.
 
 
-def at_version(newest: ServingRuntime, asked: str) -> ServingRuntime:
+def at_version(newest: ServingRuntime, requested: str) -> ServingRuntime:
     """The rules of that version; the newest's where none is asked, and for what came after it.
 
     UnknownName for text that is no version, and for one that is older than all whose source was read. Between builds
     that were read (llama.cpp's "b4000") lie hundreds, of which nobody knows where the rules changed: an earlier one is
     asked for by its own number.
     """
-    if not asked.strip() or asked == newest.version:
+    if not requested.strip() or requested == newest.version:
         return newest
-    wanted = number_of(asked)
+    wanted = number_of(requested)
     known = known_versions(newest)
     if wanted is None:
         such = Message("such as {known}", known=known[0]) if known else "such as 1.0"
@@ -328,7 +328,7 @@ def at_version(newest: ServingRuntime, asked: str) -> ServingRuntime:
                 "version of {newest}: a number is needed, {such}. Got {asked}.",
                 newest=newest.name,
                 such=such,
-                asked=shown(asked),
+                asked=shown(requested),
             )
         )
     if not newest.older:
@@ -340,13 +340,13 @@ def at_version(newest: ServingRuntime, asked: str) -> ServingRuntime:
                 "version of {newest}: the rules known are those of {known}. Got {asked}.",
                 newest=newest.name,
                 known=listed(known),
-                asked=shown(asked),
+                asked=shown(requested),
             )
         )
     fitting = [
-        each
-        for each in (newest, *newest.older.values())
-        if _covers(each, wanted, exact=is_build and each is not newest)
+        rules
+        for rules in (newest, *newest.older.values())
+        if _covers(rules, wanted, exact=is_build and rules is not newest)
     ]
     if not fitting:
         raise UnknownName(
@@ -354,7 +354,7 @@ def at_version(newest: ServingRuntime, asked: str) -> ServingRuntime:
                 "version of {newest}: the rules known are those of {known}; nothing is known of others. Got {asked}.",
                 newest=newest.name,
                 known=listed(known),
-                asked=shown(asked),
+                asked=shown(requested),
             )
             if is_build
             else Message(
@@ -362,10 +362,10 @@ def at_version(newest: ServingRuntime, asked: str) -> ServingRuntime:
                 "Got {asked}.",
                 newest=newest.name,
                 known=listed(known),
-                asked=shown(asked),
+                asked=shown(requested),
             )
         )
-    return max(fitting, key=lambda each: number_of(each.version) or ())
+    return max(fitting, key=lambda rules: number_of(rules.version) or ())
 
 
 def _covers(rules: ServingRuntime, wanted: tuple[int, ...], exact: bool) -> bool:
@@ -376,15 +376,15 @@ def _covers(rules: ServingRuntime, wanted: tuple[int, ...], exact: bool) -> bool
 
 def known_versions(newest: ServingRuntime) -> list[str]:
     """Versions whose rules are known, the newest first; none where an engine's have no number."""
-    return [each.version.rpartition(" ")[2] for each in (newest, *newest.older.values()) if number_of(each.version)]
+    return [rules.version.rpartition(" ")[2] for rules in (newest, *newest.older.values()) if number_of(rules.version)]
 
 
 def number_of(text: str) -> tuple[int, ...] | None:
     """ "vLLM 0.6.4.post1", "V1 0.8.x", "v0.19", "llama.cpp b4000" -> (0, 6, 4), (0, 8), (0, 19), (4000,); None where
     no version stands.
     """
-    found = re.search(r"(?<![\d.])(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?", text)
-    if found:
-        return tuple(int(part) for part in found.groups() if part)
+    match = re.search(r"(?<![\d.])(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?", text)
+    if match:
+        return tuple(int(part) for part in match.groups() if part)
     build = re.search(r"(?<![\w.])b(\d{3,6})(?!\w)", text)
     return (int(build[1]),) if build else None

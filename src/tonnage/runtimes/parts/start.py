@@ -83,18 +83,18 @@ class Start(Struct, frozen=True, kw_only=True):
 
     def note_nodes(self) -> None:
         """For engines without options for nodes."""
-        found, engine = self.spread, self.plan.engine
-        if found.nodes > 1:
+        spread, engine = self.spread, self.plan.engine
+        if spread.nodes > 1:
             self.notes.append(
                 Message(
                     "The plan takes {nodes} nodes; the command is one node's, and {engine} has no options for more.",
-                    nodes=found.nodes,
+                    nodes=spread.nodes,
                     engine=engine,
                 )
             )
-        if found.servers > 1:
+        if spread.servers > 1:
             self.notes.append(
-                Message("The plan is {servers} such servers, each on accelerators of its own.", servers=found.servers)
+                Message("The plan is {servers} such servers, each on accelerators of its own.", servers=spread.servers)
             )
 
 

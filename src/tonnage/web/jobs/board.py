@@ -73,7 +73,7 @@ class ClaimedJob(Struct, frozen=True):
 
 
 class FullError(Exception):
-    """As many jobs wait as may wait."""
+    """No more jobs may wait."""
 
 
 class Board:
@@ -156,7 +156,7 @@ class Board:
     # ---- while it runs, and its end ----
 
     def tell(self, job: str, what: str, done: int, of: int | None) -> None:
-        """Of each count the latest step is kept: who follows late hears where things are, not how they came there."""
+        """Keep the latest step of each count: who follows late hears where things are, not how they came there."""
         with self._writing() as base:
             if base.execute("UPDATE jobs SET last = last + 1 WHERE id = ? AND state = ?", (job, RUNNING)).rowcount:
                 base.execute(
@@ -201,13 +201,13 @@ class Board:
 
     def document(self, job: str) -> bytes:
         """The document of a job that is done."""
-        ((found,),) = self._rows("SELECT document FROM jobs WHERE id = ?", job)
-        return bytes(found)
+        ((stored,),) = self._rows("SELECT document FROM jobs WHERE id = ?", job)
+        return bytes(stored)
 
     def question(self, job: str) -> bytes:
-        """What it was asked, as JSON."""
-        ((found,),) = self._rows("SELECT question FROM jobs WHERE id = ?", job)
-        return bytes(found)
+        """The question of a job, as JSON."""
+        ((stored,),) = self._rows("SELECT question FROM jobs WHERE id = ?", job)
+        return bytes(stored)
 
     def steps(self, job: str, after: int = 0) -> Sequence[Step]:
         """The latest step of each count, of those after an event."""

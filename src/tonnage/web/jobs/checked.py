@@ -18,44 +18,44 @@ def check(verb: str, question: Mapping[str, Any]) -> Read:
     """The question read; TonnageError where a field, its value, or the name of a model or a machine is wrong.
     Nothing is estimated, and no network is asked.
     """
-    asked = read(verb, question)
-    with in_fields(asked):
-        _check_values(asked)
+    parsed = read(verb, question)
+    with in_fields(parsed):
+        _check_values(parsed)
         if verb in SEARCHES:  # forms of the other verbs need other things: the answer says which
-            _check_needed(asked)
+            _check_needed(parsed)
         several = verb == "compare"
-        for name in _names(asked.given.model, several):
+        for name in _names(parsed.given.model, several):
             check_model(name)
-        for name in _names(getattr(asked.given, "on", None), several or verb == "plan"):
+        for name in _names(getattr(parsed.given, "on", None), several or verb == "plan"):
             _check_machine(name)
-    return asked
+    return parsed
 
 
-def _check_values(asked: Read) -> None:
-    """Of options that are read from a text; the content of a file is read by the job."""
-    options = [each for each in asked.form.options.values() if not each.alone and each.name not in _READ_LATER]
-    if asked.form.axes:
-        axes(asked.given, [each for each in options if each.name not in TABLE])
+def _check_values(parsed: Read) -> None:
+    """Check the options that are read from a text; the content of a file is read by the job."""
+    options = [option for option in parsed.form.options.values() if not option.alone and option.name not in _READ_LATER]
+    if parsed.form.axes:
+        axes(parsed.given, [option for option in options if option.name not in TABLE])
     else:
-        values(asked.given, options)
+        values(parsed.given, options)
 
 
 _READ_LATER = frozenset({"inventory", "vary", "serve", "train"})
 
 
-def _check_needed(asked: Read) -> None:
+def _check_needed(parsed: Read) -> None:
     """What no search goes without: a machine, save of a plan, which chooses one; and a model, save where the largest
     is what is asked.
     """
     from tonnage.models import read as read_model
 
-    given = asked.given
-    if getattr(given, "inventory", None) is not None:
+    arguments = parsed.given
+    if getattr(arguments, "inventory", None) is not None:
         return
-    if asked.form.verb != "plan" and given.on is None:
+    if parsed.form.verb != "plan" and arguments.on is None:
         required({}, ON)
-    says_model = any(getattr(given, each.name, None) is not None for each in DIMENSIONS)
-    if given.model is None and not says_model and getattr(given, "what", None) != "model":
+    says_model = any(getattr(arguments, dimension.name, None) is not None for dimension in DIMENSIONS)
+    if arguments.model is None and not says_model and getattr(arguments, "what", None) != "model":
         read_model(None)
 
 
@@ -66,7 +66,9 @@ def _names(text: Any, several: bool) -> list[str]:
 
 
 def _check_machine(name: str) -> None:
-    """Of a name. Files and this machine are read by the job; so is what else may be wrong with a machine."""
+    """Check the name of a machine. Files and this machine are read by the job; so is what else may be
+    wrong with a machine.
+    """
     from tonnage.catalogue import cluster
 
     if name == "local" or name.endswith(".toml") or "/" in name:

@@ -28,11 +28,11 @@ def shared_folder(address: str | None = None) -> Iterator[Path]:
     Other folders of killed servers are removed when they are older than jobs are kept.
     """
     parent = Path(tempfile.gettempdir())
-    taken = _take_over(parent, address) if address else None
+    taken_over = _take_over(parent, address) if address else None
     _remove_old(parent)
-    folder = taken[0] if taken else Path(tempfile.mkdtemp(prefix=PREFIX))
+    folder = taken_over[0] if taken_over else Path(tempfile.mkdtemp(prefix=PREFIX))
     try:
-        alive = taken[1] if taken else hold(folder / ALIVE)
+        alive = taken_over[1] if taken_over else hold(folder / ALIVE)
         if address:
             os.pwrite(alive, _identity(address), 0)
         yield folder

@@ -22,7 +22,7 @@ ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
 class Keeper:
-    """Of one worker. `reach`: how far a question may reach."""
+    """Runs the jobs of one worker. `reach`: how far a question may reach."""
 
     def __init__(self, board: Board, limits: JobLimits, reach: Any):
         self.board, self.limits, self.reach = board, limits, reach

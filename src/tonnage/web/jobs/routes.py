@@ -69,11 +69,11 @@ def follow(job: FromPath[str], request: Asking, state: State) -> Response[Any]:
     Who lost the connection says the last number it heard as Last-Event-ID, and hears what came after it. 204 where
     nothing does any more: this ends an EventSource, which would ask again every second otherwise.
     """
-    found = _found(state.jobs.board, job)
+    requested = _found(state.jobs.board, job)
     heard = request.headers.get("last-event-id", "").strip()
     after = int(heard) if heard.isascii() and heard.isdecimal() and len(heard) < 16 else 0
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    if found.over and after >= found.last:
+    if requested.over and after >= requested.last:
         return Response(b"", status_code=204, headers=headers)
     return Stream(_events(state.jobs.board, job, after), media_type=EVENTS, headers=headers)
 
@@ -82,13 +82,13 @@ async def _events(board: Board, job: str, after: int) -> AsyncIterator[bytes]:
     yield b"retry: 1000\n\n"
     silent = 0.0
     while (now := board.job(job)) is not None:  # before its steps: a job that is over here has told all of them
-        told = [*_new_events(board, now, after)]
-        for number, event in told:
+        events = [*_new_events(board, now, after)]
+        for number, event in events:
             after = max(after, number)
             yield event
         if now.over:
             return
-        silent = 0.0 if told else silent + LOOK
+        silent = 0.0 if events else silent + LOOK
         if silent >= STILL_HERE:
             silent = 0.0
             yield b": still here\n\n"
@@ -126,24 +126,24 @@ def _asked(body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _found(board: Board, job: str) -> Job:
-    found = board.job(job)
-    if found is None:
+    requested = board.job(job)
+    if requested is None:
         raise Refusal(404, "NotFound", "there is no such job: it never was, or ended long ago and was dropped.")
-    return found
+    return requested
 
 
 def _job(board: Board, job: str, code: int = 200, headers: dict[str, str] | None = None) -> Response[bytes]:
-    found = _found(board, job)
+    record = _found(board, job)
     document = JobDocument(
-        id=found.id,
-        verb=found.verb,  # type: ignore[arg-type]
-        state=found.state,  # type: ignore[arg-type]
-        created=_time(found.created) or "",
-        started=_time(found.started),
-        ended=_time(found.ended),
+        id=record.id,
+        verb=record.verb,  # type: ignore[arg-type]
+        state=record.state,  # type: ignore[arg-type]
+        created=_time(record.created) or "",
+        started=_time(record.started),
+        ended=_time(record.ended),
         progress=[_of(step) for step in board.steps(job)],
-        result=_result(board, found) if found.state == DONE else None,
-        error=_reason(found) if found.over and found.state != DONE else None,
+        result=_result(board, record) if record.state == DONE else None,
+        error=_reason(record) if record.over and record.state != DONE else None,
     )
     return Response(
         encode(document),

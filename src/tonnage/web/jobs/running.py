@@ -14,7 +14,7 @@ from tonnage.web.jobs.limits import JobLimits
 
 
 class Jobs(Struct, frozen=True):
-    """What routes need."""
+    """What the routes of jobs need."""
 
     board: Board
     keeper: Keeper

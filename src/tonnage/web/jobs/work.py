@@ -71,18 +71,18 @@ def work(board: Board, job: str, task: Task) -> None:
     try:
         question, language = parted(msgspec.json.decode(task.question))
         with followed(tell):
-            asked = ask(task.verb, question, task.reach)
-        document = encoded(asked.document, language)
+            reply = ask(task.verb, question, task.reach)
+        document = encoded(reply.document, language)
     except TonnageError as error:
         tell.over()
         board.fail(job, type(error).__name__, plain(said_in(language, str(error))))
     except Exception as error:  # noqa: BLE001 - the user is told, and the server's owner sees where it was
         if is_out_of_memory(error):
-            given = f"{task.memory_bytes / 2**30:.3g}"
+            limit = f"{task.memory_bytes / 2**30:.3g}"
             board.fail(
                 job,
                 "TooLarge",
-                Message("the search needs more memory than a job is given, {given} GiB: ask for less.", given=given),
+                Message("the search needs more memory than a job is given, {given} GiB: ask for less.", given=limit),
             )
             return
         traceback.print_exc()
@@ -93,13 +93,13 @@ def work(board: Board, job: str, task: Task) -> None:
         )
     else:
         tell.over()
-        board.answer(job, asked.status, line(asked.words), document)
+        board.answer(job, reply.status, line(reply.words), document)
 
 
 def main(folder: str, job: str) -> None:
     kill_with_parent()
-    with open(0, "rb", buffering=0, closefd=False) as told:  # no buffer: Python locks it when it ends
-        task = msgspec.json.decode(told.readline(), type=Task)
+    with open(0, "rb", buffering=0, closefd=False) as pipe:  # no buffer: Python locks it when it ends
+        task = msgspec.json.decode(pipe.readline(), type=Task)
     Thread(target=_end_with_server, daemon=True).start()
     os.nice(COURTESY)
     resource.setrlimit(resource.RLIMIT_DATA, (task.memory_bytes, task.memory_bytes))

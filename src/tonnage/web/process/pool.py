@@ -46,7 +46,7 @@ class Worker:
 
 
 class Pool:
-    """So many processes, started when they are first needed. `seconds` is the longest that an answer may take."""
+    """Worker processes, started when they are first needed. `seconds` is the longest that an answer may take."""
 
     def __init__(self, size: int, seconds: float, within: Reach, memory_bytes: int):
         self.size, self._seconds, self._within, self._memory = size, seconds, within, memory_bytes
@@ -59,14 +59,14 @@ class Pool:
     async def answered(self, verb: str, question: Mapping[str, Any], left: Event) -> EncodedAnswer:
         """The answer, or Refusal. `left`: set where nobody waits for it any more."""
         loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(self._threads, self._answered, verb, question, left, time.monotonic())
-        if isinstance(found, Refusal):
-            raise found
-        return found
+        outcome = await loop.run_in_executor(self._threads, self._answered, verb, question, left, time.monotonic())
+        if isinstance(outcome, Refusal):
+            raise outcome
+        return outcome
 
-    def _answered(self, verb: str, question: Mapping[str, Any], left: Event, asked: float) -> EncodedAnswer | Refusal:
+    def _answered(self, verb: str, question: Mapping[str, Any], left: Event, since: float) -> EncodedAnswer | Refusal:
         start = time.monotonic()
-        if left.is_set() or start - asked > WAIT:
+        if left.is_set() or start - since > WAIT:
             return Refusal(503, "Busy", "others were answered first, for too long: ask again.")
         worker = self._idle.get()
         try:
@@ -85,18 +85,18 @@ class Pool:
                 if self._closed.is_set() or time.monotonic() > deadline:
                     self._replace(worker)
                     return self._too_long()
-            found: EncodedAnswer | Refusal = worker.line.recv()
+            outcome: EncodedAnswer | Refusal = worker.line.recv()
         except (EOFError, OSError):  # the process is gone: the system ended it
             self._replace(worker)
             return Refusal(422, "TooLarge", "the question takes more memory than this server gives one: ask for less.")
         worker.answers += 1
         # What it had made by then stays with it.
-        is_full = isinstance(found, Refusal) and found.kind == "TooLarge"
+        is_full = isinstance(outcome, Refusal) and outcome.kind == "TooLarge"
         if is_full or worker.answers >= RENEWED or self._closed.is_set():
             self._replace(worker)
         else:
             self._idle.put(worker)
-        return found
+        return outcome
 
     def _replace(self, worker: Worker) -> None:
         worker.end()

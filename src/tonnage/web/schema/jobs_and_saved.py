@@ -86,9 +86,9 @@ def _follow_job() -> Schema:
         "description": "server-sent events, the numbered steps of the search and its end",
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
     }
-    made = operation("follow_job", "follow a job", answer, OF_NAMES, parameters=[JOB, HEARD])
-    made["responses"]["204"] = {"description": "the job has ended, and nothing came after that number"}
-    return made
+    schema = operation("follow_job", "follow a job", answer, OF_NAMES, parameters=[JOB, HEARD])
+    schema["responses"]["204"] = {"description": "the job has ended, and nothing came after that number"}
+    return schema
 
 
 def _save_plan() -> Schema:

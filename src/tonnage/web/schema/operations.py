@@ -48,12 +48,12 @@ def operation(
     body: Schema | None = None,
 ) -> Schema:
     """`answer`: the response of status `code`, `codes`: of the errors, `body`: the schema of the request's."""
-    made: Schema = {"operationId": name, "summary": summary}
+    schema: Schema = {"operationId": name, "summary": summary}
     if parameters:
-        made["parameters"] = list(parameters)
+        schema["parameters"] = list(parameters)
     if body is not None:
-        made["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
-    return made | {"responses": {str(code): {"description": summary} | answer, **errors(codes)}}
+        schema["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
+    return schema | {"responses": {str(code): {"description": summary} | answer, **errors(codes)}}
 
 
 def in_path(name: str, **schema: Any) -> Schema:

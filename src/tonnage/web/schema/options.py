@@ -39,39 +39,39 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 
 def _schema(form: Form) -> dict[str, Any]:
-    found = {name: _field(each, form) for name, each in form.of_face("json").items()}
-    asked = " ".join((form.verb, *form.words))
+    properties = {name: _field(field, form) for name, field in form.of_face("json").items()}
+    words = " ".join((form.verb, *form.words))
     about = (
-        f"The options of `tonnage {asked}`, named with underscores. Sizes are numbers, or texts as people write "
+        f"The options of `tonnage {words}`, named with underscores. Sizes are numbers, or texts as people write "
         "them (8k, 1T, 80GiB)."
     )
     needed = {"required": list(form.required)} if form.required else {}
-    return {"type": "object", "title": f"tonnage {form.verb}", "description": about, "properties": found} | needed
+    return {"type": "object", "title": f"tonnage {form.verb}", "description": about, "properties": properties} | needed
 
 
 def _field(field: Option, form: Form) -> dict[str, Any]:
     """The schema of one name."""
     if field.alone:
         return _positional(field, form.takes_lists(field.name))
-    found: dict[str, Any] = {"description": field.meaning}
+    schema: dict[str, Any] = {"description": field.meaning}
     if field.unit:
-        found["x-unit"] = field.unit
+        schema["x-unit"] = field.unit
     if field.default:
-        found["x-default"] = field.default
+        schema["x-default"] = field.default
     if field.name == "inventory":
-        return found | {
+        return schema | {
             "anyOf": [{"type": "string"}, {"type": "object", "description": "the content of the file"}, NULL]
         }
     kinds = KINDS[field.kind]
     one = {"type": kinds[0] if len(kinds) == 1 else kinds}
     if not form.takes_lists(field.name):
-        return found | {"type": [*kinds, "null"]}
+        return schema | {"type": [*kinds, "null"]}
     if form.axes:
         needed = field.name in NO_DEFAULT
-        found["description"] += AXIS if needed else AXIS + AXIS_OR_NULL
-        each = one if needed else {"type": [*kinds, "null"]}
-        return found | {"anyOf": [one, {"type": "array", "minItems": 1, "items": each}, NULL]}
-    found["description"] += SEVERAL
+        schema["description"] += AXIS if needed else AXIS + AXIS_OR_NULL
+        item = one if needed else {"type": [*kinds, "null"]}
+        return schema | {"anyOf": [one, {"type": "array", "minItems": 1, "items": item}, NULL]}
+    schema["description"] += SEVERAL
     several: list[dict[str, Any]] = [one, {"type": "array", "minItems": 1, "items": one}]
     if field.repeated:  # of a plan to serve it is names alone
         several.append(
@@ -81,7 +81,7 @@ def _field(field: Option, form: Form) -> dict[str, Any]:
                 "additionalProperties": {"anyOf": [{"type": ["string", "number"]}, {"type": "array"}]},
             }
         )
-    return found | {"anyOf": [*several, NULL]}
+    return schema | {"anyOf": [*several, NULL]}
 
 
 def _positional(field: Option, several: bool) -> dict[str, Any]:

@@ -23,17 +23,17 @@ def table(verb: str) -> list[OptionRow]:
     form = form_of(verb)
     return [
         OptionRow(
-            name=each.name,
-            help=each.help,
-            unit=each.unit,
-            default=each.default,
-            group=form.titles[each.name],
-            open=bool(each.known),
-            kind="switch" if each.kind == "switch" else "text",
-            choices=list(names_in(each.choices or each.known)),
+            name=option.name,
+            help=option.help,
+            unit=option.unit,
+            default=option.default,
+            group=form.titles[option.name],
+            open=bool(option.known),
+            kind="switch" if option.kind == "switch" else "text",
+            choices=list(names_in(option.choices or option.known)),
         )
-        for each in form.of_face("json").values()
-        if not each.alone
+        for option in form.of_face("json").values()
+        if not option.alone
     ]
 
 

@@ -71,7 +71,7 @@ def answer(method: str, path: str, body: str = "") -> Reply:
         question: Any = {LISTS[verb]: name, **dict(parse_qsl(query))} if method == "GET" else msgspec.json.decode(body)
     except msgspec.DecodeError as error:
         return Reply(400, {}, error_body("InvalidInput", f"the question is not JSON: {error}."))
-    found = answered(verb, question, WITHIN)
-    if isinstance(found, Refusal):
-        return Reply(found.code, {}, found.body)
-    return Reply(200, {"tonnage-status": str(found.status), "tonnage-command": found.command}, found.body)
+    outcome = answered(verb, question, WITHIN)
+    if isinstance(outcome, Refusal):
+        return Reply(outcome.code, {}, outcome.body)
+    return Reply(200, {"tonnage-status": str(outcome.status), "tonnage-command": outcome.command}, outcome.body)

@@ -82,7 +82,9 @@ def check(folder: Path) -> None:
             )
     except OSError as error:
         raise _unwritable(folder, why(error)) from None
-    above = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
+    above = next(
+        folder_above for folder_above in (folder.absolute(), *folder.absolute().parents) if folder_above.exists()
+    )
     if not above.is_dir():
         raise _unwritable(folder, Message("{parent} is no folder", parent=shown(str(above))))
     try:
@@ -98,11 +100,11 @@ def _unwritable(folder: Path, reason: str) -> InvalidInput:
 def write(folder: Path, parts: Parts) -> list[str]:
     """Write the page into a new folder, or one that holds such a page; the lines that say what it is."""
     check(folder)
-    made = dict(_files(parts))
+    files = dict(_files(parts))
     try:
         if folder.exists():
             shutil.rmtree(folder)
-        for name, content in made.items():
+        for name, content in files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
@@ -112,9 +114,9 @@ def write(folder: Path, parts: Parts) -> list[str]:
                 Message("--static {folder} cannot be written: {why}.", folder=shown(str(folder), 300), why=why(error))
             ) from None
         raise _unwritable(folder, why(error)) from None
-    size = sum(map(len, made.values()))
+    size = sum(map(len, files.values()))
     return [
-        f"{len(made)} files, {size / 1e6:.1f} MB, in {folder}",
+        f"{len(files)} files, {size / 1e6:.1f} MB, in {folder}",
         f"to look at it: python -m http.server --directory {folder}",
         "any static host will do, under any path; it needs no server, and asks nothing elsewhere",
     ]
@@ -130,8 +132,8 @@ def _files(parts: Parts) -> Iterator[tuple[str, bytes]]:
         "js/static.js",
         _replaced((PAGE / "js" / "static.js").read_text("utf-8"), KNOWN, f"new Set({json.dumps(LISTS)})").encode(),
     )
-    for asked, content in lists():
-        yield asked.removeprefix("/").removesuffix(".json") + ".json", content
+    for address, content in lists():
+        yield address.removeprefix("/").removesuffix(".json") + ".json", content
     for name, content in parts.core.items():
         yield f"pyodide/{name}", content
     packages = {**parts.wheels, "yaml.zip": _yaml(), "tonnage.zip": _tonnage()}
@@ -185,17 +187,17 @@ def _runs(path: Path) -> bool:
 
 def _yaml() -> bytes:
     """PyYAML without its compiled part, which it does without."""
-    found = find_spec("yaml")
-    if found is None or found.origin is None:
+    spec = find_spec("yaml")
+    if spec is None or spec.origin is None:
         raise RuntimeError("PyYAML is not installed")
-    folder = Path(found.origin).parent
+    folder = Path(spec.origin).parent
     return _zipped({f"yaml/{path.name}": path for path in sorted(folder.glob("*.py"))})
 
 
 def _zipped(files: dict[str, Path]) -> bytes:
     """The same bytes for the same files: no time of the day is in them."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, path in files.items():
             archive.writestr(zipfile.ZipInfo(name), path.read_bytes(), zipfile.ZIP_DEFLATED)
-    return made.getvalue()
+    return buffer.getvalue()

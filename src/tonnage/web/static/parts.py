@@ -74,7 +74,7 @@ class Parts(Struct, frozen=True):
 
 def parts(pyodide: Path | None, wheels: Sequence[Path], *, fetch: bool) -> Parts:
     """What was given, and what was not, fetched where that is asked for."""
-    for option, path in (("--pyodide", pyodide), *(("--wheel", each) for each in wheels)):
+    for option, path in (("--pyodide", pyodide), *(("--wheel", wheel) for wheel in wheels)):
         if path is not None and not (is_file(path) or (option == "--pyodide" and is_folder(path))):
             raise InvalidInput(
                 "{option} is {given}. There is none called {path}.",
@@ -111,8 +111,8 @@ def _fetched(command: Sequence[str], name: str, folder: Path) -> Path:
         raise Unreachable("{name} could not be fetched: {error}.", name=name, error=error) from None
     path = folder / name
     if done.returncode or not path.is_file():
-        said = (done.stderr or done.stdout).strip().splitlines() or ["no reason was said"]
-        raise Unreachable("{name} could not be fetched: {error}.", name=name, error=shown(said[-1], 300))
+        output = (done.stderr or done.stdout).strip().splitlines() or ["no reason was said"]
+        raise Unreachable("{name} could not be fetched: {error}.", name=name, error=shown(output[-1], 300))
     if sha256(path.read_bytes()).hexdigest() != FETCHED[name]:
         raise InvalidInput("{name} is not the file that this version of tonnage knows: it was not taken.", name=name)
     return path
@@ -123,14 +123,14 @@ def _core(where: Path | None) -> dict[str, bytes]:
     if where is None:
         raise InvalidInput(HOW)
     try:
-        found = (
+        files = (
             dict(_packed(where))
             if where.is_file()
             else {name: read_bytes(where / name, MAX_FILE_BYTES) for name in CORE if (where / name).is_file()}
         )
     except (OSError, tarfile.TarError, EOFError) as error:
         raise InvalidInput("--pyodide {where} cannot be read: {error}.", where=shown(str(where)), error=error) from None
-    missing = [name for name in CORE if name not in found]
+    missing = [name for name in CORE if name not in files]
     if missing:
         raise InvalidInput(
             "--pyodide is the npm package, a folder or a .tgz, with {core}. {where} lacks {missing}.",
@@ -138,7 +138,7 @@ def _core(where: Path | None) -> dict[str, bytes]:
             where=shown(str(where)),
             missing=listed(missing),
         )
-    return found
+    return files
 
 
 def _packed(where: Path) -> Iterator[tuple[str, bytes]]:

@@ -26,16 +26,16 @@ def back_up(url: URL, connection: Connection, version: int) -> str:
 
 def _copy_file(path: Path, version: int, when: str) -> Path:
     """A file beside the data base, readable by its owner alone, and on the disk when this returns."""
-    made = path.with_name(f"{path.name}.version-{version}.{when}.backup")
-    unfinished = made.with_name(f"{made.name}.part")
+    backup = path.with_name(f"{path.name}.version-{version}.{when}.backup")
+    unfinished = backup.with_name(f"{backup.name}.part")
     unfinished.unlink(missing_ok=True)
     make_private(unfinished)
     with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(unfinished)) as copy:
         source.backup(copy)
     with unfinished.open("rb+") as file:
         os.fsync(file.fileno())
-    unfinished.rename(made)
-    return made
+    unfinished.rename(backup)
+    return backup
 
 
 def _copy_tables(connection: Connection, version: int, when: str) -> str:

@@ -1,4 +1,4 @@
-"""Of an answer what is kept: enough to see how it changes, from version to version of a question or of tonnage."""
+"""What is kept of an answer: enough to see how it changes, from version to version of a question or of tonnage."""
 
 from typing import Any
 
@@ -67,20 +67,20 @@ def _plan(document: dict[str, Any]) -> dict[str, Any]:
     if not document["plans"]:
         return {}
     best = document["plans"][0]
-    found = {name: best.get(name) for name in ("needed_bytes", "usable_bytes")} | {"answer": best["on"]}
+    figures = {name: best.get(name) for name in ("needed_bytes", "usable_bytes")} | {"answer": best["on"]}
     for name, of in (("cost", "the run"), ("usd_per_hour", "an hour"), ("usd_per_million_tokens", "a million tokens")):
         if best.get(name) is not None:
-            return found | {"usd": best[name], "usd_of": of}
-    return found
+            return figures | {"usd": best[name], "usd_of": of}
+    return figures
 
 
 def _maximum(document: dict[str, Any]) -> dict[str, Any]:
     value, at = document.get("value"), document.get("at") or {}
-    found = {"needed_bytes": at.get("needed_bytes"), "usable_bytes": at.get("usable_bytes")}
+    figures = {"needed_bytes": at.get("needed_bytes"), "usable_bytes": at.get("usable_bytes")}
     return (
-        found
+        figures
         if value is None
-        else found | {"answer": f"{document.get('model') or f'{value:,}'} {document['unit']}".strip()}
+        else figures | {"answer": f"{document.get('model') or f'{value:,}'} {document['unit']}".strip()}
     )
 
 

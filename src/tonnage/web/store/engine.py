@@ -25,12 +25,12 @@ FILE, SERVER = "sqlite:///plans.db", "postgresql://user@host/database"
 LOCK = 0x746F6E6E616765  # of PostgreSQL, while tables are made: one who makes them at a time
 
 
-def store_url(given: str) -> URL:
+def store_url(text: str) -> URL:
     """The data base that a text names. InvalidInput where it names none; the text may hold a password, and is not
     repeated.
     """
     try:
-        url = make_url(given)
+        url = make_url(text)
     except ArgumentError:
         raise InvalidInput(
             "{@store} is the URL of a data base: {file} or {server}.", file=FILE, server=SERVER

@@ -33,7 +33,9 @@ def digest_of(verb: str, answer: EncodedAnswer) -> Digest:
 
 
 class Figures:
-    """Of one worker. What still waits when it ends is asked for again by whoever reads it."""
+    """Computes the figures of saved plans in one worker. What still waits when it ends is asked for again by
+    whoever reads it.
+    """
 
     def __init__(self, running: Running, opened: Opened):
         self._running, self._opened = running, opened
@@ -41,7 +43,7 @@ class Figures:
         self._task: asyncio.Task[None] | None = None
 
     def compute(self, name: str, version: int) -> None:
-        """Soon, where it does not wait already."""
+        """Have the figures of a version computed soon, where it does not wait already."""
         if len(self._waiting) < MAX_WAITING:
             self._waiting.setdefault((name, version))
         if self._task is None or self._task.done():

@@ -23,17 +23,17 @@ def check_file(path: Path, *, thoroughly: bool = False) -> None:
     try:
         with closing(sqlite3.connect(path.absolute().as_uri() + "?mode=rw", uri=True, timeout=PATIENCE)) as base:
             _check_tables(base)
-            found = base.execute("PRAGMA quick_check(1)").fetchone()[0] if thoroughly else "ok"
+            state = base.execute("PRAGMA quick_check(1)").fetchone()[0] if thoroughly else "ok"
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_NOTADB:
             raise StoreError("the file is no SQLite data base.") from error
         if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CORRUPT:
-            found = str(error)
+            state = str(error)
         else:
             raise StoreError(
                 Message("the data base of saved plans does not answer ({type}).", type=type(error).__name__)
             ) from error
-    if found != "ok":
+    if state != "ok":
         raise StoreError("the data base of saved plans is damaged: restore a backup of it, or use another data base.")
 
 

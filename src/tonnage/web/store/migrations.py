@@ -26,8 +26,8 @@ SQLITE_NEEDED = (3, 35)  # since then SQLite drops columns
 
 def migrate(connection: Connection, version: int, latest: int) -> None:
     """Bring tables of `version` to the `latest`. The caller has made a backup, and nobody else writes."""
-    for each in range(version, latest):
-        STEPS[each](connection)
+    for step in range(version, latest):
+        STEPS[step](connection)
     connection.execute(text("UPDATE tonnage_schema SET version = :version"), {"version": latest})
 
 
@@ -69,10 +69,10 @@ def _describe_versions(connection: Connection) -> None:
 
 def _described(number: int, command: str, question: str) -> dict[str, Any]:
     try:
-        asked = loads(question)
+        parsed = loads(question)
     except ValueError:
-        asked = None
-    about = subject(asked if isinstance(asked, dict) else {})
+        parsed = None
+    about = subject(parsed if isinstance(parsed, dict) else {})
     return {"id": number, "bytes": stored_bytes(question, command), **about}
 
 

@@ -19,14 +19,14 @@ REFUSED = (
 
 
 class Opened:
-    """`given`: a URL; "none"; or None for the user's own file. `own`: whether the server answers its user alone: of
+    """`text`: a URL; "none"; or None for the user's own file. `own`: whether the server answers its user alone: of
     strangers nothing is kept unless its owner has said where. `most_bytes`: how much is kept.
     """
 
-    def __init__(self, given: str | None, *, own: bool, most_bytes: int | None = None):
+    def __init__(self, text: str | None, *, own: bool, most_bytes: int | None = None):
         self._most_bytes = most_bytes
-        self.url = (default_url() if own else NONE) if given is None else given
-        self._is_default = given is None
+        self.url = (default_url() if own else NONE) if text is None else text
+        self._is_default = text is None
         self._lock = Lock()
         self._store: Store | None = None
 

@@ -64,17 +64,19 @@ async def save(request: Asking, state: State) -> Response[bytes]:
     """
     body = await read(request, state.settings.limits)
     question_of(body)  # with its bounds
-    asked = _asked(body)
-    check_name(asked.name)
-    expected = _expected(request, asked.version)
+    to_save = _asked(body)
+    check_name(to_save.name)
+    expected = _expected(request, to_save.version)
     await asyncio.to_thread(state.store.for_saving)  # whoever cannot save is told before the search
-    verb, question, found = await _answered(request, asked, state)
-    made = await asyncio.to_thread(lambda: state.store.for_saving().save(asked.name, verb, question, found, expected))
-    if made.status is None:
-        state.figures.compute(made.name, made.version)
+    verb, question, answer_digest = await _answered(request, to_save, state)
+    plan = await asyncio.to_thread(
+        lambda: state.store.for_saving().save(to_save.name, verb, question, answer_digest, expected)
+    )
+    if plan.status is None:
+        state.figures.compute(plan.name, plan.version)
     state.jobs.board.count("saved:save")
     return _responded(
-        SavedDocument(plan=made), 201, {"ETag": _tag(made), "Location": f"/v1/saved/{quote(asked.name, safe='')}"}
+        SavedDocument(plan=plan), 201, {"ETag": _tag(plan), "Location": f"/v1/saved/{quote(to_save.name, safe='')}"}
     )
 
 
@@ -83,8 +85,8 @@ async def every(request: Asking, state: State) -> Response[bytes]:
     """A page of names in their order, with the figures of their latest version; of those `after` a name."""
     after, limit = request.query_params.get("after", ""), _number(request, "limit", SHOWN, MOST_SHOWN)
     store = await asyncio.to_thread(state.store.for_reading)
-    found = await asyncio.to_thread(store.every, after, limit + 1) if store else []
-    return _page(state, found, limit)
+    plans = await asyncio.to_thread(store.every, after, limit + 1) if store else []
+    return _page(state, plans, limit)
 
 
 @get("/v1/saved/{name:str}", query=("version",))
@@ -93,12 +95,12 @@ async def latest(name: FromPath[str], request: Asking, state: State) -> Response
     check_name(name)
     version = _number(request, "version", None, MAX_VERSION)
     store = await asyncio.to_thread(state.store.for_reading)
-    found = await asyncio.to_thread(_whole, store, name, version) if store else None
-    if found is None:
+    plan = await asyncio.to_thread(_whole, store, name, version) if store else None
+    if plan is None:
         raise await _nowhere(name, store, version)
-    if found.status is None:
-        state.figures.compute(found.name, found.version)
-    return _responded(SavedDocument(plan=found), 200, {"ETag": _tag(found)})
+    if plan.status is None:
+        state.figures.compute(plan.name, plan.version)
+    return _responded(SavedDocument(plan=plan), 200, {"ETag": _tag(plan)})
 
 
 @get("/v1/saved/{name:str}/history", query=("before", "limit"))
@@ -107,10 +109,10 @@ async def history(name: FromPath[str], request: Asking, state: State) -> Respons
     check_name(name)
     before, limit = _number(request, "before", None, MAX_VERSION), _number(request, "limit", SHOWN, MOST_SHOWN)
     store = await asyncio.to_thread(state.store.for_reading)
-    found = await asyncio.to_thread(store.history, name, before, limit) if store else []
-    if not found and before is None:
+    versions = await asyncio.to_thread(store.history, name, before, limit) if store else []
+    if not versions and before is None:
         raise await _nowhere(name, store)
-    return _page(state, found, limit)
+    return _page(state, versions, limit)
 
 
 @delete("/v1/saved/{name:str}", status_code=200, query=("history",))
@@ -133,22 +135,22 @@ async def remove(name: FromPath[str], request: Asking, state: State) -> Response
     return _responded(DeletedDocument(deleted=name, history=with_history == "true"))
 
 
-async def _answered(request: Asking, asked: AskedSave, state: State) -> tuple[str, str, Digest]:
+async def _answered(request: Asking, to_save: AskedSave, state: State) -> tuple[str, str, Digest]:
     """The verb, the question as JSON, and of the answer what is kept."""
-    if asked.job is not None:
-        if asked.verb is not None or asked.question is not None:
+    if to_save.job is not None:
+        if to_save.verb is not None or to_save.question is not None:
             raise InvalidInput("a job has its own verb and question: give job, or verb and question.")
-        return _of_job(state.jobs.board, asked.job)
-    if asked.verb is None or asked.question is None:
+        return _of_job(state.jobs.board, to_save.job)
+    if to_save.verb is None or to_save.question is None:
         raise InvalidInput(
             Message("what is saved is a verb with its question, or a job that has answered one: give them.")
         )
-    question = encode(asked.question).decode()
-    return asked.verb, question, await _digest(request, asked.verb, asked.question, state)
+    question = encode(to_save.question).decode()
+    return to_save.verb, question, await _digest(request, to_save.verb, to_save.question, state)
 
 
 async def _digest(request: Asking, verb: str, question: dict[str, Any], state: State) -> Digest:
-    """Of the answer, where one can be had at once; else of a question whose figures follow."""
+    """What is kept of the answer, where one can be had at once; else of a question whose figures follow."""
     try:
         answer = await answer_at_once(request, verb, question)
     except Refusal as refusal:
@@ -161,65 +163,67 @@ async def _digest(request: Asking, verb: str, question: dict[str, Any], state: S
 
 
 def _of_job(board: Board, job: str) -> tuple[str, str, Digest]:
-    found = board.job(job)
-    if found is None or found.state != DONE:
-        state = "there is no such job" if found is None else f"it is {found.state}"
+    record = board.job(job)
+    if record is None or record.state != DONE:
+        state = "there is no such job" if record is None else f"it is {record.state}"
         raise InvalidInput("job must be one that is done: {state}. Got {job}.", state=state, job=shown(job))
-    made = digest(found.verb, msgspec.json.decode(board.document(job)), found.status or 0, found.command or "")
+    answer_digest = digest(
+        record.verb, msgspec.json.decode(board.document(job)), record.status or 0, record.command or ""
+    )
     question, _ = parted(msgspec.json.decode(board.question(job)))  # its answer is saved, in no language
-    return found.verb, encode(question).decode(), made
+    return record.verb, encode(question).decode(), answer_digest
 
 
 def _asked(body: bytes) -> AskedSave:
     verb = msgspec.json.decode(body).get("verb")
     if isinstance(verb, str) and verb not in SAVED_VERBS:
         raise unknown("verb of a saved plan", verb, SAVED_VERBS)
-    given = msgspec.json.decode(body)
-    for name in given:
+    fields = msgspec.json.decode(body)
+    for name in fields:
         if name not in FIELDS:
             raise unknown("field of a saved plan", name, FIELDS)
-    if "name" not in given:
+    if "name" not in fields:
         raise InvalidInput(
             Message('{@name} is needed: what is saved is {{"name": "...", "verb": "train", "question": {{...}}}}.')
         )
     for name, (form, takes) in FIELDS.items():
-        value = given.get(name)
+        value = fields.get(name)
         if (value is not None or name == "name") and (not isinstance(value, form) or isinstance(value, bool)):
             raise InvalidInput("{what} must be {span}. Got {text}.", what=name, span=takes, text=shown(value))
-    if not 0 <= (given.get("version") or 0) < 2**31:
+    if not 0 <= (fields.get("version") or 0) < 2**31:
         raise InvalidInput(
-            "version must be {version}. Got {version2}.", version=FIELDS["version"][1], version2=given["version"]
+            "version must be {version}. Got {version2}.", version=FIELDS["version"][1], version2=fields["version"]
         )
-    return msgspec.convert(given, AskedSave)
+    return msgspec.convert(fields, AskedSave)
 
 
-def _expected(request: Asking, said: int | None) -> int | None:
+def _expected(request: Asking, version: int | None) -> int | None:
     """The version that was seen: of If-Match, or of the body."""
-    given = request.headers.get("if-match")
-    if given is None:
-        return said
-    if given.strip() == "*":
-        return ANY if said is None else said
-    found = _TAG.match(given.strip())
-    if found is None:
+    header = request.headers.get("if-match")
+    if header is None:
+        return version
+    if header.strip() == "*":
+        return ANY if version is None else version
+    tag = _TAG.match(header.strip())
+    if tag is None:
         raise InvalidInput(
-            'If-Match must be the ETag of a version, such as "3", or *. Got {given}.', given=shown(given)
+            'If-Match must be the ETag of a version, such as "3", or *. Got {given}.', given=shown(header)
         )
-    if said is not None and said != int(found[1]):
+    if version is not None and version != int(tag[1]):
         raise InvalidInput(
-            "version and If-Match are the same here: give one. Got {said} and {found}.", said=said, found=found[1]
+            "version and If-Match are the same here: give one. Got {said} and {found}.", said=version, found=tag[1]
         )
-    return int(found[1])
+    return int(tag[1])
 
 
 def _number(request: Asking, name: str, default: Any, most: int) -> Any:
     """A parameter of the query that is a number from 1."""
-    said = request.query_params.get(name)
-    if said is None:
+    text = request.query_params.get(name)
+    if text is None:
         return default
-    if not (said.isascii() and said.isdecimal() and len(said) < 11 and 1 <= int(said) <= most):
-        raise InvalidInput("{what} must be from 1 to {most:,}. Got {text}.", what=name, most=most, text=shown(said))
-    return int(said)
+    if not (text.isascii() and text.isdecimal() and len(text) < 11 and 1 <= int(text) <= most):
+        raise InvalidInput("{what} must be from 1 to {most:,}. Got {text}.", what=name, most=most, text=shown(text))
+    return int(text)
 
 
 def _tag(plan: SavedPlan) -> str:
@@ -227,16 +231,16 @@ def _tag(plan: SavedPlan) -> str:
 
 
 def _responded(document: msgspec.Struct, code: int = 200, headers: Mapping[str, str] | None = None) -> Response[bytes]:
-    said = {"Cache-Control": "no-store"} | dict(headers or {})
-    return Response(encode(document), status_code=code, media_type=JSON, headers=said)
+    all_headers = {"Cache-Control": "no-store"} | dict(headers or {})
+    return Response(encode(document), status_code=code, media_type=JSON, headers=all_headers)
 
 
-def _page(state: State, found: list[SavedSummary], limit: int) -> Response[bytes]:
-    """A page of `limit` entries; `found` has one more where there is a next page."""
-    for plan in found[:limit]:
+def _page(state: State, plans: list[SavedSummary], limit: int) -> Response[bytes]:
+    """A page of `limit` entries; `plans` has one more where there is a next page."""
+    for plan in plans[:limit]:
         if plan.status is None:
             state.figures.compute(plan.name, plan.version)
-    return _responded(SavedPlansDocument(plans=found[:limit], more=len(found) > limit))
+    return _responded(SavedPlansDocument(plans=plans[:limit], more=len(plans) > limit))
 
 
 def _whole(store: "Store", name: str, version: int | None) -> SavedPlan | None:
@@ -249,7 +253,7 @@ def _is_name(store: "Store", name: str) -> bool:
 
 
 async def _nowhere(name: str, store: "Store | None", version: int | None = None) -> Refusal:
-    """Of a name that is not saved, with the nearest that is; or of a version that there is not."""
+    """The refusal of a name that is not saved, with the nearest that is; or of a version that there is not."""
     if version is not None and store and await asyncio.to_thread(_is_name, store, name):
         return Refusal(
             404,

@@ -49,9 +49,11 @@ class Store:
                 values: dict[str, Any] = (
                     {"saved": _now(), "verb": verb, "bytes": size} | subject(decode(question)) | asdict(digest)
                 )
-                made = connection.execute(VERSIONS.insert().values(plan=plan, version=version, **_columns(values)))
-                assert made.inserted_primary_key is not None
-                connection.execute(QUESTIONS.insert().values(version=made.inserted_primary_key[0], question=question))
+                inserted = connection.execute(VERSIONS.insert().values(plan=plan, version=version, **_columns(values)))
+                assert inserted.inserted_primary_key is not None
+                connection.execute(
+                    QUESTIONS.insert().values(version=inserted.inserted_primary_key[0], question=question)
+                )
         except IntegrityError:  # another has saved the same new name at the same moment
             raise ConflictError(
                 1, Message("{name} was saved by somebody else just now: read it, and save again.", name=shown(name))
@@ -82,7 +84,7 @@ class Store:
         return self._summaries(where, limit, PLANS.c.name)
 
     def names(self) -> list[str]:
-        """Those that are not deleted, as many as are shown."""
+        """The names that are not deleted, as many as are shown."""
         query = select(PLANS.c.name).where(PLANS.c.deleted.is_(False)).order_by(PLANS.c.name).limit(MAX_SHOWN)
         with self.base.reading() as connection:
             return [row.name for row in connection.execute(query)]
@@ -162,8 +164,8 @@ def _listed() -> list[Any]:
 
 def _shown(row: Any) -> dict[str, Any]:
     """Columns as fields: without figures there is no status and no answer."""
-    found = dict(row._mapping)
-    return found if found.pop("answered") else found | {"status": None, "answer": None}
+    columns = dict(row._mapping)
+    return columns if columns.pop("answered") else columns | {"status": None, "answer": None}
 
 
 def _columns(values: dict[str, Any]) -> dict[str, Any]:
@@ -247,9 +249,9 @@ def _next_version(connection: Connection, row: Row[Any] | None, name: str, size:
         raise InvalidInput(
             "{most_names:,} names are saved, which is the most: delete some, with their history.", most_names=MAX_NAMES
         )
-    made = connection.execute(PLANS.insert().values(name=name, version=1, deleted=False, bytes=size))
-    assert made.inserted_primary_key is not None
-    return made.inserted_primary_key[0], 1
+    inserted = connection.execute(PLANS.insert().values(name=name, version=1, deleted=False, bytes=size))
+    assert inserted.inserted_primary_key is not None
+    return inserted.inserted_primary_key[0], 1
 
 
 def _now() -> str:

@@ -12,12 +12,12 @@ VERSION_BYTES = 500  # of a version besides its question and its command line: f
 
 def subject(question: Mapping[str, Any]) -> dict[str, str | None]:
     """Model, machine and method. None where the question does not say it, or says it at length."""
-    found = {column: _short(question.get(field)) for column, field in FIELDS.items()}
-    return found | {"model": PASTED} if isinstance(question.get("model"), Mapping) else found
+    columns = {column: _short(question.get(field)) for column, field in FIELDS.items()}
+    return columns | {"model": PASTED} if isinstance(question.get("model"), Mapping) else columns
 
 
 def _short(value: Any) -> str | None:
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
         value = ",".join(value)
     return value if isinstance(value, str) and len(value) <= SUBJECT_LENGTH else None
 

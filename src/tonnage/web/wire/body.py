@@ -72,7 +72,7 @@ def question_of(body: bytes) -> dict[str, Any]:
     """
     try:
         _check_strictly(body)
-        found = json.loads(body, object_pairs_hook=_object)
+        parsed = json.loads(body, object_pairs_hook=_object)
     except RecursionError:
         raise _wrong(Message("it is nested more than {deepest} deep", deepest=DEEPEST)) from None
     except (
@@ -80,11 +80,11 @@ def question_of(body: bytes) -> dict[str, Any]:
         ValueError,
     ) as error:  # ValueError: bad UTF-8; a number of more digits than Python reads
         raise _wrong(str(error).rstrip(".")) from None
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         raise _wrong("it is no object")
-    if _deeper(found, DEEPEST):
+    if _deeper(parsed, DEEPEST):
         raise _wrong(Message("it is nested more than {deepest} deep", deepest=DEEPEST))
-    return found
+    return parsed
 
 
 def _check_strictly(body: bytes) -> None:
@@ -119,11 +119,11 @@ def _large(value: Any) -> Iterator[tuple[str, Number]]:
         path, inner = waiting.pop()
         if isinstance(inner, dict):
             waiting.extend(
-                (f"{path}.{name[:MAX_NAME_LENGTH]}" if path else name[:MAX_NAME_LENGTH], each)
-                for name, each in inner.items()
+                (f"{path}.{name[:MAX_NAME_LENGTH]}" if path else name[:MAX_NAME_LENGTH], item)
+                for name, item in inner.items()
             )
         elif isinstance(inner, list):
-            waiting.extend((f"{path}[{at}]", each) for at, each in enumerate(inner))
+            waiting.extend((f"{path}[{at}]", item) for at, item in enumerate(inner))
         elif path and isinstance(inner, Number) and inner.is_large:
             yield path, inner
 
@@ -135,23 +135,23 @@ def _wrong(why: str) -> Refusal:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         seen: set[str] = set()
         twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise ValueError(Message("it holds {twice} twice in one object", twice=shown(twice)))
-    return made
+    return fields
 
 
 def _deeper(value: Any, most: int) -> bool:
-    """Without recursion."""
+    """Whether lists and objects lie deeper in each other than `most`, without recursion."""
     waiting = [(value, 0)]
     while waiting:
         inner, depth = waiting.pop()
         if depth > most:
             return True
         if isinstance(inner, dict):
-            waiting.extend((each, depth + 1) for each in inner.values() if isinstance(each, dict | list))
+            waiting.extend((child, depth + 1) for child in inner.values() if isinstance(child, dict | list))
         elif isinstance(inner, list):
-            waiting.extend((each, depth + 1) for each in inner if isinstance(each, dict | list))
+            waiting.extend((child, depth + 1) for child in inner if isinstance(child, dict | list))
     return False

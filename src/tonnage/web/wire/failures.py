@@ -31,28 +31,28 @@ def http(request: Asking, error: HTTPException) -> Response[bytes]:
     code, headers = error.status_code, dict(error.headers or {})
     if code >= 500:
         _log.error("a request failed", exc_info=error)
-    taken = taken_methods(request) if code == 405 else []
-    if code == 405 and not taken:  # the page's route takes any path, and there is no such file
+    methods = taken_methods(request) if code == 405 else []
+    if code == 405 and not methods:  # the page's route takes any path, and there is no such file
         code, headers = 404, {}
-    said = str(error.detail)
+    message = str(error.detail)
     if code == 404:
-        said = nowhere(request)
+        message = nowhere(request)
     if code == 405:
-        said = Message(
+        message = Message(
             "{where} takes {allowed}. Got {value}.",
             where=shown(request.scope["path"]),
-            allowed=joined(" and ", taken),
+            allowed=joined(" and ", methods),
             value=asked_method(request),
         )
-        headers = {"Allow": allow(taken)}
-    body = error_body(KINDS.get(code, "NotUnderstood" if code < 500 else "Internal"), said)
+        headers = {"Allow": allow(methods)}
+    body = error_body(KINDS.get(code, "NotUnderstood" if code < 500 else "Internal"), message)
     return Response(body, status_code=code, media_type=MediaType.JSON, headers=headers)
 
 
 def nowhere(request: Asking) -> str:
     """The message for a path that does not exist."""
     path = request.scope["path"]
-    near = nearest(path, (each for each in methods_of(request) if "{" not in each))[:1]
+    near = nearest(path, (form for form in methods_of(request) if "{" not in form))[:1]
     hint = Message("Did you mean {near}?", near=near[0]) if near else "/schema/openapi.json lists every path."
     return Message("nothing is at {path}. {hint}", path=shown(path), hint=hint)
 

@@ -50,7 +50,7 @@ class Guard:
         is_head = scope.get("method") == "HEAD"
         # Answered as GET is, and sent without the body. The server's own scope stays: by that it knows that none
         # follows.
-        asked: Any = {**scope, "method": "GET", AS_HEAD: True} if is_head else scope
+        as_get: Any = {**scope, "method": "GET", AS_HEAD: True} if is_head else scope
 
         async def sent(message: Event) -> None:
             nonlocal code
@@ -66,9 +66,9 @@ class Guard:
             if why:
                 await _refuse(sent, why)
             else:
-                await self._app(asked, receive, sent)
+                await self._app(as_get, receive, sent)
         finally:
-            route = asked.get("path_template") or "other"
+            route = as_get.get("path_template") or "other"
             self._metrics.count(str(route), str(scope.get("method")), code, perf_counter() - start)
 
     def _refused(self, scope: Scope) -> str:
@@ -102,13 +102,13 @@ class Guard:
 
 
 def _headers(scope: Scope) -> Mapping[str, str]:
-    """Those that are looked at. One that is sent twice is refused, as nobody who may ask sends it so."""
-    found: dict[str, Any] = {}
+    """The headers that are looked at. One that is sent twice is refused, as nobody who may ask sends it so."""
+    headers: dict[str, Any] = {}
     for name, value in scope["headers"]:
         if name in (b"host", b"origin", b"sec-fetch-site"):
             text = name.decode()
-            found[text] = value.decode("latin-1") if text not in found else "twice"
-    return found
+            headers[text] = value.decode("latin-1") if text not in headers else "twice"
+    return headers
 
 
 async def _refuse(send: Send, why: str) -> None:

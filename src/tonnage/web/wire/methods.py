@@ -22,14 +22,14 @@ def before(request: Asking) -> Response[bytes] | None:
     method = asked_method(request)
     if method not in ("OPTIONS", "HEAD"):
         return None
-    taken = taken_methods(request)
-    if not taken:
+    methods = taken_methods(request)
+    if not methods:
         raise NotFoundException
     if method == "HEAD":
-        if "HEAD" not in taken:
+        if "HEAD" not in methods:
             raise MethodNotAllowedException
         return None
-    return Response(b"", status_code=204, headers={"Allow": allow(taken)})
+    return Response(b"", status_code=204, headers={"Allow": allow(methods)})
 
 
 def asked_method(request: Asking) -> str:
@@ -37,15 +37,15 @@ def asked_method(request: Asking) -> str:
     return "HEAD" if AS_HEAD in request.scope else str(request.method)
 
 
-def allow(taken: list[str]) -> str:
+def allow(methods: list[str]) -> str:
     """The header."""
-    return ", ".join(sorted([*taken, "OPTIONS"]))
+    return ", ".join(sorted([*methods, "OPTIONS"]))
 
 
 def methods_of(request: Asking) -> dict[str, set[str]]:
     """Form of each path -> its methods, save OPTIONS, which every path takes."""
     return {
-        route.path: {str(each) for each in route.methods} - {"OPTIONS"}
+        route.path: {str(method) for method in route.methods} - {"OPTIONS"}
         for route in request.app.routes
         if isinstance(route, HTTPRoute)
     }
@@ -54,16 +54,16 @@ def methods_of(request: Asking) -> dict[str, set[str]]:
 def taken_methods(request: Asking) -> list[str]:
     """The methods that the requested path takes; none where there is no such path."""
     path = request.scope["path"]
-    found: set[str] = set()
+    matching: set[str] = set()
     for form, methods in methods_of(request).items():
         if _pattern(form).fullmatch(path) and (form != FILE or path.removeprefix("/") in files()):
-            found |= methods | ({"HEAD"} if "GET" in methods and not form.endswith(STREAM) else set())
-    return sorted(found)
+            matching |= methods | ({"HEAD"} if "GET" in methods and not form.endswith(STREAM) else set())
+    return sorted(matching)
 
 
 @cache
 def _pattern(form: str) -> re.Pattern[str]:
-    """Of the form of a path: {name:str} is one part of it, {name:path} all that follows."""
+    """The expression for the form of a path: {name:str} is one part of it, {name:path} all that follows."""
     parts = [
         ".+" if part.endswith(":path}") else "[^/]+" if part.startswith("{") else re.escape(part)
         for part in form.strip("/").split("/")

@@ -36,11 +36,11 @@ def protocol(limits: Limits) -> Any:
 
 
 class TooLongError(Exception):
-    """The headers are."""
+    """The headers of a request are too long."""
 
 
 class Protocol(HttpToolsProtocol):
-    """One connection."""
+    """A connection of one client."""
 
     def __init__(self, *arguments: Any, limits: Limits, waiting: "dict[Protocol, None]", **named: Any):
         super().__init__(*arguments, **named)
@@ -220,13 +220,13 @@ class Protocol(HttpToolsProtocol):
         else:
             code, kind, why = 400, "NotUnderstood", "this is no request of HTTP/1.1."
         body = error_body(kind, why)
-        said = [
+        headers = [
             (b"content-type", b"application/json"),
             (b"content-length", b"%d" % len(body)),
             (b"connection", b"close"),
             *HEADERS,
         ]
-        return b"".join([STATUS_LINE[code], *(b"%s: %s\r\n" % each for each in said), b"\r\n", body])
+        return b"".join([STATUS_LINE[code], *(b"%s: %s\r\n" % header for header in headers), b"\r\n", body])
 
     def _await_headers(self) -> None:
         self._in_headers = True
@@ -240,7 +240,7 @@ class Protocol(HttpToolsProtocol):
             setattr(self, name, None)
 
     def _leave(self) -> None:
-        """Without waiting until a client takes what is still to be sent."""
+        """Close the connection, without waiting until a client takes what is still to be sent."""
         if self.transport is not None:
             self.transport.abort()
 

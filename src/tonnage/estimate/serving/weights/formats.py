@@ -18,13 +18,13 @@ WORTH = 0.95  # of the bytes: what saves less is no suggestion
 
 
 def narrower_weights(
-    model: Model, given: str | None, engine: ServingRuntime, accelerator: Accelerator, choices: tuple[str, ...]
+    model: Model, requested: str | None, engine: ServingRuntime, accelerator: Accelerator, choices: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Those of `choices` that can be followed. `given`: what the user asked for, None for the checkpoint's own."""
+    """Those of `choices` that can be followed. `requested`: what the user asked for, None for the checkpoint's own."""
     try:
-        if _narrowest(model, given) <= FOUR_BITS:
+        if _narrowest(model, requested) <= FOUR_BITS:
             return ()
-        now = stored_bytes(model, given)
+        now = stored_bytes(model, requested)
         return tuple(
             name
             for name in choices
@@ -39,10 +39,10 @@ def has_four_bits(model: Model) -> bool:
     return _narrowest(model, None) <= FOUR_BITS
 
 
-def _narrowest(model: Model, given: str | None) -> float:
+def _narrowest(model: Model, requested: str | None) -> float:
     """Bits of the narrowest format that the matrices are stored in."""
-    found = [PRECISIONS[name].element_bits for name in storage(model, given).name.split("+") if name in PRECISIONS]
-    return min(found, default=16)
+    widths = [PRECISIONS[name].element_bits for name in storage(model, requested).name.split("+") if name in PRECISIONS]
+    return min(widths, default=16)
 
 
 def _is_had(model: Model, name: str, engine: ServingRuntime, accelerator: Accelerator) -> bool:

@@ -20,7 +20,7 @@ from tonnage.runtimes import ServingRuntime
 
 def beside_weights(model: Model, engine: ServingRuntime, stage: Stage, stored: Storage, shares: Shares) -> list[Term]:
     """What holding the weights takes beyond their bytes."""
-    made = []
+    terms = []
     if engine.rounds_tensors:
         parts = [
             _slack(op.weights(), stored, stored.ops.get(op, OUTSIDE), engine, shares)
@@ -32,18 +32,18 @@ def beside_weights(model: Model, engine: ServingRuntime, stage: Stage, stored: S
                 parts.append(Term.product(Message("{block}s", block=block.name), "bytes", layer_count(count), one))
         rounded = [part for part in parts if is_any(part.value > 0)]
         if rounded:
-            made.append(Term.sum("rounded up by the allocator", *rounded, unit="bytes"))
+            terms.append(Term.sum("rounded up by the allocator", *rounded, unit="bytes"))
     if engine.absorbed and (copies := _absorbed(stage, stored, engine, shares)):
-        made.append(Term.sum("copies that attention absorbs", *copies, unit="bytes"))
+        terms.append(Term.sum("copies that attention absorbs", *copies, unit="bytes"))
     if model.tied and stage.is_last and any(name in stored.name for name in engine.own_heads):
         own = Term.of("head, not tied in this format", g.batch_bytes, x=model.hidden_size, w=2, T=model.vocab_size)
-        made.append(own)
+        terms.append(own)
     if any(name in stored.name for name in engine.scratch):
         widest = max(
             (weight.rows * weight.columns for block, _ in stage.layers for weight in block.weights() if weight.linear),
             default=0,
         )
-        made.append(
+        terms.append(
             Term.of(
                 "room for the largest matrix in 16 bits",
                 f.fixed_bytes,
@@ -53,7 +53,7 @@ def beside_weights(model: Model, engine: ServingRuntime, stage: Stage, stored: S
             )
         )
     if engine.rotary_tables:
-        made += [
+        terms += [
             Term.of(
                 "cosines and sines of positions",
                 g.rotary_table_bytes,
@@ -63,7 +63,7 @@ def beside_weights(model: Model, engine: ServingRuntime, stage: Stage, stored: S
             )
             for positions, numbers in rotary_tables(model)
         ]
-    return made
+    return terms
 
 
 ALL_WEIGHTS = "all of them"  # the child that has every weight where some stay in host memory
@@ -80,14 +80,16 @@ def as_stored(weights: Term) -> Term:
     """The weights of a rank without what holding them takes beyond their bytes: what is read to load them, also of
     those that stay in host memory.
     """
-    whole = next((term for term in weights.children if term.name == ALL_WEIGHTS), weights)
-    more = sum(term.value for _, term in whole.walk() if term.name in BESIDE)
-    return Term.of("weights as stored", g.read_bytes, M=whole.value, U=more) if is_any(more > 0) else whole
+    weights_total = next((term for term in weights.children if term.name == ALL_WEIGHTS), weights)
+    more = sum(term.value for _, term in weights_total.walk() if term.name in BESIDE)
+    return (
+        Term.of("weights as stored", g.read_bytes, M=weights_total.value, U=more) if is_any(more > 0) else weights_total
+    )
 
 
 def _absorbed(stage: Stage, stored: Storage, engine: ServingRuntime, shares: Shares) -> list[Term]:
     """Copies in 16 bits of quantised projections that decoding multiplies into queries and outputs."""
-    made = []
+    copies = []
     for block, count in stage.layers:
         place = stored.blocks.get(block, (OUTSIDE,))[0]
         for weight in block.weights():
@@ -95,8 +97,8 @@ def _absorbed(stage: Stage, stored: Storage, engine: ServingRuntime, shares: Sha
             if named and weight.linear and stored.bytes_of(weight, place) < 2 * weight.num_parameters:
                 held = share(Group(weight.split, weight.heads, weight.num_parameters), shares).value
                 one = Term.of(weight.name, g.batch_bytes, x=1, w=2, T=held)
-                made.append(Term.product(Message("{block}s", block=block.name), "bytes", layer_count(count), one))
-    return made
+                copies.append(Term.product(Message("{block}s", block=block.name), "bytes", layer_count(count), one))
+    return copies
 
 
 def _slack(
@@ -143,13 +145,15 @@ def rotary_tables(model: Model) -> list[tuple[int, int]]:
     longest = config.get("max_position_embeddings")
     if not isinstance(longest, int) or longest <= 0 or not _rotates(model, config):
         return []
-    said = config.get("rope_parameters") or config.get("rope_scaling") or {}
-    nested = [each for each in said.values() if isinstance(each, Mapping)] if isinstance(said, Mapping) else []
-    each = nested or [said if isinstance(said, Mapping) else {}]
+    rotations = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    nested = (
+        [table for table in rotations.values() if isinstance(table, Mapping)] if isinstance(rotations, Mapping) else []
+    )
+    tables = nested or [rotations if isinstance(rotations, Mapping) else {}]
     if not nested and ("rope_local_base_freq" in config or model.family.startswith("gemma3")):
-        each = [*each, {}]  # layers with a window rotate by a base of their own, unscaled
+        tables = [*tables, {}]  # layers with a window rotate by a base of their own, unscaled
     width = _rotated_width(config)
-    return [(_positions(longest, one), int(width * _fraction(config, one))) for one in each] if width else []
+    return [(_positions(longest, one), int(width * _fraction(config, one))) for one in tables] if width else []
 
 
 def _positions(longest: int, scaling: Mapping[str, Any]) -> int:
@@ -181,11 +185,11 @@ def _rotates(model: Model, config: Mapping[str, Any]) -> bool:
     main = model.decoder
     cached = any(isinstance(cache, TokenCache) for block in main.blocks for op in block.ops for cache in op.caches())
     tables = [op for op in main.before if isinstance(op, Embedding) and op.split != "vocab"]
-    said = config.get("position_embeddings", "rotary")
+    positions = config.get("position_embeddings", "rotary")
     return (
         cached
         and not tables
-        and said == "rotary"
+        and positions == "rotary"
         and not config.get("alibi")
         and model.family not in ("bloom", "mpt", "gpt2", "opt")
     )

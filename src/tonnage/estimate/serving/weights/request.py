@@ -56,17 +56,17 @@ def asked_for(name: str) -> Precision | FileType:
 
 def _precision(name: str) -> Precision:
     try:
-        found = precision(name)
+        requested = precision(name)
     except UnknownName:
         raise unknown("precision or GGUF file type", name, [*PRECISIONS, *ALIASES, *FILE_TYPES]) from None
-    if found.block_bytes or found.note.startswith("holds"):
-        why = found.note or "is a type of single tensors"
+    if requested.block_bytes or requested.note.startswith("holds"):
+        why = requested.note or "is a type of single tensors"
         raise InvalidInput(
             "{@weights}: {found} {why}; no file is called so. Say fp8, int4, or a file type: Q4_K_M, Q8_0.",
-            found=found.name,
+            found=requested.name,
             why=why,
         )
-    return found
+    return requested
 
 
 def is_meant(name: str, stored: Precision) -> bool:

@@ -87,7 +87,7 @@ def _add(totals: dict[tuple[str, int], tuple[int, float]], weight: Weight, size:
 
 
 def branch_bytes(model: Model, stored: Storage, branch: Branch) -> float:
-    """All weights of a branch of the model."""
+    """Bytes of all weights of a branch of the model."""
     loose = sum(size for op in branch.before + branch.after for _, size in op_bytes(stored, op))
     counts = zip(branch.blocks, branch.counts(), strict=True)
     return loose + sum(size * n for block, n in counts for _, size in block_bytes(model, stored, block).values())
@@ -113,10 +113,10 @@ def check_blocks(
         return
     what, width, part, block = wrong
     fitting = [size for size in among if _misfit(model, weights, size, min(e, size * groups), groups) is None]
-    whole = t * groups
+    ranks = t * groups
     nearest = str(near(t, fitting or [1]))
-    if what == "expert" and _misfit(model, weights, t, whole, groups) is None:
-        nearest += Message(", or {@expert_parallel_size} {whole}", whole=whole)
+    if what == "expert" and _misfit(model, weights, t, ranks, groups) is None:
+        nearest += Message(", or {@expert_parallel_size} {whole}", whole=ranks)
     raise InvalidPlan(
         "{@tensor_parallel_size}: {version} cuts the {width:,} columns of an {what} of {model} "
         "into {part:g} a rank, which is no multiple of its blocks of {block}. Got {t}. Nearest: "
@@ -159,7 +159,7 @@ def _misfit(model: Model, weights: str | None, t: int, e: int, groups: int) -> t
 
 
 def _cut(op: Op) -> Iterator[tuple[str, int, str]]:
-    """Of each matrix that tensor ranks share: what it is of, the width that is cut, and the name of its weight."""
+    """For each matrix that tensor ranks share: what it is of, the width that is cut, and the name of its weight."""
     names = [weight.name for weight in op.weights() if weight.linear]
     if isinstance(op, MoE):
         yield from (("expert", op.intermediate_size, name) for name in names if ".experts." in f".{name}")
@@ -198,10 +198,10 @@ def gguf_storage(model: Model, kind: FileType, plain: Precision, source: str, im
         what = role(weight.name, weight.part, weight.columns)
         layer = place.layer if what in LAYERED else 0
         key = what, weight.part == "experts", weight.rows, weight.columns, weight.copies, layer
-        found = known.get(key)
-        if found is None:
-            found = known[key] = chosen(weight, what, layer)
-        return found
+        stored = known.get(key)
+        if stored is None:
+            stored = known[key] = chosen(weight, what, layer)
+        return stored
 
     def chosen(weight: Weight, what: str, layer: int) -> float:
         layer = before[min(layer, len(before) - 1)] if what in VALUES else layer
@@ -271,8 +271,8 @@ def _storage(model: Model, requested: str | None) -> Storage:
     return _placed(model, _requested(model, requested) if requested else _as_published(model))
 
 
-def _placed(model: Model, made: Storage) -> Storage:
-    return replace(made, ops=_op_places(model), blocks=_block_places(model))
+def _placed(model: Model, stored: Storage) -> Storage:
+    return replace(stored, ops=_op_places(model), blocks=_block_places(model))
 
 
 def stored_bytes(model: Model, requested: str | None = None, drafts: bool = True, towers: bool = True) -> float:
@@ -331,14 +331,14 @@ def _as_published(model: Model) -> Storage:
 
 def _own(model: Model) -> Precision:
     """What the checkpoint stores what is not quantised in."""
-    found = precision(_DTYPE.get(model.dtype or "", "bf16"))
-    return precision("bf16") if found.element_bits < 16 and _quantization(model) else found
+    plain = precision(_DTYPE.get(model.dtype or "", "bf16"))
+    return precision("bf16") if plain.element_bits < 16 and _quantization(model) else plain
 
 
 def _quantization(model: Model) -> Mapping[str, Any] | None:
     """The checkpoint's quantization_config, or what MLX writes in its place."""
-    found = model.quantization or model.config.get("quantization")
-    return found if isinstance(found, Mapping) else None
+    config = model.quantization or model.config.get("quantization")
+    return config if isinstance(config, Mapping) else None
 
 
 def _own_file_type(model: Model) -> str | None:
@@ -378,21 +378,21 @@ def _is_stored_so(model: Model, name: str) -> bool:
     if not config:
         return False
     try:
-        found = _layout(model, config)
+        stored_layout = _layout(model, config)
     except TonnageError:  # what the checkpoint is in cannot be told, so it is converted to what is asked for
         return False
     held: dict[str, int] = {}
-    for used, count in _quantised(model, found):
+    for used, count in _quantised(model, stored_layout):
         held[used.name] = held.get(used.name, 0) + count
-    most = max(found.used, key=lambda used: held.get(used.name, 0), default=None)
+    most = max(stored_layout.used, key=lambda used: held.get(used.name, 0), default=None)
     return most is not None and is_meant(name, most)
 
 
-def _quantised(model: Model, found: Layout) -> Iterator[tuple[Precision, int]]:
+def _quantised(model: Model, stored_layout: Layout) -> Iterator[tuple[Precision, int]]:
     """Quantised weights of the first layer of each kind, with their parameters in all such layers."""
     for block, places in _block_places(model).items():
         for weight in block.weights():
-            used = _used(found, weight, places[0], model.num_layers) if places else None
+            used = _used(stored_layout, weight, places[0], model.num_layers) if places else None
             if used:
                 yield used, weight.num_parameters * len(places)
 
@@ -402,25 +402,25 @@ def _from_headers(model: Model) -> Storage:
     tensors = model.tensors
     assert tensors is not None  # the caller looked
     sizes, counts = tensors.bytes_by_part, tensors.parameters_by_part
-    each = {part: sizes[part] / count for part, count in counts.items() if count}
+    mean_bytes = {part: sizes[part] / count for part, count in counts.items() if count}
     mean = tensors.total_bytes / tensors.num_parameters
     types = "+".join(sorted({group.dtype.lower() for group in tensors.groups if group.role == "weight"}))
 
     def bytes_of(weight: Weight, place: WeightPlace) -> float:
         part = place.kind if place.kind in ("vision", "audio", "draft") else weight.part
-        return weight.num_parameters * each.get(part, mean)
+        return weight.num_parameters * mean_bytes.get(part, mean)
 
     return Storage(types, "the headers of the model's files", bytes_of)
 
 
 def _layout(model: Model, config: Mapping[str, Any]) -> Layout:
     """The layout of this model's checkpoint: what the publisher's tool does and no quantization_config says."""
-    found = layout(config, _SCALE_BITS.get(model.family, 32))
-    if model.config.get("expert_dtype") == "fp4" and found.experts is None:  # DeepSeek-V4
-        found = replace(found, experts=precision("mxfp4"))
+    stored_layout = layout(config, _SCALE_BITS.get(model.family, 32))
+    if model.config.get("expert_dtype") == "fp4" and stored_layout.experts is None:  # DeepSeek-V4
+        stored_layout = replace(stored_layout, experts=precision("mxfp4"))
     if config.get("quant_method") == "bitsandbytes" and _major(model.config.get("transformers_version")) >= 5:
-        found = replace(found, keeps_experts=True)  # since then experts are no longer Linear modules
-    return found
+        stored_layout = replace(stored_layout, keeps_experts=True)  # since then experts are no longer Linear modules
+    return stored_layout
 
 
 def _major(version: Any) -> int:
@@ -432,15 +432,17 @@ def _major(version: Any) -> int:
 _SCALE_BITS = {"qwen3": 16, "qwen3_moe": 16, "qwen3_next": 16, "qwen3_5": 16, "qwen3_vl": 16, "deepseek_v4": 8}
 
 
-def _from_layout(model: Model, found: Layout, source: str = "the checkpoint's quantization_config") -> Storage:
+def _from_layout(model: Model, stored_layout: Layout, source: str = "the checkpoint's quantization_config") -> Storage:
     plain, wide, layers = _own(model), precision("fp32"), model.num_layers
 
     def bytes_of(weight: Weight, place: WeightPlace) -> float:
-        used = _used(found, weight, place, layers)
+        used = _used(stored_layout, weight, place, layers)
         used = used or (wide if weight.name.endswith(_FP32) else plain)
         return used.bytes(weight.rows, weight.columns, weight.copies)
 
-    return Storage("+".join(each.name for each in found.used), source, bytes_of, by_layer=found.by_layer)
+    return Storage(
+        "+".join(stored.name for stored in stored_layout.used), source, bytes_of, by_layer=stored_layout.by_layer
+    )
 
 
 # Matrices that no quantiser touches though no config says so: DeepSeek-V3.2's indexer and DeepSeek-V4's compressors
@@ -468,14 +470,16 @@ _FP32 = (
 _NOT_LINEAR = ("patch_embed", "conv", "embedding", "in_proj_weight", "input_projection")  # of towers
 
 
-def _used(found: Layout, weight: Weight, place: WeightPlace, layers: int) -> Precision | None:
+def _used(stored_layout: Layout, weight: Weight, place: WeightPlace, layers: int) -> Precision | None:
     """What a quantised weight is in; None where no quantiser touches it."""
     if place.kind in ("vision", "audio"):
-        linear = found.towers and weight.linear and not any(word in weight.name for word in _NOT_LINEAR)
-        return found.matrices if linear else None
+        linear = stored_layout.towers and weight.linear and not any(word in weight.name for word in _NOT_LINEAR)
+        return stored_layout.matrices if linear else None
     if place.kind == "draft" and weight.part == "other":  # joins hidden state and embedding
         return None
-    return None if weight.name.endswith(_NEVER) else found.precision_of(weight, modules_of(weight, place, layers))
+    return (
+        None if weight.name.endswith(_NEVER) else stored_layout.precision_of(weight, modules_of(weight, place, layers))
+    )
 
 
 def modules_of(weight: Weight, place: WeightPlace, layers: int) -> tuple[Module, ...]:
@@ -491,7 +495,7 @@ def modules_of(weight: Weight, place: WeightPlace, layers: int) -> tuple[Module,
     if weight.part == "experts" and ".experts." in f".{name}":
         bare = name.replace("moe.experts.", "moe.", 1)  # Step's own name for them
         names = dict.fromkeys((name.replace("experts.", "experts.0.", 1), name, bare))
-        return tuple(Module(each, place.layer) for each in names)
+        return tuple(Module(candidate, place.layer) for candidate in names)
     return (Module(name, place.layer),)
 
 
@@ -505,17 +509,17 @@ def block_sizes(model: Model, requested: str | None) -> Mapping[str, int]:
         if isinstance(chosen, FileType):
             return {}
     config = _quantization(model)
-    kept = not requested or _is_stored_so(model, requested)
-    if kept and (not config or model.tensors is not None or _own_file_type(model)):
+    as_checkpoint = not requested or _is_stored_so(model, requested)
+    if as_checkpoint and (not config or model.tensors is not None or _own_file_type(model)):
         return {}
-    if kept and config:
-        found = _layout(model, config)
+    if as_checkpoint and config:
+        stored_layout = _layout(model, config)
     else:
-        found = Layout(matrices=asked_for(requested or ""))  # type: ignore[arg-type]
+        stored_layout = Layout(matrices=asked_for(requested or ""))  # type: ignore[arg-type]
     sizes: dict[str, int] = {}
     for block, places in _block_places(model).items():
         for weight in block.weights():
-            used = _used(found, weight, places[0], model.num_layers) if places else None
+            used = _used(stored_layout, weight, places[0], model.num_layers) if places else None
             rows = max((scale.rows for scale in used.scales if scale.columns), default=0) if used else 0
             if rows > 1:
                 sizes[weight.name] = rows

@@ -55,13 +55,13 @@ def losses(code: MegatronLayers, op: Head, x: Tensor, padded: int, predictions: 
 
 
 def _scaled(code: MegatronLayers, main: Tensor, loss: Tensor) -> Tensor:
-    made, width = main.alias(), loss.width
+    scaled, width = main.alias(), loss.width
 
     def derivative(gradients: Gradients) -> Gradients:
         return [gradients[0], code.new(1, width)]
 
-    code.note("scale_loss", [made], [main, loss], [loss], derivative)
-    return made
+    code.note("scale_loss", [scaled], [main, loss], [loss], derivative)
+    return scaled
 
 
 def output_shape(hidden: int, padded: int) -> Shape:
@@ -76,15 +76,15 @@ def output_layer(code: MegatronLayers, op: Head, x: Tensor, padded: int) -> Tens
     with code.inside("output_layer"):
         logits = code.new(padded, x.width, TENSOR)
         held = [Held(op.width * padded, "vocab")] if op.tied else op.held(op.name)
-        weights = [code.weight(*each[:3]) for each in held]
+        weights = [code.weight(*weight[:3]) for weight in held]
         elements, width, extent = x.elements, x.width, x.extent
 
         def derivative(_: Gradients) -> Gradients:
-            beside = [code.new(elements, width, GATHERED)] if code.setting.sequence_parallel else []
+            gathered = [code.new(elements, width, GATHERED)] if code.setting.sequence_parallel else []
             of_input = code.new(elements, width, extent)
-            of_weights = [code.weight_gradient(each, is_bias=False) for each in weights]
+            of_weights = [code.weight_gradient(weight, is_bias=False) for weight in weights]
             code.mark()
-            del beside
+            del gathered
             return [of_input, *of_weights]
 
         code.note("mm", [logits], [x, *weights], [x], derivative)

@@ -77,7 +77,7 @@ def _routed(code: MegatronCode, op: MoE, x: Tensor) -> Tensor:
     """Scores in separate operations; what is kept of them follows from the router's options."""
     s, experts, k = code.setting, op.num_experts, op.top_k
     router = f"{op.name}.{op.router_name}" if op.name else op.router_name
-    weights = [code.weight(*each[:3]) for each in op.held(router)]
+    weights = [code.weight(*weight[:3]) for weight in op.held(router)]
     sigmoid = (s.score or ("sigmoid" if op.correction_bias else "softmax")) == "sigmoid"
     with code.inside("router"):
         scores = code.new(experts if sigmoid or s.router_pre_softmax else k, 4)  # in fp32
@@ -94,13 +94,13 @@ def _routed(code: MegatronCode, op: MoE, x: Tensor) -> Tensor:
         elements, width, extent = x.elements, x.width, x.extent
 
         def derivative(_: Gradients) -> Gradients:
-            beside = [code.new(experts, 4), code.new(experts, 4)]
+            temporaries = [code.new(experts, 4), code.new(experts, 4)]
             gradients_out = [
                 code.new(elements, width, extent),
-                *(code.new(each.elements, 2, each.extent) for each in weights),
+                *(code.new(weight.elements, 2, weight.extent) for weight in weights),
             ]
             code.mark()
-            del beside
+            del temporaries
             return gradients_out
 
         code.note("mm", [probs], [x, *weights], [x, *saved, probs], derivative)
@@ -204,11 +204,11 @@ def _biased(code: MegatronCode, x: Tensor, chosen: Tensor) -> Tensor:
         return code.new(elements, 4, extent)
 
     def of_product(_: Gradients) -> Gradients:
-        beside = [wide(), wide()]  # what becomes the sums of the bias and of each row
-        made = [code.new(1, 4, extent)]
+        temporaries = [wide(), wide()]  # what becomes the sums of the bias and of each row
+        biases = [code.new(1, 4, extent)]
         code.mark()
-        del beside
-        return made
+        del temporaries
+        return biases
 
     with code.inside("bias"):
         scaled, added, joined, out = wide(), None, None, None

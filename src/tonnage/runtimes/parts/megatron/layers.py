@@ -57,16 +57,16 @@ def attention(code: MegatronCode, op: Attention, x: Tensor) -> Tensor:
     sizes = (op.query_width, op.key_width, op.value_width)
     names = [f"{op.name}.{op.fused}"] if op.fused else [f"{op.name}.{name}" for name in op.names[:3]]
     with code.inside(op.name):
-        held = [each for name in names for each in op.held(name)]
+        held = [by_head for name in names for by_head in op.held(name)]
         mixed = code.linear("linear_qkv", x, held, sum(sizes), TENSOR)
         q, k, v = code.parts(mixed, sizes)
         del mixed
         if op.qk_norm:
             kind: Literal["layer", "rms"] = "layer" if op.qk_norm.startswith("layer") else "rms"
-            each = not op.qk_norm.endswith("full")
+            by_head = not op.qk_norm.endswith("full")
             q_norm, k_norm = (f"{op.name}.{name}" for name in op.norm_names)
-            q = code.normed(code.copy(q), kind, op.held(q_norm), op.heads if each else 1)
-            k = code.normed(code.copy(k), kind, op.held(k_norm), op.kv_heads if each else 1)
+            q = code.normed(code.copy(q), kind, op.held(q_norm), op.heads if by_head else 1)
+            k = code.normed(code.copy(k), kind, op.held(k_norm), op.kv_heads if by_head else 1)
         if op.qk_norm or code.style.rotary:
             q, k, v = code.rotary(q, op.head_dim), code.rotary(k, op.head_dim), code.copy(v)
         code.worked.causal = op.causal

@@ -101,9 +101,9 @@ def even_layout(
         raise InvalidPlan(
             "{left} layers cannot be split evenly over {others} pipeline stages.", left=left, others=others
         )
-    each = left // others if others else 0
-    ranks = [each] * stages
-    ranks[0] = first if first is not None else each
+    per_stage = left // others if others else 0
+    ranks = [per_stage] * stages
+    ranks[0] = first if first is not None else per_stage
     ranks[-1] = last if last is not None else ranks[-1]
     if any(count % virtual for count in ranks):
         raise InvalidPlan(
@@ -142,12 +142,12 @@ def parsed_layout(text: str, stages: int) -> tuple[tuple[Chunk, ...], ...]:
 
 def _expanded(text: str) -> str:
     text = text.replace(",", "").replace(" ", "")
-    while found := re.search(r"\(([^()]*)\)\*(\d+)|([EtmL|])\*(\d+)", text):
-        inner, times, one, again = found.groups()
+    while match := re.search(r"\(([^()]*)\)\*(\d+)|([EtmL|])\*(\d+)", text):
+        inner, times, one, again = match.groups()
         text = (
-            text[: found.start()]
+            text[: match.start()]
             + (inner * int(times) if inner is not None else one * int(again))
-            + text[found.end() :]
+            + text[match.end() :]
         )
     return text
 

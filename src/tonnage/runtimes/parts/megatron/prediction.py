@@ -63,17 +63,17 @@ def _embedded(code: MegatronLayers, hidden: float, vocabulary: int) -> Tensor:
     with code.inside("embed_tokens"):
         width = code.types.compute
         table = code.weight(vocabulary * hidden, "vocab")
-        made = code.new(hidden, width)
+        embedded = code.new(hidden, width)
 
         def derivative(_: Gradients) -> Gradients:
-            beside = [code.new(hidden, width, GATHERED)] if code.setting.sequence_parallel else []
+            gathered = [code.new(hidden, width, GATHERED)] if code.setting.sequence_parallel else []
             of_table = code.new(vocabulary * hidden, width, VOCABULARY)
             code.mark()
-            del beside
+            del gathered
             return [of_table]
 
-        code.note("embedding", [made], [table], [], derivative)
-        return code.dropped(made)
+        code.note("embedding", [embedded], [table], [], derivative)
+        return code.dropped(embedded)
 
 
 def _joined_and_run(code: MegatronLayers, block: Prediction, x: Tensor, tokens: Tensor) -> Tensor:
@@ -90,20 +90,20 @@ def _whole(code: MegatronLayers, x: Tensor) -> Tensor:
     """
     if not code.setting.tensor_parallel:
         return x
-    whole = code.new(x.elements, x.width, GATHERED)
-    made = Tensor(whole.storage, x.elements, x.width, TOKEN)
+    gathered = code.new(x.elements, x.width, GATHERED)
+    own_tokens = Tensor(gathered.storage, x.elements, x.width, TOKEN)
     spread = code.setting.sequence_parallel
     elements, width = x.elements, x.width
 
     def derivative(_: Gradients) -> Gradients:
-        beside = [code.new(elements, width, GATHERED)] if spread else []
+        scattered = [code.new(elements, width, GATHERED)] if spread else []
         part = code.new(elements, width, TENSOR)
         code.mark()
-        del beside
+        del scattered
         return [part]
 
-    code.note("gather", [made], [x], [], derivative, Exchange("tensor parallel", "all_gather"))
-    return made
+    code.note("gather", [own_tokens], [x], [], derivative, Exchange("tensor parallel", "all_gather"))
+    return own_tokens
 
 
 def waiting(layers: int, position: int, depths: int, with_embedding: bool) -> tuple[int, int]:

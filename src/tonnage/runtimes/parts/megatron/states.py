@@ -52,17 +52,17 @@ class MegatronStates(Struct, frozen=True, kw_only=True):
 
     @property
     def sharded_bytes(self) -> float:
-        """Of each parameter of a rank's shard, on the accelerator."""
+        """Bytes of each parameter of a rank's shard, on the accelerator."""
         return (self.main_bytes + sum(self.moment_bytes)) * (1 - self.offload_fraction)
 
     @property
     def host_bytes(self) -> float:
-        """Of each parameter of a rank's shard, pinned on the host: an fp32 copy, the gradient, the moments."""
+        """Bytes of each parameter of a rank's shard, pinned on the host: an fp32 copy, the gradient, the moments."""
         return (4 + self.gradient_bytes + 8) * self.offload_fraction
 
     @property
     def step_bytes(self) -> float:
-        """Of each parameter of a rank's shard, while the optimizer steps: fp32 copies of narrow gradients and
+        """Bytes of each parameter of a rank's shard, while the optimizer steps: fp32 copies of narrow gradients and
         states.
         """
         if not self.precision_aware:
