@@ -117,7 +117,7 @@ def bounded(read: Reader, most: int) -> Reader:
     return within
 
 
-# As estimate.plan.checks.check_size has it, and architectures._config: importing them would take longer than an answer.
+# As estimate.plan.rule.check_size has it, and architectures._config: importing them would take longer than an answer.
 SIZES = "from 1 to 1,099,511,627,776"
 size, length = ranged(whole, SIZES), ranged(parse_length, SIZES)
 width, depth = (ranged(whole, Message("a whole number from 1 to {most}", most=most)) for most in (17179869184, 20000))

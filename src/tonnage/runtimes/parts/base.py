@@ -30,7 +30,8 @@ BACKWARD: tuple[Moment, ...] = ("first layer of backward", *LAST)
 STEP_ALONE: tuple[Moment, ...] = ("optimizer step",)
 METHODS = ("full", "lora", "dora", "qlora", "freeze")  # what trains; all but the first with peft
 ALWAYS: tuple[Moment, ...] = ("loss", *BACKWARD, *STEP_ALONE)
-# Options that only some runtimes have: of the layers and their parallelism, and of how states are sharded.
+# Options that only some runtimes have, and that all others refuse (estimate.options.framework_options): of layers and
+# their parallelism, and of how states are sharded. A runtime that has one names it in `options` of its facts.
 OF_STEP = (
     "recompute_modules",
     "context_parallel_method",
@@ -141,7 +142,7 @@ class TrainingRuntime(Struct, frozen=True, kw_only=True):
     splits_chunks: bool = False
     #: Pipeline schedules that it has (estimate.plan.schedule).
     schedules: tuple[str, ...] = ("1f1b", "interleaved-1f1b")
-    #: By schedule how many micro-batches it takes, where not any number (estimate.plan.microbatches).
+    #: By schedule how many micro-batches it takes, where not any number (estimate.plan.pipeline_boxes).
     microbatch_rules: Mapping[str, str] = {}
     #: Earlier versions, by name.
     older: Mapping[str, "TrainingRuntime"] = {}
