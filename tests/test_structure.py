@@ -22,7 +22,7 @@ LAYERS = (
     ("glossary",),
     ("formula",),
     ("formulas",),
-    ("term", "term_checks", "frames"),
+    ("term", "frames"),
     ("references",),
     ("spec",),
     ("document_term",),

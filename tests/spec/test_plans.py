@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from msgspec import Struct, convert, to_builtins
 
+from tonnage.runtimes import training_runtime
 from tonnage.runtimes.parts.base import OF_SHARDING, OF_STEP
 from tonnage.spec import DeepSpeedSettings, MegatronSettings, Plan, ServingPlan, TrainingPlan
 
@@ -59,5 +60,6 @@ def test_an_array_is_seen_in_the_plan_and_in_each_of_its_groups():
 
 
 def test_the_settings_of_one_framework_are_the_options_that_it_alone_has():
-    assert set(MegatronSettings.__struct_fields__) == set(OF_STEP)
-    assert set(DeepSpeedSettings.__struct_fields__) == set(OF_SHARDING)
+    has = {name: set(training_runtime(name).options) for name in ("megatron", "deepspeed")}
+    assert set(MegatronSettings.__struct_fields__) == has["megatron"] & {*OF_STEP, *OF_SHARDING}
+    assert set(DeepSpeedSettings.__struct_fields__) == has["deepspeed"] & {*OF_STEP, *OF_SHARDING}

@@ -3,7 +3,8 @@ to the host follow
 its settings: estimate.frameworks.deepspeed."""
 
 from tonnage.ops import Kernels
-from tonnage.runtimes.parts.base import METHODS, OF_SHARDING, PLACES, TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.runtimes.parts.base import METHODS, PLACES, TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.spec import DeepSpeedSettings
 
 TRAINING_RUNTIMES.add(
     "deepspeed",
@@ -23,7 +24,7 @@ TRAINING_RUNTIMES.add(
         gradients_persist=True,
         framework="deepspeed",
         listed=5,
-        options=OF_SHARDING,
+        options=DeepSpeedSettings.__struct_fields__,
         takes_objectives=True,
         # stands for the stages below 2, which are said: there is no file of 0, and zero1 has one micro-batch a step,
         # which no other number can stand beside

@@ -1,8 +1,9 @@
 """Megatron-LM with its distributed optimizer: 16-bit weights, fp32 main gradients, fp32 master and moments sharded."""
 
 from tonnage.ops import Kernels
-from tonnage.runtimes.parts.base import NEVER, OF_STEP, PLACES, TRAINING_RUNTIMES, State, TrainingRuntime
+from tonnage.runtimes.parts.base import NEVER, PLACES, TRAINING_RUNTIMES, State, TrainingRuntime
 from tonnage.runtimes.parts.megatron.layers import MegatronLayers
+from tonnage.spec import MegatronSettings
 from tonnage.tape import CODES
 
 CODES["megatron"] = MegatronLayers
@@ -28,7 +29,7 @@ TRAINING_RUNTIMES.add(
         framework="megatron",
         listed=2,
         options=(
-            *OF_STEP,
+            *MegatronSettings.__struct_fields__,
             "pipeline_layout",
             "account_for_embedding_in_pipeline_split",
             "account_for_loss_in_pipeline_split",

@@ -79,7 +79,7 @@ def loss_layer(
                 x = _head(code, op, x, chunks, logits_split)
                 if loss in UPCAST_IN_MODEL:
                     x = code.to(x, 4)
-                assert loss in LOSSES, loss  # "by framework": the runtime needs a framework that writes its own
+                assert loss in LOSSES, f"loss {loss!r}: the framework of these facts must write it (Framework.loss)"
                 return LOSSES[loss](code, x)
             x = op.forward(code, x)
         return x

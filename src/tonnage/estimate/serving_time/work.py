@@ -1,8 +1,8 @@
 """What one forward pass of a served model does on one rank: products, reads of caches, exchanges, kernels. Counted once
 for a plan.
 
-Everything that grows with what a pass carries is a slope here; `_pass.py` puts in tokens and times it. Numbers of a
-plan may be arrays.
+Everything that grows with what a pass carries is a slope here; `forward_pass.py` puts in tokens and times it. Numbers
+of a plan may be arrays.
 """
 
 from collections.abc import Iterator

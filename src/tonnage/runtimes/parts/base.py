@@ -30,7 +30,8 @@ BACKWARD: tuple[Moment, ...] = ("first layer of backward", *LAST)
 STEP_ALONE: tuple[Moment, ...] = ("optimizer step",)
 METHODS = ("full", "lora", "dora", "qlora", "freeze")  # what trains; all but the first with peft
 ALWAYS: tuple[Moment, ...] = ("loss", *BACKWARD, *STEP_ALONE)
-# Options that only some runtimes have: of the layers and their parallelism, and of how states are sharded.
+# Options that only some runtimes have, and that all others refuse (estimate.options.framework_options): of layers and
+# their parallelism, and of how states are sharded. A runtime that has one names it in `options` of its facts.
 OF_STEP = (
     "recompute_modules",
     "context_parallel_method",
