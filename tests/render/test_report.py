@@ -14,7 +14,7 @@ from report_answers import ASKED, Page, answer
 
 import tonnage
 from tonnage.cli import main
-from tonnage.kernel.encoding import encode
+from tonnage.kernel.encoding import builtins
 from tonnage.kernel.errors import InvalidInput
 from tonnage.kernel.units import human
 from tonnage.language import speaking
@@ -483,14 +483,8 @@ def test_a_chinese_report_says_so_and_has_the_same_figures(kind):
     ],
 )
 def test_a_report_of_plans_says_why_it_has_no_settings_of_the_runtime(language, said):
-    found = json.loads(
-        encode(
-            ask(
-                "plan",
-                {"model": "llama-3.1-8b", "train": True, "on": "8xH100-SXM-80GB", "runtime": "nanotron", "top": 1},
-            ).document
-        )
-    )
+    question = {"model": "llama-3.1-8b", "train": True, "on": "8xH100-SXM-80GB", "runtime": "nanotron", "top": 1}
+    found = builtins(ask("plan", question).document)
     assert not found["plans"][0]["launch"]
     with speaking(language):
         assert said in html_of(found, command="tonnage plan", date="2026-11-22")
