@@ -17,10 +17,10 @@ def front(figures: np.ndarray) -> np.ndarray:
     """
     mask = np.isfinite(figures).all(axis=1)
     rows = np.flatnonzero(mask)
-    kept, position = np.unique(
+    distinct, position = np.unique(
         figures[rows], axis=0, return_inverse=True
     )  # sorted by the first figure, then the second
-    best = _of_two(kept) if kept.shape[1] == 2 else _of_many(kept)
+    best = _of_two(distinct) if distinct.shape[1] == 2 else _of_many(distinct)
     mask[rows] = best[position.reshape(-1)]
     return mask
 
@@ -47,10 +47,10 @@ def _of_many(rows: np.ndarray) -> np.ndarray:
 
 
 def _dominated(rows: np.ndarray, by: np.ndarray) -> np.ndarray:
-    found = np.zeros(len(rows), dtype=bool)
+    dominated = np.zeros(len(rows), dtype=bool)
     for start in range(0, len(by), 256):  # the comparison has rows x others x figures entries: memory stays small
         others = by[start : start + 256]
         no_worse = (others[None] <= rows[:, None]).all(axis=2)
         better = (others[None] < rows[:, None]).any(axis=2)
-        found |= np.any(no_worse & better, axis=1)
-    return found
+        dominated |= np.any(no_worse & better, axis=1)
+    return dominated

@@ -67,8 +67,8 @@ class Comparison(Struct, frozen=True, kw_only=True, eq=False):
     @property
     def counts(self) -> dict[ComparedVerdict, int]:
         """How many cells have each verdict."""
-        found = [cell.row["verdict"] for cell in self.cells]
-        return {verdict: found.count(verdict) for verdict in VERDICTS if verdict in found}
+        verdicts = [cell.row["verdict"] for cell in self.cells]
+        return {verdict: verdicts.count(verdict) for verdict in VERDICTS if verdict in verdicts}
 
     @property
     def status(self) -> int:
@@ -100,10 +100,10 @@ class Comparison(Struct, frozen=True, kw_only=True, eq=False):
     @property
     def workloads(self) -> dict[tuple[int, ...], list[int]]:
         """The rows of each workload, by its place on `loads`; nothing where there is but one workload."""
-        found: dict[tuple[int, ...], list[int]] = {}
+        workloads: dict[tuple[int, ...], list[int]] = {}
         for number, cell in enumerate(self.cells if self.loads else ()):
-            found.setdefault(tuple(cell.at[axis] for axis in self.loads), []).append(number)
-        return dict(sorted(found.items()))
+            workloads.setdefault(tuple(cell.at[axis] for axis in self.loads), []).append(number)
+        return dict(sorted(workloads.items()))
 
     def best_of(self, among: Sequence[int], column: Column) -> list[int]:
         """Those of these rows that are best in a column; none where none has a value."""
@@ -119,11 +119,11 @@ class Comparison(Struct, frozen=True, kw_only=True, eq=False):
     @property
     def notes(self) -> dict[str, int]:
         """What some answers noted and not all, and how many of them; what most noted comes first."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for cell in self.cells:
             for warning in cell.warnings:
-                found[warning] = found.get(warning, 0) + 1
-        return dict(sorted(found.items(), key=lambda each: -each[1]))
+                counts[warning] = counts.get(warning, 0) + 1
+        return dict(sorted(counts.items(), key=lambda pair: -pair[1]))
 
     @property
     def across(self) -> int | None:
@@ -141,7 +141,8 @@ class Comparison(Struct, frozen=True, kw_only=True, eq=False):
             question=dict(self.question),
             axes=[ComparedAxis(name=axis.name, values=list(axis.labels)) for axis in self.axes],
             columns=[
-                ComparedColumn(name=each.name, unit=each.unit, better=each.better or None) for each in self.columns
+                ComparedColumn(name=column.name, unit=column.unit, better=column.better or None)
+                for column in self.columns
             ],
             counts=self.counts,
             cells=[cast("ComparedCell", {**cell.row, "warnings": list(cell.warnings)}) for cell in self.cells],

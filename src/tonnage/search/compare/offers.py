@@ -36,27 +36,27 @@ class Providers:
         """Choose the providers of these machines, each with the options of its cell: one for all cells that ask for
         the same kind of offer.
         """
-        asked: dict[tuple[Any, ...], Machines] = {}
-        for cluster, said in cells:
-            machines = asked.setdefault(tuple(said.get(name) for name in OF_OFFERS), {})
+        machines_by_options: dict[tuple[Any, ...], Machines] = {}
+        for cluster, options in cells:
+            machines = machines_by_options.setdefault(tuple(options.get(name) for name in OF_OFFERS), {})
             machines.setdefault(cluster.accelerator.name, {})[cluster.name] = cluster
-        for key, machines in asked.items() if not self.is_said else ():
+        for key, machines in machines_by_options.items() if not self.is_said else ():
             known = [market for name in machines if (market := _market(name, list(machines[name].values()), *key))]
             one = _provider_of_all(known)
             for market in known:
                 name = self.chosen[market.accelerator, *key] = one or _provider(market)
                 self.is_dearer |= any(own.usd > best.usd for own, best in market.pairs(name) if own)
 
-    def of(self, accelerator: str, said: Mapping[str, Any]) -> dict[str, str]:
+    def of(self, accelerator: str, options: Mapping[str, Any]) -> dict[str, str]:
         """The option that says whose price a cell has; nothing where the user said it, or where no price is known."""
-        name = self.chosen.get((accelerator, *(said.get(name) for name in OF_OFFERS)))
+        name = self.chosen.get((accelerator, *(options.get(name) for name in OF_OFFERS)))
         return {"provider": name} if name else {}
 
     @property
     def names(self) -> tuple[str, ...]:
         """The providers, each once; none where every machine has its cheapest offer, as a single answer has it."""
-        found = tuple(dict.fromkeys(self.chosen.values()))
-        return found if len(found) > 1 or self.is_dearer else ()
+        providers = tuple(dict.fromkeys(self.chosen.values()))
+        return providers if len(providers) > 1 or self.is_dearer else ()
 
     @property
     def note(self) -> str:
@@ -70,13 +70,13 @@ class Providers:
                 "says another.",
                 names=self.names[0],
             )
-        found: dict[str, dict[str, None]] = {}
+        accelerators_of: dict[str, dict[str, None]] = {}
         for (accelerator, *_), provider in self.chosen.items():
-            found.setdefault(provider, {})[accelerator] = None
-        each = "; ".join(f"{provider} ({', '.join(names)})" for provider, names in found.items())
+            accelerators_of.setdefault(provider, {})[accelerator] = None
+        listing = "; ".join(f"{provider} ({', '.join(names)})" for provider, names in accelerators_of.items())
         return Message(
             "prices are of several providers, of each accelerator one: {each}. {--provider} compares one alone.",
-            each=each,
+            each=listing,
         )
 
 
@@ -113,8 +113,8 @@ class _Market(Struct, frozen=True, eq=False):
 
     def is_uneven(self, name: str) -> bool:
         """Whether an accelerator that is used costs more in one cluster than in another, by far."""
-        each = [own.usd for own, _ in self.held(name)]
-        return max(each, default=1) > ONE_PRICE * min(each, default=1)
+        prices = [own.usd for own, _ in self.held(name)]
+        return max(prices, default=1) > ONE_PRICE * min(prices, default=1)
 
     def has_all(self, name: str) -> bool:
         """Whether this provider has every cluster, with no more accelerators that are paid for than others rent it
@@ -143,7 +143,7 @@ def _market(
         name: [_paid(cluster, [offer for offer in known if offer.provider == name], rates) for cluster in clusters]
         for name in sorted({offer.provider for offer in known})
     }
-    able = {name: each for name, each in paid.items() if any(each)}
+    able = {name: prices for name, prices in paid.items() if any(prices)}
     return _Market(accelerator, able, [_paid(cluster, known, rates) for cluster in clusters]) if able else None
 
 
@@ -173,14 +173,14 @@ def _provider(market: _Market) -> str:
     return min(market.paid, key=score)
 
 
-def _paid(cluster: Cluster, found: Sequence[Price], rates: Rates | None) -> _Paid | None:
+def _paid(cluster: Cluster, offers_made: Sequence[Price], rates: Rates | None) -> _Paid | None:
     """By the best of these offers; None where nothing can be paid."""
-    if not found:
+    if not offers_made:
         return None
     try:
-        best = best_of(cluster, found, rates)
+        best = best_of(cluster, offers_made, rates)
     except MissingDatum:
         return None
-    each = best.price.accelerators
-    rented = int(machines_billed.evaluate(n=cluster.size, n_node=each)) * each
+    rented_together = best.price.accelerators
+    rented = int(machines_billed.evaluate(n=cluster.size, n_node=rented_together)) * rented_together
     return _Paid(usd_per_accelerator(cluster, best.price, rates), best.whole, rented)

@@ -71,13 +71,13 @@ def training_maximum(
 
 
 def _maximum(case: Case, *, advise: bool) -> Maximum:
-    found = search(case)
-    return of_case(case, found, raises(case, found) if advise else [])
+    result = search(case)
+    return of_case(case, result, raises(case, result) if advise else [])
 
 
-def _check(what: What, model: Model | None, *given: Struct) -> None:
+def _check(what: What, model: Model | None, *forms: Struct) -> None:
     """What is looked for cannot be given."""
-    for options in given:
+    for options in forms:
         if (value := getattr(options, what.option, None)) is not None:
             flag = f"--{what.option.replace('_', '-')}"
             raise InvalidInput(

@@ -56,8 +56,8 @@ class ServedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
             )
         if not any(branch.kind == "decoder" for branch in model.branches):
             raise InvalidInput("{model} makes no tokens.", model=model.name)
-        said = self.options.weights
-        for weights in (said,) if said else _widest_first(model):
+        fixed_weights = self.options.weights
+        for weights in (fixed_weights,) if fixed_weights else _widest_first(model):
             options = serving_without_companions(
                 model, self.cluster, replace(self.options, weights=weights, context=context)
             )

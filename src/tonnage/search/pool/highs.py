@@ -193,9 +193,9 @@ class Program:
         known = h.HighsModelStatus
         if status in (known.kInfeasible, known.kUnboundedOrInfeasible):
             return Solved(values=None, objective=np.inf, bound=np.inf, proven=True)
-        found = info.primal_solution_status == h.kSolutionStatusFeasible
-        values = np.array(solver.getSolution().col_value) if found else None
-        objective = float(info.objective_function_value) * scale if found else np.inf
+        has_solution = info.primal_solution_status == h.kSolutionStatusFeasible
+        values = np.array(solver.getSolution().col_value) if has_solution else None
+        objective = float(info.objective_function_value) * scale if has_solution else np.inf
         is_mixed = any(self.integers)
         bound = float(info.mip_dual_bound) * scale if is_mixed else objective
         return Solved(values=values, objective=objective, bound=bound, proven=status == known.kOptimal)
@@ -204,7 +204,7 @@ class Program:
         lp = h.HighsLp()
         lp.num_col_, lp.num_row_ = len(self.costs), len(self.rows)
         lp.col_cost_, lp.col_lower_, lp.col_upper_ = (
-            np.array(each, dtype=float) for each in (self.costs, self.lowest, self.highest)
+            np.array(column, dtype=float) for column in (self.costs, self.lowest, self.highest)
         )
         lp.col_cost_ = lp.col_cost_ / scale
         lp.row_lower_ = np.array([low for low, _ in self.rows], dtype=float)
@@ -214,5 +214,5 @@ class Program:
         lp.a_matrix_.index_ = np.array(self.indices, dtype=np.int32)
         lp.a_matrix_.value_ = np.array(self.factors, dtype=float)
         kinds = h.HighsVarType
-        lp.integrality_ = [kinds.kInteger if whole else kinds.kContinuous for whole in self.integers]
+        lp.integrality_ = [kinds.kInteger if is_integer else kinds.kContinuous for is_integer in self.integers]
         return lp

@@ -138,16 +138,16 @@ def document(
     )
 
 
-def asked_of(pool: Pool, effort: Effort, **said: Any) -> dict[str, Entry]:
+def asked_of(pool: Pool, effort: Effort, **options: Any) -> dict[str, Entry]:
     """The question: what every placement is asked with."""
-    found = {"inventory": Entry(pool.inventory.pool, "given")}
-    for name, value in said.items():
+    entries = {"inventory": Entry(pool.inventory.pool, "given")}
+    for name, value in options.items():
         if value not in (None, "", (), []):
-            found[name] = Entry(value, "given")
-    found["time_limit"] = Entry(effort.limit, "default" if effort.limit == Effort.USUAL else "given", "seconds")
+            entries[name] = Entry(value, "given")
+    entries["time_limit"] = Entry(effort.limit, "default" if effort.limit == Effort.USUAL else "given", "seconds")
     why = "of the value, that may be left unproven"
-    found["gap"] = Entry(effort.gap, "default" if effort.gap == 0 else "given", why)
-    return found
+    entries["gap"] = Entry(effort.gap, "default" if effort.gap == 0 else "given", why)
+    return entries
 
 
 class Seats:
@@ -165,10 +165,10 @@ class Seats:
             part = next(part for part in kind.parts if self.free[part] >= width)
             self.free[part] -= width
             return [self.node_of[part]]
-        taken = [part for part in kind.parts if self.free[part] == kind.each][: width // kind.each]
-        for part in taken:
+        parts = [part for part in kind.parts if self.free[part] == kind.each][: width // kind.each]
+        for part in parts:
             self.free[part] = 0
-        return [self.node_of[part] for part in taken]
+        return [self.node_of[part] for part in parts]
 
 
 def hourly(counts: Iterable[tuple[Kind, int]]) -> tuple[float | None, list[str]]:

@@ -84,7 +84,7 @@ class _Counts:
         if report.failed:
             self.failed[report.number] = report.failed
             return
-        self._made(report.number, report.plans)
+        self._count_chunk(report.number, report.plans)
         self.inside, self.processor = self.inside + report.seconds, self.processor + report.processor_seconds
         self.worker_rss = max(self.worker_rss, report.peak_rss)
 
@@ -94,10 +94,10 @@ class _Counts:
         """
         for number in [number for number in self.failed if number not in damaged]:
             if dataset.is_whole(folder / dataset.part_name(number), digest):
-                self._made(number, tasks.plans_of(number))
+                self._count_chunk(number, tasks.plans_of(number))
         self.failed |= dict.fromkeys(damaged, DAMAGED)
 
-    def _made(self, number: int, plans: int) -> None:
+    def _count_chunk(self, number: int, plans: int) -> None:
         self.failed.pop(number, None)
         self.made, self.plans = self.made + 1, self.plans + plans
 
@@ -118,15 +118,15 @@ def _run(
             there = dataset.done(folder, tasks, digest)
             lay = sum(there) if lay < 0 else lay
             with progress(tasks.plans, sum(map(tasks.plans_of, _numbers(there, 1)))) as shown:
-                _make(run, there, directory, counts, lambda number: shown(tasks.plans_of(number)))
+                _run_missing_chunks(run, there, directory, counts, lambda number: shown(tasks.plans_of(number)))
             seconds = time.perf_counter() - counts.start
             dataset.tidy(folder)
-            found = _summarised(directory, spec, tasks)
+            summary = _summarised(directory, spec, tasks)
             summed = time.perf_counter() - counts.start - seconds
-            counts.settle(folder, tasks, digest, found.damaged)
-            if not found.damaged:
+            counts.settle(folder, tasks, digest, summary.damaged)
+            if not summary.damaged:
                 break
-            for number in found.damaged:
+            for number in summary.damaged:
                 (folder / dataset.part_name(number)).unlink(missing_ok=True)
     first = counts.first or (0.0, 0.0)
     return Done(
@@ -143,11 +143,13 @@ def _run(
         summary_seconds=summed,
         worker_rss=counts.worker_rss,
         driver_rss=peak_rss(),
-        summary=found,
+        summary=summary,
     )
 
 
-def _make(run: Run, there: bytearray, directory: Path, counts: _Counts, shown: Callable[[int], None]) -> None:
+def _run_missing_chunks(
+    run: Run, there: bytearray, directory: Path, counts: _Counts, shown: Callable[[int], None]
+) -> None:
     """The chunks that are not there."""
     with closing(run(_numbers(there, 0))) as reports:
         try:

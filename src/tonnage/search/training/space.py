@@ -144,11 +144,11 @@ class Space:
         """The plan with these options, and the options that do not apply to it because of a value of what is varied
         (ask_applicable).
         """
-        given = {name: getattr(self.options, name) for name in self.options.__struct_fields__}
+        fixed = {name: getattr(self.options, name) for name in self.options.__struct_fields__}
         repeated = [name for name, values in self.vary.items() if name in chosen and chosen[name] != values[0]]
         return ask_applicable(
             lambda options: training_plan(self.model, machine, TrainingOptions(**options), Question()),
-            {**given, **chosen},
+            {**fixed, **chosen},
             self.tried,
             repeated,
             left_out,
@@ -192,9 +192,9 @@ class Space:
 
     def _sizes(self, name: str, allowed: Sequence[int]) -> tuple[int, ...]:
         """What is tried: what is given, else what shall vary, else what the model and the machines allow."""
-        given = getattr(self.options, name)
-        if given is not None:
-            return (given,)
+        fixed_size = getattr(self.options, name)
+        if fixed_size is not None:
+            return (fixed_size,)
         return tuple(self.vary.get(name, allowed))
 
     @cached_property
@@ -208,11 +208,11 @@ class Space:
         """Sequences of a step, by their length; 0: as many as micro-batches make; SHIFTED: the `shifted` ones."""
         if self.options.num_microbatches is not None and self.options.global_batch_size is None:
             return dict.fromkeys(self.sequences, (0,))
-        found = {}
+        sizes = {}
         for s in self.sequences:
             shifted = self.shifts_batch and (self.shifted[s] != usual_batch(s)).any()
-            found[s] = self._sizes("global_batch_size", (usual_batch(s), SHIFTED) if shifted else (usual_batch(s),))
-        return found
+            sizes[s] = self._sizes("global_batch_size", (usual_batch(s), SHIFTED) if shifted else (usual_batch(s),))
+        return sizes
 
     @cached_property
     def shifted(self) -> dict[int, np.ndarray]:
@@ -259,11 +259,11 @@ class Space:
         )
         while blocks := list(islice(every, WINDOW)):
             yield [
-                Group(choices, each.stages, each.chunks, number, columns, each.layout)
+                Group(choices, pipeline.stages, pipeline.chunks, number, columns, pipeline.layout)
                 for name, number, columns in blocks
-                for choices, found in of_choices
+                for choices, pipelines_of_choice in of_choices
                 if choices["runtime"] == name
-                for each in found
+                for pipeline in pipelines_of_choice
             ]
 
     def groups(self) -> Iterator[Group]:

@@ -65,11 +65,11 @@ def launch_program(plan: TrainingPlan) -> str:
 
 
 def _unwritten(plan: TrainingPlan) -> list[str]:
-    found = [f"{name} {value}" for name in KINDS if (value := plan.field(name)) != PLAIN[name]]
+    unwritten = [f"{name} {value}" for name in KINDS if (value := plan.field(name)) != PLAIN[name]]
     others = plan.model_code not in ("", training_runtime(plan.runtime).model_codes[0])  # whose settings they are not
-    return found or ([f"model_code {plan.model_code}"] if others else [])
+    return unwritten or ([f"model_code {plan.model_code}"] if others else [])
 
 
-def _lacking(plan: TrainingPlan, words: Mapping[str, tuple[str, ...]], said: tuple[str, ...] = ()) -> list[str]:
-    found = [(name, plan.field(name)) for name in PLAIN if name not in said]
-    return [f"{name} {value}" for name, value in found if value != PLAIN[name] and value not in words.get(name, ())]
+def _lacking(plan: TrainingPlan, words: Mapping[str, tuple[str, ...]], written: tuple[str, ...] = ()) -> list[str]:
+    values = [(name, plan.field(name)) for name in PLAIN if name not in written]
+    return [f"{name} {value}" for name, value in values if value != PLAIN[name] and value not in words.get(name, ())]
