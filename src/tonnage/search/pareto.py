@@ -32,7 +32,9 @@ def _of_two(rows: np.ndarray) -> np.ndarray:
 
 
 def _of_many(rows: np.ndarray) -> np.ndarray:
-    """What dominates a row comes before it in the order of the sum of ranks, so a front only grows."""
+    """Which rows no other dominates. A dominating row comes earlier in the order of the sum of ranks, so a front only
+    grows.
+    """
     ranks = np.stack([np.unique(column, return_inverse=True)[1].reshape(-1) for column in rows.T], axis=1)
     order = np.argsort(ranks.sum(axis=1), kind="stable")
     mask = np.zeros(len(rows), dtype=bool)

@@ -46,7 +46,7 @@ class Outcome(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def verdict(self) -> str:
-        """One of comparison.VERDICTS."""
+        """The verdict of this answer: one of comparison.VERDICTS."""
         if self.answer is None:
             return "not known" if isinstance(self.refusal, MissingDatum) else "cannot be"
         if self.answer.tight:

@@ -53,7 +53,7 @@ class Axis(Struct, frozen=True, kw_only=True):
 
 
 def axis(name: str, values: Sequence[Any], labels: Sequence[str] = ()) -> Axis:
-    """An axis without what was said twice."""
+    """An axis with each value once."""
     if not values:
         raise InvalidInput("{name} has no value: give one or several.", name=option_name(name))
     once: dict[Any, tuple[Any, str]] = {}
@@ -69,7 +69,7 @@ def ordered(axes: Sequence[Axis]) -> tuple[Axis, ...]:
 
 
 def check_size(axes: Sequence[Axis]) -> None:
-    """InvalidInput for more cells than one comparison has."""
+    """Raise InvalidInput where the axes give more than MAX_CELLS cells."""
     cells = prod(len(axis.values) for axis in axes)
     if cells > MAX_CELLS:
         sizes = " x ".join(f"{len(axis.values):,} {axis.name}" for axis in axes if axis.varies)
@@ -82,7 +82,7 @@ def check_size(axes: Sequence[Axis]) -> None:
 
 
 def points(axes: Sequence[Axis]) -> Iterator[tuple[int, ...]]:
-    """Positions on each axis, of every cell."""
+    """The position of every cell on each axis, in the order of the rows."""
     return product(*(range(len(axis.values)) for axis in axes))
 
 

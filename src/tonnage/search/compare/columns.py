@@ -161,7 +161,7 @@ def ran(column: Column, row: Mapping[str, Any]) -> bool:
 
 
 def better(column: Column, row: Mapping[str, Any]) -> float:
-    """What is smaller the better a row is; endless where it has no value."""
+    """The sort key of a row, smaller for a better value; infinite where it has none."""
     value = row.get(column.name)
     if value is None:
         return float("inf")

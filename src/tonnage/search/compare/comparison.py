@@ -66,7 +66,7 @@ class Comparison(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def counts(self) -> dict[ComparedVerdict, int]:
-        """How many cells have each verdict."""
+        """The number of cells with each verdict."""
         verdicts = [cell.row["verdict"] for cell in self.cells]
         return {verdict: verdicts.count(verdict) for verdict in VERDICTS if verdict in verdicts}
 
@@ -85,7 +85,7 @@ class Comparison(Struct, frozen=True, kw_only=True, eq=False):
         return self.best_among(range(len(self.cells)))
 
     def best_among(self, numbers: Sequence[int]) -> dict[str, list[int]]:
-        """The same among these rows."""
+        """The best rows of each column, as `best`, among these rows only."""
         for verdict in VERDICTS[:2]:
             among = [number for number in numbers if self.cells[number].row["verdict"] == verdict]
             if among:
@@ -112,13 +112,13 @@ class Comparison(Struct, frozen=True, kw_only=True, eq=False):
         return [number for number, value in worth.items() if value == lowest < float("inf")]
 
     def _load(self, at: Sequence[int]) -> dict[str, str]:
-        """A workload, each value as text."""
+        """The values of one workload as text."""
         axes = [self.axes[number] for number in self.loads]
         return {axis.name: axis.labels[place] for axis, place in zip(axes, at, strict=True)}
 
     @property
     def notes(self) -> dict[str, int]:
-        """What some answers noted and not all, and how many of them; what most noted comes first."""
+        """The notes that only some answers have, with the number of answers; the most frequent first."""
         counts: dict[str, int] = {}
         for cell in self.cells:
             for warning in cell.warnings:
@@ -135,7 +135,7 @@ class Comparison(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def document(self) -> CompareDocument:
-        """What every face shows."""
+        """The document that the command line, the page and the API show."""
         return CompareDocument(
             verb=cast("ComparedVerb", self.verb),
             question=dict(self.question),

@@ -46,7 +46,7 @@ def figures(verb: str, outcome: Outcome) -> dict[str, Any]:
 
 
 def _offer(outcome: Outcome, offer: str | None) -> dict[str, Any]:
-    """Whose machines are paid for, and how many accelerators of them."""
+    """The columns on the offer: the provider, and the number of accelerators that are paid for."""
     if outcome.said.get("price_per_accelerator_hour") is not None:
         return {"price": GIVEN, "accelerators_paid": outcome.cluster.size}
     known = offer is not None and not outcome.unpriced

@@ -202,7 +202,7 @@ def _notes_of(outcome: Outcome) -> tuple[str, ...]:
 
 
 def _common(noted: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """What every answer noted; cells without an answer note nothing."""
+    """The notes that every answer has; cells without an answer have none."""
     answered = [notes for notes in noted if notes]
     return tuple(warning for warning in answered[0] if all(warning in notes for notes in answered)) if answered else ()
 
@@ -236,7 +236,7 @@ def _raise_if_alike(outcomes: Sequence[Outcome], kind: type[Exception]) -> None:
 
 
 def _question(axes: tuple[Axis, ...], asker: _Asker) -> dict[str, Entry]:
-    """Every axis with its values, as they were given."""
+    """The question of the document: every axis with its values, as they were given."""
     entries: dict[str, Entry] = {}
     for axis in axes:
         values: list[Any] = [a.OWN if value is None else value for value in axis.values]

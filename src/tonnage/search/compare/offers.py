@@ -25,7 +25,7 @@ Machines = dict[str, dict[str, Cluster]]  # clusters by the name of their accele
 
 
 class Providers:
-    """Whose prices the cells of a comparison have."""
+    """The providers whose prices the cells of a comparison use."""
 
     def __init__(self, axes: Sequence[Axis]):
         self.is_said = any(axis.name in SAID for axis in axes)
@@ -60,7 +60,9 @@ class Providers:
 
     @property
     def note(self) -> str:
-        """Whose prices they are, where they are not the cheapest of every machine or are several providers'."""
+        """The note on whose prices the cells have, where they are not each machine's cheapest or are of several
+        providers.
+        """
         if not self.names:
             return ""
         if len(self.names) == 1:
@@ -100,7 +102,7 @@ class _Market(Struct, frozen=True, eq=False):
     best: list[_Paid | None]
 
     def pairs(self, name: str) -> list[tuple[_Paid | None, _Paid]]:
-        """What this provider asks for each cluster that anybody offers, and the cheapest offer."""
+        """Pairs of this provider's cost and the cheapest cost, for each cluster that anybody offers."""
         return [
             (own, best)
             for own, best in zip(self.paid.get(name, [None] * len(self.best)), self.best, strict=True)
@@ -108,7 +110,7 @@ class _Market(Struct, frozen=True, eq=False):
         ]
 
     def held(self, name: str) -> list[tuple[_Paid, _Paid]]:
-        """The same of the clusters that this provider's machines hold, as those of the cheapest offer do."""
+        """The pairs of the clusters that this provider's machines hold as well as those of the cheapest offer."""
         return [(own, best) for own, best in self.pairs(name) if own and own.whole >= best.whole]
 
     def is_uneven(self, name: str) -> bool:
@@ -133,7 +135,9 @@ class _Market(Struct, frozen=True, eq=False):
 def _market(
     accelerator: str, clusters: Sequence[Cluster], kind: str | None, region: str | None, exchange: str | None
 ) -> _Market | None:
-    """None where nobody sells it, or where the options say no offer: the cell says why."""
+    """What the clusters of one accelerator cost; None where nobody sells it, or where no offer fits the options: the
+    cell says why.
+    """
     try:
         rates = parse_rates(exchange, "exchange_rate") if exchange else None
         known = offers(accelerator, kind=kind or "on-demand", region=region or "")
@@ -174,7 +178,7 @@ def _provider(market: _Market) -> str:
 
 
 def _paid(cluster: Cluster, offers_made: Sequence[Price], rates: Rates | None) -> _Paid | None:
-    """By the best of these offers; None where nothing can be paid."""
+    """What a cluster costs at the best of these offers; None where none can be paid."""
     if not offers_made:
         return None
     try:

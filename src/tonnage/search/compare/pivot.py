@@ -112,7 +112,7 @@ def pivot(comparison: Comparison) -> Pivot | None:
 
 
 def label(comparison: Comparison, number: int, cells: Sequence[Cell]) -> str:
-    """What an axis says in these cells, which have it in common: its value, and what its default came to."""
+    """The label of an axis for cells that share its value: the value, and what its default became."""
     axis = comparison.axes[number]
     at = cells[0].at[number]
     if axis.values[at] is not None:
@@ -193,7 +193,7 @@ def reasons(comparison: Comparison) -> dict[str, int]:
 
 
 def _best_each(comparison: Comparison, among: Sequence[int]) -> list[int]:
-    """The best of each workload."""
+    """The numbers of the best cells of each workload."""
     parts = [[number for number in rows if number in set(among)] for rows in comparison.workloads.values()]
     return [number for part in (parts or [list(among)]) for number in _best(comparison, part)]
 

@@ -57,7 +57,7 @@ class Maximum(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def document(self) -> MaxDocument:
-        """What every face shows."""
+        """The document that the command line, the page and the API show."""
         return self._document(self.answer.memory.document)
 
     def to_dict(self) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class Maximum(Struct, frozen=True, kw_only=True, eq=False):
         return builtins(self.document)
 
     def summary(self) -> dict[str, Any]:
-        """The same with its breakdown closed."""
+        """The document with its breakdown closed."""
         return builtins(self._document(self.answer.memory.summary))
 
     def _document(self, memory: TermDocument) -> MaxDocument:
@@ -117,7 +117,7 @@ def flags(options: Mapping[str, Any]) -> str:
 
 
 def of_case(case: Case, result: SearchResult, advice: list[RaiseDocument]) -> Maximum:
-    """With the whole estimate at the largest value, or at the least where none fits."""
+    """The answer of a case, with the whole estimate at the largest value, or at the least where none fits."""
     value = case.values[0] if result.value is None else result.value
     return Maximum(
         what=case.what, found=result, answer=case.answer(value), options=case.said(value), advice=tuple(advice)

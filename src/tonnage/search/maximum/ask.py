@@ -62,7 +62,7 @@ def training_maximum(
     reserve_bytes: int = 0,
     advise: bool = True,
 ) -> Maximum:
-    """The most of a training run, as `serving_maximum`."""
+    """The largest value of one option of a training run, as `serving_maximum` for serving."""
     _check(what, model, options, run)
     if model is not None:
         return _maximum(TrainingRow(what, model, cluster, options, run, money, reserve_bytes), advise=advise)
@@ -76,7 +76,7 @@ def _maximum(case: Case, *, advise: bool) -> Maximum:
 
 
 def _check(what: What, model: Model | None, *forms: Struct) -> None:
-    """What is looked for cannot be given."""
+    """Raise InvalidInput where an option gives what is to be found."""
     for options in forms:
         if (value := getattr(options, what.option, None)) is not None:
             flag = f"--{what.option.replace('_', '-')}"

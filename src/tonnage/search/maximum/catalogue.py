@@ -35,7 +35,8 @@ FROZEN_BYTES = 0.5  # of a parameter of a base in 4 bits; one that is not quanti
 
 
 class ServedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
-    """With the context that was said, or one that a chat needs; in the precision that was said, or in each of those
+    """The catalogue's models to serve, with the context that was given, or one that a chat needs; in the precision
+    that was given, or in each of those
     that `serve --for-my-machine` searches, the widest first.
     """
 
@@ -96,7 +97,7 @@ class ServedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class TrainedCatalogue(Struct, frozen=True, kw_only=True, eq=False):
-    """With the sequences that were said, or those of `train`."""
+    """The catalogue's models to train, with the sequence length that was given, or that of `train`."""
 
     cluster: Cluster
     options: TrainingOptions

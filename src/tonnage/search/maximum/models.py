@@ -24,7 +24,7 @@ Models = Sequence[tuple[str, str, Model]]  # (name, id on the Hub, model)
 
 
 class Question(Protocol):
-    """What every model is asked."""
+    """The question that is asked of every model."""
 
     def cases(self, model: Model) -> Iterable[tuple[Case, int]]:
         """Cases of the model, the one that is wanted most first, and the value that each is estimated at;
@@ -53,7 +53,7 @@ class Question(Protocol):
         ...
 
     def changes(self) -> Iterable[tuple[dict[str, Any], Changes]]:
-        """What would let it be a larger one, each with what it changes."""
+        """The changes that let a larger model fit, each with what else it changes."""
         ...
 
 
@@ -154,7 +154,7 @@ def _tried(name: str, model: Model, question: Question, *, always: bool = False)
 
 
 def _next(larger: Models, question: Question) -> Tried | None:
-    """The last of them that can be estimated."""
+    """The next larger model that can be estimated."""
     for name, _, model in reversed(larger):
         try:
             return _tried(name, model, question, always=True)

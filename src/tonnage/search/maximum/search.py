@@ -83,7 +83,7 @@ def _limit(case: Case, at: Outcome, beyond: Outcome | None) -> Limit:
 
 
 def _short(case: Case, outcome: Outcome) -> str:
-    """Whose memory is too small for a value, and by how much."""
+    """The sentence that says which memory is too small for a value, and by how much."""
     over, usable = human(outcome.high - outcome.usable, "bytes"), human(outcome.usable, "bytes")
     unit = case.what.unit
     need = (

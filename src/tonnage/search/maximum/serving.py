@@ -128,7 +128,7 @@ class ServingRow:
         return None
 
     def _longest_prompt(self, trained_limit: Limit) -> tuple[int, Limit] | None:
-        """What a context leaves beside the answer."""
+        """The longest prompt that a context leaves room for beside the answer."""
         answer, context = self.load.output_tokens or 0, self.options.context
         room = context or self.model.context
         if room is None:
@@ -143,7 +143,8 @@ class ServingRow:
         return room - answer, Limit(by="options", text=text) if context else trained_limit
 
     def said(self, value: int) -> dict[str, Any]:
-        """Experts are said by the layers that go without; all layers by nothing."""
+        """The options of this value. Layers whose experts stay on the host are counted by the option, so the value is
+        turned round; all layers need no option."""
         if self.what.option in LAYERS:
             turned = self.model.num_layers - value if self.what.option == "expert_layers_on_host" else value
             all_of_them = {"layers_on_accelerator": self.model.num_layers + 1}.get(self.what.option, 0)
@@ -164,7 +165,7 @@ class ServingRow:
         return int(plan.data_parallel_size * plan.attention_data_parallel_size), limits.requests
 
     def running_all(self) -> "ServingRow":
-        """The same with an engine that is told to run all users at once."""
+        """The case with an engine that runs all users at once."""
         return ServingRow(
             self.what, self.model, self.cluster, self.asked, self.load, self.money, self.reserve, runs_all=True
         )
@@ -205,7 +206,7 @@ class ServingRow:
 
     @property
     def uneven(self) -> bool:
-        """Percentiles are simulated, and chance is in them."""
+        """Whether the outcome is not monotonic in the value: percentiles are simulated, with chance in them."""
         return self.what.option in UNEVEN or self.load.percentile not in (None, "mean")
 
     def where(self, value: int) -> str:
@@ -234,7 +235,9 @@ class ServingRow:
         return answer.advice
 
     def _faster(self, options: ServingOptions, load: LoadOptions) -> list[ChangeDocument]:
-        """What an estimate advises where it fits, and more replicas of the same kind where it advises none."""
+        """The changes that an estimate advises where it fits, or more replicas of the same kind where it advises
+        none.
+        """
         answer = answers.serve(self.model, self.cluster, options, load, self.money, reserve_bytes=self.reserve)
         advised: list[ChangeDocument] = list(answer.advice)
         plan = serving_plan(self.model, self.cluster, self.options, Question())

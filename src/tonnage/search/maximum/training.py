@@ -145,12 +145,12 @@ class TrainingRow:
         return self.values[-1], Limit(by="options", text=text)
 
     def said(self, value: int) -> dict[str, Any]:
-        """With the method, where it is the question's own."""
+        """The options of this value, with the method where the question chose it."""
         method = {} if self.asked.method == self.options.method else {"method": self.options.method}
         return {**method, self.what.option: value}
 
     def plan(self, value: int | None) -> TrainingPlan:
-        """The plan at a value; None: at the default."""
+        """The plan at a value, or at the default (None)."""
         options = self.options if value is None else replace(self.options, **self.said(value))
         return training_plan(self.model, self.cluster, options, Question())
 

@@ -44,7 +44,7 @@ class Candidate(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Demand(Struct, frozen=True, kw_only=True):
-    """What is asked for: requests a second or users; `amount` None: as many as the pool answers."""
+    """The load that is asked for: requests a second or users; `amount` None: as many as the pool answers."""
 
     is_open: bool
     amount: float | None
@@ -65,7 +65,7 @@ class Level(Struct, frozen=True, kw_only=True):
         return self.said()
 
     def said(self, load: str = "") -> str:
-        """In words; `load`: with which it is so."""
+        """The missed limit as a sentence. `load`: the load with which it is missed."""
         now = "without end" if self.now == inf else human(self.now, "seconds")
         return Message(
             "{name} is {now}{load}, and {limit} is asked for",
@@ -77,7 +77,7 @@ class Level(Struct, frozen=True, kw_only=True):
 
     @property
     def nearness(self) -> float:
-        """From 0, a limit that is nearly kept, to 1."""
+        """How far the limit is missed: from 0, nearly kept, to 1."""
         return 1 - self.limit / self.now
 
 
@@ -203,8 +203,8 @@ def _serve_again(model: Model, kind: Kind, settings: ServingOptions, load: LoadO
 
 
 def _capacity(answer: Answer, demand: Demand) -> float:
-    """What one replica answers at most, within the limits where there are any. Users: no more than memory holds,
-    each at the whole context.
+    """The load that one replica answers at most within its limits. Users: no more than memory holds, each at the whole
+    context.
     """
     figures = answer.serving
     if figures.service_level:

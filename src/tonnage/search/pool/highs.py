@@ -154,7 +154,7 @@ class Program:
         self.rows: list[tuple[float, float]] = []
 
     def column(self, cost: float = 0.0, low: float = 0.0, high: float = 1.0, *, integer: bool = True) -> int:
-        """A further column; its number."""
+        """Add a column and return its number."""
         self.costs.append(cost)
         self.lowest.append(low)
         self.highest.append(high)
@@ -162,7 +162,7 @@ class Program:
         return len(self.costs) - 1
 
     def row(self, terms: Iterable[tuple[int, float]], low: float = -np.inf, high: float = np.inf) -> None:
-        """low <= sum of factor x column <= high."""
+        """Add the constraint low <= sum of factor x column <= high."""
         for index, factor in terms:
             self.indices.append(index)
             self.factors.append(factor)

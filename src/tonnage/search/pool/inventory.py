@@ -139,7 +139,7 @@ def _check_names(fields: Any, form: type[Struct], where: str) -> None:
 
 
 def _check_counts(nodes: int, jobs: int, where: str) -> None:
-    """Counts, before any node is looked at."""
+    """Raise InvalidInput for too many nodes or jobs, before any node is read."""
     if nodes > MOST_NODES:
         raise InvalidInput(
             "{where}: a pool has at most {most_nodes:,} nodes. Got {nodes:,}.",

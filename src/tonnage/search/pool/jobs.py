@@ -72,7 +72,9 @@ class Ways(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def ways_of(job: Job, pool: Pool) -> Ways:
-    """On every kind the fewest accelerators that hold it; an error names the job and the option."""
+    """All ways to run a job: on every kind the fewest accelerators that hold it. An error names the job and the
+    option.
+    """
     try:
         model = read(job.model)
         options = _options(job)
@@ -317,7 +319,7 @@ def _late(answer: Answer, run: RunOptions) -> str:
 
 
 def _options(job: Job) -> tuple[Any, Any]:
-    """Options of the job, as the estimator takes them."""
+    """The options of a job in the types that the estimator takes."""
     forms: tuple[type[Struct], type[Struct]] = (
         (ServingOptions, LoadOptions) if job.kind == "serve" else (TrainingOptions, RunOptions)
     )

@@ -29,8 +29,8 @@ STEP = 64 * MIB
 def served_from_host(
     model: Model, kind: Kind, width: int, options: ServingOptions, load: LoadOptions, plain: Answer
 ) -> tuple[Answer, ServingOptions, int] | None:
-    """The same replica with as much of its weights in host memory as must be, and bytes of each rank there; None:
-    host memory does not help.
+    """The replica with only as many weights in host memory as needed, and their bytes on each rank; None where host
+    memory does not help.
     """
     if kind.accelerator.host_link is None:
         return None

@@ -196,7 +196,8 @@ def powers(most: int) -> list[int]:
 
 
 def _shapes(sizes: list[Any], make: Callable[[Any], Any]) -> tuple[list[Any], list[str]]:
-    """Those that the model and the engine allow; the words of the others. Where none is allowed for a reason that is
+    """The shapes that the model and the engine allow, and why the others are refused. Where none is allowed for a
+    reason that is
     the user's, it is said.
     """
     usable: list[Any] = []
@@ -216,7 +217,7 @@ def _shapes(sizes: list[Any], make: Callable[[Any], Any]) -> tuple[list[Any], li
 
 
 def _stages(number: int | None, also: int | None) -> int | None:
-    """--stages, or --pipeline-parallel-size, which is the same here."""
+    """The number of stages: --stages, or --pipeline-parallel-size, which is the same here."""
     if number is not None and also is not None and number != also:
         raise InvalidInput(
             "{@stages} and {@pipeline_parallel_size} are the same here: give one. Got {said} and {also}.",
@@ -293,7 +294,9 @@ def _verdict(pool: Pool, model: Model, rows: list[StageRow], speed: str, shown: 
 
 
 def _binding(best: BestPipeline, rows: list[StageRow]) -> str:
-    """What keeps it from being faster: the slowest stage, and whether memory keeps layers away from faster ones."""
+    """The sentence on what limits the speed: the slowest stage, and whether memory keeps layers away from faster
+    ones.
+    """
     slowest = max(rows, key=lambda row: row.seconds)
     full = [row for row in rows if row.needed_bytes + _layer_bytes(row) > row.usable_bytes]
     text = Message(
@@ -337,7 +340,7 @@ def _notes(best: BestPipeline) -> list[str]:
 
 
 def _with_settings(question: dict[str, Entry], estimated: Any) -> dict[str, Entry]:
-    """What the estimator took, without what the search decided."""
+    """The question with the settings that the estimator took, without those that the search decided."""
     own = (
         "on",
         "pipeline_parallel_size",
@@ -393,7 +396,7 @@ def _nothing(
 
 
 def _missed(pool: Pool, model: Model, shapes: list[Any], stages: int | None) -> tuple[str, str]:
-    """What binds, and how much was missing."""
+    """The limit that binds, and how much was missing."""
     rooms = [sum(cost.most for cost in shape.costs(1)) for shape in shapes]
     if not shapes:
         largest = max(pool.kinds, key=lambda kind: kind.each)
@@ -496,7 +499,7 @@ def _kinds_looked_at(pool: Pool, shape: Any, stages: int) -> tuple[list[Kind], s
 
 
 def _one_layer(shape: Any, number: int) -> tuple[float, float, str]:
-    """What one layer alone is short by, needs, and on what."""
+    """The bytes that one layer alone lacks, the bytes that it needs, and on what."""
     cost = shape.costs(3)[number]
     needed = cost.fixed_bytes + cost.bytes[-1] + (cost.kept[-1] if cost.kept else 0)
     return max(needed - cost.usable, 0.0), needed, shape.kinds[number].name

@@ -151,7 +151,7 @@ def _answer(
 
 
 def _rows(pool: Pool, ways: Ways, spots: list[Spot]) -> tuple[list[JobRow], list[MoveRow]]:
-    """A row for each replica, those that stay first; and what moves."""
+    """A row for each replica, those that stay first; and a row for each replica that moves."""
     job = ways.job
     now = Counter(job.runs_on)
     stays, others = [], []

@@ -88,7 +88,7 @@ class Packing:
         return columns
 
     def _counts(self) -> None:
-        """A job is placed where all its replicas are."""
+        """Add the rows that make a job count as placed only with all its replicas."""
         for number, ways in enumerate(self.jobs):
             terms = [(seat.column, 1.0) for seat in self.seats if seat.job == number]
             terms += [(is_used, 1.0) for job, _, is_used, _ in self.several if job == number]
@@ -155,11 +155,11 @@ class Packing:
         return solved
 
     def running(self) -> dict[int, float]:
-        """Replicas that stay."""
+        """The gain of replicas that stay where they run."""
         return dict.fromkeys(self.kept.values(), 1.0)
 
     def bytes_kept(self) -> dict[int, float]:
-        """GiB that need not be copied."""
+        """The gain of GiB that need not be copied."""
         return {
             column: max((way.copied for way in self.jobs[job].ways), default=0.0) / GIB
             for (job, _), column in self.kept.items()

@@ -41,7 +41,7 @@ class Kind(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def reserve(self) -> int:
-        """Bytes of each accelerator that others hold."""
+        """Bytes of each accelerator that other jobs hold."""
         return self.accelerator.memory.usable_bytes - self.free
 
     @property
@@ -54,7 +54,7 @@ class Kind(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Pool:
-    """What is free of a pool, by kind."""
+    """The free accelerators of a pool, by kind."""
 
     def __init__(self, inventory: Inventory, *, leave: Iterable[str] = (), join: Iterable[str] = ()):
         self.inventory = inventory
@@ -121,7 +121,7 @@ class Pool:
 
     @property
     def types(self) -> list[str]:
-        """Accelerators that the pool has, each once."""
+        """The names of the pool's accelerators, each once."""
         return list(dict.fromkeys(kind.accelerator.name for kind in self.kinds))
 
     @property
@@ -129,7 +129,7 @@ class Pool:
         return sum(kind.size * kind.free for kind in self.kinds)
 
     def describe(self) -> str:
-        """How many of what."""
+        """The number of accelerators of each type, as text."""
         counts: Counter[str] = Counter()
         for kind in self.kinds:
             counts[kind.accelerator.name] += kind.size
@@ -137,7 +137,7 @@ class Pool:
 
 
 def _joined_kinds(known: Kind, more: Kind) -> Kind:
-    """Both as one: they are alike."""
+    """Two kinds that are alike as one kind."""
     group = known.group if more.group in known.group.split(", ") else f"{known.group}, {more.group}"
     return replace(known, group=group, parts=known.parts + more.parts, nodes=known.nodes + more.nodes)
 

@@ -49,7 +49,7 @@ class Placement(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def shown(pool: Pool) -> PoolShown:
-    """The pool as a document has it."""
+    """The pool in the form that documents show."""
     types: dict[str, int] = {}
     for kind in pool.kinds:
         types[kind.name] = types.get(kind.name, 0) + kind.size
@@ -66,7 +66,7 @@ def shown(pool: Pool) -> PoolShown:
 def searched(
     effort: Effort, objective: str, unit: str, considered: int, value: float | None, bound: float | None
 ) -> SearchShown:
-    """What was proven, and what that took."""
+    """What the search proved, and its effort."""
     gap = None
     if value is not None and bound is not None:
         gap = abs(value - bound) / abs(value) if value else 0.0
@@ -86,7 +86,7 @@ def searched(
 
 
 def proof(search: SearchShown) -> str:
-    """The words of a verdict."""
+    """The sentence that says how far the answer is proven optimal."""
     if search.gap is None:
         return "nothing is proven"
     return (
@@ -114,7 +114,7 @@ def document(
     nearest_miss: str = "",
     warnings: Iterable[str] = (),
 ) -> Placement:
-    """The whole answer."""
+    """The answer as a document."""
     optimal = (
         effort_shown.gap == 0
     )  # as `proof` says it; a placement that leaves jobs out may still be the best there is
@@ -139,7 +139,7 @@ def document(
 
 
 def asked_of(pool: Pool, effort: Effort, **options: Any) -> dict[str, Entry]:
-    """The question: what every placement is asked with."""
+    """The question of a placement: the inventory, the options that were given and the limits of the search."""
     entries = {"inventory": Entry(pool.inventory.pool, "given")}
     for name, value in options.items():
         if value not in (None, "", (), []):

@@ -71,5 +71,5 @@ def _layout(count: int, probes: int, place: int, start: int, stop: int) -> tuple
 
 
 def dealt_out(runs: Sequence[object]) -> tuple[int, ...]:
-    """Layers of each stage of a pipeline."""
+    """The number of layers in each stage of a pipeline."""
     return tuple(run.layers for run in runs)  # type: ignore[attr-defined]

@@ -84,7 +84,9 @@ def replicas(
 def choose_counts(
     configurations: list[Candidate], demand: Demand, effort: Effort
 ) -> tuple[list[int] | None, tuple[float, float]]:
-    """How many of each, and (value, bound): first what is asked for, then at least cost."""
+    """The number of replicas of each configuration, and (value, bound) of the search: the demand first, then the least
+    cost.
+    """
     if demand.amount is not None:
         solved = _program(
             configurations,
@@ -150,7 +152,7 @@ def _replica_counts(configurations: list[Candidate], solved: Solved) -> list[int
 
 
 def _answered(solved: Solved, effort: Effort) -> Solved:
-    """What was solved; an error where the time was up before it was."""
+    """The solution; an error where the time was up before there was one."""
     if solved.values is None and not solved.proven:
         raise effort.spent()
     return solved
@@ -252,7 +254,7 @@ def _answer_shown(
 
 
 def _notes(model: Model, used: list[tuple[Candidate, int]]) -> list[str]:
-    """What the estimator says of the plans that are used; prices and power are the inventory's."""
+    """The estimator's warnings on the plans that are used; prices and power are the inventory's."""
     question = Question()
     for configuration, _ in used:
         serving_plan(
@@ -265,7 +267,9 @@ def _notes(model: Model, used: list[tuple[Candidate, int]]) -> list[str]:
 
 
 def _answers(capacity: float, demand: Demand) -> str:
-    """What is asked for, and how much more there is room for; without a demand what is answered at most."""
+    """The load that is answered as text, and how much more there is room for; without a demand the most that is
+    answered.
+    """
     if demand.amount is None or plain(capacity) == plain(demand.amount):
         return _amount_text(capacity, demand)
     return Message("{said} (room for {capacity})", said=_amount_text(demand.amount, demand), capacity=plain(capacity))

@@ -42,7 +42,7 @@ OF_ONE_PLAN = ("simulate", "trace", "prefill_replicas", "num_requests", "seed")
 
 
 def check_load(load: LoadOptions) -> None:
-    """What a placement does not answer."""
+    """Raise InvalidInput for options of a load that a placement does not take."""
     for name in OF_ONE_PLAN:
         if getattr(load, name) is not None:
             raise InvalidInput(
@@ -177,12 +177,12 @@ class Width:
 
     @property
     def wanted(self) -> float:
-        """Users that there is room for."""
+        """The number of users for which there must be room."""
         return float(self._load.wanted)
 
     @property
     def limits(self) -> dict[str, float]:
-        """Seconds that users wait at most."""
+        """The limits on the users' waiting times [s]."""
         return {name: limit for name in ("ttft", "tpot") if (limit := getattr(self._load, name)) is not None}
 
     def in_flight(self, place: int, stages: int) -> float:
@@ -244,7 +244,7 @@ class Width:
         return stage_memory(self.model, self.plan_of(number, chunks, on_host), self.kinds[number].accelerator, place)
 
     def clock(self, number: int, chunks: tuple[int, ...]) -> PassTime:
-        """Passes of that pipeline."""
+        """The times of passes through a pipeline of this kind."""
         kind = self.kinds[number]
         times = pass_time(
             self.model, replace(self.plan_of(number, chunks), concurrency=1), kind.cluster(len(kind.parts), kind.each)
@@ -311,7 +311,7 @@ class Width:
         return float(memory_seconds.evaluate(M=on_host, W=link.bytes_per_second, u=1)) if on_host and link else 0.0
 
     def answer(self, runs: list[StageLayers], checked: list[Checked], nodes: list[str]) -> ServingTimes:
-        """How fast it answers its load. `nodes`: on which each stage is."""
+        """The times in which the pipeline answers its load. `nodes`: the node of each stage."""
         pipeline = Unlike(
             self,
             runs,
@@ -321,7 +321,7 @@ class Width:
         return times(pipeline, self._policy(runs, checked), self._load.load)  # type: ignore[arg-type]
 
     def _policy(self, runs: list[StageLayers], checked: list[Checked]) -> Policy:
-        """What all stages can follow."""
+        """The scheduling policy that all stages can follow."""
         number = runs[0].kind
         engine = serving_runtime(self.plans[number].engine, self.plans[number].engine_version)
         pool = min(stage_checked.pool_tokens for stage_checked in checked)
@@ -347,7 +347,7 @@ class Probe:
         self._known: dict[int, list[float]] = {}
 
     def at(self, place: int, stages: int) -> float:
-        """In a pipeline of `stages` stages, of which each has as large a part of the requests."""
+        """The seconds of a place in a pipeline of `stages` stages, each with an equal part of the requests."""
         if stages not in self._known:
             part = self.users / min(stages, max(self.users, 1.0))  # no stage has less than one request
             decode = self.clock.stages(0, 0, part, part * self.context)
@@ -420,7 +420,7 @@ def outward(kind: Kind) -> Network:
 
 
 def no_link(kind: Kind) -> str:
-    """What the inventory must say of a kind."""
+    """The error for a kind whose links the inventory does not give."""
     return Message(
         "no source gives the link between nodes of {kind}: say `outside` of {group} in the inventory, such "
         "as outside: 25GB/s.",
@@ -441,7 +441,9 @@ NAMES = ("context", "input_tokens", "output_tokens")
 def usual(
     model: Model, options: ServingOptions, load: LoadOptions
 ) -> tuple[ServingOptions, LoadOptions, dict[str, Entry]]:
-    """Both with the lengths that nobody said, and these as a question has them."""
+    """The options and the load with usual lengths where none were given, and these lengths as entries of the
+    question.
+    """
     check_load(load)
     if model.family == "tensors":
         raise needs_family(model, "a placement")

@@ -133,7 +133,7 @@ class Group:
 
     @cached_property
     def _bytes(self) -> list[tuple[Slopes, tuple[float, ...]]]:
-        """With one micro-batch in flight, and what each further one keeps of a layer."""
+        """Bytes with one micro-batch in flight, and the bytes of each layer that every further one keeps."""
         stage_bytes = []
         for number in range(len(self.kinds)):
             one = slopes(self.model, partial(self._held, number, microbatches=1))
@@ -204,5 +204,5 @@ class Group:
 
     @property
     def tokens(self) -> int:
-        """Tokens of one step."""
+        """The number of tokens of one step."""
         return int(self._plan(0, (self.model.num_layers,), self.microbatches).tokens_per_step)

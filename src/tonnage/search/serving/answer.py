@@ -63,7 +63,7 @@ class ServingPlans(Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     @property
     def document(self) -> ServingPlansDocument:
-        """What every face shows."""
+        """The document that the command line, the page and the API show."""
         search, plans = self.search, self.plans
         own = search.board.own
         shows_own = own is not None and bool(plans) and plans[0].changes_weights
@@ -110,7 +110,7 @@ class ServingPlans(Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
 
 def shown(plan: Plan, space: Space, beats_next: str | None = None) -> ServingPlanDocument:
-    """One plan of the document."""
+    """One plan as the document shows it."""
     sizes, layout, money = plan.config.sizes, plan.layout, plan.usd
     is_open = space.load.request_rate is not None
     return ServingPlanDocument(
@@ -146,7 +146,7 @@ def shown(plan: Plan, space: Space, beats_next: str | None = None) -> ServingPla
 
 
 def said_of(plan: Plan, space: Space) -> tuple[ServingOptions, LoadOptions]:
-    """What `tonnage serve` is asked for this plan."""
+    """The options with which `tonnage serve` estimates this plan."""
     options = plan.config.options(space)
     if space.load.request_rate is None:
         options = replace(options, concurrency=round(plan.users))
@@ -155,7 +155,7 @@ def said_of(plan: Plan, space: Space) -> tuple[ServingOptions, LoadOptions]:
 
 
 def command(space: Space, plan: Plan, money: BillOptions) -> str:
-    """What to type to be told of this plan alone."""
+    """The command that estimates this plan alone."""
     options, load = said_of(plan, space)
     options_said = {
         name: value for form in (options, load, money) for name, value in asdict(form).items() if value is not None

@@ -68,14 +68,14 @@ class Plan(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def simplicity(self) -> tuple[float, ...]:
-        """One figure for each of SIMPLER, smaller is simpler."""
+        """One number for each of SIMPLER; smaller is simpler."""
         usd = self.layout.usd if self.usd is not None else float("inf")
         known = plainness(self.config, self.changes_weights, self.usual_engine, self.layout.prefill > 0)
         return (*known, self.accelerators, significant(usd), significant(self.tpot))
 
     @property
     def same(self) -> tuple[Any, ...]:
-        """What two plans have in common that are one."""
+        """The key by which two plans are the same."""
         config, layout = self.config, self.layout
         on = config.kind.machine.on(layout.cluster)
         return (
@@ -117,7 +117,7 @@ def significant(value: float) -> float:
 
 
 def objective_values(name: str, rows: Rows) -> Any:
-    """Smaller is better."""
+    """The values of an objective, of which smaller is better."""
     values = {
         "cost": lambda: rows.usd,
         "accelerators": lambda: rows.accelerators,
@@ -144,7 +144,7 @@ def best_of(name: str, rows: Rows, holds: Any, config: Config, own: str, usual: 
 
 
 def _first(tied: Any, rows: Rows) -> tuple[int, int]:
-    """Of plans that are equal in the objective, and all of one configuration: what the order asks for first."""
+    """The position of the first plan in the order, of plans of one configuration that are equal in the objective."""
     at, users = tied[:, 0], tied[:, 1]
     prefill = np.array([layout.prefill > 0 for layout in rows.layouts])[at]
     keys = (users, rows.tpot[at, users], rows.usd[at, 0], rows.accelerators[at, 0], prefill)

@@ -43,7 +43,7 @@ class Machine(Struct, frozen=True, kw_only=True, eq=False):
                 yield replicas, clusters
 
     def _spread(self, ranks: int, replicas: int) -> Iterator[tuple[int, int]]:
-        """(machines, accelerators of each)."""
+        """Pairs (machines, accelerators of each) that hold these replicas."""
         if ranks > self.each or self.whole:
             if ranks * replicas % self.each == 0:
                 yield ranks * replicas // self.each, self.each
@@ -58,12 +58,12 @@ class Machine(Struct, frozen=True, kw_only=True, eq=False):
         )
 
     def on(self, built: Cluster) -> str:
-        """What --on says for it."""
+        """The text that --on takes for a cluster."""
         return f"{built.num_nodes}x{self.name}" if self.whole and self.node else built.name
 
 
 def catalogued() -> tuple[Machine, ...]:
-    """Every accelerator of the catalogue."""
+    """The machines of every accelerator in the catalogue."""
     return tuple(_open(name, accelerator(name), None) for name in accelerator_names())
 
 
@@ -95,7 +95,7 @@ def fixed(built: Cluster) -> Machine:
 
 
 def opened(machine: Machine) -> Machine:
-    """The same accelerator with its number open."""
+    """The machine with its number of accelerators open."""
     return _open(machine.accelerator.name, machine.accelerator, None) if machine.fixed is not None else machine
 
 

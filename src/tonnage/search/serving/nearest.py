@@ -20,7 +20,7 @@ MAX_ACCELERATORS = 256  # accelerators, where their number is left open
 
 
 class Nearest(Struct, frozen=True, kw_only=True, eq=False):
-    """What is found `without` an option, or none where nothing is."""
+    """The plan that is found `without` an option; None where there is none."""
 
     without: str
     text: str
@@ -188,7 +188,7 @@ def _place_text(plan: Plan) -> str:
 
 
 def missed(miss: Miss | None) -> str:
-    """What came nearest to fitting."""
+    """The sentence on the plan that came nearest to fitting."""
     if miss is None:
         return ""
     kind = miss.config.kind

@@ -39,7 +39,7 @@ class Goal(Struct, frozen=True, kw_only=True):
 
 
 def goal(options: ServingPlanOptions) -> Goal:
-    """Read and check."""
+    """The goal that these options name, checked."""
     if options.goal is not None and options.goal not in OBJECTIVES:
         raise unknown("goal", options.goal, OBJECTIVES)
     top = TOP if options.top is None else options.top

@@ -48,7 +48,7 @@ class Config(NamedTuple):
     batch: Batch
 
     def options(self, space: Space) -> ServingOptions:
-        """The same for `tonnage serve`, but for the users."""
+        """The options of `tonnage serve` for this configuration, without the users."""
         o, s = space.options, self.sizes
         groups = s.groups if s.groups > 1 or o.attention_data_parallel_size else None
         return replace(
@@ -136,13 +136,13 @@ class Rows(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def usd_per_million(self) -> Any:
-        """Tokens of prompts and answers."""
+        """USD per million tokens of prompts and answers."""
         everything = h.all_tokens_per_second.evaluate(X=self.requests, s=self.prompt, O=self.answer)
         return h.usd_per_million_tokens.evaluate(USD_all=self.usd, tps=everything)
 
 
 def users_searched(engine: str, version: str, asks_queue: bool = True) -> Any:
-    """Numbers of users of a replica that are tried."""
+    """The numbers of users per replica that are tried."""
     return USERS if serving_runtime(engine, version).queues and asks_queue else FEW
 
 

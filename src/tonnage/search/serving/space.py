@@ -25,7 +25,8 @@ from tonnage.spec import Accelerator, Cluster
 
 
 class Prices:
-    """Rent of whole clusters [USD an hour], as `tonnage serve` has it. `price_given`: USD per accelerator-hour, where the
+    """Rent of whole clusters [USD an hour], as `tonnage serve` has it. `price_given`: USD per accelerator-hour, where
+    the
     user gave one.
     """
 
@@ -38,7 +39,7 @@ class Prices:
         self._known: dict[tuple[str, int, int], float | None] = {}
 
     def of(self, cluster: Cluster) -> float | None:
-        """None where no price is known."""
+        """The rent of a cluster [USD an hour]; None where no price is known."""
         if self.given is not None:
             return self.given * cluster.size
         key = (cluster.accelerator.name, cluster.num_nodes, cluster.accelerators_per_node)
@@ -100,7 +101,7 @@ class Space(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def most(self) -> int:
-        """Accelerators."""
+        """The largest number of accelerators that is searched."""
         clusters = [machine.fixed.size for machine in self.machines if machine.fixed is not None]
         return self.goal.most or max([MAX_ACCELERATORS_SEARCHED, *clusters])
 
@@ -124,12 +125,12 @@ class Sizes(NamedTuple):
 
     @property
     def ranks(self) -> int:
-        """Accelerators of a replica."""
+        """The number of accelerators of a replica."""
         return self.tensor * self.pipeline * self.groups
 
     @property
     def parallelisms(self) -> int:
-        """Kinds of parallelism that are used."""
+        """The number of kinds of parallelism that are used."""
         return sum(size > 1 for size in self)
 
 
@@ -141,7 +142,7 @@ class Batch(NamedTuple):
 
 
 def engines(space: Space) -> tuple[str | None, ...]:
-    """None stands for the engine that `tonnage serve` takes."""
+    """The engines that are searched. None stands for the engine that `tonnage serve` takes."""
     named_engines = space.options.engine
     if named_engines is not None:
         return tuple(name.strip() for name in named_engines.split(","))
@@ -149,7 +150,7 @@ def engines(space: Space) -> tuple[str | None, ...]:
 
 
 def precisions(space: Space, chip: Accelerator, engine: str) -> tuple[str | None, ...]:
-    """None stands for the checkpoint's own."""
+    """The weight formats that are searched. None stands for the checkpoint's own."""
     named_weights = space.options.weights
     if named_weights is not None:
         return tuple(name.strip() for name in named_weights.split(","))

@@ -50,7 +50,7 @@ class Front:
         self._plans: list[Plan] = []
 
     def put(self, rows: Rows, holds: Any, config: Config, own: str, usual: str) -> None:
-        """What no plan of the same block beats, first."""
+        """Add the plans of a block that no other plan of it beats."""
         shape = rows.ttft.shape
         paid = np.broadcast_to(rows.usd if self.counts_money else rows.accelerators, shape)
         at = np.argwhere(holds)
@@ -211,7 +211,7 @@ class Search:
     # ---- bounds ----
 
     def _least(self, config: Config) -> float:
-        """The least that the objective can be."""
+        """A lower bound of the objective for this configuration."""
         if self.objective in ("cost", "accelerators"):
             return min(map(self._value, self.layouts(config.kind.machine, config.sizes.ranks)), default=float("inf"))
         if self._is_of_tokens:
@@ -250,7 +250,7 @@ class Search:
         return ROUNDING_MARGIN * float(h.usd_per_million_tokens.evaluate(USD_all=usd, tps=tokens))
 
     def _order(self, config: Config, least: float, is_split: bool = False) -> tuple[float, ...]:
-        """What the order of a plan of this configuration begins with at least."""
+        """A lower bound of the order of this configuration's plans."""
         own, usual = self.own(config.kind.machine)
         return (significant(least), *plainness(config, config.stored != own, config.engine == usual, is_split))
 
@@ -327,7 +327,7 @@ class Search:
         return ""
 
     def _is_slow(self, config: Config, layouts: list[Layout]) -> str:
-        """The same of what the least pass of the configuration says."""
+        """The constraint that the fastest pass of the configuration breaks; empty where it may keep all."""
         of_tokens = self._is_of_tokens and self.front is None
         if self.space.tpot is None and not of_tokens:
             return ""
@@ -377,7 +377,7 @@ class Search:
             left = left[TOGETHER:]
 
     def _value(self, layout: Layout) -> float:
-        """What the objective of a layout is, as far as its cluster says it."""
+        """The part of a layout's objective that its cluster alone decides."""
         if self.objective == "cost":
             return layout.usd
         return float(layout.cluster.size) if self.objective == "accelerators" else -float("inf")
@@ -414,5 +414,5 @@ class Search:
 
 
 def _split(least: tuple[float, ...]) -> tuple[float, ...]:
-    """The same with prompts on replicas of their own."""
+    """The order of a configuration whose prompts have replicas of their own."""
     return (*least[:5], 1.0, *least[6:])

@@ -20,7 +20,7 @@ Drive = Callable[[Job, str | None, int | None, Iterator[int]], Generator[Report]
 
 
 class _Ended(Exception):
-    """The process that started this one wants no more."""
+    """Raised where the process that started this one wants no more reports."""
 
 
 def reports(
@@ -55,7 +55,7 @@ ASKS, ENDS = "number", "end"
 
 
 def _next(pipe: Connection, process: Any) -> Any:
-    """What the driver says next; None at its end."""
+    """The next message of the driver; None at its end."""
     try:
         message: Any = pipe.recv()
     except (EOFError, OSError):

@@ -155,12 +155,12 @@ def _range(name: str, range_given: dict[Any, Any]) -> Iterable[int]:
 
 
 def option(forms: tuple[type[Struct], ...], name: str, value: Any, where: str) -> Any:
-    """A value as its option takes it."""
+    """One value in the type that its option takes."""
     return next(iter(options(forms, name, [value], where)))
 
 
 def options(forms: tuple[type[Struct], ...], name: str, values: Iterable[Any], where: str) -> Iterator[Any]:
-    """Values of one option, as it takes them."""
+    """The values of one option in the type that it takes."""
     kind = "train" if len(forms) == 1 else "serve"
     known = [field for form in forms for field in form.__struct_fields__ if field not in NOT_SWEPT[kind]]
     if name not in known:

@@ -33,7 +33,7 @@ class Unwritable(OSError):
 
 @cache
 def arrow() -> Any:
-    """pyarrow, with its parquet."""
+    """The module pyarrow with pyarrow.parquet; MissingDatum where it is not installed."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -229,7 +229,7 @@ def _number(name: str) -> int | None:
 
 
 def facts(path: Path) -> dict[str, Any] | None:
-    """What a part says of itself; None where it is not whole: cut short, empty, or no part of a sweep."""
+    """The facts in a part's footer; None where the file is cut short, empty, or no part of a sweep."""
     pa = arrow()
     try:
         size = path.stat().st_size
@@ -246,7 +246,7 @@ def facts(path: Path) -> dict[str, Any] | None:
 
 
 def _last_page_end(footer: Any) -> int:
-    """Where the last page ends."""
+    """The byte at which the last page ends."""
     ends = [4]
     for group in range(footer.num_row_groups):
         for column in range(footer.num_columns):
@@ -267,5 +267,5 @@ def rows_of(path: Path, columns: list[str] | None = None) -> Any:
 
 
 def check_extra() -> None:
-    """That Parquet can be written, said before the work."""
+    """Raise MissingDatum before the work where Parquet cannot be written."""
     arrow()

@@ -48,7 +48,7 @@ class Done(Struct, frozen=True, kw_only=True):
 
 
 def processors() -> int:
-    """Those that this process may use."""
+    """The number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -70,7 +70,7 @@ def sweep(
 
 
 class _Counts:
-    """What has come back."""
+    """The counts of the reports so far."""
 
     def __init__(self) -> None:
         self.start = time.perf_counter()
@@ -150,7 +150,7 @@ def _run(
 def _run_missing_chunks(
     run: Run, there: bytearray, directory: Path, counts: _Counts, shown: Callable[[int], None]
 ) -> None:
-    """The chunks that are not there."""
+    """Compute the chunks that are not on disk yet."""
     with closing(run(_numbers(there, 0))) as reports:
         try:
             for report in reports:
@@ -164,7 +164,7 @@ def _run_missing_chunks(
 
 
 def _numbers(there: bytearray, wanted: int) -> Iterator[int]:
-    """The chunks that are there, or are not."""
+    """The numbers of the chunks on disk (`wanted` 1), or of those that are missing (0)."""
     return (number for number, is_there in enumerate(there) if is_there == wanted)
 
 
@@ -187,7 +187,7 @@ def _summarised(directory: Path, spec: Spec, tasks: Tasks) -> Summary:
 
 @contextmanager
 def _executor(job: Job, workers: int | None, address: str | None) -> Iterator[Run]:
-    """What makes chunks, as long as it is needed."""
+    """The executor that computes chunks: local processes or Ray."""
     if address is not None:
         from tonnage.search.sweep import apart, on_ray
 

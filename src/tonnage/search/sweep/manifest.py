@@ -120,7 +120,7 @@ def _check(path: Path, now: dict[str, Any]) -> None:
 
 
 def _first_difference(was: dict[str, Any], now: dict[str, Any]) -> str:
-    """The first field that differs, in words."""
+    """The sentence on the first field that differs."""
     for name, value in now["spec"].items():
         if json.loads(json.dumps(value)) != was["spec"].get(name):
             return Message("; {name} differs", name=name)

@@ -57,7 +57,7 @@ class Progress:
 
     @property
     def words(self) -> str:
-        """Rate and time that is left."""
+        """The rate and the time that is left, as text."""
         left = self.plans - self.lay - self.made
         if not self.made:
             return "no chunk is back yet"

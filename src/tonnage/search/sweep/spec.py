@@ -63,7 +63,7 @@ class Spec(Struct, frozen=True, kw_only=True):
         return (*self.outer, *self.inner)
 
     def digest(self) -> str:
-        """The same for the same sweep, however its file was written."""
+        """The digest of a sweep: equal for equal sweeps, however the file was written."""
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
 
 

@@ -108,7 +108,7 @@ class _Best:
             self.held = self._best_of(self.held)
 
     def close(self) -> None:
-        """What is left, and the file its name."""
+        """Write the rows that are left and give the file its name."""
         if self.held is not None:
             self._write(self.held)
         self.held = None

@@ -57,7 +57,7 @@ class Tasks:
             yield Part(digits(block, self.outer), block, 0, self.block)
 
     def plans_of(self, number: int) -> int:
-        """How many plans a chunk has."""
+        """The number of plans in a chunk."""
         if self.pieces > 1:
             return sum(map(len, self.parts(number)))
         return (min((number + 1) * self.together, self.blocks) - number * self.together) * self.block

@@ -61,13 +61,13 @@ class PricedCluster(Struct, frozen=True, eq=False):
 
 @lru_cache(HELD)
 def model_of(name: str) -> Model:
-    """Read once in each worker."""
+    """The model of this name, read once in each worker."""
     return read(name)
 
 
 @lru_cache(HELD)
 def place_of(name: str, money: tuple[tuple[str, Any], ...]) -> PricedCluster:
-    """Read once in each worker, with its price."""
+    """The cluster of this name with its price, read once in each worker."""
     cluster = cluster_named(name)
     return PricedCluster(
         name, cluster, cluster.accelerator.memory.usable_bytes, usd_per_hour(cluster, BillOptions(**dict(money)))
@@ -173,7 +173,7 @@ def complete(
 
 
 def _defaults(model: Model, options: Mapping[str, Any]) -> dict[str, int]:
-    """What the model and the options decide, whatever the sizes are."""
+    """The sizes that the model and the options decide, whatever the axes are."""
     from tonnage.estimate.options.plans import DEFAULT_SEQUENCE_LENGTH
     from tonnage.estimate.plan.schedule import default_chunks
 
@@ -256,7 +256,7 @@ def _without_sizes(plan: TrainingPlan) -> TrainingPlan:
 def _estimated(
     model: Model, place: PricedCluster, sizes: Columns, names: Mapping[str, Any], tally: Tally
 ) -> Columns | None:
-    """What plans need, take and cost: their columns, or None where nobody knows what they need."""
+    """The columns of plans with their memory, time and cost; None where the memory is not known."""
     arrays = {name: sizes[name] for name in COLUMNS}
     count = len(arrays["sequence_length"])
     try:

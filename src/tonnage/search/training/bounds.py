@@ -73,7 +73,7 @@ class Bounds:
 
 
 def _key(group: Group) -> tuple[Any, ...]:
-    """What decides the layers of a group: all but its pipeline and its ZeRO stage."""
+    """The options that decide the layers of a group: all but its pipeline and its ZeRO stage."""
     return *sorted((name, value) for name, value in group.choices.items() if name != "zero_stage"), group.block
 
 
@@ -107,7 +107,7 @@ class _Layers:
 
 
 def _layers(space: Space, group: Group, columns: Columns, left: np.ndarray) -> _Layers | None:
-    """None where layers do not all train and leave the same, or cannot be."""
+    """The layers of a group; None where layers do not all train and leave the same, or cannot be."""
     try:
         plan = template(space, group, columns, left)
         if plan.tuning.method != "full" or plan.post_training.objective != "sft":
@@ -144,8 +144,8 @@ class Least:
         self.first = self.stages[0] if self.stages else {}
 
     def seconds_per_token(self) -> np.ndarray:
-        """Of a step: all micro-batches on the stage that takes longest, and what it waits while a pipeline fills and
-        drains.
+        """Seconds per token of a step at least: all micro-batches on the stage that takes longest, and what it
+        waits while a pipeline fills and drains.
         """
         p, v, m = self.group.stages, self.group.chunks, self.columns["num_microbatches"]
         through = np.broadcast_to(self.layers.through, (self.group.rows,))[:, None]

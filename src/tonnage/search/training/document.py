@@ -18,7 +18,7 @@ NOT_OF_RUN = ("sequence_length", "global_batch_size", "num_microbatches", "data_
 
 
 def document_of(result: Plans, question: TrainingQuestion) -> PlansDocument:
-    """What every face shows."""
+    """The document that the command line, the page and the API show."""
     rows = [
         _row(result.model, one, _beats(one, result.plans[at + 1], result) if at + 1 < len(result.plans) else "")
         for at, one in enumerate(result.plans)
@@ -129,7 +129,7 @@ def _fewer(one: Planned, other: Planned) -> str:
 
 
 def _simpler(one: Planned, other: Planned) -> str:
-    """What changes from the other plan to this one, by option: its value there, and here."""
+    """The text on the options in which two plans differ, each with the other's value and this one's."""
     names = [name for name in other.options if name not in NOT_OF_RUN and one.options.get(name) != other.options[name]]
     changed = [f"{name} {other.options[name]} → {one.options.get(name, 'none')}" for name in names]
     return ", ".join(changed) or "the first of equals"
@@ -217,6 +217,6 @@ class TrainingPlans:
 
 
 def answer(model: Model, question: TrainingQuestion) -> TrainingPlans:
-    """Search and say."""
+    """Search, and return the plans with their document."""
     result = plan_training(model, question)
     return TrainingPlans(result, document_of(result, question))

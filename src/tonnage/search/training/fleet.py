@@ -53,7 +53,7 @@ class Entry(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def usd_per_token(self) -> float | None:
-        """Dollars of a token of the whole run."""
+        """USD per token of the whole run."""
         if self.usd is None:
             return None
         return float(rent_usd.evaluate(nodes=self.machine.size, tau=self.run_seconds_per_token, USD_hour=self.usd))
@@ -82,7 +82,7 @@ class Searched(Struct, kw_only=True):
 
 
 class Searcher:
-    """One search over several fleets: the `top` machines, and the `each` best plans of every one."""
+    """One search over several fleets: the `top` machines, and the `plans_of_machine` best plans of every one."""
 
     def __init__(self, model: Model, question: TrainingQuestion, goal: Goal, *, plans_of_machine: int = 1):
         self.model, self.asked, self.goal, self.each, self.top = (
@@ -98,7 +98,7 @@ class Searcher:
         self._begin(strict=self.bounded and not self.whole_front and goal.is_limited)
 
     def _begin(self, *, strict: bool) -> None:
-        """`strict`: plans that miss a limit are no use."""
+        """Start a search. `strict`: plans that miss a limit are left out."""
         self.found, self.strict = Searched(tally=Tally()), strict
 
     def go(self, fleets: Sequence[Fleet]) -> Searched:
@@ -188,7 +188,7 @@ class Searcher:
         return replace(entry, value=float(self.goal.value(seconds, np.array([entry.machine.size]), usd)[0]))
 
     def _promising(self, machines: Sequence[Cluster]) -> Sequence[Cluster]:
-        """Those whose fastest imaginable plan would be among the best."""
+        """The machines whose fastest imaginable plan would be among the best."""
         best = self._kth([entry.value for entry in self.found.entries])
         if self.whole_front or not self.bounded or not (np.isfinite(best) or self.strict):
             return machines
@@ -226,9 +226,7 @@ class Searcher:
         return float(ordered[self.top - 1]) if len(ordered) >= self.top else np.inf
 
     def _cutoff(self, space: Space, goodput: np.ndarray) -> Cutoff | None:
-        """What is of use when so many machines do better; nothing is turned away where every machine's best plan is
-        asked for.
-        """
+        """The limit beyond which a plan is not among the best; None where every machine's best plan is asked for."""
         if self.whole_front:
             return None
         earlier = [entry.value for entry in self.found.entries]
@@ -308,7 +306,7 @@ NO_TIME = Term.by(
 
 
 def goodputs(space: Space, machines: Sequence[Cluster], run: RunOptions) -> np.ndarray:
-    """Of each machine; 1 where no run is asked for, 0 where it would fail sooner than it saves its work.
+    """The goodput of each machine; 1 where no run is asked for, 0 where it would fail sooner than it saves its work.
 
     Steps are taken as shorter than the time between checkpoints: longer ones have less, which the whole answer of a
     plan counts.

@@ -192,7 +192,7 @@ def _step_tokens(space: Space) -> int:
 
 
 class _Finish:
-    """From candidates to answers."""
+    """Turns the candidates of a search into answers."""
 
     def __init__(self, model: Model, question: TrainingQuestion, goal: Goal):
         self.model, self.asked, self.goal = model, question, goal
@@ -256,7 +256,7 @@ class _Finish:
         return bool(run.seconds.value <= latest * run.tokens.value * (1 + 1e-6))
 
     def miss(self, searched: Searched) -> tuple[Planned | None, str]:
-        """What comes nearest, and what it breaks."""
+        """The plan that comes nearest, and the constraint that it breaks."""
         if searched.entries:
             return self._late(searched)
         close = [

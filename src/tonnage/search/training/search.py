@@ -254,7 +254,7 @@ class Least:
 
 
 def faster(space: Space, usable: int, seconds_per_token: float) -> int:
-    """How many plans of a space of one machine fit and take fewer seconds for a token: the rank of a plan, less one."""
+    """The number of plans on one machine that fit and take fewer seconds per token: the rank of a plan, less one."""
     bounds, count = Bounds(space), 0
     for every in space.groups():
         columns = columns_of(space, every)

@@ -70,7 +70,7 @@ class Group(Struct, frozen=True, eq=False):
 
     @property
     def names(self) -> dict[str, Any]:
-        """All options that its plans share, but for sizes."""
+        """The options that the plans of the group share, without sizes."""
         return {**self.choices, **self.layout}
 
     @property
@@ -185,13 +185,15 @@ class Space:
 
     @property
     def alone(self) -> Cluster:
-        """One of the accelerators."""
+        """A cluster of one accelerator."""
         return replace(self.largest, num_nodes=1, accelerators_per_node=1)
 
     # ---- sizes ----
 
     def _sizes(self, name: str, allowed: Sequence[int]) -> tuple[int, ...]:
-        """What is tried: what is given, else what shall vary, else what the model and the machines allow."""
+        """The sizes that are tried: the given one, else those to vary, else those that the model and the machines
+        allow.
+        """
         fixed_size = getattr(self.options, name)
         if fixed_size is not None:
             return (fixed_size,)
@@ -231,7 +233,7 @@ class Space:
         return [n for n in range(1, most + 1) if not (self.worlds % n).all()]
 
     def _pipelines(self, choices: Mapping[str, Any]) -> list[Pipeline]:
-        """Those of a choice of names."""
+        """The pipelines of one choice of named options."""
         runtime = training_runtime(choices["runtime"])
         stages = self._able(runtime, "pipeline_parallel_size", self._dividing(self.model.num_layers))
         chunks = self._sizes("virtual_pipeline_size", ()) or None

@@ -79,7 +79,8 @@ def holding(space: Space, group: Group, columns: Columns, tally: Tally) -> np.nd
 
 
 def _constraints(space: Space, group: Group, columns: Columns) -> Iterator[tuple[str, np.ndarray]]:
-    """What plans must hold, in words, and which do. Pipelines that cannot be are not made (search.training.pipelines),
+    """The constraints of plans as text, each with the plans that hold it. Pipelines that cannot be are not made
+    (search.training.pipelines),
     or are given, and refused as a whole.
     """
     runtime = training_runtime(group.choices["runtime"])

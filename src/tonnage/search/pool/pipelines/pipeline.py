@@ -86,7 +86,7 @@ class Search:
         self.considered = 0
 
     def best(self) -> BestPipeline | None:
-        """None: no pipeline fits."""
+        """Find the best pipeline; None where none fits."""
         for shape in self.shapes:
             self._open(shape)
         incumbent: StageCount | None = None
@@ -168,7 +168,7 @@ class Search:
 
 
 def _excess_bytes(tried: StageCount, checked: Sequence[Checked]) -> dict[str, float]:
-    """By kind the bytes by which sums over layers are above what the estimator says of the stages."""
+    """For each kind, the bytes by which sums over layers exceed the estimate of its stages."""
     excess: dict[str, float] = {}
     for place, (run, stage) in enumerate(zip(tried.runs or [], checked, strict=True)):
         over = tried.pipe.needed(run.kind, place, run.start, run.stop) - stage.needed

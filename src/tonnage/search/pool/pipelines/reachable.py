@@ -37,7 +37,7 @@ def reaches_end(furthest: Furthest, most: Sequence[int], stages: int, layers: in
 
 
 def num_states(most: Sequence[int], stages: int) -> int:
-    """Counts of stages that there are."""
+    """The number of combinations of stage counts."""
     return prod(min(stages_of_kind, stages) + 1 for stages_of_kind in most)
 
 

@@ -44,7 +44,7 @@ class Stages:
         return over if over <= min(c.host_bytes, weights[stop] - weights[start]) else inf
 
     def seconds(self, kind: int, place: int, start: int, stop: int) -> float:
-        """Of a run; inf where it does not fit, or was refused."""
+        """The seconds of a run of layers; inf where it does not fit, or was refused."""
         c = self.costs[kind]
         if self._refused(kind, place, start, stop):
             return inf
@@ -72,7 +72,7 @@ class Stages:
 
     @cached_property
     def alike(self) -> bool:
-        """Whether all layers take the same everywhere."""
+        """Whether all layers need the same time and memory on each kind."""
         rows = [row for c in self.costs for row in (c.seconds, c.bytes, c.kept, c.weights)]
         return all(max(row) - min(row) <= 1e-6 * abs(max(row)) for row in rows if row)
 
@@ -119,5 +119,5 @@ class Stages:
         ]
 
     def seconds_of(self, runs: Sequence[StageLayers]) -> list[float]:
-        """Seconds of each stage."""
+        """The seconds of each stage of a pipeline."""
         return [self.seconds(run.kind, place, run.start, run.stop) for place, run in enumerate(runs)]

@@ -121,19 +121,19 @@ class Pipe(Stages):
         return reaches_end(self._furthest(limit), [c.most for c in self.costs], self.stages, self.layers)
 
     def _furthest(self, limit: float) -> Furthest:
-        """How far a stage of a kind can go from a layer on."""
+        """A function that gives the layer up to which a stage of a kind reaches from a given layer."""
         known: dict[tuple[object, ...], int] = {}
         if self.alike:
             return lambda kind, place, start: start + self.reach(kind, place, limit)
 
-        def found(kind: int, place: int, start: int) -> int:
+        def furthest(kind: int, place: int, start: int) -> int:
             key = kind, self._alike_place(place), start
             if key not in known:
                 allowed = np.flatnonzero(self.matrix(kind, place)[start] <= limit * SLACK)
                 known[key] = int(allowed[-1]) if len(allowed) else start
             return known[key]
 
-        return found
+        return furthest
 
     def _alike_place(self, place: int) -> tuple[object, ...]:
         """Equal for places where a run takes the same."""
@@ -218,5 +218,5 @@ class Pipe(Stages):
 
 
 def _of_kinds(kinds: Sequence[int], seconds: Callable[[int, int], np.ndarray]) -> Callable[[int, int], np.ndarray]:
-    """Seconds where the kind of every place is known."""
+    """The seconds function of a pipeline whose kind at every place is fixed."""
     return lambda _, place: seconds(kinds[place], place)

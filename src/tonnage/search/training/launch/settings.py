@@ -44,7 +44,7 @@ def launch_settings(model: Model, plan: TrainingPlan) -> list[str]:
 
 
 def launch_lacks(model: Model, plan: TrainingPlan) -> list[str]:
-    """What of a plan the settings do not say, so that they alone would start another run."""
+    """The parts of a plan that the settings do not give, so that they alone would start another run."""
     runtime = training_runtime(plan.runtime)
     if trains(plan):
         chunks = ["loss full (TRL takes it in parts, with less memory)"] if plan.loss == "full" else []
@@ -58,7 +58,7 @@ def launch_lacks(model: Model, plan: TrainingPlan) -> list[str]:
 
 
 def launch_program(plan: TrainingPlan) -> str:
-    """What the settings are given to; nothing where there are none."""
+    """The program that takes the settings; empty where there are none."""
     if trains(plan):
         return TRL
     return "" if _unwritten(plan) else training_runtime(plan.runtime).launch_program

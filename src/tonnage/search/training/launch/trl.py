@@ -35,7 +35,7 @@ def trains(plan: TrainingPlan) -> bool:
 
 
 def trl_command(model: Model, plan: TrainingPlan) -> list[str]:
-    """The command, an option each."""
+    """The words of the command, one option each."""
     runtime = training_runtime(plan.runtime)
     framework = framework_of(runtime)
     config = framework.trl_config(plan, runtime.trl_config)
